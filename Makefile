@@ -1,0 +1,103 @@
+# Everything runs in .venv, which is made and filled on first use and again when a lock file has changed.
+
+PYTHON ?= python3
+PARALLEL ?= $(shell nproc 2> /dev/null || echo 2)
+ARGS ?=
+M ?=
+
+BIN := .venv/bin
+RUN := .venv/.installed-run
+DEV := .venv/.installed-dev
+PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input --quiet
+UV := .cache/uv/bin/uv
+COMPILE := $(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header
+PYTEST := $(BIN)/python -m pytest -n $(PARALLEL)
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help install serve worker test check format lint types imports migrate migration lock bench bench-quick bench-data nightly soak clean
+
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+install: $(RUN) ## make .venv with the service and its locked dependencies
+
+serve: $(RUN) ## run the whole service; make serve ARGS="--host 0.0.0.0 --port 9000"
+	@exec $(BIN)/project-service serve $(ARGS)
+
+worker: $(RUN) ## run one more worker
+	@exec $(BIN)/project-service worker $(ARGS)
+
+test: $(DEV) ## run all tests; make test ARGS="-k variables"
+	$(PYTEST) $(ARGS)
+
+check: $(DEV) ## everything the build wants: format, lint, types, imports, tests with branch coverage
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(PYTEST) --cov --cov-branch --durations=20 $(ARGS)
+
+format: $(DEV) ## bring the code into its form
+	$(BIN)/ruff check --fix-only --quiet .
+	$(BIN)/ruff format .
+
+lint: $(DEV) ## look for mistakes
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+
+types: $(DEV) ## check the types
+	$(BIN)/mypy
+
+imports: $(DEV) ## check that imports only point down
+	$(BIN)/lint-imports
+
+migrate: $(RUN) ## bring the database up to date
+	$(BIN)/project-service db upgrade
+
+migration: $(DEV) ## write a migration from the models; make migration M="what it does"
+	@test -n "$(M)" || { echo 'say what it does: make migration M="add a colour to labels"' >&2; exit 2; }
+	$(BIN)/flask --app app db migrate --message "$(M)"
+
+lock: $(UV) ## choose the versions of all dependencies anew; ARGS=--upgrade for the newest
+	$(COMPILE) --extra dev $(ARGS) --output-file requirements-dev.lock pyproject.toml
+	cp requirements-dev.lock requirements.lock
+	$(COMPILE) --output-file requirements.lock pyproject.toml
+
+bench: $(DEV) ## measure everything
+	$(BIN)/python -m benchmarks $(ARGS)
+
+bench-quick: $(DEV) ## measure the most important in a few minutes
+	$(BIN)/python -m benchmarks --quick $(ARGS)
+
+bench-data: $(DEV) ## make the data that is measured with
+	$(BIN)/python -m benchmarks --data $(ARGS)
+
+nightly: $(DEV) ## the long forms of the tests
+	$(PYTEST) -m nightly $(ARGS)
+
+soak: $(DEV) ## hours of load, watching for leaks
+	$(BIN)/python -m pytest -m soak $(ARGS)
+
+clean: ## remove what was installed and cached; the data directory stays
+	rm -rf .venv .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage .coverage.* htmlcov
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+.venv/bin/python:
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.11 …")'
+	$(PYTHON) -m venv .venv
+
+$(RUN): requirements.lock pyproject.toml | .venv/bin/python
+	$(PIP) install --require-hashes -r requirements.lock
+	$(PIP) install --no-deps -e .
+	@touch $@
+
+# The developers' lock holds everything of the other one.
+$(DEV): requirements-dev.lock requirements.lock pyproject.toml | .venv/bin/python
+	$(PIP) install --require-hashes -r requirements-dev.lock
+	$(PIP) install --no-deps -e .
+	@touch $(RUN) $@
+
+$(UV):
+	$(PYTHON) -m venv .cache/uv
+	.cache/uv/bin/python -m pip --disable-pip-version-check --no-input --quiet install uv

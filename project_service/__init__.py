@@ -1,0 +1,1 @@
+"""A small self-hosted server that speaks the GitLab REST API v4."""

@@ -1,0 +1,225 @@
+"""Who may do what: one table.
+
+An ability is the caller's when all of its rules hold. ``judge`` hides first (404) and refuses then (403), as common
+behaviour, section 7.1, has it. No view or service asks for a role.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable
+from typing import Any
+
+from flask import g, has_request_context
+from sqlalchemy import ColumnElement, or_, select, true
+
+from project_service.access.identity import Caller
+from project_service.core.levels import Role, Visibility
+from project_service.core.memberships import (
+    authorized_namespaces,
+    authorized_projects,
+    role_in,
+)
+from project_service.core.namespaces import Group, Namespace, NamespaceAncestor
+from project_service.core.projects import DISABLED, Project
+from project_service.core.users import User
+from project_service.kit.database import db
+from project_service.kit.errors import Forbidden, NotFound
+
+Rule = Callable[[Caller, Any], bool]
+
+
+class Ability(enum.Enum):
+    """Something a caller may or may not do. The comment of a block says what the ability is about."""
+
+    # the instance
+    ANYBODY = enum.auto()
+    SIGNED_IN = enum.auto()
+    ADMINISTER = enum.auto()
+    CREATE_GROUP = enum.auto()
+    # a project
+    READ_PROJECT = enum.auto()
+    ADMIN_PROJECT = enum.auto()
+    OWN_PROJECT = enum.auto()
+    ADMIN_VARIABLES = enum.auto()
+    ADMIN_PROJECT_MEMBERS = enum.auto()
+    # a group
+    READ_GROUP = enum.auto()
+    ADMIN_GROUP = enum.auto()
+    CREATE_SUBGROUP = enum.auto()
+    # a namespace of either kind
+    READ_NAMESPACE = enum.auto()
+    OWN_NAMESPACE = enum.auto()
+    CREATE_PROJECT = enum.auto()
+
+
+def role_of(caller: Caller, subject: Project | Namespace) -> Role:
+    """The effective role; an administrator is an owner everywhere. Asked once per request and place."""
+    if caller.user_id is None:
+        return Role.NONE
+    if caller.admin:
+        return Role.OWNER
+    known: dict[tuple[int, bool, int], Role] = g.setdefault("roles", {}) if has_request_context() else {}
+    key = (caller.user_id, isinstance(subject, Project), subject.id)
+    if key not in known:
+        known[key] = role_in(caller.user_id, subject)
+    return known[key]
+
+
+def forget_roles() -> None:
+    """Forget what was judged, after a membership was changed in the same request."""
+    g.pop("roles", None)
+
+
+def at_least(role: Role) -> Rule:
+    """The caller has this role in the subject."""
+
+    def rule(caller: Caller, subject: Project | Namespace) -> bool:
+        return role_of(caller, subject) >= role
+
+    return rule
+
+
+def sees(caller: Caller, subject: Project | Namespace) -> bool:
+    """The subject is visible to the caller: public, internal for people who are not external, or their own."""
+    if subject.visibility == Visibility.PUBLIC or caller.admin:
+        return True
+    if subject.visibility == Visibility.INTERNAL and caller.user_id is not None and not caller.external:
+        return True
+    return role_of(caller, subject) > Role.NONE or (isinstance(subject, Group) and _has_project_below(caller, subject))
+
+
+def builds_are_on(_caller: Caller, project: Project) -> bool:
+    """CI/CD and the repository are switched on (common behaviour, section 7.2)."""
+    return project.builds_access_level != DISABLED and project.repository_access_level != DISABLED
+
+
+def is_not_archived(_caller: Caller, project: Project) -> bool:
+    """The project still takes changes."""
+    return not project.archived
+
+
+def anybody(_caller: Caller, _subject: object) -> bool:
+    """No condition."""
+    return True
+
+
+def is_signed_in(caller: Caller, _subject: object) -> bool:
+    """Somebody, whoever it is."""
+    return caller.user_id is not None
+
+
+def is_admin(caller: Caller, _subject: object) -> bool:
+    """An administrator of the instance."""
+    return caller.admin
+
+
+def may_create_groups(caller: Caller, _subject: object) -> bool:
+    """Somebody whose account may create groups at the top level."""
+    from_account = select(User.can_create_group).where(User.id == caller.user_id)
+    return caller.admin or bool(db.session.scalar(from_account))
+
+
+def may_create_subgroups(caller: Caller, group: Group) -> bool:
+    """Owners, and maintainers where the group says so."""
+    needed = Role.OWNER if group.subgroup_creation_level == "owner" else Role.MAINTAINER
+    return role_of(caller, group) >= needed
+
+
+def may_create_projects(caller: Caller, namespace: Namespace) -> bool:
+    """The owner of a personal namespace; in a group whoever its ``project_creation_level`` admits."""
+    if not isinstance(namespace, Group):
+        return role_of(caller, namespace) >= Role.OWNER
+    if caller.admin:
+        return True
+    levels = {"noone": None, "maintainer": Role.MAINTAINER, "developer": Role.DEVELOPER}
+    needed = levels[namespace.project_creation_level or "developer"]
+    return needed is not None and role_of(caller, namespace) >= needed
+
+
+def is_member(caller: Caller, namespace: Namespace) -> bool:
+    """Any role at all: public groups are no namespaces of strangers (namespaces reference, section 4)."""
+    return role_of(caller, namespace) > Role.NONE
+
+
+RULES: dict[Ability, tuple[Rule, ...]] = {
+    Ability.ANYBODY: (anybody,),
+    Ability.SIGNED_IN: (is_signed_in,),
+    Ability.ADMINISTER: (is_admin,),
+    Ability.CREATE_GROUP: (may_create_groups,),
+    Ability.READ_PROJECT: (sees,),
+    Ability.ADMIN_PROJECT: (at_least(Role.MAINTAINER),),
+    Ability.OWN_PROJECT: (at_least(Role.OWNER),),
+    Ability.ADMIN_VARIABLES: (at_least(Role.MAINTAINER), builds_are_on, is_not_archived),
+    Ability.ADMIN_PROJECT_MEMBERS: (at_least(Role.MAINTAINER),),
+    Ability.READ_GROUP: (sees,),
+    Ability.ADMIN_GROUP: (at_least(Role.OWNER),),
+    Ability.CREATE_SUBGROUP: (may_create_subgroups,),
+    Ability.READ_NAMESPACE: (is_member,),
+    Ability.OWN_NAMESPACE: (at_least(Role.OWNER),),
+    Ability.CREATE_PROJECT: (may_create_projects,),
+}
+
+
+def allowed(caller: Caller, ability: Ability, subject: Any = None) -> bool:
+    """Whether all rules of the ability hold."""
+    return all(rule(caller, subject) for rule in RULES[ability])
+
+
+def judge(caller: Caller, ability: Ability, subject: Any = None) -> None:
+    """Raise ``NotFound`` for what the caller may not see, ``Forbidden`` for what they may not do."""
+    if allowed(caller, ability, subject):
+        return
+    if isinstance(subject, Project) and not sees(caller, subject):
+        raise NotFound("Project")
+    if isinstance(subject, Group) and ability is not Ability.READ_NAMESPACE and not sees(caller, subject):
+        raise NotFound("Group")
+    if ability is Ability.READ_NAMESPACE:
+        raise NotFound("Namespace")
+    raise Forbidden
+
+
+def visible_projects(caller: Caller) -> ColumnElement[bool]:
+    """The condition for lists of projects: what ``sees`` says of one."""
+    if caller.admin:
+        return true()
+    public = Project.visibility == Visibility.PUBLIC
+    if caller.user_id is None:
+        return public
+    own = Project.id.in_(authorized_projects(caller.user_id))
+    return or_(public, own) if caller.external else or_(Project.visibility >= Visibility.INTERNAL, own)
+
+
+def visible_groups(caller: Caller) -> ColumnElement[bool]:
+    """The condition for lists of groups: what ``sees`` says of one."""
+    if caller.admin:
+        return true()
+    public = Group.visibility == Visibility.PUBLIC
+    if caller.user_id is None:
+        return public
+    own = Group.id.in_(own_groups(caller.user_id))
+    return or_(public, own) if caller.external else or_(Group.visibility >= Visibility.INTERNAL, own)
+
+
+def own_groups(user_id: int) -> Any:
+    """The ids of the groups somebody is authorised for, and of those above them or above their projects."""
+    above_projects = select(NamespaceAncestor.ancestor_id).where(
+        NamespaceAncestor.namespace_id.in_(
+            select(Project.namespace_id).where(Project.id.in_(authorized_projects(user_id)))
+        )
+    )
+    above_groups = select(NamespaceAncestor.ancestor_id).where(
+        NamespaceAncestor.namespace_id.in_(authorized_namespaces(user_id))
+    )
+    return above_groups.union(above_projects)
+
+
+def _has_project_below(caller: Caller, group: Group) -> bool:
+    if caller.user_id is None:
+        return False
+    below = select(NamespaceAncestor.namespace_id).where(NamespaceAncestor.ancestor_id == group.id)
+    inside = select(Project.id).where(
+        Project.namespace_id.in_(below), Project.id.in_(authorized_projects(caller.user_id))
+    )
+    groups_inside = below.where(NamespaceAncestor.namespace_id.in_(authorized_namespaces(caller.user_id)))
+    return db.session.scalar(inside.limit(1)) is not None or db.session.scalar(groups_inside.limit(1)) is not None

@@ -1,0 +1,60 @@
+"""The steps of a request that API and pages share: judging by the subject of the URL, and the marks on a view."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from project_service.access.abilities import Ability, judge
+from project_service.access.identity import caller
+from project_service.core.namespaces import find_group, find_namespace
+from project_service.core.projects import find_project
+from project_service.kit.errors import UnknownRoute
+
+View = TypeVar("View", bound=Callable[..., Any])
+
+ABOUT_NOTHING = frozenset({Ability.ANYBODY, Ability.SIGNED_IN, Ability.ADMINISTER, Ability.CREATE_GROUP})
+SUBJECTS: dict[str, Callable[[str], Any]] = {
+    "project": find_project,
+    "group": find_group,
+    "namespace": find_namespace,
+}
+
+
+class Unguarded(Exception):
+    """A view that names no ability: a mistake of its author, found when the program starts."""
+
+
+def allow(ability: Ability) -> Callable[[View], View]:
+    """Find what the URL is about, judge, hide. The view gets the subject first; abilities of the instance have none."""
+
+    def decorate(view: View) -> View:
+        @functools.wraps(view)
+        def judged(*args: Any, **url: Any) -> Any:
+            if ability in ABOUT_NOTHING:
+                judge(caller(), ability)
+                return view(*args, **url)
+            name = next(name for name in SUBJECTS if name in url)
+            subject = SUBJECTS[name](url.pop(name))
+            judge(caller(), ability, subject)
+            return view(subject, *args, **url)
+
+        judged.ability = ability  # type: ignore[attr-defined]  # a mark for the guard of the route table
+        return judged  # type: ignore[return-value]  # the same view, one step longer
+
+    return decorate
+
+
+def check_guarded(view: Callable[..., Any]) -> None:
+    """Raise ``Unguarded`` for a view without ``allow``."""
+    if not hasattr(view, "ability"):
+        raise Unguarded(f"{view.__module__}.{view.__name__} names no ability")
+
+
+def numeric(text: str) -> int:
+    """An id of a path; anything but digits is an unknown route (common behaviour, section 8)."""
+    if not text.isascii() or not text.isdigit():
+        raise UnknownRoute
+    return min(int(text), 2**63 - 1)
+

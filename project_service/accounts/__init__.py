@@ -1,0 +1,1 @@
+"""People and their ways in: users, personal access tokens, browser sessions."""

@@ -1,0 +1,260 @@
+"""Operator commands: ``project-service …``."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import click
+import flask_migrate
+from sqlalchemy import select
+
+from project_service import doctor as examination
+from project_service import serving
+from project_service.accounts import service as accounts
+from project_service.core import instance
+from project_service.core.tokens import SCOPES
+from project_service.core.users import User, user_by
+from project_service.factory import create_app
+from project_service.instance import service as instance_service
+from project_service.kit import encryption, secrets
+from project_service.kit.database import db, unit_of_work
+from project_service.kit.errors import ServiceError
+from project_service.kit.fields import Date
+from project_service.settings import Settings, SettingsError
+
+ROOT = "root"
+ROOT_EMAIL = "admin@example.com"
+ROOT_SCOPES = ["api", "read_user", "sudo"]
+CREDENTIALS = "initial_credentials"
+
+
+class Commands(click.Group):
+    """The commands, with errors told in one line."""
+
+    def main(self, *args: Any, **options: Any) -> Any:
+        """Run a command; what the operator can mend is said in one line with exit status 1."""
+        try:
+            return super().main(*args, **options)
+        except (SettingsError, ServiceError, secrets.SecretKeyMissing, serving.ServeError) as error:
+            click.echo(f"project-service: {error}", err=True)
+            sys.exit(1)
+
+
+@click.group(cls=Commands)
+def main() -> None:
+    """A small self-hosted server that speaks the GitLab REST API v4."""
+
+
+@main.command()
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option("--port", default=8080, show_default=True, help="Port to listen on; 0 takes a free one.")
+@click.option("--workers", type=int, default=None, help="Web processes; as many as there are processors by default.")
+def serve(host: str, port: int, workers: int | None) -> None:
+    """Run everything on this machine: database upgrade, Redis, web, worker, scheduler."""
+    settings = Settings.from_environment()
+    with serving.only_one(settings):
+        app = create_app(settings)
+        with app.app_context():
+            _upgrade()
+            _first_start(settings)
+            db.engine.dispose()
+        serving.serve(settings, host, port, workers)
+
+
+@main.command()
+def worker() -> None:
+    """Run one worker: it takes up jobs until it is stopped."""
+    serving.work(create_app())
+
+
+@main.command()
+def scheduler() -> None:
+    """Run the scheduler: it starts periodic jobs and rings again for forgotten ones."""
+    serving.schedule(create_app())
+
+
+@main.command()
+def doctor() -> None:
+    """Examine database, Redis, storage, secrets and versions, and say what to do."""
+    app = create_app()
+    with app.app_context():
+        findings = examination.examine(app.config["SETTINGS"])
+    for finding in findings:
+        click.echo(f"{'ok  ' if finding.well else 'BAD '} {finding.part}: {finding.text}")
+    if not all(finding.well for finding in findings):
+        sys.exit(1)
+
+
+@main.group("db")
+def database() -> None:
+    """The database."""
+
+
+@database.command()
+def upgrade() -> None:
+    """Bring the database to the newest version."""
+    with create_app().app_context():
+        _upgrade()
+
+
+@database.command()
+def check() -> None:
+    """Say whether the database is at the newest version; exit status 1 when it is not."""
+    with create_app().app_context():
+        finding = examination.migrations()
+    click.echo(finding.text)
+    if not finding.well:
+        sys.exit(1)
+
+
+@database.command()
+@click.option("--message", "-m", required=True, help="What the migration does.")
+def revision(message: str) -> None:
+    """Write a migration from what has changed in the models (for developers)."""
+    with create_app().app_context():
+        flask_migrate.migrate(message=message)
+
+
+@main.group()
+def user() -> None:
+    """People."""
+
+
+@user.command("create")
+@click.argument("username")
+@click.option("--email", required=True)
+@click.option("--name", default=None, help="The username by default.")
+@click.option("--admin", is_flag=True, help="Make an administrator.")
+@click.password_option(help="Asked for when absent.")
+def create_user(username: str, email: str, name: str | None, admin: bool, password: str) -> None:
+    """Create a user."""
+    with create_app().app_context(), unit_of_work():
+        made = accounts.create_user(
+            username=username, email=email, name=name or username, password=password, admin=admin
+        )
+        click.echo(f"created user {made.username} with id {made.id}")
+
+
+@main.group()
+def token() -> None:
+    """Personal access tokens."""
+
+
+@token.command("create")
+@click.argument("username")
+@click.option("--name", required=True)
+@click.option("--scopes", required=True, help="Separated by commas.")
+@click.option("--expires-at", default=None, help="The day from which the token is worthless, YYYY-MM-DD.")
+def create_token(username: str, name: str, scopes: str, expires_at: str | None) -> None:
+    """Create a token for a user and print it, once."""
+    wanted = [scope.strip() for scope in scopes.split(",") if scope.strip()]
+    unknown = sorted(set(wanted) - set(SCOPES))
+    if unknown:
+        raise click.BadParameter(f"{', '.join(unknown)} (there are {', '.join(SCOPES)})", param_hint="--scopes")
+    try:
+        day = Date().read(expires_at) if expires_at else None
+    except ValueError as error:
+        raise click.BadParameter("not a date", param_hint="--expires-at") from error
+    with create_app().app_context(), unit_of_work():
+        owner = user_by(username)
+        if owner is None:
+            raise click.BadParameter(f"there is no user {username}", param_hint="USERNAME")
+        made = accounts.create_token(owner, name=name, scopes=wanted, expires_at=day)
+        click.echo(made.token)  # type: ignore[attr-defined]  # shown once, never stored
+
+
+@main.group()
+def setting() -> None:
+    """Application settings."""
+
+
+@setting.command("get")
+@click.argument("name", type=click.Choice(sorted(instance.SETTINGS)), required=False)
+def get_setting(name: str | None) -> None:
+    """Print one setting, or all."""
+    with create_app().app_context(), unit_of_work(write=False):
+        values = instance.all_settings()
+    for shown in [name] if name else sorted(values):
+        click.echo(f"{shown} = {values[shown]!r}")
+
+
+@setting.command("set")
+@click.argument("name", type=click.Choice(sorted(instance.SETTINGS)))
+@click.argument("value")
+def set_setting(name: str, value: str) -> None:
+    """Set one setting."""
+    with create_app().app_context(), unit_of_work():
+        values = instance_service.change_settings_from_text({name: value})
+    click.echo(f"{name} = {values[name]!r}")
+
+
+@main.group()
+def feature() -> None:
+    """Feature flags."""
+
+
+@feature.command("list")
+def list_features() -> None:
+    """List the features that were ever set."""
+    with create_app().app_context(), unit_of_work(write=False):
+        for found in instance_service.features():
+            click.echo(f"{found['name']}: {found['state']}")
+
+
+@feature.command("enable")
+@click.argument("name")
+def enable_feature(name: str) -> None:
+    """Switch a feature on for everybody."""
+    with create_app().app_context(), unit_of_work():
+        instance_service.set_feature(name, value="true")
+    click.echo(f"{name}: on")
+
+
+@feature.command("disable")
+@click.argument("name")
+def disable_feature(name: str) -> None:
+    """Switch a feature off for everybody."""
+    with create_app().app_context(), unit_of_work():
+        instance_service.set_feature(name, value="false")
+    click.echo(f"{name}: off")
+
+
+@main.group("secrets")
+def secret() -> None:
+    """Encryption at rest."""
+
+
+@secret.command()
+@click.option("--forget", is_flag=True, help="Make no new key, but forget the old ones.")
+def rotate(forget: bool) -> None:
+    """Encrypt every stored secret with a new key; the service goes on meanwhile.
+
+    The old key is kept for reading until a second call with --forget.
+    """
+    app = create_app()
+    with app.app_context():
+        count = (encryption.forget if forget else encryption.rotate)(app.config["SETTINGS"])
+    click.echo(f"encrypted {count} secrets with the newest key")
+
+
+def _upgrade() -> None:
+    flask_migrate.upgrade()
+
+
+def _first_start(settings: Settings) -> None:
+    """Make the administrator of an empty instance, and tell their credentials this once."""
+    with unit_of_work():
+        if db.session.scalar(select(User.id).limit(1)) is not None:
+            return
+        password = settings.root_password or secrets.new_token()
+        root = accounts.create_user(
+            username=ROOT, name="Administrator", email=ROOT_EMAIL, password=password, admin=True
+        )
+        text = accounts.create_token(root, name="first token", scopes=ROOT_SCOPES, secret=settings.root_token).token  # type: ignore[attr-defined]  # shown once
+    told = f"username: {ROOT}\npassword: {password}\ntoken: {text}\n"
+    path = settings.data_dir / CREDENTIALS
+    secrets.write_private(path, told)
+    click.echo(f"The administrator of this new instance (kept in {path}):\n{told}")
+
+

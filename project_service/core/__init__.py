@@ -1,0 +1,1 @@
+"""The nouns all areas share: users, tokens, namespaces, projects, memberships; tables and finders, no routes."""

@@ -1,0 +1,200 @@
+"""Who belongs where, with which role: direct, inherited from a group above, or through a group a place is shared with.
+
+A role is judged in one statement (``role_in``); lists are filtered with the same rule as a subquery
+(``authorized_projects``, ``authorized_namespaces``). Expired memberships do not count (common behaviour, section 7).
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Any
+
+from sqlalchemy import (
+    CheckConstraint,
+    ColumnElement,
+    ForeignKey,
+    Index,
+    Select,
+    UniqueConstraint,
+    and_,
+    case,
+    func,
+    or_,
+    select,
+    union_all,
+)
+from sqlalchemy.orm import Mapped, aliased, mapped_column, relationship
+
+from project_service.core.levels import Role
+from project_service.core.namespaces import Namespace, NamespaceAncestor
+from project_service.core.projects import Project
+from project_service.core.users import User
+from project_service.kit import clock
+from project_service.kit.database import Model, Timestamps, db
+
+
+class Membership(Timestamps, Model):
+    """A person's role in one group or one project, perhaps until a day."""
+
+    __tablename__ = "memberships"
+    __table_args__ = (
+        UniqueConstraint("user_id", "namespace_id"),
+        UniqueConstraint("user_id", "project_id"),
+        CheckConstraint("(namespace_id IS NULL) <> (project_id IS NULL)", name="one_place"),
+        Index("ix_memberships_namespace_id", "namespace_id", "id"),
+        Index("ix_memberships_project_id", "project_id", "id"),
+        Index("ix_memberships_expires_at", "expires_at"),
+    )
+
+    user_id: Mapped[int] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"))
+    user: Mapped[User] = relationship(foreign_keys=[user_id])
+    namespace_id: Mapped[int | None] = mapped_column(ForeignKey("namespaces.id", ondelete="CASCADE"))
+    namespace: Mapped[Namespace | None] = relationship()
+    project_id: Mapped[int | None] = mapped_column(ForeignKey("projects.id", ondelete="CASCADE"))
+    project: Mapped[Project | None] = relationship()
+    access_level: Mapped[int]
+    expires_at: Mapped[dt.date | None]
+    created_by_id: Mapped[int | None] = mapped_column(ForeignKey("users.id", ondelete="SET NULL"))
+
+
+class Share(Timestamps, Model):
+    """A group whose members may work in another group or in a project, at most with this role."""
+
+    __tablename__ = "shares"
+    __table_args__ = (
+        UniqueConstraint("group_id", "namespace_id"),
+        UniqueConstraint("group_id", "project_id"),
+        CheckConstraint("(namespace_id IS NULL) <> (project_id IS NULL)", name="one_place"),
+        Index("ix_shares_namespace_id", "namespace_id"),
+        Index("ix_shares_project_id", "project_id"),
+    )
+
+    group_id: Mapped[int] = mapped_column(ForeignKey("namespaces.id", ondelete="CASCADE"))
+    group: Mapped[Namespace] = relationship(foreign_keys=[group_id])
+    namespace_id: Mapped[int | None] = mapped_column(ForeignKey("namespaces.id", ondelete="CASCADE"))
+    project_id: Mapped[int | None] = mapped_column(ForeignKey("projects.id", ondelete="CASCADE"))
+    access_level: Mapped[int]
+    expires_at: Mapped[dt.date | None]
+
+
+def alive(kind: Any = Membership) -> ColumnElement[bool]:
+    """Whether a membership or share still counts today."""
+    return or_(kind.expires_at.is_(None), kind.expires_at > clock.today())
+
+
+def lesser(one: Any, other: Any) -> ColumnElement[int]:
+    """The smaller of two levels."""
+    return case((one < other, one), else_=other)
+
+
+def role_in(user_id: int, subject: Project | Namespace) -> Role:
+    """The highest role somebody has in a project or namespace, administrators not considered."""
+    project, namespace = (subject, subject.namespace) if isinstance(subject, Project) else (None, subject)
+    if namespace.owner_id == user_id:
+        return Role.OWNER
+    level = db.session.scalar(select(func.max(_grants(user_id, project, namespace).subquery().c.access_level)))
+    return Role(level or 0)
+
+
+def inherited_role(user_id: int, subject: Project | Namespace) -> tuple[Role, Namespace | None]:
+    """The highest role from above a place, and the group it comes from."""
+    if isinstance(subject, Project):
+        above = NamespaceAncestor.namespace_id == subject.namespace_id
+    else:
+        above = and_(NamespaceAncestor.namespace_id == subject.id, NamespaceAncestor.ancestor_id != subject.id)
+    found = db.session.execute(
+        select(Membership.access_level, Namespace)
+        .join(NamespaceAncestor, NamespaceAncestor.ancestor_id == Membership.namespace_id)
+        .join(Namespace, Namespace.id == Membership.namespace_id)
+        .where(above, Membership.user_id == user_id, alive())
+        .order_by(Membership.access_level.desc(), Namespace.id)
+        .limit(1)
+    ).first()
+    return (Role(found[0]), found[1]) if found else (Role.NONE, None)
+
+
+def direct_membership(user_id: int, subject: Project | Namespace) -> Membership | None:
+    """The membership in the place itself, expired or not."""
+    return db.session.scalar(memberships_of(subject).where(Membership.user_id == user_id))
+
+
+def memberships_of(subject: Project | Namespace) -> Select[Membership]:
+    """The direct memberships of a place, oldest first."""
+    place = Membership.project_id if isinstance(subject, Project) else Membership.namespace_id
+    return select(Membership).where(place == subject.id).order_by(Membership.id)
+
+
+def authorized_namespaces(user_id: int, least: Role = Role.MINIMAL) -> Select[int]:
+    """The ids of the groups somebody has at least this role in: direct, inherited, or through a share."""
+    shared_with = aliased(NamespaceAncestor)
+    direct = (
+        select(NamespaceAncestor.namespace_id)
+        .join(Membership, Membership.namespace_id == NamespaceAncestor.ancestor_id)
+        .where(Membership.user_id == user_id, Membership.access_level >= least, alive())
+    )
+    shared = (
+        select(NamespaceAncestor.namespace_id)
+        .join(Share, Share.namespace_id == NamespaceAncestor.ancestor_id)
+        .join(shared_with, shared_with.namespace_id == Share.group_id)
+        .join(Membership, Membership.namespace_id == shared_with.ancestor_id)
+        .where(
+            Membership.user_id == user_id,
+            lesser(Membership.access_level, Share.access_level) >= least,
+            alive(),
+            alive(Share),
+        )
+    )
+    return select(union_all(direct, shared).subquery().c[0])
+
+
+def authorized_projects(user_id: int, least: Role = Role.GUEST) -> Select[int]:
+    """The ids of the projects somebody has at least this role in."""
+    shared_with = aliased(NamespaceAncestor)
+    owned = select(Project.id).join(Namespace, Namespace.id == Project.namespace_id).where(Namespace.owner_id == user_id)
+    direct = select(Membership.project_id).where(
+        Membership.user_id == user_id,
+        Membership.project_id.is_not(None),
+        Membership.access_level >= least,
+        alive(),
+    )
+    inherited = select(Project.id).where(Project.namespace_id.in_(authorized_namespaces(user_id, least)))
+    shared = (
+        select(Share.project_id)
+        .join(shared_with, shared_with.namespace_id == Share.group_id)
+        .join(Membership, Membership.namespace_id == shared_with.ancestor_id)
+        .where(
+            Share.project_id.is_not(None),
+            Membership.user_id == user_id,
+            lesser(Membership.access_level, Share.access_level) >= least,
+            alive(),
+            alive(Share),
+        )
+    )
+    return select(union_all(owned, direct, inherited, shared).subquery().c[0])
+
+
+def _grants(user_id: int, project: Project | None, namespace: Namespace) -> Any:
+    """Every level a person has in a place, one row each."""
+    shared_with = aliased(NamespaceAncestor)
+    above = NamespaceAncestor.namespace_id == namespace.id
+    inherited = (
+        select(Membership.access_level)
+        .join(NamespaceAncestor, NamespaceAncestor.ancestor_id == Membership.namespace_id)
+        .where(above, Membership.user_id == user_id, alive())
+    )
+    through = (
+        select(lesser(Membership.access_level, Share.access_level).label("access_level"))
+        .select_from(Share)
+        .join(shared_with, shared_with.namespace_id == Share.group_id)
+        .join(Membership, Membership.namespace_id == shared_with.ancestor_id)
+        .where(Membership.user_id == user_id, alive(), alive(Share))
+    )
+    branches: list[Select[int]] = [inherited, through.join(NamespaceAncestor, NamespaceAncestor.ancestor_id == Share.namespace_id).where(above)]
+    if project is not None:
+        branches.append(
+            select(Membership.access_level).where(
+                Membership.project_id == project.id, Membership.user_id == user_id, alive()
+            )
+        )
+        branches.append(through.where(Share.project_id == project.id))
+    return union_all(*branches)

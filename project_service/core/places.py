@@ -1,0 +1,129 @@
+"""Where things live: a full path is claimed, moved and freed here, for users, groups and projects alike.
+
+The table of routes makes a path one thing's alone, in whatever case it is written; the checks before only give the
+friendlier message.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import delete, func, select, update
+
+from project_service.core.levels import Visibility
+from project_service.core.namespaces import Namespace, NamespaceAncestor, descendants_of, link_ancestors
+from project_service.core.projects import Project, Route, projects_below
+from project_service.kit import clock
+from project_service.kit.database import db, unique
+
+
+def path_taken(full_path: str, *, besides: Namespace | Project | None = None) -> bool:
+    """Whether something else lives at this path."""
+    route = db.session.scalar(select(Route).where(Route.path == full_path.lower()))
+    if route is None:
+        return False
+    if isinstance(besides, Project):
+        return route.project_id != besides.id
+    return besides is None or route.namespace_id != besides.id
+
+
+def settle_namespace(namespace: Namespace, parent: Namespace | None, taken: Exception) -> None:
+    """Store a new namespace below its parent; ``taken`` is raised when its path is somebody's already."""
+    namespace.parent_id = parent.id if parent else None
+    _name_namespace(namespace, parent)
+    if path_taken(namespace.full_path):
+        raise taken
+    with unique(taken):
+        db.session.add(namespace)
+        db.session.flush()
+        db.session.add(Route(path=namespace.full_path.lower(), namespace_id=namespace.id))
+    link_ancestors(namespace)
+
+
+def settle_project(project: Project, taken: Exception) -> None:
+    """Store a new project in its namespace."""
+    project.full_path = f"{project.namespace.full_path}/{project.path}"
+    with unique(taken):
+        db.session.add(project)
+        db.session.flush()
+        db.session.add(Route(path=project.full_path.lower(), project_id=project.id))
+
+
+def move_project(project: Project, taken: Exception) -> None:
+    """Follow a changed path of a project."""
+    full_path = f"{project.namespace.full_path}/{project.path}"
+    with unique(taken):
+        project.full_path = full_path
+        db.session.execute(update(Route).where(Route.project_id == project.id).values(path=full_path.lower()))
+
+
+def move_namespace(namespace: Namespace, taken: Exception) -> None:
+    """Follow a changed path or name of a namespace, with all that is below it."""
+    before = namespace.full_path
+    parent = db.session.get(Namespace, namespace.parent_id) if namespace.parent_id else None
+    below = list(
+        db.session.scalars(
+            select(Namespace)
+            .where(Namespace.id.in_(descendants_of(namespace)), Namespace.id != namespace.id)
+            .order_by(func.length(Namespace.full_path))
+        )
+    )
+    with unique(taken):
+        _name_namespace(namespace, parent)
+        known = {namespace.id: namespace}
+        for child in below:
+            known[child.id] = child
+            _name_namespace(child, known[child.parent_id or 0])
+        if namespace.full_path == before:
+            return
+        for place in known.values():
+            _move_route(place)
+        for project in db.session.scalars(select(Project).where(Project.id.in_(projects_below(namespace)))):
+            project.full_path = f"{known[project.namespace_id].full_path}/{project.path}"
+            db.session.execute(
+                update(Route).where(Route.project_id == project.id).values(path=project.full_path.lower())
+            )
+
+
+def start_deleting_project(project: Project) -> None:
+    """Make a project invisible and its path free at once; a job removes the rest."""
+    project.deleting_since = clock.now()
+    db.session.execute(delete(Route).where(Route.project_id == project.id))
+    db.session.flush()
+
+
+def start_deleting_namespace(namespace: Namespace) -> None:
+    """The same for a namespace and all that is below it."""
+    now = clock.now()
+    ids = list(db.session.scalars(descendants_of(namespace)))
+    project_ids = list(db.session.scalars(projects_below(namespace)))
+    db.session.execute(delete(Route).where(Route.project_id.in_(project_ids)))
+    db.session.execute(delete(Route).where(Route.namespace_id.in_(ids)))
+    db.session.execute(update(Project).where(Project.id.in_(project_ids)).values(deleting_since=now))
+    db.session.execute(update(Namespace).where(Namespace.id.in_(ids)).values(deleting_since=now))
+
+
+def is_too_deep(parent: Namespace, deepest: int) -> bool:
+    """Whether a child of ``parent`` would be nested more deeply than allowed."""
+    depth = db.session.scalar(
+        select(func.count()).select_from(NamespaceAncestor).where(NamespaceAncestor.namespace_id == parent.id)
+    )
+    return (depth or 0) >= deepest
+
+
+def visibility_problem(wanted: int, parent: Namespace | None, place: str) -> str | None:
+    """The message when something would be more visible than the group it is in."""
+    if parent is None or parent.kind == "user" or wanted <= parent.visibility:
+        return None
+    text, above = Visibility(wanted).text, Visibility(parent.visibility).text
+    if place == "group":
+        return f"{text} is not allowed since the parent group has a {above} visibility."
+    return f"{text} is not allowed in a {above} group."
+
+
+def _name_namespace(namespace: Namespace, parent: Namespace | None) -> None:
+    namespace.full_path = f"{parent.full_path}/{namespace.path}" if parent else namespace.path
+    namespace.full_name = f"{parent.full_name} / {namespace.name}" if parent else namespace.name
+
+
+def _move_route(namespace: Namespace) -> None:
+    statement = update(Route).where(Route.namespace_id == namespace.id)
+    db.session.execute(statement.values(path=namespace.full_path.lower()))

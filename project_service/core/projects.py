@@ -1,0 +1,128 @@
+"""Projects: the table, and how they are found."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Any
+
+from sqlalchemy import ForeignKey, Index, Select, func, select
+from sqlalchemy.orm import Mapped, contains_eager, mapped_column, relationship
+
+from project_service.core.levels import Visibility
+from project_service.core.namespaces import Namespace, NamespaceAncestor
+from project_service.core.users import User
+from project_service.kit import clock
+from project_service.kit.database import Base, Key, Model, Timestamps, db, unique_while_kept
+from project_service.kit.errors import NotFound
+
+DISABLED = "disabled"
+PRIVATE = "private"
+ENABLED = "enabled"
+FEATURES = (
+    "issues",
+    "repository",
+    "merge_requests",
+    "forking",
+    "wiki",
+    "builds",
+    "snippets",
+    "pages",
+    "operations",
+    "analytics",
+)
+
+
+class Project(Timestamps, Model):
+    """A project. While it is being deleted nobody sees it and its path is free."""
+
+    __tablename__ = "projects"
+
+    name: Mapped[str]
+    path: Mapped[str]
+    full_path: Mapped[str]
+    description: Mapped[str | None]
+    visibility: Mapped[int] = mapped_column(default=Visibility.PRIVATE)
+    archived: Mapped[bool] = mapped_column(default=False)
+    default_branch: Mapped[str | None]
+    tag_list: Mapped[list[str]] = mapped_column(default=list)
+    avatar_url: Mapped[str | None]
+    issues_access_level: Mapped[str] = mapped_column(default=ENABLED)
+    repository_access_level: Mapped[str] = mapped_column(default=ENABLED)
+    merge_requests_access_level: Mapped[str] = mapped_column(default=ENABLED)
+    forking_access_level: Mapped[str] = mapped_column(default=ENABLED)
+    wiki_access_level: Mapped[str] = mapped_column(default=ENABLED)
+    builds_access_level: Mapped[str] = mapped_column(default=ENABLED)
+    snippets_access_level: Mapped[str] = mapped_column(default=ENABLED)
+    pages_access_level: Mapped[str] = mapped_column(default=PRIVATE)
+    operations_access_level: Mapped[str] = mapped_column(default=ENABLED)
+    analytics_access_level: Mapped[str] = mapped_column(default=ENABLED)
+    attributes: Mapped[dict[str, Any]] = mapped_column(default=dict)
+    import_status: Mapped[str] = mapped_column(default="none")
+    import_error: Mapped[str | None]
+    last_activity_at: Mapped[dt.datetime] = mapped_column(default=clock.now)
+    deleting_since: Mapped[dt.datetime | None]
+    namespace_id: Mapped[int] = mapped_column(ForeignKey("namespaces.id", ondelete="CASCADE"))
+    namespace: Mapped[Namespace] = relationship(lazy="joined", innerjoin=True)
+    creator_id: Mapped[int | None] = mapped_column(ForeignKey("users.id", ondelete="SET NULL"), index=True)
+    creator: Mapped[User | None] = relationship()
+
+    __table_args__ = (
+        unique_while_kept("uq_projects_full_path", "lower(full_path)"),
+        unique_while_kept("uq_projects_name", "namespace_id", "name"),
+        Index("ix_projects_namespace_id_created_at", "namespace_id", "created_at", "id"),
+        Index("ix_projects_created_at", "created_at", "id"),
+        Index("ix_projects_last_activity_at", "last_activity_at", "id"),
+        Index("ix_projects_visibility", "visibility", "id"),
+    )
+
+    @property
+    def name_with_namespace(self) -> str:
+        """``Group / Subgroup / Project``."""
+        return f"{self.namespace.full_name} / {self.name}"
+
+
+class Route(Base):
+    """A full path, in lower case, and what lives there: nothing else may, whatever its kind."""
+
+    __tablename__ = "routes"
+
+    path: Mapped[str] = mapped_column(primary_key=True)
+    namespace_id: Mapped[int | None] = mapped_column(
+        Key, ForeignKey("namespaces.id", ondelete="CASCADE"), unique=True
+    )
+    project_id: Mapped[int | None] = mapped_column(Key, ForeignKey("projects.id", ondelete="CASCADE"), unique=True)
+
+
+def projects() -> Select[Project]:
+    """Every project that is not being deleted, with its namespace; without an order."""
+    return (
+        select(Project)
+        .join(Project.namespace)
+        .options(contains_eager(Project.namespace))
+        .where(Project.deleting_since.is_(None))
+    )
+
+
+def project_by(id_or_path: str | int) -> Project | None:
+    """One project: digits are always an id, everything else a full path in any case."""
+    text = str(id_or_path)
+    if text.isascii() and text.isdigit():
+        return db.session.scalar(projects().where(Project.id == min(int(text), 2**63 - 1)))
+    return db.session.scalar(projects().where(func.lower(Project.full_path) == text.lower()))
+
+
+def find_project(id_or_path: str | int) -> Project:
+    """The same, or ``NotFound``."""
+    project = project_by(id_or_path)
+    if project is None:
+        raise NotFound("Project")
+    return project
+
+
+def projects_below(namespace: Namespace) -> Select[int]:
+    """The ids of the projects of a namespace and of all below it."""
+    return (
+        select(Project.id)
+        .join(NamespaceAncestor, NamespaceAncestor.namespace_id == Project.namespace_id)
+        .where(NamespaceAncestor.ancestor_id == namespace.id)
+    )

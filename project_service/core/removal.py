@@ -1,0 +1,85 @@
+"""Removing what can be big: a project, a group, a person. What is removed is invisible from the request on.
+
+Children go first, a batch at a time, each batch a unit of its own that holds SQLite's write lock only briefly. Which
+tables there are is read from their foreign keys: an area that adds a table has nothing to register.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import Table, delete, select
+
+from project_service.core.namespaces import Namespace, UserNamespace
+from project_service.core.projects import Project, projects_below
+from project_service.core.users import User
+from project_service.kit import jobs
+from project_service.kit.database import Base, db
+
+BATCH = 500
+
+
+@jobs.job()
+def remove_project(project_id: int) -> None:
+    """Remove a project with all it has."""
+    empty_project(project_id)
+    with jobs.step():
+        db.session.execute(delete(Project).where(Project.id == project_id, Project.deleting_since.is_not(None)))
+
+
+@jobs.job()
+def remove_namespace(namespace_id: int) -> None:
+    """Remove a group with its subgroups and their projects."""
+    with jobs.step():
+        namespace = db.session.get(Namespace, namespace_id)
+        if namespace is None or namespace.deleting_since is None:
+            return
+        project_ids = list(db.session.scalars(projects_below(namespace)))
+    for project_id in project_ids:
+        remove_project(project_id)
+    with jobs.step():
+        db.session.execute(delete(Namespace).where(Namespace.id == namespace_id))
+
+
+@jobs.job()
+def remove_user(user_id: int) -> None:
+    """Remove a person with their personal projects."""
+    with jobs.step():
+        user = db.session.get(User, user_id)
+        if user is None or user.deleting_since is None:
+            return
+        personal = db.session.scalar(select(UserNamespace.id).where(UserNamespace.owner_id == user_id))
+    if personal is not None:
+        remove_namespace(personal)
+    for table in _children_of("users"):
+        _empty(table, table.c[_column(table, "users")], user_id)
+    with jobs.step():
+        db.session.execute(delete(User).where(User.id == user_id))
+
+
+def empty_project(project_id: int) -> None:
+    """Remove the rows that hang on a project, batch by batch; the project itself stays."""
+    for table in _children_of("projects"):
+        _empty(table, table.c[_column(table, "projects")], project_id)
+
+
+def _children_of(parent: str) -> list[Table]:
+    return [
+        table
+        for table in reversed(Base.metadata.sorted_tables)
+        if "id" in table.c
+        and any(key.column.table.name == parent and key.ondelete == "CASCADE" for key in table.foreign_keys)
+    ]
+
+
+def _column(table: Table, parent: str) -> str:
+    return next(
+        key.parent.name for key in table.foreign_keys if key.column.table.name == parent and key.ondelete == "CASCADE"
+    )
+
+
+def _empty(table: Table, column: object, owner_id: int) -> None:
+    while True:
+        with jobs.step():
+            some = list(db.session.scalars(select(table.c.id).where(column == owner_id).limit(BATCH)))
+            if not some:
+                return
+            db.session.execute(delete(table).where(table.c.id.in_(some)))

@@ -1,0 +1,1 @@
+"""What happened: one table, and one door into it."""

@@ -1,0 +1,93 @@
+"""The application, put together: the one module that knows every area."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import redis
+from flask import Response, request
+from werkzeug.exceptions import HTTPException
+
+from project_service import document
+from project_service.access.api import wrong_method
+from project_service.access.pages import csrf
+from project_service.accounts import routes as accounts
+from project_service.groups import routes as groups
+from project_service.instance import routes as instance
+from project_service.instance.probes import probes
+from project_service.kit import answers, database, logs, secrets
+from project_service.kit.proxies import TrustedProxies
+from project_service.kit.storage import open_storage
+from project_service.kit.urls import RawPaths, Segment
+from project_service.members import routes as members
+from project_service.projects import routes as projects
+from project_service.settings import Settings
+from project_service.variables import routes as variables
+
+APIS = (accounts.api, groups.api, projects.api, members.api, variables.api, instance.api)
+LARGEST_BODY = 32 << 20
+LARGEST_FORM_FIELD = 8 << 20
+REDIS_TIMEOUT_SECONDS = 3
+
+
+def create_app(settings: Settings | None = None) -> answers.Application:
+    """Make the application of these settings; without any they are read from the environment."""
+    settings = settings or Settings.from_environment()
+    logs.configure(settings.log_level)
+    settings.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+    app = answers.Application(
+        "project_service", template_folder=str(_folder("templates")), static_folder=str(_folder("static"))
+    )
+    _configure(app, settings)
+    database.init_app(app, settings)
+    app.extensions["redis"] = redis.Redis.from_url(
+        settings.redis_url, socket_timeout=REDIS_TIMEOUT_SECONDS, socket_connect_timeout=REDIS_TIMEOUT_SECONDS
+    )
+    app.extensions["storage"] = open_storage(settings)
+    csrf.init_app(app)
+    app.before_request(answers.before)
+    app.after_request(answers.after)
+    app.register_error_handler(Exception, _handle)
+    app.register_blueprint(probes)
+    document.init_app(app, APIS)
+    app.wsgi_app = TrustedProxies(RawPaths(app.wsgi_app), settings.trusted_proxies)  # type: ignore[method-assign]
+    return app
+
+
+def _configure(app: answers.Application, settings: Settings) -> None:
+    keyring = secrets.init(settings)
+    secure = (settings.external_url or "").startswith("https://")
+    app.config.update(
+        SETTINGS=settings,
+        EXTERNAL_URL=settings.external_url,
+        METRICS_TOKEN=settings.metrics_token,
+        SECRET_KEY=keyring.signing_key,
+        SECRET_KEY_FALLBACKS=keyring.signing_key_fallbacks,
+        SESSION_COOKIE_NAME="__Host-project_service" if secure else "project_service",
+        SESSION_COOKIE_SECURE=secure,
+        SESSION_COOKIE_HTTPONLY=True,
+        SESSION_COOKIE_SAMESITE="Lax",
+        MAX_CONTENT_LENGTH=LARGEST_BODY,
+        MAX_FORM_MEMORY_SIZE=LARGEST_FORM_FIELD,
+        WTF_CSRF_CHECK_DEFAULT=False,
+        WTF_CSRF_TIME_LIMIT=None,
+    )
+    app.url_map.converters["default"] = app.url_map.converters["string"] = Segment
+    app.url_map.strict_slashes = False
+    app.url_map.merge_slashes = False
+
+
+def _handle(error: Exception) -> Response:
+    if answers.is_api() or request.blueprint == "probes":
+        if isinstance(error, HTTPException) and error.code == 405:
+            return answers.render(wrong_method(error))
+        return answers.render(answers.as_service_error(error))
+    return answers.render(answers.as_service_error(error))
+
+
+def _folder(name: str) -> Path:
+    # beside the package in a checkout, inside it when it was installed from a wheel
+    inside = Path(__file__).parent / name
+    return inside if inside.exists() else Path(__file__).parents[1] / name
+
+

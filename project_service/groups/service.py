@@ -1,0 +1,90 @@
+"""What changes groups."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from project_service.core import instance, paths, places, removal
+from project_service.core.levels import Role, Visibility
+from project_service.core.memberships import Membership, Share
+from project_service.core.namespaces import DEEPEST, Group
+from project_service.core.users import User
+from project_service.kit.database import add_unique, db
+from project_service.kit.errors import BadRequest, Conflict, Invalid, RecordNotFound
+
+
+def create_group(author: User, parent: Group | None, **fields: Any) -> Group:
+    """Make a group; its creator becomes its owner."""
+    fields.pop("parent_id", None)
+    visibility = fields.pop("visibility", None) or instance.setting("default_group_visibility")
+    group = Group(**_without_nulls(fields), visibility=Visibility.of(visibility))
+    try:
+        _check(group, parent)
+        places.settle_namespace(group, parent, Invalid(path=paths.TAKEN))
+    except Invalid as error:
+        raise BadRequest(f"Failed to save group {_as_ruby(error.message)}") from error
+    db.session.add(Membership(user_id=author.id, namespace_id=group.id, access_level=Role.OWNER, created_by_id=author.id))
+    db.session.flush()
+    return group
+
+
+def update_group(group: Group, **fields: Any) -> Group:
+    """Change a group; paths and names below follow."""
+    visibility = fields.pop("visibility", None)
+    for name, value in _without_nulls(fields).items():
+        setattr(group, name, value)
+    if visibility:
+        group.visibility = Visibility.of(visibility)
+    with db.session.no_autoflush:
+        parent = db.session.get(Group, group.parent_id) if group.parent_id else None
+        _check(group, parent)
+        full_path = f"{parent.full_path}/{group.path}" if parent else group.path
+        if places.path_taken(full_path, besides=group):
+            raise Invalid(path=paths.TAKEN)
+    places.move_namespace(group, Invalid(path=paths.TAKEN))
+    return group
+
+
+def delete_group(group: Group) -> None:
+    """Make a group and all below it invisible; a job removes them."""
+    places.start_deleting_namespace(group)
+    removal.remove_namespace.defer(group.id)
+
+
+def share_group(group: Group, other: Group, *, group_access: int, expires_at: Any = None) -> Share:
+    """Let the members of another group work in this one, at most with this role."""
+    share = Share(namespace_id=group.id, group_id=other.id, access_level=group_access, expires_at=expires_at)
+    return add_unique(share, Conflict("Group already shared with this group"))
+
+
+def unshare_group(group: Group, other_id: int) -> None:
+    """End a share."""
+    share = db.session.query(Share).filter_by(namespace_id=group.id, group_id=other_id).one_or_none()
+    if share is None:
+        raise RecordNotFound
+    db.session.delete(share)
+
+
+def _check(group: Group, parent: Group | None) -> None:
+    problems: dict[str, list[str]] = {}
+    if found := paths.group_name_problems(group.name or ""):
+        problems["name"] = found
+    if found := paths.namespace_path_problems(group.path or "", top_level=parent is None):
+        problems["path"] = found
+    if text := places.visibility_problem(group.visibility, parent, "group"):
+        problems["visibility_level"] = [text]
+    if parent is not None and group.id is None and places.is_too_deep(parent, DEEPEST):
+        problems["parent_id"] = ["has too deep level of nesting"]
+    if problems:
+        raise Invalid(**problems)
+
+
+def _without_nulls(fields: dict[str, Any]) -> dict[str, Any]:
+    nullable = {"description", "auto_devops_enabled", "emails_disabled", "mentions_disabled"}
+    return {name: value for name, value in fields.items() if value is not None or name in nullable}
+
+
+def _as_ruby(messages: Any) -> str:
+    # clients match on this rendering of the real product (supporting resources, section 5.2)
+    quoted = {name: ", ".join('"' + text.replace('"', '\\"') + '"' for text in texts) for name, texts in messages.items()}
+    return "{" + ", ".join(f":{name}=>[{texts}]" for name, texts in quoted.items()) + "}"

@@ -1,0 +1,1 @@
+"""The instance itself: version, application settings, feature flags, probes, metrics, the API's own document."""

@@ -1,0 +1,269 @@
+"""The database: one base class, one way to write, one unit of work.
+
+SQLite and PostgreSQL are served by the same code. On SQLite a unit that writes takes a kernel lock before
+``BEGIN IMMEDIATE``: waiters queue in the kernel instead of polling, which keeps the tail of the waiting times short,
+and no transaction has to be upgraded half-way. A unit that only reads takes no lock at all.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import fcntl
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from pathlib import Path
+from typing import Any, TypeVar
+
+import orjson
+from flask import Flask
+from flask_migrate import Migrate
+from flask_sqlalchemy import SQLAlchemy
+from sqlalchemy import BigInteger, Connection, DateTime, Dialect, Engine, Index, Integer, MetaData, event, text
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column, registry
+from sqlalchemy.types import JSON, TypeDecorator
+
+from project_service.kit import clock
+from project_service.settings import Settings
+
+MIGRATIONS = Path(__file__).parents[1] / "migrations"
+BUSY_TIMEOUT_MS = 30_000
+POOL_SIZE = 8
+NAMES = {
+    "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+    "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+    "ck": "ck_%(table_name)s_%(constraint_name)s",
+    "fk": "fk_%(table_name)s_%(column_0_N_name)s",
+    "pk": "pk_%(table_name)s",
+}
+
+_writing: ContextVar[bool] = ContextVar("writing", default=True)
+
+
+class Timestamp(TypeDecorator[dt.datetime]):
+    """A moment: aware and in UTC in Python on every database, whatever the driver hands back."""
+
+    impl = DateTime(timezone=True)
+    cache_ok = True
+
+    def process_bind_param(self, value: dt.datetime | None, dialect: Dialect) -> dt.datetime | None:
+        """Refuse a naive moment; SQLite has no zones and gets the UTC wall clock."""
+        if value is None:
+            return None
+        if value.tzinfo is None:
+            raise ValueError("a stored moment needs a time zone")
+        value = value.astimezone(dt.UTC)
+        return value.replace(tzinfo=None) if dialect.name == "sqlite" else value
+
+    def process_result_value(self, value: dt.datetime | None, dialect: Dialect) -> dt.datetime | None:
+        """Hand back UTC."""
+        if value is None:
+            return None
+        return value.replace(tzinfo=dt.UTC) if value.tzinfo is None else value.astimezone(dt.UTC)
+
+
+# SQLite counts only a column of exactly this type upwards by itself; its integers have 64 bits all the same
+Key = BigInteger().with_variant(Integer, "sqlite")
+
+
+class Base(DeclarativeBase):
+    """What every table shares: how types are stored and constraints are called."""
+
+    registry = registry(
+        metadata=MetaData(naming_convention=NAMES),
+        type_annotation_map={int: Key, dt.datetime: Timestamp, dict[str, Any]: JSON, list[str]: JSON, list[Any]: JSON},
+    )
+
+
+class Model(Base):
+    """A row with an id that is never given twice, also after it was deleted."""
+
+    __abstract__ = True
+
+    id: Mapped[int] = mapped_column(Key, primary_key=True, sort_order=-10)
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Have SQLite count ids upwards for ever: a freed id must not hand an old grant to a new row."""
+        super().__init_subclass__(**options)
+        table = cls.__dict__.get("__table__")
+        if table is not None and list(table.primary_key.columns) == [table.columns.get("id")]:
+            table.dialect_options["sqlite"]["autoincrement"] = True
+
+
+class Timestamps:
+    """When a row was made and last changed."""
+
+    created_at: Mapped[dt.datetime] = mapped_column(default=clock.now, sort_order=-9)
+    updated_at: Mapped[dt.datetime] = mapped_column(default=clock.now, onupdate=clock.now, sort_order=-8)
+
+
+def unique_while_kept(name: str, *columns: str) -> Index:
+    """A unique index over the rows that are not being deleted; a deleted row's name is free at once."""
+    kept = text("deleting_since IS NULL")
+    parts = (text(column) for column in columns)
+    return Index(name, *parts, unique=True, sqlite_where=kept, postgresql_where=kept)
+
+
+db = SQLAlchemy(model_class=Base, session_options={"expire_on_commit": False})
+migrate = Migrate()
+Row = TypeVar("Row", bound=Base)
+
+
+def init_app(app: Flask, settings: Settings) -> None:
+    """Wire engine, session and migrations into the application."""
+    app.config["SQLALCHEMY_DATABASE_URI"] = settings.database_url
+    app.config["SQLALCHEMY_ENGINE_OPTIONS"] = _engine_options(settings)
+    db.init_app(app)
+    migrate.init_app(app, db, directory=str(MIGRATIONS), compare_type=True)
+    with app.app_context():
+        if settings.uses_sqlite:
+            _listen_to_sqlite(db.engine, settings)
+
+
+@contextmanager
+def unit_of_work(*, write: bool = True) -> Iterator[None]:
+    """Run a request or a step of a job: one commit at its end, then what ``after_commit`` was given.
+
+    Any exception leaves neither rows nor jobs behind. ``write=False`` is for steps that only read.
+    """
+    token = _writing.set(write)
+    try:
+        yield
+        db.session.commit()
+        callbacks = _callbacks()
+    except BaseException:
+        db.session.rollback()
+        _callbacks()
+        raise
+    finally:
+        _writing.reset(token)
+    for callback in callbacks:
+        callback()
+
+
+def after_commit(callback: Callable[[], None]) -> None:
+    """Call this when the unit of work has been committed, and never when it failed."""
+    db.session.info.setdefault("after_commit", []).append(callback)
+
+
+def add_unique(row: Row, taken: Exception) -> Row:
+    """Store ``row``, or raise ``taken`` when a unique constraint says that another request was faster.
+
+    A savepoint keeps the rest of the unit of work usable.
+    """
+    try:
+        with db.session.begin_nested():
+            db.session.add(row)
+            db.session.flush()
+    except IntegrityError as error:
+        if is_unique_violation(error):
+            raise taken from error
+        raise
+    return row
+
+
+@contextmanager
+def unique(taken: Exception) -> Iterator[None]:
+    """Flush the changes made in the block; raise ``taken`` when they collide with a unique constraint."""
+    try:
+        with db.session.begin_nested():
+            yield
+            db.session.flush()
+    except IntegrityError as error:
+        if is_unique_violation(error):
+            raise taken from error
+        raise
+
+
+def insert(model: type[Base]) -> Any:
+    """An ``INSERT`` that knows ``on_conflict_do_nothing`` and ``on_conflict_do_update`` on both databases."""
+    dialect = sqlite if db.engine.dialect.name == "sqlite" else postgresql
+    return dialect.insert(model)
+
+
+def is_unique_violation(error: IntegrityError) -> bool:
+    """Whether the database refused a duplicate, as opposed to a missing parent or an empty column."""
+    return getattr(error.orig, "sqlstate", None) == "23505" or "UNIQUE constraint failed" in str(error.orig)
+
+
+def dispose_after_fork() -> None:
+    """Forget connections inherited from the parent without closing them under its feet."""
+    db.engine.dispose(close=False)
+
+
+def _callbacks() -> list[Callable[[], None]]:
+    callbacks: list[Callable[[], None]] = db.session.info.pop("after_commit", [])
+    return callbacks
+
+
+def _engine_options(settings: Settings) -> dict[str, Any]:
+    options: dict[str, Any] = {
+        "json_serializer": lambda value: orjson.dumps(value).decode(),
+        "json_deserializer": orjson.loads,
+        "pool_size": POOL_SIZE,
+        "max_overflow": 2 * POOL_SIZE,
+    }
+    if not settings.uses_sqlite:
+        options["pool_pre_ping"] = True
+    return options
+
+
+def _listen_to_sqlite(engine: Engine, settings: Settings) -> None:
+    lock_path = f"{engine.url.database}.lock"
+
+    @event.listens_for(engine, "connect")
+    def prepare(connection: Any, record: Any) -> None:
+        connection.isolation_level = None  # transactions begin where we say, not where the driver guesses
+        cursor = connection.cursor()
+        for pragma in (
+            "journal_mode=WAL",
+            f"synchronous={settings.sqlite_synchronous}",
+            "foreign_keys=ON",
+            f"busy_timeout={BUSY_TIMEOUT_MS}",
+            "temp_store=MEMORY",
+            "cache_size=-16000",
+        ):
+            cursor.execute(f"PRAGMA {pragma}")
+        cursor.close()
+
+    @event.listens_for(engine, "begin")
+    def begin(connection: Connection) -> None:
+        if connection.get_execution_options().get("isolation_level") == "AUTOCOMMIT":
+            return
+        if _writing.get():
+            _lock(connection.connection.info, lock_path)
+            connection.exec_driver_sql("BEGIN IMMEDIATE")
+        else:
+            connection.exec_driver_sql("BEGIN")
+
+    @event.listens_for(engine, "checkin")
+    def release(_connection: Any, record: Any) -> None:
+        _unlock(record.info)
+
+    @event.listens_for(engine, "close")
+    @event.listens_for(engine, "close_detached")
+    def forget(_connection: Any, record: Any = None) -> None:
+        if record is not None:
+            _unlock(record.info)
+
+
+def _lock(info: dict[Any, Any], path: str) -> None:
+    """Queue behind the other writers; the kernel frees the lock of a process that dies."""
+    if "write_lock" in info:
+        return
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+    except BaseException:
+        os.close(descriptor)
+        raise
+    info["write_lock"] = descriptor
+
+
+def _unlock(info: dict[Any, Any]) -> None:
+    descriptor = info.pop("write_lock", None)
+    if descriptor is not None:
+        os.close(descriptor)

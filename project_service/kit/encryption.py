@@ -1,0 +1,58 @@
+"""Changing the key that secrets are encrypted with."""
+
+from __future__ import annotations
+
+from sqlalchemy import Column, Table, Text, column, select, table, update
+
+from project_service.kit import secrets
+from project_service.kit.database import Base, Key, db, unit_of_work
+from project_service.settings import Settings
+
+BATCH = 200
+
+
+def encrypted_columns() -> list[tuple[Table, Column[str]]]:
+    """Every column that is ciphertext at rest, read from the models: nobody can forget one."""
+    return [
+        (found, one)
+        for found in Base.metadata.sorted_tables
+        for one in found.columns
+        if isinstance(one.type, secrets.Encrypted)
+    ]
+
+
+def rotate(settings: Settings) -> int:
+    """Make a new key and encrypt everything with it, in small units; the number of secrets.
+
+    Processes at work take the new key up by themselves. The old keys stay to read with until ``forget``, so that what
+    such a process wrote with the old key meanwhile is not lost; stopped half-way, it can be run again. With keys from
+    the environment the operator puts the new one in front: ``PROJECT_SERVICE_SECRET_KEY=new,old``.
+    """
+    if not settings.secret_key:
+        secrets.add_key(settings)
+    keyring = secrets.init(settings)
+    return sum(_rotate_column(keyring, found, one.name) for found, one in encrypted_columns())
+
+
+def forget(settings: Settings) -> int:
+    """Encrypt once more what is left, and forget all keys but the newest; the number of secrets."""
+    keyring = secrets.init(settings)
+    count = sum(_rotate_column(keyring, found, one.name) for found, one in encrypted_columns())
+    if not settings.secret_key:
+        secrets.drop_old_keys(settings)
+        secrets.init(settings)
+    return count
+
+
+def _rotate_column(keyring: secrets.Keyring, encrypted: Table, name: str) -> int:
+    raw = table(encrypted.name, column("id", Key), column(name, Text))
+    last, count = 0, 0
+    while True:
+        with unit_of_work():
+            some = select(raw.c.id, raw.c[name]).where(raw.c.id > last, raw.c[name].is_not(None))
+            rows = list(db.session.execute(some.order_by(raw.c.id).limit(BATCH).with_for_update()))
+            for row_id, stored in rows:
+                db.session.execute(update(raw).where(raw.c.id == row_id).values({name: keyring.renew(stored)}))
+        if not rows:
+            return count
+        last, count = rows[-1][0], count + len(rows)

@@ -1,0 +1,248 @@
+"""How a parameter becomes a value, and what is said when it cannot.
+
+Coercion follows the reference for common behaviour, sections 3 and 4: numbers and booleans arrive as text from forms
+and from several clients, an empty text counts as absent for everything that is not text, and ``null`` takes the
+default. Messages are the half sentences that ``schemas.load`` puts the parameter's name in front of.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections.abc import Callable, Collection, Mapping
+from typing import Any
+
+from dateutil import parser as dates
+from marshmallow import fields as marshmallow_fields
+from marshmallow import missing
+from marshmallow.exceptions import ValidationError
+
+from project_service.kit import clock
+
+MISSING = "is missing"
+INVALID = "is invalid"
+EMPTY = "is empty"
+NOT_IN_LIST = "does not have a valid value"
+FORBIDDEN = "has a value not allowed"
+
+_TRUE = {text for word in ("t", "true", "on", "yes", "y") for text in (word, word.title(), word.upper())} | {"1"}
+_FALSE = {text for word in ("f", "false", "off", "no", "n") for text in (word, word.title(), word.upper())} | {"0"}
+_INTEGER = re.compile(r"[+-]?[0-9]{1,30}")
+LARGEST_INTEGER = 2**63 - 1
+
+
+class Parameter(marshmallow_fields.Field[Any]):
+    """What all fields share: blanks, defaults, and the closed list of values.
+
+    ``allow_blank=False`` refuses an empty text and ``null``; ``choices`` is the closed list; ``default`` is used when
+    the parameter is absent, ``null``, or empty and not text.
+    """
+
+    blank_is_absent = True
+
+    def __init__(
+        self,
+        *,
+        default: Any = missing,
+        choices: Collection[Any] = (),
+        allow_blank: bool = True,
+        **options: Any,
+    ) -> None:
+        self.choices = tuple(choices)
+        self.allow_blank = allow_blank
+        metadata = dict(options.pop("metadata", None) or {})
+        if self.choices:
+            metadata.setdefault("enum", list(self.choices))
+        super().__init__(load_default=default, allow_none=True, metadata=metadata, **options)
+
+    def deserialize(
+        self, value: Any, attr: str | None = None, data: Mapping[str, Any] | None = None, **options: Any
+    ) -> Any:
+        """Read one parameter; the error carries all half sentences that hold."""
+        if value is missing:
+            if not self.required:
+                return self._default()
+            raise ValidationError([MISSING] if self.allow_blank else [MISSING, EMPTY])
+        if value is None or (value == "" and self.blank_is_absent):
+            if not self.allow_blank:
+                raise ValidationError([EMPTY])
+            default = self._default()
+            return None if default is missing else default
+        if value == "" and not self.allow_blank:
+            raise ValidationError([EMPTY])
+        try:
+            read = self.read(value)
+        except ValueError as error:
+            raise ValidationError([INVALID, NOT_IN_LIST] if self.choices else [INVALID]) from error
+        if self.choices and not self._listed(read):
+            raise ValidationError([NOT_IN_LIST])
+        self._validate(read)
+        return read
+
+    def read(self, value: Any) -> Any:
+        """Turn what the client sent into the value; ``ValueError`` when it is of another kind."""
+        raise NotImplementedError
+
+    def _default(self) -> Any:
+        default = self.load_default
+        return default() if callable(default) else default
+
+    def _listed(self, value: Any) -> bool:
+        return value in self.choices
+
+
+class String(Parameter, marshmallow_fields.String):
+    """Text; numbers and booleans become their text, arrays and objects are refused."""
+
+    blank_is_absent = False
+
+    def read(self, value: Any) -> str:
+        if isinstance(value, bool):
+            return "true" if value else "false"
+        if isinstance(value, int | float):
+            return str(value)
+        if isinstance(value, str):
+            return value
+        raise ValueError(value)
+
+
+class Integer(Parameter, marshmallow_fields.Integer):
+    """A whole number, also as decimal digits; ``forbidden`` values have a text of their own."""
+
+    def __init__(self, *, forbidden: Collection[int] = (), **options: Any) -> None:
+        self.forbidden = tuple(forbidden)
+        super().__init__(**options)
+
+    def read(self, value: Any) -> int:
+        if isinstance(value, bool) or not isinstance(value, int | str):
+            raise ValueError(value)
+        if isinstance(value, str) and not _INTEGER.fullmatch(value):
+            raise ValueError(value)
+        number = int(value)
+        if abs(number) > LARGEST_INTEGER:
+            raise ValueError(value)
+        if number in self.forbidden:
+            raise ValidationError([FORBIDDEN])
+        return number
+
+
+class Boolean(Parameter, marshmallow_fields.Boolean):
+    """True or false in any of the spellings that clients use."""
+
+    def read(self, value: Any) -> bool:
+        if isinstance(value, bool):
+            return value
+        if isinstance(value, float) or not isinstance(value, int | str):
+            raise ValueError(value)
+        if str(value) in _TRUE:
+            return True
+        if str(value) in _FALSE:
+            return False
+        raise ValueError(value)
+
+
+class Date(Parameter, marshmallow_fields.Date):
+    """A day; a moment is cut to its day, and impossible days are refused."""
+
+    def read(self, value: Any) -> dt.date:
+        return read_moment(value).date()
+
+
+class DateTime(Parameter, marshmallow_fields.DateTime):
+    """A moment; without a zone it is UTC."""
+
+    def read(self, value: Any) -> dt.datetime:
+        return read_moment(value)
+
+
+class Array(Parameter, marshmallow_fields.List):
+    """Several values; where a client sends one text it is split at commas."""
+
+    blank_is_absent = False
+
+    def __init__(self, inner: marshmallow_fields.Field[Any], **options: Any) -> None:
+        super().__init__(cls_or_instance=inner, **options)
+
+    def read(self, value: Any) -> list[Any]:
+        if isinstance(value, str):
+            value = [part.strip() for part in value.split(",") if part.strip()]
+        elif isinstance(value, int) and not isinstance(value, bool):
+            value = [value]
+        if not isinstance(value, list):
+            raise ValueError(value)
+        inner: Parameter = self.inner  # type: ignore[assignment]  # the constructor takes nothing else
+        return [inner.deserialize(item) for item in value]
+
+
+class Hash(Parameter, marshmallow_fields.Dict):
+    """Named values: an object in JSON, ``name[key]=`` in forms and queries."""
+
+    blank_is_absent = False
+
+    def read(self, value: Any) -> dict[str, Any]:
+        if not isinstance(value, dict):
+            raise ValueError(value)
+        return value
+
+
+class Upload(Parameter, marshmallow_fields.Raw):
+    """A file part of a multipart body."""
+
+    def __init__(self, **options: Any) -> None:
+        metadata = {"type": "string", "format": "binary"} | dict(options.pop("metadata", None) or {})
+        super().__init__(metadata=metadata, **options)
+
+    def read(self, value: Any) -> Any:
+        if isinstance(value, str | int | float | bool | list | dict):
+            raise ValueError(value)
+        return value
+
+
+def read_moment(value: Any) -> dt.datetime:
+    """Read a date or a moment leniently, as the real product does (``2016-12-1`` is a day); ``ValueError`` otherwise."""
+    if not isinstance(value, str) or not re.match(r"\s*\d", value) or len(value) > 64:
+        raise ValueError(value)
+    try:
+        moment = dates.parse(value, default=dt.datetime(clock.today().year, 1, 1))
+    except (OverflowError, TypeError) as error:
+        raise ValueError(value) from error
+    return moment.replace(tzinfo=dt.UTC) if moment.tzinfo is None else moment.astimezone(dt.UTC)
+
+
+class Anything(marshmallow_fields.Raw):
+    """A value of any kind, as answers carry it."""
+
+
+class Moment(marshmallow_fields.DateTime):
+    """A timestamp as answers carry it."""
+
+    def _serialize(self, value: dt.datetime | None, attr: str | None, obj: Any, **options: Any) -> str | None:
+        return None if value is None else clock.isoformat(value)
+
+
+class Day(marshmallow_fields.Date):
+    """A date as answers carry it."""
+
+
+class Computed(marshmallow_fields.Field[Any]):
+    """A value made from the whole object by a function; ``type`` is what the API document says of it."""
+
+    def __init__(self, function: Callable[[Any], Any], type: str | None = "string", **options: Any) -> None:
+        self.function = function
+        metadata = dict(options.pop("metadata", None) or {})
+        if type is not None:
+            metadata.setdefault("type", type)
+        super().__init__(dump_only=True, metadata=metadata, **options)
+
+    _CHECK_ATTRIBUTE = False
+
+    def _serialize(self, value: Any, attr: str | None, obj: Any, **options: Any) -> Any:
+        return self.function(obj)
+
+
+class Constant(Computed):
+    """A setting of the real product that this service has in one form only."""
+
+    def __init__(self, value: Any, **options: Any) -> None:
+        kinds = {bool: "boolean", int: "integer", str: "string", list: "array", dict: "object"}
+        super().__init__(lambda _: value, type=kinds.get(type(value)), **options)

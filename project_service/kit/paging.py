@@ -1,0 +1,140 @@
+"""Lists, cut into pages, counted and linked: the reference for common behaviour, section 11.
+
+There is one ``paged``; a view hands over an ordered statement and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote
+
+from flask import g, request
+from sqlalchemy import Select, func, select
+
+from project_service.kit import fields, urls
+from project_service.kit.database import db
+from project_service.kit.parameters import parameters
+from project_service.kit.schemas import Schema
+
+DEFAULT_SIZE = 20
+LARGEST_SIZE = 100
+COUNTED = 10_000
+UNSHOWN = frozenset({"private_token", "access_token"})
+
+
+class PagingSchema(Schema):
+    """Which page of a list."""
+
+    page = fields.Integer(default=1, metadata={"description": "Which page, from 1."})
+    per_page = fields.Integer(
+        default=DEFAULT_SIZE, forbidden=(0,), metadata={"description": "Rows of a page, at most 100."}
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A page as asked for; ``size`` is what it is capped to."""
+
+    number: int
+    size: int
+    asked_size: int
+
+    @classmethod
+    def of(cls, loaded: Mapping[str, Any]) -> Page:
+        """Read the loaded parameters: below 1 is the first page, below 0 the default size."""
+        asked = loaded["per_page"] if loaded["per_page"] > 0 else DEFAULT_SIZE
+        largest_page = fields.LARGEST_INTEGER // LARGEST_SIZE
+        return cls(min(max(loaded["page"], 1), largest_page), min(asked, LARGEST_SIZE), asked)
+
+    @property
+    def offset(self) -> int:
+        return (self.number - 1) * self.size
+
+
+@dataclass(frozen=True, slots=True)
+class Keyset:
+    """A list that is followed from row to row by its key, without totals (section 11.4)."""
+
+    statement: Select[Any]
+    key: Any
+    descending: bool
+
+
+def cut(found: Select[Any] | Keyset, page: Page) -> tuple[list[Any], dict[str, str]]:
+    """The rows of the page, and the headers that speak of the whole list."""
+    if isinstance(found, Keyset):
+        return _cut_keyset(found, page)
+    statement = found
+    rows = list(db.session.scalars(statement.limit(page.size).offset(page.offset)).unique())
+    if page.number == 1 and len(rows) < page.size:
+        total = len(rows)
+    else:
+        total = count(statement)
+    return rows, headers(page, total)
+
+
+def _cut_keyset(found: Keyset, page: Page) -> tuple[list[Any], dict[str, str]]:
+    rows = list(db.session.scalars(found.statement.limit(page.size)).unique())
+    if not rows:
+        return rows, {}
+    name = "id_before" if found.descending else "id_after"
+    link = f'<{address({name: getattr(rows[-1], found.key.key)})}>; rel="next"'
+    return rows, {"Link": link, "Links": link}
+
+
+def count(statement: Select[Any]) -> int:
+    """How many rows a statement has, counted up to one more than ``COUNTED``."""
+    capped = statement.order_by(None).with_only_columns(1, maintain_column_froms=True).limit(COUNTED + 1).subquery()
+    return db.session.scalar(select(func.count()).select_from(capped)) or 0
+
+
+def headers(page: Page, total: int) -> dict[str, str]:
+    """``X-*`` and ``Link``; totals are left out above ``COUNTED`` rows (section 11.3)."""
+    pages = max(1, -(-total // page.size))
+    counted = total <= COUNTED
+    following = page.number + 1 if page.number < pages or not counted else None
+    before = page.number - 1 if 1 < page.number <= pages or (page.number > 1 and not counted) else None
+    links = [("prev", before), ("next", following), ("first", 1), ("last", pages if counted else None)]
+    answer = {
+        "X-Per-Page": str(page.size),
+        "X-Page": str(page.number),
+        "X-Next-Page": str(following or ""),
+        "X-Prev-Page": str(before or ""),
+        "Link": ", ".join(
+            f'<{address({"page": number, "per_page": page.asked_size})}>; rel="{name}"' for name, number in links if number
+        ),
+    }
+    if counted:
+        answer |= {"X-Total": str(total), "X-Total-Pages": str(pages)}
+    return answer
+
+
+def address(changes: Mapping[str, Any]) -> str:
+    """This request's address with all its effective parameters, keys in order, some of them changed."""
+    effective: dict[str, Any] = {**g.get("defaults", {}), **parameters(), **_path_parameters(), **changes}
+    pairs = sorted(pair for name, value in effective.items() if name not in UNSHOWN for pair in flatten(name, value))
+    query = "&".join(f"{quote(name, safe='')}={quote(value, safe='')}" for name, value in pairs)
+    return f"{urls.base_url()}{urls.raw_path(_target())}?{query}"
+
+
+def flatten(name: str, value: Any) -> list[tuple[str, str]]:
+    """Bracketed pairs of one parameter."""
+    if isinstance(value, dict):
+        return [pair for key, inner in value.items() for pair in flatten(f"{name}[{key}]", inner)]
+    if isinstance(value, list):
+        return [pair for inner in value for pair in flatten(f"{name}[]", inner)]
+    if isinstance(value, bool):
+        return [(name, "true" if value else "false")]
+    return [] if value is None else [(name, str(value))]
+
+
+def _path_parameters() -> dict[str, Any]:
+    names: dict[str, str] = g.get("path_names", {})
+    return {names.get(name, name): value for name, value in (request.view_args or {}).items()}
+
+
+def _target() -> str:
+    target: str = request.environ.get("RAW_URI") or request.environ.get("REQUEST_URI") or quote(request.path)
+    return target

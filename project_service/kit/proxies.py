@@ -1,0 +1,40 @@
+"""Whose forwarded headers count: those of the configured proxies and nobody else's."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterable
+from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
+
+from werkzeug.middleware.proxy_fix import ProxyFix
+
+from project_service.settings import Network
+
+FORWARDED = ("HTTP_X_FORWARDED_FOR", "HTTP_X_FORWARDED_PROTO", "HTTP_X_FORWARDED_HOST", "HTTP_X_FORWARDED_PORT")
+WAS_FORWARDED = "project_service.forwarded"
+
+
+class TrustedProxies:
+    """A WSGI layer that takes client address, scheme and host from a trusted proxy, and drops them from anybody else."""
+
+    def __init__(self, app: WSGIApplication, networks: tuple[Network, ...]) -> None:
+        self.app = app
+        self.networks = networks
+        self.fixed = ProxyFix(app, x_for=1, x_proto=1, x_host=1, x_port=1)
+
+    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        """Judge by the address that really connected."""
+        environ[WAS_FORWARDED] = any(name in environ for name in FORWARDED) or "HTTP_FORWARDED" in environ
+        if self.trusts(environ.get("REMOTE_ADDR", "")):
+            return self.fixed(environ, start_response)
+        for name in FORWARDED:
+            environ.pop(name, None)
+        return self.app(environ, start_response)
+
+    def trusts(self, address: str) -> bool:
+        """Whether an address is one of the configured proxies."""
+        try:
+            found = ipaddress.ip_address(address)
+        except ValueError:
+            return False
+        return any(found in network for network in self.networks if network.version == found.version)

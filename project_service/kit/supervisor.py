@@ -1,0 +1,242 @@
+"""A process that keeps others running: start in order, start again what dies, stop everything, leave no orphan.
+
+Nothing here knows what the children are. Each has a session of its own, so that a stop reaches whatever it has
+forked. On Linux the kernel kills the children when the supervisor itself is killed; elsewhere they outlive that, and
+whoever starts again must end them first.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import logging
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import FrameType
+
+FIRST_DELAY = 0.2
+LONGEST_DELAY = 5.0
+SETTLED_AFTER = 30.0
+START_SECONDS = 60.0
+STOP_SECONDS = 7.5
+LAST_STOP_SECONDS = 0.5
+
+STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+PR_SET_PDEATHSIG = 1
+
+log = logging.getLogger(__name__)
+libc = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
+
+
+class SupervisorError(Exception):
+    """The children could not be brought up; the text names the one that failed."""
+
+
+@dataclass(frozen=True)
+class Child:
+    """A program to keep running.
+
+    ``ready`` tells whether it does its work; nothing is announced before all that have it say so. Others rely on a
+    ``needed`` child: they are started once it is ready, and it is stopped once they are gone. ``pass_fds`` are open
+    files it inherits under their number.
+    """
+
+    name: str
+    argv: Sequence[str]
+    env: Mapping[str, str]
+    ready: Callable[[], bool] | None = None
+    needed: bool = False
+    pass_fds: tuple[int, ...] = ()
+
+
+@dataclass
+class _Running:
+    """What became of a child."""
+
+    child: Child
+    process: subprocess.Popen[bytes] | None = None
+    started: float = 0.0
+    delay: float = FIRST_DELAY
+    start_at: float = 0.0
+    sessions: dict[int, float] = field(default_factory=dict)
+
+    @property
+    def alive(self) -> bool:
+        return self.process is not None and self.process.poll() is None
+
+
+class Supervisor:
+    """Runs children until a signal says stop. Needs the main thread."""
+
+    def __init__(self, children: Sequence[Child]) -> None:
+        self._all = [_Running(child) for child in children]
+        self._signal: int | None = None
+        self._wake_read, self._wake_write = os.pipe()
+        for end in (self._wake_read, self._wake_write):
+            os.set_blocking(end, False)
+
+    def run(self, announce: Callable[[], None] | None = None) -> int:
+        """Start all, call ``announce`` when all are ready, and return the exit status once a signal has stopped them.
+
+        Raises ``SupervisorError`` when a child is not ready within ``START_SECONDS``; all are stopped then.
+        """
+        former = {number: signal.signal(number, self._on_signal) for number in (*STOP_SIGNALS, signal.SIGCHLD)}
+        former_wakeup = signal.set_wakeup_fd(self._wake_write, warn_on_full_buffer=False)
+        try:
+            if self._start() and announce is not None:
+                announce()
+            while self._signal is None:
+                self._tend(1.0)
+            log.info("stopping on %s", signal.Signals(self._signal).name)
+            return 0
+        finally:
+            self._stop()
+            signal.set_wakeup_fd(former_wakeup)
+            for number, handler in former.items():
+                signal.signal(number, handler)
+            os.close(self._wake_read)
+            os.close(self._wake_write)
+
+    def _on_signal(self, number: int, _frame: FrameType | None) -> None:
+        if number in STOP_SIGNALS:
+            self._signal = number
+
+    def _start(self) -> bool:
+        """Bring up all children; False when a signal stopped that."""
+        deadline = time.monotonic() + START_SECONDS
+        for running in self._all:
+            self._launch(running)
+            if running.child.needed and not self._wait_ready(running, deadline):
+                return False
+        return all(self._wait_ready(running, deadline) for running in self._all)
+
+    def _wait_ready(self, running: _Running, deadline: float) -> bool:
+        while self._signal is None:
+            if running.child.ready is None or (running.alive and running.child.ready()):
+                return True
+            if time.monotonic() > deadline:
+                raise SupervisorError(f"{running.child.name} did not start within {START_SECONDS:g} seconds")
+            self._tend(0.05)
+        return False
+
+    def _launch(self, running: _Running) -> None:
+        child = running.child
+        supervisor = os.getpid()
+        running.started = time.monotonic()
+        try:
+            running.process = subprocess.Popen(
+                list(child.argv),
+                env=dict(child.env),
+                stdin=subprocess.DEVNULL,
+                pass_fds=child.pass_fds,
+                start_new_session=True,
+                preexec_fn=lambda: die_with(supervisor),
+            )
+        except OSError as error:
+            raise SupervisorError(f"{child.name} cannot be started: {error}") from error
+        running.sessions[running.process.pid] = 0.0
+        log.info("started %s, pid %d", child.name, running.process.pid)
+
+    def _tend(self, timeout: float) -> None:
+        """Wait for a signal, a death or ``timeout`` seconds, and start again what is due."""
+        now = time.monotonic()
+        due = [running.start_at - now for running in self._all if running.process and not running.alive]
+        if any(len(running.sessions) > 1 for running in self._all):
+            due.append(0.2)
+        select.select([self._wake_read], [], [], max(0.0, min([timeout, *due])))
+        with suppress(BlockingIOError):
+            os.read(self._wake_read, 512)
+        for running in self._all:
+            if running.process is not None and self._signal is None:
+                self._revive(running, time.monotonic())
+
+    def _revive(self, running: _Running, now: float) -> None:
+        assert running.process is not None
+        status = running.process.poll()
+        current = running.process.pid
+        if status is not None and running.start_at < running.started:
+            if now - running.started > SETTLED_AFTER:
+                running.delay = FIRST_DELAY
+            running.start_at = now + running.delay
+            log.error("%s ended with status %d, starting it again in %.1f s", running.child.name, status, running.delay)
+            running.delay = min(running.delay * 2, LONGEST_DELAY)
+            # What it had forked may finish what it does, within the time that a stop would give it.
+            _signal_session(current, signal.SIGTERM)
+            running.sessions[current] = now + STOP_SECONDS
+        for session, deadline in list(running.sessions.items()):
+            if deadline and not _members(session):
+                del running.sessions[session]
+            elif deadline and now > deadline:
+                _signal_session(session, signal.SIGKILL)
+        if status is not None and now >= running.start_at:
+            self._launch(running)
+
+    def _stop(self) -> None:
+        """End everything within ``STOP_SECONDS`` + ``LAST_STOP_SECONDS``, those that others need at the end."""
+        backwards = list(reversed(self._all))
+        _end([running for running in backwards if not running.child.needed], STOP_SECONDS)
+        _end([running for running in backwards if running.child.needed], LAST_STOP_SECONDS)
+
+
+def die_with(parent: int) -> None:
+    """Have the kernel kill this process when the thread that forked it ends; for the child, right after the fork.
+
+    ``parent`` is the pid that forked: had it died before the kernel was told, nobody would ever notice. Does nothing
+    where the kernel cannot do this.
+    """
+    if libc is not None:
+        libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() != parent:
+        os._exit(1)
+
+
+def _end(stopping: list[_Running], seconds: float) -> None:
+    """Ask all to end, wait for ``seconds`` at most, then kill whatever is left in their sessions."""
+    deadline = time.monotonic() + seconds
+    for running in stopping:
+        if running.process is not None and running.alive:
+            running.process.send_signal(signal.SIGTERM)
+    while any(running.alive for running in stopping) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    for running in stopping:
+        if running.alive:
+            log.warning("%s did not end within %g s and is killed", running.child.name, seconds)
+        for session in running.sessions:
+            _signal_session(session, signal.SIGKILL)
+        if running.process is not None:
+            running.process.wait()
+
+
+def _signal_session(session: int, number: signal.Signals) -> None:
+    """Signal every process of the session; it may be gone already."""
+    for pid in _members(session):
+        with suppress(ProcessLookupError):
+            os.kill(pid, number)
+
+
+def _members(session: int) -> list[int]:
+    """The processes of a session. Where the kernel does not list them: the leader, if it lives."""
+    if not Path("/proc/self/stat").exists():
+        try:
+            return [session] if os.getsid(session) == session else []
+        except ProcessLookupError:
+            return []
+    found = []
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            try:
+                stat = Path("/proc", entry, "stat").read_bytes()
+            except OSError:
+                continue
+            # After the program's name, which may hold anything: state, parent, group, session.
+            state, _parent, _group, its_session = stat.rpartition(b")")[2].split()[:4]
+            if int(its_session) == session and state != b"Z":
+                found.append(int(entry))
+    return found

@@ -1,0 +1,102 @@
+"""What changes who belongs where. A project's members have events; a group's have none."""
+
+from __future__ import annotations
+
+import datetime as dt
+
+from project_service.access.abilities import forget_roles, role_of
+from project_service.access.identity import Caller, caller
+from project_service.core.levels import MEMBER_ROLES, Role
+from project_service.core.memberships import Membership, direct_membership, inherited_role
+from project_service.core.namespaces import Group
+from project_service.core.projects import Project
+from project_service.core.users import User
+from project_service.events.models import Action
+from project_service.events.recording import record
+from project_service.kit import clock
+from project_service.kit.database import add_unique, db
+from project_service.kit.errors import Conflict, Forbidden, Invalid
+
+Place = Project | Group
+MEMBER_EXISTS = "Member already exists"
+
+
+def add_member(place: Place, user: User, *, access_level: int, expires_at: dt.date | None = None) -> Membership:
+    """Make somebody a member; nobody gives away more than they have themselves."""
+    asking = caller()
+    if direct_membership(user.id, place) is not None:
+        raise Conflict(MEMBER_EXISTS)
+    _check(place, user, access_level, expires_at)
+    _refuse_above(asking, place, access_level)
+    membership = Membership(
+        user_id=user.id,
+        user=user,
+        project_id=place.id if isinstance(place, Project) else None,
+        namespace_id=place.id if isinstance(place, Group) else None,
+        access_level=access_level,
+        expires_at=expires_at,
+        created_by_id=asking.user_id,
+    )
+    add_unique(membership, Conflict(MEMBER_EXISTS))
+    if isinstance(place, Project):
+        record(user, Action.JOINED, place)
+    forget_roles()
+    return membership
+
+
+def update_member(
+    place: Place, membership: Membership, *, access_level: int, expires_at: dt.date | None, keeps_expiry: bool
+) -> Membership:
+    """Change a role or its last day."""
+    asking = caller()
+    _refuse_above(asking, place, membership.access_level)
+    with db.session.no_autoflush:
+        _check(place, membership.user, access_level, None if keeps_expiry else expires_at)
+    _refuse_above(asking, place, access_level)
+    membership.access_level = access_level
+    if not keeps_expiry:
+        membership.expires_at = expires_at
+    forget_roles()
+    return membership
+
+
+def remove_member(place: Place, membership: Membership) -> None:
+    """End a membership. People may leave by themselves; nobody removes somebody above."""
+    asking = caller()
+    if membership.user_id != asking.user_id:
+        _refuse_above(asking, place, membership.access_level)
+    if isinstance(place, Group) and membership.access_level == Role.OWNER and _is_last_owner(place, membership):
+        raise Forbidden
+    db.session.delete(membership)
+    if isinstance(place, Project):
+        record(membership.user, Action.LEFT, place)
+    forget_roles()
+
+
+def _is_last_owner(group: Group, membership: Membership) -> bool:
+    others = db.session.query(Membership.id).filter(
+        Membership.namespace_id == group.id, Membership.access_level == Role.OWNER, Membership.id != membership.id
+    )
+    return group.parent_id is None and others.first() is None
+
+
+def _refuse_above(asking: Caller, place: Place, level: int) -> None:
+    if level > role_of(asking, place):
+        raise Forbidden
+
+
+def _check(place: Place, user: User, access_level: int, expires_at: dt.date | None) -> None:
+    problems: dict[str, list[str]] = {}
+    allowed = [role for role in MEMBER_ROLES if isinstance(place, Group) or role < Role.OWNER]
+    if access_level not in allowed:
+        problems["access_level"] = ["is not included in the list"]
+    else:
+        inherited, group = inherited_role(user.id, place)
+        if group is not None and access_level < inherited:
+            problems["access_level"] = [
+                f"should be greater than or equal to {inherited.title} inherited membership from group {group.name}"
+            ]
+    if expires_at is not None and expires_at < clock.today():
+        problems["expires_at"] = ["cannot be a date in the past"]
+    if problems:
+        raise Invalid(**problems)

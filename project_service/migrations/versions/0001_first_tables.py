@@ -1,0 +1,417 @@
+"""first tables."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0001"
+down_revision = None
+branch_labels = None
+depends_on = None
+
+
+def upgrade() -> None:
+    """first tables."""
+    op.create_table(
+        "application_settings",
+        sa.Column("name", sa.String(), nullable=False),
+        sa.Column("value", sa.JSON(), nullable=True),
+        sa.PrimaryKeyConstraint("name", name=op.f("pk_application_settings")),
+    )
+    op.create_table(
+        "feature_gates",
+        sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("feature", sa.String(), nullable=False),
+        sa.Column("key", sa.String(), nullable=False),
+        sa.Column("value", sa.String(), nullable=False),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_feature_gates")),
+        sa.UniqueConstraint("feature", "key", "value", name=op.f("uq_feature_gates_feature_key_value")),
+        sqlite_autoincrement=True,
+    )
+    op.create_table(
+        "periodic_runs",
+        sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("name", sa.String(), nullable=False),
+        sa.Column("due_at", sa.DateTime(timezone=True), nullable=False),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_periodic_runs")),
+        sa.UniqueConstraint("name", name=op.f("uq_periodic_runs_name")),
+        sqlite_autoincrement=True,
+    )
+    op.create_table(
+        "tasks",
+        sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("name", sa.String(), nullable=False),
+        sa.Column("arguments", sa.JSON(), nullable=False),
+        sa.Column("queue", sa.String(), nullable=False),
+        sa.Column("request_id", sa.String(), nullable=True),
+        sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("run_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("leased_until", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("fence", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("attempts", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("failed_at", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("error", sa.String(), nullable=True),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_tasks")),
+        sqlite_autoincrement=True,
+    )
+    with op.batch_alter_table("tasks", schema=None) as batch_op:
+        batch_op.create_index("ix_tasks_due", ["failed_at", "run_at"], unique=False)
+
+    op.create_table(
+        "users",
+        sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("updated_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("username", sa.String(), nullable=False),
+        sa.Column("name", sa.String(), nullable=False),
+        sa.Column("email", sa.String(), nullable=False),
+        sa.Column("state", sa.String(), nullable=False),
+        sa.Column("admin", sa.Boolean(), nullable=False),
+        sa.Column("external", sa.Boolean(), nullable=False),
+        sa.Column("private_profile", sa.Boolean(), nullable=False),
+        sa.Column("can_create_group", sa.Boolean(), nullable=False),
+        sa.Column("projects_limit", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("password_hash", sa.String(), nullable=True),
+        sa.Column("avatar_url", sa.String(), nullable=True),
+        sa.Column("bio", sa.String(), nullable=False),
+        sa.Column("location", sa.String(), nullable=True),
+        sa.Column("public_email", sa.String(), nullable=False),
+        sa.Column("skype", sa.String(), nullable=False),
+        sa.Column("linkedin", sa.String(), nullable=False),
+        sa.Column("twitter", sa.String(), nullable=False),
+        sa.Column("website_url", sa.String(), nullable=False),
+        sa.Column("organization", sa.String(), nullable=True),
+        sa.Column("job_title", sa.String(), nullable=False),
+        sa.Column("note", sa.String(), nullable=True),
+        sa.Column("extern_uid", sa.String(), nullable=True),
+        sa.Column("provider", sa.String(), nullable=True),
+        sa.Column("theme_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("color_scheme_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("confirmed_at", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("last_activity_on", sa.Date(), nullable=True),
+        sa.Column("current_sign_in_at", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("last_sign_in_at", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("current_sign_in_ip", sa.String(), nullable=True),
+        sa.Column("last_sign_in_ip", sa.String(), nullable=True),
+        sa.Column("sign_in_count", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("namespace_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=True),
+        sa.Column("deleting_since", sa.DateTime(timezone=True), nullable=True),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_users")),
+        sqlite_autoincrement=True,
+    )
+    op.create_table(
+        "browser_sessions",
+        sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("updated_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("user_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("digest", sa.String(), nullable=False),
+        sa.Column("expires_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("address", sa.String(), nullable=True),
+        sa.Column("agent", sa.String(), nullable=True),
+        sa.ForeignKeyConstraint(
+            ["user_id"], ["users.id"], name=op.f("fk_browser_sessions_user_id"), ondelete="CASCADE"
+        ),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_browser_sessions")),
+        sa.UniqueConstraint("digest", name=op.f("uq_browser_sessions_digest")),
+        sqlite_autoincrement=True,
+    )
+    with op.batch_alter_table("browser_sessions", schema=None) as batch_op:
+        batch_op.create_index(batch_op.f("ix_browser_sessions_user_id"), ["user_id"], unique=False)
+
+    op.create_table(
+        "namespaces",
+        sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("updated_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("kind", sa.String(), nullable=False),
+        sa.Column("name", sa.String(), nullable=False),
+        sa.Column("path", sa.String(), nullable=False),
+        sa.Column("full_path", sa.String(), nullable=False),
+        sa.Column("full_name", sa.String(), nullable=False),
+        sa.Column("visibility", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("avatar_url", sa.String(), nullable=True),
+        sa.Column("deleting_since", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("parent_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=True),
+        sa.Column("owner_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=True),
+        sa.Column("description", sa.String(), nullable=True),
+        sa.Column("share_with_group_lock", sa.Boolean(), nullable=True),
+        sa.Column("require_two_factor_authentication", sa.Boolean(), nullable=True),
+        sa.Column("two_factor_grace_period", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=True),
+        sa.Column("project_creation_level", sa.String(), nullable=True),
+        sa.Column("subgroup_creation_level", sa.String(), nullable=True),
+        sa.Column("auto_devops_enabled", sa.Boolean(), nullable=True),
+        sa.Column("emails_disabled", sa.Boolean(), nullable=True),
+        sa.Column("mentions_disabled", sa.Boolean(), nullable=True),
+        sa.Column("lfs_enabled", sa.Boolean(), nullable=True),
+        sa.Column("request_access_enabled", sa.Boolean(), nullable=True),
+        sa.Column("default_branch_protection", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=True),
+        sa.ForeignKeyConstraint(["owner_id"], ["users.id"], name=op.f("fk_namespaces_owner_id"), ondelete="CASCADE"),
+        sa.ForeignKeyConstraint(
+            ["parent_id"], ["namespaces.id"], name=op.f("fk_namespaces_parent_id"), ondelete="CASCADE"
+        ),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_namespaces")),
+        sa.UniqueConstraint("owner_id", name=op.f("uq_namespaces_owner_id")),
+        sqlite_autoincrement=True,
+    )
+    with op.batch_alter_table("namespaces", schema=None) as batch_op:
+        batch_op.create_index(batch_op.f("ix_namespaces_parent_id"), ["parent_id"], unique=False)
+
+    op.create_table(
+        "personal_access_tokens",
+        sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("updated_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("user_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("name", sa.String(), nullable=False),
+        sa.Column("description", sa.String(), nullable=True),
+        sa.Column("digest", sa.String(), nullable=False),
+        sa.Column("scopes", sa.JSON(), nullable=False),
+        sa.Column("expires_at", sa.Date(), nullable=True),
+        sa.Column("revoked", sa.Boolean(), nullable=False),
+        sa.Column("last_used_at", sa.DateTime(timezone=True), nullable=True),
+        sa.ForeignKeyConstraint(
+            ["user_id"], ["users.id"], name=op.f("fk_personal_access_tokens_user_id"), ondelete="CASCADE"
+        ),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_personal_access_tokens")),
+        sa.UniqueConstraint("digest", name=op.f("uq_personal_access_tokens_digest")),
+        sqlite_autoincrement=True,
+    )
+    with op.batch_alter_table("personal_access_tokens", schema=None) as batch_op:
+        batch_op.create_index(batch_op.f("ix_personal_access_tokens_user_id"), ["user_id"], unique=False)
+
+    op.create_table(
+        "namespace_ancestors",
+        sa.Column("namespace_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("ancestor_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.ForeignKeyConstraint(
+            ["ancestor_id"], ["namespaces.id"], name=op.f("fk_namespace_ancestors_ancestor_id"), ondelete="CASCADE"
+        ),
+        sa.ForeignKeyConstraint(
+            ["namespace_id"], ["namespaces.id"], name=op.f("fk_namespace_ancestors_namespace_id"), ondelete="CASCADE"
+        ),
+        sa.PrimaryKeyConstraint("namespace_id", "ancestor_id", name=op.f("pk_namespace_ancestors")),
+    )
+    with op.batch_alter_table("namespace_ancestors", schema=None) as batch_op:
+        batch_op.create_index(batch_op.f("ix_namespace_ancestors_ancestor_id"), ["ancestor_id"], unique=False)
+
+    op.create_table(
+        "projects",
+        sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("updated_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("name", sa.String(), nullable=False),
+        sa.Column("path", sa.String(), nullable=False),
+        sa.Column("full_path", sa.String(), nullable=False),
+        sa.Column("description", sa.String(), nullable=True),
+        sa.Column("visibility", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("archived", sa.Boolean(), nullable=False),
+        sa.Column("default_branch", sa.String(), nullable=True),
+        sa.Column("tag_list", sa.JSON(), nullable=False),
+        sa.Column("avatar_url", sa.String(), nullable=True),
+        sa.Column("issues_access_level", sa.String(), nullable=False),
+        sa.Column("repository_access_level", sa.String(), nullable=False),
+        sa.Column("merge_requests_access_level", sa.String(), nullable=False),
+        sa.Column("forking_access_level", sa.String(), nullable=False),
+        sa.Column("wiki_access_level", sa.String(), nullable=False),
+        sa.Column("builds_access_level", sa.String(), nullable=False),
+        sa.Column("snippets_access_level", sa.String(), nullable=False),
+        sa.Column("pages_access_level", sa.String(), nullable=False),
+        sa.Column("operations_access_level", sa.String(), nullable=False),
+        sa.Column("analytics_access_level", sa.String(), nullable=False),
+        sa.Column("attributes", sa.JSON(), nullable=False),
+        sa.Column("import_status", sa.String(), nullable=False),
+        sa.Column("import_error", sa.String(), nullable=True),
+        sa.Column("last_activity_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("deleting_since", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("namespace_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("creator_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=True),
+        sa.ForeignKeyConstraint(["creator_id"], ["users.id"], name=op.f("fk_projects_creator_id"), ondelete="SET NULL"),
+        sa.ForeignKeyConstraint(
+            ["namespace_id"], ["namespaces.id"], name=op.f("fk_projects_namespace_id"), ondelete="CASCADE"
+        ),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_projects")),
+        sqlite_autoincrement=True,
+    )
+    with op.batch_alter_table("projects", schema=None) as batch_op:
+        batch_op.create_index("ix_projects_created_at", ["created_at", "id"], unique=False)
+        batch_op.create_index(batch_op.f("ix_projects_creator_id"), ["creator_id"], unique=False)
+        batch_op.create_index("ix_projects_last_activity_at", ["last_activity_at", "id"], unique=False)
+        batch_op.create_index("ix_projects_namespace_id_created_at", ["namespace_id", "created_at", "id"], unique=False)
+        batch_op.create_index("ix_projects_visibility", ["visibility", "id"], unique=False)
+
+    op.create_table(
+        "events",
+        sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("action", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("author_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("project_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("target_type", sa.String(), nullable=True),
+        sa.Column("target_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=True),
+        sa.Column("data", sa.JSON(), nullable=True),
+        sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
+        sa.ForeignKeyConstraint(["author_id"], ["users.id"], name=op.f("fk_events_author_id"), ondelete="CASCADE"),
+        sa.ForeignKeyConstraint(["project_id"], ["projects.id"], name=op.f("fk_events_project_id"), ondelete="CASCADE"),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_events")),
+        sqlite_autoincrement=True,
+    )
+    with op.batch_alter_table("events", schema=None) as batch_op:
+        batch_op.create_index("ix_events_author_id_created_at", ["author_id", "created_at", "id"], unique=False)
+        batch_op.create_index("ix_events_created_at", ["created_at", "id"], unique=False)
+        batch_op.create_index("ix_events_project_id_created_at", ["project_id", "created_at", "id"], unique=False)
+        batch_op.create_index("ix_events_target", ["target_type", "target_id"], unique=False)
+
+    op.create_table(
+        "memberships",
+        sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("updated_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("user_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("namespace_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=True),
+        sa.Column("project_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=True),
+        sa.Column("access_level", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("expires_at", sa.Date(), nullable=True),
+        sa.Column("created_by_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=True),
+        sa.CheckConstraint("(namespace_id IS NULL) <> (project_id IS NULL)", name=op.f("ck_memberships_one_place")),
+        sa.ForeignKeyConstraint(
+            ["created_by_id"], ["users.id"], name=op.f("fk_memberships_created_by_id"), ondelete="SET NULL"
+        ),
+        sa.ForeignKeyConstraint(
+            ["namespace_id"], ["namespaces.id"], name=op.f("fk_memberships_namespace_id"), ondelete="CASCADE"
+        ),
+        sa.ForeignKeyConstraint(
+            ["project_id"], ["projects.id"], name=op.f("fk_memberships_project_id"), ondelete="CASCADE"
+        ),
+        sa.ForeignKeyConstraint(["user_id"], ["users.id"], name=op.f("fk_memberships_user_id"), ondelete="CASCADE"),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_memberships")),
+        sa.UniqueConstraint("user_id", "namespace_id", name=op.f("uq_memberships_user_id_namespace_id")),
+        sa.UniqueConstraint("user_id", "project_id", name=op.f("uq_memberships_user_id_project_id")),
+        sqlite_autoincrement=True,
+    )
+    with op.batch_alter_table("memberships", schema=None) as batch_op:
+        batch_op.create_index("ix_memberships_expires_at", ["expires_at"], unique=False)
+        batch_op.create_index("ix_memberships_namespace_id", ["namespace_id", "id"], unique=False)
+        batch_op.create_index("ix_memberships_project_id", ["project_id", "id"], unique=False)
+
+    op.create_table(
+        "routes",
+        sa.Column("path", sa.String(), nullable=False),
+        sa.Column("namespace_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=True),
+        sa.Column("project_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=True),
+        sa.ForeignKeyConstraint(
+            ["namespace_id"], ["namespaces.id"], name=op.f("fk_routes_namespace_id"), ondelete="CASCADE"
+        ),
+        sa.ForeignKeyConstraint(["project_id"], ["projects.id"], name=op.f("fk_routes_project_id"), ondelete="CASCADE"),
+        sa.PrimaryKeyConstraint("path", name=op.f("pk_routes")),
+        sa.UniqueConstraint("namespace_id", name=op.f("uq_routes_namespace_id")),
+        sa.UniqueConstraint("project_id", name=op.f("uq_routes_project_id")),
+    )
+    op.create_table(
+        "shares",
+        sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("updated_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("group_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("namespace_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=True),
+        sa.Column("project_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=True),
+        sa.Column("access_level", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("expires_at", sa.Date(), nullable=True),
+        sa.CheckConstraint("(namespace_id IS NULL) <> (project_id IS NULL)", name=op.f("ck_shares_one_place")),
+        sa.ForeignKeyConstraint(["group_id"], ["namespaces.id"], name=op.f("fk_shares_group_id"), ondelete="CASCADE"),
+        sa.ForeignKeyConstraint(
+            ["namespace_id"], ["namespaces.id"], name=op.f("fk_shares_namespace_id"), ondelete="CASCADE"
+        ),
+        sa.ForeignKeyConstraint(["project_id"], ["projects.id"], name=op.f("fk_shares_project_id"), ondelete="CASCADE"),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_shares")),
+        sa.UniqueConstraint("group_id", "namespace_id", name=op.f("uq_shares_group_id_namespace_id")),
+        sa.UniqueConstraint("group_id", "project_id", name=op.f("uq_shares_group_id_project_id")),
+        sqlite_autoincrement=True,
+    )
+    with op.batch_alter_table("shares", schema=None) as batch_op:
+        batch_op.create_index("ix_shares_namespace_id", ["namespace_id"], unique=False)
+        batch_op.create_index("ix_shares_project_id", ["project_id"], unique=False)
+
+    op.create_table(
+        "variables",
+        sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("key", sa.String(), nullable=False),
+        sa.Column("value", sa.Text(), nullable=True),
+        sa.Column("variable_type", sa.String(), nullable=False),
+        sa.Column("protected", sa.Boolean(), nullable=False),
+        sa.Column("masked", sa.Boolean(), nullable=False),
+        sa.Column("hidden", sa.Boolean(), nullable=False),
+        sa.Column("raw", sa.Boolean(), nullable=False),
+        sa.Column("environment_scope", sa.String(), nullable=False),
+        sa.Column("description", sa.String(), nullable=True),
+        sa.Column("project_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.ForeignKeyConstraint(
+            ["project_id"], ["projects.id"], name=op.f("fk_variables_project_id"), ondelete="CASCADE"
+        ),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_variables")),
+        sa.UniqueConstraint(
+            "project_id", "key", "environment_scope", name=op.f("uq_variables_project_id_key_environment_scope")
+        ),
+        sqlite_autoincrement=True,
+    )
+    with op.batch_alter_table("variables", schema=None) as batch_op:
+        batch_op.create_index("ix_variables_project_id", ["project_id", "id"], unique=False)
+
+
+def downgrade() -> None:
+    """Take it back."""
+    with op.batch_alter_table("variables", schema=None) as batch_op:
+        batch_op.drop_index("ix_variables_project_id")
+
+    op.drop_table("variables")
+    with op.batch_alter_table("shares", schema=None) as batch_op:
+        batch_op.drop_index("ix_shares_project_id")
+        batch_op.drop_index("ix_shares_namespace_id")
+
+    op.drop_table("shares")
+    op.drop_table("routes")
+    with op.batch_alter_table("memberships", schema=None) as batch_op:
+        batch_op.drop_index("ix_memberships_project_id")
+        batch_op.drop_index("ix_memberships_namespace_id")
+        batch_op.drop_index("ix_memberships_expires_at")
+
+    op.drop_table("memberships")
+    with op.batch_alter_table("events", schema=None) as batch_op:
+        batch_op.drop_index("ix_events_target")
+        batch_op.drop_index("ix_events_project_id_created_at")
+        batch_op.drop_index("ix_events_created_at")
+        batch_op.drop_index("ix_events_author_id_created_at")
+
+    op.drop_table("events")
+    with op.batch_alter_table("projects", schema=None) as batch_op:
+        batch_op.drop_index("ix_projects_visibility")
+        batch_op.drop_index("ix_projects_namespace_id_created_at")
+        batch_op.drop_index("ix_projects_last_activity_at")
+        batch_op.drop_index(batch_op.f("ix_projects_creator_id"))
+        batch_op.drop_index("ix_projects_created_at")
+
+    op.drop_table("projects")
+    with op.batch_alter_table("namespace_ancestors", schema=None) as batch_op:
+        batch_op.drop_index(batch_op.f("ix_namespace_ancestors_ancestor_id"))
+
+    op.drop_table("namespace_ancestors")
+    with op.batch_alter_table("personal_access_tokens", schema=None) as batch_op:
+        batch_op.drop_index(batch_op.f("ix_personal_access_tokens_user_id"))
+
+    op.drop_table("personal_access_tokens")
+    with op.batch_alter_table("namespaces", schema=None) as batch_op:
+        batch_op.drop_index(batch_op.f("ix_namespaces_parent_id"))
+
+    op.drop_table("namespaces")
+    with op.batch_alter_table("browser_sessions", schema=None) as batch_op:
+        batch_op.drop_index(batch_op.f("ix_browser_sessions_user_id"))
+
+    op.drop_table("browser_sessions")
+    op.drop_table("users")
+    with op.batch_alter_table("tasks", schema=None) as batch_op:
+        batch_op.drop_index("ix_tasks_due")
+
+    op.drop_table("tasks")
+    op.drop_table("periodic_runs")
+    op.drop_table("feature_gates")
+    op.drop_table("application_settings")

@@ -1,0 +1,156 @@
+"""What changes projects."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from project_service.core import instance, paths, places, removal
+from project_service.core.levels import Role, Visibility
+from project_service.core.memberships import Membership, Share
+from project_service.core.namespaces import Group, Namespace
+from project_service.core.projects import DISABLED, ENABLED, FEATURES, Project
+from project_service.core.users import User
+from project_service.events.models import Action
+from project_service.events.recording import record
+from project_service.kit import clock
+from project_service.kit.database import add_unique, db
+from project_service.kit.errors import Conflict, Invalid, RecordNotFound, ServiceError
+from project_service.projects import queries
+from project_service.projects.schemas import KEPT, SWITCHES
+
+
+
+class ProjectLimitReached(ServiceError):
+    """Somebody has as many personal projects as they may."""
+
+    status = 403
+
+    def __init__(self, limit: int) -> None:
+        super().__init__([f"Your project limit is {limit} projects! Please contact your administrator to increase it"])
+
+    def body(self) -> dict[str, Any]:
+        """An array under ``error``, as the real product has it here."""
+        return {"error": self.message}
+
+
+def create_project(author: User, namespace: Namespace, **fields: Any) -> Project:
+    """Make a project; in a personal namespace its owner becomes a member of it."""
+    name, path = fields.pop("name", None), fields.pop("path", None)
+    visibility = fields.pop("visibility", None) or instance.setting("default_project_visibility")
+    project = Project(
+        name=name or path or "",
+        path=path or _path_from(name or ""),
+        namespace=namespace,
+        namespace_id=namespace.id,
+        creator_id=author.id,
+        visibility=Visibility.of(visibility),
+        attributes={},
+    )
+    with db.session.no_autoflush:
+        _apply(project, fields)
+        check(project, namespace, new=True)
+    if namespace.kind == "user" and queries.count_personal(author) >= author.projects_limit:
+        raise ProjectLimitReached(author.projects_limit)
+    places.settle_project(project, _taken())
+    if namespace.owner_id is not None:
+        _add_owner(project, namespace.owner_id)
+    record(author, Action.CREATED, project)
+    return project
+
+
+def update_project(project: Project, **fields: Any) -> Project:
+    """Change a project; whoever calls has checked who may rename."""
+    if fields.get("name") is not None:
+        project.name = fields["name"]
+    if fields.get("path") is not None:
+        project.path = fields["path"]
+    if fields.get("visibility"):
+        project.visibility = Visibility.of(fields["visibility"])
+    with db.session.no_autoflush:
+        _apply(project, fields)
+        check(project, project.namespace, new=False)
+    places.move_project(project, Invalid(path=paths.TAKEN))
+    return project
+
+
+def delete_project(project: Project) -> None:
+    """Make a project invisible; a job removes it."""
+    places.start_deleting_project(project)
+    removal.remove_project.defer(project.id)
+
+
+def archive_project(project: Project, *, archived: bool) -> Project:
+    """Put a project away, or take it out again."""
+    project.archived = archived
+    return project
+
+
+def share_project(project: Project, group: Group, *, group_access: int, expires_at: Any = None) -> Share:
+    """Let the members of a group work in a project, at most with this role."""
+    if expires_at is not None and expires_at < clock.today():
+        raise Invalid(expires_at="cannot be a date in the past")
+    share = Share(project_id=project.id, group_id=group.id, access_level=group_access, expires_at=expires_at)
+    return add_unique(share, Conflict("The group is already shared with this project"))
+
+
+def unshare_project(project: Project, group_id: int) -> None:
+    """End a share."""
+    share = queries.share_of(project, group_id)
+    if share is None:
+        raise RecordNotFound
+    db.session.delete(share)
+
+
+def check(project: Project, namespace: Namespace, *, new: bool) -> None:
+    """Raise ``Invalid`` with all that is wrong with a project's name, path and visibility."""
+    problems: dict[str, list[str]] = {}
+    if found := paths.project_name_problems(project.name):
+        problems["name"] = found
+    elif queries.name_taken(project):
+        problems["name"] = [paths.TAKEN]
+    if found := paths.project_path_problems(project.path):
+        problems["path"] = found
+    elif places.path_taken(f"{namespace.full_path}/{project.path}", besides=None if new else project):
+        problems["path"] = [paths.TAKEN]
+    if text := places.visibility_problem(project.visibility, namespace, "project"):
+        problems["visibility_level"] = [text]
+    elif Visibility(project.visibility).text in instance.setting("restricted_visibility_levels"):
+        level = Visibility(project.visibility).text
+        problems["visibility_level"] = [f"{level} has been restricted by your GitLab administrator"]
+    if problems:
+        if new:
+            problems["limit_reached"] = []
+        raise Invalid(**problems)
+
+
+def _taken() -> Invalid:
+    return Invalid(name=paths.TAKEN, path=paths.TAKEN, limit_reached=[])
+
+
+def _path_from(name: str) -> str:
+    return name if not paths.project_path_problems(name) else paths.slug(name)
+
+
+def _add_owner(project: Project, owner_id: int) -> None:
+    db.session.add(Membership(user_id=owner_id, project_id=project.id, access_level=Role.MAINTAINER, created_by_id=owner_id))
+    db.session.flush()
+
+
+def _apply(project: Project, fields: dict[str, Any]) -> None:
+    for name in ("description", "default_branch"):
+        if name in fields:
+            setattr(project, name, fields[name])
+    tags = fields.get("topics") or fields.get("tag_list")
+    if tags is not None:
+        project.tag_list = list(dict.fromkeys(tags))
+    for feature in FEATURES:
+        if fields.get(f"{feature}_access_level"):
+            setattr(project, f"{feature}_access_level", fields[f"{feature}_access_level"])
+    for switch, feature in SWITCHES.items():
+        if fields.get(switch) is not None:
+            setattr(project, f"{feature}_access_level", ENABLED if fields[switch] else DISABLED)
+    kept = {name: fields[name] for name in KEPT if name in fields}
+    if kept:
+        project.attributes = {**(project.attributes or {}), **kept}
+
+

@@ -1,0 +1,197 @@
+"""What the environment says, read once, typed and frozen.
+
+Nothing else in the program looks at ``os.environ``. Every field has its line in ``docs/configuration.md``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import ipaddress
+import os
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+from urllib.parse import quote, urlsplit
+
+PREFIX = "PROJECT_SERVICE_"
+LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
+SYNCHRONOUS = ("OFF", "NORMAL", "FULL", "EXTRA")
+SMTP_SECURITY = ("none", "starttls", "tls")
+
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+Value = TypeVar("Value")
+
+
+class SettingsError(Exception):
+    """A variable of the environment has a value that cannot be used; the text names it and says what would be right."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """All that can be configured from outside."""
+
+    data_dir: Path
+    database_url: str
+    redis_url: str
+    storage_url: str
+    embedded_redis: bool
+    secret_key: str | None = None
+    external_url: str | None = None
+    trusted_proxies: tuple[Network, ...] = ()
+    root_password: str | None = None
+    root_token: str | None = None
+    metrics_token: str | None = None
+    log_level: str = "INFO"
+    sqlite_synchronous: str = "NORMAL"
+    request_timeout: int = 30
+    smtp_host: str | None = None
+    smtp_port: int = 25
+    smtp_username: str | None = None
+    smtp_password: str | None = None
+    smtp_security: str = "none"
+    smtp_from: str = "project-service@localhost"
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str] | None = None) -> Settings:
+        """Read the variables ``PROJECT_SERVICE_*``; ``SettingsError`` names the first that is wrong.
+
+        An empty variable counts as absent, an unknown one is refused: it is most often a misspelt one.
+        """
+        reader = _Reader(os.environ if environment is None else environment)
+        data_dir = Path(reader.text("DATA_DIR") or "var").expanduser().absolute()
+        redis_url = reader.get("REDIS_URL", _redis_url)
+        settings = cls(
+            data_dir=data_dir,
+            database_url=reader.get("DATABASE_URL", _database_url) or f"sqlite:///{data_dir}/project-service.db",
+            redis_url=redis_url or _embedded_redis_url(data_dir),
+            embedded_redis=redis_url is None,
+            storage_url=reader.get("STORAGE_URL", _storage_url) or f"file://{quote(str(data_dir))}/storage",
+            secret_key=reader.get("SECRET_KEY", _at_least(32)),
+            external_url=reader.get("EXTERNAL_URL", _external_url),
+            trusted_proxies=reader.get("TRUSTED_PROXIES", _networks) or (),
+            root_password=reader.get("ROOT_PASSWORD", _at_least(8)),
+            root_token=reader.get("ROOT_TOKEN", _at_least(20)),
+            metrics_token=reader.get("METRICS_TOKEN", _at_least(20)),
+            log_level=reader.get("LOG_LEVEL", _one_of(LOG_LEVELS)) or "INFO",
+            sqlite_synchronous=reader.get("SQLITE_SYNCHRONOUS", _one_of(SYNCHRONOUS)) or "NORMAL",
+            request_timeout=reader.get("REQUEST_TIMEOUT", _whole(1, 3600)) or 30,
+            smtp_host=reader.text("SMTP_HOST"),
+            smtp_port=reader.get("SMTP_PORT", _whole(1, 65535)) or 25,
+            smtp_username=reader.text("SMTP_USERNAME"),
+            smtp_password=reader.text("SMTP_PASSWORD"),
+            smtp_security=reader.get("SMTP_SECURITY", _one_of(SMTP_SECURITY)) or "none",
+            smtp_from=reader.text("SMTP_FROM") or "project-service@localhost",
+        )
+        reader.refuse_unknown()
+        return settings
+
+    @property
+    def uses_sqlite(self) -> bool:
+        """Whether the database is a SQLite file."""
+        return self.database_url.startswith("sqlite")
+
+    @property
+    def runtime_dir(self) -> Path:
+        """A short, private directory for sockets, the same for every process of one data directory."""
+        return runtime_dir(self.data_dir)
+
+
+def runtime_dir(data_dir: Path) -> Path:
+    """Where the sockets of ``data_dir`` live; unix socket paths must stay under 108 bytes whatever its length."""
+    digest = hashlib.sha256(str(data_dir.resolve()).encode()).hexdigest()[:16]
+    return Path(tempfile.gettempdir()) / f"project-service-{os.getuid()}-{digest}"
+
+
+class _Reader:
+    """Takes variables one by one and remembers which were asked for."""
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        self.given = {name: value for name, value in environment.items() if name.startswith(PREFIX)}
+        self.known: set[str] = set()
+
+    def text(self, name: str) -> str | None:
+        self.known.add(PREFIX + name)
+        return self.given.get(PREFIX + name) or None
+
+    def get(self, name: str, parse: Callable[[str], Value]) -> Value | None:
+        value = self.text(name)
+        if value is None:
+            return None
+        try:
+            return parse(value)
+        except ValueError as error:
+            raise SettingsError(f"{PREFIX}{name}: {error}") from error
+
+    def refuse_unknown(self) -> None:
+        unknown = sorted(set(self.given) - self.known)
+        if unknown:
+            raise SettingsError(f"{unknown[0]}: no such setting; docs/configuration.md lists those there are")
+
+
+def _embedded_redis_url(data_dir: Path) -> str:
+    return f"unix://{runtime_dir(data_dir)}/redis.sock"
+
+
+def _at_least(length: int) -> Callable[[str], str]:
+    def parse(value: str) -> str:
+        if len(value) < length or not value.isprintable():
+            raise ValueError(f"needs at least {length} printable characters")
+        return value
+
+    return parse
+
+
+def _one_of(choices: tuple[str, ...]) -> Callable[[str], str]:
+    by_folded = {choice.lower(): choice for choice in choices}
+
+    def parse(value: str) -> str:
+        if value.lower() not in by_folded:
+            raise ValueError(f"must be one of {', '.join(choices)}")
+        return by_folded[value.lower()]
+
+    return parse
+
+
+def _whole(lowest: int, highest: int) -> Callable[[str], int]:
+    def parse(value: str) -> int:
+        if not value.isascii() or not value.isdigit() or not lowest <= int(value) <= highest:
+            raise ValueError(f"must be a whole number from {lowest} to {highest}")
+        return int(value)
+
+    return parse
+
+
+def _database_url(value: str) -> str:
+    if not value.startswith(("sqlite:///", "postgresql+psycopg://")):
+        raise ValueError("must begin with sqlite:/// or postgresql+psycopg://")
+    return value
+
+
+def _redis_url(value: str) -> str:
+    if not value.startswith(("redis://", "rediss://", "unix://")):
+        raise ValueError("must begin with redis://, rediss:// or unix://")
+    return value
+
+
+def _storage_url(value: str) -> str:
+    if not value.startswith(("file:///", "s3://")) or value == "s3://":
+        raise ValueError("must be file:///directory or s3://bucket/prefix")
+    return value.rstrip("/")
+
+
+def _external_url(value: str) -> str:
+    parts = urlsplit(value)
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
+        raise ValueError("must be an address such as https://projects.example.org, without query or fragment")
+    if parts.path.strip("/"):
+        raise ValueError("must not carry a path: the service answers at the root of its host")
+    return value.rstrip("/")
+
+
+def _networks(value: str) -> tuple[Network, ...]:
+    try:
+        return tuple(ipaddress.ip_network(entry.strip(), strict=False) for entry in value.split(",") if entry.strip())
+    except ValueError as error:
+        raise ValueError(f"must be addresses or networks, separated by commas ({error})") from error

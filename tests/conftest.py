@@ -1,0 +1,242 @@
+"""Fixtures of all tests: applications on both databases, people, clients, and what happens after a request."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import argon2
+import flask_migrate
+import pytest
+from flask import Flask
+from flask.testing import FlaskClient
+from sqlalchemy import event, text
+from werkzeug.test import TestResponse
+
+from project_service.core.namespaces import Group
+from project_service.core.projects import Project
+from project_service.core.users import User
+from project_service.factory import create_app
+from project_service.kit import jobs, secrets
+from project_service.kit.database import Base, db
+from project_service.settings import Settings
+from tests import worlds
+from tests.databases import create_database
+from tests.worlds import ADA, MAX, PEOPLE, ROLES, SAM
+
+API = "/api/v4"
+SECRET_KEY = "a key that only the tests have, and long enough"
+SQLITE, POSTGRESQL = "sqlite", "postgresql"
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run the tests of the areas on both databases, all others on SQLite."""
+    if "backend" in metafunc.fixturenames:
+        both = "areas" in Path(str(metafunc.definition.path)).parts or metafunc.definition.get_closest_marker("both_databases")
+        metafunc.parametrize("backend", [SQLITE, POSTGRESQL] if both else [SQLITE], scope="session", indirect=True)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _cheap_passwords() -> None:
+    """Hash quickly: what argon2 costs is not what the tests are about."""
+    secrets._passwords = argon2.PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
+
+
+@pytest.fixture(scope="session")
+def backend(request: pytest.FixtureRequest) -> str:
+    """Which database the test runs on."""
+    return str(request.param)
+
+
+@pytest.fixture(scope="session")
+def applications(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Flask]]:
+    """Makes the application of a database once per worker."""
+    made: dict[str, Flask] = {}
+
+    def application(backend: str) -> Flask:
+        if backend not in made:
+            made[backend] = make_app(backend, tmp_path_factory.mktemp(backend))
+        return made[backend]
+
+    yield application
+    for app in made.values():
+        with app.app_context():
+            db.engine.dispose()
+
+
+def make_app(backend: str, directory: Path, **changes: Any) -> Flask:
+    """A migrated application of its own; ``changes`` are variables without their prefix."""
+    environment = {"DATA_DIR": str(directory), "SECRET_KEY": SECRET_KEY, "SQLITE_SYNCHRONOUS": "OFF"} | changes
+    if backend == POSTGRESQL:
+        environment["DATABASE_URL"] = create_database(f"{directory.name}_{os.environ.get('PYTEST_XDIST_WORKER', 'gw')}")
+    app = create_app(Settings.from_environment({f"PROJECT_SERVICE_{name}": value for name, value in environment.items()}))
+    app.extensions["redis"] = Silence()
+    with app.app_context():
+        flask_migrate.upgrade()
+    return app
+
+
+class Silence:
+    """No Redis: bells are not heard, tests drain the tasks themselves with ``run_jobs``."""
+
+    def __getattr__(self, name: str) -> Any:
+        import redis
+
+        raise redis.ConnectionError("the tests have no Redis")
+
+
+@pytest.fixture
+def app(backend: str, applications: Callable[[str], Flask]) -> Iterator[Flask]:
+    """The application on an empty database, inside its context."""
+    application = applications(backend)
+    with application.app_context():
+        yield application
+        db.session.remove()
+        _empty()
+        db.session.remove()
+
+
+def _empty() -> None:
+    with db.engine.begin() as connection:
+        for table in reversed(Base.metadata.sorted_tables):
+            connection.execute(table.delete())
+
+
+class Client:
+    """A client of the API with somebody's token. Paths are those below ``/api/v4``."""
+
+    def __init__(self, browser: FlaskClient, token: str | None) -> None:
+        self.browser = browser
+        self.token = token
+
+    def open(self, method: str, path: str, **options: Any) -> TestResponse:
+        """Send one request; the session of the test is not the request's."""
+        headers = dict(options.pop("headers", None) or {})
+        if self.token is not None:
+            headers.setdefault("PRIVATE-TOKEN", self.token)
+        db.session.remove()
+        answer = self.browser.open(API + path, method=method, headers=headers, **options)
+        db.session.remove()
+        return answer
+
+    def get(self, path: str, **options: Any) -> TestResponse:
+        return self.open("GET", path, **options)
+
+    def head(self, path: str, **options: Any) -> TestResponse:
+        return self.open("HEAD", path, **options)
+
+    def post(self, path: str, **options: Any) -> TestResponse:
+        return self.open("POST", path, **options)
+
+    def put(self, path: str, **options: Any) -> TestResponse:
+        return self.open("PUT", path, **options)
+
+    def patch(self, path: str, **options: Any) -> TestResponse:
+        return self.open("PATCH", path, **options)
+
+    def delete(self, path: str, **options: Any) -> TestResponse:
+        return self.open("DELETE", path, **options)
+
+
+@pytest.fixture
+def browser(app: Flask) -> FlaskClient:
+    """A client without a token that keeps cookies."""
+    return app.test_client()
+
+
+@pytest.fixture
+def people(app: Flask) -> dict[str, User]:
+    """Everybody, by username."""
+    return {name: worlds.make_user(name, admin=name == ADA) for name in PEOPLE}
+
+
+@pytest.fixture
+def client_of(app: Flask) -> Callable[..., Client]:
+    """Makes a client of a user (or of nobody), with a token of the given scopes."""
+
+    def make(user: User | None, *scopes: str, **fields: Any) -> Client:
+        token = None if user is None else worlds.make_token(user, *scopes, **fields)
+        return Client(app.test_client(use_cookies=False), token)
+
+    return make
+
+
+@pytest.fixture
+def as_(people: dict[str, User], client_of: Callable[..., Client]) -> Callable[[str | None], Client]:
+    """Makes a client of one of the people by name: ``as_(MAX)``; ``as_(NOBODY)`` has no token."""
+    return lambda name: client_of(people[name] if name else None)
+
+
+@pytest.fixture
+def as_admin(as_: Callable[[str | None], Client]) -> Client:
+    return as_(ADA)
+
+
+@pytest.fixture
+def as_maintainer(as_: Callable[[str | None], Client]) -> Client:
+    return as_(MAX)
+
+
+@pytest.fixture
+def as_stranger(as_: Callable[[str | None], Client]) -> Client:
+    return as_(SAM)
+
+
+@pytest.fixture
+def group(people: dict[str, User]) -> Group:
+    """The private group ``acme`` that olive owns."""
+    made = worlds.make_group("acme")
+    worlds.add_member(made, people["olive"], ROLES["olive"])
+    return made
+
+
+@pytest.fixture
+def project(people: dict[str, User], group: Group) -> Project:
+    """The private project ``acme/shop``: olive owns it through the group, the others are members of the project."""
+    made = worlds.make_project("shop", group)
+    for name, role in ROLES.items():
+        if name != "olive":
+            worlds.add_member(made, people[name], role)
+    return made
+
+
+@pytest.fixture
+def run_jobs(app: Flask) -> Callable[[], int]:
+    """Runs all tasks that are due, as workers would, until there are none."""
+
+    def run() -> int:
+        count = 0
+        while True:
+            db.session.remove()
+            ids = list(db.session.execute(text("SELECT id FROM tasks WHERE failed_at IS NULL AND attempts = 0 ORDER BY id")))
+            db.session.remove()
+            if not ids:
+                return count
+            for (task_id,) in ids:
+                jobs.answer(task_id)
+                count += 1
+
+    return run
+
+
+@pytest.fixture
+def count_queries(app: Flask) -> Callable[[], Any]:
+    """Counts the statements sent inside a block: ``with count_queries() as queries: …; len(queries)``."""
+
+    @contextmanager
+    def counting() -> Iterator[list[str]]:
+        sent: list[str] = []
+
+        def note(_connection: Any, _cursor: Any, statement: str, *_rest: Any) -> None:
+            sent.append(statement)
+
+        event.listen(db.engine, "before_cursor_execute", note)
+        try:
+            yield sent
+        finally:
+            event.remove(db.engine, "before_cursor_execute", note)
+
+    return counting

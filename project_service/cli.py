@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime as dt
+import os
 import sys
 from typing import Any
 
@@ -13,20 +15,34 @@ from project_service import doctor as examination
 from project_service import serving
 from project_service.accounts import service as accounts
 from project_service.core import instance
+from project_service.core.namespaces import PLANS, find_group
 from project_service.core.tokens import SCOPES
 from project_service.core.users import User, user_by
 from project_service.factory import create_app
 from project_service.instance import service as instance_service
 from project_service.kit import encryption, secrets
 from project_service.kit.database import db, unit_of_work
+from project_service.kit.embedded import EmbeddedRedisError
 from project_service.kit.errors import ServiceError
 from project_service.kit.fields import Date
+from project_service.kit.supervisor import SupervisorError
+from project_service.namespaces import service as namespaces
 from project_service.settings import Settings, SettingsError
 
 ROOT = "root"
 ROOT_EMAIL = "admin@example.com"
 ROOT_SCOPES = ["api", "read_user", "sudo"]
 CREDENTIALS = "initial_credentials"
+
+
+TOLD = (
+    SettingsError,
+    ServiceError,
+    secrets.SecretKeyMissing,
+    serving.ServeError,
+    EmbeddedRedisError,
+    SupervisorError,
+)
 
 
 class Commands(click.Group):
@@ -36,7 +52,7 @@ class Commands(click.Group):
         """Run a command; what the operator can mend is said in one line with exit status 1."""
         try:
             return super().main(*args, **options)
-        except (SettingsError, ServiceError, secrets.SecretKeyMissing, serving.ServeError) as error:
+        except TOLD as error:
             click.echo(f"project-service: {error}", err=True)
             sys.exit(1)
 
@@ -49,17 +65,18 @@ def main() -> None:
 @main.command()
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option("--port", default=8080, show_default=True, help="Port to listen on; 0 takes a free one.")
-@click.option("--workers", type=int, default=None, help="Web processes; as many as there are processors by default.")
-def serve(host: str, port: int, workers: int | None) -> None:
+@click.option("--workers", default=os.cpu_count() or 2, show_default="processors", help="Web processes.")
+def serve(host: str, port: int, workers: int) -> None:
     """Run everything on this machine: database upgrade, Redis, web, worker, scheduler."""
     settings = Settings.from_environment()
-    with serving.only_one(settings):
-        app = create_app(settings)
-        with app.app_context():
+
+    def prepare() -> None:
+        with create_app(settings).app_context():
             _upgrade()
             _first_start(settings)
             db.engine.dispose()
-        serving.serve(settings, host, port, workers)
+
+    sys.exit(serving.serve(settings, host, port, workers, prepare))
 
 
 @main.command()
@@ -152,10 +169,7 @@ def create_token(username: str, name: str, scopes: str, expires_at: str | None) 
     unknown = sorted(set(wanted) - set(SCOPES))
     if unknown:
         raise click.BadParameter(f"{', '.join(unknown)} (there are {', '.join(SCOPES)})", param_hint="--scopes")
-    try:
-        day = Date().read(expires_at) if expires_at else None
-    except ValueError as error:
-        raise click.BadParameter("not a date", param_hint="--expires-at") from error
+    day = _day(expires_at, "--expires-at")
     with create_app().app_context(), unit_of_work():
         owner = user_by(username)
         if owner is None:
@@ -220,6 +234,23 @@ def disable_feature(name: str) -> None:
     click.echo(f"{name}: off")
 
 
+@main.group("namespace")
+def namespace() -> None:
+    """Namespaces."""
+
+
+@namespace.command("set-plan")
+@click.argument("path")
+@click.argument("plan", type=click.Choice([*PLANS, "none"]))
+@click.option("--trial-ends-on", default=None, help="The last day of a trial, YYYY-MM-DD.")
+def set_plan(path: str, plan: str, trial_ends_on: str | None) -> None:
+    """Give a group a plan, or take it away with "none"."""
+    day = _day(trial_ends_on, "--trial-ends-on")
+    with create_app().app_context(), unit_of_work():
+        namespaces.set_plan(find_group(path), None if plan == "none" else plan, trial_ends_on=day)
+    click.echo(f"{path}: {plan}")
+
+
 @main.group("secrets")
 def secret() -> None:
     """Encryption at rest."""
@@ -236,6 +267,13 @@ def rotate(forget: bool) -> None:
     with app.app_context():
         count = (encryption.forget if forget else encryption.rotate)(app.config["SETTINGS"])
     click.echo(f"encrypted {count} secrets with the newest key")
+
+
+def _day(text: str | None, option: str) -> dt.date | None:
+    try:
+        return Date().read(text) if text else None
+    except ValueError as error:
+        raise click.BadParameter("not a date", param_hint=option) from error
 
 
 def _upgrade() -> None:
@@ -256,5 +294,3 @@ def _first_start(settings: Settings) -> None:
     path = settings.data_dir / CREDENTIALS
     secrets.write_private(path, told)
     click.echo(f"The administrator of this new instance (kept in {path}):\n{told}")
-
-

@@ -56,7 +56,9 @@ def migrations() -> Finding:
     if current == newest:
         return Finding("migrations", True, f"the database is at the newest version ({newest})")
     return Finding(
-        "migrations", False, f"the database is at {current}, the newest version is {newest}: run project-service db upgrade"
+        "migrations",
+        False,
+        f"the database is at {current}, the newest version is {newest}: run project-service db upgrade",
     )
 
 
@@ -101,7 +103,9 @@ def _secrets(settings: Settings) -> str:
     for stored, encrypted in encrypted_columns():
         raw = table(stored.name, column(encrypted.name, Text))
         with db.engine.connect() as connection:
-            sample = connection.execute(select(raw.c[encrypted.name]).where(raw.c[encrypted.name].is_not(None)).limit(20))
+            sample = connection.execute(
+                select(raw.c[encrypted.name]).where(raw.c[encrypted.name].is_not(None)).limit(20)
+            )
             values = [row[0] for row in sample]
         for value in values:
             try:
@@ -117,7 +121,9 @@ def _redis() -> str:
     try:
         version = str(jobs.connect().info("server")["redis_version"])
     except redis.ConnectionError as error:
-        raise _Unwell(f"cannot be reached ({error}): start it, or project-service serve, which brings its own") from error
+        raise _Unwell(
+            f"cannot be reached ({error}): start it, or project-service serve, which brings its own"
+        ) from error
     if tuple(int(part) for part in version.split(".")[:2]) < OLDEST_REDIS:
         raise _Unwell(f"version {version} is too old: 6.2 or newer is needed")
     return f"version {version} answers"

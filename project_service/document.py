@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from importlib.resources import files
+from itertools import combinations
 from typing import Any
 
+from apispec.ext.marshmallow import MarshmallowPlugin
+from apispec.ext.marshmallow.openapi import OpenAPIConverter
 from flask import Blueprint, Flask, Response, render_template, send_from_directory
 from flask_smorest import Api
-from marshmallow import Schema
 
-from project_service.access.api import ApiBlueprint, json_response
+from project_service.access.api import SECURITY, ApiBlueprint, json_response
 from project_service.kit import fields
+from project_service.kit.schemas import Nested, Schema
 
 PREFIX = "/api/v4"
 ASSETS = str(files("flask_swagger_ui") / "dist")
@@ -33,13 +36,69 @@ class ErrorSchema(Schema):
     scope = fields.String()
 
 
+class Converter(OpenAPIConverter):
+    """Says of fields and schemas what holds for ours: how ``null`` is written, and which parameters need each other."""
+
+    def init_parameter_attribute_functions(self) -> None:
+        """Replace the library's word on arrays by that of the field."""
+        self.parameter_attribute_functions = [self.field2required, self.field2style]  # type: ignore[list-item]  # its own are as narrow
+
+    def field2style(self, field: Any, *, ret: dict[str, Any]) -> dict[str, Any]:
+        """How a query writes the value; it has no way to write ``null``."""
+        return {"schema": _never_null(ret["schema"]), **getattr(field, "in_forms", {})}
+
+    def field2nullable(self, field: Any, ret: dict[str, Any]) -> dict[str, Any]:
+        """``null`` where it may stand, in the list of values too; what has no type may be anything as it is."""
+        if isinstance(field, Nested) or not ret.keys() & {"type", "$ref", "allOf"}:
+            return {}
+        said: dict[str, Any] = super().field2nullable(field, ret)
+        return said | {"enum": [*ret["enum"], None]} if "enum" in ret and "nullable" in said else said
+
+    def list2properties(self, field: Any, **options: Any) -> dict[str, Any]:
+        """The elements of an array, which are never ``null``."""
+        said: dict[str, Any] = super().list2properties(field, **options)
+        return {name: _never_null(inner) for name, inner in said.items()}
+
+    def schema2jsonschema(self, schema: Schema) -> dict[str, Any]:
+        """The schema with its docstring, and with what ``load`` asks of several parameters together."""
+        said: dict[str, Any] = super().schema2jsonschema(schema)  # type: ignore[no-untyped-call]  # it has no types
+        said["description"] = (schema.__doc__ or "").partition("\n")[0]
+        needed = [name for name in said.pop("required", []) if name not in schema.alternatives]
+        rules = [_one_of(name, other) for name, other in schema.alternatives.items()]
+        rules += [_one_of(*schema.at_least_one, *schema.counts_too)] if schema.at_least_one else []
+        rules += [{"oneOf": _one_of(*schema.exactly_one)["anyOf"]}] if schema.exactly_one else []
+        rules += [{"not": {"required": list(pair)}} for group in schema.exclusive for pair in combinations(group, 2)]
+        return said | ({"required": needed} if needed else {}) | ({"allOf": rules} if rules else {})
+
+
+def _never_null(said: dict[str, Any]) -> dict[str, Any]:
+    found = {name: value for name, value in said.items() if name != "nullable"}
+    return found | {"enum": [value for value in found["enum"] if value is not None]} if "enum" in found else found
+
+
+def _one_of(*names: str) -> dict[str, Any]:
+    return {"anyOf": [{"required": [name]} for name in names]}
+
+
+class Plugin(MarshmallowPlugin):
+    """apispec's knowledge of schemas, in our words."""
+
+    Converter = Converter
+
+
 class Document(Api):  # type: ignore[misc]  # flask-smorest is untyped
-    """flask-smorest's API with our errors, rendered by our own handler."""
+    """flask-smorest's API with our errors, rendered by our own handler, and without its own pages and tags."""
 
     ERROR_SCHEMA = ErrorSchema
 
     def _register_error_handlers(self) -> None:
         """Nothing: the application renders errors."""
+
+    def _register_pagination_header(self) -> None:
+        """Nothing: lists have headers of their own."""
+
+    def _register_etag_headers(self) -> None:
+        """Nothing: every read has its tag."""
 
 
 def init_app(app: Flask, blueprints: Iterable[ApiBlueprint]) -> None:
@@ -49,23 +108,17 @@ def init_app(app: Flask, blueprints: Iterable[ApiBlueprint]) -> None:
         API_VERSION="v4",
         OPENAPI_VERSION="3.0.3",
         OPENAPI_URL_PREFIX=PREFIX,
-        OPENAPI_JSON_PATH="openapi.json",
+        OPENAPI_JSON_PATH="openapi",  # .json is tolerated after every address
         API_SPEC_OPTIONS={
             "components": {"securitySchemes": SECURITY},
             "security": [{name: []} for name in SECURITY],
             "info": {"description": "GitLab REST API v4 for eight areas of a project-hosting platform."},
         },
     )
-    document = Document(app)
+    document = Document(app, spec_kwargs={"marshmallow_plugin": Plugin()})
     for blueprint in blueprints:
         document.register_blueprint(blueprint)
     app.register_blueprint(page)
-
-
-SECURITY: dict[str, Any] = {
-    "private_token": {"type": "apiKey", "in": "header", "name": "PRIVATE-TOKEN"},
-    "bearer": {"type": "http", "scheme": "bearer"},
-}
 
 
 @page.get("/api/docs")

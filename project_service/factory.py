@@ -6,12 +6,18 @@ from pathlib import Path
 
 import redis
 from flask import Response, request
-from werkzeug.exceptions import HTTPException
+from werkzeug.exceptions import MethodNotAllowed
 
-from project_service import document
+from project_service import addresses, document
+from project_service.access import navigation
 from project_service.access.api import wrong_method
-from project_service.access.pages import csrf
+from project_service.access.pages import csrf, error_page
+from project_service.accounts import jobs as accounts_jobs
+from project_service.accounts import pages as accounts_pages
 from project_service.accounts import routes as accounts
+from project_service.error_tracking import pages as error_tracking_pages
+from project_service.error_tracking import routes as error_tracking
+from project_service.groups import pages as groups_pages
 from project_service.groups import routes as groups
 from project_service.instance import routes as instance
 from project_service.instance.probes import probes
@@ -19,12 +25,42 @@ from project_service.kit import answers, database, logs, secrets
 from project_service.kit.proxies import TrustedProxies
 from project_service.kit.storage import open_storage
 from project_service.kit.urls import RawPaths, Segment
+from project_service.members import pages as members_pages
 from project_service.members import routes as members
+from project_service.namespaces import jobs as namespaces_jobs
+from project_service.namespaces import routes as namespaces
+from project_service.projects import pages as projects_pages
 from project_service.projects import routes as projects
+from project_service.protected_tags import pages as protected_tags_pages
+from project_service.protected_tags import routes as protected_tags
 from project_service.settings import Settings
+from project_service.variables import pages as variables_pages
 from project_service.variables import routes as variables
 
-APIS = (accounts.api, groups.api, projects.api, members.api, variables.api, instance.api)
+APIS = (
+    accounts.api,
+    groups.api,
+    projects.api,
+    members.api,
+    variables.api,
+    protected_tags.api,
+    error_tracking.api,
+    namespaces.api,
+    instance.api,
+)
+PAGES = (
+    accounts_pages.sessions,
+    accounts_pages.pages,
+    groups_pages.pages,
+    projects_pages.pages,
+    members_pages.pages,
+    variables_pages.pages,
+    error_tracking_pages.pages,
+    protected_tags_pages.pages,
+    addresses.pages,
+)
+# their jobs are known by name once their modules are loaded
+JOBS = (accounts_jobs, namespaces_jobs)
 LARGEST_BODY = 32 << 20
 LARGEST_FORM_FIELD = 8 << 20
 REDIS_TIMEOUT_SECONDS = 3
@@ -50,6 +86,9 @@ def create_app(settings: Settings | None = None) -> answers.Application:
     app.register_error_handler(Exception, _handle)
     app.register_blueprint(probes)
     document.init_app(app, APIS)
+    navigation.init_app(app)
+    for pages in PAGES:
+        app.register_blueprint(pages)
     app.wsgi_app = TrustedProxies(RawPaths(app.wsgi_app), settings.trusted_proxies)  # type: ignore[method-assign]
     return app
 
@@ -78,10 +117,10 @@ def _configure(app: answers.Application, settings: Settings) -> None:
 
 
 def _handle(error: Exception) -> Response:
-    if answers.is_api() or request.blueprint == "probes":
-        if isinstance(error, HTTPException) and error.code == 405:
-            return answers.render(wrong_method(error))
-        return answers.render(answers.as_service_error(error))
+    if not answers.is_api() and request.blueprint != "probes":
+        return error_page(answers.as_service_error(error))
+    if isinstance(error, MethodNotAllowed):
+        return answers.render(wrong_method(error))
     return answers.render(answers.as_service_error(error))
 
 
@@ -89,5 +128,3 @@ def _folder(name: str) -> Path:
     # beside the package in a checkout, inside it when it was installed from a wheel
     inside = Path(__file__).parent / name
     return inside if inside.exists() else Path(__file__).parents[1] / name
-
-

@@ -6,35 +6,49 @@ import errno
 import fcntl
 import http.client
 import os
+import shutil
+import signal
 import socket
 import sys
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from project_service.kit import embedded
+import structlog
+from flask import Flask
+from sqlalchemy.exc import OperationalError
+from sqlalchemy.orm import configure_mappers
+
+from project_service.kit import embedded, jobs, rqworker
+from project_service.kit.database import dispose_after_fork
 from project_service.kit.supervisor import Child, Supervisor
 from project_service.settings import PREFIX, Settings
 
-EVERYWHERE = ("0.0.0.0", "::", "")
+EVERYWHERE = ("0.0.0.0", "::", "")  # to know them when an operator asks for them
 PATIENCE = 2.0
+
+log = structlog.get_logger(__name__)
 
 
 class ServeError(Exception):
     """The service cannot be started here; the text says why."""
 
 
-def serve(settings: Settings, host: str, port: int, workers: int) -> int:
+def serve(settings: Settings, host: str, port: int, workers: int, prepare: Callable[[], None]) -> int:
     """Run everything until SIGTERM, SIGINT or SIGHUP and return the exit status. Port 0 takes any free one.
 
-    The database must be up to date and the first administrator made before. Prints the address as soon as the web
-    server answers. Raises ``ServeError``, ``EmbeddedRedisError`` or ``SupervisorError``.
+    ``prepare`` is called when the data directory is ours, before anything is started: it upgrades the database and makes
+    the first administrator. Prints the address as soon as the web server answers. Raises ``ServeError``,
+    ``EmbeddedRedisError`` or ``SupervisorError``.
     """
     with _only_one(settings.data_dir) as lock, _listen(host, port) as listener:
+        prepare()
         bound_port = listener.getsockname()[1]
         env = dict(os.environ)
         env[PREFIX + "DATA_DIR"] = str(settings.data_dir)
+        env["PROMETHEUS_MULTIPROC_DIR"] = str(_fresh(settings.runtime_dir / "metrics"))
         env[PREFIX + "EXTERNAL_URL"] = settings.external_url or url_of(
             "localhost" if host in EVERYWHERE else host, bound_port
         )
@@ -64,9 +78,35 @@ def serve(settings: Settings, host: str, port: int, workers: int) -> int:
         ]
 
         def announce() -> None:
-            print(f"Project Service listens on {url_of(host or '0.0.0.0', bound_port)}", flush=True)
+            print(f"Project Service listens on {url_of(host or 'localhost', bound_port)}", flush=True)
 
         return Supervisor(children).run(announce)
+
+
+def work(app: Flask) -> None:
+    """Answer the bells that jobs ring, until SIGTERM or SIGINT."""
+    configure_mappers()  # once, before the forks
+
+    def after_fork() -> None:
+        with app.app_context():
+            dispose_after_fork()
+
+    rqworker.work(app.config["SETTINGS"], jobs.QUEUES, app.app_context, after_fork)
+
+
+def schedule(app: Flask) -> None:
+    """Start periodic jobs and ring again for forgotten tasks, until SIGTERM or SIGINT; several may run side by side."""
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    while not stop.is_set():
+        with app.app_context():
+            try:
+                jobs.start_periodic()
+                jobs.sweep()
+            except OperationalError as error:
+                log.warning("the database cannot be reached", error=str(error.orig))
+        stop.wait(jobs.SWEEP_EVERY.total_seconds())
 
 
 def url_of(host: str, port: int) -> str:
@@ -85,6 +125,13 @@ def _web_command(listener: socket.socket, workers: int) -> list[str]:
         f"--workers={workers}",
         "project_service.wsgi:app",
     ]
+
+
+def _fresh(directory: Path) -> Path:
+    embedded.prepare_runtime_dir(directory.parent)
+    shutil.rmtree(directory, ignore_errors=True)
+    directory.mkdir(mode=0o700)
+    return directory
 
 
 @contextmanager

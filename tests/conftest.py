@@ -35,7 +35,9 @@ SQLITE, POSTGRESQL = "sqlite", "postgresql"
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Run the tests of the areas on both databases, all others on SQLite."""
     if "backend" in metafunc.fixturenames:
-        both = "areas" in Path(str(metafunc.definition.path)).parts or metafunc.definition.get_closest_marker("both_databases")
+        both = "areas" in Path(str(metafunc.definition.path)).parts or metafunc.definition.get_closest_marker(
+            "both_databases"
+        )
         metafunc.parametrize("backend", [SQLITE, POSTGRESQL] if both else [SQLITE], scope="session", indirect=True)
 
 
@@ -72,7 +74,9 @@ def make_app(backend: str, directory: Path, **changes: Any) -> Flask:
     environment = {"DATA_DIR": str(directory), "SECRET_KEY": SECRET_KEY, "SQLITE_SYNCHRONOUS": "OFF"} | changes
     if backend == POSTGRESQL:
         environment["DATABASE_URL"] = create_database(f"{directory.name}_{os.environ.get('PYTEST_XDIST_WORKER', 'gw')}")
-    app = create_app(Settings.from_environment({f"PROJECT_SERVICE_{name}": value for name, value in environment.items()}))
+    app = create_app(
+        Settings.from_environment({f"PROJECT_SERVICE_{name}": value for name, value in environment.items()})
+    )
     app.extensions["redis"] = Silence()
     with app.app_context():
         flask_migrate.upgrade()
@@ -211,7 +215,9 @@ def run_jobs(app: Flask) -> Callable[[], int]:
         count = 0
         while True:
             db.session.remove()
-            ids = list(db.session.execute(text("SELECT id FROM tasks WHERE failed_at IS NULL AND attempts = 0 ORDER BY id")))
+            ids = list(
+                db.session.execute(text("SELECT id FROM tasks WHERE failed_at IS NULL AND attempts = 0 ORDER BY id"))
+            )
             db.session.remove()
             if not ids:
                 return count

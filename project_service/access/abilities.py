@@ -43,6 +43,8 @@ class Ability(enum.Enum):
     OWN_PROJECT = enum.auto()
     ADMIN_VARIABLES = enum.auto()
     ADMIN_PROJECT_MEMBERS = enum.auto()
+    ADMIN_PROTECTED_TAGS = enum.auto()
+    ADMIN_OPERATIONS = enum.auto()
     # a group
     READ_GROUP = enum.auto()
     ADMIN_GROUP = enum.auto()
@@ -152,6 +154,8 @@ RULES: dict[Ability, tuple[Rule, ...]] = {
     Ability.OWN_PROJECT: (at_least(Role.OWNER),),
     Ability.ADMIN_VARIABLES: (at_least(Role.MAINTAINER), builds_are_on, is_not_archived),
     Ability.ADMIN_PROJECT_MEMBERS: (at_least(Role.MAINTAINER),),
+    Ability.ADMIN_PROTECTED_TAGS: (at_least(Role.MAINTAINER),),
+    Ability.ADMIN_OPERATIONS: (at_least(Role.MAINTAINER),),
     Ability.READ_GROUP: (sees,),
     Ability.ADMIN_GROUP: (at_least(Role.OWNER),),
     Ability.CREATE_SUBGROUP: (may_create_subgroups,),
@@ -223,3 +227,15 @@ def _has_project_below(caller: Caller, group: Group) -> bool:
     )
     groups_inside = below.where(NamespaceAncestor.namespace_id.in_(authorized_namespaces(caller.user_id)))
     return db.session.scalar(inside.limit(1)) is not None or db.session.scalar(groups_inside.limit(1)) is not None
+
+
+def may_create_tag(caller: Caller, project: Project, levels: list[int]) -> bool:
+    """Whether somebody may create a tag that these levels protect (protected tags reference, section 8).
+
+    Without any level the tag is not protected, and everybody who may push may create it. Any level that admits is
+    enough; 0 admits nobody, not even administrators.
+    """
+    role = role_of(caller, project)
+    if not levels:
+        return role >= Role.DEVELOPER
+    return any(level != Role.NONE and role >= max(level, Role.DEVELOPER) for level in levels)

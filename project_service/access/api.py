@@ -7,6 +7,7 @@ read before the unit of work begins, so that no lock is ever held while a client
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable, Iterable
 from copy import deepcopy
 from dataclasses import dataclass
@@ -25,15 +26,29 @@ from project_service.kit import paging
 from project_service.kit.database import unit_of_work
 from project_service.kit.errors import MethodNotAllowed as NotAllowed
 from project_service.kit.errors import ServiceError, Unauthorized
+from project_service.kit.fields import Upload
 from project_service.kit.parameters import parameters
 from project_service.kit.schemas import Schema, load
 
 PREFIX = "/api/v4"
 BODIED = ("post", "put", "patch")
-BODY_TYPES = ("application/json", "application/x-www-form-urlencoded", "multipart/form-data")
+JSON, FORM, MULTIPART = "application/json", "application/x-www-form-urlencoded", "multipart/form-data"
+SECURITY: dict[str, Any] = {
+    "private_token": {"type": "apiKey", "in": "header", "name": "PRIVATE-TOKEN"},
+    "bearer": {"type": "http", "scheme": "bearer"},
+}
+PATH_PART = re.compile(r"<(?:\w+:)?(\w+)>")
+PATH_PARTS = {
+    "project": "The id or the URL-encoded full path of the project.",
+    "group": "The id or the URL-encoded full path of the group.",
+    "namespace": "The id or the URL-encoded full path of the namespace.",
+    "user": "The id of the user.",
+    "token": "The id of the token.",
+}
 PATH_NAMES = {"project": "id", "group": "id", "namespace": "id", "user": "id", "token": "id"}
 
 PAGING = (paging.PagingSchema(),)
+PAGE_HEADERS = {name: {"description": text, "schema": {"type": "string"}} for name, text in paging.HEADERS.items()}
 
 View = Callable[..., Any]
 
@@ -67,10 +82,40 @@ class ApiBlueprint(Blueprint):  # type: ignore[misc]  # flask-smorest is untyped
         super().__init__(name, import_name, url_prefix=PREFIX, description=description)
         self.path_names = PATH_NAMES | (path_names or {})
 
-    def add_url_rule(self, rule: str, endpoint: str | None = None, view_func: Any = None, *args: Any, **options: Any) -> None:
+    def add_url_rule(
+        self, rule: str, endpoint: str | None = None, view_func: Any = None, *args: Any, **options: Any
+    ) -> None:
         """Register a view behind the steps of a request; a view that names no ability does not register."""
         steps.check_guarded(view_func)
-        super().add_url_rule(rule, endpoint or view_func.__name__, self._answer(view_func), *args, **options)
+        name = endpoint or view_func.__name__
+        options["parameters"] = [
+            {"in": "path", "name": part, "description": PATH_PARTS.get(part, f"The {part}, URL-encoded.")}
+            for part in PATH_PART.findall(rule)
+        ]
+        answered = self._answer(view_func)
+        apidoc: dict[str, Any] = view_func._apidoc
+        answered._apidoc = apidoc | {"manual_doc": _operation(name, view_func)}  # type: ignore[attr-defined]  # flask-smorest keeps its documentation there
+        super().add_url_rule(rule, name, answered, *args, **options)
+
+    def get(self, rule: str, **options: Any) -> Callable[[View], View]:
+        """Register a view that reads; ``HEAD`` comes with it."""
+        return self._at(rule, "GET", options)
+
+    def post(self, rule: str, **options: Any) -> Callable[[View], View]:
+        """Register a view that creates or acts."""
+        return self._at(rule, "POST", options)
+
+    def put(self, rule: str, **options: Any) -> Callable[[View], View]:
+        """Register a view that changes."""
+        return self._at(rule, "PUT", options)
+
+    def patch(self, rule: str, **options: Any) -> Callable[[View], View]:
+        """Register a view that changes a part."""
+        return self._at(rule, "PATCH", options)
+
+    def delete(self, rule: str, **options: Any) -> Callable[[View], View]:
+        """Register a view that removes."""
+        return self._at(rule, "DELETE", options)
 
     def signed_in(self, view: View) -> View:
         """Somebody has to be signed in: 401 otherwise."""
@@ -101,7 +146,7 @@ class ApiBlueprint(Blueprint):  # type: ignore[misc]  # flask-smorest is untyped
         made = schema()
 
         def decorate(view: View) -> View:
-            schemas = (*PAGING, made) if getattr(view, "paged", False) else (made,)
+            schemas = (made, *PAGING) if getattr(view, "paged", False) else (made,)
 
             @functools.wraps(view)
             def parsed(*args: Any, **url: Any) -> Any:
@@ -132,9 +177,12 @@ class ApiBlueprint(Blueprint):  # type: ignore[misc]  # flask-smorest is untyped
     def response(self, status: int, schema: Any = None, **documentation: Any) -> Callable[[View], View]:  # type: ignore[override]
         """Dump what the view returns: a row, rows, a page of rows, nothing (204), or a ``Response`` as it is."""
         made = schema() if isinstance(schema, type) else schema
-        documented = super().response(status, made, **documentation)
+        shown = {} if made is None and status != HTTPStatus.NO_CONTENT else made
 
         def decorate(view: View) -> View:
+            headers = PAGE_HEADERS if getattr(view, "paged", False) else None
+            documented = super(ApiBlueprint, self).response(status, shown, headers=headers, **documentation)
+
             @functools.wraps(view)
             def dumped(*args: Any, **url: Any) -> Response:
                 found = view(*args, **url)
@@ -145,6 +193,10 @@ class ApiBlueprint(Blueprint):  # type: ignore[misc]  # flask-smorest is untyped
             dumped._apidoc = documented(view)._apidoc  # type: ignore[attr-defined]  # only the documentation is taken
             return dumped
 
+        return decorate
+
+    def _at(self, rule: str, method: str, options: dict[str, Any]) -> Callable[[View], View]:
+        decorate: Callable[[View], View] = self.route(rule, methods=[method], **options)
         return decorate
 
     def _answer(self, view: View) -> View:
@@ -171,10 +223,34 @@ class ApiBlueprint(Blueprint):  # type: ignore[misc]  # flask-smorest is untyped
         if method not in BODIED:
             doc["parameters"] = [{"in": "query", "schema": schema} for schema in schemas]
         else:
-            needed = any(field.required for schema in schemas for field in schema.load_fields.values())
-            content = {kind: {"schema": schemas[-1]} for kind in BODY_TYPES}
-            doc["requestBody"] = {"content": content, "required": needed}
+            schema = schemas[0]
+            needed = {name for name, field in schema.load_fields.items() if field.required}
+            doc["requestBody"] = {"content": _bodies(schema), "required": not needed <= schema.alternatives.keys()}
         return doc
+
+
+def _operation(name: str, view: View) -> dict[str, Any]:
+    """What the document says of a view beyond its parameters and its answer."""
+    refusals = [HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND]
+    if view._apidoc.get("schemas"):  # type: ignore[attr-defined]  # flask-smorest keeps its documentation there
+        refusals.append(HTTPStatus.BAD_REQUEST)
+    described: dict[str, Any] = {
+        "operationId": name,
+        "responses": {status.value: status.name for status in refusals},
+    }
+    if not getattr(view, "needs_user", False):
+        described["security"] = [{}, *({scheme: []} for scheme in SECURITY)]
+    return described
+
+
+def _bodies(schema: Schema) -> dict[str, Any]:
+    """The body in each form that is read; a file that has to be there needs the one that carries files."""
+    fields = schema.load_fields
+    if any(isinstance(field, Upload) and field.required for field in fields.values()):
+        return {MULTIPART: {"schema": schema}}
+    encoding = {name: said for name, field in fields.items() if (said := getattr(field, "in_forms", None))}
+    form = {"schema": schema, "encoding": encoding} if encoding else {"schema": schema}
+    return {JSON: {"schema": schema}, FORM: form, MULTIPART: {"schema": schema}}
 
 
 def json_response(value: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
@@ -228,24 +304,23 @@ def _documented(view: View, schemas: tuple[Schema, ...]) -> View:
 
 def wrong_method(error: MethodNotAllowed) -> ServiceError:
     """What a known address answers to a method it has not: who is not signed in hears that first (section 14)."""
-    methods = error.valid_methods or ()
-    for method in methods:
+    methods = sorted({*(error.valid_methods or ()), "OPTIONS"})
+    if any(_needs_user(method) for method in methods):
         try:
-            rule, _ = _adapter().match(method=method, return_rule=True)
-        except HTTPException:
-            continue
-        view = current_app.view_functions[rule.endpoint]
-        if getattr(view, "needs_user", False):
-            try:
-                with unit_of_work(write=False):
-                    known = identity.by_token(request, None).user_id is not None
-            except ServiceError as refused:
-                return refused
-            if not known:
-                return Unauthorized()
-        break
-    return NotAllowed(allow=", ".join(sorted({*methods, "OPTIONS"})))
+            with unit_of_work(write=False):
+                known = identity.by_token(request, None).user_id is not None
+        except ServiceError as refused:
+            return refused
+        if not known:
+            return Unauthorized()
+    return NotAllowed(allow=", ".join(methods))
 
 
-def _adapter() -> Any:
-    return current_app.create_url_adapter(request)
+def _needs_user(method: str) -> bool:
+    """Whether the view that answers this method at the address of the request is for people who are signed in."""
+    adapter: Any = current_app.create_url_adapter(request)
+    try:
+        rule, _ = adapter.match(method=method, return_rule=True)
+    except HTTPException:
+        return False
+    return getattr(current_app.view_functions[rule.endpoint], "needs_user", False)

@@ -20,11 +20,11 @@ from project_service.kit.errors import (
     ServiceError,
     Unauthorized,
 )
-from project_service.kit.parameters import parameters
+from project_service.kit.parameters import header, parameters
 
 READ_METHODS = ("GET", "HEAD", "OPTIONS")
 USED_EVERY = dt.timedelta(minutes=10)
-SESSION_SECRET = "session"
+SESSION_SECRET = "session"  # noqa: S105  # what it is called in the cookie
 EXPIRED = "Token is expired. You can either do re-authorization or token refresh."
 REVOKED = "Token was revoked. You have to re-authorize from the user."
 
@@ -65,19 +65,13 @@ def current_user() -> User:
 
 def token_of(asked: Request) -> str | None:
     """The token a request carries, wherever clients put it (common behaviour, section 6.1)."""
-    scheme, _, credential = asked.headers.get("Authorization", "").partition(" ")
+    scheme, _, credential = header(asked, "Authorization").partition(" ")
     bearer = credential.strip() if scheme.lower() == "bearer" else ""
     given = parameters()
     access_token = str(given.get("access_token") or "")
     if bearer and access_token:
         raise BadParameters("invalid_request")
-    return (
-        str(given.get("private_token") or "")
-        or asked.headers.get("PRIVATE-TOKEN", "")
-        or bearer
-        or access_token
-        or None
-    )
+    return str(given.get("private_token") or "") or header(asked, "PRIVATE-TOKEN") or bearer or access_token or None
 
 
 def by_token(asked: Request, allowed: tuple[str, ...] | None) -> Caller:
@@ -138,7 +132,7 @@ def check_scopes(scopes: tuple[str, ...], allowed: tuple[str, ...] | None, metho
 
 def sudo(asked: Request, asking: Caller) -> Caller:
     """The person an administrator acts for, if the request says so (common behaviour, section 6.4)."""
-    wanted = str(parameters().get("sudo") or "") or asked.headers.get("Sudo", "")
+    wanted = str(parameters().get("sudo") or "") or header(asked, "Sudo")
     if not wanted or asking.user_id is None:
         return asking
     if not asking.admin:

@@ -7,15 +7,31 @@ from collections.abc import Callable
 from typing import Any
 from urllib.parse import urlsplit
 
-from flask import Blueprint, g, redirect, request, url_for
+from flask import Blueprint, g, make_response, redirect, render_template, request, url_for
+from flask import Response as FlaskResponse
 from flask_wtf.csrf import CSRFProtect
 from werkzeug.wrappers import Response
 
 from project_service.access import identity, steps
 from project_service.access.abilities import Ability
 from project_service.kit.database import unit_of_work
+from project_service.kit.errors import ServiceError
 
 SIGN_IN = "sessions.sign_in"
+TEXTS = {
+    400: ("That cannot be read", "Something in the address or the form is not as it should be. Go back and try again."),
+    401: ("Sign in first", "This page is for people who are signed in."),
+    403: ("You may not do that", "Ask a maintainer or owner of the project or group to give you a higher role."),
+    404: ("Page not found", "There is nothing here, or it is hidden from you. Check the address."),
+    405: ("That cannot be done here", "Go back and use the buttons of the page."),
+    413: ("Too large", "What you sent is larger than this server takes."),
+    429: ("Too many requests", "Wait a minute and try again."),
+    500: (
+        "Something went wrong",
+        "It is our fault, and it has been logged. Try again, or show the operator the number below.",
+    ),
+    503: ("Not available", "A part of the service does not answer at the moment. Try again in a minute."),
+}
 csrf = CSRFProtect()
 View = Callable[..., Any]
 
@@ -23,7 +39,9 @@ View = Callable[..., Any]
 class PageBlueprint(Blueprint):
     """The pages of one area."""
 
-    def add_url_rule(self, rule: str, endpoint: str | None = None, view_func: Any = None, *args: Any, **options: Any) -> None:
+    def add_url_rule(
+        self, rule: str, endpoint: str | None = None, view_func: Any = None, *args: Any, **options: Any
+    ) -> None:
         """Register a page behind the steps of a request; a page that names no ability does not register."""
         steps.check_guarded(view_func)
         super().add_url_rule(rule, endpoint or view_func.__name__, self._answer(view_func), *args, **options)
@@ -34,7 +52,9 @@ class PageBlueprint(Blueprint):
         @functools.wraps(view)
         def checked(*args: Any, **url: Any) -> Any:
             if identity.caller().user_id is None:
-                return redirect(url_for(SIGN_IN, next=request.full_path.rstrip("?") if request.method == "GET" else None))
+                return redirect(
+                    url_for(SIGN_IN, next=request.full_path.rstrip("?") if request.method == "GET" else None)
+                )
             return view(*args, **url)
 
         checked.needs_user = True  # type: ignore[attr-defined]  # a mark for the guard of the route table
@@ -56,6 +76,17 @@ class PageBlueprint(Blueprint):
                 return view(**url)
 
         return answered
+
+
+def error_page(error: ServiceError) -> FlaskResponse:
+    """What people see of a refusal. Whoever is not signed in may find more after signing in."""
+    if error.status in (401, 404) and request.method == "GET" and identity.caller().user_id is None:
+        return make_response(redirect(url_for(SIGN_IN, next=request.full_path.rstrip("?"))))
+    title, advice = TEXTS.get(error.status, TEXTS[500 if error.status >= 500 else 400])
+    html = render_template(
+        "errors/show.html", status=error.status, title=title, advice=advice, request_id=g.get("request_id", "")
+    )
+    return make_response(html, error.status, error.headers)
 
 
 def back_to(address: str | None, otherwise: str) -> Response:

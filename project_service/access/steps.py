@@ -57,4 +57,3 @@ def numeric(text: str) -> int:
     if not text.isascii() or not text.isdigit():
         raise UnknownRoute
     return min(int(text), 2**63 - 1)
-

@@ -100,7 +100,9 @@ def tokens_matching(caller: Caller, **wanted: Any) -> Select[PersonalAccessToken
 def tokens_of(user_id: int) -> Select[PersonalAccessToken]:
     """The tokens of one user, newest first."""
     return (
-        select(PersonalAccessToken).where(PersonalAccessToken.user_id == user_id).order_by(PersonalAccessToken.id.desc())
+        select(PersonalAccessToken)
+        .where(PersonalAccessToken.user_id == user_id)
+        .order_by(PersonalAccessToken.id.desc())
     )
 
 
@@ -120,7 +122,11 @@ def _token_conditions(wanted: dict[str, Any]) -> list[ColumnElement[bool]]:
         found.append(token.revoked.is_(wanted["revoked"]))
     if wanted.get("state"):
         found.append(live if wanted["state"] == "active" else ~live)
-    for name, column in (("created", token.created_at), ("last_used", token.last_used_at), ("expires", token.expires_at)):
+    for name, column in (
+        ("created", token.created_at),
+        ("last_used", token.last_used_at),
+        ("expires", token.expires_at),
+    ):
         if (after := wanted.get(f"{name}_after")) is not None:
             found.append(_after(column, after))
         if (before := wanted.get(f"{name}_before")) is not None:

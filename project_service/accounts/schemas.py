@@ -94,6 +94,8 @@ class UserFilterSchema(Schema):
 class UserUpdateSchema(Schema):
     """What can be changed of a user."""
 
+    all_or_none = ("extern_uid", "provider")
+
     email = fields.String()
     name = fields.String()
     username = fields.String()

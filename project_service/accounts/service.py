@@ -25,6 +25,7 @@ LONGEST_NAME = 255
 ROTATED_FOR = dt.timedelta(days=7)
 EMAIL_TAKEN = "Email has already been taken"
 USERNAME_TAKEN = "Username has already been taken"
+UNIQUE_EMAIL = "uq_users_email"
 
 
 def create_user(**fields: Any) -> User:
@@ -40,9 +41,7 @@ def create_user(**fields: Any) -> User:
     _refuse_taken(user)
     _check(user, password, new=True)
     user.password_hash = secrets.hash_password(password)
-    with unique(Conflict(USERNAME_TAKEN)):
-        db.session.add(user)
-        db.session.flush()
+    _store(user)
     namespace = UserNamespace(name=user.name, path=user.username, owner=user, avatar_url=user.avatar_url)
     places.settle_namespace(namespace, None, Invalid(username=paths.TAKEN))
     user.namespace_id = namespace.id
@@ -61,8 +60,7 @@ def update_user(user: User, **fields: Any) -> User:
     if password:
         user.password_hash = secrets.hash_password(password)
         end_sessions(user)
-    with unique(Conflict(USERNAME_TAKEN)):
-        db.session.flush()
+    _store(user)
     namespace = namespace_of(user)
     namespace.name, namespace.path = user.name, user.username
     places.move_namespace(namespace, Invalid(username=paths.TAKEN))
@@ -194,6 +192,16 @@ def revoke_all_tokens(user: User) -> None:
 def _without_nulls(fields: dict[str, Any]) -> dict[str, Any]:
     nullable = {"location", "organization", "note", "extern_uid", "provider"}
     return {name: value for name, value in fields.items() if value is not None or name in nullable}
+
+
+def _store(user: User) -> None:
+    try:
+        with unique(Conflict(USERNAME_TAKEN)):
+            db.session.add(user)
+    except Conflict as error:
+        if UNIQUE_EMAIL in str(error.__cause__):
+            raise Conflict(EMAIL_TAKEN) from error
+        raise
 
 
 def _refuse_taken(user: User) -> None:

@@ -19,7 +19,18 @@ from project_service.kit.database import Base, Model, db, insert
 from project_service.kit.errors import Invalid
 
 IMPORT_PROJECT_FROM_REMOTE_FILE = "import_project_from_remote_file"
-IMPORT_SOURCES = ["github", "bitbucket", "bitbucket_server", "gitlab", "fogbugz", "git", "gitlab_project", "gitea", "manifest", "phabricator"]
+IMPORT_SOURCES = [
+    "github",
+    "bitbucket",
+    "bitbucket_server",
+    "gitlab",
+    "fogbugz",
+    "git",
+    "gitlab_project",
+    "gitea",
+    "manifest",
+    "phabricator",
+]
 
 
 def at_least_nothing(value: Any) -> str | None:
@@ -101,7 +112,9 @@ def setting(name: str) -> Any:
 
 def all_settings() -> dict[str, Any]:
     """All values that hold now, by name."""
-    stored = {name: value for name, value in db.session.execute(select(ApplicationSetting.name, ApplicationSetting.value))}
+    stored = {
+        name: value for name, value in db.session.execute(select(ApplicationSetting.name, ApplicationSetting.value))
+    }
     return {name: stored.get(name, entry.default) for name, entry in SETTINGS.items()}
 
 
@@ -159,4 +172,3 @@ def feature_enabled(feature: str, *actors: str) -> bool:
 def _share_of(feature: str, actor: str) -> float:
     digest = hashlib.sha256(f"{feature}{actor}".encode()).digest()
     return int.from_bytes(digest[:4], "big") / 2**32 * 100
-

@@ -150,7 +150,9 @@ def authorized_namespaces(user_id: int, least: Role = Role.MINIMAL) -> Select[in
 def authorized_projects(user_id: int, least: Role = Role.GUEST) -> Select[int]:
     """The ids of the projects somebody has at least this role in."""
     shared_with = aliased(NamespaceAncestor)
-    owned = select(Project.id).join(Namespace, Namespace.id == Project.namespace_id).where(Namespace.owner_id == user_id)
+    owned = (
+        select(Project.id).join(Namespace, Namespace.id == Project.namespace_id).where(Namespace.owner_id == user_id)
+    )
     direct = select(Membership.project_id).where(
         Membership.user_id == user_id,
         Membership.project_id.is_not(None),
@@ -189,7 +191,10 @@ def _grants(user_id: int, project: Project | None, namespace: Namespace) -> Any:
         .join(Membership, Membership.namespace_id == shared_with.ancestor_id)
         .where(Membership.user_id == user_id, alive(), alive(Share))
     )
-    branches: list[Select[int]] = [inherited, through.join(NamespaceAncestor, NamespaceAncestor.ancestor_id == Share.namespace_id).where(above)]
+    branches: list[Select[int]] = [
+        inherited,
+        through.join(NamespaceAncestor, NamespaceAncestor.ancestor_id == Share.namespace_id).where(above),
+    ]
     if project is not None:
         branches.append(
             select(Membership.access_level).where(

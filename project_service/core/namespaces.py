@@ -20,6 +20,10 @@ from project_service.kit.errors import NotFound
 USER = "user"
 GROUP = "group"
 DEEPEST = 20
+DEFAULT_PLAN = "default"
+FREE_PLANS = (None, DEFAULT_PLAN, "free")
+TOP_PLANS = ("gold", "ultimate")
+PLANS = (DEFAULT_PLAN, "free", "bronze", "silver", "premium", *TOP_PLANS)
 
 
 class Namespace(Timestamps, Model):
@@ -34,6 +38,11 @@ class Namespace(Timestamps, Model):
     full_name: Mapped[str]
     visibility: Mapped[int] = mapped_column(default=Visibility.PRIVATE)
     avatar_url: Mapped[str | None]
+    plan: Mapped[str | None]
+    trial: Mapped[bool] = mapped_column(default=False)
+    trial_ends_on: Mapped[dt.date | None]
+    seats_in_use: Mapped[int] = mapped_column(default=0)
+    max_seats_used: Mapped[int] = mapped_column(default=0)
     deleting_since: Mapped[dt.datetime | None]
     parent_id: Mapped[int | None] = mapped_column(ForeignKey("namespaces.id", ondelete="CASCADE"), index=True)
     owner_id: Mapped[int | None] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"), unique=True)

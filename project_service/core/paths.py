@@ -25,15 +25,77 @@ BLANK = "can't be blank"
 TAKEN = "has already been taken"
 
 RESERVED_TOP_LEVEL = frozenset(
-    "- .well-known 404.html 422.html 500.html 502.html 503.html abuse_reports admin api apple-touch-icon.png assets "
-    "dashboard deploy.html explore favicon.ico favicon.png files groups health_check help import invites jwt login oauth "
-    "profile projects public robots.txt s search sent_notifications sitemap sitemap.xml sitemap.xml.gz slash-command-logo.png "
-    "snippets static unsubscribes uploads users v2".split()
+    [
+        "-",
+        ".well-known",
+        "404.html",
+        "422.html",
+        "500.html",
+        "502.html",
+        "503.html",
+        "abuse_reports",
+        "admin",
+        "api",
+        "apple-touch-icon.png",
+        "assets",
+        "dashboard",
+        "deploy.html",
+        "explore",
+        "favicon.ico",
+        "favicon.png",
+        "files",
+        "groups",
+        "health_check",
+        "help",
+        "import",
+        "invites",
+        "jwt",
+        "login",
+        "oauth",
+        "profile",
+        "projects",
+        "public",
+        "robots.txt",
+        "s",
+        "search",
+        "sent_notifications",
+        "sitemap",
+        "sitemap.xml",
+        "sitemap.xml.gz",
+        "slash-command-logo.png",
+        "snippets",
+        "static",
+        "unsubscribes",
+        "uploads",
+        "users",
+        "v2",
+    ]
 )
 RESERVED_IN_GROUP = frozenset({"-"})
 RESERVED_PROJECT = frozenset(
-    "- badges blame blob builds commits create create_dir edit environments/folders files find_file gitlab-lfs/objects "
-    "info/lfs/objects new preview raw refs tree update wikis".split()
+    [
+        "-",
+        "badges",
+        "blame",
+        "blob",
+        "builds",
+        "commits",
+        "create",
+        "create_dir",
+        "edit",
+        "environments/folders",
+        "files",
+        "find_file",
+        "gitlab-lfs/objects",
+        "info/lfs/objects",
+        "new",
+        "preview",
+        "raw",
+        "refs",
+        "tree",
+        "update",
+        "wikis",
+    ]
 )
 
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from sqlalchemy import delete, func, select, update
 
 from project_service.core.levels import Visibility
-from project_service.core.namespaces import Namespace, NamespaceAncestor, descendants_of, link_ancestors
-from project_service.core.projects import Project, Route, projects_below
+from project_service.core.namespaces import Namespace, NamespaceAncestor, descendants_of, link_ancestors, namespace_by
+from project_service.core.projects import Project, Route, project_by, projects_below
 from project_service.kit import clock
 from project_service.kit.database import db, unique
 
@@ -127,3 +127,13 @@ def _name_namespace(namespace: Namespace, parent: Namespace | None) -> None:
 def _move_route(namespace: Namespace) -> None:
     statement = update(Route).where(Route.namespace_id == namespace.id)
     db.session.execute(statement.values(path=namespace.full_path.lower()))
+
+
+def at(full_path: str) -> Project | Namespace | None:
+    """What lives at a full path, in whatever case it is written."""
+    route = db.session.scalar(select(Route).where(Route.path == full_path.lower()))
+    if route is None:
+        return None
+    if route.project_id is not None:
+        return project_by(route.project_id)
+    return namespace_by(route.namespace_id or 0)

@@ -87,9 +87,7 @@ class Route(Base):
     __tablename__ = "routes"
 
     path: Mapped[str] = mapped_column(primary_key=True)
-    namespace_id: Mapped[int | None] = mapped_column(
-        Key, ForeignKey("namespaces.id", ondelete="CASCADE"), unique=True
-    )
+    namespace_id: Mapped[int | None] = mapped_column(Key, ForeignKey("namespaces.id", ondelete="CASCADE"), unique=True)
     project_id: Mapped[int | None] = mapped_column(Key, ForeignKey("projects.id", ondelete="CASCADE"), unique=True)
 
 

@@ -6,7 +6,7 @@ tables there are is read from their foreign keys: an area that adds a table has 
 
 from __future__ import annotations
 
-from sqlalchemy import Table, delete, select
+from sqlalchemy import Column, Table, delete, select
 
 from project_service.core.namespaces import Namespace, UserNamespace
 from project_service.core.projects import Project, projects_below
@@ -76,7 +76,7 @@ def _column(table: Table, parent: str) -> str:
     )
 
 
-def _empty(table: Table, column: object, owner_id: int) -> None:
+def _empty(table: Table, column: Column[int], owner_id: int) -> None:
     while True:
         with jobs.step():
             some = list(db.session.scalars(select(table.c.id).where(column == owner_id).limit(BATCH)))

@@ -98,9 +98,7 @@ def _links(project: Project) -> dict[str, str]:
 
 
 def _switched_on(feature: str) -> fields.Computed:
-    return fields.Computed(
-        lambda project: getattr(project, f"{feature}_access_level") != DISABLED, type="boolean"
-    )
+    return fields.Computed(lambda project: getattr(project, f"{feature}_access_level") != DISABLED, type="boolean")
 
 
 def _attribute(name: str, default: Any) -> fields.Computed:

@@ -25,7 +25,9 @@ def groups_matching(caller: Caller, **wanted: Any) -> Select[Group]:
 
 def subgroups_of(caller: Caller, group: Group, **wanted: Any) -> Select[Group]:
     """The visible direct children of a group."""
-    statement = groups().where(Group.parent_id == group.id, visible_groups(caller), *_conditions(caller, wanted | EVERY))
+    statement = groups().where(
+        Group.parent_id == group.id, visible_groups(caller), *_conditions(caller, wanted | EVERY)
+    )
     return _ordered(statement, wanted)
 
 

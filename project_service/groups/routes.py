@@ -5,14 +5,15 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from project_service.access.abilities import Ability, allowed, judge
-from project_service.access.api import ApiBlueprint, As
+from project_service.access.abilities import Ability, judge
+from project_service.access.api import ApiBlueprint
 from project_service.access.identity import caller, current_user
 from project_service.access.steps import numeric
 from project_service.core.namespaces import Group, find_group
 from project_service.core.schemas import ShareCreateSchema
 from project_service.groups import queries, schemas, service
 from project_service.kit.conditions import unmodified
+from project_service.kit.errors import BadRequest, Invalid
 
 api = ApiBlueprint("groups", __name__, description="Groups and subgroups.")
 
@@ -41,7 +42,12 @@ def create_group(fields: dict[str, Any]) -> Any:
         judge(caller(), Ability.CREATE_GROUP)
     else:
         judge(caller(), Ability.CREATE_SUBGROUP, parent)
-    return service.create_group(current_user(), parent, **fields)
+    _refuse_plan(fields)
+    try:
+        group = service.create_group(current_user(), parent, **fields)
+    except Invalid as error:
+        raise BadRequest(f"Failed to save group {_as_ruby(error.message)}") from error
+    return _detailed(group)
 
 
 @api.get("/groups/<group>")
@@ -60,6 +66,7 @@ def show_group(group: Group, fields: dict[str, Any]) -> Any:
 @api.response(200, schemas.GroupDetailSchema)
 def update_group(group: Group, fields: dict[str, Any]) -> Any:
     """Change a group."""
+    _refuse_plan(fields)
     return _detailed(service.update_group(group, **fields))
 
 
@@ -122,3 +129,16 @@ def _detailed(group: Group, *, with_projects: bool = True) -> SimpleNamespace:
     if with_projects:
         shown |= {"projects": details.projects, "shared_projects": details.shared_projects}
     return SimpleNamespace(**shown)
+
+
+def _refuse_plan(fields: dict[str, Any]) -> None:
+    if any(name in fields for name in ("plan", "trial", "trial_ends_on")):
+        judge(caller(), Ability.ADMINISTER)
+
+
+def _as_ruby(messages: dict[str, list[str]]) -> str:
+    # clients match on this rendering of the real product (supporting resources, section 5.2)
+    quoted = {
+        name: ", ".join('"' + text.replace('"', '\\"') + '"' for text in texts) for name, texts in messages.items()
+    }
+    return "{" + ", ".join(f":{name}=>[{texts}]" for name, texts in quoted.items()) + "}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from project_service.core.levels import VISIBILITIES, Visibility
+from project_service.core.namespaces import PLANS
 from project_service.core.schemas import ProjectSchema, namespace_url
 from project_service.kit import fields
 from project_service.kit.schemas import Inside, Schema
@@ -101,6 +102,9 @@ class GroupUpdateSchema(Schema):
     lfs_enabled = fields.Boolean()
     request_access_enabled = fields.Boolean()
     default_branch_protection = fields.Integer(choices=(0, 1, 2, 3, 4))
+    plan = fields.String(choices=PLANS)
+    trial = fields.Boolean()
+    trial_ends_on = fields.Date()
 
 
 class GroupCreateSchema(GroupUpdateSchema):

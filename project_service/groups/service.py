@@ -10,7 +10,7 @@ from project_service.core.memberships import Membership, Share
 from project_service.core.namespaces import DEEPEST, Group
 from project_service.core.users import User
 from project_service.kit.database import add_unique, db
-from project_service.kit.errors import BadRequest, Conflict, Invalid, RecordNotFound
+from project_service.kit.errors import Conflict, Invalid, RecordNotFound
 
 
 def create_group(author: User, parent: Group | None, **fields: Any) -> Group:
@@ -18,12 +18,11 @@ def create_group(author: User, parent: Group | None, **fields: Any) -> Group:
     fields.pop("parent_id", None)
     visibility = fields.pop("visibility", None) or instance.setting("default_group_visibility")
     group = Group(**_without_nulls(fields), visibility=Visibility.of(visibility))
-    try:
-        _check(group, parent)
-        places.settle_namespace(group, parent, Invalid(path=paths.TAKEN))
-    except Invalid as error:
-        raise BadRequest(f"Failed to save group {_as_ruby(error.message)}") from error
-    db.session.add(Membership(user_id=author.id, namespace_id=group.id, access_level=Role.OWNER, created_by_id=author.id))
+    _check(group, parent)
+    places.settle_namespace(group, parent, Invalid(path=paths.TAKEN))
+    db.session.add(
+        Membership(user_id=author.id, namespace_id=group.id, access_level=Role.OWNER, created_by_id=author.id)
+    )
     db.session.flush()
     return group
 
@@ -80,11 +79,5 @@ def _check(group: Group, parent: Group | None) -> None:
 
 
 def _without_nulls(fields: dict[str, Any]) -> dict[str, Any]:
-    nullable = {"description", "auto_devops_enabled", "emails_disabled", "mentions_disabled"}
+    nullable = {"description", "auto_devops_enabled", "emails_disabled", "mentions_disabled", "plan", "trial_ends_on"}
     return {name: value for name, value in fields.items() if value is not None or name in nullable}
-
-
-def _as_ruby(messages: Any) -> str:
-    # clients match on this rendering of the real product (supporting resources, section 5.2)
-    quoted = {name: ", ".join('"' + text.replace('"', '\\"') + '"' for text in texts) for name, texts in messages.items()}
-    return "{" + ", ".join(f":{name}=>[{texts}]" for name, texts in quoted.items()) + "}"

@@ -5,9 +5,9 @@ from __future__ import annotations
 import datetime as dt
 from typing import Any, Protocol, TypeVar
 
-from dateutil import parser as dates
 from flask import request
 
+from project_service.kit import fields
 from project_service.kit.errors import PreconditionFailed
 
 
@@ -33,7 +33,6 @@ def unmodified(row: Row) -> Row:
 
 def _since(text: str) -> dt.datetime | None:
     try:
-        moment = dates.parse(text)
-    except (ValueError, OverflowError):
+        return fields.parse_date(text)
+    except ValueError:
         return None
-    return moment.replace(tzinfo=dt.UTC) if moment.tzinfo is None else moment

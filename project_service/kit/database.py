@@ -144,6 +144,12 @@ def unit_of_work(*, write: bool = True) -> Iterator[None]:
         callback()
 
 
+def undo() -> None:
+    """Take back what the current unit of work has done so far, and go on in it: for forms that are shown again."""
+    db.session.rollback()
+    _callbacks()
+
+
 def after_commit(callback: Callable[[], None]) -> None:
     """Call this when the unit of work has been committed, and never when it failed."""
     db.session.info.setdefault("after_commit", []).append(callback)
@@ -201,6 +207,7 @@ def _callbacks() -> list[Callable[[], None]]:
 
 def _engine_options(settings: Settings) -> dict[str, Any]:
     options: dict[str, Any] = {
+        "hide_parameters": True,  # errors are logged, and what could not be written may be a secret
         "json_serializer": lambda value: orjson.dumps(value).decode(),
         "json_deserializer": orjson.loads,
         "pool_size": POOL_SIZE,

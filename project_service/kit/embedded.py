@@ -61,7 +61,7 @@ def find_server() -> str:
     """The server program that our dependency brings, or else the one of this machine."""
     for program in _candidates():
         with contextlib.suppress(OSError, subprocess.SubprocessError):
-            subprocess.run([program, "--version"], check=True, capture_output=True, timeout=10)
+            subprocess.run([program, "--version"], check=True, capture_output=True, timeout=10)  # our own
             return program
     raise EmbeddedRedisError(
         f"no Redis server for this machine: install {' or '.join(SYSTEM_SERVERS)}, "

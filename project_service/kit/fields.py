@@ -10,7 +10,7 @@ from __future__ import annotations
 import datetime as dt
 import re
 from collections.abc import Callable, Collection, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from dateutil import parser as dates
 from marshmallow import fields as marshmallow_fields
@@ -25,6 +25,9 @@ EMPTY = "is empty"
 NOT_IN_LIST = "does not have a valid value"
 FORBIDDEN = "has a value not allowed"
 
+IN_COMMAS = {"style": "form", "explode": False}
+IN_BRACKETS = {"style": "deepObject", "explode": True}
+
 _TRUE = {text for word in ("t", "true", "on", "yes", "y") for text in (word, word.title(), word.upper())} | {"1"}
 _FALSE = {text for word in ("f", "false", "off", "no", "n") for text in (word, word.title(), word.upper())} | {"0"}
 _INTEGER = re.compile(r"[+-]?[0-9]{1,30}")
@@ -35,10 +38,12 @@ class Parameter(marshmallow_fields.Field[Any]):
     """What all fields share: blanks, defaults, and the closed list of values.
 
     ``allow_blank=False`` refuses an empty text and ``null``; ``choices`` is the closed list; ``default`` is used when
-    the parameter is absent, ``null``, or empty and not text.
+    the parameter is absent, ``null``, or empty and not text. ``in_forms`` is how queries and forms write what is no
+    single value, in the words of OpenAPI.
     """
 
     blank_is_absent = True
+    in_forms: ClassVar[Mapping[str, Any]] = {}
 
     def __init__(
         self,
@@ -53,7 +58,7 @@ class Parameter(marshmallow_fields.Field[Any]):
         metadata = dict(options.pop("metadata", None) or {})
         if self.choices:
             metadata.setdefault("enum", list(self.choices))
-        super().__init__(load_default=default, allow_none=True, metadata=metadata, **options)
+        super().__init__(load_default=default, allow_none=allow_blank, metadata=metadata, **options)
 
     def deserialize(
         self, value: Any, attr: str | None = None, data: Mapping[str, Any] | None = None, **options: Any
@@ -145,7 +150,7 @@ class Date(Parameter, marshmallow_fields.Date):
     """A day; a moment is cut to its day, and impossible days are refused."""
 
     def read(self, value: Any) -> dt.date:
-        return read_moment(value).date()
+        return _parse(value).date()
 
 
 class DateTime(Parameter, marshmallow_fields.DateTime):
@@ -155,10 +160,11 @@ class DateTime(Parameter, marshmallow_fields.DateTime):
         return read_moment(value)
 
 
-class Array(Parameter, marshmallow_fields.List):
+class Array(Parameter, marshmallow_fields.List[Any]):
     """Several values; where a client sends one text it is split at commas."""
 
     blank_is_absent = False
+    in_forms = IN_COMMAS
 
     def __init__(self, inner: marshmallow_fields.Field[Any], **options: Any) -> None:
         super().__init__(cls_or_instance=inner, **options)
@@ -178,6 +184,7 @@ class Hash(Parameter, marshmallow_fields.Dict):
     """Named values: an object in JSON, ``name[key]=`` in forms and queries."""
 
     blank_is_absent = False
+    in_forms = IN_BRACKETS
 
     def read(self, value: Any) -> dict[str, Any]:
         if not isinstance(value, dict):
@@ -199,14 +206,33 @@ class Upload(Parameter, marshmallow_fields.Raw):
 
 
 def read_moment(value: Any) -> dt.datetime:
-    """Read a date or a moment leniently, as the real product does (``2016-12-1`` is a day); ``ValueError`` otherwise."""
+    """Read a date or a moment leniently, as the real product does (``2016-12-1`` is a day), or ``ValueError``."""
+    try:
+        return _parse(value).astimezone(dt.UTC)
+    except OverflowError as error:  # the first or last hours of the calendar, in a zone far away
+        raise ValueError(value) from error
+
+
+def parse_date(text: str, default: dt.datetime | None = None) -> dt.datetime:
+    """Read any writing of a moment, parts of ``default`` for what it leaves out; without an offset it is in UTC.
+
+    ``ValueError`` when it is none.
+    """
+    try:
+        return dates.parse(text, default=default, tzinfos=_zone)
+    except (OverflowError, TypeError) as error:
+        raise ValueError(text) from error
+
+
+def _parse(value: Any) -> dt.datetime:
     if not isinstance(value, str) or not re.match(r"\s*\d", value) or len(value) > 64:
         raise ValueError(value)
-    try:
-        moment = dates.parse(value, default=dt.datetime(clock.today().year, 1, 1))
-    except (OverflowError, TypeError) as error:
-        raise ValueError(value) from error
-    return moment.replace(tzinfo=dt.UTC) if moment.tzinfo is None else moment.astimezone(dt.UTC)
+    return parse_date(value, dt.datetime(clock.today().year, 1, 1, tzinfo=dt.UTC))
+
+
+def _zone(_name: str | None, offset: int | None) -> dt.tzinfo:
+    # names of zones would mean what the server's own zone makes of them
+    return dt.timezone(dt.timedelta(seconds=offset or 0))
 
 
 class Anything(marshmallow_fields.Raw):
@@ -216,12 +242,18 @@ class Anything(marshmallow_fields.Raw):
 class Moment(marshmallow_fields.DateTime):
     """A timestamp as answers carry it."""
 
+    def __init__(self, **options: Any) -> None:
+        super().__init__(allow_none=True, **options)
+
     def _serialize(self, value: dt.datetime | None, attr: str | None, obj: Any, **options: Any) -> str | None:
         return None if value is None else clock.isoformat(value)
 
 
 class Day(marshmallow_fields.Date):
     """A date as answers carry it."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(allow_none=True, **options)
 
 
 class Computed(marshmallow_fields.Field[Any]):
@@ -232,7 +264,7 @@ class Computed(marshmallow_fields.Field[Any]):
         metadata = dict(options.pop("metadata", None) or {})
         if type is not None:
             metadata.setdefault("type", type)
-        super().__init__(dump_only=True, metadata=metadata, **options)
+        super().__init__(dump_only=True, **{"allow_none": True, "metadata": metadata, **options})
 
     _CHECK_ATTRIBUTE = False
 
@@ -245,4 +277,4 @@ class Constant(Computed):
 
     def __init__(self, value: Any, **options: Any) -> None:
         kinds = {bool: "boolean", int: "integer", str: "string", list: "array", dict: "object"}
-        super().__init__(lambda _: value, type=kinds.get(type(value)), **options)
+        super().__init__(lambda _: value, type=kinds.get(type(value)), allow_none=value is None, **options)

@@ -95,7 +95,11 @@ class Job(Generic[Arguments]):
     def defer_until(self, moment: dt.datetime | None, *args: Any) -> Task:
         """The same, not before ``moment``."""
         task = Task(
-            name=self.name, arguments=list(args), queue=self.queue, request_id=logs.request_id(), run_at=moment or clock.now()
+            name=self.name,
+            arguments=list(args),
+            queue=self.queue,
+            request_id=logs.request_id(),
+            run_at=moment or clock.now(),
         )
         db.session.add(task)
         db.session.flush()

@@ -55,7 +55,8 @@ def configure(level: str) -> None:
     root.handlers = [output]
     root.setLevel(level)
     logging.getLogger("alembic").setLevel("WARNING")
-    logging.getLogger("rq").setLevel("WARNING")
+    for name in ("rq", "rq.worker"):
+        logging.getLogger(name).setLevel("WARNING")
 
 
 def hide_secrets(_logger: Any, _method: str, entry: MutableMapping[str, Any]) -> MutableMapping[str, Any]:

@@ -21,6 +21,15 @@ from project_service.kit.schemas import Schema
 DEFAULT_SIZE = 20
 LARGEST_SIZE = 100
 COUNTED = 10_000
+HEADERS = {
+    "X-Total": "How many rows there are; left out above 10,000.",
+    "X-Total-Pages": "How many pages there are, at least 1; left out above 10,000 rows.",
+    "X-Per-Page": "Rows of a page.",
+    "X-Page": "This page.",
+    "X-Next-Page": "The next page; empty on the last.",
+    "X-Prev-Page": "The page before; empty on the first.",
+    "Link": "The addresses of the pages before and after, of the first and of the last.",
+}
 UNSHOWN = frozenset({"private_token", "access_token"})
 
 
@@ -66,13 +75,11 @@ def cut(found: Select[Any] | Keyset, page: Page) -> tuple[list[Any], dict[str, s
     """The rows of the page, and the headers that speak of the whole list."""
     if isinstance(found, Keyset):
         return _cut_keyset(found, page)
-    statement = found
-    rows = list(db.session.scalars(statement.limit(page.size).offset(page.offset)).unique())
-    if page.number == 1 and len(rows) < page.size:
-        total = len(rows)
-    else:
-        total = count(statement)
-    return rows, headers(page, total)
+    rows = list(db.session.scalars(found.limit(page.size + 1).offset(page.offset)).unique())
+    more = len(rows) > page.size
+    is_last = not more and (bool(rows) or page.number == 1)
+    total = page.offset + len(rows) if is_last else count(found)
+    return rows[: page.size], headers(page, total, more=more)
 
 
 def _cut_keyset(found: Keyset, page: Page) -> tuple[list[Any], dict[str, str]]:
@@ -90,11 +97,11 @@ def count(statement: Select[Any]) -> int:
     return db.session.scalar(select(func.count()).select_from(capped)) or 0
 
 
-def headers(page: Page, total: int) -> dict[str, str]:
+def headers(page: Page, total: int, *, more: bool) -> dict[str, str]:
     """``X-*`` and ``Link``; totals are left out above ``COUNTED`` rows (section 11.3)."""
     pages = max(1, -(-total // page.size))
     counted = total <= COUNTED
-    following = page.number + 1 if page.number < pages or not counted else None
+    following = page.number + 1 if more else None
     before = page.number - 1 if 1 < page.number <= pages or (page.number > 1 and not counted) else None
     links = [("prev", before), ("next", following), ("first", 1), ("last", pages if counted else None)]
     answer = {
@@ -103,7 +110,9 @@ def headers(page: Page, total: int) -> dict[str, str]:
         "X-Next-Page": str(following or ""),
         "X-Prev-Page": str(before or ""),
         "Link": ", ".join(
-            f'<{address({"page": number, "per_page": page.asked_size})}>; rel="{name}"' for name, number in links if number
+            f'<{address({"page": number, "per_page": page.asked_size})}>; rel="{name}"'
+            for name, number in links
+            if number
         ),
     }
     if counted:
@@ -114,7 +123,7 @@ def headers(page: Page, total: int) -> dict[str, str]:
 def address(changes: Mapping[str, Any]) -> str:
     """This request's address with all its effective parameters, keys in order, some of them changed."""
     effective: dict[str, Any] = {**g.get("defaults", {}), **parameters(), **_path_parameters(), **changes}
-    pairs = sorted(pair for name, value in effective.items() if name not in UNSHOWN for pair in flatten(name, value))
+    pairs = [pair for name in sorted(effective.keys() - UNSHOWN) for pair in flatten(name, effective[name])]
     query = "&".join(f"{quote(name, safe='')}={quote(value, safe='')}" for name, value in pairs)
     return f"{urls.base_url()}{urls.raw_path(_target())}?{query}"
 
@@ -138,3 +147,31 @@ def _path_parameters() -> dict[str, Any]:
 def _target() -> str:
     target: str = request.environ.get("RAW_URI") or request.environ.get("REQUEST_URI") or quote(request.path)
     return target
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A page of a list as people see it."""
+
+    rows: list[Any]
+    number: int
+    total: int
+    counted: bool
+    following: int | None
+    before: int | None
+
+
+def read_page(statement: Select[Any], number: str | None, size: int = DEFAULT_SIZE) -> Shown:
+    """Cut a list for a page of HTML; nonsense in the address is the first page."""
+    at = min(int(number), 1_000_000) if number and number.isascii() and number.isdigit() else 1
+    page = Page(max(at, 1), size, size)
+    rows, head = cut(statement, page)
+    counted = "X-Total" in head
+    return Shown(
+        rows=rows,
+        number=page.number,
+        total=int(head["X-Total"]) if counted else COUNTED,
+        counted=counted,
+        following=int(head["X-Next-Page"]) if head["X-Next-Page"] else None,
+        before=int(head["X-Prev-Page"]) if head["X-Prev-Page"] else None,
+    )

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from typing import Any
+from urllib.parse import parse_qsl
 
 import orjson
 from flask import Request, g, request
@@ -18,8 +19,11 @@ from werkzeug.exceptions import RequestEntityTooLarge
 from project_service.kit.errors import BadRequest, Malformed, TooLarge, UnsupportedContentType
 
 DEEPEST = 32
+# what happens to data recurses in Python; the reader of JSON would stop at 1024 levels only
+DEEPEST_JSON = 128
 MOST_KEYS = 2048
 _BRACKETS = re.compile(r"\[([^\[\]]*)\]")
+REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 _BODIED = ("POST", "PUT", "PATCH", "DELETE")
 
 
@@ -33,15 +37,24 @@ def parameters() -> dict[str, Any]:
 
 def read(asked: Request) -> dict[str, Any]:
     """Read query and body; raises ``Malformed``, ``UnsupportedContentType`` or ``TooLarge``."""
-    _refuse_broken_text(asked.query_string.decode("latin-1"))
-    merged = nest(asked.args.items(multi=True))
+    merged = nest(_pairs(asked.query_string))
     if asked.method in _BODIED:
         try:
             merged |= _body(asked)
         except RequestEntityTooLarge as error:
             raise TooLarge from error
-    refuse_nul(merged)
+    refuse_broken(merged)
     return merged
+
+
+def header(asked: Request, name: str) -> str:
+    """A header whose text is looked up somewhere, so that it has to be one; empty when there is none."""
+    value = asked.headers.get(name, "")
+    try:
+        refuse_broken(value.encode("latin-1").decode())
+    except UnicodeDecodeError as error:
+        raise Malformed from error
+    return value
 
 
 def nest(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
@@ -61,18 +74,19 @@ def nest(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
     return root
 
 
-def refuse_nul(value: Any) -> None:
-    """Raise ``Malformed`` for a NUL character or half a surrogate pair anywhere in nested data."""
+def refuse_broken(value: Any, depth: int = 0) -> None:
+    """Raise ``Malformed`` for a NUL or half a surrogate pair anywhere in nested data, or for data nested too deeply."""
     if isinstance(value, str):
         if "\0" in value or not _encodable(value):
             raise Malformed
-    elif isinstance(value, dict):
-        for key, inner in value.items():
-            refuse_nul(key)
-            refuse_nul(inner)
-    elif isinstance(value, list):
+    elif isinstance(value, dict | list):
+        if depth == DEEPEST_JSON:
+            raise Malformed
+        if isinstance(value, dict):
+            refuse_broken(list(value), depth)
+            value = value.values()
         for inner in value:
-            refuse_nul(inner)
+            refuse_broken(inner, depth + 1)
 
 
 def _encodable(value: str) -> bool:
@@ -83,12 +97,10 @@ def _encodable(value: str) -> bool:
     return True
 
 
-def _refuse_broken_text(query: str) -> None:
-    if "%" not in query:
-        return
-    from_percent = re.sub(r"%([0-9a-fA-F]{2})", lambda found: chr(int(found[1], 16)), query)
+def _pairs(text: bytes) -> list[tuple[str, str]]:
+    """The pairs of a query or of a form; percent signs that make no UTF-8 are ``Malformed``, like bytes that do not."""
     try:
-        from_percent.encode("latin-1").decode()
+        return parse_qsl(text.decode(), keep_blank_values=True, errors="strict")
     except UnicodeDecodeError as error:
         raise Malformed from error
 
@@ -97,11 +109,16 @@ def _body(asked: Request) -> dict[str, Any]:
     kind = asked.mimetype
     if kind == "application/json":
         return _json(asked)
-    if kind in ("application/x-www-form-urlencoded", "multipart/form-data"):
-        return nest([*asked.form.items(multi=True), *asked.files.items(multi=True)])
-    if asked.content_length or asked.headers.get("Transfer-Encoding"):
-        if asked.get_data(cache=True):
-            raise UnsupportedContentType(kind)
+    if kind == "application/x-www-form-urlencoded":
+        return nest(_pairs(asked.get_data(cache=True)))
+    if kind == "multipart/form-data":
+        texts = list(asked.form.items(multi=True))
+        # the multipart reader puts this character where bytes are no UTF-8; nobody sends it on purpose
+        if any(REPLACEMENT in name or REPLACEMENT in value for name, value in texts):
+            raise Malformed
+        return nest([*texts, *asked.files.items(multi=True)])
+    if (asked.content_length or asked.headers.get("Transfer-Encoding")) and asked.get_data(cache=True):
+        raise UnsupportedContentType(kind)
     return {}
 
 
@@ -109,39 +126,11 @@ def _json(asked: Request) -> dict[str, Any]:
     raw = asked.get_data(cache=True)
     if not raw.strip():
         return {}
-    if _too_deep(raw):
-        raise Malformed
     try:
         loaded = orjson.loads(raw)
     except orjson.JSONDecodeError as error:
         raise Malformed from error
     return loaded if isinstance(loaded, dict) else {}
-
-
-def _too_deep(raw: bytes) -> bool:
-    # orjson stops by itself at 1024 levels; what follows here recurses in Python and must stop earlier
-    return raw.count(b"[") + raw.count(b"{") > DEEPEST and _depth(raw) > 4 * DEEPEST
-
-
-def _depth(raw: bytes) -> int:
-    depth = deepest = 0
-    inside = escaped = False
-    for byte in raw:
-        if inside:
-            if escaped:
-                escaped = False
-            elif byte == 0x5C:
-                escaped = True
-            elif byte == 0x22:
-                inside = False
-        elif byte == 0x22:
-            inside = True
-        elif byte in b"[{":
-            depth += 1
-            deepest = max(deepest, depth)
-        elif byte in b"]}":
-            depth -= 1
-    return deepest
 
 
 def _split(name: str) -> tuple[str, list[str]]:
@@ -178,9 +167,16 @@ def _append(items: list[Any], name: str, path: list[str], value: Any) -> None:
     if not path[0]:
         raise BadRequest(f"400 Bad request - parameter {name} is an array of arrays")
     # the next element begins where a key comes back: a[][k]=1&a[][v]=2&a[][k]=3
-    if not items or not isinstance(items[-1], dict) or (len(path) == 1 and path[0] in items[-1]):
+    if not items or not isinstance(items[-1], dict) or _has(items[-1], path):
         items.append({})
     _place(items[-1], path[0], path[1:], value)
+
+
+def _has(here: Any, path: list[str]) -> bool:
+    # an array inside the element goes on growing: a[][k][]=1&a[][k][]=2
+    if not path:
+        return True
+    return bool(path[0]) and isinstance(here, dict) and path[0] in here and _has(here[path[0]], path[1:])
 
 
 def _contradiction(name: str) -> BadRequest:

@@ -15,7 +15,7 @@ WAS_FORWARDED = "project_service.forwarded"
 
 
 class TrustedProxies:
-    """A WSGI layer that takes client address, scheme and host from a trusted proxy, and drops them from anybody else."""
+    """A WSGI layer that takes client address, scheme and host from a trusted proxy, and from nobody else."""
 
     def __init__(self, app: WSGIApplication, networks: tuple[Network, ...]) -> None:
         self.app = app
@@ -37,4 +37,6 @@ class TrustedProxies:
             found = ipaddress.ip_address(address)
         except ValueError:
             return False
+        # a socket that listens to both families shows IPv4 clients as ::ffff:10.0.0.1
+        found = getattr(found, "ipv4_mapped", None) or found
         return any(found in network for network in self.networks if network.version == found.version)

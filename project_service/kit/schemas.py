@@ -15,9 +15,9 @@ from project_service.kit.errors import BadParameters
 class Schema(marshmallow.Schema):
     """Fields in the order clients see them; parameters nobody declared are ignored (common behaviour, section 2).
 
-    ``exclusive`` names parameters that refuse each other, ``at_least_one`` (or ``counts_too``, which
-    the refusal does not name) and ``exactly_one`` those of which one has to be there, ``all_or_none`` those that only make sense together. ``alternatives`` says which parameter may stand in
-    for a required one.
+    ``exclusive`` names parameters that refuse each other, ``at_least_one`` (or ``counts_too``, which the refusal does
+    not name) and ``exactly_one`` those of which one has to be there, ``all_or_none`` those that only make sense
+    together. ``alternatives`` says which parameter may stand in for a required one.
     """
 
     class Meta:
@@ -42,7 +42,7 @@ def load(*schemas: Schema, parameters: Mapping[str, Any]) -> dict[str, Any]:
         try:
             loaded |= schema.load(parameters)
         except ValidationError as error:
-            messages = error.normalized_messages()
+            messages = error.normalized_messages()  # type: ignore[no-untyped-call]  # it has no types
             for name, other in schema.alternatives.items():
                 if messages.get(name) == [fields.MISSING] and parameters.get(other) is not None:
                     del messages[name]
@@ -100,6 +100,7 @@ class Nested(fields.Parameter, marshmallow.fields.Nested):
     """An object with declared parameters of its own; ``name[key]=`` in forms and queries."""
 
     blank_is_absent = False
+    in_forms = fields.IN_BRACKETS
 
     def __init__(self, nested: type[Schema], **options: Any) -> None:
         super().__init__(nested=nested, **options)

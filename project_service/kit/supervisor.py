@@ -131,13 +131,13 @@ class Supervisor:
         supervisor = os.getpid()
         running.started = time.monotonic()
         try:
-            running.process = subprocess.Popen(
+            running.process = subprocess.Popen(  # what to run is the caller's choice
                 list(child.argv),
                 env=dict(child.env),
                 stdin=subprocess.DEVNULL,
                 pass_fds=child.pass_fds,
                 start_new_session=True,
-                preexec_fn=lambda: die_with(supervisor),
+                preexec_fn=lambda: die_with(supervisor),  # noqa: PLW1509  # a supervisor has one thread
             )
         except OSError as error:
             raise SupervisorError(f"{child.name} cannot be started: {error}") from error
@@ -155,12 +155,11 @@ class Supervisor:
             os.read(self._wake_read, 512)
         for running in self._all:
             if running.process is not None and self._signal is None:
-                self._revive(running, time.monotonic())
+                self._revive(running, running.process, time.monotonic())
 
-    def _revive(self, running: _Running, now: float) -> None:
-        assert running.process is not None
-        status = running.process.poll()
-        current = running.process.pid
+    def _revive(self, running: _Running, process: subprocess.Popen[bytes], now: float) -> None:
+        status = process.poll()
+        current = process.pid
         if status is not None and running.start_at < running.started:
             if now - running.started > SETTLED_AFTER:
                 running.delay = FIRST_DELAY

@@ -30,11 +30,12 @@ class RawPaths:
         """Rebuild ``PATH_INFO`` of API requests; a path that is no UTF-8, or has a NUL, is a plain 400."""
         target = environ.get("RAW_URI") or environ.get("REQUEST_URI")
         path = raw_path(target) if target else quote(environ.get("PATH_INFO", "").encode("latin-1"))
+        tidied = tidy(path)
         if not readable(path):
             start_response("400 Bad Request", [("Content-Type", "text/plain"), ("Content-Length", "11")])
             return [b"Bad Request"]
-        if path.startswith(API):
-            environ["PATH_INFO"] = tidy(keep_encoded_slashes(path)).decode("latin-1")
+        if tidied.startswith(API):
+            environ["PATH_INFO"] = keep_encoded_slashes(tidied).decode("latin-1")
         return self.app(environ, start_response)
 
 
@@ -48,24 +49,27 @@ def raw_path(target: str) -> str:
 def readable(path: str) -> bool:
     """Whether the decoded path is UTF-8 without NUL."""
     try:
-        return b"\0" not in (decoded := unquote_to_bytes(path)) and decoded.decode() is not None
+        return "\0" not in decode(path).decode()
     except UnicodeDecodeError:
         return False
 
 
+def decode(path: str) -> bytes:
+    """The bytes that a raw path, or a part of one, stands for."""
+    return unquote_to_bytes(path.encode("latin-1"))
+
+
 def keep_encoded_slashes(path: str) -> bytes:
-    """Decode all of a path but ``%2F`` and ``%25``."""
+    """Decode all of a path but slashes and percent signs, so that ``Segment`` can tell what they were."""
     return b"".join(
-        f"%{part.upper()}".encode() if position % 2 else unquote_to_bytes(part)
+        f"%{part.upper()}".encode() if position % 2 else decode(part).replace(b"%", b"%25")
         for position, part in enumerate(_KEPT.split(path))
     )
 
 
-def tidy(path: bytes) -> bytes:
+def tidy(path: str) -> str:
     """Tolerate what clients add: doubled slashes, a trailing slash, ``.json`` (common behaviour, section 1)."""
-    path = re.sub(rb"/{2,}", b"/", path)
-    path = path.rstrip(b"/") or b"/"
-    return path.removesuffix(b".json") if not path.endswith(b"openapi.json") else path
+    return re.sub(r"/{2,}", "/", path).rstrip("/").removesuffix(".json")
 
 
 class Segment(BaseConverter):

@@ -42,7 +42,8 @@ secure_scheme_headers: dict[str, str] = {}
 control_socket_disable = True
 preload_app = False
 # The workers' heartbeat is a file: one on a disk that is busy would look like a worker that hangs.
-worker_tmp_dir = "/dev/shm" if os.path.isdir("/dev/shm") and os.access("/dev/shm", os.W_OK) else None
+MEMORY = "/dev/shm"  # noqa: S108  # gunicorn opens and unlinks its file there safely
+worker_tmp_dir = MEMORY if os.access(MEMORY, os.W_OK) else None
 accesslog = None
 loglevel = "warning"
 
@@ -68,7 +69,7 @@ Application = Callable[[dict[str, Any], StartResponse], Iterable[bytes]]
 class Pace:
     """How long a client may still be waited for, in seconds of waiting.
 
-    Every ``grace`` seconds must bring ``grace`` × ``SLOWEST`` bytes; time in which we compute does not count.
+    Every ``grace`` seconds must bring ``grace`` times ``SLOWEST`` bytes; time in which we compute does not count.
     """
 
     def __init__(self, grace: float) -> None:
@@ -148,6 +149,10 @@ class Crew:
     def queues(self) -> bool:
         """Whether tasks wait for a thread."""
         return bool(self._queue)
+
+    def is_crowded(self) -> bool:
+        """Whether tasks wait for a thread and every thread has one."""
+        return bool(self._queue) and not self._idle and not self._threads
 
     def relax(self) -> None:
         """To be called a few times a second while tasks wait."""
@@ -270,7 +275,7 @@ class ClientSocket:
             return written
 
     def _wait(self, event: int) -> bool:
-        """Whether the socket became ready in time. While others queue for a thread, there is a second and no more."""
+        """Whether the socket became ready in time. While others find no thread, there is a second and no more."""
         waiting = select.poll()
         waiting.register(self._raw, event)
         self._crew.leave()
@@ -281,7 +286,7 @@ class ClientSocket:
                 self.pace.waited(time.monotonic() - began)
                 if ready:
                     return True
-                if self._crew.queues():
+                if self._crew.is_crowded():
                     break
             return False
         finally:
@@ -297,7 +302,9 @@ class Connection(TConn):  # type: ignore[misc]  # gunicorn has no types
         super().__init__(cfg, client_socket, client, server)
         self.data_ready = True
         self.gathered = bytearray()
+        self.head = 0
         self.needed = 0
+        self.chunked = False
         self.waiting_since = time.monotonic()
         self.drained = 0
         self.sock.pace = Pace(GRACE)
@@ -320,7 +327,7 @@ class Connection(TConn):  # type: ignore[misc]  # gunicorn has no types
             if not data:
                 raise ClientDisconnected
             self.gathered += data
-            if self.needed:
+            if self.head:
                 self.sock.pace.moved(len(data))
         return True
 
@@ -337,26 +344,36 @@ class Connection(TConn):  # type: ignore[misc]  # gunicorn has no types
         self.init()
         self.parser.unreader.unread(bytes(self.gathered))
         self.gathered.clear()
-        self.needed = 0
+        self.head = self.needed = 0
+        self.chunked = False
         self.sock.pace = Pace(GRACE)
 
     def _enough(self) -> bool:
-        if not self.needed:
+        if not self.head:
             end = self.gathered.find(b"\r\n\r\n")
             if end < 0:
                 # A head that is malformed or too long is refused by the parser.
                 return b"\n\n" in self.gathered or len(self.gathered) >= PREFETCH
-            self.needed = end + 4
-            for name, value in FRAMING.findall(self.gathered, 0, end):
-                if name.lower() == b"content-length" and value.isdigit():
-                    self.needed = end + 4 + min(int(value[:12]), PREFETCH)
-                elif name.lower() == b"transfer-encoding" and b"\r\n\r\n" not in self.gathered[end + 4 :]:
-                    self.needed = end + 4 + PREFETCH
-                elif name.lower() == b"expect":
-                    self.needed = end + 4
-                    break
+            self.head = end + 4
+            self.needed = self.head + self._prefetch(end)
             self.sock.pace = Pace(GRACE)
-        return len(self.gathered) >= self.needed
+        if len(self.gathered) >= self.needed:
+            return True
+        # The last of the chunks ends so. Should it be another one: taking it for the last does no harm.
+        return self.chunked and self.gathered.find(b"\r\n\r\n", self.head) >= 0
+
+    def _prefetch(self, end: int) -> int:
+        """How much of the body to wait for, by the head that ends at ``end``."""
+        wanted = 0
+        for name, value in FRAMING.findall(self.gathered, 0, end):
+            if name.lower() == b"expect":
+                return 0
+            if name.lower() == b"transfer-encoding":
+                self.chunked = True
+                wanted = PREFETCH
+            elif value.isdigit():
+                wanted = min(int(value[:12]), PREFETCH)
+        return wanted
 
 
 class PatientWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no types
@@ -457,9 +474,11 @@ class PatientWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no type
 
     def _refuse(self, connection: Connection) -> None:
         """Answer whoever has begun a request and not ended it; silence for who has said nothing."""
-        if connection.gathered:
-            with suppress(OSError):
-                connection.sock._raw.send(raw_answer(RequestTimeout()))
+        if not connection.gathered:
+            self._close(connection)
+            return
+        with suppress(OSError):
+            connection.sock._raw.send(raw_answer(RequestTimeout()))
         self._end(connection)
 
     def _end(self, connection: Connection) -> None:
@@ -590,6 +609,7 @@ def body_is_unread(body: Any) -> bool:
 
 
 def json_body(error: BadRequest | RequestTimeout) -> bytes:
+    """The body that the API gives to any error of this kind."""
     return f'{{"message":"{error.code} {error.name}"}}'.encode()
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-
 from typing import ClassVar
 
 from project_service.core.schemas import user_url
@@ -43,7 +42,9 @@ class MemberCreateSchema(Schema):
     exclusive = (("user_id", "username"),)
     alternatives: ClassVar[dict[str, str]] = {"user_id": "username"}
 
-    user_id = fields.Array(fields.Integer(), required=True, metadata={"description": "One id, or several separated by commas."})
+    user_id = fields.Array(
+        fields.Integer(), required=True, metadata={"description": "One id, or several separated by commas."}
+    )
     username = fields.String()
     access_level = fields.Integer(required=True)
     expires_at = fields.Date()
@@ -61,5 +62,3 @@ class MemberDeleteSchema(Schema):
 
     skip_subresources = fields.Boolean(default=False)
     unassign_issuables = fields.Boolean(default=False)
-
-

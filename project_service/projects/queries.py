@@ -11,8 +11,8 @@ from sqlalchemy import ColumnElement, Select, func, or_, select
 from project_service.access.abilities import visible_projects
 from project_service.access.identity import Caller
 from project_service.core.levels import Role, Visibility
-from project_service.core.memberships import Membership, Share, alive, authorized_projects
-from project_service.core.namespaces import Namespace, NamespaceAncestor, UserNamespace, descendants_of
+from project_service.core.memberships import Membership, Share, alive, authorized_namespaces, authorized_projects
+from project_service.core.namespaces import Group, Namespace, NamespaceAncestor, UserNamespace, descendants_of, groups
 from project_service.core.projects import DISABLED, Project, projects
 from project_service.core.users import User
 from project_service.kit import searching
@@ -59,9 +59,9 @@ def add_permissions(caller: Caller, found: Sequence[Project]) -> None:
     """Set ``permissions`` on each project of a page, with two statements for all of them."""
     ids = [project.id for project in found]
     direct = _levels(
-        select(Membership.project_id, func.max(Membership.access_level)).where(
-            Membership.user_id == caller.user_id, Membership.project_id.in_(ids), alive()
-        ).group_by(Membership.project_id)
+        select(Membership.project_id, func.max(Membership.access_level))
+        .where(Membership.user_id == caller.user_id, Membership.project_id.in_(ids), alive())
+        .group_by(Membership.project_id)
     )
     above = _levels(
         select(NamespaceAncestor.namespace_id, func.max(Membership.access_level))
@@ -146,3 +146,9 @@ def _ordered(statement: Select[Project], wanted: dict[str, Any]) -> Select[Proje
     return statement.order_by(column.desc(), Project.id.desc())
 
 
+def groups_for_projects(caller: Caller) -> Select[Group]:
+    """The groups in which somebody might make a project; each still has its own rule."""
+    statement = groups().order_by(Group.full_path)
+    if caller.admin or caller.user_id is None:
+        return statement.limit(1000)
+    return statement.where(Group.id.in_(authorized_namespaces(caller.user_id, Role.DEVELOPER)))

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from flask import Response
-
 from project_service.access.abilities import Ability, allowed, judge
 from project_service.access.api import ApiBlueprint, As
 from project_service.access.identity import Caller, caller, current_user

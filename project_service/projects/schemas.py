@@ -80,7 +80,8 @@ class ProjectFilterSchema(Schema):
     """Which projects to list."""
 
     order_by = fields.String(
-        default="created_at", choices=("id", "name", "path", "created_at", "updated_at", "last_activity_at", "similarity")
+        default="created_at",
+        choices=("id", "name", "path", "created_at", "updated_at", "last_activity_at", "similarity"),
     )
     sort = fields.String(default="desc", choices=("asc", "desc"))
     archived = fields.Boolean()

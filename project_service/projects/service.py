@@ -19,7 +19,6 @@ from project_service.projects import queries
 from project_service.projects.schemas import KEPT, SWITCHES
 
 
-
 class ProjectLimitReached(ServiceError):
     """Somebody has as many personal projects as they may."""
 
@@ -132,7 +131,9 @@ def _path_from(name: str) -> str:
 
 
 def _add_owner(project: Project, owner_id: int) -> None:
-    db.session.add(Membership(user_id=owner_id, project_id=project.id, access_level=Role.MAINTAINER, created_by_id=owner_id))
+    db.session.add(
+        Membership(user_id=owner_id, project_id=project.id, access_level=Role.MAINTAINER, created_by_id=owner_id)
+    )
     db.session.flush()
 
 
@@ -152,5 +153,3 @@ def _apply(project: Project, fields: dict[str, Any]) -> None:
     kept = {name: fields[name] for name in KEPT if name in fields}
     if kept:
         project.attributes = {**(project.attributes or {}), **kept}
-
-

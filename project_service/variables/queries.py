@@ -39,3 +39,11 @@ def has_twin(variable: Variable) -> bool:
         Variable.id != (variable.id or 0),
     )
     return db.session.scalar(same) is not None
+
+
+def find_variable_by_id(project: Project, variable_id: int) -> Variable:
+    """One variable of a project by its number, as the pages address it."""
+    variable = db.session.scalar(variables_of(project).where(Variable.id == variable_id))
+    if variable is None:
+        raise NotFound("Variable")
+    return variable

@@ -9,11 +9,12 @@ from project_service.core.projects import Project
 from project_service.kit.database import add_unique, db, unique
 from project_service.kit.errors import Invalid
 from project_service.variables import queries
-from project_service.variables.models import Variable
+from project_service.variables.models import ENV_VAR, Variable
 
 KEY = re.compile(r"[a-zA-Z0-9_]+")
 KEY_MESSAGE = "can contain only letters, digits and '_'."
 LONGEST_KEY = 255
+LONGEST_SCOPE = 1024  # no limit of the real product's: what the unique index surely holds beside the longest key
 SCOPE = re.compile(r"[a-zA-Z0-9_/${}. \-*]+")
 SCOPE_MESSAGE = "can contain only letters, digits, '-', '_', '/', '$', '{', '}', '.', '*' and spaces"
 MASKABLE = re.compile(r"[a-zA-Z0-9_+=/@:.~-]{8,}")
@@ -51,12 +52,12 @@ def update_variable(variable: Variable, **fields: Any) -> Variable:
     for flag in ("protected", "raw"):
         if flag in fields:
             fields[flag] = bool(fields[flag])
-    with db.session.no_autoflush:
+    if fields.get("variable_type", ENV_VAR) is None:
+        del fields["variable_type"]
+    with unique(_taken(variable)), db.session.no_autoflush:
         for name, value in fields.items():
             setattr(variable, name, value)
         check(variable)
-    with unique(_taken(variable)):
-        db.session.flush()
     return variable
 
 
@@ -72,7 +73,7 @@ def check(variable: Variable) -> None:
         "value": _value_problems(variable),
         "masked": ["is not included in the list"] if variable.masked is None else [],
         "environment_scope": _scope_problems(variable.environment_scope),
-        "description": _description_problems(variable.description),
+        "description": _length_problems(variable.description, LONGEST_DESCRIPTION),
     }
     found = {name: texts for name, texts in problems.items() if texts}
     if found:
@@ -82,9 +83,7 @@ def check(variable: Variable) -> None:
 def _key_problems(variable: Variable) -> list[str]:
     if not variable.key:
         return [BLANK, KEY_MESSAGE]
-    found = []
-    if len(variable.key) > LONGEST_KEY:
-        found.append(f"is too long (maximum is {LONGEST_KEY} characters)")
+    found = _length_problems(variable.key, LONGEST_KEY)
     if not KEY.fullmatch(variable.key):
         found.append(KEY_MESSAGE)
     if not found and queries.has_twin(variable):
@@ -102,13 +101,11 @@ def _value_problems(variable: Variable) -> list[str]:
 def _scope_problems(scope: str) -> list[str]:
     if not scope:
         return [BLANK, SCOPE_MESSAGE]
-    return [] if SCOPE.fullmatch(scope) else [SCOPE_MESSAGE]
+    return _length_problems(scope, LONGEST_SCOPE) + ([] if SCOPE.fullmatch(scope) else [SCOPE_MESSAGE])
 
 
-def _description_problems(description: str | None) -> list[str]:
-    if len(description or "") <= LONGEST_DESCRIPTION:
-        return []
-    return [f"is too long (maximum is {LONGEST_DESCRIPTION} characters)"]
+def _length_problems(text: str | None, longest: int) -> list[str]:
+    return [f"is too long (maximum is {longest} characters)"] if len(text or "") > longest else []
 
 
 def _taken_text(variable: Variable) -> str:

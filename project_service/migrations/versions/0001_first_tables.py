@@ -39,6 +39,19 @@ def upgrade() -> None:
         sqlite_autoincrement=True,
     )
     op.create_table(
+        "sign_in_failures",
+        sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("subject", sa.String(), nullable=False),
+        sa.Column("failures", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("since", sa.DateTime(timezone=True), nullable=False),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_sign_in_failures")),
+        sa.UniqueConstraint("subject", name=op.f("uq_sign_in_failures_subject")),
+        sqlite_autoincrement=True,
+    )
+    with op.batch_alter_table("sign_in_failures", schema=None) as batch_op:
+        batch_op.create_index(batch_op.f("ix_sign_in_failures_since"), ["since"], unique=False)
+
+    op.create_table(
         "tasks",
         sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
         sa.Column("name", sa.String(), nullable=False),
@@ -132,6 +145,11 @@ def upgrade() -> None:
         sa.Column("full_name", sa.String(), nullable=False),
         sa.Column("visibility", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
         sa.Column("avatar_url", sa.String(), nullable=True),
+        sa.Column("plan", sa.String(), nullable=True),
+        sa.Column("trial", sa.Boolean(), nullable=False),
+        sa.Column("trial_ends_on", sa.Date(), nullable=True),
+        sa.Column("seats_in_use", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("max_seats_used", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
         sa.Column("deleting_since", sa.DateTime(timezone=True), nullable=True),
         sa.Column("parent_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=True),
         sa.Column("owner_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=True),
@@ -242,6 +260,25 @@ def upgrade() -> None:
         batch_op.create_index("ix_projects_visibility", ["visibility", "id"], unique=False)
 
     op.create_table(
+        "error_tracking_settings",
+        sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("updated_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("project_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("enabled", sa.Boolean(), nullable=False),
+        sa.Column("integrated", sa.Boolean(), nullable=False),
+        sa.Column("api_url", sa.String(), nullable=True),
+        sa.Column("token", sa.Text(), nullable=True),
+        sa.Column("project_name", sa.String(), nullable=True),
+        sa.Column("organization_name", sa.String(), nullable=True),
+        sa.ForeignKeyConstraint(
+            ["project_id"], ["projects.id"], name=op.f("fk_error_tracking_settings_project_id"), ondelete="CASCADE"
+        ),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_error_tracking_settings")),
+        sa.UniqueConstraint("project_id", name=op.f("uq_error_tracking_settings_project_id")),
+        sqlite_autoincrement=True,
+    )
+    op.create_table(
         "events",
         sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
         sa.Column("action", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
@@ -293,6 +330,24 @@ def upgrade() -> None:
         batch_op.create_index("ix_memberships_expires_at", ["expires_at"], unique=False)
         batch_op.create_index("ix_memberships_namespace_id", ["namespace_id", "id"], unique=False)
         batch_op.create_index("ix_memberships_project_id", ["project_id", "id"], unique=False)
+
+    op.create_table(
+        "protected_tags",
+        sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("updated_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("name", sa.String(), nullable=False),
+        sa.Column("create_access_levels", sa.JSON(), nullable=False),
+        sa.Column("project_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.ForeignKeyConstraint(
+            ["project_id"], ["projects.id"], name=op.f("fk_protected_tags_project_id"), ondelete="CASCADE"
+        ),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_protected_tags")),
+        sa.UniqueConstraint("project_id", "name", name=op.f("uq_protected_tags_project_id_name")),
+        sqlite_autoincrement=True,
+    )
+    with op.batch_alter_table("protected_tags", schema=None) as batch_op:
+        batch_op.create_index("ix_protected_tags_project_id", ["project_id", "id"], unique=False)
 
     op.create_table(
         "routes",
@@ -370,6 +425,10 @@ def downgrade() -> None:
 
     op.drop_table("shares")
     op.drop_table("routes")
+    with op.batch_alter_table("protected_tags", schema=None) as batch_op:
+        batch_op.drop_index("ix_protected_tags_project_id")
+
+    op.drop_table("protected_tags")
     with op.batch_alter_table("memberships", schema=None) as batch_op:
         batch_op.drop_index("ix_memberships_project_id")
         batch_op.drop_index("ix_memberships_namespace_id")
@@ -383,6 +442,7 @@ def downgrade() -> None:
         batch_op.drop_index("ix_events_author_id_created_at")
 
     op.drop_table("events")
+    op.drop_table("error_tracking_settings")
     with op.batch_alter_table("projects", schema=None) as batch_op:
         batch_op.drop_index("ix_projects_visibility")
         batch_op.drop_index("ix_projects_namespace_id_created_at")
@@ -412,6 +472,10 @@ def downgrade() -> None:
         batch_op.drop_index("ix_tasks_due")
 
     op.drop_table("tasks")
+    with op.batch_alter_table("sign_in_failures", schema=None) as batch_op:
+        batch_op.drop_index(batch_op.f("ix_sign_in_failures_since"))
+
+    op.drop_table("sign_in_failures")
     op.drop_table("periodic_runs")
     op.drop_table("feature_gates")
     op.drop_table("application_settings")

@@ -1,0 +1,116 @@
+"""What every page knows: who is signed in, where one is, and what else there is of a project.
+
+Areas add their entries to a project's navigation; no area knows the other.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode
+
+from flask import Flask, request
+
+from project_service.access import sections
+from project_service.access.abilities import Ability, allowed
+from project_service.access.identity import caller
+from project_service.core.levels import Visibility
+from project_service.core.namespaces import Namespace, NamespaceAncestor
+from project_service.core.projects import Project
+from project_service.kit import clock
+from project_service.kit.database import db
+
+SETTINGS_ORDER = 90
+STEPS = ((365 * 86400, "year"), (30 * 86400, "month"), (86400, "day"), (3600, "hour"), (60, "minute"))
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A page of a project in its navigation; ``address`` follows the project's own."""
+
+    title: str
+    address: str
+    order: int
+    ability: Ability
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """An entry as a page shows it."""
+
+    title: str
+    address: str
+    current: bool
+
+
+ENTRIES: list[Entry] = []
+
+
+def add(entry: Entry) -> None:
+    """Add a page to the navigation of every project; adding it twice is once."""
+    if entry not in ENTRIES:
+        ENTRIES.append(entry)
+        ENTRIES.sort(key=lambda one: one.order)
+
+
+def init_app(app: Flask) -> None:
+    """Give the templates their words."""
+    app.context_processor(_words)
+    app.add_template_filter(lambda moment: moment.strftime("%-d %b %Y"), "day")
+    app.add_template_filter(ago, "ago")
+    app.add_template_filter(lambda thing: Visibility(thing.visibility).text, "visibility")
+
+
+def _words() -> dict[str, Any]:
+    asking = caller()
+    return {
+        "signed_in": {"id": asking.user_id, "username": asking.username} if asking.user_id else None,
+        "crumbs": crumbs,
+        "project_navigation": project_navigation,
+        "settings_pages": sections.pages_of,
+        "may": lambda ability, subject: allowed(caller(), Ability[ability], subject),
+        "with_query": with_query,
+    }
+
+
+def crumbs(place: Project | Namespace) -> list[Project | Namespace]:
+    """What is above a place, from the top, with the place itself."""
+    inner = place.namespace if isinstance(place, Project) else place
+    above = db.session.query(Namespace).join(NamespaceAncestor, NamespaceAncestor.ancestor_id == Namespace.id)
+    found = above.filter(NamespaceAncestor.namespace_id == inner.id).order_by(Namespace.full_path).all()
+    return [*found, place] if isinstance(place, Project) else list(found)
+
+
+def project_navigation(project: Project) -> list[Link]:
+    """The pages of a project that the caller may see."""
+    home = f"/{project.full_path}"
+    links = [
+        Link(entry.title, home + entry.address, _is_here(home + entry.address, exact=not entry.address))
+        for entry in ENTRIES
+        if allowed(caller(), entry.ability, project)
+    ]
+    if pages := sections.pages_of(project):
+        address = f"{home}/-/settings/{next(iter(pages))}"
+        links.append(Link("Settings", address, _is_here(f"{home}/-/settings", exact=False)))
+    return links
+
+
+def with_query(**changes: Any) -> str:
+    """This page's address with some of its query changed; ``None`` takes a part out."""
+    query = {**request.args.to_dict(), **changes}
+    return "?" + urlencode({name: value for name, value in query.items() if value is not None})
+
+
+def ago(moment: dt.datetime) -> str:
+    """How long ago something was, in words."""
+    seconds = (clock.now() - moment).total_seconds()
+    for length, unit in STEPS:
+        number = int(seconds // length)
+        if number >= 1:
+            return f"{number} {unit}{'s' if number > 1 else ''} ago"
+    return "just now"
+
+
+def _is_here(address: str, *, exact: bool) -> bool:
+    return request.path == address if exact else request.path.startswith(address)

@@ -1,0 +1,65 @@
+"""Settings pages, assembled from sections that areas register; no area knows the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from flask import render_template
+
+from project_service.access.abilities import Ability, allowed
+from project_service.access.identity import caller
+from project_service.core.projects import Project
+from project_service.kit.errors import Forbidden
+
+PAGES = {"general": "General", "repository": "Repository", "ci_cd": "CI/CD", "operations": "Operations"}
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A part of a settings page: a template, and the function that fills it for a project."""
+
+    page: str
+    name: str
+    title: str
+    order: int
+    ability: Ability
+    template: str
+    fill: Callable[[Project], dict[str, Any]]
+
+
+SECTIONS: list[Section] = []
+
+
+def add(section: Section) -> None:
+    """Register a section; adding it twice, as a second application does, is once."""
+    if section.page not in PAGES:
+        raise ValueError(f"there is no settings page {section.page}")
+    if section not in SECTIONS:
+        SECTIONS.append(section)
+        SECTIONS.sort(key=lambda one: (one.page, one.order))
+
+
+def sections_of(project: Project, page: str) -> list[Section]:
+    """The sections of a page that the caller may use."""
+    return [one for one in SECTIONS if one.page == page and allowed(caller(), one.ability, project)]
+
+
+def pages_of(project: Project) -> dict[str, str]:
+    """The settings pages, by address, on which the caller may use something."""
+    return {page: title for page, title in PAGES.items() if sections_of(project, page)}
+
+
+def show(project: Project, page: str, *, status: int = 200, **filled: Any) -> tuple[str, int]:
+    """The page; ``filled`` replaces what sections fill in, to show a form again that was refused."""
+    sections = sections_of(project, page)
+    if not sections:
+        raise Forbidden
+    values: dict[str, Any] = {}
+    for section in sections:
+        values |= section.fill(project)
+    html = render_template(
+        "projects/settings.html", project=project, page=page, title=PAGES[page], sections=sections, **(values | filled)
+    )
+    return html, status

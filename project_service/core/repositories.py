@@ -1,0 +1,27 @@
+"""Git repositories of projects: bare ones below the data directory, which may be missing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pygit2
+from flask import current_app
+
+from project_service.core.projects import Project
+
+TAGS = "refs/tags/"
+
+
+def directory_of(project: Project) -> Path:
+    """Where the bare repository of a project is, once there is one."""
+    root: Path = current_app.config["SETTINGS"].data_dir
+    return root / "repositories" / f"{project.id}.git"
+
+
+def tag_names(project: Project) -> list[str]:
+    """The names of the tags of a project, in order; none while it has no repository."""
+    directory = directory_of(project)
+    if not directory.exists():
+        return []
+    repository = pygit2.Repository(str(directory))
+    return sorted(name.removeprefix(TAGS) for name in repository.references if name.startswith(TAGS))

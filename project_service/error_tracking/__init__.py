@@ -1,0 +1,1 @@
+"""Error-tracking settings of projects."""

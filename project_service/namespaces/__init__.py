@@ -1,0 +1,1 @@
+"""Namespaces as the API lists them: personal ones and groups together."""

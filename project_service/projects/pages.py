@@ -1,0 +1,99 @@
+"""The pages of projects: one's own, one, a new one, and its settings."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flask import redirect, render_template, request
+
+from project_service.access import navigation, sections
+from project_service.access.abilities import Ability, allowed
+from project_service.access.identity import caller, current_user
+from project_service.access.pages import PageBlueprint
+from project_service.core.namespaces import find_namespace, namespace_of
+from project_service.core.projects import Project
+from project_service.kit.database import db
+from project_service.kit.errors import Invalid, UnknownRoute
+from project_service.kit.paging import read_page
+from project_service.projects import queries, service
+from project_service.projects.forms import ProjectForm
+
+pages = PageBlueprint("project_pages", __name__)
+navigation.add(navigation.Entry("Overview", "", 0, Ability.READ_PROJECT))
+
+
+@pages.get("/")
+@pages.signed_in
+@pages.allow(Ability.SIGNED_IN)
+def show_dashboard() -> Any:
+    """Show one's own projects."""
+    search = request.args.get("search", "")
+    statement = queries.projects_matching(
+        caller(), membership=True, search=search, order_by="last_activity_at", sort="desc"
+    )
+    page = read_page(statement, request.args.get("page"))
+    return render_template("projects/dashboard.html", page=page, search=search)
+
+
+@pages.get("/projects/new")
+@pages.signed_in
+@pages.allow(Ability.SIGNED_IN)
+def new_project() -> Any:
+    """Show the form for a new project."""
+    return render_template("projects/new.html", form=_form())
+
+
+@pages.post("/projects/new")
+@pages.signed_in
+@pages.allow(Ability.SIGNED_IN)
+def create_project() -> Any:
+    """Make a project."""
+    form = _form()
+    made: list[Project] = []
+
+    def create() -> None:
+        namespace = find_namespace(form.namespace_id.data)
+        if not allowed(caller(), Ability.CREATE_PROJECT, namespace):
+            raise Invalid(namespace_id="is not valid")
+        made.append(
+            service.create_project(
+                current_user(),
+                namespace,
+                name=form.name.data or "",
+                path=form.path.data or None,
+                description=form.description.data or None,
+                visibility=form.visibility.data,
+            )
+        )
+
+    if form.accepted(create):
+        return redirect(f"/{made[0].full_path}")
+    return render_template("projects/new.html", form=form), 422
+
+
+@pages.get("/<path:project>/-/settings/<page>")
+@pages.signed_in
+@pages.allow(Ability.READ_PROJECT)
+def show_settings(project: Project, page: str) -> Any:
+    """Show a settings page of a project."""
+    if page not in sections.PAGES:
+        raise UnknownRoute
+    return sections.show(project, page)
+
+
+def show_project(project: Project) -> Any:
+    """Show a project; its address is found by whoever knows all full paths."""
+    return render_template("projects/show.html", project=project)
+
+
+def _form() -> ProjectForm:
+    form = ProjectForm()
+    user = current_user()
+    own = namespace_of(user)
+    groups = db.session.scalars(queries.groups_for_projects(caller()))
+    usable = [group for group in groups if allowed(caller(), Ability.CREATE_PROJECT, group)]
+    form.namespace_id.choices = [(place.id, place.full_path) for place in (own, *usable)]
+    if request.method == "GET":
+        wanted = request.args.get("namespace_id", "")
+        form.namespace_id.data = int(wanted) if wanted.isdigit() else own.id
+    return form

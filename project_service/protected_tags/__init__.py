@@ -1,0 +1,1 @@
+"""Protected tags: who may create which tags of a repository."""

@@ -1,0 +1,42 @@
+"""Which protected tags there are."""
+
+from __future__ import annotations
+
+from sqlalchemy import Select, select
+
+from project_service.core.projects import Project
+from project_service.kit.database import db
+from project_service.kit.errors import RecordNotFound
+from project_service.protected_tags.models import ProtectedTag
+from project_service.protected_tags.wildcards import matches
+
+
+def protected_tags_of(project: Project) -> Select[ProtectedTag]:
+    """The protected tags of a project, oldest first."""
+    return select(ProtectedTag).where(ProtectedTag.project_id == project.id).order_by(ProtectedTag.id)
+
+
+def find_protected_tag(project: Project, name: str) -> ProtectedTag:
+    """One protected tag by its stored name, compared literally: ``v1.0`` does not find ``v*``."""
+    tag = db.session.scalar(protected_tags_of(project).where(ProtectedTag.name == name))
+    if tag is None:
+        raise RecordNotFound
+    return tag
+
+
+def levels_for(project: Project, name: str) -> list[int]:
+    """The levels that may create the tag ``name``; none at all when nothing protects it."""
+    return [
+        level
+        for tag in db.session.scalars(protected_tags_of(project))
+        if matches(tag.name, name)
+        for level in tag.create_access_levels
+    ]
+
+
+def find_protected_tag_by_id(project: Project, tag_id: int) -> ProtectedTag:
+    """One protected tag of a project by its number, as the pages address it."""
+    tag = db.session.scalar(protected_tags_of(project).where(ProtectedTag.id == tag_id))
+    if tag is None:
+        raise RecordNotFound
+    return tag

@@ -1,0 +1,30 @@
+"""What changes protected tags."""
+
+from __future__ import annotations
+
+from project_service.core.projects import Project
+from project_service.kit import clock
+from project_service.kit.database import add_unique, db
+from project_service.kit.errors import Unprocessable
+from project_service.protected_tags import queries
+from project_service.protected_tags.models import ProtectedTag
+
+TAKEN = "Name has already been taken"
+
+
+def create_protected_tag(project: Project, *, name: str | None, create_access_level: int) -> ProtectedTag:
+    """Protect a tag name or wildcard; whether such a tag exists does not matter."""
+    if not (name or "").strip():
+        raise Unprocessable(["Name can't be blank"])
+    tag = ProtectedTag(project_id=project.id, name=name, create_access_levels=[create_access_level])
+    if db.session.scalar(queries.protected_tags_of(project).where(ProtectedTag.name == name)) is not None:
+        raise Unprocessable([TAKEN])
+    add_unique(tag, Unprocessable([TAKEN]))
+    project.updated_at = clock.now()
+    return tag
+
+
+def delete_protected_tag(tag: ProtectedTag) -> None:
+    """Take the protection away."""
+    db.session.delete(tag)
+    db.session.get_one(Project, tag.project_id).updated_at = clock.now()

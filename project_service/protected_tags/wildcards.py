@@ -1,0 +1,26 @@
+"""Matching tag names against protected names (protected tags reference, section 7)."""
+
+from __future__ import annotations
+
+
+def matches(pattern: str, name: str) -> bool:
+    """Whether a protected name covers a tag: every ``*`` is any run of characters, all else is literal.
+
+    The pieces between the stars are found from left to right, each at its earliest place, which is enough to decide:
+    the time grows with the length of the name, whatever the pattern.
+    """
+    if not pattern.strip() or not name:
+        return False
+    first, *rest = pattern.split("*")
+    if not rest:
+        return pattern == name
+    *middle, last = rest
+    if not name.startswith(first) or len(name) < len(first) + len(last) or not name.endswith(last):
+        return False
+    position, end = len(first), len(name) - len(last)
+    for piece in middle:
+        found = name.find(piece, position, end)
+        if found < 0:
+            return False
+        position = found + len(piece)
+    return True

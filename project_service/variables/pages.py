@@ -1,0 +1,108 @@
+"""The variables on the CI/CD settings page."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flask import redirect, render_template, request, url_for
+
+from project_service.access import sections
+from project_service.access.abilities import Ability
+from project_service.access.pages import PageBlueprint
+from project_service.core.projects import Project
+from project_service.kit.forms import Form
+from project_service.kit.paging import read_page
+from project_service.variables import queries, service
+from project_service.variables.forms import VariableForm
+
+pages = PageBlueprint("variable_pages", __name__)
+HERE = "/<path:project>/-/settings/ci_cd/variables"
+PER_PAGE = 50
+
+
+def fill(project: Project) -> dict[str, Any]:
+    """What the section shows."""
+    return {
+        "variables": read_page(queries.variables_of(project), request.args.get("page"), PER_PAGE),
+        "variable_form": VariableForm(formdata=None),
+        "revealed": request.args.get("reveal") == "1",
+    }
+
+
+sections.add(
+    sections.Section("ci_cd", "variables", "Variables", 10, Ability.ADMIN_VARIABLES, "variables/section.html", fill)
+)
+
+
+@pages.post(HERE)
+@pages.signed_in
+@pages.allow(Ability.ADMIN_VARIABLES)
+def create_variable(project: Project) -> Any:
+    """Add a variable."""
+    form = VariableForm()
+    if form.accepted(lambda: service.create_variable(project, **_fields(form), key=form.key.data)):
+        return redirect(_settings(project))
+    return sections.show(project, "ci_cd", status=422, variable_form=form)
+
+
+@pages.get(f"{HERE}/<int:variable_id>/edit")
+@pages.signed_in
+@pages.allow(Ability.ADMIN_VARIABLES)
+def edit_variable(project: Project, variable_id: int) -> Any:
+    """Show the form of one variable."""
+    variable = queries.find_variable_by_id(project, variable_id)
+    return render_template("variables/edit.html", project=project, variable=variable, form=VariableForm(obj=variable))
+
+
+@pages.post(f"{HERE}/<int:variable_id>/edit")
+@pages.signed_in
+@pages.allow(Ability.ADMIN_VARIABLES)
+def update_variable(project: Project, variable_id: int) -> Any:
+    """Change a variable."""
+    variable = queries.find_variable_by_id(project, variable_id)
+    form = VariableForm()
+    fields = _fields(form)
+    if variable.hidden and not fields["value"]:
+        del fields["value"]  # a hidden value is not in the form: an empty field keeps it
+    if form.accepted(lambda: service.update_variable(variable, **fields)):
+        return redirect(_settings(project))
+    return render_template("variables/edit.html", project=project, variable=variable, form=form), 422
+
+
+@pages.get(f"{HERE}/<int:variable_id>/delete")
+@pages.signed_in
+@pages.allow(Ability.ADMIN_VARIABLES)
+def ask_delete_variable(project: Project, variable_id: int) -> Any:
+    """Ask before a variable is deleted."""
+    variable = queries.find_variable_by_id(project, variable_id)
+    return render_template(
+        "confirm.html",
+        form=Form(),
+        title="Delete variable",
+        question=f"Delete the variable {variable.key} ({variable.environment_scope})? It cannot be brought back.",
+        action=request.path,
+        button="Delete variable",
+        back=_settings(project),
+        project=project,
+    )
+
+
+@pages.post(f"{HERE}/<int:variable_id>/delete")
+@pages.signed_in
+@pages.allow(Ability.ADMIN_VARIABLES)
+def delete_variable(project: Project, variable_id: int) -> Any:
+    """Delete a variable."""
+    service.delete_variable(queries.find_variable_by_id(project, variable_id))
+    return redirect(_settings(project))
+
+
+def _fields(form: VariableForm) -> dict[str, Any]:
+    names = ("value", "variable_type", "environment_scope", "protected", "masked", "raw")
+    fields: dict[str, Any] = {name: form[name].data for name in names}
+    # browsers send line ends as CR LF, whatever was typed
+    fields["value"] = (fields["value"] or "").replace("\r\n", "\n")
+    return fields | {"description": form.description.data or None}
+
+
+def _settings(project: Project) -> str:
+    return url_for("project_pages.show_settings", project=project.full_path, page="ci_cd")

@@ -1,0 +1,276 @@
+"""The web server as it is shipped, in front of a small application."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+SHIPPED = "project_service.kit.webserver"
+IMPATIENT = "tests.serving.impatient"
+REPOSITORY = Path(__file__).parents[2]
+TOO_SLOW = {"message": "408 Request Timeout"}
+
+
+@dataclass
+class Server:
+    """A running server."""
+
+    port: int
+    process: subprocess.Popen[bytes]
+    uploads: Path
+
+    def connect(self) -> socket.socket:
+        return socket.create_connection(("127.0.0.1", self.port), timeout=20)
+
+    def get(self, target: str) -> tuple[int, dict[str, object]]:
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
+        try:
+            connection.request("GET", target)
+            answer = connection.getresponse()
+            return answer.status, json.loads(answer.read())
+        finally:
+            connection.close()
+
+    def seconds_of_a_list(self) -> float:
+        began = time.monotonic()
+        assert self.get("/list")[0] == 200
+        return time.monotonic() - began
+
+
+@contextmanager
+def running(config: str, directory: Path) -> Iterator[Server]:
+    with socket.create_server(("127.0.0.1", 0), backlog=1024) as listener:
+        number = listener.fileno()
+        process = subprocess.Popen(
+            [sys.executable, "-m", "gunicorn", f"--config=python:{config}", "--workers=2", f"--bind=fd://{number}"]
+            + ["tests.serving.echo:app"],
+            cwd=REPOSITORY,
+            env={**os.environ, "UPLOADS": str(directory / "uploads")},
+            pass_fds=(number,),
+        )
+        server = Server(listener.getsockname()[1], process, directory / "uploads")
+    try:
+        assert server.get("/")[0] == 200
+        yield server
+    finally:
+        process.terminate()
+        process.wait(timeout=12)
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with running(SHIPPED, tmp_path_factory.mktemp("shipped")) as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def impatient(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with running(IMPATIENT, tmp_path_factory.mktemp("impatient")) as started:
+        yield started
+
+
+@pytest.fixture
+def clients() -> Iterator[Callable[[Server, bytes], socket.socket]]:
+    """Connects and sends; what is still open at the end is closed."""
+    with ExitStack() as opened:
+
+        def client(server: Server, sent: bytes) -> socket.socket:
+            connection = opened.enter_context(server.connect())
+            connection.sendall(sent)
+            return connection
+
+        yield client
+
+
+Clients = Callable[[Server, bytes], socket.socket]
+
+
+def post(target: str, length: int) -> bytes:
+    return f"POST {target} HTTP/1.1\r\nHost: here\r\nContent-Length: {length}\r\n\r\n".encode()
+
+
+def answers(connection: socket.socket, number: int = 1) -> list[tuple[int, dict[str, object]]]:
+    """The next answers on the connection."""
+    found = []
+    reader = connection.makefile("rb")
+    for _ in range(number):
+        status = int(reader.readline().split()[1])
+        headers = http.client.parse_headers(reader)
+        found.append((status, json.loads(reader.read(int(headers["Content-Length"])))))
+    return found
+
+
+def trickle(connections: list[socket.socket], stop: threading.Event, every: float = 1.0) -> None:
+    """Send a byte on each connection ``every`` so many seconds."""
+    while not stop.wait(every):
+        for connection in connections:
+            with suppress(OSError):
+                connection.send(b"x")
+
+
+def test_forty_stalled_connections_do_not_delay_a_list(server: Server, clients: Clients) -> None:
+    for _ in range(20):
+        clients(server, b"GET /list HTTP/1.1\r\nHost: he")
+    uploads = [clients(server, post("/upload", 1000)) for _ in range(20)]
+    stop = threading.Event()
+    trickling = threading.Thread(target=trickle, args=(uploads, stop), daemon=True)
+    trickling.start()
+
+    times = []
+    for _ in range(4):
+        times.append(server.seconds_of_a_list())
+        time.sleep(0.4)
+
+    stop.set()
+    trickling.join()
+    assert max(times) < 1
+
+
+def test_uploads_that_stall_by_the_hundred_lose_their_place_to_others(server: Server, clients: Clients) -> None:
+    for _ in range(300):
+        clients(server, post("/upload", 10_000_000) + bytes(70_000))
+
+    assert server.seconds_of_a_list() < 4
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        pytest.param(b"GET /list HTTP/1.1\r\nHost: he", id="head"),
+        pytest.param(post("/upload", 1000) + b"x", id="small body"),
+        pytest.param(post("/upload", 1_000_000) + bytes(70_000), id="large body"),
+        pytest.param(b"POST / HTTP/1.1\r\nHost: here\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nab", id="chunk"),
+    ],
+)
+def test_a_client_that_stalls_is_told_so(impatient: Server, clients: Clients, sent: bytes) -> None:
+    stalled = clients(impatient, sent)
+
+    assert answers(stalled) == [(408, TOO_SLOW)]
+    assert stalled.recv(1) == b""
+
+
+def test_a_head_must_be_complete_in_time_however_steadily_it_comes(impatient: Server, clients: Clients) -> None:
+    client = clients(impatient, b"GET / HTTP/1.1\r\nX-Long: ")
+    stop = threading.Event()
+    trickling = threading.Thread(target=trickle, args=([client], stop, 0.05), daemon=True)
+    trickling.start()
+
+    assert answers(client) == [(408, TOO_SLOW)]
+    stop.set()
+    trickling.join()
+
+
+def test_a_client_that_says_nothing_is_told_nothing(impatient: Server, clients: Clients) -> None:
+    assert clients(impatient, b"").recv(1) == b""
+
+
+def test_a_body_that_keeps_the_pace_may_take_its_time(impatient: Server, clients: Clients) -> None:
+    client = clients(impatient, post("/upload", 100_000))
+
+    for _ in range(10):
+        client.sendall(bytes(10_000))
+        time.sleep(0.1)
+
+    assert answers(client)[0][1]["read"] == 100_000
+
+
+def test_a_client_that_does_not_take_its_answer_is_left(impatient: Server, clients: Clients) -> None:
+    idle = clients(impatient, b"GET /big HTTP/1.1\r\nHost: here\r\n\r\n")
+    time.sleep(1.5)
+
+    received = 0
+    while data := idle.recv(1 << 20):
+        received += len(data)
+    assert received < 64 * 1024 * 1024
+
+
+def test_a_large_answer_arrives_whole(server: Server) -> None:
+    connection = http.client.HTTPConnection("127.0.0.1", server.port)
+    connection.request("GET", "/big")
+
+    assert len(connection.getresponse().read()) == 64 * 1024 * 1024
+    connection.close()
+
+
+def test_whoever_sends_a_refused_body_receives_the_answer(server: Server, clients: Clients) -> None:
+    client = clients(server, post("/refuse", 30_000_000))
+
+    client.sendall(bytes(30_000_000))
+
+    assert answers(client)[0][0] == 401
+    assert client.recv(1) == b""
+
+
+def test_a_refused_small_body_keeps_the_connection(server: Server, clients: Clients) -> None:
+    client = clients(server, (post("/refuse", 1000) + bytes(1000)) * 2)
+
+    assert [status for status, _ in answers(client, 2)] == [401, 401]
+
+
+def test_a_body_whose_client_left_is_not_taken_for_whole(server: Server, clients: Clients) -> None:
+    clients(server, post("/upload", 200_000) + bytes(100_000)).close()
+    clients(server, post("/upload", 200_000) + bytes(200_000)).recv(1)
+
+    assert server.uploads.read_text().splitlines()[-1:] == ["200000"]
+    assert "100000" not in server.uploads.read_text().splitlines()
+
+
+def test_the_target_arrives_as_it_was_sent(server: Server) -> None:
+    assert server.get("/api/v4/projects/a%2Fb?x=%2F")[1]["raw"] == "/api/v4/projects/a%2Fb?x=%2F"
+
+
+def test_targets_of_eight_kilobytes_are_taken_and_longer_ones_refused(server: Server, clients: Clients) -> None:
+    assert server.get("/" + "a" * 8000)[0] == 200
+    refused = clients(server, b"GET /" + b"a" * 9000 + b" HTTP/1.1\r\nHost: here\r\n\r\n")
+    assert refused.makefile("rb").readline().split()[1] == b"414"
+
+
+def test_forwarded_headers_are_left_to_the_application(server: Server, clients: Clients) -> None:
+    client = clients(server, b"GET / HTTP/1.1\r\nHost: here\r\nX-Forwarded-Proto: https\r\n\r\n")
+
+    assert answers(client)[0][1]["scheme"] == "http"
+
+
+def test_requests_on_one_connection_are_answered_in_turn(server: Server, clients: Clients) -> None:
+    client = clients(server, b"GET /1 HTTP/1.1\r\nHost: here\r\n\r\n" + post("/2", 5) + b"12345" + post("/3", 0))
+
+    assert [(body["raw"], body["read"]) for _, body in answers(client, 3)] == [("/1", 0), ("/2", 5), ("/3", 0)]
+
+
+def test_chunks_are_read_to_their_end(server: Server, clients: Clients) -> None:
+    client = clients(server, b"POST /1 HTTP/1.1\r\nHost: here\r\nTransfer-Encoding: chunked\r\n\r\n")
+    time.sleep(0.1)
+    client.sendall(b"5\r\n12345\r\n3\r\n678\r\n0\r\n\r\nGET /2 HTTP/1.1\r\nHost: here\r\n\r\n")
+
+    assert [(body["raw"], body["read"]) for _, body in answers(client, 2)] == [("/1", 8), ("/2", 0)]
+
+
+def test_who_asks_whether_to_send_a_body_is_told_to(server: Server, clients: Clients) -> None:
+    client = clients(server, post("/upload", 5).replace(b"\r\n\r\n", b"\r\nExpect: 100-continue\r\n\r\n"))
+
+    assert client.recv(100) == b"HTTP/1.1 100 Continue\r\n\r\n"
+    client.sendall(b"12345")
+    assert answers(client)[0][1]["read"] == 5
+
+
+def test_a_stop_lets_running_requests_end(tmp_path: Path) -> None:
+    with running(SHIPPED, tmp_path) as server, server.connect() as client, server.connect():
+        client.sendall(b"GET /slow HTTP/1.1\r\nHost: here\r\n\r\n")
+        time.sleep(0.3)
+        server.process.send_signal(signal.SIGTERM)
+
+        assert answers(client)[0][0] == 200
+        assert server.process.wait(timeout=5) == 0

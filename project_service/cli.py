@@ -14,6 +14,8 @@ from sqlalchemy import select
 from project_service import doctor as examination
 from project_service import serving
 from project_service.accounts import service as accounts
+from project_service.activity import service as activity
+from project_service.activity.jobs import prune_events
 from project_service.core import instance
 from project_service.core.namespaces import PLANS, find_group
 from project_service.core.tokens import SCOPES
@@ -249,6 +251,23 @@ def set_plan(path: str, plan: str, trial_ends_on: str | None) -> None:
     with create_app().app_context(), unit_of_work():
         namespaces.set_plan(find_group(path), None if plan == "none" else plan, trial_ends_on=day)
     click.echo(f"{path}: {plan}")
+
+
+@main.group()
+def events() -> None:
+    """Activity events."""
+
+
+@events.command()
+@click.option("--dry-run", is_flag=True, help="Only say how many there are.")
+def prune(dry_run: bool) -> None:
+    """Remove the events that are older than two years."""
+    with create_app().app_context():
+        with unit_of_work(write=False):
+            count = activity.count_old()
+        if not dry_run:
+            prune_events()
+    click.echo(f"{count} events {'would be' if dry_run else 'were'} removed")
 
 
 @main.group("secrets")

@@ -15,18 +15,22 @@ from project_service.access.pages import csrf, error_page
 from project_service.accounts import jobs as accounts_jobs
 from project_service.accounts import pages as accounts_pages
 from project_service.accounts import routes as accounts
+from project_service.activity import jobs as activity_jobs
+from project_service.activity import routes as activity
 from project_service.error_tracking import pages as error_tracking_pages
 from project_service.error_tracking import routes as error_tracking
 from project_service.groups import pages as groups_pages
 from project_service.groups import routes as groups
 from project_service.instance import routes as instance
 from project_service.instance.probes import probes
+from project_service.issues import routes as issues
 from project_service.kit import answers, database, logs, secrets
 from project_service.kit.proxies import TrustedProxies
 from project_service.kit.storage import open_storage
 from project_service.kit.urls import RawPaths, Segment
 from project_service.members import pages as members_pages
 from project_service.members import routes as members
+from project_service.milestones import routes as milestones
 from project_service.namespaces import jobs as namespaces_jobs
 from project_service.namespaces import routes as namespaces
 from project_service.projects import pages as projects_pages
@@ -46,6 +50,9 @@ APIS = (
     protected_tags.api,
     error_tracking.api,
     namespaces.api,
+    activity.api,
+    issues.api,
+    milestones.api,
     instance.api,
 )
 PAGES = (
@@ -60,7 +67,7 @@ PAGES = (
     addresses.pages,
 )
 # their jobs are known by name once their modules are loaded
-JOBS = (accounts_jobs, namespaces_jobs)
+JOBS = (accounts_jobs, activity_jobs, namespaces_jobs)
 LARGEST_BODY = 32 << 20
 LARGEST_FORM_FIELD = 8 << 20
 REDIS_TIMEOUT_SECONDS = 3

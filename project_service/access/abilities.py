@@ -21,10 +21,12 @@ from project_service.core.memberships import (
     role_in,
 )
 from project_service.core.namespaces import Group, Namespace, NamespaceAncestor
-from project_service.core.projects import DISABLED, Project
+from project_service.core.projects import DISABLED, ENABLED, PRIVATE, Project
 from project_service.core.users import User
 from project_service.kit.database import db
 from project_service.kit.errors import Forbidden, NotFound
+from project_service.tracker.issues import Issue, IssueAssignee
+from project_service.tracker.notes import Note
 
 Rule = Callable[[Caller, Any], bool]
 
@@ -45,6 +47,11 @@ class Ability(enum.Enum):
     ADMIN_PROJECT_MEMBERS = enum.auto()
     ADMIN_PROTECTED_TAGS = enum.auto()
     ADMIN_OPERATIONS = enum.auto()
+    READ_ISSUES = enum.auto()
+    CREATE_ISSUES = enum.auto()
+    ADMIN_ISSUES = enum.auto()
+    READ_MILESTONES = enum.auto()
+    ADMIN_MILESTONES = enum.auto()
     # a group
     READ_GROUP = enum.auto()
     ADMIN_GROUP = enum.auto()
@@ -89,6 +96,21 @@ def sees(caller: Caller, subject: Project | Namespace) -> bool:
     if subject.visibility == Visibility.INTERNAL and caller.user_id is not None and not caller.external:
         return True
     return role_of(caller, subject) > Role.NONE or (isinstance(subject, Group) and _has_project_below(caller, subject))
+
+
+def has(feature: str) -> Rule:
+    """The feature is switched on, and for this caller: ``private`` ones are for members."""
+
+    def rule(caller: Caller, project: Project) -> bool:
+        level = getattr(project, f"{feature}_access_level")
+        return level == ENABLED or (level == PRIVATE and role_of(caller, project) > Role.NONE)
+
+    return rule
+
+
+def has_issues_or_merge_requests(caller: Caller, project: Project) -> bool:
+    """Milestones belong to either."""
+    return has("issues")(caller, project) or has("merge_requests")(caller, project)
 
 
 def builds_are_on(_caller: Caller, project: Project) -> bool:
@@ -156,6 +178,11 @@ RULES: dict[Ability, tuple[Rule, ...]] = {
     Ability.ADMIN_PROJECT_MEMBERS: (at_least(Role.MAINTAINER),),
     Ability.ADMIN_PROTECTED_TAGS: (at_least(Role.MAINTAINER),),
     Ability.ADMIN_OPERATIONS: (at_least(Role.MAINTAINER),),
+    Ability.READ_ISSUES: (sees, has("issues")),
+    Ability.CREATE_ISSUES: (is_signed_in, sees, has("issues"), is_not_archived),
+    Ability.ADMIN_ISSUES: (at_least(Role.REPORTER), has("issues"), is_not_archived),
+    Ability.READ_MILESTONES: (sees, has_issues_or_merge_requests),
+    Ability.ADMIN_MILESTONES: (at_least(Role.DEVELOPER), has_issues_or_merge_requests, is_not_archived),
     Ability.READ_GROUP: (sees,),
     Ability.ADMIN_GROUP: (at_least(Role.OWNER),),
     Ability.CREATE_SUBGROUP: (may_create_subgroups,),
@@ -239,3 +266,40 @@ def may_create_tag(caller: Caller, project: Project, levels: list[int]) -> bool:
     if not levels:
         return role >= Role.DEVELOPER
     return any(level != Role.NONE and role >= max(level, Role.DEVELOPER) for level in levels)
+
+
+def may_see_issue(caller: Caller, issue: Issue) -> bool:
+    """A confidential issue is for reporters and above, its author and its assignees."""
+    if not issue.confidential or role_of(caller, issue.project) >= Role.REPORTER:
+        return True
+    mine = issue.author_id == caller.user_id or any(user.id == caller.user_id for user in issue.assignees)
+    return caller.user_id is not None and mine
+
+
+def may_change_issue(caller: Caller, issue: Issue) -> bool:
+    """Reporters and above, and whoever wrote it or works on it."""
+    if issue.project.archived or caller.user_id is None:
+        return False
+    mine = issue.author_id == caller.user_id or any(user.id == caller.user_id for user in issue.assignees)
+    return mine or role_of(caller, issue.project) >= Role.REPORTER
+
+
+def may_change_note(caller: Caller, note: Note) -> bool:
+    """Whoever wrote it, and maintainers; what the service wrote itself nobody changes."""
+    own = note.author_id == caller.user_id and caller.user_id is not None
+    return not note.system and (own or role_of(caller, note.project) >= Role.MAINTAINER)
+
+
+def visible_issues(caller: Caller, project: Project) -> ColumnElement[bool]:
+    """The condition for lists of issues: what ``may_see_issue`` says of one."""
+    if role_of(caller, project) >= Role.REPORTER:
+        return true()
+    if caller.user_id is None:
+        return Issue.confidential.is_(False)
+    return or_(Issue.confidential.is_(False), Issue.id.in_(own_issues(caller.user_id)))
+
+
+def own_issues(user_id: int) -> Any:
+    """The ids of the issues somebody wrote or works on."""
+    assigned = select(IssueAssignee.issue_id).where(IssueAssignee.user_id == user_id)
+    return select(Issue.id).where(Issue.author_id == user_id).union_all(assigned)

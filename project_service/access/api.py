@@ -146,7 +146,8 @@ class ApiBlueprint(Blueprint):  # type: ignore[misc]  # flask-smorest is untyped
         made = schema()
 
         def decorate(view: View) -> View:
-            schemas = (made, *PAGING) if getattr(view, "paged", False) else (made,)
+            cuts = getattr(view, "paged", False) and not isinstance(made, paging.PagingSchema)
+            schemas = (made, *PAGING) if cuts else (made,)
 
             @functools.wraps(view)
             def parsed(*args: Any, **url: Any) -> Any:
@@ -174,7 +175,7 @@ class ApiBlueprint(Blueprint):  # type: ignore[misc]  # flask-smorest is untyped
         cut.paged = True  # type: ignore[attr-defined]  # a mark that ``arguments`` reads
         return _documented(cut, PAGING)
 
-    def response(self, status: int, schema: Any = None, **documentation: Any) -> Callable[[View], View]:  # type: ignore[override]
+    def response(self, status: int, schema: Any = None, **documentation: Any) -> Callable[[View], View]:
         """Dump what the view returns: a row, rows, a page of rows, nothing (204), or a ``Response`` as it is."""
         made = schema() if isinstance(schema, type) else schema
         shown = {} if made is None and status != HTTPStatus.NO_CONTENT else made

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import random
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -31,6 +32,8 @@ IMPORT_SOURCES = [
     "manifest",
     "phabricator",
 ]
+PREFIX = re.compile(r"[a-zA-Z0-9_+=/@:.-]+")
+LONGEST_PREFIX = 20
 
 
 def at_least_nothing(value: Any) -> str | None:
@@ -41,6 +44,13 @@ def at_least_nothing(value: Any) -> str | None:
 def above_nothing(value: Any) -> str | None:
     """The message for a number that is not above zero."""
     return "must be greater than 0" if value is not None and value <= 0 else None
+
+
+def unfit_as_prefix(value: Any) -> str | None:
+    """The message for what tokens cannot begin with: they travel in headers and addresses."""
+    if not value or PREFIX.fullmatch(value):
+        return f"is too long (maximum is {LONGEST_PREFIX} characters)" if len(value or "") > LONGEST_PREFIX else None
+    return "can contain only letters of the Base64 alphabet (RFC4648) with the addition of '@', ':' and '.'"
 
 
 def nothing_wrong(_value: Any) -> str | None:
@@ -70,7 +80,7 @@ SETTINGS: dict[str, Setting] = {
     "max_export_size": Setting(int, 0, at_least_nothing),
     "max_import_size": Setting(int, 0, at_least_nothing),
     "outbound_local_requests_whitelist": Setting(list, []),
-    "personal_access_token_prefix": Setting(str, None),
+    "personal_access_token_prefix": Setting(str, None, unfit_as_prefix),
     "project_download_export_limit": Setting(int, 0, at_least_nothing),
     "project_export_enabled": Setting(bool, True),
     "project_export_limit": Setting(int, 0, at_least_nothing),
@@ -112,9 +122,8 @@ def setting(name: str) -> Any:
 
 def all_settings() -> dict[str, Any]:
     """All values that hold now, by name."""
-    stored = {
-        name: value for name, value in db.session.execute(select(ApplicationSetting.name, ApplicationSetting.value))
-    }
+    rows = db.session.execute(select(ApplicationSetting.name, ApplicationSetting.value)).all()
+    stored: dict[str, Any] = dict(rows)
     return {name: stored.get(name, entry.default) for name, entry in SETTINGS.items()}
 
 
@@ -126,6 +135,11 @@ def change_settings(changes: dict[str, Any]) -> None:
     for name, value in changes.items():
         statement = insert(ApplicationSetting).values(name=name, value=value)
         db.session.execute(statement.on_conflict_do_update(index_elements=["name"], set_={"value": value}))
+
+
+def all_gates() -> list[FeatureGate]:
+    """The gates of all features that were ever set, feature by feature."""
+    return list(db.session.scalars(select(FeatureGate).order_by(FeatureGate.feature, FeatureGate.id)))
 
 
 def gates_of(feature: str) -> list[FeatureGate]:

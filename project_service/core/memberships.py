@@ -10,6 +10,7 @@ import datetime as dt
 from typing import Any
 
 from sqlalchemy import (
+    CTE,
     CheckConstraint,
     ColumnElement,
     ForeignKey,
@@ -19,6 +20,7 @@ from sqlalchemy import (
     and_,
     case,
     func,
+    literal,
     or_,
     select,
     union_all,
@@ -203,3 +205,39 @@ def _grants(user_id: int, project: Project | None, namespace: Namespace) -> Any:
         )
         branches.append(through.where(Share.project_id == project.id))
     return union_all(*branches)
+
+
+def levels_by_project(user_id: int) -> CTE:
+    """Every project somebody is authorised for with the highest role there: columns ``project_id``, ``access_level``."""
+    shared_with = aliased(NamespaceAncestor)
+    capped = lesser(Membership.access_level, Share.access_level)
+    owned = (
+        select(Project.id, literal(int(Role.OWNER)))
+        .join(Namespace, Namespace.id == Project.namespace_id)
+        .where(Namespace.owner_id == user_id)
+    )
+    direct = select(Membership.project_id, Membership.access_level).where(
+        Membership.user_id == user_id, Membership.project_id.is_not(None), alive()
+    )
+    inherited = (
+        select(Project.id, Membership.access_level)
+        .join(NamespaceAncestor, NamespaceAncestor.namespace_id == Project.namespace_id)
+        .join(Membership, Membership.namespace_id == NamespaceAncestor.ancestor_id)
+        .where(Membership.user_id == user_id, alive())
+    )
+    members_of_invited = (
+        select(Share.project_id, capped)
+        .join(shared_with, shared_with.namespace_id == Share.group_id)
+        .join(Membership, Membership.namespace_id == shared_with.ancestor_id)
+        .where(Membership.user_id == user_id, alive(), alive(Share))
+    )
+    shared_projects = members_of_invited.where(Share.project_id.is_not(None))
+    shared_groups = (
+        members_of_invited.with_only_columns(Project.id, capped)
+        .join(NamespaceAncestor, NamespaceAncestor.ancestor_id == Share.namespace_id)
+        .join(Project, Project.namespace_id == NamespaceAncestor.namespace_id)
+    )
+    grants = union_all(owned, direct, inherited, shared_projects, shared_groups).subquery()
+    project_id, level = grants.c[0], grants.c[1]
+    highest = select(project_id.label("project_id"), func.max(level).label("access_level"))
+    return highest.group_by(project_id).cte("levels")

@@ -7,8 +7,6 @@ above whom stands in a table of its own, so that inherited roles are one join at
 from __future__ import annotations
 
 import datetime as dt
-from typing import ClassVar
-
 from sqlalchemy import ForeignKey, Index, Select, func, insert, literal, select, text
 from sqlalchemy.orm import Mapped, mapped_column, relationship
 
@@ -48,7 +46,7 @@ class Namespace(Timestamps, Model):
     owner_id: Mapped[int | None] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"), unique=True)
     owner: Mapped[User | None] = relationship()
 
-    __mapper_args__: ClassVar[dict[str, object]] = {"polymorphic_on": "kind"}
+    __mapper_args__ = {"polymorphic_on": "kind"}
     __table_args__ = (
         unique_while_kept("uq_namespaces_full_path", "lower(full_path)"),
         Index("ix_namespaces_path", text("lower(path)")),
@@ -58,13 +56,13 @@ class Namespace(Timestamps, Model):
 class UserNamespace(Namespace):
     """The namespace every user has; its path is the username."""
 
-    __mapper_args__: ClassVar[dict[str, object]] = {"polymorphic_identity": USER}
+    __mapper_args__ = {"polymorphic_identity": USER}
 
 
 class Group(Namespace):
     """A group or subgroup."""
 
-    __mapper_args__: ClassVar[dict[str, object]] = {"polymorphic_identity": GROUP}
+    __mapper_args__ = {"polymorphic_identity": GROUP}
 
     description: Mapped[str | None] = mapped_column(default="", nullable=True)
     share_with_group_lock: Mapped[bool | None] = mapped_column(default=False, nullable=True)

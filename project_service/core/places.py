@@ -9,8 +9,15 @@ from __future__ import annotations
 from sqlalchemy import delete, func, select, update
 
 from project_service.core.levels import Visibility
-from project_service.core.namespaces import Namespace, NamespaceAncestor, descendants_of, link_ancestors, namespace_by
-from project_service.core.projects import Project, Route, project_by, projects_below
+from project_service.core.namespaces import (
+    Namespace,
+    NamespaceAncestor,
+    descendants_of,
+    link_ancestors,
+    namespace_by,
+    namespaces,
+)
+from project_service.core.projects import Project, Route, project_by, projects, projects_below
 from project_service.kit import clock
 from project_service.kit.database import db, unique
 
@@ -28,6 +35,8 @@ def path_taken(full_path: str, *, besides: Namespace | Project | None = None) ->
 def settle_namespace(namespace: Namespace, parent: Namespace | None, taken: Exception) -> None:
     """Store a new namespace below its parent; ``taken`` is raised when its path is somebody's already."""
     namespace.parent_id = parent.id if parent else None
+    if parent is not None:
+        _hold_tree(parent)
     _name_namespace(namespace, parent)
     if path_taken(namespace.full_path):
         raise taken
@@ -40,6 +49,7 @@ def settle_namespace(namespace: Namespace, parent: Namespace | None, taken: Exce
 
 def settle_project(project: Project, taken: Exception) -> None:
     """Store a new project in its namespace."""
+    _hold_tree(project.namespace)
     project.full_path = f"{project.namespace.full_path}/{project.path}"
     with unique(taken):
         db.session.add(project)
@@ -49,6 +59,7 @@ def settle_project(project: Project, taken: Exception) -> None:
 
 def move_project(project: Project, taken: Exception) -> None:
     """Follow a changed path of a project."""
+    _hold_tree(project.namespace)
     full_path = f"{project.namespace.full_path}/{project.path}"
     with unique(taken):
         project.full_path = full_path
@@ -57,13 +68,15 @@ def move_project(project: Project, taken: Exception) -> None:
 
 def move_namespace(namespace: Namespace, taken: Exception) -> None:
     """Follow a changed path or name of a namespace, with all that is below it."""
-    before = namespace.full_path
     parent = db.session.get(Namespace, namespace.parent_id) if namespace.parent_id else None
+    _hold_tree(parent or namespace, moving=True)
+    before = namespace.full_path
     below = list(
         db.session.scalars(
             select(Namespace)
             .where(Namespace.id.in_(descendants_of(namespace)), Namespace.id != namespace.id)
             .order_by(func.length(Namespace.full_path))
+            .execution_options(populate_existing=True)
         )
     )
     with unique(taken):
@@ -117,6 +130,35 @@ def visibility_problem(wanted: int, parent: Namespace | None, place: str) -> str
     if place == "group":
         return f"{text} is not allowed since the parent group has a {above} visibility."
     return f"{text} is not allowed in a {above} group."
+
+
+def visibility_problem_below(namespace: Namespace) -> str | None:
+    """The message when something in a group would be more visible than the group."""
+    text = Visibility(namespace.visibility).text
+    subgroups = namespaces().where(Namespace.parent_id == namespace.id, Namespace.visibility > namespace.visibility)
+    if db.session.scalar(subgroups.limit(1)) is not None:
+        return f"{text} is not allowed since there are sub-groups with higher visibility."
+    inside = projects().where(Project.namespace_id == namespace.id, Project.visibility > namespace.visibility)
+    if db.session.scalar(inside.limit(1)) is not None:
+        return f"{text} is not allowed since this group contains projects with higher visibility."
+    return None
+
+
+def _hold_tree(place: Namespace, *, moving: bool = False) -> None:
+    """Let nobody rename what is above ``place`` until this unit has ended; ``moving`` holds for whoever renames.
+
+    Without this, on PostgreSQL, something that is put below a group while the group moves would keep a path that leads
+    nowhere. Many may put something below at once. SQLite has one writer anyway and knows no such locks.
+    """
+    root = (
+        select(Namespace.id)
+        .join(NamespaceAncestor, NamespaceAncestor.ancestor_id == Namespace.id)
+        .where(NamespaceAncestor.namespace_id == place.id, Namespace.parent_id.is_(None))
+        .with_for_update(of=Namespace, read=not moving, key_share=moving)
+    )
+    with db.session.no_autoflush:
+        db.session.execute(root)
+        db.session.refresh(place, ["full_path", "full_name"])
 
 
 def _name_namespace(namespace: Namespace, parent: Namespace | None) -> None:

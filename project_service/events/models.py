@@ -32,8 +32,33 @@ class Action(enum.IntEnum):
     APPROVED = 12
 
 
+class Kind(enum.IntEnum):
+    """What an event is about, and so which rule says who sees it (events reference, section 5)."""
+
+    PROJECT = 1
+    CODE = 2
+    ISSUE = 3
+    MERGE_REQUEST = 4
+    MILESTONE = 5
+    WIKI = 6
+    SNIPPET = 7
+
+
+class Restriction(enum.IntEnum):
+    """Who is left of those who see such events."""
+
+    NONE = 0
+    CONFIDENTIAL = 1  # reporters and above, and the author and assignees of the issue
+    INTERNAL = 2  # reporters and above
+    MEMBERS = 3  # guests and above
+
+
 class Event(Model):
-    """Somebody did something in a project."""
+    """Somebody did something in a project.
+
+    ``kind``, ``restriction`` and ``issue_id`` are what the feeds filter by: they stand in the row, so that a page is cut
+    from an index and judged without looking at each target.
+    """
 
     __tablename__ = "events"
     __table_args__ = (
@@ -41,13 +66,17 @@ class Event(Model):
         Index("ix_events_project_id_created_at", "project_id", "created_at", "id"),
         Index("ix_events_created_at", "created_at", "id"),
         Index("ix_events_target", "target_type", "target_id"),
+        Index("ix_events_issue_id", "issue_id"),
     )
 
     action: Mapped[int]
+    kind: Mapped[int]
+    restriction: Mapped[int] = mapped_column(default=Restriction.NONE)
     author_id: Mapped[int] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"))
     author: Mapped[User] = relationship()
     project_id: Mapped[int] = mapped_column(ForeignKey("projects.id", ondelete="CASCADE"))
     project: Mapped[Project] = relationship()
+    issue_id: Mapped[int | None] = mapped_column(ForeignKey("issues.id", ondelete="CASCADE"))
     target_type: Mapped[str | None]
     target_id: Mapped[int | None]
     data: Mapped[dict[str, Any] | None]

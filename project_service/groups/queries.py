@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import ColumnElement, Select, func, select
+from sqlalchemy.orm import joinedload
 
 from project_service.access.abilities import own_groups, visible_groups, visible_projects
 from project_service.access.identity import Caller
@@ -42,7 +43,8 @@ def descendants_of(caller: Caller, group: Group, **wanted: Any) -> Select[Group]
 
 def shares_of(group: Group) -> Select[Share]:
     """The groups that a group is shared with."""
-    return select(Share).where(Share.namespace_id == group.id).order_by(Share.id)
+    shares = select(Share).where(Share.namespace_id == group.id).order_by(Share.id)
+    return shares.options(joinedload(Share.group))
 
 
 EVERY = {"all_available": True}

@@ -70,7 +70,8 @@ def _check(group: Group, parent: Group | None) -> None:
         problems["name"] = found
     if found := paths.namespace_path_problems(group.path or "", top_level=parent is None):
         problems["path"] = found
-    if text := places.visibility_problem(group.visibility, parent, "group"):
+    below = places.visibility_problem_below(group) if group.id is not None else None
+    if text := places.visibility_problem(group.visibility, parent, "group") or below:
         problems["visibility_level"] = [text]
     if parent is not None and group.id is None and places.is_too_deep(parent, DEEPEST):
         problems["parent_id"] = ["has too deep level of nesting"]

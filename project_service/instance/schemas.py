@@ -8,6 +8,8 @@ from project_service.core.instance import SETTINGS, Setting
 from project_service.kit import fields
 from project_service.kit.schemas import Inside, Schema
 
+NO_KAS = {"enabled": False, "externalUrl": None, "externalK8sProxyUrl": None, "version": None}
+
 
 class MetadataSchema(Schema):
     """Which version this is."""
@@ -16,9 +18,6 @@ class MetadataSchema(Schema):
     revision = fields.String()
     kas = fields.Computed(lambda _: NO_KAS, type="object")
     enterprise = fields.Constant(False)
-
-
-NO_KAS = {"enabled": False, "externalUrl": None, "externalK8sProxyUrl": None, "version": None}
 
 
 class GateSchema(Schema):
@@ -57,7 +56,7 @@ def _parameter(entry: Setting) -> fields.Parameter:
     if entry.kind is int:
         return fields.Integer()
     if entry.kind is list:
-        return fields.Array(fields.String(choices=entry.choices))
+        return fields.Array(fields.String(choices=entry.choices, allow_blank=False))
     return fields.String(choices=entry.choices)
 
 

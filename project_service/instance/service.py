@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from typing import Any
-
-from sqlalchemy import select
 
 from project_service.core import instance
 from project_service.core.instance import FeatureGate
@@ -14,7 +13,6 @@ from project_service.core.projects import project_by
 from project_service.core.users import user_by
 from project_service.instance.schemas import SettingsUpdateSchema
 from project_service.kit import outgoing
-from project_service.kit.database import db
 from project_service.kit.errors import BadParameters, BadRequest, Invalid
 from project_service.kit.schemas import load
 
@@ -48,18 +46,20 @@ def delete_feature(name: str) -> None:
 
 def features() -> list[dict[str, Any]]:
     """All features that were set at least once."""
-    names = db.session.scalars(select(FeatureGate.feature).distinct().order_by(FeatureGate.feature))
-    return [feature(name) for name in names]
+    by_name = itertools.groupby(instance.all_gates(), key=lambda gate: gate.feature)
+    return [_shown(name, list(gates)) for name, gates in by_name]
 
 
 def feature(name: str) -> dict[str, Any]:
     """One feature in the form the API shows."""
-    gates = instance.gates_of(name)
+    return _shown(name, instance.gates_of(name))
+
+
+def _shown(name: str, gates: list[FeatureGate]) -> dict[str, Any]:
     boolean = any(gate.key == "boolean" and gate.value == "true" for gate in gates)
     shown: list[dict[str, Any]] = [{"key": "boolean", "value": boolean}]
-    for key in ("groups", "actors"):
-        if values := [gate.value for gate in gates if gate.key == key]:
-            shown.append({"key": key, "value": values})
+    sets = {key: [gate.value for gate in gates if gate.key == key] for key in ("groups", "actors")}
+    shown += [{"key": key, "value": values} for key, values in sets.items() if values]
     for key in PERCENTAGES:
         shown += [{"key": key, "value": int(gate.value)} for gate in gates if gate.key == key and gate.value != "0"]
     state = "on" if boolean else "conditional" if len(shown) > 1 else "off"

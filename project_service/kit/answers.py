@@ -105,7 +105,11 @@ def as_service_error(error: Exception) -> errors.ServiceError:
 
 
 class Application(Flask):
-    """Flask, but ``OPTIONS`` is answered without a body."""
+    """Flask, but ``OPTIONS`` is answered without a body, and no page has an address of the API."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.url_map.converters["path"] = urls.PagePath
 
     def make_default_options_response(self) -> Response:
         """204 with ``Allow``."""

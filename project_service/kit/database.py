@@ -150,7 +150,7 @@ def undo() -> None:
     _callbacks()
 
 
-def after_commit(callback: Callable[[], None]) -> None:
+def after_commit(callback: Callable[[], object]) -> None:
     """Call this when the unit of work has been committed, and never when it failed."""
     db.session.info.setdefault("after_commit", []).append(callback)
 
@@ -200,8 +200,8 @@ def dispose_after_fork() -> None:
     db.engine.dispose(close=False)
 
 
-def _callbacks() -> list[Callable[[], None]]:
-    callbacks: list[Callable[[], None]] = db.session.info.pop("after_commit", [])
+def _callbacks() -> list[Callable[[], object]]:
+    callbacks: list[Callable[[], object]] = db.session.info.pop("after_commit", [])
     return callbacks
 
 
@@ -209,13 +209,18 @@ def _engine_options(settings: Settings) -> dict[str, Any]:
     options: dict[str, Any] = {
         "hide_parameters": True,  # errors are logged, and what could not be written may be a secret
         "json_serializer": lambda value: orjson.dumps(value).decode(),
-        "json_deserializer": orjson.loads,
+        "json_deserializer": _from_json,
         "pool_size": POOL_SIZE,
         "max_overflow": 2 * POOL_SIZE,
     }
     if not settings.uses_sqlite:
         options["pool_pre_ping"] = True
     return options
+
+
+def _from_json(stored: Any) -> Any:
+    # SQLite takes the name of the type JSON for NUMERIC and hands a lone number back as a number
+    return stored if isinstance(stored, int | float) else orjson.loads(stored)
 
 
 def _listen_to_sqlite(engine: Engine, settings: Settings) -> None:

@@ -272,6 +272,18 @@ class Computed(marshmallow_fields.Field[Any]):
         return self.function(obj)
 
 
+class When(Computed):
+    """A value that is only there under a condition; without it there is no key."""
+
+    def __init__(self, condition: Callable[[Any], bool], function: Callable[[Any], Any], **options: Any) -> None:
+        self.condition = condition
+        super().__init__(function, **options)
+
+    def serialize(self, attr: str, obj: Any, accessor: Any = None, **options: Any) -> Any:
+        """Leave the key out when the condition does not hold."""
+        return self.function(obj) if self.condition(obj) else missing
+
+
 class Constant(Computed):
     """A setting of the real product that this service has in one form only."""
 

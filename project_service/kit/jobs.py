@@ -11,10 +11,11 @@ A job is a function of ids. It finds its rows itself and may run twice without h
 from __future__ import annotations
 
 import datetime as dt
+import inspect
 import threading
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Generic, ParamSpec
@@ -23,10 +24,10 @@ import redis
 import rq
 import structlog
 from flask import current_app
-from sqlalchemy import Index, delete, func, or_, select, update
+from sqlalchemy import Index, and_, delete, func, or_, select, update
 from sqlalchemy.orm import Mapped, mapped_column
 
-from project_service.kit import clock, logs, metrics
+from project_service.kit import clock, logs
 from project_service.kit.database import Model, after_commit, db, insert, unit_of_work
 
 QUEUES = ("default", "transfers", "mail")
@@ -37,6 +38,7 @@ RING_AGAIN_AFTER = dt.timedelta(seconds=10)
 ATTEMPTS = 5
 FAILED_KEPT = dt.timedelta(days=14)
 FIRST_RETRY = dt.timedelta(seconds=2)
+OUTCOMES_KEY = "project-service:outcomes"
 
 log = structlog.get_logger(__name__)
 Arguments = ParamSpec("Arguments")
@@ -90,13 +92,13 @@ class Job(Generic[Arguments]):
 
     def defer(self, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Task:
         """Write the task with the current unit of work; a worker is rung when that has been committed."""
-        return self.defer_until(None, *args)
+        return self.defer_until(None, *args, **kwargs)
 
-    def defer_until(self, moment: dt.datetime | None, *args: Any) -> Task:
-        """The same, not before ``moment``."""
+    def defer_until(self, moment: dt.datetime | None, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Task:
+        """The same, not before ``moment``; the sweep rings when that has come."""
         task = Task(
             name=self.name,
-            arguments=list(args),
+            arguments=list(inspect.signature(self.function).bind(*args, **kwargs).args),
             queue=self.queue,
             request_id=logs.request_id(),
             run_at=moment or clock.now(),
@@ -188,24 +190,24 @@ def answer(task_id: int) -> None:
         try:
             if known is None:
                 raise LookupError(f"no job is called {name}")
-            run(known, arguments)
+            run(known, arguments, lease)
         except LeaseLost:
             log.warning("another worker has taken the task over")
-            metrics.note_job(name, "lost")
-        except Exception as error:
+            _note_outcome(name, "lost")
+        except Exception as error:  # noqa: BLE001  # whatever a job raises, its task has to say so
             log.error("the job failed", error=str(error), traceback=traceback.format_exc())
             _end_failed(lease, known, arguments, f"{type(error).__name__}: {error}")
-            metrics.note_job(name, "failed")
+            _note_outcome(name, "failed")
         else:
-            _end(lease)
-            metrics.note_job(name, "done")
+            _note_outcome(name, "done")
             log.info("the job is done")
 
 
-def run(known: Job[Any], arguments: tuple[Any, ...]) -> None:
-    """Run a job as one unit of work; a long job opens units of its own inside (``step``)."""
+def run(known: Job[Any], arguments: tuple[Any, ...], lease: Lease) -> None:
+    """Run a job as one unit of work that its task ends with; a long job opens units of its own inside (``step``)."""
     with unit_of_work():
         known.function(*arguments)
+        _end(lease)
 
 
 @contextmanager
@@ -229,8 +231,9 @@ def still_ours() -> None:
 
 def take_up(task_id: int) -> Lease | None:
     """Take a due task that nobody holds."""
-    now = clock.now()
     with unit_of_work():
+        db.session.connection()  # the wait for it, if there is one, must not be taken off the lease
+        now = clock.now()
         fence = db.session.scalar(
             update(Task)
             .where(Task.id == task_id, Task.failed_at.is_(None), Task.run_at <= now, _free(now))
@@ -247,7 +250,7 @@ def sweep() -> int:
         waiting = list(
             db.session.execute(
                 select(Task.queue, Task.id)
-                .where(Task.failed_at.is_(None), Task.run_at <= now - RING_AGAIN_AFTER, _free(now))
+                .where(Task.failed_at.is_(None), _unanswered(now), _free(now))
                 .order_by(Task.run_at)
                 .limit(1000)
             )
@@ -262,7 +265,7 @@ def sweep() -> int:
 
 
 def start_periodic() -> list[str]:
-    """Defer every periodic job that is due; each once, however many schedulers ask."""
+    """Defer every periodic job that is due; each once, however many schedulers ask, and none that has not ended yet."""
     now = clock.now()
     started = []
     for name, entry in PERIODIC.items():
@@ -276,7 +279,7 @@ def start_periodic() -> list[str]:
                     .where(PeriodicRun.name == name, PeriodicRun.due_at == due)
                     .values(due_at=now + entry.every)
                 )
-                if getattr(taken, "rowcount", 0):
+                if getattr(taken, "rowcount", 0) and not _is_unfinished(name):
                     entry.job.defer()
                     started.append(name)
     return started
@@ -286,10 +289,28 @@ def counts() -> dict[str, tuple[int, float]]:
     """Per queue: how many tasks are due and how many seconds the oldest has waited."""
     now = clock.now()
     rows = db.session.execute(
-        select(Task.queue, func.count(), func.min(Task.run_at)).where(Task.failed_at.is_(None)).group_by(Task.queue)
+        select(Task.queue, func.count(), func.min(Task.run_at))
+        .where(Task.failed_at.is_(None), Task.run_at <= now)
+        .group_by(Task.queue)
     )
     found = {queue: (number, max(0.0, (now - oldest).total_seconds())) for queue, number, oldest in rows}
     return {queue: found.get(queue, (0, 0.0)) for queue in QUEUES}
+
+
+def outcomes() -> dict[tuple[str, str], int]:
+    """How many jobs of a name ended in what way: ``done``, ``failed`` (also those tried again) or ``lost``."""
+    try:
+        stored = connect().hgetall(OUTCOMES_KEY)
+    except redis.RedisError:
+        return {}
+    found = {tuple(key.decode().split(" ", 1)): int(number) for key, number in stored.items()}  # type: ignore[union-attr]  # the client may be asynchronous elsewhere
+    return {(name, outcome): number for (outcome, name), number in found.items()}
+
+
+def _note_outcome(name: str, outcome: str) -> None:
+    # in Redis, for a job runs in a process of its own, whose memory nobody asks for numbers
+    with suppress(redis.RedisError):
+        connect().hincrby(OUTCOMES_KEY, f"{outcome} {name}", 1)
 
 
 def _plan(name: str, due_at: dt.datetime) -> None:
@@ -298,12 +319,22 @@ def _plan(name: str, due_at: dt.datetime) -> None:
     )
 
 
+def _is_unfinished(name: str) -> bool:
+    return db.session.scalar(select(Task.id).where(Task.name == name, Task.failed_at.is_(None)).limit(1)) is not None
+
+
 def _bells_are_waiting() -> bool:
     # while the queues still hold bells nobody has answered, ringing again would only make them longer
     try:
         return sum(rq.Queue(queue, connection=connect()).count for queue in QUEUES) > 1000
     except redis.RedisError:
         return False
+
+
+def _unanswered(now: dt.datetime) -> Any:
+    # what was put off (a retry, a job for later) has not been rung at all when its time comes
+    was_put_off = and_(Task.run_at > Task.created_at, Task.run_at <= now)
+    return or_(Task.run_at <= now - RING_AGAIN_AFTER, was_put_off)
 
 
 def _free(now: dt.datetime) -> Any:
@@ -320,7 +351,7 @@ def _renewed(lease: Lease) -> Iterator[None]:
             with app.app_context():
                 try:
                     _renew(lease)
-                except Exception as error:
+                except Exception as error:  # noqa: BLE001  # the next attempt may work; the lease is long enough for some
                     log.warning("the lease could not be renewed", task=lease.task_id, error=str(error))
 
     thread = threading.Thread(target=renew, name=f"lease-{lease.task_id}", daemon=True)
@@ -336,6 +367,7 @@ def _renewed(lease: Lease) -> Iterator[None]:
 
 def _renew(lease: Lease) -> None:
     with unit_of_work():
+        db.session.connection()
         db.session.execute(_held(lease).values(leased_until=clock.now() + LEASE))
 
 
@@ -344,8 +376,9 @@ def _held(lease: Lease) -> Any:
 
 
 def _end(lease: Lease) -> None:
-    with unit_of_work():
-        db.session.execute(delete(Task).where(Task.id == lease.task_id, Task.fence == lease.fence))
+    ended = delete(Task).where(Task.id == lease.task_id, Task.fence == lease.fence).returning(Task.id)
+    if db.session.scalar(ended) is None:
+        raise LeaseLost
 
 
 def _end_failed(lease: Lease, known: Job[Any] | None, arguments: tuple[Any, ...], text: str) -> None:
@@ -353,10 +386,24 @@ def _end_failed(lease: Lease, known: Job[Any] | None, arguments: tuple[Any, ...]
         attempts = db.session.scalar(select(Task.attempts).where(Task.id == lease.task_id, Task.fence == lease.fence))
         if attempts is None:
             return
-        if known is not None and attempts < known.attempts:
+        if attempts < (ATTEMPTS if known is None else known.attempts):
             again = clock.now() + FIRST_RETRY * 2 ** (attempts - 1)
             db.session.execute(_held(lease).values(leased_until=None, run_at=again, error=text))
             return
-        db.session.execute(_held(lease).values(leased_until=None, failed_at=clock.now(), error=text))
-        if known is not None and known.failed is not None:
-            known.failed(arguments, text)
+    try:
+        with unit_of_work():
+            _fail_for_good(lease, text)
+            if known is not None and known.failed is not None:
+                known.failed(arguments, text)
+    except LeaseLost:
+        return
+    except Exception as error:  # noqa: BLE001  # the task ends whatever that raises
+        log.error("what follows the failure failed too", error=str(error), traceback=traceback.format_exc())
+        with suppress(LeaseLost), unit_of_work():
+            _fail_for_good(lease, text)
+
+
+def _fail_for_good(lease: Lease, text: str) -> None:
+    still_held = _held(lease).values(leased_until=None, failed_at=clock.now(), error=text).returning(Task.id)
+    if db.session.scalar(still_held) is None:
+        raise LeaseLost

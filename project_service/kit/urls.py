@@ -14,7 +14,7 @@ from urllib.parse import quote, unquote_to_bytes, urlsplit
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 from flask import current_app, has_request_context, request
-from werkzeug.routing import BaseConverter
+from werkzeug.routing import BaseConverter, PathConverter
 
 API = "/api/"
 _KEPT = re.compile(r"%(2[Ff]|25)")
@@ -85,6 +85,12 @@ class Segment(BaseConverter):
     def to_url(self, value: Any) -> str:
         """Encode everything, slashes too."""
         return quote(str(value), safe="")
+
+
+class PagePath(PathConverter):
+    """A path of several segments, as pages have it. It never begins like the API's: what is unknown there is no page."""
+
+    regex = "(?!api/)[^/].*?"
 
 
 def request_is_raw() -> bool:

@@ -8,6 +8,7 @@ compute in: whoever waits for a client's bytes, or for a client to take them, ne
 from __future__ import annotations
 
 import errno
+import math
 import os
 import re
 import resource
@@ -53,7 +54,6 @@ GRACE = 10.0
 SLOWEST = 1000.0
 PREFETCH = 65536
 LINGER = 0.005
-STOP_LINGER = 2.0
 DRAIN_GRACE = 2.0
 DRAIN_SECONDS = 30.0
 DRAIN_BYTES = 256 * 1024 * 1024
@@ -137,17 +137,22 @@ class Crew:
                 self._hand_out()
 
     def come_back(self) -> None:
-        """The calling thread has waited: return when it may compute again."""
+        """The calling thread has waited: return when it may compute again, or after ``PATIENCE`` seconds."""
         if seat := getattr(self._own, "seat", None):
             with self._lock:
                 if len(self._computing) < self._limit:
                     self._computing[seat] = time.monotonic()
                     return
                 self._returning.append(seat)
-            seat.wake.acquire()
+            if not seat.wake.acquire(timeout=PATIENCE):
+                with self._lock:
+                    if seat in self._returning:
+                        self._returning.remove(seat)
+                        return
+                seat.wake.acquire()
 
     def queues(self) -> bool:
-        """Whether tasks wait for a thread."""
+        """Whether tasks wait."""
         return bool(self._queue)
 
     def is_crowded(self) -> bool:
@@ -390,6 +395,7 @@ class PatientWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no type
         self.unfinished: dict[Connection, float] = {}
         self.ending: dict[Connection, float] = {}
         self.next_sweep = 0.0
+        self.stop_deadline = math.inf
 
     @classmethod
     def check_config(cls, cfg: Any, log: Any) -> None:
@@ -443,10 +449,14 @@ class PatientWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no type
             self.enqueue_req(conn)
         else:
             conn.set_timeout()
-            if not self.alive:
-                conn.timeout = min(conn.timeout, time.monotonic() + STOP_LINGER)
+            conn.timeout = min(conn.timeout, self.stop_deadline)
             self.keepalived_conns.append(conn)
             self.poller.register(conn.sock, selectors.EVENT_READ, partial(self.on_client_socket_readable, conn))
+
+    def _cap_keepalive(self, deadline: float) -> None:
+        """A stop has begun: whoever has not sent a whole request by ``deadline`` is not waited for."""
+        super()._cap_keepalive(deadline)
+        self.stop_deadline = deadline
 
     def murder_pending(self) -> None:
         """Twice a second: end those whose time is over."""
@@ -455,11 +465,11 @@ class PatientWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no type
             return
         self.next_sweep = now + 0.5
         for connection, deadline in list(self.unfinished.items()):
-            if now >= deadline or (not self.alive and now >= connection.waiting_since + STOP_LINGER):
+            if now >= min(deadline, self.stop_deadline):
                 self._forget(connection, self.unfinished)
                 self._refuse(connection)
         for connection, deadline in list(self.ending.items()):
-            if now >= deadline or now - connection.waiting_since > DRAIN_SECONDS:
+            if now >= min(deadline, self.stop_deadline, connection.waiting_since + DRAIN_SECONDS):
                 self._close(connection)
 
     def _await_request(self, connection: Connection) -> None:
@@ -470,7 +480,10 @@ class PatientWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no type
     def _on_more(self, connection: Connection, _client: ClientSocket) -> None:
         self._forget(connection, self.unfinished)
         connection.sock.pace.waited(time.monotonic() - connection.waiting_since)
-        self.enqueue_req(connection)
+        if connection.sock.pace.left > 0:
+            self.enqueue_req(connection)
+        else:
+            self._refuse(connection)
 
     def _refuse(self, connection: Connection) -> None:
         """Answer whoever has begun a request and not ended it; silence for who has said nothing."""
@@ -503,7 +516,7 @@ class PatientWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no type
         connection.drained += len(data)
         if not data or connection.drained > DRAIN_BYTES:
             self._close(connection)
-        elif connection.sock.pace.moved(len(data)) and self.alive:
+        elif connection.sock.pace.moved(len(data)):
             self.ending[connection] = time.monotonic() + DRAIN_GRACE
 
     def _close(self, connection: Connection) -> None:
@@ -527,7 +540,7 @@ class PatientWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no type
         elif self.unfinished:
             connection = min(self.unfinished, key=self.unfinished.__getitem__)
             self._forget(connection, self.unfinished)
-            self._refuse(connection)
+            self._close(connection)
 
     # In a thread of the crew.
 

@@ -97,7 +97,7 @@ def count_personal(user: User) -> int:
     return db.session.scalar(counted) or 0
 
 
-def _levels(statement: Select[int, int]) -> dict[int, Access]:
+def _levels(statement: Select[Any, int]) -> dict[int, Access]:
     return {key: Access(level) for key, level in db.session.execute(statement)}
 
 

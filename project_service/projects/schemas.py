@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from project_service.core.levels import VISIBILITIES
 from project_service.core.projects import DISABLED, ENABLED, FEATURES, PRIVATE
 from project_service.core.schemas import ProjectSchema
@@ -123,8 +125,8 @@ class ProjectShowSchema(Schema):
     license = fields.Boolean(default=False)
 
 
-def _optional() -> dict[str, fields.Parameter]:
-    found: dict[str, fields.Parameter] = {
+def _optional() -> dict[str, Any]:
+    found: dict[str, Any] = {
         "description": fields.String(),
         "visibility": fields.String(choices=VISIBILITIES),
         "default_branch": fields.String(),

@@ -260,6 +260,19 @@ def upgrade() -> None:
         batch_op.create_index("ix_projects_visibility", ["visibility", "id"], unique=False)
 
     op.create_table(
+        "counters",
+        sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("project_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("kind", sa.String(), nullable=False),
+        sa.Column("last", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.ForeignKeyConstraint(
+            ["project_id"], ["projects.id"], name=op.f("fk_counters_project_id"), ondelete="CASCADE"
+        ),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_counters")),
+        sa.UniqueConstraint("project_id", "kind", name=op.f("uq_counters_project_id_kind")),
+        sqlite_autoincrement=True,
+    )
+    op.create_table(
         "error_tracking_settings",
         sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
         sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
@@ -278,27 +291,6 @@ def upgrade() -> None:
         sa.UniqueConstraint("project_id", name=op.f("uq_error_tracking_settings_project_id")),
         sqlite_autoincrement=True,
     )
-    op.create_table(
-        "events",
-        sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
-        sa.Column("action", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
-        sa.Column("author_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
-        sa.Column("project_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
-        sa.Column("target_type", sa.String(), nullable=True),
-        sa.Column("target_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=True),
-        sa.Column("data", sa.JSON(), nullable=True),
-        sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
-        sa.ForeignKeyConstraint(["author_id"], ["users.id"], name=op.f("fk_events_author_id"), ondelete="CASCADE"),
-        sa.ForeignKeyConstraint(["project_id"], ["projects.id"], name=op.f("fk_events_project_id"), ondelete="CASCADE"),
-        sa.PrimaryKeyConstraint("id", name=op.f("pk_events")),
-        sqlite_autoincrement=True,
-    )
-    with op.batch_alter_table("events", schema=None) as batch_op:
-        batch_op.create_index("ix_events_author_id_created_at", ["author_id", "created_at", "id"], unique=False)
-        batch_op.create_index("ix_events_created_at", ["created_at", "id"], unique=False)
-        batch_op.create_index("ix_events_project_id_created_at", ["project_id", "created_at", "id"], unique=False)
-        batch_op.create_index("ix_events_target", ["target_type", "target_id"], unique=False)
-
     op.create_table(
         "memberships",
         sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
@@ -330,6 +322,81 @@ def upgrade() -> None:
         batch_op.create_index("ix_memberships_expires_at", ["expires_at"], unique=False)
         batch_op.create_index("ix_memberships_namespace_id", ["namespace_id", "id"], unique=False)
         batch_op.create_index("ix_memberships_project_id", ["project_id", "id"], unique=False)
+
+    op.create_table(
+        "merge_requests",
+        sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("updated_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("project_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("iid", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("title", sa.String(), nullable=False),
+        sa.Column("description", sa.String(), nullable=True),
+        sa.Column("state", sa.String(), nullable=False),
+        sa.Column("source_branch", sa.String(), nullable=True),
+        sa.Column("target_branch", sa.String(), nullable=True),
+        sa.Column("author_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=True),
+        sa.ForeignKeyConstraint(
+            ["author_id"], ["users.id"], name=op.f("fk_merge_requests_author_id"), ondelete="SET NULL"
+        ),
+        sa.ForeignKeyConstraint(
+            ["project_id"], ["projects.id"], name=op.f("fk_merge_requests_project_id"), ondelete="CASCADE"
+        ),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_merge_requests")),
+        sa.UniqueConstraint("project_id", "iid", name=op.f("uq_merge_requests_project_id_iid")),
+        sqlite_autoincrement=True,
+    )
+    with op.batch_alter_table("merge_requests", schema=None) as batch_op:
+        batch_op.create_index("ix_merge_requests_author_id", ["author_id"], unique=False)
+
+    op.create_table(
+        "milestones",
+        sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("updated_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("project_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("iid", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("title", sa.String(), nullable=False),
+        sa.Column("description", sa.String(), nullable=True),
+        sa.Column("state", sa.String(), nullable=False),
+        sa.Column("start_date", sa.Date(), nullable=True),
+        sa.Column("due_date", sa.Date(), nullable=True),
+        sa.ForeignKeyConstraint(
+            ["project_id"], ["projects.id"], name=op.f("fk_milestones_project_id"), ondelete="CASCADE"
+        ),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_milestones")),
+        sa.UniqueConstraint("project_id", "iid", name=op.f("uq_milestones_project_id_iid")),
+        sa.UniqueConstraint("project_id", "title", name=op.f("uq_milestones_project_id_title")),
+        sqlite_autoincrement=True,
+    )
+    with op.batch_alter_table("milestones", schema=None) as batch_op:
+        batch_op.create_index("ix_milestones_project_id", ["project_id", "due_date", "id"], unique=False)
+
+    op.create_table(
+        "notes",
+        sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("updated_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("project_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("noteable_type", sa.String(), nullable=False),
+        sa.Column("noteable_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=True),
+        sa.Column("commit_id", sa.String(), nullable=True),
+        sa.Column("type", sa.String(), nullable=True),
+        sa.Column("body", sa.String(), nullable=False),
+        sa.Column("attachment", sa.String(), nullable=True),
+        sa.Column("system", sa.Boolean(), nullable=False),
+        sa.Column("confidential", sa.Boolean(), nullable=False),
+        sa.Column("position", sa.JSON(), nullable=True),
+        sa.Column("author_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=True),
+        sa.ForeignKeyConstraint(["author_id"], ["users.id"], name=op.f("fk_notes_author_id"), ondelete="SET NULL"),
+        sa.ForeignKeyConstraint(["project_id"], ["projects.id"], name=op.f("fk_notes_project_id"), ondelete="CASCADE"),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_notes")),
+        sqlite_autoincrement=True,
+    )
+    with op.batch_alter_table("notes", schema=None) as batch_op:
+        batch_op.create_index("ix_notes_author_id", ["author_id"], unique=False)
+        batch_op.create_index("ix_notes_noteable", ["noteable_type", "noteable_id", "created_at", "id"], unique=False)
+        batch_op.create_index("ix_notes_project_id", ["project_id", "id"], unique=False)
 
     op.create_table(
         "protected_tags",
@@ -388,6 +455,28 @@ def upgrade() -> None:
         batch_op.create_index("ix_shares_project_id", ["project_id"], unique=False)
 
     op.create_table(
+        "snippets",
+        sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("updated_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("project_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("title", sa.String(), nullable=False),
+        sa.Column("file_name", sa.String(), nullable=True),
+        sa.Column("content", sa.String(), nullable=True),
+        sa.Column("visibility", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("author_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=True),
+        sa.ForeignKeyConstraint(["author_id"], ["users.id"], name=op.f("fk_snippets_author_id"), ondelete="SET NULL"),
+        sa.ForeignKeyConstraint(
+            ["project_id"], ["projects.id"], name=op.f("fk_snippets_project_id"), ondelete="CASCADE"
+        ),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_snippets")),
+        sqlite_autoincrement=True,
+    )
+    with op.batch_alter_table("snippets", schema=None) as batch_op:
+        batch_op.create_index(batch_op.f("ix_snippets_author_id"), ["author_id"], unique=False)
+        batch_op.create_index("ix_snippets_project_id", ["project_id", "id"], unique=False)
+
+    op.create_table(
         "variables",
         sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
         sa.Column("key", sa.String(), nullable=False),
@@ -412,13 +501,172 @@ def upgrade() -> None:
     with op.batch_alter_table("variables", schema=None) as batch_op:
         batch_op.create_index("ix_variables_project_id", ["project_id", "id"], unique=False)
 
+    op.create_table(
+        "wiki_pages",
+        sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("project_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("title", sa.String(), nullable=False),
+        sa.Column("slug", sa.String(), nullable=False),
+        sa.ForeignKeyConstraint(
+            ["project_id"], ["projects.id"], name=op.f("fk_wiki_pages_project_id"), ondelete="CASCADE"
+        ),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_wiki_pages")),
+        sqlite_autoincrement=True,
+    )
+    with op.batch_alter_table("wiki_pages", schema=None) as batch_op:
+        batch_op.create_index("ix_wiki_pages_project_id", ["project_id", "id"], unique=False)
+
+    op.create_table(
+        "issues",
+        sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("updated_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("project_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("iid", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("title", sa.String(), nullable=False),
+        sa.Column("description", sa.String(), nullable=True),
+        sa.Column("state", sa.String(), nullable=False),
+        sa.Column("issue_type", sa.String(), nullable=False),
+        sa.Column("confidential", sa.Boolean(), nullable=False),
+        sa.Column("discussion_locked", sa.Boolean(), nullable=True),
+        sa.Column("due_date", sa.Date(), nullable=True),
+        sa.Column("weight", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=True),
+        sa.Column("notes_count", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("author_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=True),
+        sa.Column("closed_at", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("closed_by_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=True),
+        sa.Column("milestone_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=True),
+        sa.ForeignKeyConstraint(["author_id"], ["users.id"], name=op.f("fk_issues_author_id"), ondelete="SET NULL"),
+        sa.ForeignKeyConstraint(
+            ["closed_by_id"], ["users.id"], name=op.f("fk_issues_closed_by_id"), ondelete="SET NULL"
+        ),
+        sa.ForeignKeyConstraint(
+            ["milestone_id"], ["milestones.id"], name=op.f("fk_issues_milestone_id"), ondelete="SET NULL"
+        ),
+        sa.ForeignKeyConstraint(["project_id"], ["projects.id"], name=op.f("fk_issues_project_id"), ondelete="CASCADE"),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_issues")),
+        sa.UniqueConstraint("project_id", "iid", name=op.f("uq_issues_project_id_iid")),
+        sqlite_autoincrement=True,
+    )
+    with op.batch_alter_table("issues", schema=None) as batch_op:
+        batch_op.create_index("ix_issues_author_id", ["author_id"], unique=False)
+        batch_op.create_index(batch_op.f("ix_issues_closed_by_id"), ["closed_by_id"], unique=False)
+        batch_op.create_index("ix_issues_milestone_id", ["milestone_id"], unique=False)
+        batch_op.create_index("ix_issues_project_id_created_at", ["project_id", "created_at", "id"], unique=False)
+        batch_op.create_index("ix_issues_project_id_updated_at", ["project_id", "updated_at", "id"], unique=False)
+
+    op.create_table(
+        "designs",
+        sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("project_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("issue_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("iid", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=True),
+        sa.Column("filename", sa.String(), nullable=False),
+        sa.ForeignKeyConstraint(["issue_id"], ["issues.id"], name=op.f("fk_designs_issue_id"), ondelete="CASCADE"),
+        sa.ForeignKeyConstraint(
+            ["project_id"], ["projects.id"], name=op.f("fk_designs_project_id"), ondelete="CASCADE"
+        ),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_designs")),
+        sqlite_autoincrement=True,
+    )
+    with op.batch_alter_table("designs", schema=None) as batch_op:
+        batch_op.create_index(batch_op.f("ix_designs_issue_id"), ["issue_id"], unique=False)
+        batch_op.create_index("ix_designs_project_id", ["project_id", "id"], unique=False)
+
+    op.create_table(
+        "events",
+        sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("action", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("kind", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("restriction", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("author_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("project_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("issue_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=True),
+        sa.Column("target_type", sa.String(), nullable=True),
+        sa.Column("target_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=True),
+        sa.Column("data", sa.JSON(), nullable=True),
+        sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
+        sa.ForeignKeyConstraint(["author_id"], ["users.id"], name=op.f("fk_events_author_id"), ondelete="CASCADE"),
+        sa.ForeignKeyConstraint(["issue_id"], ["issues.id"], name=op.f("fk_events_issue_id"), ondelete="CASCADE"),
+        sa.ForeignKeyConstraint(["project_id"], ["projects.id"], name=op.f("fk_events_project_id"), ondelete="CASCADE"),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_events")),
+        sqlite_autoincrement=True,
+    )
+    with op.batch_alter_table("events", schema=None) as batch_op:
+        batch_op.create_index("ix_events_author_id_created_at", ["author_id", "created_at", "id"], unique=False)
+        batch_op.create_index("ix_events_created_at", ["created_at", "id"], unique=False)
+        batch_op.create_index("ix_events_issue_id", ["issue_id"], unique=False)
+        batch_op.create_index("ix_events_project_id_created_at", ["project_id", "created_at", "id"], unique=False)
+        batch_op.create_index("ix_events_target", ["target_type", "target_id"], unique=False)
+
+    op.create_table(
+        "issue_assignees",
+        sa.Column("issue_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("user_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.ForeignKeyConstraint(
+            ["issue_id"], ["issues.id"], name=op.f("fk_issue_assignees_issue_id"), ondelete="CASCADE"
+        ),
+        sa.ForeignKeyConstraint(["user_id"], ["users.id"], name=op.f("fk_issue_assignees_user_id"), ondelete="CASCADE"),
+        sa.PrimaryKeyConstraint("issue_id", "user_id", name=op.f("pk_issue_assignees")),
+    )
+    with op.batch_alter_table("issue_assignees", schema=None) as batch_op:
+        batch_op.create_index(batch_op.f("ix_issue_assignees_user_id"), ["user_id"], unique=False)
+
+    op.create_table(
+        "issue_labels",
+        sa.Column("issue_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("title", sa.String(), nullable=False),
+        sa.ForeignKeyConstraint(["issue_id"], ["issues.id"], name=op.f("fk_issue_labels_issue_id"), ondelete="CASCADE"),
+        sa.PrimaryKeyConstraint("issue_id", "title", name=op.f("pk_issue_labels")),
+    )
+    with op.batch_alter_table("issue_labels", schema=None) as batch_op:
+        batch_op.create_index("ix_issue_labels_title", ["title", "issue_id"], unique=False)
+
 
 def downgrade() -> None:
     """Take it back."""
+    with op.batch_alter_table("issue_labels", schema=None) as batch_op:
+        batch_op.drop_index("ix_issue_labels_title")
+
+    op.drop_table("issue_labels")
+    with op.batch_alter_table("issue_assignees", schema=None) as batch_op:
+        batch_op.drop_index(batch_op.f("ix_issue_assignees_user_id"))
+
+    op.drop_table("issue_assignees")
+    with op.batch_alter_table("events", schema=None) as batch_op:
+        batch_op.drop_index("ix_events_target")
+        batch_op.drop_index("ix_events_project_id_created_at")
+        batch_op.drop_index("ix_events_issue_id")
+        batch_op.drop_index("ix_events_created_at")
+        batch_op.drop_index("ix_events_author_id_created_at")
+
+    op.drop_table("events")
+    with op.batch_alter_table("designs", schema=None) as batch_op:
+        batch_op.drop_index("ix_designs_project_id")
+        batch_op.drop_index(batch_op.f("ix_designs_issue_id"))
+
+    op.drop_table("designs")
+    with op.batch_alter_table("issues", schema=None) as batch_op:
+        batch_op.drop_index("ix_issues_project_id_updated_at")
+        batch_op.drop_index("ix_issues_project_id_created_at")
+        batch_op.drop_index("ix_issues_milestone_id")
+        batch_op.drop_index(batch_op.f("ix_issues_closed_by_id"))
+        batch_op.drop_index("ix_issues_author_id")
+
+    op.drop_table("issues")
+    with op.batch_alter_table("wiki_pages", schema=None) as batch_op:
+        batch_op.drop_index("ix_wiki_pages_project_id")
+
+    op.drop_table("wiki_pages")
     with op.batch_alter_table("variables", schema=None) as batch_op:
         batch_op.drop_index("ix_variables_project_id")
 
     op.drop_table("variables")
+    with op.batch_alter_table("snippets", schema=None) as batch_op:
+        batch_op.drop_index("ix_snippets_project_id")
+        batch_op.drop_index(batch_op.f("ix_snippets_author_id"))
+
+    op.drop_table("snippets")
     with op.batch_alter_table("shares", schema=None) as batch_op:
         batch_op.drop_index("ix_shares_project_id")
         batch_op.drop_index("ix_shares_namespace_id")
@@ -429,20 +677,28 @@ def downgrade() -> None:
         batch_op.drop_index("ix_protected_tags_project_id")
 
     op.drop_table("protected_tags")
+    with op.batch_alter_table("notes", schema=None) as batch_op:
+        batch_op.drop_index("ix_notes_project_id")
+        batch_op.drop_index("ix_notes_noteable")
+        batch_op.drop_index("ix_notes_author_id")
+
+    op.drop_table("notes")
+    with op.batch_alter_table("milestones", schema=None) as batch_op:
+        batch_op.drop_index("ix_milestones_project_id")
+
+    op.drop_table("milestones")
+    with op.batch_alter_table("merge_requests", schema=None) as batch_op:
+        batch_op.drop_index("ix_merge_requests_author_id")
+
+    op.drop_table("merge_requests")
     with op.batch_alter_table("memberships", schema=None) as batch_op:
         batch_op.drop_index("ix_memberships_project_id")
         batch_op.drop_index("ix_memberships_namespace_id")
         batch_op.drop_index("ix_memberships_expires_at")
 
     op.drop_table("memberships")
-    with op.batch_alter_table("events", schema=None) as batch_op:
-        batch_op.drop_index("ix_events_target")
-        batch_op.drop_index("ix_events_project_id_created_at")
-        batch_op.drop_index("ix_events_created_at")
-        batch_op.drop_index("ix_events_author_id_created_at")
-
-    op.drop_table("events")
     op.drop_table("error_tracking_settings")
+    op.drop_table("counters")
     with op.batch_alter_table("projects", schema=None) as batch_op:
         batch_op.drop_index("ix_projects_visibility")
         batch_op.drop_index("ix_projects_namespace_id_created_at")

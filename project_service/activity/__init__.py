@@ -1,0 +1,1 @@
+"""The feeds of activity events."""

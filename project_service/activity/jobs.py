@@ -1,0 +1,32 @@
+"""What happens to events and memberships by itself, once a day."""
+
+from __future__ import annotations
+
+import datetime as dt
+
+from project_service.activity import service
+from project_service.kit import jobs
+
+DAY = dt.timedelta(days=1)
+PRUNED_AT_ONCE = 1000
+EXPIRED_AT_ONCE = 200
+
+
+@jobs.periodic(every=DAY, first=DAY)
+@jobs.job()
+def prune_events() -> None:
+    """Remove events older than two years, in batches that let writers through."""
+    while True:
+        with jobs.step():
+            if not service.prune_batch(PRUNED_AT_ONCE):
+                return
+
+
+@jobs.periodic(every=DAY)
+@jobs.job()
+def expire_memberships() -> None:
+    """End memberships whose last day has come."""
+    while True:
+        with jobs.step():
+            if not service.expire_batch(EXPIRED_AT_ONCE):
+                return

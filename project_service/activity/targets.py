@@ -1,0 +1,86 @@
+"""What events are about, fetched for a whole page: a few statements, none per row."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import select
+from sqlalchemy.orm import selectinload
+
+from project_service.events.models import Event
+from project_service.kit.database import Model, db
+from project_service.tracker import issues, milestones, others
+from project_service.tracker.issues import Issue
+from project_service.tracker.milestones import Milestone
+from project_service.tracker.notes import Note
+
+NOTES = ("Note", "DiffNote", "DiscussionNote", "LegacyDiffNote")
+MODELS: dict[str, type[Any]] = {
+    issues.TARGET: Issue,
+    milestones.TARGET: Milestone,
+    others.MERGE_REQUEST: others.MergeRequest,
+    others.SNIPPET: others.Snippet,
+    others.DESIGN: others.Design,
+    others.WIKI_PAGE: others.WikiPage,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What an event shows of what it is about."""
+
+    title: str | None = None
+    iid: int | None = None
+    note: Note | None = None
+    wiki_page: others.WikiPage | None = None
+    noteable: Any = None
+
+
+def add_targets(events: Sequence[Event]) -> None:
+    """Set ``target`` on each event of a page."""
+    wanted: dict[str, set[int]] = {}
+    for event in events:
+        if event.target_id is not None and event.target_type:
+            wanted.setdefault("Note" if event.target_type in NOTES else event.target_type, set()).add(event.target_id)
+    notes = _by_id(Note, wanted.pop("Note", set()))
+    for note in notes.values():
+        if note.noteable_id is not None:
+            wanted.setdefault(note.noteable_type, set()).add(note.noteable_id)
+    found = {name: _by_id(MODELS[name], ids) for name, ids in wanted.items() if name in MODELS}
+    for event in events:
+        event.target = _target(event, notes, found)  # type: ignore[attr-defined]  # shown beside the columns
+
+
+def _target(event: Event, notes: dict[int, Note], found: dict[str, dict[int, Any]]) -> Target:
+    if event.target_id is None or not event.target_type:
+        return Target()
+    if event.target_type not in NOTES:
+        row = found.get(event.target_type, {}).get(event.target_id)
+        if row is None:
+            return Target(iid=event.target_id)
+        page = row if isinstance(row, others.WikiPage) else None
+        return Target(
+            title=title_of(row), iid=getattr(row, "iid", None) or event.target_id, wiki_page=page, noteable=row
+        )
+    note = notes.get(event.target_id)
+    if note is None:
+        return Target(iid=event.target_id)
+    noteable = found.get(note.noteable_type, {}).get(note.noteable_id or 0)
+    note.noteable_iid = noteable.iid if isinstance(noteable, Issue | others.MergeRequest) else None  # type: ignore[attr-defined]  # shown beside the columns
+    return Target(title=title_of(noteable), iid=event.target_id, note=note, noteable=noteable)
+
+
+def title_of(row: Any) -> str | None:
+    """What people call something."""
+    return getattr(row, "title", None) or getattr(row, "filename", None)
+
+
+def _by_id(model: type[Model], ids: set[int]) -> dict[int, Any]:
+    if not ids:
+        return {}
+    statement: Any = select(model).where(model.id.in_(ids))
+    if model is Note:
+        statement = statement.options(selectinload(Note.author))
+    return {row.id: row for row in db.session.scalars(statement)}

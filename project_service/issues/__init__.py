@@ -1,0 +1,1 @@
+"""Issues of projects and the notes under them."""

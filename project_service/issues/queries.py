@@ -1,0 +1,146 @@
+"""Which issues and notes there are, for whom."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from sqlalchemy import ColumnElement, Select, exists, func, or_, select
+from sqlalchemy.orm import contains_eager, selectinload
+
+from project_service.access.abilities import may_see_issue, role_of, visible_issues
+from project_service.access.identity import Caller
+from project_service.core.levels import Role
+from project_service.core.projects import Project
+from project_service.core.users import User
+from project_service.kit import searching
+from project_service.kit.errors import RecordNotFound
+from project_service.tracker import issues as tracker
+from project_service.tracker.issues import Issue, IssueAssignee, IssueLabel
+from project_service.tracker.milestones import Milestone
+from project_service.tracker.notes import Note, find_note, notes_on
+
+
+def issues_matching(caller: Caller, project: Project, **wanted: Any) -> Select[Issue]:
+    """The issues of a project that the caller sees, filtered and ordered."""
+    statement = (
+        tracker.issues_of(project)
+        .where(visible_issues(caller, project), *_conditions(caller, wanted))
+        .options(
+            selectinload(Issue.author),
+            selectinload(Issue.assignees),
+            selectinload(Issue.label_rows),
+            selectinload(Issue.milestone),
+            selectinload(Issue.closed_by),
+        )
+    )
+    column = getattr(Issue, wanted.get("order_by") or "created_at")
+    if wanted.get("sort") == "asc":
+        return statement.order_by(column.asc(), Issue.id.asc())
+    return statement.order_by(column.desc(), Issue.id.desc())
+
+
+def find_issue(caller: Caller, project: Project, iid: int) -> Issue:
+    """One issue, if the caller sees it; a hidden one is as missing as one that is not there."""
+    issue = tracker.find_issue(project, iid)
+    if not may_see_issue(caller, issue):
+        raise RecordNotFound
+    return issue
+
+
+def notes_matching(caller: Caller, issue: Issue, **wanted: Any) -> Select[Note]:
+    """The notes of an issue that the caller sees."""
+    statement = notes_on(issue).outerjoin(Note.author).options(contains_eager(Note.author))
+    if role_of(caller, issue.project) < Role.REPORTER:
+        statement = statement.where(Note.confidential.is_(False))
+    if wanted.get("activity_filter") == "only_comments":
+        statement = statement.where(Note.system.is_(False))
+    if wanted.get("activity_filter") == "only_activity":
+        statement = statement.where(Note.system.is_(True))
+    column = getattr(Note, wanted.get("order_by") or "created_at")
+    if wanted.get("sort") == "asc":
+        return statement.order_by(column.asc(), Note.id.asc())
+    return statement.order_by(column.desc(), Note.id.desc())
+
+
+def find_visible_note(caller: Caller, issue: Issue, note_id: int) -> Note:
+    """One note, if the caller sees it."""
+    note = find_note(issue, note_id)
+    if note.confidential and role_of(caller, issue.project) < Role.REPORTER:
+        raise RecordNotFound
+    return note
+
+
+def add_iids(issue: Issue, notes: list[Note]) -> None:
+    """Set on each note the number of the issue it is under."""
+    for note in notes:
+        note.noteable_iid = issue.iid  # type: ignore[attr-defined]  # shown beside the columns, never stored
+
+
+def _conditions(caller: Caller, wanted: dict[str, Any]) -> Iterable[ColumnElement[bool]]:
+    if wanted.get("state") in ("opened", "closed"):
+        yield Issue.state == wanted["state"]
+    if wanted.get("iids"):
+        yield Issue.iid.in_(wanted["iids"])
+    if wanted.get("confidential") is not None:
+        yield Issue.confidential.is_(wanted["confidential"])
+    if wanted.get("issue_type"):
+        yield Issue.issue_type == wanted["issue_type"]
+    if search := (wanted.get("search") or "").strip():
+        yield searching.contains(search, Issue.title, Issue.description)
+    yield from _by_people(caller, wanted)
+    yield from _by_marks(wanted)
+    for name, column in (("created", Issue.created_at), ("updated", Issue.updated_at)):
+        if wanted.get(f"{name}_after"):
+            yield column >= wanted[f"{name}_after"]
+        if wanted.get(f"{name}_before"):
+            yield column <= wanted[f"{name}_before"]
+
+
+def _by_people(caller: Caller, wanted: dict[str, Any]) -> Iterable[ColumnElement[bool]]:
+    if wanted.get("scope") == "created_by_me":
+        yield Issue.author_id == caller.user_id
+    if wanted.get("scope") == "assigned_to_me":
+        yield Issue.id.in_(_assigned_to(IssueAssignee.user_id == caller.user_id))
+    if wanted.get("author_id") is not None:
+        yield Issue.author_id == wanted["author_id"]
+    if wanted.get("author_username"):
+        yield Issue.author_id.in_(_users_called([wanted["author_username"]]))
+    if wanted.get("assignee_id") is not None:
+        yield Issue.id.in_(_assigned_to(IssueAssignee.user_id == wanted["assignee_id"]))
+    if wanted.get("assignee_username"):
+        yield Issue.id.in_(_assigned_to(IssueAssignee.user_id.in_(_users_called(wanted["assignee_username"]))))
+
+
+def _by_marks(wanted: dict[str, Any]) -> Iterable[ColumnElement[bool]]:
+    milestone = wanted.get("milestone")
+    if milestone == "None":
+        yield Issue.milestone_id.is_(None)
+    elif milestone == "Any":
+        yield Issue.milestone_id.is_not(None)
+    elif milestone:
+        yield Issue.milestone_id.in_(select(Milestone.id).where(Milestone.title == milestone))
+    labels = wanted.get("labels") or []
+    if labels == ["None"]:
+        yield _has_labels().is_(False)
+    elif labels == ["Any"]:
+        yield _has_labels()
+    else:
+        for label in labels:
+            yield _has_label(label)
+
+
+def _assigned_to(condition: ColumnElement[bool]) -> Select[int]:
+    return select(IssueAssignee.issue_id).where(condition)
+
+
+def _users_called(usernames: list[str]) -> Select[int]:
+    return select(User.id).where(or_(*(func.lower(User.username) == name.lower() for name in usernames)))
+
+
+def _has_labels() -> ColumnElement[bool]:
+    return exists().where(IssueLabel.issue_id == Issue.id)
+
+
+def _has_label(title: str) -> ColumnElement[bool]:
+    return exists().where(IssueLabel.issue_id == Issue.id, IssueLabel.title == title)

@@ -1,0 +1,82 @@
+"""What changes milestones."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import select
+
+from project_service.core.projects import Project
+from project_service.core.users import User
+from project_service.events import recording
+from project_service.events.models import Action
+from project_service.kit.database import db, unique
+from project_service.kit.errors import Invalid
+from project_service.tracker.counters import next_iid
+from project_service.tracker.milestones import ACTIVE, CLOSED, Milestone
+
+LONGEST_TITLE = 255
+COUNTER = "milestones"
+TAKEN = "already being used for another group or project milestone."
+
+
+def create_milestone(author: User, project: Project, **fields: Any) -> Milestone:
+    """Set a goal."""
+    milestone = Milestone(project_id=project.id, project=project, **fields)
+    with db.session.no_autoflush:
+        check(milestone)
+        milestone.iid = next_iid(project.id, COUNTER)
+    with unique(Invalid(title=TAKEN)):
+        db.session.add(milestone)
+    recording.record(author, Action.CREATED, project, milestone)
+    return milestone
+
+
+def update_milestone(author: User, milestone: Milestone, **fields: Any) -> Milestone:
+    """Change a milestone; ``state_event`` closes and activates it."""
+    state_event = fields.pop("state_event", None)
+    with db.session.no_autoflush:
+        for name, value in fields.items():
+            setattr(milestone, name, value)
+        check(milestone)
+    with unique(Invalid(title=TAKEN)):
+        db.session.flush()
+    if state_event == "close" and milestone.state != CLOSED:
+        milestone.state = CLOSED
+        recording.record(author, Action.CLOSED, milestone.project, milestone)
+    elif state_event == "activate" and milestone.state != ACTIVE:
+        milestone.state = ACTIVE
+        recording.record(author, Action.REOPENED, milestone.project, milestone)
+    return milestone
+
+
+def delete_milestone(author: User, milestone: Milestone) -> None:
+    """Give a goal up; its events stay and point to nothing (events reference, section 7)."""
+    recording.forget_target(milestone)
+    event = recording.record(author, Action.DESTROYED, milestone.project, milestone)
+    event.target_id = None
+    db.session.delete(milestone)
+
+
+def check(milestone: Milestone) -> None:
+    """Raise ``Invalid`` with what is wrong with a milestone."""
+    problems: dict[str, list[str]] = {}
+    if not (milestone.title or "").strip():
+        problems["title"] = ["can't be blank"]
+    elif len(milestone.title) > LONGEST_TITLE:
+        problems["title"] = [f"is too long (maximum is {LONGEST_TITLE} characters)"]
+    elif _title_taken(milestone):
+        problems["title"] = [TAKEN]
+    if milestone.start_date and milestone.due_date and milestone.start_date > milestone.due_date:
+        problems["due_date"] = ["must be greater than start date"]
+    if problems:
+        raise Invalid(**problems)
+
+
+def _title_taken(milestone: Milestone) -> bool:
+    same = select(Milestone.id).where(
+        Milestone.project_id == milestone.project_id,
+        Milestone.title == milestone.title,
+        Milestone.id != (milestone.id or 0),
+    )
+    return db.session.scalar(same) is not None

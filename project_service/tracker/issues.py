@@ -1,0 +1,96 @@
+"""Issues: the table, and how they are found."""
+
+from __future__ import annotations
+
+import datetime as dt
+
+from sqlalchemy import ForeignKey, Index, Select, UniqueConstraint, select
+from sqlalchemy.ext.associationproxy import AssociationProxy, association_proxy
+from sqlalchemy.orm import Mapped, mapped_column, relationship
+
+from project_service.core.projects import Project
+from project_service.core.users import User
+from project_service.kit.database import Base, Key, Model, Timestamps, db
+from project_service.kit.errors import RecordNotFound
+from project_service.tracker.milestones import Milestone
+
+OPENED = "opened"
+CLOSED = "closed"
+ISSUE = "issue"
+INCIDENT = "incident"
+TARGET = "Issue"
+
+
+class Issue(Timestamps, Model):
+    """Something to do or to discuss. A confidential one is for reporters and above, its author and its assignees."""
+
+    __tablename__ = "issues"
+    __table_args__ = (
+        UniqueConstraint("project_id", "iid"),
+        Index("ix_issues_project_id_created_at", "project_id", "created_at", "id"),
+        Index("ix_issues_project_id_updated_at", "project_id", "updated_at", "id"),
+        Index("ix_issues_author_id", "author_id"),
+        Index("ix_issues_milestone_id", "milestone_id"),
+    )
+
+    project_id: Mapped[int] = mapped_column(ForeignKey("projects.id", ondelete="CASCADE"))
+    project: Mapped[Project] = relationship()
+    iid: Mapped[int]
+    title: Mapped[str]
+    description: Mapped[str | None]
+    state: Mapped[str] = mapped_column(default=OPENED)
+    issue_type: Mapped[str] = mapped_column(default=ISSUE)
+    confidential: Mapped[bool] = mapped_column(default=False)
+    discussion_locked: Mapped[bool | None]
+    due_date: Mapped[dt.date | None]
+    weight: Mapped[int | None]
+    notes_count: Mapped[int] = mapped_column(default=0)
+    author_id: Mapped[int | None] = mapped_column(ForeignKey("users.id", ondelete="SET NULL"))
+    author: Mapped[User | None] = relationship(foreign_keys=[author_id])
+    closed_at: Mapped[dt.datetime | None]
+    closed_by_id: Mapped[int | None] = mapped_column(ForeignKey("users.id", ondelete="SET NULL"), index=True)
+    closed_by: Mapped[User | None] = relationship(foreign_keys=[closed_by_id])
+    milestone_id: Mapped[int | None] = mapped_column(ForeignKey("milestones.id", ondelete="SET NULL"))
+    milestone: Mapped[Milestone | None] = relationship()
+    assignees: Mapped[list[User]] = relationship(
+        secondary="issue_assignees", order_by="IssueAssignee.user_id", passive_deletes=True
+    )
+
+    label_rows: Mapped[list[IssueLabel]] = relationship(
+        order_by="IssueLabel.title", cascade="all, delete-orphan", passive_deletes=True
+    )
+    labels: AssociationProxy[list[str]] = association_proxy(
+        "label_rows", "title", creator=lambda title: IssueLabel(title=title)
+    )
+
+
+class IssueLabel(Base):
+    """A word that an issue is marked with."""
+
+    __tablename__ = "issue_labels"
+    __table_args__ = (Index("ix_issue_labels_title", "title", "issue_id"),)
+
+    issue_id: Mapped[int] = mapped_column(Key, ForeignKey("issues.id", ondelete="CASCADE"), primary_key=True)
+    title: Mapped[str] = mapped_column(primary_key=True)
+
+
+class IssueAssignee(Base):
+    """Somebody who works on an issue."""
+
+    __tablename__ = "issue_assignees"
+
+    issue_id: Mapped[int] = mapped_column(Key, ForeignKey("issues.id", ondelete="CASCADE"), primary_key=True)
+    user_id: Mapped[int] = mapped_column(Key, ForeignKey("users.id", ondelete="CASCADE"), primary_key=True, index=True)
+
+
+def issues_of(project: Project) -> Select[Issue]:
+    """The issues of a project, confidential ones included; without an order."""
+    return select(Issue).where(Issue.project_id == project.id)
+
+
+def find_issue(project: Project, iid: int) -> Issue:
+    """One issue by its number in the project; whether the caller may see it is not judged here."""
+    issue = db.session.scalar(issues_of(project).where(Issue.iid == iid))
+    if issue is None:
+        raise RecordNotFound
+    return issue

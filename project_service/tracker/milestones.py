@@ -1,0 +1,49 @@
+"""Milestones: the table, and how they are found."""
+
+from __future__ import annotations
+
+import datetime as dt
+
+from sqlalchemy import ForeignKey, Index, Select, UniqueConstraint, select
+from sqlalchemy.orm import Mapped, mapped_column, relationship
+
+from project_service.core.projects import Project
+from project_service.kit.database import Model, Timestamps, db
+from project_service.kit.errors import NotFound
+
+ACTIVE = "active"
+CLOSED = "closed"
+TARGET = "Milestone"
+
+
+class Milestone(Timestamps, Model):
+    """A goal of a project, perhaps with days between which it is worked on."""
+
+    __tablename__ = "milestones"
+    __table_args__ = (
+        UniqueConstraint("project_id", "iid"),
+        UniqueConstraint("project_id", "title"),
+        Index("ix_milestones_project_id", "project_id", "due_date", "id"),
+    )
+
+    project_id: Mapped[int] = mapped_column(ForeignKey("projects.id", ondelete="CASCADE"))
+    project: Mapped[Project] = relationship()
+    iid: Mapped[int]
+    title: Mapped[str]
+    description: Mapped[str | None]
+    state: Mapped[str] = mapped_column(default=ACTIVE)
+    start_date: Mapped[dt.date | None]
+    due_date: Mapped[dt.date | None]
+
+
+def milestones_of(project: Project) -> Select[Milestone]:
+    """The milestones of a project; without an order."""
+    return select(Milestone).where(Milestone.project_id == project.id)
+
+
+def find_milestone(project: Project, milestone_id: int) -> Milestone:
+    """One milestone of a project by its id."""
+    milestone = db.session.scalar(milestones_of(project).where(Milestone.id == milestone_id))
+    if milestone is None:
+        raise NotFound("Milestone")
+    return milestone

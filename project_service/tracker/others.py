@@ -1,0 +1,77 @@
+"""What imports bring and events speak of: merge requests, snippets, designs, pages of a wiki."""
+
+from __future__ import annotations
+
+from sqlalchemy import ForeignKey, Index, UniqueConstraint
+from sqlalchemy.orm import Mapped, mapped_column, relationship
+
+from project_service.core.levels import Visibility
+from project_service.core.projects import Project
+from project_service.core.users import User
+from project_service.kit.database import Model, Timestamps
+from project_service.tracker.issues import Issue
+
+MERGE_REQUEST = "MergeRequest"
+SNIPPET = "Snippet"
+DESIGN = "DesignManagement::Design"
+WIKI_PAGE = "WikiPage::Meta"
+
+
+class MergeRequest(Timestamps, Model):
+    """A proposed change of a repository."""
+
+    __tablename__ = "merge_requests"
+    __table_args__ = (UniqueConstraint("project_id", "iid"), Index("ix_merge_requests_author_id", "author_id"))
+
+    project_id: Mapped[int] = mapped_column(ForeignKey("projects.id", ondelete="CASCADE"))
+    project: Mapped[Project] = relationship()
+    iid: Mapped[int]
+    title: Mapped[str]
+    description: Mapped[str | None]
+    state: Mapped[str] = mapped_column(default="opened")
+    source_branch: Mapped[str | None]
+    target_branch: Mapped[str | None]
+    author_id: Mapped[int | None] = mapped_column(ForeignKey("users.id", ondelete="SET NULL"))
+    author: Mapped[User | None] = relationship()
+
+
+class Snippet(Timestamps, Model):
+    """A piece of text kept with a project."""
+
+    __tablename__ = "snippets"
+    __table_args__ = (Index("ix_snippets_project_id", "project_id", "id"),)
+
+    project_id: Mapped[int] = mapped_column(ForeignKey("projects.id", ondelete="CASCADE"))
+    project: Mapped[Project] = relationship()
+    title: Mapped[str]
+    file_name: Mapped[str | None]
+    content: Mapped[str | None]
+    visibility: Mapped[int] = mapped_column(default=Visibility.PRIVATE)
+    author_id: Mapped[int | None] = mapped_column(ForeignKey("users.id", ondelete="SET NULL"), index=True)
+    author: Mapped[User | None] = relationship()
+
+
+class Design(Model):
+    """A picture under an issue; who sees the issue sees it."""
+
+    __tablename__ = "designs"
+    __table_args__ = (Index("ix_designs_project_id", "project_id", "id"),)
+
+    project_id: Mapped[int] = mapped_column(ForeignKey("projects.id", ondelete="CASCADE"))
+    project: Mapped[Project] = relationship()
+    issue_id: Mapped[int] = mapped_column(ForeignKey("issues.id", ondelete="CASCADE"), index=True)
+    issue: Mapped[Issue] = relationship()
+    iid: Mapped[int | None]
+    filename: Mapped[str]
+
+
+class WikiPage(Model):
+    """A page of a project's wiki, as events know it."""
+
+    __tablename__ = "wiki_pages"
+    __table_args__ = (Index("ix_wiki_pages_project_id", "project_id", "id"),)
+
+    project_id: Mapped[int] = mapped_column(ForeignKey("projects.id", ondelete="CASCADE"))
+    project: Mapped[Project] = relationship()
+    title: Mapped[str]
+    slug: Mapped[str]

@@ -1,0 +1,57 @@
+"""Notes and milestones as they stand inside other answers."""
+
+from __future__ import annotations
+
+from project_service.core.schemas import UserBasicSchema
+from project_service.kit import clock, fields, urls
+from project_service.kit.schemas import Inside, Schema
+from project_service.tracker.milestones import Milestone
+
+
+class NoteSchema(Schema):
+    """A note; ``noteable_iid`` is prepared with the page."""
+
+    id = fields.Integer()
+    type = fields.String()
+    body = fields.String()
+    attachment = fields.String()
+    author = Inside(UserBasicSchema, keep_none=True)
+    created_at = fields.Moment()
+    updated_at = fields.Moment()
+    system = fields.Boolean()
+    noteable_id = fields.Integer()
+    noteable_type = fields.String()
+    position = fields.Computed(lambda note: note.position, type="object")
+    resolvable = fields.Constant(False)
+    resolved_at = fields.Constant(None)
+    confidential = fields.Boolean()
+    internal = fields.Computed(lambda note: note.confidential, type="boolean")
+    noteable_iid = fields.Computed(lambda note: getattr(note, "noteable_iid", None), type="integer")
+    commands_changes = fields.Computed(lambda _: {}, type="object")
+
+
+def is_expired(milestone: Milestone) -> bool:
+    """Whether its last day has passed."""
+    return milestone.due_date is not None and milestone.due_date < clock.today()
+
+
+def milestone_url(milestone: Milestone) -> str:
+    """The page of a milestone."""
+    return urls.absolute(f"/{milestone.project.full_path}/-/milestones/{milestone.iid}")
+
+
+class MilestoneSchema(Schema):
+    """A milestone."""
+
+    id = fields.Integer()
+    iid = fields.Integer()
+    project_id = fields.Integer()
+    title = fields.String()
+    description = fields.String()
+    state = fields.String()
+    created_at = fields.Moment()
+    updated_at = fields.Moment()
+    due_date = fields.Day()
+    start_date = fields.Day()
+    expired = fields.Computed(is_expired, type="boolean")
+    web_url = fields.Computed(milestone_url)

@@ -1,0 +1,152 @@
+"""Where parameters come from, through HTTP (common behaviour, section 2)."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+FORM = "application/x-www-form-urlencoded"
+JSON = "application/json"
+PAIR = {"key": "A", "value": "1"}
+
+
+def variables(project):
+    return f"/projects/{project.id}/variables"
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"json": PAIR},
+        {"data": '{"key": "A", "value": "1"}', "content_type": "application/json; charset=utf-8"},
+        {"data": "key=A&value=1", "content_type": FORM},
+        {"data": PAIR, "content_type": "multipart/form-data"},
+        {"query_string": "key=A&value=1"},
+        {"query_string": "key=A", "json": {"value": 1}},
+        {"query_string": "key=B&value=2", "json": PAIR},
+        {"query_string": "key=A&value=1", "content_type": "text/plain"},
+        {"query_string": "key=A&value=1", "data": "[]", "content_type": JSON},
+        {"json": PAIR | {"colour": {"of": ["nobody"]}}},
+    ],
+)
+def test_a_variable_is_created_from_any_place(options, project, as_maintainer):
+    answer = as_maintainer.post(variables(project), **options)
+
+    assert (answer.status_code, answer.json["key"], answer.json["value"]) == (201, "A", "1")
+
+
+def test_the_path_wins_over_the_body(project, as_maintainer):
+    as_maintainer.post(variables(project), json=PAIR)
+
+    answer = as_maintainer.put(f"{variables(project)}/A", json={"key": "B", "value": "2", "id": 0})
+
+    assert (answer.status_code, answer.json["key"], answer.json["value"]) == (200, "A", "2")
+
+
+@pytest.mark.parametrize(
+    "options", [{"query_string": "filter[environment_scope]=b"}, {"json": {"filter": {"environment_scope": "b"}}}]
+)
+def test_deleting_takes_parameters_from_query_and_body(options, project, as_maintainer):
+    for scope in "ab":
+        as_maintainer.post(variables(project), json=PAIR | {"environment_scope": scope})
+
+    answer = as_maintainer.delete(f"{variables(project)}/A", **options)
+
+    left = as_maintainer.get(variables(project)).json
+    assert (answer.status_code, [variable["environment_scope"] for variable in left]) == (204, ["a"])
+
+
+@pytest.mark.parametrize("scopes", [{"scopes": "api,read_user"}, {"scopes[]": ["api", "read_user"]}])
+def test_an_array_is_written_with_commas_or_brackets(scopes, people, as_admin):
+    answer = as_admin.post(f"/users/{people['sam'].id}/personal_access_tokens", data={"name": "t"} | scopes)
+
+    assert (answer.status_code, answer.json["scopes"]) == (201, ["api", "read_user"])
+
+
+@pytest.mark.parametrize("content_type", ["text/plain", "application/xml", "application/vnd.api+json", ""])
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE"])
+def test_a_body_in_another_language_is_not_supported(method, content_type, project, as_):
+    answer = as_(None).open(method, f"/projects/{project.id}", data=b"x", content_type=content_type)
+
+    refusal = f"The provided content-type '{content_type}' is not supported."
+    assert (answer.status_code, answer.json) == (415, {"error": refusal})
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"data": "{", "content_type": JSON},
+        {"data": b'{"key": "\xff"}', "content_type": JSON},
+        {"data": '{"key": "\\u0000"}', "content_type": JSON},
+        {"data": "key=%00", "content_type": FORM},
+        {"data": "key=%ff", "content_type": FORM},
+        {"data": b"key=\xff", "content_type": FORM},
+        {"data": {"key": "\0"}, "content_type": "multipart/form-data"},
+        {"query_string": "key=%ff"},
+        {"query_string": "filter[environment_scope]=%00"},
+        {"environ_overrides": {"QUERY_STRING": "key=\xff"}},
+        {"headers": {"PRIVATE-TOKEN": "\xff"}},
+        {"environ_overrides": {"HTTP_PRIVATE_TOKEN": "a\0b"}},
+        {"headers": {"Authorization": "Bearer \xff"}},
+        {"data": "[" * 5000, "content_type": JSON},
+        {"data": '{"a":' * 500 + "1" + "}" * 500, "content_type": JSON},
+    ],
+)
+def test_broken_text_is_refused_before_anybody_is_asked_who_they_are(options, project, as_):
+    answer = as_(None).post(variables(project), **options)
+
+    assert (answer.status_code, answer.mimetype, answer.data) == (400, "text/plain", b"Bad Request")
+
+
+def test_a_person_to_act_for_has_to_be_text(people, client_of):
+    answer = client_of(people["ada"], "api", "sudo").get("/user", headers={"Sudo": "\xff"})
+
+    assert (answer.status_code, answer.data) == (400, b"Bad Request")
+
+
+def test_thousands_of_parameters_are_refused(project, as_maintainer):
+    many = "&".join(f"a{number}=1" for number in range(5000))
+
+    for options in ({"query_string": many}, {"data": many, "content_type": FORM}):
+        answer = as_maintainer.post(variables(project), **options)
+        assert (answer.status_code, answer.json) == (400, {"message": "400 Bad request - too many parameters"})
+
+
+@pytest.mark.parametrize("number", ["1" * 25, "9" * 400, "1e400", "-" + "1" * 5000])
+def test_very_long_numbers_are_refused(number, project, people, as_maintainer):
+    body = f'{{"user_id": {number}, "access_level": {number}}}'
+
+    answer = as_maintainer.post(f"/projects/{project.id}/members", data=body, content_type=JSON)
+
+    assert answer.status_code == 400
+
+
+texts = st.text(max_size=12)
+values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | texts,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
+    max_leaves=4,
+)
+FIELDS = ["key", "value", "variable_type", "masked", "protected", "raw", "environment_scope", "user_id", "username"]
+FIELDS += ["access_level", "expires_at", "name", "path", "namespace_id", "visibility", "tag_list", "avatar", "topics"]
+objects = st.dictionaries(st.sampled_from(FIELDS) | texts, values, max_size=6).map(lambda body: {"json": body})
+forms = st.dictionaries(st.sampled_from(FIELDS) | st.text(alphabet="ab[]", max_size=6), texts, max_size=6).map(
+    lambda body: {"data": body, "content_type": FORM}
+)
+raw = st.builds(
+    lambda body, kind: {"data": body, "content_type": kind},
+    st.binary(max_size=40),
+    st.sampled_from([JSON, FORM, "multipart/form-data; boundary=x", "multipart/form-data", "text/plain", ""]),
+)
+
+
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    options=objects | forms | raw,
+    place=st.sampled_from(["/projects/{}/variables", "/projects/{}/members", "/projects"]),
+)
+def test_no_body_whatsoever_is_a_fault_of_the_server(options, place, project, as_admin):
+    answer = as_admin.post(place.format(project.id), **options)
+
+    assert answer.status_code < 500

@@ -1,0 +1,92 @@
+"""How errors look (common behaviour, section 9), and what is never told."""
+
+from __future__ import annotations
+
+import pytest
+import redis.exceptions
+from sqlalchemy.exc import OperationalError
+from werkzeug import exceptions
+
+from project_service.kit import answers, errors
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "body"),
+    [
+        (errors.BadParameters("a is missing", "b is invalid"), 400, {"error": "a is missing, b is invalid"}),
+        (errors.BadRequest("400 Bad request - no"), 400, {"message": "400 Bad request - no"}),
+        (errors.Invalid(value="is invalid"), 400, {"message": {"value": ["is invalid"]}}),
+        (errors.Invalid(key=["a", "b"]), 400, {"message": {"key": ["a", "b"]}}),
+        (errors.Unauthorized(), 401, {"message": "401 Unauthorized"}),
+        (errors.InvalidToken("Gone."), 401, {"error": "invalid_token", "error_description": "Gone."}),
+        (errors.Forbidden(), 403, {"message": "403 Forbidden"}),
+        (errors.Forbidden("why"), 403, {"message": "403 Forbidden - why"}),
+        (errors.NotFound(), 404, {"message": "404 Not Found"}),
+        (errors.NotFound("Project"), 404, {"message": "404 Project Not Found"}),
+        (errors.RecordNotFound(), 404, {"message": "404 Not found"}),
+        (errors.UnknownRoute(), 404, {"error": "404 Not Found"}),
+        (errors.MethodNotAllowed(), 405, {"error": "405 Not Allowed"}),
+        (errors.Conflict("Member already exists"), 409, {"message": "Member already exists"}),
+        (errors.PreconditionFailed(), 412, {"message": "412 Precondition Failed"}),
+        (errors.TooLarge(), 413, {"message": "413 Request Entity Too Large"}),
+        (errors.UnsupportedContentType("a/b"), 415, {"error": "The provided content-type 'a/b' is not supported."}),
+        (errors.Unprocessable(["Name is too long"]), 422, {"message": ["Name is too long"]}),
+        (
+            errors.TooManyRequests(),
+            429,
+            {"message": {"error": "This endpoint has been requested too many times. Try again later."}},
+        ),
+        (errors.ServiceError(), 500, {"message": "500 Internal Server Error"}),
+        (errors.Unavailable(), 503, {"message": "503 Service Unavailable"}),
+    ],
+    ids=lambda value: type(value).__name__ if isinstance(value, Exception) else "",
+)  # fmt: skip
+def test_each_error_has_its_status_and_body(error, status, body):
+    answer = answers.render(error)
+
+    assert (answer.status_code, answer.content_type, answer.json) == (status, "application/json", body)
+
+
+def test_malformed_requests_are_answered_in_plain_text():
+    answer = answers.render(errors.Malformed())
+
+    assert (answer.status_code, answer.mimetype, answer.data) == (400, "text/plain", b"Bad Request")
+
+
+@pytest.mark.parametrize(
+    ("error", "name", "value"),
+    [
+        (errors.TooManyRequests(30), "Retry-After", "30"),
+        (errors.MethodNotAllowed(allow="GET, OPTIONS"), "Allow", "GET, OPTIONS"),
+        (
+            errors.InvalidToken("Gone."),
+            "WWW-Authenticate",
+            'Bearer realm="Protected by OAuth 2.0", error="invalid_token", error_description="Gone."',
+        ),
+    ],
+)
+def test_some_errors_have_a_header(error, name, value):
+    assert answers.render(error).headers[name] == value
+
+
+@pytest.mark.parametrize("error", [errors.Unauthorized(), errors.Forbidden(), errors.InsufficientScope("api")])
+def test_other_refusals_do_not_challenge(error):
+    assert "WWW-Authenticate" not in answers.render(error).headers
+
+
+@pytest.mark.parametrize(
+    ("raised", "status", "body"),
+    [
+        (exceptions.NotFound(), 404, {"error": "404 Not Found"}),
+        (exceptions.RequestEntityTooLarge(), 413, {"message": "413 Request Entity Too Large"}),
+        (exceptions.ImATeapot(), 418, {"message": "418 I'm a teapot"}),
+        (OperationalError("SELECT secret", {}, OSError("/var/lib")), 503, {"message": "503 Service Unavailable"}),
+        (redis.exceptions.ConnectionError("/run/redis.sock"), 503, {"message": "503 Service Unavailable"}),
+        (KeyError("secret"), 500, {"message": "500 Internal Server Error"}),
+    ],
+    ids=lambda value: type(value).__name__ if isinstance(value, Exception) else "",
+)
+def test_what_others_raise_is_told_in_our_words(raised, status, body):
+    answer = answers.render(answers.as_service_error(raised))
+
+    assert (answer.status_code, answer.json) == (status, body)

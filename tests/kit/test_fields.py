@@ -1,0 +1,318 @@
+"""How a parameter becomes a value (common behaviour, sections 3 and 4)."""
+
+from __future__ import annotations
+
+import datetime as dt
+from contextlib import suppress
+from io import BytesIO
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from project_service.kit import clock, fields
+from project_service.kit.errors import BadParameters
+from project_service.kit.schemas import Nested, Schema, load
+
+INVALID = object()
+ABSENT = object()
+
+
+def loaded(field, value=ABSENT, name="x"):
+    schema = Schema.from_dict({name: field})()
+    return load(schema, parameters={} if value is ABSENT else {name: value})
+
+
+def refusal(field, value=ABSENT, name="x"):
+    with pytest.raises(BadParameters) as refused:
+        loaded(field, value, name)
+    return refused.value.message
+
+
+def check(field, value, expected):
+    if expected is INVALID:
+        assert refusal(field, value) == "x is invalid"
+    else:
+        found = loaded(field, value)["x"]
+        assert (found, type(found)) == (expected, type(expected))
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("text", "text"),
+        ("", ""),
+        (" a ", " a "),
+        (5, "5"),
+        (-7, "-7"),
+        (1.5, "1.5"),
+        (True, "true"),
+        (False, "false"),
+        (None, None),
+        ([], INVALID),
+        (["a"], INVALID),
+        ({}, INVALID),
+        ({"a": "b"}, INVALID),
+    ],
+)
+def test_texts(value, expected):
+    check(fields.String(), value, expected)
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (5, 5),
+        (0, 0),
+        (-5, -5),
+        ("5", 5),
+        ("+5", 5),
+        ("-5", -5),
+        ("007", 7),
+        (2**63 - 1, 2**63 - 1),
+        ("", None),
+        (None, None),
+        ("abc", INVALID),
+        ("1.5", INVALID),
+        (1.5, INVALID),
+        ("1e3", INVALID),
+        ("0x10", INVALID),
+        ("1_000", INVALID),
+        (" 5", INVALID),
+        ("5\n", INVALID),
+        ("\N{ARABIC-INDIC DIGIT FIVE}", INVALID),
+        ("--5", INVALID),
+        (True, INVALID),
+        ([5], INVALID),
+        ({"a": 5}, INVALID),
+        (2**63, INVALID),
+        (-(2**63), INVALID),
+        ("9" * 30, INVALID),
+        ("9" * 100_000, INVALID),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_integers(value, expected):
+    check(fields.Integer(), value, expected)
+
+
+SPELLINGS = {True: ["t", "true", "on", "yes", "y"], False: ["f", "false", "off", "no", "n"]}
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (each, meant)
+        for meant, words in SPELLINGS.items()
+        for word in words
+        for each in (word, word.title(), word.upper())
+    ],
+)
+def test_spellings_of_booleans(value, expected):
+    check(fields.Boolean(), value, expected)
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (True, True),
+        (False, False),
+        (1, True),
+        (0, False),
+        ("1", True),
+        ("0", False),
+        ("", None),
+        (None, None),
+        (2, INVALID),
+        ("2", INVALID),
+        (-1, INVALID),
+        (1.0, INVALID),
+        ("tRUE", INVALID),
+        (" true", INVALID),
+        ("enabled", INVALID),
+        ([], INVALID),
+        ([True], INVALID),
+        ({}, INVALID),
+    ],
+)
+def test_booleans(value, expected):
+    check(fields.Boolean(), value, expected)
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("2021-01-20", dt.date(2021, 1, 20)),
+        ("2021-1-2", dt.date(2021, 1, 2)),
+        ("2021-01-20T23:00:00-05:00", dt.date(2021, 1, 20)),
+        ("", None),
+        (None, None),
+        ("2021-13-01", INVALID),
+        ("2021-02-30", INVALID),
+        ("tomorrow", INVALID),
+        ("0", INVALID),
+        (20210120, INVALID),
+        (True, INVALID),
+        (["2021-01-20"], INVALID),
+        ("1" * 65, INVALID),
+    ],
+    ids=str,
+)
+def test_dates(value, expected):
+    check(fields.Date(), value, expected)
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("2021-01-20T08:15:30.123Z", dt.datetime(2021, 1, 20, 8, 15, 30, 123000, dt.UTC)),
+        ("2021-01-20T08:15:30", dt.datetime(2021, 1, 20, 8, 15, 30, tzinfo=dt.UTC)),
+        ("2021-01-20T08:15:30+02:00", dt.datetime(2021, 1, 20, 6, 15, 30, tzinfo=dt.UTC)),
+        ("2021-01-20", dt.datetime(2021, 1, 20, tzinfo=dt.UTC)),
+        ("", None),
+        (None, None),
+        ("2021-01-20T25:00:00Z", INVALID),
+        ("2021-01-20T08:15:30+99:00", INVALID),
+        ("9999-12-31T23:59:59-14:00", INVALID),
+        ("0001-01-01T00:00:00+14:00", INVALID),
+        ("soon", INVALID),
+        (1611130530, INVALID),
+        ({}, INVALID),
+    ],
+)
+def test_moments(value, expected):
+    check(fields.DateTime(), value, expected)
+
+
+@given(st.text(max_size=30) | st.from_regex(r"[0-9:TZ+. apm/-]{1,20}", fullmatch=True))
+def test_any_text_is_a_moment_in_utc_or_invalid(text):
+    with suppress(ValueError):
+        assert fields.read_moment(text).tzinfo is dt.UTC
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (["a", "b"], ["a", "b"]),
+        ("a,b", ["a", "b"]),
+        (" a , b,", ["a", "b"]),
+        ("a", ["a"]),
+        ("", []),
+        ([], []),
+        (None, None),
+        (5, ["5"]),
+        ({}, INVALID),
+        (True, INVALID),
+        (1.5, INVALID),
+        ([["a"]], INVALID),
+        ([{}], INVALID),
+    ],
+)
+def test_arrays(value, expected):
+    check(fields.Array(fields.String()), value, expected)
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"), [("1,2", [1, 2]), (["3"], [3]), (4, [4]), ("a", INVALID), ("1,a", INVALID)]
+)
+def test_the_elements_of_an_array_are_coerced(value, expected):
+    check(fields.Array(fields.Integer()), value, expected)
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [({"a": "b"}, {"a": "b"}), ({}, {}), (None, None), ("a", INVALID), ("", INVALID), ([], INVALID)],
+)
+def test_hashes(value, expected):
+    check(fields.Hash(), value, expected)
+
+
+def test_a_file_is_no_text():
+    stream = BytesIO(b"bytes")
+
+    assert loaded(fields.Upload(), stream) == {"x": stream}
+    assert refusal(fields.Upload(), "text") == "x is invalid"
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "text"),
+    [
+        (fields.String(required=True), ABSENT, "x is missing"),
+        (fields.String(required=True, allow_blank=False), ABSENT, "x is missing, x is empty"),
+        (fields.String(required=True, allow_blank=False), "", "x is empty"),
+        (fields.String(required=True, allow_blank=False), None, "x is empty"),
+        (fields.Boolean(required=True, allow_blank=False), "", "x is empty"),
+        (fields.Boolean(required=True, allow_blank=False), "maybe", "x is invalid"),
+        (fields.String(choices=("a", "b")), "c", "x does not have a valid value"),
+        (fields.String(choices=("a", "b")), "", "x does not have a valid value"),
+        (fields.String(choices=("a", "b")), "A", "x does not have a valid value"),
+        (fields.Integer(choices=(0, 30, 40)), 50, "x does not have a valid value"),
+        (fields.Integer(choices=(0, 30, 40)), "many", "x is invalid, x does not have a valid value"),
+        (fields.Integer(forbidden=(0,)), 0, "x has a value not allowed"),
+        (fields.Integer(forbidden=(0,)), "0", "x has a value not allowed"),
+        (fields.Array(fields.String(choices=("a",))), "a,b", "x does not have a valid value"),
+    ],
+)
+def test_refusals(field, value, text):
+    assert refusal(field, value) == text
+
+
+@pytest.mark.parametrize("value", [None, "", "text"])
+def test_required_means_that_the_key_is_there(value):
+    assert loaded(fields.String(required=True), value) == {"x": value}
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "expected"),
+    [
+        (fields.Integer(default=20), ABSENT, 20),
+        (fields.Integer(default=20), None, 20),
+        (fields.Integer(default=20), "", 20),
+        (fields.Boolean(default=False), "", False),
+        (fields.String(default="*"), ABSENT, "*"),
+        (fields.String(default="*"), None, "*"),
+        (fields.String(default="*"), "", ""),
+        (fields.Date(default=clock.today), ABSENT, clock.today()),
+        (fields.Array(fields.String(), default=list), None, []),
+    ],
+)
+def test_defaults(field, value, expected):
+    assert loaded(field, value) == {"x": expected}
+
+
+def test_an_absent_parameter_without_a_default_is_absent():
+    assert loaded(fields.String()) == {}
+
+
+def test_a_nested_parameter_is_named_with_brackets():
+    class RangeSchema(Schema):
+        start = fields.Integer(required=True, allow_blank=False)
+
+    assert refusal(Nested(RangeSchema), {"start": ""}, "range") == "range[start] is empty"
+    assert refusal(Nested(RangeSchema), {"start": "a"}, "range") == "range[start] is invalid"
+    assert refusal(Nested(RangeSchema), {}, "range") == "range[start] is missing, range[start] is empty"
+    assert refusal(Nested(RangeSchema), "text", "range") == "range is invalid"
+
+
+def test_names_are_bracketed_at_any_depth():
+    class InnerSchema(Schema):
+        c = fields.Boolean()
+
+    class OuterSchema(Schema):
+        b = Nested(InnerSchema)
+
+    assert refusal(Nested(OuterSchema), {"b": {"c": "maybe"}}, "a") == "a[b][c] is invalid"
+
+
+SCALARS = [fields.String, fields.Integer, fields.Boolean, fields.Date, fields.DateTime, fields.Hash]
+anything = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@given(st.sampled_from(SCALARS), anything)
+def test_anything_is_coerced_or_invalid(kind, value):
+    with suppress(BadParameters):
+        assert loaded(kind(), value).keys() == {"x"}

@@ -1,0 +1,56 @@
+"""Forwarded headers count when a configured proxy sends them."""
+
+from __future__ import annotations
+
+import ipaddress
+
+import pytest
+from werkzeug.test import create_environ, run_wsgi_app
+
+from project_service.kit.proxies import WAS_FORWARDED, TrustedProxies
+
+NETWORKS = (ipaddress.ip_network("10.0.0.0/8"), ipaddress.ip_network("fd00::/8"))
+FORWARDED = {
+    "X-Forwarded-For": "1.1.1.1, 203.0.113.9",
+    "X-Forwarded-Proto": "https",
+    "X-Forwarded-Host": "projects.example",
+    "X-Forwarded-Port": "443",
+}
+
+
+def seen(address, headers=FORWARDED):
+    """What the application sees of a request from this address."""
+    found = {}
+
+    def app(environ, start_response):
+        found.update(environ)
+        start_response("204 No Content", [])
+        return []
+
+    environ = create_environ(base_url="http://inside:9000", headers=headers) | {"REMOTE_ADDR": address}
+    run_wsgi_app(TrustedProxies(app, NETWORKS), environ)
+    return found
+
+
+@pytest.mark.parametrize("address", ["10.1.2.3", "fd00::1", "::ffff:10.1.2.3"])
+def test_a_trusted_proxy_is_believed(address):
+    environ = seen(address)
+
+    assert (environ["REMOTE_ADDR"], environ["wsgi.url_scheme"]) == ("203.0.113.9", "https")
+    assert environ["HTTP_HOST"] == "projects.example:443"
+
+
+@pytest.mark.parametrize("address", ["192.0.2.1", "2001:db8::1", "::ffff:192.0.2.1", "", "unix:"])
+def test_nobody_else_is(address):
+    environ = seen(address)
+
+    assert (environ["REMOTE_ADDR"], environ["wsgi.url_scheme"]) == (address, "http")
+    assert environ["HTTP_HOST"] == "inside:9000"
+    assert not [name for name in environ if name.startswith("HTTP_X_FORWARDED_")]
+
+
+@pytest.mark.parametrize(
+    ("headers", "forwarded"), [(FORWARDED, True), ({"Forwarded": "for=1.1.1.1"}, True), ({"Accept": "*/*"}, False)]
+)
+def test_it_is_remembered_whether_a_request_was_forwarded(headers, forwarded):
+    assert seen("192.0.2.1", headers)[WAS_FORWARDED] is forwarded

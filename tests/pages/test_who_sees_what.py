@@ -1,0 +1,208 @@
+"""Every page and every person: what is shown, what is hidden, what is refused."""
+
+from __future__ import annotations
+
+import pytest
+from werkzeug.routing import Rule
+
+from project_service.access.pages import PageBlueprint
+from project_service.core.levels import Role, Visibility
+from project_service.core.projects import DISABLED
+from project_service.kit.database import db
+from tests import worlds
+from tests.worlds import ADA, DEV, GUS, MAX, NOBODY, OLIVE, PEOPLE, RITA, ROLES, SAM
+
+ANYBODY, SIGNED_IN = -2, -1
+
+# page → the rank that one needs; by the rules of the application's routes
+NEEDED = {
+    "/users/sign_in": ANYBODY,
+    "/": SIGNED_IN,
+    "/projects/new": SIGNED_IN,
+    "/dashboard/groups": SIGNED_IN,
+    "/groups/new": SIGNED_IN,
+    "/-/profile/personal_access_tokens": SIGNED_IN,
+    "/-/profile/personal_access_tokens/<int:token_id>/revoke": SIGNED_IN,
+    "/<path:full_path>": Role.GUEST,
+    "/groups/<path:group>": Role.GUEST,
+    "/<path:project>/-/project_members": Role.GUEST,
+    "/<path:project>/-/project_members/<int:user_id>/edit": Role.MAINTAINER,
+    "/<path:project>/-/project_members/<int:user_id>/remove": Role.MAINTAINER,
+    "/groups/<path:group>/-/group_members": Role.GUEST,
+    "/groups/<path:group>/-/group_members/<int:user_id>/edit": Role.OWNER,
+    "/groups/<path:group>/-/group_members/<int:user_id>/remove": Role.OWNER,
+    "/<path:project>/-/settings/<page>": Role.MAINTAINER,
+    "/<path:project>/-/settings/ci_cd/variables/<int:variable_id>/edit": Role.MAINTAINER,
+    "/<path:project>/-/settings/ci_cd/variables/<int:variable_id>/delete": Role.MAINTAINER,
+    "/<path:project>/-/settings/repository/protected_tags/<int:tag_id>/unprotect": Role.MAINTAINER,
+}
+# the members of the project see the group above it, and have no role there
+RANKS = {ADA: Role.OWNER, SAM: SIGNED_IN, NOBODY: ANYBODY, **ROLES}
+
+
+@pytest.fixture
+def values(project, group, people, variable, protected_tag):
+    """What stands in the places of a rule; a token is each person's own."""
+    kay = worlds.make_user("kay")
+    worlds.add_member(project, kay, Role.GUEST)
+    worlds.add_member(group, kay, Role.GUEST)
+    return {
+        "project": "acme/shop",
+        "full_path": "acme/shop",
+        "group": "acme",
+        "page": "ci_cd",
+        "user_id": kay.id,
+        "variable_id": variable.id,
+        "tag_id": protected_tag.id,
+    }
+
+
+def page_rules(app, method) -> list[Rule]:
+    """The rules of all pages."""
+    names = {name for name, blueprint in app.blueprints.items() if isinstance(blueprint, PageBlueprint)}
+    return [
+        rule for rule in app.url_map.iter_rules() if rule.endpoint.split(".")[0] in names and method in rule.methods
+    ]
+
+
+def addresses(app, method, values):
+    """Rule → address, for all pages."""
+    found = {}
+    with app.test_request_context():
+        for rule in page_rules(app, method):
+            found[rule.rule] = rule.build({name: values[name] for name in rule.arguments})[1].replace("%2F", "/")
+    return found
+
+
+def status_for(person, rule):
+    """What a person is answered on a page of a private project in a private group."""
+    rank, needed = RANKS[person], NEEDED[rule]
+    if person is NOBODY:
+        return 200 if needed == ANYBODY else 302
+    if rank >= needed:
+        return 302 if rule in ("/users/sign_in", "/groups/<path:group>") else 200
+    return 404 if rank == SIGNED_IN else 403
+
+
+@pytest.mark.parametrize("person", [*PEOPLE, NOBODY])
+def test_who_gets_which_page(person, app, visit, values, people):
+    token_id = 0
+    if person:
+        worlds.make_token(people[person])
+        token_id = db.session.execute(db.text("SELECT max(id) FROM personal_access_tokens")).scalar_one()
+    pages = addresses(app, "GET", values | {"token_id": token_id})
+    visitor = visit(person)
+
+    answers = {rule: visitor.get(address).status_code for rule, address in pages.items()}
+
+    assert answers == {rule: status_for(person, rule) for rule in pages}
+
+
+@pytest.mark.parametrize(("person", "status"), [(NOBODY, 302), (SAM, 404), (GUS, 403), (DEV, 403)])
+def test_who_may_not_see_a_form_may_not_send_it_either(person, status, app, visit, values):
+    forms = {
+        rule: address
+        for rule, address in addresses(app, "POST", values | {"token_id": 0}).items()
+        if rule in NEEDED and NEEDED[rule] >= Role.MAINTAINER
+    }
+    visitor = visit(person)
+    fields = {"csrf_token": visitor.csrf_token()}
+
+    answers = {rule: visitor.open("POST", address, data=fields).status_code for rule, address in forms.items()}
+
+    assert len(forms) > 5
+    assert answers == dict.fromkeys(forms, status)
+
+
+def test_nobody_is_sent_to_sign_in_and_comes_back(visitor, project):
+    answer = visitor.get("/acme/shop/-/settings/ci_cd?reveal=1")
+
+    assert answer.location == "/users/sign_in?next=/acme/shop/-/settings/ci_cd?reveal%3D1"
+
+
+def test_a_hidden_project_looks_to_nobody_as_one_that_does_not_exist(visitor, project):
+    hidden, missing = visitor.get("/acme/shop"), visitor.get("/acme/sho")
+
+    assert (hidden.status_code, hidden.location + "p") == (missing.status_code, missing.location.replace("sho", "shop"))
+
+
+def test_a_hidden_project_looks_to_strangers_as_one_that_does_not_exist(visit, project):
+    visitor = visit(SAM)
+
+    hidden, missing = visitor.get("/acme/shop"), visitor.get("/acme/none")
+
+    assert hidden.status_code == missing.status_code == 404
+    assert without_numbers(hidden.text) == without_numbers(missing.text)
+
+
+def without_numbers(text):
+    return "\n".join(line for line in text.splitlines() if "Request" not in line and "csrf" not in line)
+
+
+def test_nobody_sees_public_projects_and_groups(visitor, project, group):
+    project.visibility = group.visibility = Visibility.PUBLIC
+    db.session.commit()
+
+    answers = [visitor.get(path).status_code for path in ("/acme/shop", "/acme", "/acme/shop/-/settings/ci_cd")]
+
+    assert answers == [200, 200, 302]
+
+
+def test_a_stranger_may_not_change_a_public_project(visit, project, group):
+    project.visibility = group.visibility = Visibility.PUBLIC
+    db.session.commit()
+
+    assert visit(SAM).get("/acme/shop/-/settings/ci_cd").status_code == 403
+
+
+def test_a_user_page_is_everybodys_and_a_missing_one_nobodys(visit, people):
+    assert [visit(SAM).get(f"/{name}").status_code for name in ("max", "none")] == [200, 404]
+
+
+def test_a_private_profile_tells_others_nothing(visit, people):
+    people[MAX].private_profile, people[MAX].bio = True, "Once a sailor."
+    db.session.commit()
+
+    assert "Once a sailor." not in visit(SAM).get("/max").text
+    assert "Once a sailor." in visit(MAX).get("/max").text
+
+
+def test_somebody_elses_token_cannot_be_revoked(visit, people):
+    worlds.make_token(people[OLIVE])
+    token_id = db.session.execute(db.text("SELECT max(id) FROM personal_access_tokens")).scalar_one()
+
+    answer = visit(MAX).send(f"/-/profile/personal_access_tokens/{token_id}/revoke")
+
+    assert answer.status_code == 404
+    assert not db.session.execute(db.text("SELECT revoked FROM personal_access_tokens")).scalar_one()
+
+
+@pytest.mark.parametrize(("person", "tabs"), [(MAX, True), (DEV, False), (RITA, False)])
+def test_settings_are_offered_to_those_who_may_use_some(person, tabs, visit, project):
+    assert ("/acme/shop/-/settings/" in visit(person).get("/acme/shop").text) is tabs
+
+
+def test_settings_pages_are_those_with_a_section_one_may_use(maintainer, project):
+    project.builds_access_level = DISABLED
+    db.session.commit()
+
+    text = maintainer.get("/acme/shop/-/settings/repository").text
+
+    assert "/-/settings/operations" in text
+    assert "/-/settings/ci_cd" not in text
+    assert maintainer.get("/acme/shop/-/settings/ci_cd").status_code == 403
+
+
+@pytest.mark.parametrize("page", ["general/x", "nonsense", "ci_cd%20"])
+def test_a_settings_page_that_does_not_exist_is_not_found(page, maintainer, project):
+    assert maintainer.get(f"/acme/shop/-/settings/{page}").status_code == 404
+
+
+def test_people_may_leave_but_remove_nobody(visit, project, people):
+    visitor, members = visit(GUS), "/acme/shop/-/project_members"
+
+    others = visitor.send(f"{members}/{people[DEV].id}/remove").status_code
+    own = visitor.send(f"{members}/{people[GUS].id}/remove")
+
+    assert (others, own.status_code, own.location) == (403, 302, "/")
+    assert visitor.get("/acme/shop").status_code == 404

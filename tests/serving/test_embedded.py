@@ -1,0 +1,96 @@
+"""The embedded Redis."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import redis
+
+from project_service.kit import embedded
+from project_service.kit.embedded import EmbeddedRedisError
+from project_service.settings import Settings
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    """Settings of a data directory whose path is far too long for a socket."""
+    return Settings.from_environment({"PROJECT_SERVICE_DATA_DIR": str(tmp_path / ("long " + "x" * 200) / "var")})
+
+
+@pytest.fixture
+def start(settings: Settings) -> Iterator[Callable[[], subprocess.Popen[bytes]]]:
+    """Starts the server and waits for it."""
+    servers: list[subprocess.Popen[bytes]] = []
+
+    def started() -> subprocess.Popen[bytes]:
+        servers.append(subprocess.Popen(embedded.redis_command(settings)))
+        embedded.wait_until_ready(settings)
+        return servers[-1]
+
+    yield started
+    for server in servers:
+        server.kill()
+        server.wait()
+
+
+def client(settings: Settings) -> redis.Redis:
+    return redis.Redis.from_url(settings.redis_url, decode_responses=True)
+
+
+Start = Callable[[], "subprocess.Popen[bytes]"]
+
+
+def test_it_listens_on_a_socket_of_our_own_and_nowhere_else(settings: Settings, start: Start) -> None:
+    start()
+
+    with client(settings) as connection:
+        options = connection.config_get("*")
+    assert options["port"] == "0"
+    assert settings.runtime_dir.stat().st_mode & 0o777 == 0o700
+    assert (settings.runtime_dir / "redis.sock").is_socket()
+
+
+def test_what_was_accepted_survives_a_kill(settings: Settings, start: Start) -> None:
+    server = start()
+    with client(settings) as connection:
+        connection.rpush("queue", *map(str, range(100)))
+    server.kill()
+    server.wait()
+
+    start()
+
+    with client(settings) as connection:
+        assert connection.lrange("queue", 0, -1) == [str(number) for number in range(100)]
+
+
+def test_it_is_not_ready_before_it_runs(settings: Settings) -> None:
+    assert not embedded.is_ready(settings)
+    with pytest.raises(EmbeddedRedisError, match="does not answer after 0 seconds"):
+        embedded.wait_until_ready(settings, timeout=0)
+
+
+def test_a_directory_that_others_can_write_to_is_closed_to_them(tmp_path: Path) -> None:
+    tmp_path.chmod(0o777)
+
+    embedded.prepare_runtime_dir(tmp_path)
+
+    assert tmp_path.stat().st_mode & 0o777 == 0o700
+
+
+def test_a_link_in_place_of_the_directory_is_refused(tmp_path: Path) -> None:
+    link = tmp_path / "link"
+    link.symlink_to(tmp_path)
+
+    with pytest.raises(EmbeddedRedisError, match="is not a directory of ours"):
+        embedded.prepare_runtime_dir(link)
+
+
+def test_without_a_server_program_it_says_what_to_do(monkeypatch: pytest.MonkeyPatch, settings: Settings) -> None:
+    monkeypatch.setattr(embedded, "get_binary_path", lambda: Path("/no/such/server"))
+    monkeypatch.setenv("PATH", "/no/such/directory")
+
+    with pytest.raises(EmbeddedRedisError, match="install valkey-server or redis-server"):
+        embedded.redis_command(settings)

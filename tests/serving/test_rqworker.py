@@ -1,0 +1,155 @@
+"""The worker, with an embedded Redis and jobs that only write down that they ran."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import redis
+import rq
+
+from project_service.kit import embedded, rqworker
+from project_service.settings import Settings
+from tests.serving.test_supervisor import lives, soon
+
+REPOSITORY = Path(__file__).parents[2]
+
+WORKER = """
+import contextlib
+from project_service.kit import rqworker
+from project_service.settings import Settings
+from tests.serving import test_rqworker as this
+
+rqworker.HAND_BACK_AFTER = 0.5
+rqworker.work(Settings.from_environment(), ["first", "second"], this.context, lambda: this.note("forked"))
+"""
+
+
+def note(text: str) -> None:
+    with open(os.environ["NOTES"], "a") as notes:
+        notes.write(f"{text}\n")
+
+
+def context() -> Context:
+    return Context()
+
+
+class Context:
+    """Notes when it is entered and left."""
+
+    def __enter__(self) -> None:
+        note("entered")
+
+    def __exit__(self, *_: object) -> None:
+        note("left")
+
+
+def job(seconds: float) -> None:
+    note(f"job {os.getpid()}")
+    time.sleep(seconds)
+
+
+@dataclass
+class World:
+    """A Redis, a worker, and what the jobs have noted."""
+
+    settings: Settings
+    notes_file: Path
+    redis_server: subprocess.Popen[bytes]
+    worker: subprocess.Popen[bytes]
+
+    def notes(self) -> list[str]:
+        return self.notes_file.read_text().splitlines() if self.notes_file.exists() else []
+
+    def jobs(self) -> list[int]:
+        return [int(line.split()[1]) for line in self.notes() if line.startswith("job ")]
+
+    def ring(self, seconds: float = 0) -> None:
+        with redis.Redis.from_url(self.settings.redis_url) as connection:
+            rq.Queue("second", connection=connection).enqueue(
+                "tests.serving.test_rqworker.job", seconds, result_ttl=0, failure_ttl=3600
+            )
+
+    def restart_redis(self) -> None:
+        self.redis_server.kill()
+        self.redis_server.wait()
+        self.redis_server = start_redis(self.settings)
+
+
+def start_redis(settings: Settings) -> subprocess.Popen[bytes]:
+    server = subprocess.Popen(embedded.redis_command(settings))
+    embedded.wait_until_ready(settings)
+    return server
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    data_dir = {"PROJECT_SERVICE_DATA_DIR": str(tmp_path)}
+    settings = Settings.from_environment(data_dir)
+    redis_server = start_redis(settings)
+    environment = {**os.environ, **data_dir, "NOTES": str(tmp_path / "notes")}
+    worker = subprocess.Popen([sys.executable, "-c", WORKER], cwd=REPOSITORY, env=environment)
+    made = World(settings, tmp_path / "notes", redis_server, worker)
+    try:
+        yield made
+    finally:
+        for process in (made.worker, made.redis_server):
+            process.kill()
+            process.wait()
+
+
+def test_a_job_runs_after_the_fork_and_in_its_context(world: World) -> None:
+    world.ring()
+
+    assert soon(lambda: len(world.notes()) == 4)
+    assert world.notes() == ["forked", "entered", f"job {world.jobs()[0]}", "left"]
+    assert world.jobs()[0] != world.worker.pid
+
+
+def test_a_worker_is_seen_while_it_lives(world: World) -> None:
+    with redis.Redis.from_url(world.settings.redis_url) as connection:
+        assert soon(lambda: rqworker.seen_recently(connection))
+
+        world.ring()
+        assert soon(lambda: bool(world.jobs()))
+        world.worker.terminate()
+
+        assert world.worker.wait(timeout=5) == 0
+        assert not rqworker.seen_recently(connection)
+
+
+def test_a_worker_waits_for_a_redis_that_is_away(world: World) -> None:
+    world.ring()
+    assert soon(lambda: len(world.jobs()) == 1)
+
+    world.restart_redis()
+    world.ring()
+
+    assert soon(lambda: len(world.jobs()) == 2, seconds=15)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells children of their parent's death")
+def test_a_killed_worker_takes_its_job_along(world: World) -> None:
+    world.ring(60)
+    assert soon(lambda: bool(world.jobs()))
+
+    world.worker.kill()
+
+    assert soon(lambda: not lives(world.jobs()[0]))
+
+
+def test_a_stop_hands_the_running_job_back(world: World) -> None:
+    world.ring(60)
+    assert soon(lambda: bool(world.jobs()))
+
+    world.worker.send_signal(signal.SIGTERM)
+
+    assert world.worker.wait(timeout=5) == 0
+    assert not lives(world.jobs()[0])

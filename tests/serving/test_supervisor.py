@@ -1,0 +1,186 @@
+"""The supervisor, with children that do next to nothing."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from project_service.kit.supervisor import Child, Supervisor, SupervisorError
+
+REPOSITORY = Path(__file__).parents[2]
+
+# Writes its pid, and that of a grandchild in a process group of its own, then does what its last argument says.
+DUMMY = """
+import os, signal, subprocess, sys, time
+directory, name, manner = sys.argv[1:]
+if manner == "stubborn":
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+grandchild = subprocess.Popen(["sleep", "600"], process_group=0)
+open(f"{directory}/{name}.grandchild", "w").write(str(grandchild.pid))
+def stop(*_):
+    open(f"{directory}/stopped", "a").write(name + " ")
+    grandchild.kill()
+    sys.exit()
+if manner == "polite":
+    signal.signal(signal.SIGTERM, stop)
+open(f"{directory}/started", "a").write(name + " ")
+os.rename(f"{directory}/{name}.grandchild", f"{directory}/{name}.grandchild.pid")
+open(f"{directory}/{name}.new", "w").write(str(os.getpid()))
+os.rename(f"{directory}/{name}.new", f"{directory}/{name}.pid")
+time.sleep(600)
+"""
+
+PARENT = """
+import os, sys
+from project_service.kit import supervisor
+from project_service.kit.supervisor import Child, Supervisor
+supervisor.STOP_SECONDS = 1.0
+directory, dummy = sys.argv[1:3]
+children = [
+    Child(name, [sys.executable, "-c", dummy, directory, name, manner], dict(os.environ), needed=name == "base",
+          ready=lambda name=name: os.path.exists(f"{directory}/{name}.pid"))
+    for name, manner in (entry.split("=") for entry in sys.argv[3:])
+]
+sys.exit(Supervisor(children).run(lambda: print("all are ready", flush=True)))
+"""
+
+
+class Tree:
+    """A supervisor in a process of its own, with its dummies."""
+
+    def __init__(self, directory: Path, *children: str) -> None:
+        self.directory = directory
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", PARENT, str(directory), DUMMY, *children], cwd=REPOSITORY, stdout=subprocess.PIPE
+        )
+
+    def announcement(self) -> bytes:
+        assert self.process.stdout is not None
+        return self.process.stdout.readline()
+
+    def pid(self, name: str) -> int:
+        return int((self.directory / f"{name}.pid").read_text())
+
+    def all_pids(self) -> list[int]:
+        return [int(file.read_text()) for file in self.directory.glob("*.pid")]
+
+    def notes(self, kind: str) -> list[str]:
+        return (self.directory / kind).read_text().split()
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Iterator[Callable[..., Tree]]:
+    """Starts a supervisor with dummies, each given as ``name=manner``."""
+    trees: list[Tree] = []
+
+    def start(*children: str) -> Tree:
+        trees.append(Tree(tmp_path, *children))
+        return trees[-1]
+
+    yield start
+    for started in trees:
+        started.process.kill()
+        started.process.wait()
+        assert started.process.stdout is not None
+        started.process.stdout.close()
+        for pid in started.all_pids():
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
+
+def lives(pid: int) -> bool:
+    """Whether the process runs; one that has ended and was not asked after does not."""
+    try:
+        return b") Z " not in Path(f"/proc/{pid}/stat").read_bytes()
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def soon(happens: Callable[[], bool], seconds: float = 8.0) -> bool:
+    deadline = time.monotonic() + seconds
+    while not happens():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+def test_children_start_in_order_and_are_announced_when_all_are_ready(tree: Callable[..., Tree]) -> None:
+    started = tree("base=polite", "web=polite", "worker=polite")
+
+    assert started.announcement() == b"all are ready\n"
+    assert started.notes("started")[0] == "base"
+    assert sorted(started.notes("started")) == ["base", "web", "worker"]
+
+
+def test_what_others_need_stops_last(tree: Callable[..., Tree]) -> None:
+    started = tree("base=polite", "web=polite", "worker=polite")
+    started.announcement()
+
+    started.process.send_signal(signal.SIGTERM)
+
+    assert started.process.wait(timeout=5) == 0
+    assert started.notes("stopped")[-1] == "base"
+    assert not any(lives(pid) for pid in started.all_pids())
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
+def test_other_signals_stop_as_well(tree: Callable[..., Tree], number: signal.Signals) -> None:
+    started = tree("base=polite")
+    started.announcement()
+
+    started.process.send_signal(number)
+
+    assert started.process.wait(timeout=5) == 0
+
+
+def test_a_killed_child_is_started_again_and_what_it_had_forked_is_gone(tree: Callable[..., Tree]) -> None:
+    started = tree("base=polite", "web=plain")
+    started.announcement()
+    first, grandchild = started.pid("web"), started.pid("web.grandchild")
+
+    os.kill(first, signal.SIGKILL)
+
+    assert soon(lambda: started.pid("web") != first and lives(started.pid("web")))
+    assert soon(lambda: not lives(grandchild))
+
+
+def test_a_child_that_does_not_stop_is_killed_with_all_it_has_forked(tree: Callable[..., Tree]) -> None:
+    started = tree("base=polite", "web=stubborn")
+    started.announcement()
+
+    started.process.send_signal(signal.SIGTERM)
+
+    assert started.process.wait(timeout=5) == 0
+    assert not any(lives(pid) for pid in started.all_pids())
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells children of their parent's death")
+def test_a_killed_supervisor_leaves_no_child(tree: Callable[..., Tree]) -> None:
+    started = tree("base=polite", "web=stubborn")
+    started.announcement()
+
+    started.process.kill()
+
+    assert soon(lambda: not any(lives(started.pid(name)) for name in ("base", "web")))
+
+
+def test_a_child_that_cannot_be_started_is_named() -> None:
+    with pytest.raises(SupervisorError, match="web cannot be started"):
+        Supervisor([Child("web", ["/no/such/program"], {})]).run()
+
+
+def test_a_child_that_never_gets_ready_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("project_service.kit.supervisor.START_SECONDS", 1.0)
+    deaf = Child("web", [sys.executable, "-c", "import sys; sys.exit(1)"], dict(os.environ), ready=lambda: False)
+
+    with pytest.raises(SupervisorError, match="web did not start within 1 seconds"):
+        Supervisor([deaf]).run()

@@ -16,6 +16,7 @@ from project_service.accounts import jobs as accounts_jobs
 from project_service.accounts import pages as accounts_pages
 from project_service.accounts import routes as accounts
 from project_service.activity import jobs as activity_jobs
+from project_service.activity import pages as activity_pages
 from project_service.activity import routes as activity
 from project_service.error_tracking import pages as error_tracking_pages
 from project_service.error_tracking import routes as error_tracking
@@ -23,6 +24,7 @@ from project_service.groups import pages as groups_pages
 from project_service.groups import routes as groups
 from project_service.instance import routes as instance
 from project_service.instance.probes import probes
+from project_service.issues import pages as issues_pages
 from project_service.issues import routes as issues
 from project_service.kit import answers, database, logs, secrets
 from project_service.kit.proxies import TrustedProxies
@@ -30,6 +32,7 @@ from project_service.kit.storage import open_storage
 from project_service.kit.urls import RawPaths, Segment
 from project_service.members import pages as members_pages
 from project_service.members import routes as members
+from project_service.milestones import pages as milestones_pages
 from project_service.milestones import routes as milestones
 from project_service.namespaces import jobs as namespaces_jobs
 from project_service.namespaces import routes as namespaces
@@ -64,10 +67,12 @@ PAGES = (
     variables_pages.pages,
     error_tracking_pages.pages,
     protected_tags_pages.pages,
+    issues_pages.pages,
+    milestones_pages.pages,
     addresses.pages,
 )
-# their jobs are known by name once their modules are loaded
-JOBS = (accounts_jobs, activity_jobs, namespaces_jobs)
+# loaded for what they register: jobs that are known by name, panels of other areas' pages
+LOADED = (accounts_jobs, activity_jobs, activity_pages, namespaces_jobs)
 LARGEST_BODY = 32 << 20
 LARGEST_FORM_FIELD = 8 << 20
 REDIS_TIMEOUT_SECONDS = 3

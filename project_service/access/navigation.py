@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 
 from flask import Flask, request
 
-from project_service.access import sections
+from project_service.access import panels, sections
 from project_service.access.abilities import Ability, allowed
 from project_service.access.identity import caller
 from project_service.core.levels import Visibility
@@ -56,22 +56,24 @@ def add(entry: Entry) -> None:
 
 def init_app(app: Flask) -> None:
     """Give the templates their words."""
-    app.context_processor(_words)
+    app.context_processor(_signed_in)
+    # globals and not context, so that macros know them too
+    app.jinja_env.globals.update(
+        crumbs=crumbs,
+        project_navigation=project_navigation,
+        settings_pages=sections.pages_of,
+        panels_of=panels.panels_of,
+        may=lambda ability, subject: allowed(caller(), Ability[ability], subject),
+        with_query=with_query,
+    )
     app.add_template_filter(lambda moment: moment.strftime("%-d %b %Y"), "day")
     app.add_template_filter(ago, "ago")
     app.add_template_filter(lambda thing: Visibility(thing.visibility).text, "visibility")
 
 
-def _words() -> dict[str, Any]:
+def _signed_in() -> dict[str, Any]:
     asking = caller()
-    return {
-        "signed_in": {"id": asking.user_id, "username": asking.username} if asking.user_id else None,
-        "crumbs": crumbs,
-        "project_navigation": project_navigation,
-        "settings_pages": sections.pages_of,
-        "may": lambda ability, subject: allowed(caller(), Ability[ability], subject),
-        "with_query": with_query,
-    }
+    return {"signed_in": {"id": asking.user_id, "username": asking.username} if asking.user_id else None}
 
 
 def crumbs(place: Project | Namespace) -> list[Project | Namespace]:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 from urllib.parse import urlsplit
 
-from flask import Blueprint, g, make_response, redirect, render_template, request, url_for
+from flask import Blueprint, current_app, g, make_response, redirect, render_template, request, url_for
 from flask import Response as FlaskResponse
 from flask_wtf.csrf import CSRFProtect
 from werkzeug.wrappers import Response
@@ -80,13 +80,20 @@ class PageBlueprint(Blueprint):
 
 def error_page(error: ServiceError) -> FlaskResponse:
     """What people see of a refusal. Whoever is not signed in may find more after signing in."""
-    if error.status in (401, 404) and request.method == "GET" and identity.caller().user_id is None:
+    if "caller" not in g and error.status < 500:  # refused before any page had asked who it is
+        with unit_of_work(write=False):
+            g.caller = identity.by_session()
+    if error.status in (401, 404) and request.method == "GET" and _is_page() and identity.caller().user_id is None:
         return make_response(redirect(url_for(SIGN_IN, next=request.full_path.rstrip("?"))))
     title, advice = TEXTS.get(error.status, TEXTS[500 if error.status >= 500 else 400])
     html = render_template(
         "errors/show.html", status=error.status, title=title, advice=advice, request_id=g.get("request_id", "")
     )
     return make_response(html, error.status, error.headers)
+
+
+def _is_page() -> bool:
+    return isinstance(current_app.blueprints.get(request.blueprint or ""), PageBlueprint)
 
 
 def back_to(address: str | None, otherwise: str) -> Response:

@@ -37,7 +37,7 @@ class TokenForm(Form):
     expires_at = DateField("Expires at", [Optional()], description="From this day on it is worthless. Empty: never.")
     scopes = SelectMultipleField(
         "Scopes",
-        choices=[(scope, SCOPE_TEXTS[scope]) for scope in SCOPES],
+        choices={scope: SCOPE_TEXTS[scope] for scope in SCOPES},
         widget=ListWidget(prefix_label=False),
         option_widget=CheckboxInput(),
     )

@@ -241,3 +241,12 @@ def levels_by_project(user_id: int) -> CTE:
     project_id, level = grants.c[0], grants.c[1]
     highest = select(project_id.label("project_id"), func.max(level).label("access_level"))
     return highest.group_by(project_id).cte("levels")
+
+
+def members_for_choice(project: Project, most: int = 500) -> Select[int, str, str]:
+    """Who can be chosen to work in a project: id, name and username of its members, direct and inherited."""
+    above = select(NamespaceAncestor.ancestor_id).where(NamespaceAncestor.namespace_id == project.namespace_id)
+    here = or_(Membership.project_id == project.id, Membership.namespace_id.in_(above))
+    ids = select(Membership.user_id).where(here, alive())
+    people = select(User.id, User.name, User.username).where(User.deleting_since.is_(None))
+    return people.where(or_(User.id.in_(ids), User.id == project.namespace.owner_id)).order_by(User.name).limit(most)

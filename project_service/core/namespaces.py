@@ -7,6 +7,7 @@ above whom stands in a table of its own, so that inherited roles are one join at
 from __future__ import annotations
 
 import datetime as dt
+
 from sqlalchemy import ForeignKey, Index, Select, func, insert, literal, select, text
 from sqlalchemy.orm import Mapped, mapped_column, relationship
 

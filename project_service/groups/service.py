@@ -18,7 +18,7 @@ def create_group(author: User, parent: Group | None, **fields: Any) -> Group:
     fields.pop("parent_id", None)
     visibility = fields.pop("visibility", None) or instance.setting("default_group_visibility")
     group = Group(**_without_nulls(fields), visibility=Visibility.of(visibility))
-    _check(group, parent)
+    _check(group, parent, new=True)
     places.settle_namespace(group, parent, Invalid(path=paths.TAKEN))
     db.session.add(
         Membership(user_id=author.id, namespace_id=group.id, access_level=Role.OWNER, created_by_id=author.id)
@@ -36,7 +36,7 @@ def update_group(group: Group, **fields: Any) -> Group:
         group.visibility = Visibility.of(visibility)
     with db.session.no_autoflush:
         parent = db.session.get(Group, group.parent_id) if group.parent_id else None
-        _check(group, parent)
+        _check(group, parent, new=False)
         full_path = f"{parent.full_path}/{group.path}" if parent else group.path
         if places.path_taken(full_path, besides=group):
             raise Invalid(path=paths.TAKEN)
@@ -64,16 +64,16 @@ def unshare_group(group: Group, other_id: int) -> None:
     db.session.delete(share)
 
 
-def _check(group: Group, parent: Group | None) -> None:
+def _check(group: Group, parent: Group | None, *, new: bool) -> None:
     problems: dict[str, list[str]] = {}
     if found := paths.group_name_problems(group.name or ""):
         problems["name"] = found
     if found := paths.namespace_path_problems(group.path or "", top_level=parent is None):
         problems["path"] = found
-    below = places.visibility_problem_below(group) if group.id is not None else None
+    below = None if new else places.visibility_problem_below(group)
     if text := places.visibility_problem(group.visibility, parent, "group") or below:
         problems["visibility_level"] = [text]
-    if parent is not None and group.id is None and places.is_too_deep(parent, DEEPEST):
+    if parent is not None and new and places.is_too_deep(parent, DEEPEST):
         problems["parent_id"] = ["has too deep level of nesting"]
     if problems:
         raise Invalid(**problems)

@@ -336,10 +336,6 @@ class Connection(TConn):  # type: ignore[misc]  # gunicorn has no types
                 self.sock.pace.moved(len(data))
         return True
 
-    def more_soon(self) -> bool:
-        """Whether bytes come within a moment: a body often follows its head so, and a next request an answer."""
-        return self.read_ahead() or self.sock.wait_a_moment()
-
     def read_ahead(self) -> bool:
         """Whether the beginning of the next request came with the end of this one."""
         return self.parser is not None and self.parser.unreader.buf.getbuffer().nbytes > 0
@@ -443,7 +439,9 @@ class PatientWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no type
         """Take a connection back from its thread; ``fs`` is what ``handle`` returned."""
         if fs is UNFINISHED:
             self._await_request(conn)
-        elif not fs:
+            return
+        conn.sock.pace = Pace(GRACE)
+        if not fs:
             self._end(conn)
         elif conn.read_ahead():
             self.enqueue_req(conn)
@@ -553,19 +551,14 @@ class PatientWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no type
         self.method_queue.defer(self.finish_request, conn, outcome)
 
     def handle(self, conn: Connection) -> Any:
-        while True:
-            try:
-                if not conn.gather() and not (conn.more_soon() and conn.gather()):
-                    return UNFINISHED
-            except ClientDisconnected:
-                return False
-            conn.hand_over()
-            if not super().handle(conn):
-                return False
-            conn.sock.pace = Pace(GRACE)
-            # The way back through the poller costs as much as a small answer: spare it a client that asks on.
-            if self.tpool.queues() or not self.alive or not conn.more_soon():
-                return True
+        try:
+            # A body often follows its head in a packet of its own; the way back through the poller costs more.
+            if not conn.gather() and not (conn.sock.wait_a_moment() and conn.gather()):
+                return UNFINISHED
+        except ClientDisconnected:
+            return False
+        conn.hand_over()
+        return super().handle(conn)
 
     def handle_request(self, req: Any, conn: Connection) -> Any:
         conn.sock.request = req

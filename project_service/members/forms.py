@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from wtforms import DateField, SelectField, StringField
 from wtforms.validators import Optional
 
@@ -9,9 +11,9 @@ from project_service.core.levels import MEMBER_ROLES, Role
 from project_service.kit.forms import Form
 
 # a project's owners come from above it: the role cannot be given there (supporting resources, section 7)
-ROLES_OF = {
-    "group": [(int(role), role.title) for role in MEMBER_ROLES],
-    "project": [(int(role), role.title) for role in MEMBER_ROLES if role < Role.OWNER],
+ROLES_OF: dict[str, dict[Any, str]] = {
+    "group": {int(role): role.title for role in MEMBER_ROLES},
+    "project": {int(role): role.title for role in MEMBER_ROLES if role < Role.OWNER},
 }
 
 

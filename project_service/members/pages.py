@@ -83,8 +83,8 @@ def register(kind: str, prefix: str, reads: Ability, administers: Ability) -> No
     @pages.allow(reads)
     def ask_remove_member(place: Place, user_id: int) -> Any:
         """Ask before a member is removed."""
+        leaving = _judge_removal(place, user_id)
         member = queries.find_member(place, user_id)
-        leaving = user_id == caller().user_id
         return render_template(
             "confirm.html",
             form=Form(),
@@ -93,7 +93,7 @@ def register(kind: str, prefix: str, reads: Ability, administers: Ability) -> No
             action=request.path,
             button="Leave" if leaving else "Remove member",
             back=_address(kind, place),
-            **({"project": place} if kind == "project" else {}),
+            **{kind: place},
         )
 
     @pages.post(f"{here}/<int:user_id>/remove", endpoint=f"delete_{kind}_member")
@@ -101,12 +101,16 @@ def register(kind: str, prefix: str, reads: Ability, administers: Ability) -> No
     @pages.allow(reads)
     def delete_member(place: Place, user_id: int) -> Any:
         """Remove a member, or leave."""
-        if user_id != caller().user_id:
-            judge(caller(), administers, place)
+        leaving = _judge_removal(place, user_id)
         service.remove_member(place, queries.find_member(place, user_id))
-        return redirect(
-            url_for("project_pages.show_dashboard") if user_id == caller().user_id else _address(kind, place)
-        )
+        return redirect(url_for("project_pages.show_dashboard") if leaving else _address(kind, place))
+
+    def _judge_removal(place: Place, user_id: int) -> bool:
+        """Whether somebody leaves; whoever removes somebody else has to be allowed to."""
+        leaving = user_id == caller().user_id
+        if not leaving:
+            judge(caller(), administers, place)
+        return leaving
 
 
 def _address(kind: str, place: Place) -> str:

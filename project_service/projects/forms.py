@@ -6,11 +6,11 @@ from wtforms import RadioField, SelectField, StringField, TextAreaField
 
 from project_service.kit.forms import Form
 
-VISIBILITY_TEXTS = [
-    ("private", "Private: members only"),
-    ("internal", "Internal: everybody who is signed in"),
-    ("public", "Public: everybody"),
-]
+VISIBILITY_TEXTS = {
+    "private": "Private: members only",
+    "internal": "Internal: everybody who is signed in",
+    "public": "Public: everybody",
+}
 
 
 class ProjectForm(Form):

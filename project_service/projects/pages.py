@@ -92,7 +92,8 @@ def _form() -> ProjectForm:
     own = namespace_of(user)
     groups = db.session.scalars(queries.groups_for_projects(caller()))
     usable = [group for group in groups if allowed(caller(), Ability.CREATE_PROJECT, group)]
-    form.namespace_id.choices = [(place.id, place.full_path) for place in (own, *usable)]
+    places: dict[Any, str] = {place.id: place.full_path for place in (own, *usable)}
+    form.namespace_id.choices = places
     if request.method == "GET":
         wanted = request.args.get("namespace_id", "")
         form.namespace_id.data = int(wanted) if wanted.isdigit() else own.id

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from wtforms import SelectField, StringField
 
 from project_service.core.levels import Role
 from project_service.kit.forms import Form
 from project_service.protected_tags.schemas import LEVELS
+
+
+LEVEL_TEXTS: dict[Any, str] = {int(level): text for level, text in reversed(LEVELS.items())}
 
 
 class ProtectedTagForm(Form):
@@ -17,7 +22,7 @@ class ProtectedTagForm(Form):
     )
     create_access_level = SelectField(
         "Allowed to create",
-        choices=[(int(level), text) for level, text in reversed(LEVELS.items())],
+        choices=LEVEL_TEXTS,
         default=int(Role.MAINTAINER),
         coerce=int,
     )

@@ -47,3 +47,11 @@ def find_milestone(project: Project, milestone_id: int) -> Milestone:
     if milestone is None:
         raise NotFound("Milestone")
     return milestone
+
+
+def find_milestone_by_iid(project: Project, iid: int) -> Milestone:
+    """One milestone by its number in the project, as the pages address it."""
+    milestone = db.session.scalar(milestones_of(project).where(Milestone.iid == iid))
+    if milestone is None:
+        raise NotFound("Milestone")
+    return milestone

@@ -13,7 +13,7 @@ class VariableForm(Form):
 
     key = StringField("Key", description="Letters, digits and “_”.", render_kw={"autocomplete": "off"})
     value = TextAreaField("Value", render_kw={"autocomplete": "off", "spellcheck": "false", "rows": 3})
-    variable_type = SelectField("Type", choices=[(ENV_VAR, "Variable"), (FILE, "File")])
+    variable_type = SelectField("Type", choices={ENV_VAR: "Variable", FILE: "File"})
     environment_scope = StringField("Environment scope", default="*", description="“*” stands for any text.")
     protected = BooleanField("Protect variable", description="Only for jobs on protected branches and tags.")
     masked = BooleanField("Mask variable", description="Hidden in job logs; needs at least 8 fitting characters.")

@@ -51,7 +51,10 @@ def create_variable(project: Project) -> Any:
 def edit_variable(project: Project, variable_id: int) -> Any:
     """Show the form of one variable."""
     variable = queries.find_variable_by_id(project, variable_id)
-    return render_template("variables/edit.html", project=project, variable=variable, form=VariableForm(obj=variable))
+    form = VariableForm(obj=variable)
+    if variable.hidden:
+        form.value.data = None
+    return render_template("variables/edit.html", project=project, variable=variable, form=form)
 
 
 @pages.post(f"{HERE}/<int:variable_id>/edit")

@@ -37,7 +37,7 @@ class Visitor:
         """Send one request, in a context of its own as the server would."""
         db.session.remove()
         try:
-            return contextvars.Context().run(self.cookies.open, address, method=method, **options)
+            return contextvars.Context().run(self.cookies.open, address, method=method, buffered=True, **options)
         finally:
             db.session.remove()
 

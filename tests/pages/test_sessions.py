@@ -202,9 +202,7 @@ def test_the_cookie_is_for_this_server_and_no_script(visitor, paula):
 
 def test_behind_https_the_cookie_travels_there_only(tmp_path):
     environment = {"DATA_DIR": str(tmp_path), "EXTERNAL_URL": "https://projects.example.org"}
-    app = create_app(
-        Settings.from_environment({f"PROJECT_SERVICE_{name}": text for name, text in environment.items()})
-    )
+    app = create_app(Settings.from_environment({f"PROJECT_SERVICE_{name}": text for name, text in environment.items()}))
 
     header = app.test_client().get(SIGN_IN).headers["Set-Cookie"]
 

@@ -121,9 +121,10 @@ def test_nobody_is_sent_to_sign_in_and_comes_back(visitor, project):
 
 
 def test_a_hidden_project_looks_to_nobody_as_one_that_does_not_exist(visitor, project):
-    hidden, missing = visitor.get("/acme/shop"), visitor.get("/acme/sho")
+    hidden, missing = visitor.get("/acme/shop"), visitor.get("/acme/none")
 
-    assert (hidden.status_code, hidden.location + "p") == (missing.status_code, missing.location.replace("sho", "shop"))
+    assert (hidden.status_code, hidden.location) == (302, "/users/sign_in?next=/acme/shop")
+    assert (missing.status_code, missing.location) == (302, "/users/sign_in?next=/acme/none")
 
 
 def test_a_hidden_project_looks_to_strangers_as_one_that_does_not_exist(visit, project):
@@ -193,9 +194,9 @@ def test_settings_pages_are_those_with_a_section_one_may_use(maintainer, project
     assert maintainer.get("/acme/shop/-/settings/ci_cd").status_code == 403
 
 
-@pytest.mark.parametrize("page", ["general/x", "nonsense", "ci_cd%20"])
-def test_a_settings_page_that_does_not_exist_is_not_found(page, maintainer, project):
-    assert maintainer.get(f"/acme/shop/-/settings/{page}").status_code == 404
+@pytest.mark.parametrize("name", ["general/x", "nonsense", "ci_cd%20"])
+def test_a_settings_page_that_does_not_exist_is_not_found(name, maintainer, project):
+    assert maintainer.get(f"/acme/shop/-/settings/{name}").status_code == 404
 
 
 def test_people_may_leave_but_remove_nobody(visit, project, people):

@@ -55,8 +55,15 @@ def running(config: str, directory: Path) -> Iterator[Server]:
     with socket.create_server(("127.0.0.1", 0), backlog=1024) as listener:
         number = listener.fileno()
         process = subprocess.Popen(
-            [sys.executable, "-m", "gunicorn", f"--config=python:{config}", "--workers=2", f"--bind=fd://{number}"]
-            + ["tests.serving.echo:app"],
+            [
+                sys.executable,
+                "-m",
+                "gunicorn",
+                f"--config=python:{config}",
+                "--workers=2",
+                f"--bind=fd://{number}",
+                "tests.serving.echo:app",
+            ],
             cwd=REPOSITORY,
             env={**os.environ, "UPLOADS": str(directory / "uploads")},
             pass_fds=(number,),

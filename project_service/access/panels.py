@@ -1,0 +1,44 @@
+"""Parts that areas add to pages of other areas: the dashboard, a project's page, a profile; no area knows the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+PAGES = ("dashboard", "project", "profile")
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """A part of a page: a template, and the function that fills it for what the page is about."""
+
+    page: str
+    order: int
+    template: str
+    fill: Callable[[Any], dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Filled:
+    """A panel as its template sees it."""
+
+    template: str
+    values: dict[str, Any]
+
+
+PANELS: list[Panel] = []
+
+
+def add(panel: Panel) -> None:
+    """Register a panel; adding it twice, as a second application does, is once."""
+    if panel.page not in PAGES:
+        raise ValueError(f"there is no page {panel.page}")
+    if panel not in PANELS:
+        PANELS.append(panel)
+        PANELS.sort(key=lambda one: one.order)
+
+
+def panels_of(page: str, subject: Any = None) -> list[Filled]:
+    """The panels of a page, filled."""
+    return [Filled(panel.template, panel.fill(subject)) for panel in PANELS if panel.page == page]

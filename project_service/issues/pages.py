@@ -1,0 +1,201 @@
+"""The pages of issues."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flask import redirect, render_template, request
+
+from project_service.access import navigation
+from project_service.access.abilities import Ability, allowed, may_change_issue
+from project_service.access.identity import caller, current_user
+from project_service.access.pages import PageBlueprint
+from project_service.core.memberships import members_for_choice
+from project_service.core.projects import Project
+from project_service.issues import queries, service
+from project_service.issues.forms import IssueForm, NoteForm
+from project_service.kit.database import db
+from project_service.kit.errors import Forbidden
+from project_service.kit.forms import Form
+from project_service.kit.paging import read_page
+from project_service.planning import issues as planning
+from project_service.tracker.issues import Issue
+from project_service.tracker.milestones import ACTIVE, Milestone, milestones_of
+
+pages = PageBlueprint("issue_pages", __name__)
+navigation.add(navigation.Entry("Issues", "/-/issues", 20, Ability.READ_ISSUES))
+
+HERE = "/<path:project>/-/issues"
+ONE = f"{HERE}/<int:iid>"
+TABS = {"opened": "Open", "closed": "Closed", "all": "All"}
+
+
+@pages.get(HERE)
+@pages.allow(Ability.READ_ISSUES)
+def list_issues(project: Project) -> Any:
+    """Show the issues of a project."""
+    state = request.args.get("state", "opened")
+    state = state if state in TABS else "opened"
+    search = request.args.get("search", "")
+    statement = queries.issues_matching(caller(), project, state=state, search=search)
+    page = read_page(statement, request.args.get("page"))
+    return render_template("issues/list.html", project=project, page=page, state=state, tabs=TABS, search=search)
+
+
+@pages.get(f"{HERE}/new")
+@pages.signed_in
+@pages.allow(Ability.CREATE_ISSUES)
+def new_issue(project: Project) -> Any:
+    """Show the form for a new issue."""
+    return render_template("issues/new.html", project=project, form=_form(project))
+
+
+@pages.post(f"{HERE}/new")
+@pages.signed_in
+@pages.allow(Ability.CREATE_ISSUES)
+def create_issue(project: Project) -> Any:
+    """Open an issue."""
+    form = _form(project)
+    made: list[Issue] = []
+    if form.accepted(lambda: made.append(service.create_issue(project, **_fields(form)))):
+        return redirect(_address(project, made[0].iid))
+    return render_template("issues/new.html", project=project, form=form), 422
+
+
+@pages.get(ONE)
+@pages.allow(Ability.READ_ISSUES)
+def show_issue(project: Project, iid: int) -> Any:
+    """Show one issue with its notes."""
+    return _page(queries.find_issue(caller(), project, iid), NoteForm())
+
+
+@pages.get(f"{ONE}/edit")
+@pages.signed_in
+@pages.allow(Ability.READ_ISSUES)
+def edit_issue(project: Project, iid: int) -> Any:
+    """Show the form of one issue."""
+    issue = _changeable(project, iid)
+    return render_template("issues/edit.html", project=project, issue=issue, form=_form(project, issue))
+
+
+@pages.post(f"{ONE}/edit")
+@pages.signed_in
+@pages.allow(Ability.READ_ISSUES)
+def update_issue(project: Project, iid: int) -> Any:
+    """Change an issue."""
+    issue = _changeable(project, iid)
+    form = _form(project, issue)
+    if form.accepted(lambda: service.update_issue(issue, **_fields(form))):
+        return redirect(_address(project, iid))
+    return render_template("issues/edit.html", project=project, issue=issue, form=form), 422
+
+
+@pages.post(f"{ONE}/state")
+@pages.signed_in
+@pages.allow(Ability.READ_ISSUES)
+def change_state(project: Project, iid: int) -> Any:
+    """Close an issue, or open it again."""
+    issue = _changeable(project, iid)
+    if request.form.get("state_event") == "close":
+        planning.close_issue(current_user(), issue)
+    else:
+        planning.reopen_issue(current_user(), issue)
+    return redirect(_address(project, iid))
+
+
+@pages.post(f"{ONE}/notes")
+@pages.signed_in
+@pages.allow(Ability.CREATE_ISSUES)
+def create_note(project: Project, iid: int) -> Any:
+    """Comment on an issue."""
+    issue = queries.find_issue(caller(), project, iid)
+    form = NoteForm()
+    fields = {"body": form.note.data, "confidential": form.confidential.data}
+    made: list[Any] = []
+    if form.accepted(lambda: made.append(service.create_note(issue, **fields))):
+        return redirect(f"{_address(project, iid)}#note_{made[0].id}")
+    return _page(issue, form), 422
+
+
+@pages.get(f"{ONE}/delete")
+@pages.signed_in
+@pages.allow(Ability.OWN_PROJECT)
+def ask_delete_issue(project: Project, iid: int) -> Any:
+    """Ask before an issue is deleted."""
+    issue = queries.find_issue(caller(), project, iid)
+    return render_template(
+        "confirm.html",
+        form=Form(),
+        title="Delete issue",
+        question=f"Delete #{issue.iid} {issue.title} with all its comments? It cannot be brought back.",
+        action=request.path,
+        button="Delete issue",
+        back=_address(project, iid),
+        project=project,
+    )
+
+
+@pages.post(f"{ONE}/delete")
+@pages.signed_in
+@pages.allow(Ability.OWN_PROJECT)
+def delete_issue(project: Project, iid: int) -> Any:
+    """Delete an issue."""
+    planning.delete_issue(queries.find_issue(caller(), project, iid))
+    return redirect(f"/{project.full_path}/-/issues")
+
+
+def _changeable(project: Project, iid: int) -> Issue:
+    issue = queries.find_issue(caller(), project, iid)
+    if not may_change_issue(caller(), issue):
+        raise Forbidden
+    return issue
+
+
+def _page(issue: Issue, form: NoteForm) -> str:
+    notes = read_page(queries.notes_matching(caller(), issue, sort="asc"), request.args.get("page"), size=100)
+    return render_template(
+        "issues/show.html",
+        project=issue.project,
+        issue=issue,
+        notes=notes,
+        form=form,
+        may_change=may_change_issue(caller(), issue),
+        may_label=allowed(caller(), Ability.ADMIN_ISSUES, issue.project),
+    )
+
+
+def _form(project: Project, issue: Issue | None = None) -> IssueForm:
+    form = IssueForm(obj=issue)
+    if not allowed(caller(), Ability.ADMIN_ISSUES, project):
+        for name in ("assignee_ids", "labels", "milestone_id", "due_date"):
+            del form[name]
+        return form
+    people = db.session.execute(members_for_choice(project))
+    form.assignee_ids.choices = [(user_id, f"{name} @{username}") for user_id, name, username in people]
+    active = milestones_of(project).where(Milestone.state == ACTIVE).order_by(Milestone.title)
+    form.milestone_id.choices = [(0, "None"), *((one.id, one.title) for one in db.session.scalars(active))]
+    if issue is not None and request.method == "GET":
+        form.assignee_ids.data = [user.id for user in issue.assignees]
+        form.labels.data = ", ".join(issue.labels)
+        form.milestone_id.data = issue.milestone_id or 0
+    return form
+
+
+def _fields(form: IssueForm) -> dict[str, Any]:
+    fields: dict[str, Any] = {
+        "title": form.title.data,
+        "description": (form.description.data or "").replace("\r\n", "\n"),
+        "confidential": form.confidential.data,
+    }
+    if "labels" in form:
+        fields |= {
+            "labels": (form.labels.data or "").split(","),
+            "assignee_ids": form.assignee_ids.data or [],
+            "milestone_id": form.milestone_id.data or None,
+            "due_date": form.due_date.data,
+        }
+    return fields
+
+
+def _address(project: Project, iid: int) -> str:
+    return f"/{project.full_path}/-/issues/{iid}"

@@ -1,0 +1,252 @@
+"""The API's own document is complete, well-formed and true."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+
+import pytest
+
+from project_service.access.api import PREFIX
+from project_service.core.levels import Role
+from tests.guards.test_routes import views
+from tests.worlds import ADA, MAX, NOBODY, add_member, make_group, make_project, share
+
+METHODS = {"get", "put", "post", "delete", "patch"}
+BODIES = {"application/json", "application/x-www-form-urlencoded", "multipart/form-data"}
+KINDS = {
+    "string": str,
+    "integer": int,
+    "number": (int, float),
+    "boolean": bool,
+    "array": list,
+    "object": dict,
+}
+
+
+@pytest.fixture
+def document(app):
+    """The document as clients get it."""
+    return app.test_client().get(f"{PREFIX}/openapi.json").json
+
+
+@pytest.fixture
+def operations(document):
+    """All operations by method and path."""
+    return {
+        (method, path): operation
+        for path, item in document["paths"].items()
+        for method, operation in item.items()
+        if method in METHODS
+    }
+
+
+def parts(value):
+    """Every object inside nested data."""
+    if isinstance(value, dict):
+        yield value
+    for inner in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from parts(inner)
+
+
+def resolve(document, value):
+    while "$ref" in value:
+        found = document
+        for name in value["$ref"].removeprefix("#/").split("/"):
+            found = found[name]
+        value = found
+    return value
+
+
+def test_every_operation_is_in_it(app, operations):
+    routes = {
+        (method.lower(), re.sub(r"<(?:\w+:)?(\w+)>", r"{\1}", rule.rule))
+        for rule, _ in views(app)
+        for method in rule.methods - {"HEAD", "OPTIONS"}
+    }
+
+    assert operations.keys() == routes
+
+
+def test_the_document_says_which_it_is(document):
+    assert document["openapi"] == "3.0.3"
+    assert document["info"].keys() >= {"title", "version", "description"}
+
+
+def test_nothing_refers_to_what_is_not_there(document):
+    for part in parts(document):
+        if "$ref" in part:
+            assert isinstance(resolve(document, part), dict)
+
+
+def test_every_operation_has_a_name_of_its_own_and_a_summary(operations):
+    names = Counter(operation["operationId"] for operation in operations.values())
+
+    assert [name for name, count in names.items() if count > 1] == []
+    assert [name for name, operation in operations.items() if not operation.get("summary")] == []
+
+
+def test_every_operation_tells_its_answer_and_its_refusals(document, operations):
+    for name, operation in operations.items():
+        responses = operation["responses"]
+        good = [status for status in responses if status.startswith("2")]
+        assert (len(good), responses.keys() >= {"401", "403", "404", "default"}) == (1, True), name
+        assert ("content" in responses[good[0]]) is (good != ["204"]), name
+        for status in responses.keys() - set(good):
+            content = resolve(document, responses[status])["content"]["application/json"]
+            assert resolve(document, content["schema"])["properties"].keys() == {
+                *("message", "error", "error_description", "scope")
+            }
+
+
+def test_every_part_of_a_path_is_described(document):
+    for path, item in document["paths"].items():
+        said = {parameter["name"]: parameter for parameter in item.get("parameters", [])}
+        assert said.keys() == set(re.findall(r"{(\w+)}", path))
+        assert all(each["in"] == "path" and each["required"] and each["description"] for each in said.values())
+
+
+def test_reading_and_deleting_take_a_query_and_the_rest_a_body(operations):
+    for (method, path), operation in operations.items():
+        if method in ("get", "delete"):
+            assert "requestBody" not in operation, path
+        else:
+            assert "parameters" not in operation, path
+            assert set(operation.get("requestBody", {"content": BODIES})["content"]) in (
+                BODIES,
+                {"multipart/form-data"},
+            )
+
+
+def test_queries_are_written_as_they_are_read(document, operations):
+    for operation in operations.values():
+        names = [parameter["name"] for parameter in operation.get("parameters", [])]
+        assert len(names) == len(set(names))
+        for parameter in operation.get("parameters", []):
+            schema = resolve(document, parameter["schema"])
+            expected = {"object": ("deepObject", True), "array": ("form", False)}.get(schema["type"], (None, None))
+            assert (parameter.get("style"), parameter.get("explode")) == expected
+            assert not parameter["schema"].get("nullable")
+
+
+def test_forms_are_written_as_they_are_read(document, operations):
+    form = operations["put", f"{PREFIX}/projects/{{project}}/variables/{{key}}"]["requestBody"]["content"]
+
+    assert form["application/x-www-form-urlencoded"]["encoding"] == {"filter": {"style": "deepObject", "explode": True}}
+
+
+def test_lists_take_a_page_and_tell_about_it(app, operations):
+    paged = {rule.endpoint.partition(".")[2] for rule, view in views(app) if getattr(view, "paged", False)}
+
+    for operation in operations.values():
+        names = {parameter["name"] for parameter in operation.get("parameters", [])}
+        headers = operation["responses"].get("200", {}).get("headers", {})
+        if operation["operationId"] in paged:
+            assert (names >= {"page", "per_page"}, headers.keys() >= {"Link", "X-Total"}) == (True, True)
+        else:
+            assert (names & {"page", "per_page"}, headers) == (set(), {})
+
+
+def test_who_needs_no_token_is_told_so(app, operations):
+    needed = {rule.endpoint.partition(".")[2]: getattr(view, "needs_user", False) for rule, view in views(app)}
+
+    told = {operation["operationId"]: {} not in operation.get("security", []) for operation in operations.values()}
+
+    assert told == needed
+
+
+@pytest.mark.parametrize(
+    ("schema", "rules"),
+    [
+        ("VariableCreate", {"required": ["key", "value"]}),
+        (
+            "MemberCreate",
+            {
+                "required": ["access_level"],
+                "allOf": [
+                    {"anyOf": [{"required": ["user_id"]}, {"required": ["username"]}]},
+                    {"not": {"required": ["user_id", "username"]}},
+                ],
+            },
+        ),
+        ("ProjectCreate", {"allOf": [{"anyOf": [{"required": ["name"]}, {"required": ["path"]}]}]}),
+        ("Variable", {}),
+    ],
+)
+def test_a_schema_says_which_parameters_have_to_be_there(schema, rules, document):
+    said = document["components"]["schemas"][schema]
+
+    assert {name: said[name] for name in ("required", "allOf") if name in said} == rules
+
+
+def test_closed_lists_and_defaults_are_told(document):
+    said = document["components"]["schemas"]["VariableCreate"]["properties"]
+
+    assert said["variable_type"] == {
+        "type": "string",
+        "default": "env_var",
+        "enum": ["env_var", "file", None],
+        "nullable": True,
+    }
+
+
+def test_every_schema_has_one_name_and_a_description(document):
+    schemas = document["components"]["schemas"]
+
+    assert [name for name in schemas if re.search(r"\d$|Schema$", name)] == []
+    assert [name for name, schema in schemas.items() if not schema["description"]] == []
+
+
+def problems(document, schema, value, where=""):
+    """Where an answer is not what the document says."""
+    schema = resolve(document, schema)
+    if "anyOf" in schema:
+        found = [list(problems(document, each, value, where)) for each in schema["anyOf"]]
+        yield from min(found, key=len)
+    elif value is None:
+        if "type" in schema and not schema.get("nullable"):
+            yield f"{where} is null"
+    elif "type" in schema:
+        right = isinstance(value, KINDS[schema["type"]]) and not (
+            isinstance(value, bool) and schema["type"] == "integer"
+        )
+        if not right:
+            yield f"{where} is no {schema['type']}: {value!r}"
+        elif "properties" in schema:
+            for name, inner in value.items():
+                if name not in schema["properties"]:
+                    yield f"{where}.{name} is not in the document"
+                else:
+                    yield from problems(document, schema["properties"][name], inner, f"{where}.{name}")
+        elif schema["type"] == "array":
+            for inner in value:
+                yield from problems(document, schema.get("items", {}), inner, f"{where}[]")
+
+
+@pytest.fixture
+def filled(project, group, people, as_admin):
+    """What the known parts of paths stand for, with something in every list."""
+    add_member(group, people["dev"], Role.DEVELOPER)
+    for place in (project, group):
+        share(place, make_group(), Role.GUEST)
+    make_project(namespace=make_group(parent=group))
+    make_project(namespace=people["olive"])
+    as_admin.post(f"/projects/{project.id}/variables", json={"key": "A", "value": "1"})
+    as_admin.post("/features/A", json={"value": "50"})
+    return {"project": project.id, "group": group.id, "user": people["dev"].id, "key": "A", "namespace": group.id}
+
+
+@pytest.mark.parametrize("person", [ADA, MAX, NOBODY])
+def test_answers_are_what_the_document_says(person, filled, document, operations, as_):
+    read = 0
+    for (method, path), operation in operations.items():
+        names = re.findall(r"{(\w+)}", path)
+        if method != "get" or not filled.keys() >= set(names):
+            continue
+        answer = as_(person).get(path.format(**filled).removeprefix(PREFIX))
+        if answer.status_code == 200 and answer.content_type == "application/json":
+            schema = operation["responses"]["200"]["content"]["application/json"]["schema"]
+            assert list(problems(document, schema, answer.json, path)) == []
+            read += 1
+
+    assert read >= (4 if person is NOBODY else 12)

@@ -1,0 +1,110 @@
+"""What holds for every view of the API, whoever writes the next one."""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import quote
+
+import pytest
+
+from project_service.access.abilities import RULES
+from project_service.access.api import PREFIX
+from project_service.core.levels import Role
+from tests.worlds import add_member, make_group, make_project, make_token, make_user, share
+
+# answered by hand or by a library, before or beside the views of areas
+BESIDE = {"document", "api-docs", "static"}
+
+
+def views(app):
+    """Every rule of the API with its view."""
+    return [
+        (rule, app.view_functions[rule.endpoint])
+        for rule in app.url_map.iter_rules()
+        if rule.rule.startswith(PREFIX) and rule.endpoint.partition(".")[0] not in BESIDE
+    ]
+
+
+def test_every_view_names_an_ability_that_has_rules(app):
+    unknown = [rule.endpoint for rule, view in views(app) if getattr(view, "ability", None) not in RULES]
+
+    assert (unknown, len(views(app)) > 40) == ([], True)
+
+
+def test_every_view_says_what_it_does_in_a_sentence(app):
+    silent = [rule.endpoint for rule, view in views(app) if not re.match(r"[A-Z].*\.", view.__doc__ or "")]
+
+    assert silent == []
+
+
+def test_nobody_writes_without_being_somebody(app):
+    writing = [(rule, view) for rule, view in views(app) if rule.methods & {"POST", "PUT", "PATCH", "DELETE"}]
+
+    assert [rule.endpoint for rule, view in writing if not getattr(view, "needs_user", False)] == []
+
+
+def test_no_page_has_an_address_of_the_api(app):
+    adapter = app.url_map.bind("localhost")
+
+    for path in ("/api/v4/a", "/api/v4/a/b/-/settings/ci_cd/variables", "/api/v5/user", "/api/"):
+        assert not [method for method in ("GET", "POST", "DELETE") if adapter.test(path, method)]
+
+
+@pytest.fixture
+def world(people):
+    """Grows all that lists show: each call adds one of everything below one project, one group and one user."""
+    owner, group = people["olive"], make_group("world")
+    project = make_project("world", group)
+    add_member(group, owner, Role.OWNER)
+
+    def grow():
+        newcomer = make_user()
+        make_token(owner)
+        for place in (project, group):
+            add_member(place, newcomer, Role.DEVELOPER)
+            share(place, make_group(), Role.GUEST)
+        add_member(make_group(parent=group), newcomer, Role.GUEST)
+        make_project(namespace=group)
+        make_project(namespace=owner)
+        return project, group, owner
+
+    return grow
+
+
+def paths(app, project, group, user):
+    """The addresses of all lists whose places are known here."""
+    known = {"project": project.id, "group": group.id, "user": user.id}
+    for rule, view in views(app):
+        if getattr(view, "paged", False) and rule.arguments <= known.keys():
+            yield re.sub(r"<(\w+)>", lambda found: quote(str(known[found[1]])), rule.rule).removeprefix(PREFIX)
+
+
+def test_a_list_sends_as_many_statements_for_five_rows_as_for_one(app, world, as_admin, count_queries):
+    def sent():
+        found = {}
+        for path in paths(app, *places):
+            with count_queries() as queries:
+                assert as_admin.get(path).status_code == 200, path
+            found[path] = queries[:]
+        return found
+
+    places = world()
+    as_admin.get("/user")
+    few = sent()
+    for _ in range(4):
+        world()
+    many = sent()
+
+    grown = {path: many[path] for path in few if len(many[path]) > len(few[path])}
+    assert (grown, len(few) > 8) == ({}, True)
+
+
+def test_every_list_is_cut(app, world, as_admin):
+    places = world()
+    for _ in range(2):
+        world()
+
+    for path in paths(app, *places):
+        answer = as_admin.get(f"{path}?per_page=1")
+        assert len(answer.json) <= 1, path
+        assert answer.headers["X-Per-Page"] == "1", path

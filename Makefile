@@ -57,7 +57,7 @@ migrate: $(RUN) ## bring the database up to date
 
 migration: $(DEV) ## write a migration from the models; make migration M="what it does"
 	@test -n "$(M)" || { echo 'say what it does: make migration M="add a colour to labels"' >&2; exit 2; }
-	$(BIN)/flask --app app db migrate --message "$(M)"
+	$(BIN)/project-service db revision --message "$(M)"
 
 lock: $(UV) ## choose the versions of all dependencies anew; ARGS=--upgrade for the newest
 	$(COMPILE) --extra dev $(ARGS) --output-file requirements-dev.lock pyproject.toml

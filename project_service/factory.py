@@ -18,6 +18,9 @@ from project_service.accounts import routes as accounts
 from project_service.activity import jobs as activity_jobs
 from project_service.activity import pages as activity_pages
 from project_service.activity import routes as activity
+from project_service.alerts import incidents
+from project_service.alerts.receivers import receivers
+from project_service.environments import routes as environments
 from project_service.error_tracking import pages as error_tracking_pages
 from project_service.error_tracking import routes as error_tracking
 from project_service.groups import pages as groups_pages
@@ -36,6 +39,7 @@ from project_service.milestones import pages as milestones_pages
 from project_service.milestones import routes as milestones
 from project_service.namespaces import jobs as namespaces_jobs
 from project_service.namespaces import routes as namespaces
+from project_service.planning.signals import issue_closed
 from project_service.projects import pages as projects_pages
 from project_service.projects import routes as projects
 from project_service.protected_tags import pages as protected_tags_pages
@@ -56,6 +60,7 @@ APIS = (
     activity.api,
     issues.api,
     milestones.api,
+    environments.api,
     instance.api,
 )
 PAGES = (
@@ -73,7 +78,7 @@ PAGES = (
 )
 # loaded for what they register: jobs that are known by name, panels of other areas' pages
 LOADED = (accounts_jobs, activity_jobs, activity_pages, namespaces_jobs)
-LARGEST_BODY = 32 << 20
+LARGEST_BODY = 10 << 20
 LARGEST_FORM_FIELD = 8 << 20
 REDIS_TIMEOUT_SECONDS = 3
 
@@ -99,6 +104,8 @@ def create_app(settings: Settings | None = None) -> answers.Application:
     app.register_blueprint(probes)
     document.init_app(app, APIS)
     navigation.init_app(app)
+    app.register_blueprint(receivers)
+    issue_closed.connect(incidents.on_issue_closed)
     for pages in PAGES:
         app.register_blueprint(pages)
     app.wsgi_app = TrustedProxies(RawPaths(app.wsgi_app), settings.trusted_proxies)  # type: ignore[method-assign]

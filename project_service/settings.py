@@ -8,12 +8,13 @@ from __future__ import annotations
 import hashlib
 import ipaddress
 import os
+import re
 import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
-from urllib.parse import quote, urlsplit
+from urllib.parse import SplitResult, quote, urlsplit
 
 PREFIX = "PROJECT_SERVICE_"
 LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
@@ -60,7 +61,7 @@ class Settings:
         An empty variable counts as absent, an unknown one is refused: it is most often a misspelt one.
         """
         reader = _Reader(os.environ if environment is None else environment)
-        data_dir = Path(reader.text("DATA_DIR") or "var").expanduser().absolute()
+        data_dir = reader.get("DATA_DIR", _directory) or _directory("var")
         redis_url = reader.get("REDIS_URL", _redis_url)
         settings = cls(
             data_dir=data_dir,
@@ -68,7 +69,7 @@ class Settings:
             redis_url=redis_url or _embedded_redis_url(data_dir),
             embedded_redis=redis_url is None,
             storage_url=reader.get("STORAGE_URL", _storage_url) or f"file://{quote(str(data_dir))}/storage",
-            secret_key=reader.get("SECRET_KEY", _at_least(32)),
+            secret_key=reader.get("SECRET_KEY", _keys),
             external_url=reader.get("EXTERNAL_URL", _external_url),
             trusted_proxies=reader.get("TRUSTED_PROXIES", _networks) or (),
             root_password=reader.get("ROOT_PASSWORD", _at_least(8)),
@@ -82,7 +83,7 @@ class Settings:
             smtp_username=reader.text("SMTP_USERNAME"),
             smtp_password=reader.text("SMTP_PASSWORD"),
             smtp_security=reader.get("SMTP_SECURITY", _one_of(SMTP_SECURITY)) or "none",
-            smtp_from=reader.text("SMTP_FROM") or "project-service@localhost",
+            smtp_from=reader.get("SMTP_FROM", _mail_address) or "project-service@localhost",
         )
         reader.refuse_unknown()
         return settings
@@ -134,6 +135,18 @@ def _embedded_redis_url(data_dir: Path) -> str:
     return f"unix://{runtime_dir(data_dir)}/redis.sock"
 
 
+def _directory(value: str) -> Path:
+    try:
+        return Path(value).expanduser().absolute()
+    except RuntimeError as error:
+        raise ValueError(f"must be a directory ({error})") from error
+
+
+def _keys(value: str) -> str:
+    keys = [key.strip() for key in value.split(",")]
+    return _at_least(32)(",".join(key for key in keys if key))
+
+
 def _at_least(length: int) -> Callable[[str], str]:
     def parse(value: str) -> str:
         if len(value) < length or not value.isprintable():
@@ -166,28 +179,49 @@ def _whole(lowest: int, highest: int) -> Callable[[str], int]:
 def _database_url(value: str) -> str:
     if not value.startswith(("sqlite:///", "postgresql+psycopg://")):
         raise ValueError("must begin with sqlite:/// or postgresql+psycopg://")
+    if value.startswith("sqlite:") and not value.startswith("sqlite:////"):
+        raise ValueError("must name a file by its whole path: sqlite:////directory/file")
+    _check_port(value)
     return value
 
 
 def _redis_url(value: str) -> str:
     if not value.startswith(("redis://", "rediss://", "unix://")):
         raise ValueError("must begin with redis://, rediss:// or unix://")
+    _check_port(value)
     return value
 
 
 def _storage_url(value: str) -> str:
-    if not value.startswith(("file:///", "s3://")) or value == "s3://":
-        raise ValueError("must be file:///directory or s3://bucket/prefix")
-    return value.rstrip("/")
+    scheme, _, rest = value.rstrip("/").partition("://")
+    if (scheme == "file" and rest.startswith("/")) or (scheme == "s3" and rest and not rest.startswith("/")):
+        return f"{scheme}://{rest}"
+    raise ValueError("must be file:///directory or s3://bucket/prefix")
 
 
 def _external_url(value: str) -> str:
-    parts = urlsplit(value)
-    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
+    parts = _check_port(value)
+    usual = parts.scheme in ("http", "https") and parts.hostname and not parts.username and value.isprintable()
+    if not usual or " " in value or parts.query or parts.fragment:
         raise ValueError("must be an address such as https://projects.example.org, without query or fragment")
     if parts.path.strip("/"):
         raise ValueError("must not carry a path: the service answers at the root of its host")
     return value.rstrip("/")
+
+
+def _check_port(value: str) -> SplitResult:
+    parts = urlsplit(value)
+    try:
+        _port = parts.port
+    except ValueError as error:
+        raise ValueError("has a port that is none") from error
+    return parts
+
+
+def _mail_address(value: str) -> str:
+    if not re.fullmatch(r"[^@\s]+@[^@\s]+", value) or not value.isprintable():
+        raise ValueError("must be an address such as projects@example.org")
+    return value
 
 
 def _networks(value: str) -> tuple[Network, ...]:

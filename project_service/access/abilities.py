@@ -47,6 +47,8 @@ class Ability(enum.Enum):
     ADMIN_PROJECT_MEMBERS = enum.auto()
     ADMIN_PROTECTED_TAGS = enum.auto()
     ADMIN_OPERATIONS = enum.auto()
+    READ_ALERTS = enum.auto()
+    ADMIN_ENVIRONMENTS = enum.auto()
     READ_ISSUES = enum.auto()
     CREATE_ISSUES = enum.auto()
     ADMIN_ISSUES = enum.auto()
@@ -178,6 +180,8 @@ RULES: dict[Ability, tuple[Rule, ...]] = {
     Ability.ADMIN_PROJECT_MEMBERS: (at_least(Role.MAINTAINER),),
     Ability.ADMIN_PROTECTED_TAGS: (at_least(Role.MAINTAINER),),
     Ability.ADMIN_OPERATIONS: (at_least(Role.MAINTAINER),),
+    Ability.READ_ALERTS: (at_least(Role.DEVELOPER),),
+    Ability.ADMIN_ENVIRONMENTS: (at_least(Role.DEVELOPER),),
     Ability.READ_ISSUES: (sees, has("issues")),
     Ability.CREATE_ISSUES: (is_signed_in, sees, has("issues"), is_not_archived),
     Ability.ADMIN_ISSUES: (at_least(Role.REPORTER), has("issues"), is_not_archived),

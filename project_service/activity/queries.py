@@ -1,24 +1,28 @@
 """Which events there are for whom: the rows a caller may see, and no others, so that pages are full.
 
-A project's feed is judged once, in Python, and cut from its index; feeds over several projects join the caller's roles.
-The rules are those of the events reference, section 5.
+What somebody sees of a project is judged once per project, in Python (``sight_of``, the rules of the events reference,
+section 5), and becomes a condition on columns that the index of the feed carries: a page is cut, and the total counted,
+inside the index. The rows come with what the index has; ``targets.add_targets`` fetches the rest for the page.
 """
 
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, and_, false, func, or_, select, true
-from sqlalchemy.orm import selectinload
+from sqlalchemy import CTE, ColumnElement, Select, and_, bindparam, false, func, literal, or_, select, union_all
+from sqlalchemy.orm import aliased, load_only
 
 from project_service.access.abilities import own_issues, role_of
 from project_service.access.identity import Caller
 from project_service.core.levels import Role, Visibility
-from project_service.core.memberships import authorized_projects, levels_by_project
+from project_service.core.memberships import levels_by_project
 from project_service.core.projects import ENABLED, PRIVATE, Project
 from project_service.core.users import ACTIVE, User
 from project_service.events.models import Action, Event, Kind, Restriction
+from project_service.kit.database import db
 from project_service.tracker import issues, milestones, notes, others
 
 TARGETS = {
@@ -41,51 +45,86 @@ FEATURES: dict[Kind, tuple[tuple[str, Role], ...]] = {
     Kind.WIKI: (("wiki", Role.GUEST),),
     Kind.SNIPPET: (("snippets", Role.GUEST),),
 }
+LEVELS = tuple(dict.fromkeys(f"{feature}_access_level" for needed in FEATURES.values() for feature, _ in needed))
+# the lowest role to which a restriction leaves an event
+LEFT_TO = {
+    Restriction.NONE: Role.NONE,
+    Restriction.SIGNED_IN: Role.MINIMAL,
+    Restriction.MEMBERS: Role.GUEST,
+    Restriction.CONFIDENTIAL: Role.REPORTER,
+    Restriction.INTERNAL: Role.REPORTER,
+    Restriction.DEVELOPERS: Role.DEVELOPER,
+}
+# so many projects are merged from the index of each; in more it is shorter to walk through the events of all
+MERGED = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """What somebody sees of a project: events of these kinds, as far as they are under one of these restrictions."""
+
+    kinds: tuple[Kind, ...]
+    restrictions: tuple[Restriction, ...]
 
 
 def events_of_author(caller: Caller, author_id: int, **wanted: Any) -> Select[Event]:
     """What somebody did, as far as the caller may see it."""
-    return _ordered(_seen(caller).where(Event.author_id == author_id), wanted)
+    sights = _sights(caller, _worked_in(author_id))
+    return _ordered(select(Event).where(Event.author_id == author_id, _seen_in(caller, sights), *_wanted(wanted)), wanted)
 
 
 def events_of_user(caller: Caller, user: User, **wanted: Any) -> Select[Event]:
     """The same for a profile: private ones, and those of blocked users, show nothing to others."""
-    statement = events_of_author(caller, user.id, **wanted)
     hidden = user.private_profile or user.state != ACTIVE
-    return statement.where(false()) if hidden and user.id != caller.user_id and not caller.admin else statement
+    if hidden and user.id != caller.user_id and not caller.admin:
+        return _ordered(select(Event).where(false()), wanted)
+    return events_of_author(caller, user.id, **wanted)
 
 
 def events_of_memberships(caller: Caller, **wanted: Any) -> Select[Event]:
     """What anybody did in the projects the caller belongs to."""
-    own = authorized_projects(caller.user_id or 0)
-    return _ordered(_seen(caller).where(Event.project_id.in_(own)), wanted)
+    levels = levels_by_project(caller.user_id or 0)
+    own = select(levels.c.project_id).where(levels.c.access_level >= Role.GUEST).cte("own")
+    sights = _sights(caller, own)
+    if not 1 < len(sights) <= MERGED:
+        return _ordered(select(Event).where(_seen_in(caller, sights), *_wanted(wanted)), wanted)
+    conditions = tuple(_wanted(wanted))
+    merged = union_all(
+        *(
+            select(Event.id, Event.created_at).where(Event.project_id == project_id, *_within(caller, sight), *conditions)
+            for project_id, sight in sights.items()
+        )
+    )
+    return _ordered(select(found := aliased(Event, merged.subquery())), wanted, found)
 
 
 def events_of_project(caller: Caller, project: Project, **wanted: Any) -> Select[Event]:
     """What happened in a project, as far as the caller may see it."""
-    statement = select(Event).where(Event.project_id == project.id, visible_in(caller, project))
+    sight = sight_of(caller, role_of(caller, project), project)
+    statement = select(Event).where(Event.project_id == project.id, *_within(caller, sight), *_wanted(wanted))
     return _ordered(statement, wanted)
 
 
-def visible_in(caller: Caller, project: Project) -> ColumnElement[bool]:
-    """The condition on the events of one project that the caller sees; none at all for most members."""
-    role = role_of(caller, project)
+def sight_of(caller: Caller, role: int, project: Any) -> Sight:
+    """What somebody with this role sees of a project."""
     opened = project.visibility == Visibility.PUBLIC or (
         project.visibility == Visibility.INTERNAL and caller.user_id is not None and not caller.external
     )
-    closed = [kind for kind, features in FEATURES.items() if not _any_open(project, features, role, opened=opened)]
-    conditions: list[ColumnElement[bool]] = [Event.kind.not_in(closed)] if closed else []
-    if role < Role.REPORTER:
-        restrictions = [Restriction.NONE, *([Restriction.MEMBERS] if role >= Role.GUEST else [])]
-        allowed: ColumnElement[bool] = Event.restriction.in_(restrictions)
-        if caller.user_id is not None:
-            mine = Event.issue_id.in_(own_issues(caller.user_id))
-            allowed = or_(allowed, and_(Event.restriction == Restriction.CONFIDENTIAL, mine))
-        conditions.append(allowed)
-    return and_(true(), *conditions)
+    kinds = [kind for kind, features in FEATURES.items() if _any_open(project, features, role, opened=opened)]
+    if opened or role > Role.NONE:
+        kinds.append(Kind.PROJECT)
+    trusted = caller.user_id is not None and not caller.external
+    return Sight(
+        tuple(kinds),
+        tuple(
+            restriction
+            for restriction, least in LEFT_TO.items()
+            if role >= least or (restriction is Restriction.SIGNED_IN and trusted)
+        ),
+    )
 
 
-def _any_open(project: Project, features: tuple[tuple[str, Role], ...], role: Role, *, opened: bool) -> bool:
+def _any_open(project: Any, features: tuple[tuple[str, Role], ...], role: int, *, opened: bool) -> bool:
     levels = [(getattr(project, f"{feature}_access_level"), least) for feature, least in features]
     return any(
         (level == ENABLED and (opened or role >= least)) or (level == PRIVATE and role >= least)
@@ -93,46 +132,77 @@ def _any_open(project: Project, features: tuple[tuple[str, Role], ...], role: Ro
     )
 
 
-def _seen(caller: Caller) -> Select[Event]:
-    """All events of projects the caller sees, judged row by row in the database."""
-    statement = select(Event).join(Project, Project.id == Event.project_id).where(Project.deleting_since.is_(None))
-    if caller.admin:
-        return statement
-    roles = levels_by_project(caller.user_id or 0)
-    role = func.coalesce(roles.c.access_level, 0)
-    least_open = Visibility.PUBLIC if caller.external or caller.user_id is None else Visibility.INTERNAL
-    opened = Project.visibility >= least_open
-    by_kind = [and_(Event.kind == Kind.PROJECT, or_(opened, role > 0))]
-    by_kind += [
-        and_(Event.kind == kind, or_(*(_open(feature, least, role, opened) for feature, least in features)))
-        for kind, features in FEATURES.items()
-    ]
-    restricted = or_(
-        Event.restriction == Restriction.NONE,
-        role >= Role.REPORTER,
-        and_(Event.restriction == Restriction.MEMBERS, role >= Role.GUEST),
-        and_(Event.restriction == Restriction.CONFIDENTIAL, Event.issue_id.in_(own_issues(caller.user_id or 0))),
+def _worked_in(author_id: int) -> CTE:
+    """The projects somebody has events in: one step in the index for each, however many events those are."""
+    author = Event.author_id == author_id
+    worked = select(func.min(Event.project_id).label("project_id")).where(author).cte("worked", recursive=True)
+    following = select(func.min(Event.project_id)).where(author, Event.project_id > worked.c.project_id)
+    return worked.union_all(
+        select(following.correlate(worked).scalar_subquery()).where(worked.c.project_id.is_not(None))
     )
-    return statement.outerjoin(roles, roles.c.project_id == Event.project_id).where(or_(*by_kind), restricted)
 
 
-def _open(feature: str, least: Role, role: Any, opened: Any) -> ColumnElement[bool]:
-    level = getattr(Project, f"{feature}_access_level")
-    return or_(and_(level == ENABLED, or_(opened, role >= least)), and_(level == PRIVATE, role >= least))
+def _sights(caller: Caller, among: CTE) -> dict[int, Sight]:
+    """What the caller sees of each of these projects; those without anything to see are left out."""
+    levels = levels_by_project(caller.user_id or 0)
+    role = literal(int(Role.OWNER)) if caller.admin else func.coalesce(levels.c.access_level, int(Role.NONE))
+    columns = (getattr(Project, name) for name in LEVELS)
+    found = db.session.execute(
+        select(Project.id, role.label("role"), Project.visibility, *columns)
+        .join(among, among.c.project_id == Project.id)
+        .outerjoin(levels, levels.c.project_id == Project.id)
+        .where(Project.deleting_since.is_(None))
+        .order_by(Project.id)
+    )
+    sights = {row.id: sight_of(caller, row.role, row) for row in found}
+    return {project_id: sight for project_id, sight in sights.items() if sight.kinds}
 
 
-def _ordered(statement: Select[Event], wanted: dict[str, Any]) -> Select[Event]:
+def _seen_in(caller: Caller, sights: dict[int, Sight]) -> ColumnElement[bool]:
+    """The condition on events of several projects."""
+    alike: dict[Sight, list[int]] = {}
+    for project_id, sight in sights.items():
+        alike.setdefault(sight, []).append(project_id)
+    # as a sum it is no reason for a database to leave the order of the feed's index for that of another;
+    # written out, for there may be more ids than a statement can have parameters
+    project = Event.project_id + 0
+    return or_(
+        false(),
+        *(
+            and_(project.in_(bindparam(None, ids, expanding=True, literal_execute=True)), *_within(caller, sight))
+            for sight, ids in alike.items()
+        ),
+    )
+
+
+def _within(caller: Caller, sight: Sight) -> Iterable[ColumnElement[bool]]:
+    """The conditions on the events of a project; none at all for most members."""
+    if len(sight.kinds) < len(Kind):
+        yield Event.kind.in_(sight.kinds)
+    if len(sight.restrictions) == len(Restriction):
+        return
+    left: ColumnElement[bool] = Event.restriction.in_(sight.restrictions)
+    if caller.user_id is not None and Restriction.CONFIDENTIAL not in sight.restrictions:
+        mine = Event.issue_id.in_(own_issues(caller.user_id))
+        left = or_(left, and_(Event.restriction == Restriction.CONFIDENTIAL, mine))
+    yield left
+
+
+def _wanted(wanted: dict[str, Any]) -> Iterable[ColumnElement[bool]]:
     if wanted.get("action"):
-        statement = statement.where(Event.action == Action[wanted["action"].upper()])
+        yield Event.action == Action[wanted["action"].upper()]
     if wanted.get("target_type"):
-        statement = statement.where(_targets(wanted["target_type"]))
+        yield _targets(wanted["target_type"])
     if wanted.get("before"):
-        statement = statement.where(Event.created_at < _midnight(wanted["before"]))
+        yield Event.created_at < _midnight(wanted["before"])
     if wanted.get("after"):
-        statement = statement.where(Event.created_at >= _midnight(wanted["after"] + dt.timedelta(days=1)))
-    columns = (Event.created_at, Event.id)
+        yield Event.created_at >= _midnight(wanted["after"]) + dt.timedelta(days=1) if wanted["after"] < dt.date.max else false()
+
+
+def _ordered(statement: Select[Event], wanted: dict[str, Any], entity: Any = Event) -> Select[Event]:
+    columns = (entity.created_at, entity.id)
     order = columns if wanted.get("sort") == "asc" else tuple(column.desc() for column in columns)
-    return statement.order_by(*order).options(selectinload(Event.author))
+    return statement.order_by(*order).options(load_only(*columns))
 
 
 def _targets(name: str) -> ColumnElement[bool]:

@@ -8,6 +8,7 @@ from typing import Any
 
 from sqlalchemy import select
 from sqlalchemy.orm import selectinload
+from sqlalchemy.orm.interfaces import ORMOption
 
 from project_service.events.models import Event
 from project_service.kit.database import Model, db
@@ -38,8 +39,14 @@ class Target:
     noteable: Any = None
 
 
-def add_targets(events: Sequence[Event]) -> None:
-    """Set ``target`` on each event of a page."""
+def add_targets(events: Sequence[Event], *also: ORMOption) -> None:
+    """Fetch what the index of a feed does not have of the events of a page, and set ``target`` on each.
+
+    ``also`` says what else to load with them.
+    """
+    ids = [event.id for event in events]
+    if ids:
+        db.session.scalars(select(Event).where(Event.id.in_(ids)).options(selectinload(Event.author), *also)).all()
     wanted: dict[str, set[int]] = {}
     for event in events:
         if event.target_id is not None and event.target_type:

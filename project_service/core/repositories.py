@@ -19,9 +19,9 @@ def directory_of(project: Project) -> Path:
 
 
 def tag_names(project: Project) -> list[str]:
-    """The names of the tags of a project, in order; none while it has no repository."""
-    directory = directory_of(project)
-    if not directory.exists():
+    """The names of the tags of a project, in order; none while it has no repository, or one only half made."""
+    try:
+        repository = pygit2.Repository(str(directory_of(project)))
+    except pygit2.GitError:
         return []
-    repository = pygit2.Repository(str(directory))
     return sorted(name.removeprefix(TAGS) for name in repository.references if name.startswith(TAGS))

@@ -51,19 +51,26 @@ class Restriction(enum.IntEnum):
     CONFIDENTIAL = 1  # reporters and above, and the author and assignees of the issue
     INTERNAL = 2  # reporters and above
     MEMBERS = 3  # guests and above
+    SIGNED_IN = 4  # members, and everybody who is signed in and not external
+    DEVELOPERS = 5  # developers and above
+
+
+FILTERED = ("kind", "restriction", "issue_id", "action", "target_type")
 
 
 class Event(Model):
     """Somebody did something in a project.
 
     ``kind``, ``restriction`` and ``issue_id`` are what the feeds filter by: they stand in the row, so that a page is cut
-    from an index and judged without looking at each target.
+    from an index and judged without looking at each target. The indexes of the feeds carry all that is filtered by: a
+    page far behind, or a total, is read from the index alone.
     """
 
     __tablename__ = "events"
     __table_args__ = (
-        Index("ix_events_author_id_created_at", "author_id", "created_at", "id"),
-        Index("ix_events_project_id_created_at", "project_id", "created_at", "id"),
+        Index("ix_events_author_id_created_at", "author_id", "created_at", "id", *FILTERED, "project_id"),
+        Index("ix_events_author_id_project_id", "author_id", "project_id"),
+        Index("ix_events_project_id_created_at", "project_id", "created_at", "id", *FILTERED),
         Index("ix_events_created_at", "created_at", "id"),
         Index("ix_events_target", "target_type", "target_id"),
         Index("ix_events_issue_id", "issue_id"),

@@ -28,20 +28,24 @@ def rotate(settings: Settings) -> int:
     such a process wrote with the old key meanwhile is not lost; stopped half-way, it can be run again. With keys from
     the environment the operator puts the new one in front: ``PROJECT_SERVICE_SECRET_KEY=new,old``.
     """
-    if not settings.secret_key:
-        secrets.add_key(settings)
-    keyring = secrets.init(settings)
-    return sum(_rotate_column(keyring, found, one.name) for found, one in encrypted_columns())
+    with secrets.changing_keys(settings):
+        if not settings.secret_key:
+            secrets.add_key(settings)
+        return _renew_all(secrets.init(settings))
 
 
 def forget(settings: Settings) -> int:
     """Encrypt once more what is left, and forget all keys but the newest; the number of secrets."""
-    keyring = secrets.init(settings)
-    count = sum(_rotate_column(keyring, found, one.name) for found, one in encrypted_columns())
-    if not settings.secret_key:
-        secrets.drop_old_keys(settings)
-        secrets.init(settings)
+    with secrets.changing_keys(settings):
+        count = _renew_all(secrets.init(settings))
+        if not settings.secret_key:
+            secrets.drop_old_keys(settings)
+            secrets.init(settings)
     return count
+
+
+def _renew_all(keyring: secrets.Keyring) -> int:
+    return sum(_rotate_column(keyring, found, one.name) for found, one in encrypted_columns())
 
 
 def _rotate_column(keyring: secrets.Keyring, encrypted: Table, name: str) -> int:

@@ -17,12 +17,17 @@ import orjson
 import structlog
 
 REQUEST_ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
-_SECRET_NAMES = re.compile(r"(token|password|secret|authorization|cookie|api_key|private)", re.IGNORECASE)
-_IN_TEXT = re.compile(
-    r"(?i)((?:private[-_]token|access_token|authorization|password|secret|token)[\"']?\s*[=:]\s*[\"']?(?:bearer\s+)?)[^\s\"'&,;]+"
-)
-_USER_INFO = re.compile(r"(?<=://)[^/\s:@]+:[^/\s@]+@")
 HIDDEN = "[FILTERED]"
+_NAMES = "token|passw(?:or)?d|secret|api[-_]?key|private"
+_HEADERS = "authorization|cookie"
+_IS = r"""[\w-]{0,40}\\*["']?\s*[=:]\s*"""
+_SECRET_NAME = re.compile(rf"{_NAMES}|{_HEADERS}", re.IGNORECASE)
+_IN_TEXT = (
+    re.compile(rf"""(?is)((?:{_NAMES}|{_HEADERS}){_IS}b?\\*(["']))(?:(?!\2).)*"""),  # all there is between the quotes
+    re.compile(rf"""(?i)((?:{_HEADERS}){_IS})(?!b?\\*["'])[^\r\n"']+"""),  # a header: the rest of its line
+    re.compile(rf"""(?i)((?:{_NAMES}){_IS})(?!b?\\*["'])[^\s"'&,;]+"""),  # anything else: a word
+    re.compile(r"(://)[^/\s?#\"']*(?=@)"),  # credentials of an address
+)
 
 
 def configure(level: str) -> None:
@@ -85,17 +90,29 @@ def bound(**values: Any) -> Iterator[None]:
 
 
 def _hidden(name: str, value: Any) -> Any:
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    if _SECRET_NAME.search(name):
+        return HIDDEN
     if isinstance(value, dict):
         return {key: _hidden(str(key), inner) for key, inner in value.items()}
-    if isinstance(value, str):
-        if _SECRET_NAMES.search(name):
-            return HIDDEN
-        return _USER_INFO.sub(f"{HIDDEN}@", _IN_TEXT.sub(rf"\1{HIDDEN}", value))
-    return value
+    if isinstance(value, list | tuple | set):
+        return [_hidden(name, inner) for inner in value]
+    return _without_secrets(value) if isinstance(value, str) else value
+
+
+def _without_secrets(text: str) -> str:
+    for pattern in _IN_TEXT:
+        text = pattern.sub(rf"\1{HIDDEN}", text)
+    return text
 
 
 def _dumps(entry: Any, **_options: Any) -> str:
-    return orjson.dumps(entry, default=str, option=orjson.OPT_NON_STR_KEYS).decode()
+    return orjson.dumps(entry, default=_as_text, option=orjson.OPT_NON_STR_KEYS).decode()
+
+
+def _as_text(value: Any) -> str:
+    return _without_secrets(str(value))
 
 
 def bind(**values: Any) -> None:

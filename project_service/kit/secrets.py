@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import fcntl
 import hashlib
 import hmac
 import os
 import secrets
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +25,7 @@ from sqlalchemy.types import TypeDecorator
 from project_service.settings import Settings
 
 KEY_FILE = "secret_key"
+GONE = 0
 TOKEN_BYTES = 15  # 20 characters of URL-safe text, as the tokens of the specification's time
 _passwords = argon2.PasswordHasher()
 
@@ -54,17 +57,24 @@ class Keyring:
 
     def decrypt(self, stored: str) -> str:
         """Read a stored text; ``SecretKeyMissing`` when it was written with another key."""
-        try:
+        with _told_when_missing():
             return self._fernet.decrypt(stored.encode()).decode()
-        except InvalidToken as error:
-            raise SecretKeyMissing(
-                "a stored secret was encrypted with another key: set PROJECT_SERVICE_SECRET_KEY to the key it was written "
-                f"with, or put the {KEY_FILE} file of its data directory back"
-            ) from error
 
     def renew(self, stored: str) -> str:
-        """Encrypt a stored text again with the first key."""
-        return self._fernet.rotate(stored.encode()).decode()
+        """Encrypt a stored text again with the first key; ``SecretKeyMissing`` as above."""
+        with _told_when_missing():
+            return self._fernet.rotate(stored.encode()).decode()
+
+
+@contextlib.contextmanager
+def _told_when_missing() -> Iterator[None]:
+    try:
+        yield
+    except InvalidToken as error:
+        raise SecretKeyMissing(
+            "a stored secret was encrypted with another key: set PROJECT_SERVICE_SECRET_KEY to the key it was written "
+            f"with, or put the {KEY_FILE} file of its data directory back"
+        ) from error
 
 
 class _Current:
@@ -77,17 +87,20 @@ class _Current:
 
 def init(settings: Settings) -> Keyring:
     """Read the keys, or make the first one; a key made here is kept in the data directory, readable by us only."""
-    keys = read_keys(settings)
-    _Current.settings, _Current.changed_at = settings, _changed_at(settings)
-    _Current.keyring = Keyring(keys)
-    return _Current.keyring
+    changed_at = _changed_at(settings)  # before the keys are read: a change right after that is noticed the next time
+    keyring = Keyring(read_keys(settings))
+    _Current.settings, _Current.changed_at, _Current.keyring = settings, changed_at, keyring
+    return keyring
 
 
 def keyring() -> Keyring:
-    """The keys as they are now: a key file that was changed by a rotation is read again."""
+    """The keys as they are now: a key file that was changed by a rotation is read again.
+
+    One that has gone is no reason to make a new key here: what is stored could not be read with it.
+    """
     if _Current.keyring is None or _Current.settings is None:
         raise SecretKeyMissing("the keys have not been read yet")
-    if _changed_at(_Current.settings) != _Current.changed_at:
+    if _changed_at(_Current.settings) not in (_Current.changed_at, GONE):
         return init(_Current.settings)
     return _Current.keyring
 
@@ -98,13 +111,13 @@ def _changed_at(settings: Settings) -> int:
     try:
         return (settings.data_dir / KEY_FILE).stat().st_mtime_ns
     except FileNotFoundError:
-        return 0
+        return GONE
 
 
 def read_keys(settings: Settings) -> list[str]:
     """The configured key, or those in the key file, newest first."""
     if settings.secret_key:
-        return [key for key in settings.secret_key.split(",") if key]
+        return settings.secret_key.split(",")
     path = settings.data_dir / KEY_FILE
     if not path.exists():
         write_private(path, f"{secrets.token_urlsafe(48)}\n", exclusive=True)
@@ -112,6 +125,18 @@ def read_keys(settings: Settings) -> list[str]:
     if not keys:
         raise SecretKeyMissing(f"{path} is empty: put the key back that this data directory was made with")
     return keys
+
+
+@contextlib.contextmanager
+def changing_keys(settings: Settings) -> Iterator[None]:
+    """Change the key file alone: of two at once, one could forget the key the other encrypts with."""
+    settings.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+    descriptor = os.open(settings.data_dir / f"{KEY_FILE}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def add_key(settings: Settings) -> list[str]:
@@ -187,7 +212,7 @@ def password_matches(stored: str | None, password: str) -> bool:
     """Check a password; somebody without one costs the same time."""
     try:
         return _passwords.verify(stored or _NOBODY, password) and stored is not None
-    except argon2.exceptions.VerificationError:
+    except (argon2.exceptions.VerificationError, argon2.exceptions.InvalidHashError):
         return False
 
 

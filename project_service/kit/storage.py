@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import functools
+import os
+import posixpath
 import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import IO, Any, cast
+from urllib.parse import unquote
 
 import fsspec
 from flask import current_app
@@ -12,31 +18,46 @@ from flask import current_app
 from project_service.settings import Settings
 
 CHUNK = 1 << 20
+FILE = "file"
+# several machines change one bucket: a list of what was there a while ago is worth nothing
+OPTIONS: dict[str, dict[str, Any]] = {FILE: {"auto_mkdir": True}, "s3": {"use_listings_cache": False}}
 
 
 @dataclass(frozen=True)
 class Storage:
     """Where files are kept; an object appears whole or not at all."""
 
-    filesystem: fsspec.AbstractFileSystem
+    protocol: str
     root: str
 
     @classmethod
     def at(cls, url: str) -> Storage:
         """Open the storage of a ``file://`` or ``s3://`` address."""
-        scheme, _, rest = url.partition("://")
-        options: dict[str, Any] = {"auto_mkdir": True} if scheme == "file" else {}
-        return cls(fsspec.filesystem(scheme, **options), rest.rstrip("/"))
+        protocol, _, rest = url.partition("://")
+        return cls(protocol, (unquote(rest) if protocol == FILE else rest).rstrip("/"))
+
+    @property
+    def filesystem(self) -> fsspec.AbstractFileSystem:
+        """What reads and writes; a forked process gets one of its own."""
+        return _filesystem(self.protocol, os.getpid())
 
     def path(self, name: str) -> str:
-        """The full path of a name; a name that climbs out of the root is refused."""
-        if name.startswith("/") or ".." in name.split("/"):
+        """The full path of a name; a name that climbs out of the root, or is written in a second way, is refused."""
+        if name.startswith("/") or name != posixpath.normpath(name) or name.split("/", maxsplit=1)[0] in (".", ".."):
             raise ValueError(f"{name!r} is not a name in the storage")
         return f"{self.root}/{name}"
 
-    def open(self, name: str, mode: str = "rb") -> IO[bytes]:
-        """Open an object; one that is written appears when it is closed."""
-        return cast(IO[bytes], self.filesystem.open(self.path(name), mode))
+    def open(self, name: str) -> IO[bytes]:
+        """Open an object to read it."""
+        return cast(IO[bytes], self.filesystem.open(self.path(name), "rb"))
+
+    @contextmanager
+    def write(self, name: str) -> Iterator[IO[bytes]]:
+        """Write an object: it appears, or takes the place of the one before, when the block has ended without error."""
+        path = self.path(name)
+        writing = _write_beside if self.protocol == FILE else _write_in_parts
+        with writing(self.filesystem, path) as file:
+            yield file
 
     def exists(self, name: str) -> bool:
         """Whether there is such an object."""
@@ -56,7 +77,7 @@ class Storage:
     def check(self) -> None:
         """Write, read and remove a small object; raises what the storage says when it does not work."""
         name = f"health/{secrets.token_hex(8)}"
-        with self.open(name, "wb") as file:
+        with self.write(name) as file:
             file.write(b"ok")
         try:
             with self.open(name) as file:
@@ -75,3 +96,35 @@ def storage() -> Storage:
     """The storage of this instance."""
     found: Storage = current_app.extensions["storage"]
     return found
+
+
+@functools.cache
+def _filesystem(protocol: str, _process: int) -> fsspec.AbstractFileSystem:
+    return fsspec.filesystem(protocol, skip_instance_cache=True, **OPTIONS.get(protocol, {}))
+
+
+@contextmanager
+def _write_beside(filesystem: fsspec.AbstractFileSystem, path: str) -> Iterator[IO[bytes]]:
+    folder, _, name = path.rpartition("/")
+    fresh = f"{folder}/.{name[:100]}.{secrets.token_hex(8)}"
+    try:
+        with filesystem.open(fresh, "wb") as file:
+            yield file
+        filesystem.mv(fresh, path)
+    except BaseException:
+        if filesystem.exists(fresh):
+            filesystem.rm_file(fresh)
+        raise
+
+
+@contextmanager
+def _write_in_parts(filesystem: fsspec.AbstractFileSystem, path: str) -> Iterator[IO[bytes]]:
+    file = filesystem.open(path, "wb", autocommit=False)
+    try:
+        yield file
+        file.close()
+    except BaseException:
+        file.close()
+        file.discard()
+        raise
+    file.commit()

@@ -10,7 +10,6 @@ from project_service.core.levels import Role
 from project_service.kit.forms import Form
 from project_service.protected_tags.schemas import LEVELS
 
-
 LEVEL_TEXTS: dict[Any, str] = {int(level): text for level, text in reversed(LEVELS.items())}
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from sqlalchemy import delete
+
 from project_service.core.projects import Project
 from project_service.kit import clock
 from project_service.kit.database import add_unique, db
@@ -10,12 +12,15 @@ from project_service.protected_tags import queries
 from project_service.protected_tags.models import ProtectedTag
 
 TAKEN = "Name has already been taken"
+LONGEST = 255  # what an index can always hold, and longer than the name of any tag
 
 
 def create_protected_tag(project: Project, *, name: str | None, create_access_level: int) -> ProtectedTag:
     """Protect a tag name or wildcard; whether such a tag exists does not matter."""
     if not (name or "").strip():
         raise Unprocessable(["Name can't be blank"])
+    if len(name or "") > LONGEST:
+        raise Unprocessable([f"Name is too long (maximum is {LONGEST} characters)"])
     tag = ProtectedTag(project_id=project.id, name=name, create_access_levels=[create_access_level])
     if db.session.scalar(queries.protected_tags_of(project).where(ProtectedTag.name == name)) is not None:
         raise Unprocessable([TAKEN])
@@ -25,6 +30,6 @@ def create_protected_tag(project: Project, *, name: str | None, create_access_le
 
 
 def delete_protected_tag(tag: ProtectedTag) -> None:
-    """Take the protection away."""
-    db.session.delete(tag)
+    """Take the protection away; somebody else may have done so at the same moment."""
+    db.session.execute(delete(ProtectedTag).where(ProtectedTag.id == tag.id))
     db.session.get_one(Project, tag.project_id).updated_at = clock.now()

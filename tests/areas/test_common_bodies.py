@@ -64,13 +64,13 @@ def test_an_array_is_written_with_commas_or_brackets(scopes, people, as_admin):
     assert (answer.status_code, answer.json["scopes"]) == (201, ["api", "read_user"])
 
 
-@pytest.mark.parametrize("content_type", ["text/plain", "application/xml", "application/vnd.api+json", ""])
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE"])
-def test_a_body_in_another_language_is_not_supported(method, content_type, project, as_):
-    answer = as_(None).open(method, f"/projects/{project.id}", data=b"x", content_type=content_type)
+def test_a_body_in_another_language_is_not_supported(method, project, as_):
+    for content_type in ("text/plain", "application/xml", "application/vnd.api+json", ""):
+        answer = as_(None).open(method, f"/projects/{project.id}", data=b"x", content_type=content_type)
 
-    refusal = f"The provided content-type '{content_type}' is not supported."
-    assert (answer.status_code, answer.json) == (415, {"error": refusal})
+        refusal = f"The provided content-type '{content_type}' is not supported."
+        assert (answer.status_code, answer.json) == (415, {"error": refusal})
 
 
 @pytest.mark.parametrize(
@@ -141,7 +141,7 @@ raw = st.builds(
 )
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     options=objects | forms | raw,
     place=st.sampled_from(["/projects/{}/variables", "/projects/{}/members", "/projects"]),

@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import datetime as dt
+import enum
 from contextlib import suppress
 from io import BytesIO
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from project_service.kit import clock, fields
 from project_service.kit.errors import BadParameters
 from project_service.kit.schemas import Nested, Schema, load
 
-INVALID = object()
-ABSENT = object()
+
+class Said(enum.Enum):
+    """What is no value that a client sends or gets."""
+
+    INVALID = enum.auto()
+    ABSENT = enum.auto()
+
+
+INVALID, ABSENT = Said
 
 
 def loaded(field, value=ABSENT, name="x"):
@@ -88,9 +96,7 @@ def test_texts(value, expected):
         (2**63, INVALID),
         (-(2**63), INVALID),
         ("9" * 30, INVALID),
-        ("9" * 100_000, INVALID),
     ],
-    ids=str,
 )  # fmt: skip
 def test_integers(value, expected):
     check(fields.Integer(), value, expected)
@@ -156,7 +162,6 @@ def test_booleans(value, expected):
         (["2021-01-20"], INVALID),
         ("1" * 65, INVALID),
     ],
-    ids=str,
 )
 def test_dates(value, expected):
     check(fields.Date(), value, expected)
@@ -184,6 +189,7 @@ def test_moments(value, expected):
     check(fields.DateTime(), value, expected)
 
 
+@settings(deadline=None)
 @given(st.text(max_size=30) | st.from_regex(r"[0-9:TZ+. apm/-]{1,20}", fullmatch=True))
 def test_any_text_is_a_moment_in_utc_or_invalid(text):
     with suppress(ValueError):
@@ -312,6 +318,7 @@ anything = st.recursive(
 )
 
 
+@settings(deadline=None)
 @given(st.sampled_from(SCALARS), anything)
 def test_anything_is_coerced_or_invalid(kind, value):
     with suppress(BadParameters):

@@ -7,7 +7,7 @@ from io import BytesIO
 
 import pytest
 from flask import Request
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from werkzeug.test import EnvironBuilder
 
@@ -78,6 +78,7 @@ def test_contradictions_and_excess_are_bad_requests(pairs):
         nest(pairs)
 
 
+@settings(deadline=None)
 @given(st.dictionaries(names, trees, max_size=4))
 def test_what_links_flatten_is_read_back_the_same(tree):
     pairs = [pair for name, value in tree.items() for pair in flatten(name, value)]
@@ -85,6 +86,7 @@ def test_what_links_flatten_is_read_back_the_same(tree):
     assert nest(pairs) == tree
 
 
+@settings(deadline=None)
 @given(st.lists(st.dictionaries(st.sampled_from("vwx"), texts), min_size=1, max_size=4))
 def test_arrays_of_hashes_survive_when_every_hash_begins_alike(hashes):
     tree = [{"k": "1", **each} for each in hashes]
@@ -92,6 +94,7 @@ def test_arrays_of_hashes_survive_when_every_hash_begins_alike(hashes):
     assert nest(flatten("a", tree)) == {"a": tree}
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(st.text(alphabet="ab[]", max_size=12), texts), max_size=8))
 def test_any_names_are_nested_or_refused(pairs):
     with suppress(BadRequest):
@@ -200,6 +203,7 @@ def test_a_credential_has_to_be_text(value):
         header(Request(environ), "PRIVATE-TOKEN")
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=60), st.sampled_from([JSON, FORM, "multipart/form-data; boundary=x", "text/plain"]))
 def test_any_bytes_are_read_or_refused(body, content_type):
     with (

@@ -5,24 +5,31 @@ from __future__ import annotations
 import contextvars
 import html
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from typing import Any
 
 import pytest
 from flask import Flask
 from flask.testing import FlaskClient
+from werkzeug.routing import Rule
 from werkzeug.test import TestResponse
 
 from project_service.access.identity import SESSION_SECRET
+from project_service.access.pages import PageBlueprint
+from project_service.core.levels import Role
+from project_service.core.namespaces import Group
 from project_service.core.projects import Project
 from project_service.core.tokens import SESSION_LENGTH, BrowserSession, digest_of
 from project_service.core.users import User
 from project_service.kit import clock, secrets
 from project_service.kit.database import db
+from project_service.planning import issues as planning
 from project_service.protected_tags.models import ProtectedTag
+from project_service.tracker.issues import Issue
+from project_service.tracker.milestones import Milestone
 from project_service.variables.models import Variable
 from tests import worlds
-from tests.worlds import MAX, PASSWORD
+from tests.worlds import MAX, OLIVE, PASSWORD
 
 CSRF = re.compile(r'name="csrf_token"[^>]* value="([^"]+)"')
 
@@ -105,6 +112,63 @@ def hidden_variable(project: Project) -> Variable:
 def protected_tag(project: Project) -> ProtectedTag:
     """The wildcard ``v*`` for maintainers."""
     return store(ProtectedTag(project_id=project.id, name="v*", create_access_levels=[40]))
+
+
+@pytest.fixture
+def issue(project: Project, people: dict[str, User]) -> Issue:
+    """The first issue of the shop."""
+    made = planning.create_issue(people[OLIVE], project, title="The till is open")
+    db.session.commit()
+    return made
+
+
+@pytest.fixture
+def milestone(project: Project) -> Milestone:
+    """The first milestone of the shop."""
+    return store(Milestone(project_id=project.id, iid=1, title="Opening day"))
+
+
+@pytest.fixture
+def values(
+    project: Project,
+    group: Group,
+    variable: Variable,
+    protected_tag: ProtectedTag,
+    issue: Issue,
+    milestone: Milestone,
+) -> dict[str, Any]:
+    """What stands in the places of a page's rule; tokens are each person's own."""
+    kay = worlds.make_user("kay")
+    worlds.add_member(project, kay, Role.GUEST)
+    worlds.add_member(group, kay, Role.GUEST)
+    return {
+        "project": "acme/shop",
+        "full_path": "acme/shop",
+        "group": "acme",
+        "page": "ci_cd",
+        "user_id": kay.id,
+        "variable_id": variable.id,
+        "tag_id": protected_tag.id,
+        "iid": 1,
+    }
+
+
+def page_rules(app: Flask, method: str) -> list[Rule]:
+    """The rules of all pages."""
+    names = {name for name, blueprint in app.blueprints.items() if isinstance(blueprint, PageBlueprint)}
+    rules = app.url_map.iter_rules()
+    return [rule for rule in rules if rule.endpoint.split(".")[0] in names and method in (rule.methods or ())]
+
+
+def addresses(app: Flask, method: str, values: dict[str, Any], known: Container[str] | None = None) -> dict[str, str]:
+    """Rule → address of the pages, of all or of those that are known."""
+    found = {}
+    with app.test_request_context():
+        for rule in page_rules(app, method):
+            if known is None or rule.rule in known:
+                built: Any = rule.build({name: values[name] for name in rule.arguments})
+                found[rule.rule] = built[1].replace("%2F", "/")
+    return found
 
 
 def store(row: Any) -> Any:

@@ -17,8 +17,7 @@ from project_service.kit.database import db
 from project_service.protected_tags.models import ProtectedTag
 from project_service.variables.models import FILE, Variable
 from tests import worlds
-from tests.pages.conftest import store
-from tests.pages.test_who_sees_what import addresses, values  # noqa: F401  # the same places
+from tests.pages.conftest import addresses, store
 from tests.worlds import MAX, OLIVE
 
 CI_CD, OPERATIONS = "/acme/shop/-/settings/ci_cd", "/acme/shop/-/settings/operations"
@@ -47,7 +46,7 @@ def token_id(people):
 
 
 @pytest.mark.parametrize("forged", [{}, {"csrf_token": ""}, {"csrf_token": "IjEi.YQ.forged"}])
-def test_no_form_counts_without_its_token(forged, app, visit, values, people, token_id):  # noqa: F811
+def test_no_form_counts_without_its_token(forged, app, visit, values, people, token_id):
     forms = addresses(app, "POST", values | {"token_id": token_id[people[OLIVE].id]})
     visitor, before = visit(OLIVE), everything()
     visitor.csrf_token()
@@ -68,7 +67,7 @@ def test_a_token_of_another_browser_is_no_token(app, visit, project):
     assert answer.status_code == 400
 
 
-def test_an_empty_form_breaks_nothing(app, visit, values, people, token_id):  # noqa: F811
+def test_an_empty_form_breaks_nothing(app, visit, values, people, token_id):
     forms = addresses(app, "POST", values | {"token_id": token_id[people[OLIVE].id]})
     asks = {rule: address for rule, address in forms.items() if not rule.endswith(("/revoke", "/delete", "/unprotect"))}
     visitor = visit(OLIVE)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from werkzeug.routing import Rule
 
-from project_service.access.pages import PageBlueprint
 from project_service.core.levels import Role, Visibility
 from project_service.core.projects import DISABLED
 from project_service.kit.database import db
 from tests import worlds
+from tests.pages.conftest import addresses, page_rules
 from tests.worlds import ADA, DEV, GUS, MAX, NOBODY, OLIVE, PEOPLE, RITA, ROLES, SAM
 
 ANYBODY, SIGNED_IN = -2, -1
@@ -35,43 +34,19 @@ NEEDED = {
     "/<path:project>/-/settings/ci_cd/variables/<int:variable_id>/edit": Role.MAINTAINER,
     "/<path:project>/-/settings/ci_cd/variables/<int:variable_id>/delete": Role.MAINTAINER,
     "/<path:project>/-/settings/repository/protected_tags/<int:tag_id>/unprotect": Role.MAINTAINER,
+    "/<path:project>/-/issues": Role.GUEST,
+    "/<path:project>/-/issues/new": Role.GUEST,
+    "/<path:project>/-/issues/<int:iid>": Role.GUEST,
+    "/<path:project>/-/issues/<int:iid>/edit": Role.REPORTER,
+    "/<path:project>/-/issues/<int:iid>/delete": Role.OWNER,
+    "/<path:project>/-/milestones": Role.GUEST,
+    "/<path:project>/-/milestones/new": Role.DEVELOPER,
+    "/<path:project>/-/milestones/<int:iid>": Role.GUEST,
+    "/<path:project>/-/milestones/<int:iid>/edit": Role.DEVELOPER,
+    "/<path:project>/-/milestones/<int:iid>/delete": Role.DEVELOPER,
 }
 # the members of the project see the group above it, and have no role there
 RANKS = {ADA: Role.OWNER, SAM: SIGNED_IN, NOBODY: ANYBODY, **ROLES}
-
-
-@pytest.fixture
-def values(project, group, people, variable, protected_tag):
-    """What stands in the places of a rule; a token is each person's own."""
-    kay = worlds.make_user("kay")
-    worlds.add_member(project, kay, Role.GUEST)
-    worlds.add_member(group, kay, Role.GUEST)
-    return {
-        "project": "acme/shop",
-        "full_path": "acme/shop",
-        "group": "acme",
-        "page": "ci_cd",
-        "user_id": kay.id,
-        "variable_id": variable.id,
-        "tag_id": protected_tag.id,
-    }
-
-
-def page_rules(app, method) -> list[Rule]:
-    """The rules of all pages."""
-    names = {name for name, blueprint in app.blueprints.items() if isinstance(blueprint, PageBlueprint)}
-    return [
-        rule for rule in app.url_map.iter_rules() if rule.endpoint.split(".")[0] in names and method in rule.methods
-    ]
-
-
-def addresses(app, method, values):
-    """Rule → address, for all pages."""
-    found = {}
-    with app.test_request_context():
-        for rule in page_rules(app, method):
-            found[rule.rule] = rule.build({name: values[name] for name in rule.arguments})[1].replace("%2F", "/")
-    return found
 
 
 def status_for(person, rule):
@@ -84,13 +59,17 @@ def status_for(person, rule):
     return 404 if rank == SIGNED_IN else 403
 
 
+def test_every_page_has_its_row_in_the_table(app):
+    assert {rule.rule for rule in page_rules(app, "GET")} == NEEDED.keys()
+
+
 @pytest.mark.parametrize("person", [*PEOPLE, NOBODY])
 def test_who_gets_which_page(person, app, visit, values, people):
     token_id = 0
     if person:
         worlds.make_token(people[person])
         token_id = db.session.execute(db.text("SELECT max(id) FROM personal_access_tokens")).scalar_one()
-    pages = addresses(app, "GET", values | {"token_id": token_id})
+    pages = addresses(app, "GET", values | {"token_id": token_id}, NEEDED)
     visitor = visit(person)
 
     answers = {rule: visitor.get(address).status_code for rule, address in pages.items()}
@@ -102,8 +81,8 @@ def test_who_gets_which_page(person, app, visit, values, people):
 def test_who_may_not_see_a_form_may_not_send_it_either(person, status, app, visit, values):
     forms = {
         rule: address
-        for rule, address in addresses(app, "POST", values | {"token_id": 0}).items()
-        if rule in NEEDED and NEEDED[rule] >= Role.MAINTAINER
+        for rule, address in addresses(app, "POST", values | {"token_id": 0}, NEEDED).items()
+        if NEEDED[rule] >= Role.MAINTAINER
     }
     visitor = visit(person)
     fields = {"csrf_token": visitor.csrf_token()}

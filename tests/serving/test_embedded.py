@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -34,6 +35,7 @@ def start(settings: Settings) -> Iterator[Callable[[], subprocess.Popen[bytes]]]
     for server in servers:
         server.kill()
         server.wait()
+    shutil.rmtree(settings.runtime_dir, ignore_errors=True)
 
 
 def client(settings: Settings) -> redis.Redis:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -103,6 +104,7 @@ def world(tmp_path: Path) -> Iterator[World]:
         for process in (made.worker, made.redis_server):
             process.kill()
             process.wait()
+        shutil.rmtree(settings.runtime_dir)
 
 
 def test_a_job_runs_after_the_fork_and_in_its_context(world: World) -> None:

@@ -30,6 +30,19 @@ def upgrade() -> None:
         sqlite_autoincrement=True,
     )
     op.create_table(
+        "mails",
+        sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("recipient", sa.String(), nullable=False),
+        sa.Column("subject", sa.String(), nullable=False),
+        sa.Column("body", sa.String(), nullable=False),
+        sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_mails")),
+        sqlite_autoincrement=True,
+    )
+    with op.batch_alter_table("mails", schema=None) as batch_op:
+        batch_op.create_index("ix_mails_created_at", ["created_at", "id"], unique=False)
+
+    op.create_table(
         "periodic_runs",
         sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
         sa.Column("name", sa.String(), nullable=False),
@@ -260,6 +273,32 @@ def upgrade() -> None:
         batch_op.create_index("ix_projects_visibility", ["visibility", "id"], unique=False)
 
     op.create_table(
+        "alert_integrations",
+        sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("updated_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("project_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("type", sa.String(), nullable=False),
+        sa.Column("name", sa.String(), nullable=False),
+        sa.Column("active", sa.Boolean(), nullable=False),
+        sa.Column("endpoint_identifier", sa.String(), nullable=False),
+        sa.Column("token", sa.Text(), nullable=False),
+        sa.Column("payload_example", sa.String(), nullable=True),
+        sa.Column("mapping", sa.JSON(), nullable=False),
+        sa.Column("target_url", sa.String(), nullable=True),
+        sa.ForeignKeyConstraint(
+            ["project_id"], ["projects.id"], name=op.f("fk_alert_integrations_project_id"), ondelete="CASCADE"
+        ),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_alert_integrations")),
+        sa.UniqueConstraint(
+            "project_id", "endpoint_identifier", name=op.f("uq_alert_integrations_project_id_endpoint_identifier")
+        ),
+        sqlite_autoincrement=True,
+    )
+    with op.batch_alter_table("alert_integrations", schema=None) as batch_op:
+        batch_op.create_index("ix_alert_integrations_project_id", ["project_id", "id"], unique=False)
+
+    op.create_table(
         "counters",
         sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
         sa.Column("project_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
@@ -272,6 +311,26 @@ def upgrade() -> None:
         sa.UniqueConstraint("project_id", "kind", name=op.f("uq_counters_project_id_kind")),
         sqlite_autoincrement=True,
     )
+    op.create_table(
+        "environments",
+        sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("updated_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("project_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("name", sa.String(), nullable=False),
+        sa.Column("slug", sa.String(), nullable=False),
+        sa.Column("external_url", sa.String(), nullable=True),
+        sa.Column("state", sa.String(), nullable=False),
+        sa.ForeignKeyConstraint(
+            ["project_id"], ["projects.id"], name=op.f("fk_environments_project_id"), ondelete="CASCADE"
+        ),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_environments")),
+        sa.UniqueConstraint("project_id", "name", name=op.f("uq_environments_project_id_name")),
+        sqlite_autoincrement=True,
+    )
+    with op.batch_alter_table("environments", schema=None) as batch_op:
+        batch_op.create_index("ix_environments_project_id", ["project_id", "id"], unique=False)
+
     op.create_table(
         "error_tracking_settings",
         sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
@@ -289,6 +348,22 @@ def upgrade() -> None:
         ),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_error_tracking_settings")),
         sa.UniqueConstraint("project_id", name=op.f("uq_error_tracking_settings_project_id")),
+        sqlite_autoincrement=True,
+    )
+    op.create_table(
+        "incident_settings",
+        sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("updated_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("project_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("create_issue", sa.Boolean(), nullable=False),
+        sa.Column("send_email", sa.Boolean(), nullable=False),
+        sa.Column("auto_close_incident", sa.Boolean(), nullable=False),
+        sa.ForeignKeyConstraint(
+            ["project_id"], ["projects.id"], name=op.f("fk_incident_settings_project_id"), ondelete="CASCADE"
+        ),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_incident_settings")),
+        sa.UniqueConstraint("project_id", name=op.f("uq_incident_settings_project_id")),
         sqlite_autoincrement=True,
     )
     op.create_table(
@@ -556,6 +631,52 @@ def upgrade() -> None:
         batch_op.create_index("ix_issues_project_id_updated_at", ["project_id", "updated_at", "id"], unique=False)
 
     op.create_table(
+        "alerts",
+        sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("updated_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("project_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("iid", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("title", sa.String(), nullable=False),
+        sa.Column("description", sa.String(), nullable=True),
+        sa.Column("severity", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("status", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("service", sa.String(), nullable=True),
+        sa.Column("monitoring_tool", sa.String(), nullable=True),
+        sa.Column("hosts", sa.JSON(), nullable=False),
+        sa.Column("started_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("ended_at", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("events", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("fingerprint", sa.String(), nullable=True),
+        sa.Column("payload", sa.JSON(), nullable=False),
+        sa.Column("environment_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=True),
+        sa.Column("issue_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=True),
+        sa.Column("assignee_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=True),
+        sa.ForeignKeyConstraint(["assignee_id"], ["users.id"], name=op.f("fk_alerts_assignee_id"), ondelete="SET NULL"),
+        sa.ForeignKeyConstraint(
+            ["environment_id"], ["environments.id"], name=op.f("fk_alerts_environment_id"), ondelete="SET NULL"
+        ),
+        sa.ForeignKeyConstraint(["issue_id"], ["issues.id"], name=op.f("fk_alerts_issue_id"), ondelete="SET NULL"),
+        sa.ForeignKeyConstraint(["project_id"], ["projects.id"], name=op.f("fk_alerts_project_id"), ondelete="CASCADE"),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_alerts")),
+        sa.UniqueConstraint("project_id", "iid", name=op.f("uq_alerts_project_id_iid")),
+        sqlite_autoincrement=True,
+    )
+    with op.batch_alter_table("alerts", schema=None) as batch_op:
+        batch_op.create_index(batch_op.f("ix_alerts_assignee_id"), ["assignee_id"], unique=False)
+        batch_op.create_index("ix_alerts_environment_id", ["environment_id"], unique=False)
+        batch_op.create_index("ix_alerts_issue_id", ["issue_id"], unique=False)
+        batch_op.create_index("ix_alerts_started_at", ["project_id", "started_at", "id"], unique=False)
+        batch_op.create_index("ix_alerts_status", ["project_id", "status", "started_at", "id"], unique=False)
+        batch_op.create_index(
+            "uq_alerts_open_fingerprint",
+            ["project_id", "fingerprint"],
+            unique=True,
+            sqlite_where=sa.text("status <> 2"),
+            postgresql_where=sa.text("status <> 2"),
+        )
+
+    op.create_table(
         "designs",
         sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
         sa.Column("project_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
@@ -622,9 +743,29 @@ def upgrade() -> None:
     with op.batch_alter_table("issue_labels", schema=None) as batch_op:
         batch_op.create_index("ix_issue_labels_title", ["title", "issue_id"], unique=False)
 
+    op.create_table(
+        "alert_todos",
+        sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("updated_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("alert_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("user_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.ForeignKeyConstraint(["alert_id"], ["alerts.id"], name=op.f("fk_alert_todos_alert_id"), ondelete="CASCADE"),
+        sa.ForeignKeyConstraint(["user_id"], ["users.id"], name=op.f("fk_alert_todos_user_id"), ondelete="CASCADE"),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_alert_todos")),
+        sa.UniqueConstraint("alert_id", "user_id", name=op.f("uq_alert_todos_alert_id_user_id")),
+        sqlite_autoincrement=True,
+    )
+    with op.batch_alter_table("alert_todos", schema=None) as batch_op:
+        batch_op.create_index(batch_op.f("ix_alert_todos_user_id"), ["user_id"], unique=False)
+
 
 def downgrade() -> None:
     """Take it back."""
+    with op.batch_alter_table("alert_todos", schema=None) as batch_op:
+        batch_op.drop_index(batch_op.f("ix_alert_todos_user_id"))
+
+    op.drop_table("alert_todos")
     with op.batch_alter_table("issue_labels", schema=None) as batch_op:
         batch_op.drop_index("ix_issue_labels_title")
 
@@ -646,6 +787,17 @@ def downgrade() -> None:
         batch_op.drop_index(batch_op.f("ix_designs_issue_id"))
 
     op.drop_table("designs")
+    with op.batch_alter_table("alerts", schema=None) as batch_op:
+        batch_op.drop_index(
+            "uq_alerts_open_fingerprint", sqlite_where=sa.text("status <> 2"), postgresql_where=sa.text("status <> 2")
+        )
+        batch_op.drop_index("ix_alerts_status")
+        batch_op.drop_index("ix_alerts_started_at")
+        batch_op.drop_index("ix_alerts_issue_id")
+        batch_op.drop_index("ix_alerts_environment_id")
+        batch_op.drop_index(batch_op.f("ix_alerts_assignee_id"))
+
+    op.drop_table("alerts")
     with op.batch_alter_table("issues", schema=None) as batch_op:
         batch_op.drop_index("ix_issues_project_id_updated_at")
         batch_op.drop_index("ix_issues_project_id_created_at")
@@ -697,8 +849,17 @@ def downgrade() -> None:
         batch_op.drop_index("ix_memberships_expires_at")
 
     op.drop_table("memberships")
+    op.drop_table("incident_settings")
     op.drop_table("error_tracking_settings")
+    with op.batch_alter_table("environments", schema=None) as batch_op:
+        batch_op.drop_index("ix_environments_project_id")
+
+    op.drop_table("environments")
     op.drop_table("counters")
+    with op.batch_alter_table("alert_integrations", schema=None) as batch_op:
+        batch_op.drop_index("ix_alert_integrations_project_id")
+
+    op.drop_table("alert_integrations")
     with op.batch_alter_table("projects", schema=None) as batch_op:
         batch_op.drop_index("ix_projects_visibility")
         batch_op.drop_index("ix_projects_namespace_id_created_at")
@@ -733,5 +894,9 @@ def downgrade() -> None:
 
     op.drop_table("sign_in_failures")
     op.drop_table("periodic_runs")
+    with op.batch_alter_table("mails", schema=None) as batch_op:
+        batch_op.drop_index("ix_mails_created_at")
+
+    op.drop_table("mails")
     op.drop_table("feature_gates")
     op.drop_table("application_settings")

@@ -1,0 +1,1 @@
+"""What is measured, beside the tests: data of a realistic size, ratios, and what they should be."""

@@ -1,0 +1,317 @@
+"""How the feeds of events behave as the table grows: the first page, and pages far behind, at ten thousand rows and at N.
+
+``python -m benchmarks.events [--rows 10000000] [--database sqlite|postgresql]`` makes both databases (SQLite's are kept
+under ``.cache/bench``), sends whole requests through the application, in rounds that take all cases in turn, and prints
+medians and ratios. ``--plans`` shows the statements with what the database makes of them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from flask import Flask
+from flask.testing import FlaskClient
+from sqlalchemy import event, text
+
+from project_service.core import places
+from project_service.core.levels import Role, Visibility
+from project_service.core.memberships import Membership
+from project_service.core.namespaces import Group, UserNamespace
+from project_service.core.projects import Project
+from project_service.core.tokens import PersonalAccessToken, digest_of
+from project_service.core.users import User
+from project_service.events.models import Event
+from project_service.factory import create_app
+from project_service.kit import clock
+from project_service.kit.database import Base, db
+from project_service.settings import Settings
+from tests.databases import create_database
+
+CACHE = Path(".cache/bench")
+SECRET_KEY = "a key that only the benchmarks have, long enough"
+SMALL = 10_000
+USERS, PROJECTS, GROUPS, ISSUES = 1_000, 500, 25, 5_000
+FAR = 1_000
+ROUNDS, SECONDS = 5, 0.4
+GROWTH_GOAL, DEPTH_GOAL = 1.5, 4.0
+VISIBILITIES = (Visibility.PUBLIC, Visibility.INTERNAL, Visibility.INTERNAL, Visibility.PUBLIC, Visibility.PRIVATE)
+
+# the number of a row, from 1, and one number between 0 and 1 for each thing that is drawn
+SERIES = {
+    "sqlite": "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT :rows) "
+    "SELECT i, abs(random()) / 9.3e18 AS a, abs(random()) / 9.3e18 AS p, abs(random()) / 9.3e18 AS k, "
+    "abs(random()) / 9.3e18 AS t FROM n",
+    "postgresql": "SELECT i, random() AS a, random() AS p, random() AS k, random() AS t "
+    "FROM generate_series(1, :rows) AS n(i)",
+}
+MOMENT = {
+    "sqlite": "strftime('%Y-%m-%d %H:%M:%f000', '2025-01-01', '+' || (d.i * 50000000.0 / :rows) || ' seconds')",
+    "postgresql": "timestamptz '2025-01-01 UTC' + (d.i * 50000000.0 / :rows) * interval '1 second'",
+}
+FLOOR = {
+    "sqlite": "CAST({} AS INTEGER)",
+    "postgresql": "CAST(floor({}) AS bigint)",
+}
+PUSH = (
+    '{"commit_count":2,"action":"pushed","ref_type":"branch","commit_from":"1111111111111111111111111111111111111111",'
+    '"commit_to":"2222222222222222222222222222222222222222","ref":"main","commit_title":"Fix totals","ref_count":null}'
+)
+# pushes 40 %, comments 25 %, issues 20 % (some of both confidential), members 10 %, milestones 5 %; the busiest author
+# has 3 % of all events, the busiest project 4.5 %
+FILL = """
+INSERT INTO events
+    (id, action, kind, restriction, author_id, project_id, issue_id, target_type, target_id, data, created_at)
+SELECT d.i,
+    CASE WHEN k < 0.40 THEN 5 WHEN k < 0.65 THEN 6 WHEN k < 0.85 THEN 1 WHEN k < 0.95 THEN 8 ELSE 1 END,
+    CASE WHEN k < 0.40 THEN 2 WHEN k < 0.85 THEN 3 WHEN k < 0.95 THEN 1 ELSE 5 END,
+    CASE WHEN k >= 0.40 AND k < 0.85 AND t < 0.05 THEN 1 WHEN k >= 0.40 AND k < 0.65 AND t < 0.08 THEN 2 ELSE 0 END,
+    {author}, {project},
+    CASE WHEN k >= 0.40 AND k < 0.85 THEN {issue} END,
+    CASE WHEN k < 0.40 THEN NULL WHEN k < 0.65 THEN 'Note' WHEN k < 0.85 THEN 'Issue' WHEN k < 0.95 THEN NULL
+        ELSE 'Milestone' END,
+    CASE WHEN k >= 0.40 AND k < 0.85 THEN {issue} END,
+    CASE WHEN k < 0.40 THEN '{push}' END,
+    {moment}
+FROM ({series}) AS d
+"""
+
+
+@dataclass(frozen=True)
+class Case:
+    """One request, on one database."""
+
+    feed: str
+    size: int
+    page: int
+    send: Callable[[], Any]
+
+
+def main() -> None:
+    """Make the data, measure, print."""
+    arguments = argparse.ArgumentParser(description=__doc__)
+    arguments.add_argument("--rows", type=int, default=1_000_000)
+    arguments.add_argument("--database", choices=list(SERIES), default="sqlite")
+    arguments.add_argument("--plans", action="store_true", help="show the slow statements and their plans")
+    options = arguments.parse_args()
+    sizes = sorted({SMALL, options.rows})
+    apps = {size: application(options.database, size) for size in sizes}
+    if options.plans:
+        show_plans(apps[options.rows])
+    cases = [case for size in sizes for case in cases_of(apps[size], size)]
+    report(measure(cases), options.rows)
+
+
+def application(backend: str, size: int) -> Flask:
+    """The application on a database of so many events."""
+    environment = {"SECRET_KEY": SECRET_KEY, "LOG_LEVEL": "ERROR"}
+    made = False
+    if backend == "sqlite":
+        directory = CACHE / f"events-{size}"
+        made = (directory / "made").exists()
+    else:
+        directory = Path(tempfile.mkdtemp(prefix="events-bench-"))
+        environment["DATABASE_URL"] = create_database(f"events_{size}")
+    directory.mkdir(parents=True, exist_ok=True)
+    environment["DATA_DIR"] = str(directory)
+    app = create_app(
+        Settings.from_environment({f"PROJECT_SERVICE_{name}": value for name, value in environment.items()})
+    )
+    with app.app_context():
+        if not made:
+            started = time.perf_counter()
+            fill(backend, size)
+            print(f"made {size:,} events on {backend} in {time.perf_counter() - started:.0f} s")
+        (directory / "made").touch()
+    return app
+
+
+def fill(backend: str, size: int) -> None:
+    """People, projects and memberships through the models; issues, notes and events by the database itself."""
+    Base.metadata.drop_all(db.engine)
+    Base.metadata.create_all(db.engine)
+    make_people()
+    whole = FLOOR[backend].format
+    series = SERIES[backend]
+    with db.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        if backend == "sqlite":
+            connection.execute(text("PRAGMA foreign_keys=OFF"))
+            connection.execute(text("PRAGMA synchronous=OFF"))
+        else:
+            connection.execute(text("SET session_replication_role = replica"))
+        for statement in (
+            "INSERT INTO issues (id, iid, project_id, title, state, issue_type, confidential, notes_count, author_id, "
+            "created_at, updated_at) "
+            f"SELECT i, i, 1 + (i % {PROJECTS}), 'Issue ' || i, 'opened', 'issue', {_no(backend)}, 1, "
+            f"1 + (i % {USERS}), {MOMENT[backend]}, {MOMENT[backend]} FROM ({series}) AS d",
+            "INSERT INTO notes (id, project_id, noteable_type, noteable_id, body, system, confidential, author_id, "
+            "created_at, updated_at) "
+            f"SELECT i, 1 + (i % {PROJECTS}), 'Issue', i, 'A word about it', {_no(backend)}, {_no(backend)}, "
+            f"1 + (i % {USERS}), {MOMENT[backend]}, {MOMENT[backend]} FROM ({series}) AS d",
+        ):
+            connection.execute(text(statement), {"rows": ISSUES})
+        indexes = list(Event.__table__.indexes)  # type: ignore[attr-defined]  # a Table, typed as less
+        for index in indexes:
+            index.drop(connection)
+        statement = FILL.format(
+            author=f"1 + {whole(f'{USERS} * a * a')}",
+            project=f"1 + {whole(f'{PROJECTS} * p * p')}",
+            issue=f"1 + {whole(f'{ISSUES} * t')}",
+            push=PUSH.replace(":", "\\:"),
+            moment=MOMENT[backend],
+            series=series,
+        )
+        connection.execute(text(statement), {"rows": size})
+        for index in indexes:
+            index.create(connection)
+        for table in ("events", "issues", "notes") if backend == "postgresql" else ():
+            connection.execute(text(f"SELECT setval(pg_get_serial_sequence('{table}', 'id'), max(id)) FROM {table}"))
+            connection.execute(text(f"VACUUM (ANALYZE) {table}"))
+        if backend == "sqlite":
+            connection.execute(text("PRAGMA wal_checkpoint(TRUNCATE)"))
+            connection.execute(text("PRAGMA foreign_keys=ON"))
+
+
+def make_people() -> None:
+    """The busiest author is a developer of the first groups, and so of a few dozen projects; the second a stranger."""
+    people = []
+    for number in range(1, USERS + 1):
+        user = User(username=f"user{number}", name=f"User {number}", email=f"user{number}@example.org")
+        user.last_activity_on = clock.today()
+        people.append(user)
+    db.session.add_all(people)
+    db.session.flush()
+    groups = []
+    for number in range(1, GROUPS + 1):
+        group = Group(path=f"group{number}", name=f"Group {number}", visibility=Visibility.PUBLIC)
+        places.settle_namespace(group, None, AssertionError("taken"))
+        groups.append(group)
+    for number in range(1, PROJECTS + 1):
+        place = groups[number % GROUPS]
+        visibility = VISIBILITIES[number % len(VISIBILITIES)]
+        project = Project(
+            name=f"p{number}", path=f"p{number}", visibility=visibility, attributes={}, namespace=place
+        )
+        places.settle_project(project, AssertionError("taken"))
+    for user in people[:5]:
+        namespace = UserNamespace(name=user.name, path=user.username, owner=user)
+        places.settle_namespace(namespace, None, AssertionError("taken"))
+        user.namespace_id = namespace.id
+        db.session.add(
+            PersonalAccessToken(
+                user_id=user.id,
+                digest=digest_of(f"token-{user.id}"),
+                scopes=["api"],
+                name="bench",
+                last_used_at=clock.now().replace(year=clock.now().year + 5),
+            )
+        )
+    for group in groups[:2]:
+        db.session.add(Membership(user_id=people[0].id, namespace_id=group.id, access_level=Role.DEVELOPER))
+    for number, user in enumerate(people[5:]):
+        group = groups[number % GROUPS]
+        db.session.add(Membership(user_id=user.id, namespace_id=group.id, access_level=Role.DEVELOPER))
+    db.session.commit()
+    db.session.remove()
+
+
+def cases_of(app: Flask, size: int) -> list[Case]:
+    """Every feed, for those who see all of it and for those who see a part: the first page, and one far behind."""
+    feeds = {
+        "project, member": ("/projects/1/events", 1),
+        "project, stranger": ("/projects/1/events", 2),
+        "user": ("/users/1/events", 2),
+        "own": ("/events", 1),
+        "scope=all": ("/events?scope=all", 1),
+    }
+    client = app.test_client(use_cookies=False)
+    cases = [Case(feed, size, 1, request(client, path, 1, user)) for feed, (path, user) in feeds.items()]
+    if size > SMALL:
+        cases += [Case(feed, size, FAR, request(client, path, FAR, user)) for feed, (path, user) in feeds.items()]
+    return cases
+
+
+def request(client: FlaskClient, path: str, page: int, user: int) -> Callable[[], Any]:
+    """Sends one request; a page that is not full measures nothing."""
+    address = f"/api/v4{path}{'&' if '?' in path else '?'}page={page}"
+
+    def send() -> Any:
+        answer = client.get(address, headers={"PRIVATE-TOKEN": f"token-{user}"})
+        if answer.status_code != 200 or len(answer.json or ()) < 20:
+            raise SystemExit(f"{address}: {answer.status_code}, {len(answer.json or ())} events; take more --rows")
+        return answer
+
+    return send
+
+
+def measure(cases: list[Case]) -> dict[tuple[str, int, int], float]:
+    """The median of the rounds' medians, in milliseconds; every round takes all cases in turn."""
+    found: dict[tuple[str, int, int], list[float]] = {}
+    for case in cases:
+        case.send()
+    for _ in range(ROUNDS):
+        for case in cases:
+            times: list[float] = []
+            end = time.perf_counter() + SECONDS
+            while not times or time.perf_counter() < end:
+                started = time.perf_counter()
+                case.send()
+                times.append(time.perf_counter() - started)
+            found.setdefault((case.feed, case.size, case.page), []).append(statistics.median(times) * 1000)
+    return {key: statistics.median(values) for key, values in found.items()}
+
+
+def report(found: dict[tuple[str, int, int], float], size: int) -> None:
+    """The table of ratios."""
+    print(f"{'feed':20}{'page 1, 10 k':>14}{f'page 1, {size:,}':>22}{'ratio':>8}{'page 1000':>12}{'ratio':>8}   (ms)")
+    for feed in dict.fromkeys(key[0] for key in found):
+        small, large, far = found[feed, SMALL, 1], found[feed, size, 1], found.get((feed, size, FAR))
+        line = f"{feed:20}{small:14.2f}{large:22.2f}{large / small:8.2f}"
+        if far is not None:
+            line += f"{far:12.2f}{far / large:8.2f}"
+        good = large / small <= GROWTH_GOAL and (far is None or far / large <= DEPTH_GOAL)
+        print(line + ("" if good else "   above the goal"))
+
+
+def show_plans(app: Flask) -> None:
+    """Every statement of every request that reads events, how long it took, and its plan."""
+    with app.app_context():
+        engine = db.engine
+    sent: list[tuple[str, Any, float]] = []
+    explain = "EXPLAIN QUERY PLAN" if engine.dialect.name == "sqlite" else "EXPLAIN (ANALYZE, BUFFERS, COSTS OFF)"
+
+    def before(connection: Any, _cursor: Any, _statement: str, *_rest: Any) -> None:
+        connection.info["started"] = time.perf_counter()
+
+    def after(connection: Any, _cursor: Any, statement: str, values: Any, *_rest: Any) -> None:
+        sent.append((statement, values, time.perf_counter() - connection.info["started"]))
+
+    event.listen(engine, "before_cursor_execute", before)
+    event.listen(engine, "after_cursor_execute", after)
+    for case in cases_of(app, SMALL + 1):
+        case.send()
+        sent.clear()
+        case.send()
+        print(f"\n=== {case.feed}, page {case.page}")
+        for statement, values, seconds in list(sent):
+            print(f"--- {seconds * 1000:.2f} ms")
+            if " events" in statement and seconds > 0.0005:
+                with engine.connect() as connection:
+                    plan = connection.exec_driver_sql(f"{explain} {statement}", values)
+                    print(statement, *(f"    {row[-1]}" for row in plan), sep="\n")
+    event.remove(engine, "before_cursor_execute", before)
+    event.remove(engine, "after_cursor_execute", after)
+
+
+def _no(backend: str) -> str:
+    return "0" if backend == "sqlite" else "false"
+
+
+if __name__ == "__main__":
+    main()

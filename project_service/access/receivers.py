@@ -1,0 +1,126 @@
+"""The blueprint of receivers: addresses outside the API whose caller is an integration with a key of its own.
+
+The steps are those of the alert ingestion reference, section 3: the body within its limits (400), a receiver that is
+there and active (403), its key (401), then the act. Error bodies are empty; other methods than POST are not there.
+"""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import redis.exceptions
+import structlog
+from flask import Blueprint, Response, request
+
+from project_service.access.api import json_response
+from project_service.core import instance
+from project_service.kit import jobs, secrets
+from project_service.kit.database import unit_of_work
+
+OTHER_METHODS = ("GET", "PUT", "PATCH", "DELETE")
+THROTTLE = "throttle_incident_management_notification"
+BASIC_AND_BEARER = ("bearer", "basic")
+
+log = structlog.get_logger(__name__)
+
+
+class Receiver(Protocol):
+    """What a request is received by: it has a key, and may be switched off."""
+
+    token: Any
+    active: Any
+
+
+class Refused(Exception):
+    """A request that is answered with a bare status."""
+
+    def __init__(self, status: int) -> None:
+        super().__init__(status)
+        self.status = status
+
+
+class ReceiverBlueprint(Blueprint):
+    """The receivers of one area. ``read`` turns a body into a payload or raises ``Refused``."""
+
+    def __init__(self, name: str, import_name: str, read: Callable[[bytes], Any]) -> None:
+        super().__init__(name, import_name)
+        self.read = read
+
+    def receive(
+        self,
+        *rules: str,
+        find: Callable[..., Receiver | None],
+        absent: int = 403,
+        check: Callable[[Any], None] | None = None,
+    ) -> Callable[[Callable[..., Any]], Callable[..., Response]]:
+        """Register a receiver. ``find`` gets the parts of the URL; ``absent`` is the answer when there is none.
+
+        ``check`` may refuse a payload before the receiver is looked for. The view gets the receiver and the payload.
+        """
+
+        def decorate(view: Callable[..., Any]) -> Callable[..., Response]:
+            @functools.wraps(view)
+            def received(**url: Any) -> Response:
+                try:
+                    payload = self.read(request.get_data(cache=False))
+                    if check is not None:
+                        check(payload)
+                    with unit_of_work():
+                        if (limited := _throttled()) is not None:
+                            return limited
+                        receiver = find(**url)
+                        if receiver is None or not receiver.active:
+                            raise Refused(absent)
+                        if not secrets.same(receiver.token, given_key()):
+                            raise Refused(401)
+                        return json_response(view(receiver, payload))
+                except Refused as error:
+                    return Response(status=error.status)
+
+            received.receives = True  # type: ignore[attr-defined]  # a mark for the guard of the route table
+            for rule in rules:
+                endpoint = f"{view.__name__}_{rules.index(rule)}"
+                self.add_url_rule(rule, endpoint, received, methods=["POST"])
+                self.add_url_rule(rule, f"{endpoint}_other", _not_there, methods=list(OTHER_METHODS))
+            return received
+
+        return decorate
+
+
+def given_key() -> str:
+    """The key a request carries: as a bearer token, or as the password of basic authentication."""
+    authorization = request.authorization
+    if authorization is None or authorization.type not in BASIC_AND_BEARER:
+        return ""
+    return authorization.token or authorization.password or ""
+
+
+def _not_there(**_url: Any) -> Response:
+    return Response(status=404)
+
+
+_not_there.receives = True  # type: ignore[attr-defined]  # as above
+
+
+def _throttled() -> Response | None:
+    settings = instance.some_settings(f"{THROTTLE}_enabled", f"{THROTTLE}_per_period", f"{THROTTLE}_period_in_seconds")
+    enabled, most, period = settings
+    if not enabled:
+        return None
+    window = int(time.time()) // period
+    key = f"project-service:throttle:{secrets.digest(request.path)}:{window}"
+    try:
+        connection = jobs.connect()
+        count = int(connection.incr(key))
+        if count == 1:
+            connection.expire(key, period)
+    except redis.exceptions.RedisError as error:
+        log.warning("requests cannot be counted; the limit is not applied", error=str(error))
+        return None
+    if count <= most:
+        return None
+    left = period - int(time.time()) % period
+    return Response("Retry later", 429, {"Retry-After": str(left)}, mimetype="text/plain")

@@ -1,0 +1,44 @@
+"""What is mailed of alerts (alert management reference, section 8)."""
+
+from __future__ import annotations
+
+from sqlalchemy import or_, select
+
+from project_service.alerts.incidents import address_of
+from project_service.alerts.models import Alert, Status
+from project_service.core.levels import Role
+from project_service.core.memberships import Membership, alive
+from project_service.core.namespaces import NamespaceAncestor
+from project_service.core.users import ACTIVE, User
+from project_service.kit import mail
+from project_service.kit.database import db
+
+
+def queue_alert(alert: Alert) -> int:
+    """Put a mail about an alert that was triggered or resolved into the outbox, to owners and maintainers."""
+    project = alert.project
+    word = "resolved" if alert.status == Status.RESOLVED else "triggered"
+    environment = f"{alert.environment.name}: " if alert.environment else ""
+    lines = [f"An alert has been {word} in {project.full_path}.", "", f"View alert details at {address_of(alert)}"]
+    if alert.description:
+        lines += ["", f"Description: {alert.description}"]
+    if alert.environment:
+        lines += ["", f"Environment: {alert.environment.name}"]
+    return mail.queue(
+        recipients_of(alert), f"{project.name} | Alert: {environment}{alert.title}", "\n".join(lines) + "\n"
+    )
+
+
+def recipients_of(alert: Alert) -> list[str]:
+    """The addresses of the project's owners and maintainers, inherited ones included."""
+    project = alert.project
+    above = select(NamespaceAncestor.ancestor_id).where(NamespaceAncestor.namespace_id == project.namespace_id)
+    people = select(Membership.user_id).where(
+        or_(Membership.project_id == project.id, Membership.namespace_id.in_(above)),
+        Membership.access_level >= Role.MAINTAINER,
+        alive(),
+    )
+    wanted = or_(User.id.in_(people), User.id == project.namespace.owner_id)
+    return list(
+        db.session.scalars(select(User.email).where(wanted, User.state == ACTIVE, User.deleting_since.is_(None)))
+    )

@@ -1,0 +1,326 @@
+"""What a payload says: pure functions from JSON to the attributes of an alert (alert ingestion reference, 4 to 8)."""
+
+from __future__ import annotations
+
+import datetime as dt
+import hashlib
+import re
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import orjson
+from dateutil import parser as dates
+
+from project_service.alerts.models import Severity
+from project_service.kit import clock
+
+DEFAULT_TITLE = "New: Alert"
+DEFAULT_SOURCE = "Generic Alert Endpoint"
+LIMITS = {"title": 200, "description": 1000, "service": 100, "monitoring_tool": 100}
+HOSTS_LIMIT = 255
+LARGEST = 1 << 20
+DEEPEST = 100
+PROMETHEUS_TOOL = "Prometheus"
+BATCH_KEYS = frozenset(
+    ("version", "groupKey", "status", "receiver", "groupLabels", "commonLabels", "commonAnnotations", "externalURL")
+) | {"alerts"}
+MOST_IN_BATCH = 100
+# repeats of an alert differ in these, so a generated fingerprint leaves them out (section 6)
+VOLATILE = ("start_time", "end_time", "hosts")
+PLAIN_SEVERITIES = {severity.name.lower(): severity for severity in Severity}
+PROMETHEUS_SEVERITIES = {
+    word: severity
+    for severity, words in {
+        Severity.CRITICAL: "critical s1 p1 emergency fatal",
+        Severity.HIGH: "high s2 p2 major page",
+        Severity.MEDIUM: "medium s3 p3 error alert",
+        Severity.LOW: "low s4 p4 warn warning minor",
+        Severity.INFO: "info s5 p5 debug information notice",
+    }.items()
+    for word in words.split()
+}
+Mapping = dict[str, dict[str, Any]]
+
+
+class Unreadable(Exception):
+    """The body is no JSON object, or larger or deeper than allowed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """An alert as one payload tells it; with ``ended_at`` it is a recovery."""
+
+    title: str
+    payload: dict[str, Any]
+    started_at: dt.datetime
+    severity: Severity = Severity.CRITICAL
+    description: str | None = None
+    service: str | None = None
+    monitoring_tool: str | None = None
+    hosts: list[str] = field(default_factory=list)
+    fingerprint: str | None = None
+    environment: str | None = None
+    ended_at: dt.datetime | None = None
+
+    @property
+    def is_recovery(self) -> bool:
+        """Whether the payload says that it is over."""
+        return self.ended_at is not None
+
+
+def read(body: bytes) -> dict[str, Any]:
+    """Read a body; an empty one is an empty object."""
+    if not body.strip():
+        return {}
+    try:
+        payload = orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        raise Unreadable from error
+    if not isinstance(payload, dict) or depth_exceeds(payload, DEEPEST):
+        raise Unreadable
+    if len(body) > LARGEST and len(orjson.dumps(payload)) > LARGEST:
+        raise Unreadable
+    return payload
+
+
+def depth_exceeds(value: Any, limit: int) -> bool:
+    """Whether objects and arrays are nested more deeply than ``limit``; the value itself is level 1."""
+    level = [value]
+    for _ in range(limit):
+        level = [
+            inner
+            for outer in level
+            for inner in (outer.values() if isinstance(outer, dict) else outer)
+            if isinstance(inner, dict | list)
+        ]
+        if not level:
+            return False
+    return True
+
+
+def is_batch(payload: dict[str, Any]) -> bool:
+    """Whether a body is a webhook of Alertmanager (section 8.1)."""
+    return payload.get("version") == "4" and payload.keys() >= BATCH_KEYS and isinstance(payload["alerts"], list)
+
+
+def parse_plain(payload: dict[str, Any], mapping: Mapping | None = None) -> Parsed:
+    """Read a payload of an HTTP endpoint; mapped fields come from where the mapping says, if there is something."""
+    if payload.get("monitoring_tool") == PROMETHEUS_TOOL and (parsed := parse_prometheus(payload)) is not None:
+        return parsed
+    values = {name: _value_of(payload, name, mapping or {}) for name in FIELDS}
+    return Parsed(
+        title=_text(values["title"], LIMITS["title"]) or DEFAULT_TITLE,
+        description=_text(values["description"], LIMITS["description"]),
+        service=_text(values["service"], LIMITS["service"]),
+        monitoring_tool=_text(values["monitoring_tool"], LIMITS["monitoring_tool"]),
+        hosts=_hosts(values["hosts"]),
+        severity=_severity(values["severity"]),
+        started_at=_start(payload, mapping or {}) or clock.now(),
+        ended_at=_end(payload, mapping or {}),
+        fingerprint=_fingerprint(values["fingerprint"], payload),
+        environment=_text(values["gitlab_environment_name"], LIMITS["title"]),
+        payload=payload,
+    )
+
+
+def parse_batch(payload: dict[str, Any]) -> list[Parsed]:
+    """Read the alerts of a webhook of Alertmanager; elements that lack a title or a start are left out."""
+    elements = payload["alerts"][:MOST_IN_BATCH]
+    parsed = (parse_prometheus(element) for element in elements if isinstance(element, dict))
+    return [alert for alert in parsed if alert is not None]
+
+
+def parse_prometheus(element: dict[str, Any]) -> Parsed | None:
+    """Read one alert of Prometheus (section 8.2)."""
+    annotations, labels = _object(element, "annotations"), _object(element, "labels")
+    candidates = (annotations.get("title"), annotations.get("summary"), labels.get("alertname"))
+    full_title = next((text for value in candidates if (text := _plain_text(value))), None)
+    if full_title is None or _blank(element.get("startsAt")):
+        return None
+    over = str(element.get("status", "")).lower() == "resolved"
+    query = _query(element.get("generatorURL"))
+    identity = f"{element['startsAt']}/{full_title}/{query or ''}"
+    word = labels.get("severity")
+    return Parsed(
+        title=_cut(full_title, LIMITS["title"]),
+        description=_text(annotations.get("description"), LIMITS["description"]),
+        monitoring_tool=PROMETHEUS_TOOL,
+        severity=PROMETHEUS_SEVERITIES.get(str(word).lower(), Severity.CRITICAL),
+        started_at=read_time(element["startsAt"]) or clock.now(),
+        ended_at=(read_time(element.get("endsAt")) or clock.now()) if over else None,
+        fingerprint=sha1(identity),
+        environment=_text(labels.get("gitlab_environment_name"), LIMITS["title"]),
+        payload=element,
+    )
+
+
+def read_time(value: Any, *, epoch: bool = False) -> dt.datetime | None:
+    """A moment from lenient text; from a 13-digit number of milliseconds only with ``epoch``."""
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, int):
+        if not epoch or not 10**12 <= value < 10**13:
+            return None
+        return dt.datetime.fromtimestamp(value / 1000, dt.UTC)
+    if not isinstance(value, str) or not value.strip() or len(value) > 64 or not re.search(r"\d", value):
+        return None
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # unknown names of time zones are read as UTC
+            moment = dates.parse(value, default=dt.datetime(clock.today().year, 1, 1, tzinfo=dt.UTC))
+        return moment.astimezone(dt.UTC)
+    except (ValueError, OverflowError, TypeError, AttributeError):
+        return None
+
+
+def sha1(text: str) -> str:
+    """The digest that fingerprints are stored as; it is an identity, not a protection."""
+    return hashlib.sha1(text.encode("utf-8", "surrogatepass"), usedforsecurity=False).hexdigest()
+
+
+FIELDS = (
+    "title",
+    "description",
+    "service",
+    "monitoring_tool",
+    "hosts",
+    "severity",
+    "fingerprint",
+    "gitlab_environment_name",
+)
+
+
+def _value_of(payload: dict[str, Any], name: str, mapping: Mapping) -> Any:
+    for value in _candidates(payload, name, mapping):
+        if not _blank(value):
+            return value
+    return None
+
+
+def _candidates(payload: dict[str, Any], name: str, mapping: Mapping) -> Iterator[Any]:
+    if name in mapping:
+        yield value_at(payload, mapping[name].get("path") or [])
+    yield payload.get(name)
+
+
+def value_at(payload: Any, path: list[Any]) -> Any:
+    """What stands at a path of keys and indexes; nothing when the path runs into something else."""
+    here = payload
+    for step in path:
+        if isinstance(here, dict) and isinstance(step, str):
+            here = here.get(step)
+        elif isinstance(here, list) and isinstance(step, int) and not isinstance(step, bool) and 0 <= step < len(here):
+            here = here[step]
+        else:
+            return None
+    return here if path else None
+
+
+def _start(payload: dict[str, Any], mapping: Mapping) -> dt.datetime | None:
+    found = (read_time(value) for value in _candidates(payload, "start_time", mapping))
+    return next((moment for moment in found if moment is not None), None)
+
+
+def _end(payload: dict[str, Any], mapping: Mapping) -> dt.datetime | None:
+    # with a mapping the chosen field alone marks resolution (specification, Alert integration)
+    chosen = (
+        value_at(payload, mapping["end_time"].get("path") or []) if "end_time" in mapping else payload.get("end_time")
+    )
+    return read_time(chosen, epoch=True)
+
+
+def _blank(value: Any) -> bool:
+    if isinstance(value, str):
+        return not value.strip()
+    return value is None or value is False or value == [] or value == {}
+
+
+def _plain_text(value: Any) -> str | None:
+    if _blank(value):
+        return None
+    if isinstance(value, bool):
+        return "true"
+    text = value if isinstance(value, str) else orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode()
+    return text.replace("\0", "\ufffd")
+
+
+def _text(value: Any, limit: int) -> str | None:
+    text = _plain_text(value)
+    return None if text is None else _cut(text, limit)
+
+
+def _cut(text: str, limit: int) -> str:
+    return text if len(text) <= limit else f"{text[: limit - 3]}..."
+
+
+def _hosts(value: Any) -> list[str]:
+    hosts: list[str] = []
+    left = HOSTS_LIMIT
+    for item in _flat(value):
+        text = _plain_text(item)
+        if text is None:
+            continue
+        if left <= 0:
+            break
+        hosts.append(text[:left])
+        left -= len(text)
+    return hosts
+
+
+def _flat(value: Any) -> Iterator[Any]:
+    if isinstance(value, list):
+        for item in value:
+            yield from _flat(item)
+    elif not _blank(value):
+        yield value
+
+
+def _severity(value: Any) -> Severity:
+    word = value.strip().lower() if isinstance(value, str) else ""
+    return PLAIN_SEVERITIES.get(word, Severity.CRITICAL)
+
+
+def _fingerprint(value: Any, payload: dict[str, Any]) -> str | None:
+    if isinstance(value, dict):
+        return _digest_of_object(value)
+    if isinstance(value, list):
+        parts = [text for item in _flat(value) if (text := _plain_text(item)) is not None]
+        return sha1("".join(parts)) if parts else None
+    if (text := _plain_text(value)) is not None:
+        return sha1(text)
+    return _digest_of_object({key: inner for key, inner in payload.items() if key not in VOLATILE})
+
+
+def _digest_of_object(value: dict[str, Any]) -> str | None:
+    pairs = sorted(flatten(value), key=lambda pair: pair[0])
+    if all(_blank(inner) for _, inner in pairs):
+        return None
+    return hashlib.sha1(orjson.dumps(pairs), usedforsecurity=False).hexdigest()
+
+
+def flatten(value: Any, prefix: str = "") -> list[tuple[str, Any]]:
+    """Dotted keys and their values; arrays stay one value."""
+    if not isinstance(value, dict):
+        return [(prefix, value)]
+    return [
+        pair for key, inner in value.items() for pair in flatten(inner, f"{prefix}.{key}" if prefix else str(key))
+    ] or [(prefix, {})]
+
+
+def _object(element: dict[str, Any], name: str) -> dict[str, Any]:
+    found = element.get(name)
+    return found if isinstance(found, dict) else {}
+
+
+def _query(address: Any) -> str | None:
+    if not isinstance(address, str):
+        return None
+    try:
+        parts = urlsplit(address)
+        found = parse_qs(parts.query, keep_blank_values=True).get("g0.expr")
+    except ValueError:
+        return None
+    return found[0] if found and parts.scheme else None

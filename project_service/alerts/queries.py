@@ -1,0 +1,148 @@
+"""Which alerts and integrations there are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from sqlalchemy import ColumnElement, Select, func, or_, select
+from sqlalchemy.orm import selectinload
+
+from project_service.alerts.models import (
+    HTTP,
+    PROMETHEUS,
+    Alert,
+    AlertIntegration,
+    AlertTodo,
+    IncidentSetting,
+    Status,
+)
+from project_service.core.projects import Project
+from project_service.core.users import User
+from project_service.kit import secrets
+from project_service.kit.database import db
+from project_service.kit.errors import RecordNotFound
+
+LEGACY = "legacy"
+LEGACY_PROMETHEUS = "legacy-prometheus"
+OPEN = (Status.TRIGGERED, Status.ACKNOWLEDGED)
+LISTED = (*OPEN, Status.RESOLVED)
+TABS: dict[str, tuple[str, tuple[Status, ...]]] = {
+    "open": ("Open", OPEN),
+    "triggered": ("Triggered", (Status.TRIGGERED,)),
+    "acknowledged": ("Acknowledged", (Status.ACKNOWLEDGED,)),
+    "resolved": ("Resolved", (Status.RESOLVED,)),
+    "all": ("All", LISTED),
+}
+SORTS: dict[str, Any] = {
+    "started_at": Alert.started_at,
+    "created_at": Alert.created_at,
+    "updated_at": Alert.updated_at,
+    "ended_at": Alert.ended_at,
+    "events": Alert.events,
+    "severity": Alert.severity,
+    "status": Alert.status,
+}
+# the numbers of severities and statuses run against what people mean by "highest first"
+REVERSED = ("severity", "status")
+
+
+def alerts_matching(project: Project, **wanted: Any) -> Select[Alert]:
+    """The alerts of a project for a tab of the list, filtered and ordered."""
+    statuses = TABS[wanted.get("tab") or "open"][1]
+    statement = select(Alert).where(Alert.project_id == project.id, Alert.status.in_(statuses), *_conditions(wanted))
+    name = wanted.get("order_by") or "started_at"
+    descending = (wanted.get("sort") != "asc") != (name in REVERSED)
+    column = SORTS[name]
+    order = (column.desc(), Alert.id.desc()) if descending else (column.asc(), Alert.id.asc())
+    return statement.order_by(*order).options(selectinload(Alert.issue), selectinload(Alert.assignee))
+
+
+def counts_of(project: Project, **wanted: Any) -> dict[str, int]:
+    """How many alerts each tab has, under the same search and filter."""
+    rows = db.session.execute(
+        select(Alert.status, func.count())
+        .where(Alert.project_id == project.id, *_conditions(wanted))
+        .group_by(Alert.status)
+    )
+    by_status: dict[int, int] = dict(rows.tuples().all())
+    return {tab: sum(by_status.get(status, 0) for status in statuses) for tab, (_, statuses) in TABS.items()}
+
+
+def has_alerts(project: Project) -> bool:
+    """Whether there ever was an alert."""
+    return db.session.scalar(select(Alert.id).where(Alert.project_id == project.id).limit(1)) is not None
+
+
+def find_alert(project: Project, iid: int) -> Alert:
+    """One alert by its number in the project."""
+    alert = db.session.scalar(select(Alert).where(Alert.project_id == project.id, Alert.iid == iid))
+    if alert is None:
+        raise RecordNotFound
+    return alert
+
+
+def open_alerts_of(environment_ids: list[int]) -> dict[int, int]:
+    """How many open alerts each environment has."""
+    rows = db.session.execute(
+        select(Alert.environment_id, func.count())
+        .where(Alert.environment_id.in_(environment_ids), Alert.status.in_(OPEN))
+        .group_by(Alert.environment_id)
+    )
+    return dict(rows.tuples().all())  # type: ignore[arg-type]  # the condition leaves out alerts without one
+
+
+def integrations_of(project: Project) -> Select[AlertIntegration]:
+    """The integrations of a project, newest first."""
+    statement = select(AlertIntegration).where(AlertIntegration.project_id == project.id)
+    return statement.order_by(AlertIntegration.id.desc())
+
+
+def find_integration(project: Project, integration_id: int) -> AlertIntegration:
+    """One integration of a project by its id."""
+    integration = db.session.scalar(integrations_of(project).where(AlertIntegration.id == integration_id))
+    if integration is None:
+        raise RecordNotFound
+    return integration
+
+
+def receiver_of(project: Project, identifier: str) -> AlertIntegration | None:
+    """The HTTP endpoint with this identifier."""
+    return db.session.scalar(
+        select(AlertIntegration).where(
+            AlertIntegration.project_id == project.id,
+            AlertIntegration.endpoint_identifier == identifier,
+            AlertIntegration.type == HTTP,
+        )
+    )
+
+
+def prometheus_receiver_of(project: Project, token: str) -> AlertIntegration | None:
+    """The Prometheus integration of a project: with several, the active one whose key was given."""
+    found = list(
+        db.session.scalars(
+            integrations_of(project).where(AlertIntegration.type == PROMETHEUS, AlertIntegration.active.is_(True))
+        )
+    )
+    return next((one for one in found if secrets.same(one.token, token)), found[0] if found else None)
+
+
+def incident_setting_of(project_id: int) -> IncidentSetting:
+    """What else happens with alerts; the defaults when nobody has set it."""
+    stored = db.session.scalar(select(IncidentSetting).where(IncidentSetting.project_id == project_id))
+    return stored or IncidentSetting(
+        project_id=project_id, create_issue=False, send_email=False, auto_close_incident=True
+    )
+
+
+def todo_of(alert: Alert, user_id: int) -> AlertTodo | None:
+    """Somebody's reminder of an alert."""
+    return db.session.scalar(select(AlertTodo).where(AlertTodo.alert_id == alert.id, AlertTodo.user_id == user_id))
+
+
+def _conditions(wanted: dict[str, Any]) -> Iterable[ColumnElement[bool]]:
+    if search := (wanted.get("search") or "").strip().lower():
+        columns = (Alert.title, Alert.description, Alert.monitoring_tool, Alert.service)
+        yield or_(*(func.lower(column).contains(search, autoescape=True) for column in columns))
+    if username := (wanted.get("assignee_username") or "").strip():
+        yield Alert.assignee_id.in_(select(User.id).where(func.lower(User.username) == username.lower()))

@@ -1,0 +1,172 @@
+"""The service as people start it: one command on an empty directory, and all the processes below it."""
+
+from __future__ import annotations
+
+import fcntl
+import http.client
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from urllib.parse import urlsplit
+
+REPOSITORY = Path(__file__).parents[2]
+COMMAND = Path(sys.executable).with_name("project-service")
+PASSWORD = "a password for the tests"
+TOKEN = "a-token-for-the-tests-0123456789"
+START_SECONDS = 60.0
+ADDRESS = re.compile(r"listens on (\S+)")
+ROLES = {
+    "redis": ("valkey-server", "redis-server"),
+    "web": ("gunicorn",),
+    "worker": ("worker",),
+    "scheduler": ("scheduler",),
+}
+
+
+class Service:
+    """``project-service serve`` on a directory."""
+
+    def __init__(self, directory: Path, **environment: str) -> None:
+        self.directory = directory
+        self.log = directory / "serve.log"
+        self.environment = environment
+        self.url = ""
+        self.pid = 0
+
+    def start(self) -> float:
+        """Start it and wait for its address; the seconds that took."""
+        began = time.monotonic()
+        self.directory.mkdir(exist_ok=True)
+        output = self.directory / "serve.out"
+        env = {name: text for name, text in os.environ.items() if not name.startswith("PROJECT_SERVICE_")}
+        env |= {
+            "PYTHONPATH": str(REPOSITORY),
+            "PROJECT_SERVICE_DATA_DIR": str(self.directory / "data"),
+            "PROJECT_SERVICE_ROOT_TOKEN": TOKEN,
+            "PROJECT_SERVICE_ROOT_PASSWORD": PASSWORD,
+            **self.environment,
+        }
+        with output.open("wb") as out, self.log.open("ab") as log:
+            process = subprocess.Popen(
+                [COMMAND, "serve", "--port", "0", "--workers", "2"], cwd=REPOSITORY, env=env, stdout=out, stderr=log
+            )
+        self.pid = process.pid
+        found = wait_for(lambda: ADDRESS.search(output.read_text()) or process.poll() is not None, START_SECONDS)
+        if not isinstance(found, re.Match):
+            raise RuntimeError(f"the service does not start:\n{self.log.read_text()[-4000:]}")
+        process.returncode = 0  # it may outlive this object, which would complain
+        self.url = found[1]
+        return time.monotonic() - began
+
+    def stop(self, number: signal.Signals = signal.SIGTERM) -> float:
+        """End it and wait until it is gone; the seconds that took."""
+        began = time.monotonic()
+        with suppress(ProcessLookupError):
+            os.kill(self.pid, number)
+        wait_for(lambda: not is_running(self.pid), 20)
+        return time.monotonic() - began
+
+    def get(self, path: str) -> int:
+        """The status of a request on a connection of its own; 0 when there is no answer."""
+        connection = http.client.HTTPConnection(urlsplit(self.url).netloc, timeout=10)
+        try:
+            connection.request("GET", path, headers={"PRIVATE-TOKEN": TOKEN})
+            return connection.getresponse().status
+        except (OSError, http.client.HTTPException):
+            return 0
+        finally:
+            connection.close()
+
+    def child(self, role: str) -> int:
+        """The process of a role among those that were started; 0 while there is none."""
+        for pid in children_of(self.pid):
+            words = command_of(pid)
+            if any(
+                word in (words[-1:] if role in ("worker", "scheduler") else [Path(one).name for one in words])
+                for word in ROLES[role]
+            ):
+                return pid
+        return 0
+
+    def lines(self, **values: str) -> list[dict[str, object]]:
+        """The lines of the log that have these values."""
+        found = []
+        for line in self.log.read_text().splitlines():
+            with suppress(json.JSONDecodeError):
+                entry = json.loads(line)
+                if values.items() <= entry.items():
+                    found.append(entry)
+        return found
+
+
+@contextmanager
+def shared(directory: Path) -> Iterator[Service]:
+    """One service for all processes of a test run: the first starts it, the last ends it."""
+    directory.mkdir(exist_ok=True)
+    service = Service(directory)
+    with state_of(directory) as state:
+        if not state.get("users"):
+            service.start()
+            state.update(pid=service.pid, url=service.url, users=0)
+        service.pid, service.url = state["pid"], state["url"]
+        state["users"] += 1
+    try:
+        yield service
+    finally:
+        with state_of(directory) as state:
+            state["users"] -= 1
+            if not state["users"]:
+                service.stop()
+
+
+@contextmanager
+def state_of(directory: Path) -> Iterator[dict[str, object]]:
+    """What the processes of a run know together; whoever holds it holds a lock."""
+    with (directory / "state.json").open("a+") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        file.seek(0)
+        state = json.loads(file.read() or "{}")
+        yield state
+        file.truncate(0)
+        json.dump(state, file)
+
+
+def wait_for(condition: Callable[[], object], seconds: float = 10.0) -> object:
+    """What ``condition`` says as soon as it says something; what it says in the end otherwise."""
+    deadline = time.monotonic() + seconds
+    while not (found := condition()) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return found
+
+
+def children_of(pid: int) -> list[int]:
+    """The processes that a process has started."""
+    with suppress(OSError):
+        return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    return []
+
+
+def tree_of(pid: int) -> list[int]:
+    """All processes below one."""
+    return [one for child in children_of(pid) for one in (child, *tree_of(child))]
+
+
+def command_of(pid: int) -> list[str]:
+    """The words of a process's command, or of what it calls itself."""
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/cmdline").read_text().replace(" ", "\0").strip("\0").split("\0")
+    return []
+
+
+def is_running(pid: int) -> bool:
+    """Whether a process is there and no zombie."""
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    return False

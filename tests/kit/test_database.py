@@ -1,0 +1,333 @@
+"""The unit of work, and what both databases promise in it."""
+
+from __future__ import annotations
+
+import datetime as dt
+import multiprocessing
+import os
+import signal
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from sqlalchemy import select, text, update
+from sqlalchemy.exc import IntegrityError, StatementError
+
+from project_service.core import instance
+from project_service.core.instance import ApplicationSetting, FeatureGate
+from project_service.core.memberships import Membership
+from project_service.kit import clock
+from project_service.kit.database import add_unique, after_commit, db, dispose_after_fork, unique, unit_of_work
+from project_service.kit.errors import Conflict
+from tests.conftest import SQLITE, make_app
+
+both = pytest.mark.both_databases
+TAKEN = Conflict("taken")
+WRITERS, ROUNDS = 4, 15
+
+
+def gate(value, feature="marks"):
+    return FeatureGate(feature=feature, key="groups", value=value)
+
+
+def marks():
+    with unit_of_work(write=False):
+        return [one.value for one in instance.gates_of("marks")]
+
+
+# Units of work
+
+
+@both
+def test_a_unit_of_work_commits_at_its_end_and_calls_back_then(app):
+    order = []
+    with unit_of_work():
+        db.session.add(gate("a"))
+        after_commit(lambda: order.append(("called", marks())))
+        order.append("ending")
+
+    assert order == ["ending", ("called", ["a"])]
+
+
+@both
+def test_a_unit_of_work_that_fails_leaves_nothing_and_calls_nobody(app):
+    called = []
+
+    def write_and_fail():
+        with unit_of_work():
+            db.session.add(gate("a"))
+            db.session.flush()
+            after_commit(lambda: called.append("a"))
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        write_and_fail()
+    with unit_of_work():
+        db.session.add(gate("b"))
+
+    assert (marks(), called) == (["b"], [])
+
+
+@both
+def test_what_fails_at_the_commit_calls_nobody_either(app):
+    called = []
+
+    def write():
+        with unit_of_work():
+            after_commit(lambda: called.append("a"))
+            db.session.add_all([gate("a"), gate("a")])
+
+    with pytest.raises(IntegrityError):
+        write()
+
+    assert (marks(), called) == ([], [])
+
+
+@both
+def test_a_duplicate_is_told_in_our_words_and_the_unit_goes_on(app):
+    with unit_of_work():
+        add_unique(gate("a"), TAKEN)
+        with pytest.raises(Conflict, match="taken"):
+            add_unique(gate("a"), TAKEN)
+        add_unique(gate("b"), TAKEN)
+
+    assert marks() == ["a", "b"]
+
+
+@both
+def test_a_change_into_a_duplicate_is_told_in_our_words_and_the_unit_goes_on(app):
+    def rename(row):
+        with unique(TAKEN):
+            row.value = "a"
+
+    with unit_of_work():
+        second = add_unique(gate("b"), TAKEN)
+        add_unique(gate("a"), TAKEN)
+        with pytest.raises(Conflict, match="taken"):
+            rename(second)
+        add_unique(gate("c"), TAKEN)
+
+    assert sorted(marks()) == ["a", "b", "c"]
+
+
+@both
+def test_other_refusals_of_the_database_are_not_taken_for_duplicates(app):
+    def add_an_orphan():
+        with unit_of_work():
+            add_unique(Membership(user_id=4711, project_id=4711, access_level=30), TAKEN)
+
+    with pytest.raises(IntegrityError):
+        add_an_orphan()
+
+
+@both
+def test_an_error_of_the_database_does_not_repeat_what_was_to_be_written(app):
+    with unit_of_work():
+        db.session.add(gate("to-be-kept-secret"))
+
+    def write_again():
+        with unit_of_work():
+            db.session.add(gate("to-be-kept-secret"))
+
+    with pytest.raises(IntegrityError) as refused:
+        write_again()
+
+    # the part that names the key comes from PostgreSQL itself, and speaks of columns that are unique, never encrypted
+    assert "to-be-kept-secret" not in str(refused.value).partition("DETAIL")[0]
+
+
+# Values
+
+
+@both
+def test_ids_are_never_given_twice(app):
+    with unit_of_work():
+        db.session.add_all([gate("a"), gate("b")])
+    last = db.session.scalar(select(FeatureGate.id).order_by(FeatureGate.id.desc()))
+    with unit_of_work():
+        instance.clear_gates("marks")
+    with unit_of_work():
+        fresh = add_unique(gate("c"), TAKEN)
+
+    assert fresh.id > last
+
+
+@both
+def test_moments_come_back_aware_and_in_utc(app, people):
+    east = dt.timezone(dt.timedelta(hours=5, minutes=30))
+    with unit_of_work():
+        user = db.session.merge(people["dev"])
+        user.confirmed_at = dt.datetime(2021, 1, 20, 13, 45, 30, 123456, tzinfo=east)
+    db.session.expire_all()
+
+    with unit_of_work(write=False):
+        stored = db.session.get_one(type(user), user.id).confirmed_at
+
+    assert stored == dt.datetime(2021, 1, 20, 8, 15, 30, 123456, tzinfo=dt.UTC)
+    assert stored.tzinfo is dt.UTC
+
+
+@both
+def test_a_moment_without_a_zone_is_not_stored(app, people):
+    with pytest.raises(StatementError, match="needs a time zone"), unit_of_work():
+        db.session.merge(people["dev"]).confirmed_at = dt.datetime(2021, 1, 20)
+
+    assert clock.now().tzinfo is dt.UTC
+
+
+@both
+def test_any_json_value_comes_back_as_it_was(app):
+    values = {"number": 7, "large": 2**63 - 1, "real": 1.5, "text": "7", "flag": True, "none": None, "list": [1, "a"]}
+    with unit_of_work():
+        db.session.add_all([ApplicationSetting(name=name, value=value) for name, value in values.items()])
+    db.session.expire_all()
+
+    with unit_of_work(write=False):
+        stored = {row.name: row.value for row in db.session.scalars(select(ApplicationSetting))}
+
+    assert stored == values
+    assert [type(stored[name]) for name in ("number", "real", "text", "flag")] == [int, float, str, bool]
+
+
+# Several writers
+
+
+def count_up(app):
+    """Read a number, and write it back one higher, again and again."""
+    with app.app_context():
+        for _ in range(ROUNDS):
+            with unit_of_work():
+                value = db.session.scalar(
+                    select(ApplicationSetting.value).where(ApplicationSetting.name == "count").with_for_update()
+                )
+                time.sleep(0.001)
+                db.session.execute(
+                    update(ApplicationSetting).where(ApplicationSetting.name == "count").values(value=value + 1)
+                )
+            db.session.remove()
+
+
+def counted():
+    with unit_of_work(write=False):
+        return db.session.scalar(select(ApplicationSetting.value).where(ApplicationSetting.name == "count"))
+
+
+@pytest.fixture
+def counter(app):
+    with unit_of_work():
+        db.session.add(ApplicationSetting(name="count", value=0))
+    db.session.remove()
+
+
+@both
+def test_writers_in_threads_wait_for_each_other(app, counter):
+    with ThreadPoolExecutor(WRITERS) as threads:
+        for one in [threads.submit(count_up, app) for _ in range(WRITERS)]:
+            one.result()
+
+    assert counted() == WRITERS * ROUNDS
+
+
+def in_a_process(app, function):
+    def run():
+        with app.app_context():
+            dispose_after_fork()
+            function()
+
+    process = multiprocessing.get_context("fork").Process(target=run)
+    process.start()
+    return process
+
+
+@both
+def test_writers_in_processes_wait_for_each_other(app, counter):
+    processes = [in_a_process(app, lambda: count_up(app)) for _ in range(WRITERS)]
+    for process in processes:
+        process.join(60)
+
+    assert [process.exitcode for process in processes] == [0] * WRITERS
+    assert counted() == WRITERS * ROUNDS
+
+
+@both
+def test_a_reader_does_not_wait_for_a_writer(app, counter):
+    def read():
+        with app.app_context():
+            return counted()
+
+    with unit_of_work(), ThreadPoolExecutor(1) as thread:
+        db.session.execute(update(ApplicationSetting).values(value=1))
+        seen = thread.submit(read).result(timeout=5)
+
+    assert (seen, counted()) == (0, 1)
+
+
+@both
+def test_a_reader_sees_one_state_of_things(app, counter):
+    def write():
+        with app.app_context(), unit_of_work():
+            db.session.execute(update(ApplicationSetting).values(value=1))
+
+    with unit_of_work(write=False), ThreadPoolExecutor(1) as thread:
+        before = db.session.scalar(text("SELECT count(*) FROM application_settings"))
+        thread.submit(write).result(timeout=5)
+        after = db.session.scalar(text("SELECT count(*) FROM application_settings"))
+
+    assert (before, after, counted()) == (1, 1, 1)
+
+
+def test_a_writer_that_is_killed_holds_up_nobody(app, counter):
+    def write_and_die():
+        with unit_of_work():
+            db.session.execute(update(ApplicationSetting).values(value=1))
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    process = in_a_process(app, write_and_die)
+    process.join(30)
+
+    with unit_of_work():
+        db.session.execute(update(ApplicationSetting).values(value=ApplicationSetting.value))
+    assert (process.exitcode, counted()) == (-signal.SIGKILL, 0)
+
+
+def test_a_failed_writer_lets_the_next_one_in(app, counter):
+    for _ in range(3):
+        with pytest.raises(LookupError):
+            write_and_fail()
+
+    with ThreadPoolExecutor(1) as thread:
+        thread.submit(count_up, app).result(timeout=10)
+    assert counted() == ROUNDS
+
+
+def write_and_fail():
+    with unit_of_work():
+        db.session.execute(update(ApplicationSetting).values(value=1))
+        raise LookupError
+
+
+def test_sqlite_is_set_up_for_several_processes(tmp_path):
+    app = make_app(SQLITE, tmp_path, SQLITE_SYNCHRONOUS="FULL")
+
+    with app.app_context(), unit_of_work(write=False):
+        names = ("journal_mode", "synchronous", "foreign_keys", "busy_timeout")
+        found = {name: db.session.scalar(text(f"PRAGMA {name}")) for name in names}
+    with app.app_context():
+        db.engine.dispose()
+
+    assert found == {"journal_mode": "wal", "synchronous": 2, "foreign_keys": 1, "busy_timeout": 30_000}
+
+
+def test_many_threads_share_the_connections_there_are(app, counter):
+    together = threading.Barrier(30)
+
+    def read():
+        together.wait()
+        with app.app_context():
+            return counted()
+
+    with ThreadPoolExecutor(30) as threads:
+        seen = [one.result(timeout=30) for one in [threads.submit(read) for _ in range(30)]]
+
+    assert seen == [0] * 30

@@ -1,0 +1,126 @@
+"""Files in a directory and in an object store."""
+
+from __future__ import annotations
+
+import multiprocessing
+from pathlib import Path
+
+import pytest
+
+from project_service.kit.storage import Storage, open_storage
+from project_service.settings import Settings
+
+
+@pytest.fixture
+def storage(tmp_path):
+    """A storage in a directory."""
+    return Storage.at(f"file://{tmp_path}/storage")
+
+
+def put(storage, name, content):
+    with storage.write(name) as file:
+        file.write(content)
+
+
+def test_what_was_written_can_be_read_measured_and_removed(storage):
+    put(storage, "uploads/1/archive.tar.gz", b"some bytes")
+
+    with storage.open("uploads/1/archive.tar.gz") as file:
+        read = file.read()
+    found = (storage.exists("uploads/1/archive.tar.gz"), storage.size("uploads/1/archive.tar.gz"))
+    storage.delete("uploads/1/archive.tar.gz")
+    storage.delete("uploads/1/archive.tar.gz")
+
+    assert (read, found) == (b"some bytes", (True, 10))
+    assert not storage.exists("uploads/1/archive.tar.gz")
+
+
+def test_an_object_appears_when_it_is_whole(storage):
+    with storage.write("a/b") as file:
+        file.write(b"first half, ")
+        file.flush()
+        early = storage.exists("a/b")
+        file.write(b"second half")
+
+    with storage.open("a/b") as read:
+        assert (early, read.read()) == (False, b"first half, second half")
+
+
+def test_an_object_that_could_not_be_written_does_not_appear(storage):
+    put(storage, "a/old", b"as it was")
+
+    for name in ("a/new", "a/old"):
+        with pytest.raises(LookupError):
+            write_half(storage, name)
+
+    with storage.open("a/old") as file:
+        assert file.read() == b"as it was"
+    assert not storage.exists("a/new")
+    assert [Path(name).name for name in storage.filesystem.ls(storage.path("a"), detail=False)] == ["old"]
+
+
+def write_half(storage, name):
+    with storage.write(name) as file:
+        file.write(b"half")
+        raise LookupError
+
+
+def test_what_is_missing_cannot_be_read(storage):
+    with pytest.raises(FileNotFoundError):
+        storage.open("missing")
+
+
+@pytest.mark.parametrize(
+    "name", ["/etc/passwd", "../outside", "a/../../outside", "a/..", "..", "", ".", "a//b", "a/./b"]
+)
+def test_a_name_that_is_none_is_refused(name, storage):
+    for act in (storage.open, storage.exists, storage.size, storage.delete, lambda name: put(storage, name, b"")):
+        with pytest.raises(ValueError, match="is not a name in the storage"):
+            act(name)
+
+
+def test_dots_inside_a_name_are_fine(storage):
+    put(storage, "v1..2/.hidden", b"x")
+
+    assert storage.exists("v1..2/.hidden")
+
+
+def test_the_check_leaves_nothing(storage):
+    storage.check()
+
+    assert storage.filesystem.find(storage.root) == []
+
+
+def test_a_storage_that_cannot_be_written_fails_the_check(tmp_path):
+    (tmp_path / "storage").write_text("a file in the place of the directory")
+
+    with pytest.raises(OSError, match="storage"):
+        Storage.at(f"file://{tmp_path}/storage").check()
+
+
+def test_a_data_directory_may_have_any_name(tmp_path):
+    directory = tmp_path / "with blank, 100% and ünïcödé"
+    settings = Settings.from_environment({"PROJECT_SERVICE_DATA_DIR": str(directory)})
+
+    put(open_storage(settings), "a", b"x")
+
+    assert (directory / "storage" / "a").read_bytes() == b"x"
+
+
+def test_an_object_store_is_reached_from_a_forked_process_too():
+    storage = Storage.at("s3://bucket/prefix")
+    context = multiprocessing.get_context("fork")
+    found = context.SimpleQueue()
+    assert storage.filesystem.loop.is_running()
+
+    process = context.Process(target=lambda: found.put(storage.filesystem.loop.is_running()))
+    process.start()
+    process.join(30)
+
+    assert process.exitcode == 0
+    assert found.get()
+
+
+def test_the_names_of_a_bucket_begin_with_its_prefix():
+    assert Storage.at("s3://bucket/prefix").path("a/b") == "bucket/prefix/a/b"
+    assert Storage.at("s3://bucket").path("a/b") == "bucket/a/b"

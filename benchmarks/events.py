@@ -1,4 +1,4 @@
-"""How the feeds of events behave as the table grows: the first page, and pages far behind, at ten thousand rows and at N.
+"""How the feeds of events behave as the table grows: the first page and pages far behind, at ten thousand rows and at N.
 
 ``python -m benchmarks.events [--rows 10000000] [--database sqlite|postgresql]`` makes both databases (SQLite's are kept
 under ``.cache/bench``), sends whole requests through the application, in rounds that take all cases in turn, and prints
@@ -43,13 +43,14 @@ ROUNDS, SECONDS = 5, 0.4
 GROWTH_GOAL, DEPTH_GOAL = 1.5, 4.0
 VISIBILITIES = (Visibility.PUBLIC, Visibility.INTERNAL, Visibility.INTERNAL, Visibility.PUBLIC, Visibility.PRIVATE)
 
-# the number of a row, from 1, and one number between 0 and 1 for each thing that is drawn
+# the number of a row, from 1, and one number between 0 and 1 for each thing that is drawn: the same in every run
+DRAWS = ", ".join(
+    f"((i * {factor}) % 4294967291) / 4294967291.0 AS {name}"
+    for name, factor in (("a", 2654435761), ("p", 2246822519), ("k", 3266489917), ("t", 668265263))
+)
 SERIES = {
-    "sqlite": "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT :rows) "
-    "SELECT i, abs(random()) / 9.3e18 AS a, abs(random()) / 9.3e18 AS p, abs(random()) / 9.3e18 AS k, "
-    "abs(random()) / 9.3e18 AS t FROM n",
-    "postgresql": "SELECT i, random() AS a, random() AS p, random() AS k, random() AS t "
-    "FROM generate_series(1, :rows) AS n(i)",
+    "sqlite": f"WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT :rows) SELECT i, {DRAWS} FROM n",
+    "postgresql": f"SELECT i, {DRAWS} FROM generate_series(CAST(1 AS bigint), CAST(:rows AS bigint)) AS n(i)",
 }
 MOMENT = {
     "sqlite": "strftime('%Y-%m-%d %H:%M:%f000', '2025-01-01', '+' || (d.i * 50000000.0 / :rows) || ' seconds')",
@@ -79,6 +80,19 @@ SELECT d.i,
     CASE WHEN k >= 0.40 AND k < 0.85 THEN {issue} END,
     CASE WHEN k < 0.40 THEN '{push}' END,
     {moment}
+FROM ({series}) AS d
+"""
+
+FILL_ISSUES = """
+INSERT INTO issues
+    (id, iid, project_id, title, state, issue_type, confidential, notes_count, author_id, created_at, updated_at)
+SELECT i, i, 1 + (i % {projects}), 'Issue ' || i, 'opened', 'issue', {no}, 1, 1 + (i % {users}), {moment}, {moment}
+FROM ({series}) AS d
+"""
+FILL_NOTES = """
+INSERT INTO notes
+    (id, project_id, noteable_type, noteable_id, body, system, confidential, author_id, created_at, updated_at)
+SELECT i, 1 + (i % {projects}), 'Issue', i, 'A word about it', {no}, {no}, 1 + (i % {users}), {moment}, {moment}
 FROM ({series}) AS d
 """
 
@@ -145,26 +159,23 @@ def fill(backend: str, size: int) -> None:
             connection.execute(text("PRAGMA synchronous=OFF"))
         else:
             connection.execute(text("SET session_replication_role = replica"))
-        for statement in (
-            "INSERT INTO issues (id, iid, project_id, title, state, issue_type, confidential, notes_count, author_id, "
-            "created_at, updated_at) "
-            f"SELECT i, i, 1 + (i % {PROJECTS}), 'Issue ' || i, 'opened', 'issue', {_no(backend)}, 1, "
-            f"1 + (i % {USERS}), {MOMENT[backend]}, {MOMENT[backend]} FROM ({series}) AS d",
-            "INSERT INTO notes (id, project_id, noteable_type, noteable_id, body, system, confidential, author_id, "
-            "created_at, updated_at) "
-            f"SELECT i, 1 + (i % {PROJECTS}), 'Issue', i, 'A word about it', {_no(backend)}, {_no(backend)}, "
-            f"1 + (i % {USERS}), {MOMENT[backend]}, {MOMENT[backend]} FROM ({series}) AS d",
-        ):
-            connection.execute(text(statement), {"rows": ISSUES})
+        moment = MOMENT[backend]
+        no = "0" if backend == "sqlite" else "false"
+        for statement in (FILL_ISSUES, FILL_NOTES):
+            filled = statement.format(moment=moment, series=series, no=no, projects=PROJECTS, users=USERS)
+            connection.execute(text(filled), {"rows": ISSUES})
         indexes = list(Event.__table__.indexes)  # type: ignore[attr-defined]  # a Table, typed as less
         for index in indexes:
             index.drop(connection)
+        author = f"1 + {whole(f'{USERS} * a * a')}"
+        # everybody works in some thirty projects, which differ from one to the next; the lower numbers are busier
+        turn = f"((({author}) * 618034) % 1000000) / 1000000.0 + {whole('30 * p')} / 30.0"
         statement = FILL.format(
-            author=f"1 + {whole(f'{USERS} * a * a')}",
-            project=f"1 + {whole(f'{PROJECTS} * p * p')}",
+            author=author,
+            project=f"1 + {whole(f'{PROJECTS} * ({turn} - {whole(turn)}) * ({turn} - {whole(turn)})')}",
             issue=f"1 + {whole(f'{ISSUES} * t')}",
             push=PUSH.replace(":", "\\:"),
-            moment=MOMENT[backend],
+            moment=moment,
             series=series,
         )
         connection.execute(text(statement), {"rows": size})
@@ -195,9 +206,7 @@ def make_people() -> None:
     for number in range(1, PROJECTS + 1):
         place = groups[number % GROUPS]
         visibility = VISIBILITIES[number % len(VISIBILITIES)]
-        project = Project(
-            name=f"p{number}", path=f"p{number}", visibility=visibility, attributes={}, namespace=place
-        )
+        project = Project(name=f"p{number}", path=f"p{number}", visibility=visibility, attributes={}, namespace=place)
         places.settle_project(project, AssertionError("taken"))
     for user in people[:5]:
         namespace = UserNamespace(name=user.name, path=user.username, owner=user)
@@ -299,7 +308,7 @@ def show_plans(app: Flask) -> None:
         sent.clear()
         case.send()
         print(f"\n=== {case.feed}, page {case.page}")
-        for statement, values, seconds in list(sent):
+        for statement, values, seconds in tuple(sent):
             print(f"--- {seconds * 1000:.2f} ms")
             if " events" in statement and seconds > 0.0005:
                 with engine.connect() as connection:
@@ -307,10 +316,6 @@ def show_plans(app: Flask) -> None:
                     print(statement, *(f"    {row[-1]}" for row in plan), sep="\n")
     event.remove(engine, "before_cursor_execute", before)
     event.remove(engine, "after_cursor_execute", after)
-
-
-def _no(backend: str) -> str:
-    return "0" if backend == "sqlite" else "false"
 
 
 if __name__ == "__main__":

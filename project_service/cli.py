@@ -17,18 +17,17 @@ from project_service.accounts import service as accounts
 from project_service.activity import service as activity
 from project_service.activity.jobs import prune_events
 from project_service.core import instance
-from project_service.core.namespaces import PLANS, find_group
+from project_service.core.namespaces import PLANS, change_plan, find_group
 from project_service.core.tokens import SCOPES
 from project_service.core.users import User, user_by
 from project_service.factory import create_app
 from project_service.instance import service as instance_service
 from project_service.kit import encryption, secrets
-from project_service.kit.database import db, unit_of_work
+from project_service.kit.database import MIGRATIONS, db, unit_of_work
 from project_service.kit.embedded import EmbeddedRedisError
 from project_service.kit.errors import ServiceError
 from project_service.kit.fields import Date
 from project_service.kit.supervisor import SupervisorError
-from project_service.namespaces import service as namespaces
 from project_service.settings import Settings, SettingsError
 
 ROOT = "root"
@@ -132,7 +131,8 @@ def check() -> None:
 def revision(message: str) -> None:
     """Write a migration from what has changed in the models (for developers)."""
     with create_app().app_context():
-        flask_migrate.migrate(message=message)
+        numbers = [int(path.name[:4]) for path in (MIGRATIONS / "versions").glob("[0-9]*.py")]
+        flask_migrate.migrate(message=message, rev_id=f"{max(numbers, default=0) + 1:04d}")
 
 
 @main.group()
@@ -249,7 +249,7 @@ def set_plan(path: str, plan: str, trial_ends_on: str | None) -> None:
     """Give a group a plan, or take it away with "none"."""
     day = _day(trial_ends_on, "--trial-ends-on")
     with create_app().app_context(), unit_of_work():
-        namespaces.set_plan(find_group(path), None if plan == "none" else plan, trial_ends_on=day)
+        change_plan(find_group(path), plan=None if plan == "none" else plan, trial_ends_on=day)
     click.echo(f"{path}: {plan}")
 
 

@@ -135,6 +135,10 @@ def _storage() -> str:
 
 
 def _worker() -> str:
+    try:
+        jobs.connect().ping()
+    except redis.ConnectionError as error:
+        raise _Unwell("cannot be seen while Redis is away") from error
     if not rqworker.seen_recently(jobs.connect()):
         raise _Unwell("no worker has been seen in the last 15 seconds: start project-service worker")
     return "a worker has been seen in the last 15 seconds"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import redis
-from flask import Response, request
+from flask import Response, current_app, request
 from werkzeug.exceptions import MethodNotAllowed
 
 from project_service import addresses, document
@@ -19,6 +19,8 @@ from project_service.activity import jobs as activity_jobs
 from project_service.activity import pages as activity_pages
 from project_service.activity import routes as activity
 from project_service.alerts import incidents
+from project_service.alerts import pages as alerts_pages
+from project_service.alerts import settings_pages as alerts_settings
 from project_service.alerts.receivers import receivers
 from project_service.environments import routes as environments
 from project_service.error_tracking import pages as error_tracking_pages
@@ -74,6 +76,8 @@ PAGES = (
     protected_tags_pages.pages,
     issues_pages.pages,
     milestones_pages.pages,
+    alerts_pages.pages,
+    alerts_settings.pages,
     addresses.pages,
 )
 # loaded for what they register: jobs that are known by name, panels of other areas' pages
@@ -98,6 +102,7 @@ def create_app(settings: Settings | None = None) -> answers.Application:
     )
     app.extensions["storage"] = open_storage(settings)
     csrf.init_app(app)
+    app.before_request(_renew_signing_keys)
     app.before_request(answers.before)
     app.after_request(answers.after)
     app.register_error_handler(Exception, _handle)
@@ -133,6 +138,13 @@ def _configure(app: answers.Application, settings: Settings) -> None:
     app.url_map.converters["default"] = app.url_map.converters["string"] = Segment
     app.url_map.strict_slashes = False
     app.url_map.merge_slashes = False
+
+
+def _renew_signing_keys() -> None:
+    # a rotation holds for every process at once: what one signs the others have to read
+    keyring = secrets.keyring()
+    current_app.config["SECRET_KEY"] = keyring.signing_key
+    current_app.config["SECRET_KEY_FALLBACKS"] = keyring.signing_key_fallbacks
 
 
 def _handle(error: Exception) -> Response:

@@ -80,7 +80,9 @@ def serve(settings: Settings, host: str, port: int, workers: int, prepare: Calla
         def announce() -> None:
             print(f"Project Service listens on {url_of(host or 'localhost', bound_port)}", flush=True)
 
-        return Supervisor(children).run(announce)
+        status = Supervisor(children).run(announce)
+        shutil.rmtree(settings.runtime_dir, ignore_errors=True)
+        return status
 
 
 def work(app: Flask) -> None:

@@ -46,7 +46,6 @@ class Settings:
     metrics_token: str | None = None
     log_level: str = "INFO"
     sqlite_synchronous: str = "NORMAL"
-    request_timeout: int = 30
     smtp_host: str | None = None
     smtp_port: int = 25
     smtp_username: str | None = None
@@ -77,7 +76,6 @@ class Settings:
             metrics_token=reader.get("METRICS_TOKEN", _at_least(20)),
             log_level=reader.get("LOG_LEVEL", _one_of(LOG_LEVELS)) or "INFO",
             sqlite_synchronous=reader.get("SQLITE_SYNCHRONOUS", _one_of(SYNCHRONOUS)) or "NORMAL",
-            request_timeout=reader.get("REQUEST_TIMEOUT", _whole(1, 3600)) or 30,
             smtp_host=reader.text("SMTP_HOST"),
             smtp_port=reader.get("SMTP_PORT", _whole(1, 65535)) or 25,
             smtp_username=reader.text("SMTP_USERNAME"),

@@ -36,10 +36,9 @@ MOST = 1000
 def _feed(statement: Select[Event], chosen: str) -> dict[str, Any]:
     wanted = request.args.get("shown", "")
     shown = min(max(int(wanted), STEP), MOST) if wanted.isascii() and wanted.isdigit() else STEP
-    rows = statement.options(selectinload(Event.project).selectinload(Project.namespace)).limit(shown + 1)
-    events = list(db.session.scalars(rows))
+    events = list(db.session.scalars(statement.limit(shown + 1)))
     more, events = len(events) > shown, events[:shown]
-    add_targets(events)
+    add_targets(events, selectinload(Event.project).selectinload(Project.namespace))
     return {
         "events": [(event, sentence_of(event, event.project)) for event in events],
         "more": shown + STEP if more and shown < MOST else None,

@@ -70,7 +70,9 @@ class Sight:
 def events_of_author(caller: Caller, author_id: int, **wanted: Any) -> Select[Event]:
     """What somebody did, as far as the caller may see it."""
     sights = _sights(caller, _worked_in(author_id))
-    return _ordered(select(Event).where(Event.author_id == author_id, _seen_in(caller, sights), *_wanted(wanted)), wanted)
+    return _ordered(
+        select(Event).where(Event.author_id == author_id, _seen_in(caller, sights), *_wanted(wanted)), wanted
+    )
 
 
 def events_of_user(caller: Caller, user: User, **wanted: Any) -> Select[Event]:
@@ -83,15 +85,15 @@ def events_of_user(caller: Caller, user: User, **wanted: Any) -> Select[Event]:
 
 def events_of_memberships(caller: Caller, **wanted: Any) -> Select[Event]:
     """What anybody did in the projects the caller belongs to."""
-    levels = levels_by_project(caller.user_id or 0)
-    own = select(levels.c.project_id).where(levels.c.access_level >= Role.GUEST).cte("own")
-    sights = _sights(caller, own)
-    if not 1 < len(sights) <= MERGED:
+    sights = _sights(caller)
+    if not 0 < len(sights) <= MERGED:
         return _ordered(select(Event).where(_seen_in(caller, sights), *_wanted(wanted)), wanted)
     conditions = tuple(_wanted(wanted))
     merged = union_all(
         *(
-            select(Event.id, Event.created_at).where(Event.project_id == project_id, *_within(caller, sight), *conditions)
+            select(Event.id, Event.created_at).where(
+                Event.project_id == project_id, *_within(caller, sight), *conditions
+            )
             for project_id, sight in sights.items()
         )
     )
@@ -142,18 +144,21 @@ def _worked_in(author_id: int) -> CTE:
     )
 
 
-def _sights(caller: Caller, among: CTE) -> dict[int, Sight]:
-    """What the caller sees of each of these projects; those without anything to see are left out."""
+def _sights(caller: Caller, worked: CTE | None = None) -> dict[int, Sight]:
+    """What the caller sees of the projects somebody worked in, or of those the caller belongs to.
+
+    Projects without anything to see are left out.
+    """
     levels = levels_by_project(caller.user_id or 0)
     role = literal(int(Role.OWNER)) if caller.admin else func.coalesce(levels.c.access_level, int(Role.NONE))
     columns = (getattr(Project, name) for name in LEVELS)
-    found = db.session.execute(
-        select(Project.id, role.label("role"), Project.visibility, *columns)
-        .join(among, among.c.project_id == Project.id)
-        .outerjoin(levels, levels.c.project_id == Project.id)
-        .where(Project.deleting_since.is_(None))
-        .order_by(Project.id)
-    )
+    statement = select(Project.id, role.label("role"), Project.visibility, *columns)
+    if worked is None:
+        statement = statement.join(levels, levels.c.project_id == Project.id).where(levels.c.access_level >= Role.GUEST)
+    else:
+        statement = statement.join(worked, worked.c.project_id == Project.id)
+        statement = statement.outerjoin(levels, levels.c.project_id == Project.id)
+    found = db.session.execute(statement.where(Project.deleting_since.is_(None)).order_by(Project.id))
     sights = {row.id: sight_of(caller, row.role, row) for row in found}
     return {project_id: sight for project_id, sight in sights.items() if sight.kinds}
 
@@ -196,7 +201,7 @@ def _wanted(wanted: dict[str, Any]) -> Iterable[ColumnElement[bool]]:
     if wanted.get("before"):
         yield Event.created_at < _midnight(wanted["before"])
     if wanted.get("after"):
-        yield Event.created_at >= _midnight(wanted["after"]) + dt.timedelta(days=1) if wanted["after"] < dt.date.max else false()
+        yield Event.created_at > dt.datetime.combine(wanted["after"], dt.time.max, dt.UTC)
 
 
 def _ordered(statement: Select[Event], wanted: dict[str, Any], entity: Any = Event) -> Select[Event]:

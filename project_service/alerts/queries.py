@@ -11,6 +11,7 @@ from sqlalchemy.orm import selectinload
 from project_service.alerts.models import (
     HTTP,
     PROMETHEUS,
+    TARGET,
     Alert,
     AlertIntegration,
     AlertTodo,
@@ -22,6 +23,7 @@ from project_service.core.users import User
 from project_service.kit import secrets
 from project_service.kit.database import db
 from project_service.kit.errors import RecordNotFound
+from project_service.tracker.notes import Note
 
 LEGACY = "legacy"
 LEGACY_PROMETHEUS = "legacy-prometheus"
@@ -138,6 +140,12 @@ def incident_setting_of(project_id: int) -> IncidentSetting:
 def todo_of(alert: Alert, user_id: int) -> AlertTodo | None:
     """Somebody's reminder of an alert."""
     return db.session.scalar(select(AlertTodo).where(AlertTodo.alert_id == alert.id, AlertTodo.user_id == user_id))
+
+
+def notes_of(alert: Alert) -> Select[Note]:
+    """What was written under an alert, oldest first."""
+    statement = select(Note).where(Note.noteable_type == TARGET, Note.noteable_id == alert.id)
+    return statement.order_by(Note.created_at, Note.id).options(selectinload(Note.author)).limit(500)
 
 
 def _conditions(wanted: dict[str, Any]) -> Iterable[ColumnElement[bool]]:

@@ -7,6 +7,7 @@ above whom stands in a table of its own, so that inherited roles are one join at
 from __future__ import annotations
 
 import datetime as dt
+from typing import Any
 
 from sqlalchemy import ForeignKey, Index, Select, func, insert, literal, select, text
 from sqlalchemy.orm import Mapped, mapped_column, relationship
@@ -142,3 +143,15 @@ def namespace_of(user: User) -> Namespace:
 def descendants_of(namespace: Namespace) -> Select[int]:
     """The ids of a namespace and of all below it."""
     return select(NamespaceAncestor.namespace_id).where(NamespaceAncestor.ancestor_id == namespace.id)
+
+
+def change_plan(group: Group, **changes: Any) -> None:
+    """Set ``plan``, ``trial`` and ``trial_ends_on`` of a group as far as they are given; without a plan no seats count."""
+    group.plan = changes.get("plan", group.plan)
+    if "trial_ends_on" in changes:
+        group.trial_ends_on = changes["trial_ends_on"]
+        group.trial = changes["trial_ends_on"] is not None
+    if changes.get("trial") is not None:
+        group.trial = changes["trial"]
+    if group.plan is None:
+        group.seats_in_use = group.max_seats_used = 0

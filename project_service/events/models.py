@@ -61,9 +61,9 @@ FILTERED = ("kind", "restriction", "issue_id", "action", "target_type")
 class Event(Model):
     """Somebody did something in a project.
 
-    ``kind``, ``restriction`` and ``issue_id`` are what the feeds filter by: they stand in the row, so that a page is cut
-    from an index and judged without looking at each target. The indexes of the feeds carry all that is filtered by: a
-    page far behind, or a total, is read from the index alone.
+    ``kind``, ``restriction`` and ``issue_id`` are what a feed is judged by: they stand in the row, so that no target
+    has to be looked at. The index of a feed carries all that is filtered by: a page far behind, or a total, is read
+    from the index alone.
     """
 
     __tablename__ = "events"

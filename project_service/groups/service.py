@@ -7,7 +7,7 @@ from typing import Any
 from project_service.core import instance, paths, places, removal
 from project_service.core.levels import Role, Visibility
 from project_service.core.memberships import Membership, Share
-from project_service.core.namespaces import DEEPEST, Group
+from project_service.core.namespaces import DEEPEST, Group, change_plan
 from project_service.core.users import User
 from project_service.kit.database import add_unique, db
 from project_service.kit.errors import Conflict, Invalid, RecordNotFound
@@ -30,6 +30,7 @@ def create_group(author: User, parent: Group | None, **fields: Any) -> Group:
 def update_group(group: Group, **fields: Any) -> Group:
     """Change a group; paths and names below follow."""
     visibility = fields.pop("visibility", None)
+    change_plan(group, **{name: fields.pop(name) for name in ("plan", "trial", "trial_ends_on") if name in fields})
     for name, value in _without_nulls(fields).items():
         setattr(group, name, value)
     if visibility:
@@ -80,5 +81,5 @@ def _check(group: Group, parent: Group | None, *, new: bool) -> None:
 
 
 def _without_nulls(fields: dict[str, Any]) -> dict[str, Any]:
-    nullable = {"description", "auto_devops_enabled", "emails_disabled", "mentions_disabled", "plan", "trial_ends_on"}
+    nullable = {"description", "auto_devops_enabled", "emails_disabled", "mentions_disabled"}
     return {name: value for name, value in fields.items() if value is not None or name in nullable}

@@ -97,6 +97,9 @@ def as_service_error(error: Exception) -> errors.ServiceError:
         translated = errors.ServiceError(f"{error.code} {error.name}")
         translated.status = error.code or 500
         return translated
+    if isinstance(error, OperationalError) and "no such" in str(error.orig):
+        log.error("the database is not at the newest version: run project-service db upgrade", exc_info=error)
+        return errors.ServiceError()
     if isinstance(error, OperationalError | redis.exceptions.ConnectionError):
         log.error("a part of the service does not answer", error=str(error))
         return errors.Unavailable()

@@ -44,4 +44,5 @@ class Form(FlaskForm):  # type: ignore[misc]  # Flask-WTF is untyped
             if field is not None:
                 field.errors = [*field.errors, *texts]
             else:
-                self.problems += [f"{name.replace('_', ' ').capitalize()} {text}" for text in texts]
+                subject = "" if name == "base" else f"{name.replace('_', ' ').capitalize()} "
+                self.problems += [f"{subject}{text}" for text in texts]

@@ -14,6 +14,7 @@ import hmac
 import os
 import secrets
 from collections.abc import Iterator
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -41,12 +42,12 @@ class Keyring:
         self.keys = keys
         self._fernet = MultiFernet([Fernet(_derive(key, b"encryption")) for key in keys])
 
-    @property
+    @cached_property
     def signing_key(self) -> bytes:
         """The key that signs browser sessions and form tokens."""
         return _derive(self.keys[0], b"signing")
 
-    @property
+    @cached_property
     def signing_key_fallbacks(self) -> list[bytes]:
         """Older keys whose signatures still count while a rotation is under way."""
         return [_derive(key, b"signing") for key in self.keys[1:]]

@@ -1,26 +1,12 @@
-"""Plans and seats of groups: set by administrators, counted once a day."""
+"""Seats of groups with a plan, counted once a day."""
 
 from __future__ import annotations
-
-import datetime as dt
 
 from sqlalchemy import select
 
 from project_service.core.namespaces import FREE_PLANS, Group
 from project_service.kit.database import db
 from project_service.namespaces import queries
-
-
-def set_plan(
-    group: Group, plan: str | None, *, trial_ends_on: dt.date | None = None, trial: bool | None = None
-) -> Group:
-    """Give a group a plan, or take it away with ``None``."""
-    group.plan = plan
-    group.trial_ends_on = trial_ends_on
-    group.trial = trial_ends_on is not None if trial is None else trial
-    if plan is None:
-        group.seats_in_use = group.max_seats_used = 0
-    return group
 
 
 def count_seats(group_ids: list[int]) -> None:

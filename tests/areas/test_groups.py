@@ -675,7 +675,7 @@ def test_a_group_with_more_projects_takes_no_more_queries(group, as_, count_quer
     counts = []
     for more in (1, 5):
         for _ in range(more):
-            make_project(namespace=group)
+            make_project(namespace=reload(group))
             share(group, make_group(), Role.GUEST)
             share(make_project(), group, Role.GUEST)
         with count_queries() as queries:
@@ -702,8 +702,7 @@ def test_of_many_groups_at_once_one_gets_the_path(app, people, as_stranger):
 
 
 def test_a_group_is_not_renamed_before_what_is_put_below_it_has_its_path(app, group, as_admin):
-    late = Group(path="late", name="Late")
-    places.settle_namespace(late, db.session.merge(group), AssertionError("taken"))
+    places.settle_namespace(Group(path="late", name="Late"), group, AssertionError("taken"))
 
     with ThreadPoolExecutor(1) as pool:
         renaming = pool.submit(_inside, app, lambda: as_admin.put(f"/groups/{group.id}", json={"path": "moved"}))
@@ -718,9 +717,8 @@ def test_a_group_is_not_renamed_before_what_is_put_below_it_has_its_path(app, gr
     ("path", "address"), [("/groups?parent_id={}", "/groups/moved%2Flate"), ("/projects?namespace_id={}", "/projects/moved%2Flate")]
 )
 def test_nothing_is_put_below_a_group_before_its_renaming_has_ended(path, address, app, group, as_admin):
-    moving = db.session.merge(group)
-    moving.path = "moved"
-    places.move_namespace(moving, AssertionError("taken"))
+    group.path = "moved"
+    places.move_namespace(group, AssertionError("taken"))
 
     with ThreadPoolExecutor(1) as pool:
         putting = pool.submit(

@@ -1,0 +1,50 @@
+"""Forms of the pages about alerts and integrations."""
+
+from __future__ import annotations
+
+from wtforms import BooleanField, SelectField, StringField, TextAreaField
+
+from project_service.alerts.integrations import TYPES
+from project_service.kit.forms import Form
+
+CODE = {"spellcheck": "false", "autocomplete": "off"}
+
+
+class IntegrationForm(Form):
+    """An integration: one page for all types."""
+
+    type = SelectField("Integration type", choices=list(TYPES.items()))
+    name = StringField("Name", render_kw={"autocomplete": "off"})
+    active = BooleanField("Active", description="Address and key are made when you save, and can be seen afterwards.")
+    target_url = StringField("Opsgenie URL", description="Only for Opsgenie: where the list of alerts leads to.")
+    payload_example = TextAreaField(
+        "Sample payload",
+        description="Optional, JSON. Its fields can be mapped to those of alerts.",
+        render_kw=CODE | {"rows": 8},
+    )
+
+
+class TestAlertForm(Form):
+    """A payload to try an integration with."""
+
+    __test__ = False  # no test, whatever its name
+
+    payload = TextAreaField(
+        "Test payload",
+        description="JSON. This makes a real alert, with all that follows from one.",
+        render_kw=CODE | {"rows": 10, "placeholder": '{ "title": "Disk is full", "severity": "high" }'},
+    )
+
+
+class IncidentSettingsForm(Form):
+    """What else happens with alerts."""
+
+    create_issue = BooleanField("Create an incident for each alert that is triggered")
+    send_email = BooleanField("Send an e-mail to owners and maintainers for new alerts")
+    auto_close_incident = BooleanField("Close the incident when a recovery alert resolves its alert")
+
+
+class CommentForm(Form):
+    """A comment on an alert."""
+
+    note = TextAreaField("Comment", render_kw={"rows": 3})

@@ -1,0 +1,150 @@
+"""What changes integrations (alert integration reference, sections 2, 5, 6 and 8)."""
+
+from __future__ import annotations
+
+import re
+import secrets
+from typing import Any
+from urllib.parse import urlsplit
+
+from sqlalchemy import select
+
+from project_service.alerts import mapping, payloads, queries, service
+from project_service.alerts.models import HTTP, OPSGENIE, PROMETHEUS, AlertIntegration
+from project_service.core.projects import Project
+from project_service.kit import urls
+from project_service.kit.database import db
+from project_service.kit.errors import Invalid
+
+LONGEST_NAME = 255
+LONGEST_SLUG = 63
+DEFAULT_SLUG = "http-endpoint"
+TYPES = {HTTP: "HTTP Endpoint", PROMETHEUS: "Prometheus", OPSGENIE: "Opsgenie"}
+OTHERS_ACTIVE = "cannot be switched on beside Opsgenie: it takes the place of all other integrations"
+OPSGENIE_ALONE = "cannot be switched on while other integrations are active"
+CHANGED = "was changed: parse it and map its fields again"
+
+
+def create_integration(project: Project, **fields: Any) -> AlertIntegration:
+    """Add an integration; address and key are made here and nowhere else."""
+    integration = AlertIntegration(
+        project_id=project.id,
+        project=project,
+        endpoint_identifier=secrets.token_hex(8),
+        token=secrets.token_hex(16),
+        mapping={},
+        **fields,
+    )
+    with db.session.no_autoflush:
+        check(integration)
+    db.session.add(integration)
+    db.session.flush()
+    return integration
+
+
+def update_integration(integration: AlertIntegration, **fields: Any) -> AlertIntegration:
+    """Change an integration; its type, address and key stay."""
+    with db.session.no_autoflush:
+        for name, value in fields.items():
+            setattr(integration, name, value)
+        check(integration)
+    return integration
+
+
+def reset_key(integration: AlertIntegration) -> None:
+    """Give an integration another key; the old one is worthless at once."""
+    integration.token = secrets.token_hex(16)
+
+
+def delete_integration(integration: AlertIntegration) -> None:
+    """Remove an integration; its alerts stay."""
+    db.session.delete(integration)
+
+
+def map_sample(text: str, chosen: dict[str, str]) -> dict[str, Any]:
+    """The sample and mapping to store; ``Invalid`` when the sample cannot be read."""
+    if not text.strip():
+        return {"payload_example": None, "mapping": {}}
+    try:
+        fields = mapping.fields_of(mapping.read_sample(text))
+    except mapping.Unusable as error:
+        raise Invalid(payload_example=str(error)) from error
+    return {"payload_example": text, "mapping": mapping.mapping_of(fields, chosen)}
+
+
+def send_test(integration: AlertIntegration, text: str) -> int:
+    """Take in a payload as if it had been sent to the receiver; how many alerts it told of.
+
+    The key is not shown to whoever tests; all that follows from an alert follows from this one too.
+    """
+    try:
+        payload = payloads.read(text.encode())
+    except payloads.Unreadable as error:
+        raise Invalid(payload="Integration payload is invalid.") from error
+    if not integration.active:
+        raise Invalid(payload="The integration is currently inactive. Enable the integration to send the test alert.")
+    if payloads.is_batch(payload):
+        parsed = payloads.parse_batch(payload)
+    elif integration.type == PROMETHEUS:
+        raise Invalid(payload="Integration payload is invalid: Prometheus sends the body of an Alertmanager webhook.")
+    else:
+        parsed = [payloads.parse_plain(payload, integration.mapping)]
+    for one in parsed:
+        service.ingest(integration, one)
+    return len(parsed)
+
+
+def address_of(integration: AlertIntegration) -> str | None:
+    """Where a monitoring tool sends its alerts; an Opsgenie integration receives nothing."""
+    project = urls.absolute(f"/{integration.project.full_path}")
+    if integration.type == OPSGENIE:
+        return None
+    if integration.type == PROMETHEUS:
+        return f"{project}/prometheus/alerts/notify.json"
+    if integration.endpoint_identifier == queries.LEGACY:
+        return f"{project}/alerts/notify.json"
+    return f"{project}/alerts/notify/{slug_of(integration.name)}/{integration.endpoint_identifier}.json"
+
+
+def slug_of(name: str) -> str:
+    """The name as part of an address: each character that is no letter or digit becomes a dash."""
+    return re.sub(r"[^a-z0-9]", "-", name.lower())[:LONGEST_SLUG].strip("-") or DEFAULT_SLUG
+
+
+def check(integration: AlertIntegration) -> None:
+    """Raise ``Invalid`` with what is wrong with an integration."""
+    problems: dict[str, list[str]] = {}
+    if not (integration.name or "").strip():
+        problems["name"] = ["can't be blank"]
+    elif len(integration.name) > LONGEST_NAME:
+        problems["name"] = [f"is too long (maximum is {LONGEST_NAME} characters)"]
+    if integration.type == OPSGENIE and (text := _link_problem(integration)):
+        problems["target_url"] = [text]
+    if integration.active and (text := _clash(integration)):
+        problems["active"] = [text]
+    if problems:
+        raise Invalid(**problems)
+
+
+def _link_problem(integration: AlertIntegration) -> str | None:
+    address = integration.target_url or ""
+    if not address:
+        return "can't be blank" if integration.active else None
+    parts = urlsplit(address)
+    return (
+        None
+        if parts.scheme in ("http", "https") and parts.hostname
+        else "is blocked: Only allowed schemes are http, https"
+    )
+
+
+def _clash(integration: AlertIntegration) -> str | None:
+    others = select(AlertIntegration.type).where(
+        AlertIntegration.project_id == integration.project_id,
+        AlertIntegration.active.is_(True),
+        AlertIntegration.id != (integration.id or 0),
+    )
+    types = set(db.session.scalars(others))
+    if integration.type == OPSGENIE:
+        return OPSGENIE_ALONE if types else None
+    return OTHERS_ACTIVE if OPSGENIE in types else None

@@ -1,0 +1,174 @@
+"""The list of alerts, and one alert (alert management reference, sections 10 and 11)."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Any
+
+from flask import redirect, render_template, request
+
+from project_service.access import navigation
+from project_service.access.abilities import Ability, allowed
+from project_service.access.identity import Caller, caller, current_user
+from project_service.access.pages import PageBlueprint
+from project_service.alerts import charts, incidents, payloads, queries, service
+from project_service.alerts.forms import CommentForm
+from project_service.alerts.models import OPSGENIE, Alert, AlertIntegration, Severity, Status
+from project_service.core.memberships import members_for_choice
+from project_service.core.projects import Project
+from project_service.core.users import find_user
+from project_service.kit import clock
+from project_service.kit.database import db
+from project_service.kit.errors import Invalid
+from project_service.kit.forms import Form
+from project_service.kit.paging import read_page
+
+pages = PageBlueprint("alert_pages", __name__)
+navigation.add(navigation.Entry("Alerts", "/-/alert_management", 40, Ability.READ_ALERTS))
+
+HERE = "/<path:project>/-/alert_management"
+ONE = f"{HERE}/<int:iid>"
+OFFERED = (Status.TRIGGERED, Status.ACKNOWLEDGED, Status.RESOLVED)
+RECENT = dt.timedelta(hours=12)
+
+
+@pages.get(HERE)
+@pages.signed_in
+@pages.allow(Ability.READ_ALERTS)
+def list_alerts(project: Project) -> Any:
+    """Show the alerts of a project."""
+    opsgenie = db.session.scalar(
+        queries.integrations_of(project).where(AlertIntegration.type == OPSGENIE, AlertIntegration.active.is_(True))
+    )
+    if opsgenie is not None:
+        return render_template("alerts/opsgenie.html", project=project, integration=opsgenie)
+    wanted = {name: request.args.get(name, "") for name in ("search", "assignee_username", "order_by", "sort", "tab")}
+    if wanted["tab"] not in queries.TABS:
+        wanted["tab"] = "open"
+    if wanted["order_by"] not in queries.SORTS:
+        wanted["order_by"] = "started_at"
+    page = read_page(queries.alerts_matching(project, **wanted), request.args.get("page"))
+    return render_template(
+        "alerts/list.html",
+        project=project,
+        page=page,
+        wanted=wanted,
+        tabs={name: title for name, (title, _) in queries.TABS.items()},
+        counts=queries.counts_of(project, search=wanted["search"], assignee_username=wanted["assignee_username"]),
+        chart=charts.last_days(project),
+        severity=Severity,
+        status=Status,
+        offered=OFFERED,
+        recent=clock.now() - RECENT,
+        never=not page.rows and not queries.has_alerts(project) and not list(_active(project)),
+        form=Form(),
+    )
+
+
+@pages.get(f"{ONE}/details")
+@pages.signed_in
+@pages.allow(Ability.READ_ALERTS)
+def show_alert(project: Project, iid: int) -> Any:
+    """Show one alert."""
+    return _page(queries.find_alert(project, iid), CommentForm())
+
+
+@pages.post(f"{ONE}/status")
+@pages.signed_in
+@pages.allow(Ability.READ_ALERTS)
+def change_status(project: Project, iid: int) -> Any:
+    """Move an alert to another status."""
+    alert = queries.find_alert(project, iid)
+    names = {status.name.lower(): status for status in OFFERED}
+    wanted = names.get(request.form.get("status", ""))
+
+    def change() -> None:
+        if wanted is None:
+            raise Invalid(base="Invalid status")
+        service.change_status(current_user(), alert, wanted)
+
+    return _acted(alert, change)
+
+
+@pages.post(f"{ONE}/assignee")
+@pages.signed_in
+@pages.allow(Ability.READ_ALERTS)
+def assign(project: Project, iid: int) -> Any:
+    """Give an alert to somebody."""
+    alert = queries.find_alert(project, iid)
+    wanted = request.form.get("assignee_id", "")
+
+    def act() -> None:
+        user = find_user(int(wanted)) if wanted.isdigit() and wanted != "0" else None
+        if user is not None and not allowed(Caller.of(user), Ability.READ_ALERTS, project):
+            raise Invalid(base="Assignee has no permissions")
+        service.assign(current_user(), alert, user)
+
+    return _acted(alert, act)
+
+
+@pages.post(f"{ONE}/todo")
+@pages.signed_in
+@pages.allow(Ability.READ_ALERTS)
+def change_todo(project: Project, iid: int) -> Any:
+    """Remind oneself of an alert, or be done with it."""
+    alert = queries.find_alert(project, iid)
+    change = service.add_todo if request.form.get("todo") == "add" else service.finish_todo
+    return _acted(alert, lambda: change(current_user(), alert))
+
+
+@pages.post(f"{ONE}/incident")
+@pages.signed_in
+@pages.allow(Ability.READ_ALERTS)
+def create_incident(project: Project, iid: int) -> Any:
+    """Open an incident for an alert."""
+    alert = queries.find_alert(project, iid)
+    return _acted(alert, lambda: incidents.create_incident(current_user(), alert))
+
+
+@pages.post(f"{ONE}/notes")
+@pages.signed_in
+@pages.allow(Ability.READ_ALERTS)
+def create_note(project: Project, iid: int) -> Any:
+    """Comment on an alert."""
+    alert = queries.find_alert(project, iid)
+    form = CommentForm()
+    if form.accepted(lambda: service.comment(current_user(), alert, form.note.data or "")):
+        return redirect(f"{_address(alert)}#activity")
+    return _page(queries.find_alert(project, iid), form), 422
+
+
+def _acted(alert: Alert, act: Any) -> Any:
+    form = Form()
+    project, iid = alert.project, alert.iid
+    back = request.form.get("back", "")
+    if form.accepted(act):
+        return redirect(f"/{project.full_path}/-/alert_management{back}" if back.startswith("?") else _address(alert))
+    shown = CommentForm(formdata=None)
+    shown.problems = form.problems
+    return _page(queries.find_alert(project, iid), shown), 422
+
+
+def _page(alert: Alert, form: CommentForm) -> str:
+    people = db.session.execute(members_for_choice(alert.project)).tuples().all()
+    return render_template(
+        "alerts/show.html",
+        project=alert.project,
+        alert=alert,
+        details=payloads.flatten(alert.payload),
+        notes=list(db.session.scalars(queries.notes_of(alert))),
+        people=people,
+        severity=Severity,
+        status=Status,
+        offered=OFFERED,
+        todo=queries.todo_of(alert, caller().user_id or 0),
+        form=form,
+    )
+
+
+def _active(project: Project) -> list[AlertIntegration]:
+    return list(db.session.scalars(queries.integrations_of(project).where(AlertIntegration.active.is_(True)).limit(1)))
+
+
+def _address(alert: Alert) -> str:
+    return f"/{alert.project.full_path}/-/alert_management/{alert.iid}/details"

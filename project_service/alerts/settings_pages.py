@@ -1,0 +1,271 @@
+"""Integrations on the operations settings page, and the pages of one integration.
+
+Maintainers configure; developers get a list without keys, from which they may send a test alert.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flask import redirect, render_template, request
+
+from project_service.access import sections
+from project_service.access.abilities import Ability, allowed
+from project_service.access.identity import caller
+from project_service.access.pages import PageBlueprint
+from project_service.alerts import integrations, mapping, payloads, queries, service
+from project_service.alerts.forms import IncidentSettingsForm, IntegrationForm, TestAlertForm
+from project_service.alerts.models import AlertIntegration, Severity
+from project_service.core.projects import Project
+from project_service.kit.database import db
+from project_service.kit.errors import Invalid
+from project_service.kit.forms import Form
+
+pages = PageBlueprint("alert_settings_pages", __name__)
+SETTINGS = "/<path:project>/-/settings/operations"
+HERE = f"{SETTINGS}/integrations"
+ONE = f"{HERE}/<int:integration_id>"
+TABS = {"integrations": "Current integrations", "settings": "Alert settings"}
+
+
+def fill(project: Project) -> dict[str, Any]:
+    """What the section shows: integrations, and what else happens with alerts."""
+    tab = request.args.get("alerts", "integrations")
+    configures = allowed(caller(), Ability.ADMIN_OPERATIONS, project)
+    return {
+        "alert_tabs": TABS if configures else {"integrations": TABS["integrations"]},
+        "alert_tab": tab if tab in TABS and configures else "integrations",
+        "integrations": list(db.session.scalars(queries.integrations_of(project))),
+        "integration_types": integrations.TYPES,
+        "configures": configures,
+        "incident_form": IncidentSettingsForm(formdata=None, obj=queries.incident_setting_of(project.id)),
+    }
+
+
+sections.add(sections.Section("operations", "alerts", "Alerts", 10, Ability.READ_ALERTS, "alerts/section.html", fill))
+
+
+@pages.post(f"{SETTINGS}/alerts")
+@pages.signed_in
+@pages.allow(Ability.ADMIN_OPERATIONS)
+def save_alert_settings(project: Project) -> Any:
+    """Save what else happens with alerts."""
+    form = IncidentSettingsForm()
+    names = ("create_issue", "send_email", "auto_close_incident")
+    if form.accepted(lambda: service.save_incident_setting(project, **{name: form[name].data for name in names})):
+        return redirect(f"/{project.full_path}/-/settings/operations?alerts=settings#alerts")
+    return sections.show(project, "operations", status=422, incident_form=form, alert_tab="settings")
+
+
+@pages.get(f"{HERE}/new")
+@pages.signed_in
+@pages.allow(Ability.ADMIN_OPERATIONS)
+def new_integration(project: Project) -> Any:
+    """Show the form for a new integration."""
+    return _form_page(project, None, IntegrationForm())
+
+
+@pages.post(f"{HERE}/new")
+@pages.signed_in
+@pages.allow(Ability.ADMIN_OPERATIONS)
+def create_integration(project: Project) -> Any:
+    """Add an integration, or show the fields of its sample."""
+    form = IntegrationForm()
+    if "parse" in request.form:
+        return _form_page(project, None, form, parsed=True)
+    made: list[AlertIntegration] = []
+
+    def create() -> None:
+        fields = _fields(form)
+        sample = {name: fields.pop(name) for name in ("payload_example", "mapping")}
+        integration = integrations.create_integration(project, type=form.type.data, **fields)
+        made.append(integrations.update_integration(integration, **sample))
+
+    if form.accepted(create):
+        return redirect(_after_saving(made[0]))
+    return _form_page(project, None, form, parsed=True), 422
+
+
+@pages.get(f"{ONE}/edit")
+@pages.signed_in
+@pages.allow(Ability.ADMIN_OPERATIONS)
+def edit_integration(project: Project, integration_id: int) -> Any:
+    """Show the form of one integration."""
+    integration = queries.find_integration(project, integration_id)
+    return _form_page(project, integration, IntegrationForm(obj=integration), parsed=bool(integration.payload_example))
+
+
+@pages.post(f"{ONE}/edit")
+@pages.signed_in
+@pages.allow(Ability.ADMIN_OPERATIONS)
+def update_integration(project: Project, integration_id: int) -> Any:
+    """Change an integration, or show the fields of its sample."""
+    integration = queries.find_integration(project, integration_id)
+    form = IntegrationForm()
+    form.type.data = integration.type
+    if "parse" in request.form:
+        return _form_page(project, integration, form, parsed=True)
+    if form.accepted(lambda: integrations.update_integration(integration, **_fields(form))):
+        return redirect(_after_saving(integration))
+    return _form_page(project, integration, form, parsed=True), 422
+
+
+@pages.get(f"{ONE}/credentials")
+@pages.signed_in
+@pages.allow(Ability.ADMIN_OPERATIONS)
+def show_credentials(project: Project, integration_id: int) -> Any:
+    """Show address and key of an integration."""
+    integration = queries.find_integration(project, integration_id)
+    return _page("credentials", integration, form=Form(), saved="saved" in request.args, reset="reset" in request.args)
+
+
+@pages.get(f"{ONE}/reset_key")
+@pages.signed_in
+@pages.allow(Ability.ADMIN_OPERATIONS)
+def ask_reset_key(project: Project, integration_id: int) -> Any:
+    """Ask before a key is reset."""
+    integration = queries.find_integration(project, integration_id)
+    return render_template(
+        "confirm.html",
+        form=Form(),
+        title="Reset key",
+        question=f"Reset the authorization key of {integration.name}? Every alert source needs the new one.",
+        action=request.path,
+        button="Reset key",
+        back=_address(integration, "credentials"),
+        project=project,
+    )
+
+
+@pages.post(f"{ONE}/reset_key")
+@pages.signed_in
+@pages.allow(Ability.ADMIN_OPERATIONS)
+def reset_key(project: Project, integration_id: int) -> Any:
+    """Reset the key of an integration."""
+    integration = queries.find_integration(project, integration_id)
+    integrations.reset_key(integration)
+    return redirect(f"{_address(integration, 'credentials')}?reset=1")
+
+
+@pages.get(f"{ONE}/test")
+@pages.signed_in
+@pages.allow(Ability.READ_ALERTS)
+def show_test(project: Project, integration_id: int) -> Any:
+    """Show the form for a test alert."""
+    integration = queries.find_integration(project, integration_id)
+    form = TestAlertForm()
+    form.payload.data = integration.payload_example or ""
+    return _page("test", integration, form=form, sent=None)
+
+
+@pages.post(f"{ONE}/test")
+@pages.signed_in
+@pages.allow(Ability.READ_ALERTS)
+def send_test(project: Project, integration_id: int) -> Any:
+    """Send a test alert, on behalf of whoever asks; the key stays here."""
+    integration = queries.find_integration(project, integration_id)
+    form = TestAlertForm()
+    counts: list[int] = []
+    if form.accepted(lambda: counts.append(integrations.send_test(integration, form.payload.data or ""))):
+        return _page("test", integration, form=form, sent=counts[0])
+    return _page("test", queries.find_integration(project, integration_id), form=form, sent=None), 422
+
+
+@pages.get(f"{ONE}/delete")
+@pages.signed_in
+@pages.allow(Ability.ADMIN_OPERATIONS)
+def ask_delete_integration(project: Project, integration_id: int) -> Any:
+    """Ask before an integration is deleted."""
+    integration = queries.find_integration(project, integration_id)
+    return render_template(
+        "confirm.html",
+        form=Form(),
+        title="Delete integration",
+        question=f"Delete {integration.name}? Its address stops working. The alerts that came through it stay.",
+        action=request.path,
+        button="Delete integration",
+        back=f"/{project.full_path}/-/settings/operations#alerts",
+        project=project,
+    )
+
+
+@pages.post(f"{ONE}/delete")
+@pages.signed_in
+@pages.allow(Ability.ADMIN_OPERATIONS)
+def delete_integration(project: Project, integration_id: int) -> Any:
+    """Delete an integration."""
+    integrations.delete_integration(queries.find_integration(project, integration_id))
+    return redirect(f"/{project.full_path}/-/settings/operations#alerts")
+
+
+def _fields(form: IntegrationForm) -> dict[str, Any]:
+    text = (form.payload_example.data or "").replace("\r\n", "\n")
+    chosen = _chosen()
+    if chosen and text != request.form.get("parsed_example", "").replace("\r\n", "\n"):
+        raise Invalid(payload_example=integrations.CHANGED)
+    return {
+        "name": form.name.data or "",
+        "active": form.active.data,
+        "target_url": form.target_url.data or None,
+        **integrations.map_sample(text, chosen),
+    }
+
+
+def _chosen() -> dict[str, str]:
+    names = {target: request.form.get(f"map_{target}", "") for target in mapping.TARGETS}
+    return {target: key for target, key in names.items() if key}
+
+
+def _form_page(
+    project: Project, integration: AlertIntegration | None, form: IntegrationForm, *, parsed: bool = False
+) -> str:
+    text = form.payload_example.data or ""
+    fields: list[mapping.SampleField] = []
+    preview = None
+    chosen: dict[str, str] = {}
+    if parsed and text.strip():
+        try:
+            sample = mapping.read_sample(text)
+        except mapping.Unusable as error:
+            form.payload_example.errors = [*form.payload_example.errors, str(error)]
+        else:
+            fields = mapping.fields_of(sample)
+            same = text.replace("\r\n", "\n") == request.form.get("parsed_example", "").replace("\r\n", "\n")
+            stored = integration.mapping if integration is not None and request.method == "GET" else {}
+            chosen = _chosen() if same else mapping.chosen_of(stored)
+            preview = payloads.parse_plain(sample, mapping.mapping_of(fields, chosen))
+    return render_template(
+        "alerts/integration_form.html",
+        project=project,
+        integration=integration,
+        form=form,
+        fields=fields,
+        targets=mapping.TARGETS,
+        fitting=mapping.fitting,
+        chosen=chosen,
+        preview=preview,
+        severity=Severity,
+        tab="edit",
+    )
+
+
+def _page(tab: str, integration: AlertIntegration, **values: Any) -> str:
+    return render_template(
+        f"alerts/{tab}.html",
+        project=integration.project,
+        integration=integration,
+        tab=tab,
+        address=integrations.address_of(integration),
+        configures=allowed(caller(), Ability.ADMIN_OPERATIONS, integration.project),
+        **values,
+    )
+
+
+def _after_saving(integration: AlertIntegration) -> str:
+    return (
+        _address(integration, "test") if "test" in request.form else f"{_address(integration, 'credentials')}?saved=1"
+    )
+
+
+def _address(integration: AlertIntegration, tab: str) -> str:
+    return f"/{integration.project.full_path}/-/settings/operations/integrations/{integration.id}/{tab}"

@@ -1,0 +1,182 @@
+"""Jobs over a real Redis, and what only SQLite asks of them."""
+
+from __future__ import annotations
+
+import datetime as dt
+import subprocess
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+import redis
+import rq
+
+from project_service.core import instance
+from project_service.kit import clock, embedded, jobs
+from project_service.kit.database import db, unit_of_work
+from project_service.kit.jobs import Task
+from tests.conftest import SQLITE, make_app
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    """An application of its own with a Redis of its own, and the processes that answer bells."""
+    app = make_app(SQLITE, tmp_path_factory.mktemp("jobs"))
+    settings = app.config["SETTINGS"]
+    process = subprocess.Popen(embedded.redis_command(settings))
+    try:
+        embedded.wait_until_ready(settings)
+        app.extensions["redis"] = redis.Redis.from_url(settings.redis_url)
+        yield app
+    finally:
+        process.terminate()
+        process.wait()
+        with app.app_context():
+            db.engine.dispose()
+
+
+@pytest.fixture
+def app(server):
+    """The application with empty queues."""
+    with server.app_context():
+        server.extensions["redis"].flushall()
+        yield server
+        db.session.remove()
+
+
+@jobs.job()
+def leave_mark(text):
+    """Leave a mark in the database, or fail."""
+    if text == "bad":
+        raise LookupError(text)
+    instance.set_gate("marks", "groups", text)
+
+
+@pytest.fixture(autouse=True)
+def _leave_no_job():
+    jobs.JOBS[leave_mark.name] = leave_mark
+    yield
+    del jobs.JOBS[leave_mark.name]
+
+
+def marks():
+    with unit_of_work(write=False):
+        return [gate.value for gate in instance.gates_of("marks")]
+
+
+def defer(text):
+    with unit_of_work():
+        task = leave_mark.defer(text)
+    db.session.remove()
+    return task.id
+
+
+def work():
+    """Answer all bells, one after the other."""
+    connection = jobs.connect()
+    queues = [rq.Queue(name, connection=connection) for name in jobs.QUEUES]
+    worker = rq.SimpleWorker(queues, connection=connection, log_job_description=False)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(worker, "_install_signal_handlers", lambda: None)
+        worker.work(burst=True, logging_level=None)
+    db.session.remove()
+
+
+def test_a_bell_reaches_a_worker_through_redis(app):
+    defer("rung")
+    waiting = rq.Queue("default", connection=jobs.connect()).count
+
+    work()
+
+    assert (waiting, rq.Queue("default", connection=jobs.connect()).count) == (1, 0)
+    assert "rung" in marks()
+
+
+def test_a_bell_that_rings_twice_does_no_harm(app):
+    task_id = defer("rung twice")
+    jobs.ring("default", task_id)
+    jobs.ring("default", task_id)
+
+    work()
+
+    assert marks().count("rung twice") == 1
+    assert jobs.outcomes()[leave_mark.name, "done"] == 1
+
+
+def test_a_redis_that_lost_everything_loses_no_job(app, monkeypatch):
+    defer("forgotten by Redis")
+    jobs.connect().flushall()
+    work()
+    before = marks()
+    later = clock.now() + dt.timedelta(seconds=11)
+    monkeypatch.setattr(clock, "now", lambda: later)
+
+    jobs.sweep()
+    work()
+
+    assert "forgotten by Redis" not in before
+    assert "forgotten by Redis" in marks()
+
+
+def test_what_became_of_jobs_is_counted_for_all_processes(app):
+    for text in ("one", "two", "bad"):
+        defer(text)
+
+    work()
+
+    assert jobs.outcomes() == {(leave_mark.name, "done"): 2, (leave_mark.name, "failed"): 1}
+    with app.test_client() as browser:
+        told = browser.get("/-/metrics").text
+    assert f'project_service_jobs_total{{job="{leave_mark.name}",outcome="done"}} 2.0' in told
+
+
+def test_the_sweep_rings_no_more_while_many_bells_wait(app, monkeypatch):
+    defer("waits")
+    queue = rq.Queue("default", connection=jobs.connect())
+    jobs.connect().rpush(queue.key, *(f"bell-{number}" for number in range(1001)))
+    later = clock.now() + dt.timedelta(seconds=11)
+    monkeypatch.setattr(clock, "now", lambda: later)
+
+    swept, length = jobs.sweep(), queue.count
+
+    assert (swept >= 1, length) == (True, 1002)
+
+
+def test_a_lease_begins_when_it_is_got_not_when_the_wait_for_it_began(app, monkeypatch):
+    task_id = defer("late")
+    held, release = threading.Event(), threading.Event()
+
+    def hold_the_database():
+        with app.app_context(), unit_of_work():
+            db.session.connection()
+            held.set()
+            release.wait(10)
+
+    def take_up():
+        with app.app_context():
+            asking.set()
+            return jobs.take_up(task_id)
+
+    asking = threading.Event()
+    real, passed = clock.now, [dt.timedelta()]
+    monkeypatch.setattr(clock, "now", lambda: real() + passed[0])
+    with ThreadPoolExecutor(2) as threads:
+        holder = threads.submit(hold_the_database)
+        held.wait(10)
+        taker = threads.submit(take_up)
+        asking.wait(10)
+        threading.Event().wait(0.1)
+        passed[0] = dt.timedelta(seconds=30)
+        release.set()
+        holder.result()
+        assert taker.result() is not None
+
+    with unit_of_work(write=False):
+        left = db.session.get_one(Task, task_id).leased_until - clock.now()
+    assert dt.timedelta(seconds=10) < left <= jobs.LEASE
+
+
+def test_the_names_of_all_jobs_tell_where_they_are():
+    for name, job in jobs.JOBS.items():
+        assert name.rpartition(".")[2] == job.function.__name__
+        assert job.queue in jobs.QUEUES

@@ -1,0 +1,204 @@
+"""The commands of operators, on a data directory of their own."""
+
+from __future__ import annotations
+
+import json
+import logging
+
+import pytest
+from click.testing import CliRunner
+
+from project_service import cli
+from project_service.kit import secrets
+
+KEY_FILE = "secret_key"
+
+
+@pytest.fixture(autouse=True)
+def _keep_the_process_as_it_is(monkeypatch):
+    root = logging.getLogger()
+    handlers, level = list(root.handlers), root.level
+    for name in ("keyring", "settings", "changed_at"):
+        monkeypatch.setattr(secrets._Current, name, getattr(secrets._Current, name))
+    yield
+    root.handlers = handlers
+    root.setLevel(level)
+
+
+@pytest.fixture(scope="module")
+def data_dir(tmp_path_factory):
+    """A data directory with a database at the newest version."""
+    directory = tmp_path_factory.mktemp("data")
+    environment = {"PROJECT_SERVICE_DATA_DIR": str(directory), "PROJECT_SERVICE_LOG_LEVEL": "ERROR"}
+    answer = CliRunner().invoke(cli.main, ["db", "upgrade"], env=environment)
+    assert answer.exit_code == 0, answer.output
+    return directory
+
+
+@pytest.fixture
+def run(data_dir):
+    """Runs a command; what it printed and its exit status."""
+
+    def call(*words, **environment):
+        environment = {"DATA_DIR": str(data_dir), "LOG_LEVEL": "ERROR"} | environment
+        environment = {f"PROJECT_SERVICE_{name}": value for name, value in environment.items()}
+        return CliRunner().invoke(cli.main, list(words), env=environment)
+
+    return call
+
+
+def test_the_database_is_at_the_newest_version_after_an_upgrade(run):
+    answer = run("db", "check")
+
+    assert (answer.exit_code, "the database is at the newest version" in answer.output) == (0, True)
+
+
+def test_an_empty_database_is_not_at_the_newest_version(run, tmp_path):
+    answer = run("db", "check", DATA_DIR=str(tmp_path))
+
+    assert (answer.exit_code, "run project-service db upgrade" in answer.output) == (1, True)
+
+
+def test_an_upgrade_can_be_run_again(run):
+    assert run("db", "upgrade").exit_code == 0
+
+
+def test_the_key_file_is_made_for_us_only(run, data_dir):
+    assert (data_dir / KEY_FILE).stat().st_mode & 0o777 == 0o600
+
+
+def test_a_user_is_created_and_gets_a_token_that_is_shown_once(run, data_dir):
+    made = run("user", "create", "tess", "--email", "tess@example.org", "--password", "correct horse", "--admin")
+    token = run("token", "create", "tess", "--name", "t", "--scopes", "api, read_user", "--expires-at", "2030-01-01")
+
+    assert (made.exit_code, made.output.startswith("created user tess with id ")) == (0, True)
+    assert (token.exit_code, len(token.output.split())) == (0, 1)
+    kept = b"".join(path.read_bytes() for path in data_dir.glob("project-service.db*"))
+    assert token.output.strip().encode() not in kept
+    assert b"correct horse" not in kept
+    assert secrets.digest(token.output.strip()).encode() in kept
+
+
+def test_a_taken_username_is_told_in_one_line(run):
+    run("user", "create", "tom", "--email", "tom@example.org", "--password", "correct horse")
+
+    again = run("user", "create", "tom", "--email", "tom2@example.org", "--password", "correct horse")
+
+    assert again.exit_code == 1
+    assert again.output.startswith("project-service: ")
+    assert len(again.output.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (("nobody", "--name", "t", "--scopes", "api"), "there is no user nobody"),
+        (("tess", "--name", "t", "--scopes", "everything"), "everything"),
+        (("tess", "--name", "t", "--scopes", "api", "--expires-at", "someday"), "not a date"),
+        (("tess", "--name", "t"), "--scopes"),
+    ],
+)
+def test_a_token_that_makes_no_sense_is_refused(words, text, run):
+    answer = run("token", "create", *words)
+
+    assert (answer.exit_code, text in answer.output) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "shown"),
+    [
+        ("max_import_size", "50", "50"),
+        ("signup_enabled", "false", "False"),
+        ("default_group_visibility", "public", "'public'"),
+        ("outbound_local_requests_whitelist", "example.com, 10.0.0.0/8", "['example.com', '10.0.0.0/8']"),
+        ("outbound_local_requests_whitelist", "", "[]"),
+        ("personal_access_token_prefix", "glpat-", "'glpat-'"),
+    ],
+)
+def test_a_setting_is_set_and_shown(name, text, shown, run):
+    set_, got = run("setting", "set", name, text), run("setting", "get", name)
+
+    assert (set_.exit_code, set_.output, got.output) == (0, f"{name} = {shown}\n", f"{name} = {shown}\n")
+    assert f"{name} = {shown}\n" in run("setting", "get").output
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "text"),
+    [
+        (("max_import_size", "much"), 1, "max_import_size is invalid"),
+        (("max_import_size", "--", "-1"), 1, "must be greater than or equal to 0"),
+        (("outbound_local_requests_whitelist", "http://a"), 1, "is invalid"),
+        (("colour", "blue"), 2, "colour"),
+    ],
+)
+def test_a_setting_that_makes_no_sense_is_refused(words, status, text, run):
+    answer = run("setting", "set", *words)
+
+    assert (answer.exit_code, text in answer.output) == (status, True)
+    assert "Traceback" not in answer.output
+
+
+def test_features_are_switched_and_listed(run):
+    before = run("feature", "list").output
+    run("feature", "enable", "my_feature")
+    on = run("feature", "list").output
+    run("feature", "disable", "my_feature")
+
+    assert (before, on, run("feature", "list").output) == ("", "my_feature: on\n", "my_feature: off\n")
+
+
+def test_the_doctor_says_what_is_not_well_and_what_to_do(run):
+    answer = run("doctor")
+
+    lines = answer.output.splitlines()
+    assert answer.exit_code == 1
+    assert [line[:4] for line in lines if line.split()[1] in ("database:", "migrations:", "secrets:", "storage:")] == [
+        "ok  "
+    ] * 4
+    assert [line[:4] for line in lines if line.split()[1] in ("redis:", "worker:")] == ["BAD "] * 2
+    assert "project-service serve" in answer.output
+
+
+def test_secrets_get_a_new_key_and_forget_the_old_one(run, data_dir):
+    before = (data_dir / KEY_FILE).read_text().split()
+
+    rotated = run("secrets", "rotate")
+    both = (data_dir / KEY_FILE).read_text().split()
+    forgotten = run("secrets", "rotate", "--forget")
+
+    assert (rotated.exit_code, forgotten.exit_code) == (0, 0)
+    assert both[1:] == before
+    assert (data_dir / KEY_FILE).read_text().split() == both[:1]
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"), [("LOG_LEVEL", "LOUD"), ("DATABASE_URL", "mysql://h/d"), ("COLOUR", "blue")]
+)
+@pytest.mark.parametrize("words", [("db", "check"), ("serve",), ("worker",), ("doctor",)])
+def test_a_wrong_setting_of_the_environment_stops_every_command_by_name(variable, value, words, run):
+    answer = run(*words, **{variable: value})
+
+    assert answer.exit_code == 1
+    assert answer.output.startswith(f"project-service: PROJECT_SERVICE_{variable}: ")
+
+
+def test_an_empty_key_file_is_told_in_one_line(run, tmp_path):
+    (tmp_path / KEY_FILE).write_text("")
+
+    answer = run("db", "check", DATA_DIR=str(tmp_path))
+
+    assert (answer.exit_code, "put the key back" in answer.output) == (1, True)
+    assert len(answer.output.splitlines()) == 1
+
+
+def test_the_commands_are_listed(run):
+    answer = run("--help")
+
+    commands = "serve worker scheduler db user token setting feature secrets doctor"
+    assert all(f"\n  {command} " in answer.output for command in commands.split())
+
+
+def test_logs_of_commands_are_json(run):
+    answer = run("feature", "list", LOG_LEVEL="DEBUG")
+
+    assert all(json.loads(line) for line in answer.stderr.splitlines())

@@ -1,4 +1,4 @@
-"""How the feeds of events behave as the table grows: the first page and pages far behind, at ten thousand rows and at N.
+"""How the feeds of events behave as the table grows: first pages and pages far behind, at ten thousand rows and at N.
 
 ``python -m benchmarks.events [--rows 10000000] [--database sqlite|postgresql]`` makes both databases (SQLite's are kept
 under ``.cache/bench``), sends whole requests through the application, in rounds that take all cases in turn, and prints

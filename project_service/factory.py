@@ -22,6 +22,7 @@ from project_service.alerts import incidents
 from project_service.alerts import pages as alerts_pages
 from project_service.alerts import settings_pages as alerts_settings
 from project_service.alerts.receivers import receivers
+from project_service.environments import pages as environments_pages
 from project_service.environments import routes as environments
 from project_service.error_tracking import pages as error_tracking_pages
 from project_service.error_tracking import routes as error_tracking
@@ -78,6 +79,7 @@ PAGES = (
     milestones_pages.pages,
     alerts_pages.pages,
     alerts_settings.pages,
+    environments_pages.pages,
     addresses.pages,
 )
 # loaded for what they register: jobs that are known by name, panels of other areas' pages

@@ -25,6 +25,9 @@ class Redis:
     def __init__(self, version="7.2.4"):
         self.version = version
 
+    def ping(self):
+        return True
+
     def info(self, _section):
         return {"redis_version": self.version}
 

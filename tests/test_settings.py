@@ -27,7 +27,7 @@ def test_without_any_variable_everything_lies_below_the_working_directory(monkey
     assert settings.storage_url == f"file://{tmp_path}/var/storage"
     assert settings.redis_url == f"unix://{settings.runtime_dir}/redis.sock"
     assert (settings.uses_sqlite, settings.embedded_redis) == (True, True)
-    assert (settings.log_level, settings.sqlite_synchronous, settings.request_timeout) == ("INFO", "NORMAL", 30)
+    assert (settings.log_level, settings.sqlite_synchronous) == ("INFO", "NORMAL")
     assert (settings.smtp_port, settings.smtp_security, settings.smtp_from) == (
         25,
         "none",

@@ -8,9 +8,8 @@ from typing import Any
 from sqlalchemy import ColumnElement, Select, and_, exists, func, or_, select
 
 from project_service.access.identity import Caller
-from project_service.core.levels import Role
-from project_service.core.memberships import Membership
-from project_service.core.namespaces import Group
+from project_service.core.memberships import Membership, owners_of
+from project_service.core.namespaces import Group, groups
 from project_service.core.projects import Project
 from project_service.core.tokens import PersonalAccessToken
 from project_service.core.users import ACTIVE, BLOCKED, User, users
@@ -68,20 +67,9 @@ def is_sole_owner(user: User) -> bool:
 
 def groups_owned_alone(user: User) -> Select[Group]:
     """The groups whose only owner is this user."""
-    other = select(Membership.id).where(
-        Membership.namespace_id == Group.id, Membership.access_level == Role.OWNER, Membership.user_id != user.id
-    )
-    return (
-        select(Group)
-        .join(Membership, Membership.namespace_id == Group.id)
-        .where(
-            Group.deleting_since.is_(None),
-            Membership.user_id == user.id,
-            Membership.access_level == Role.OWNER,
-            ~other.exists(),
-        )
-        .order_by(Group.id)
-    )
+    owned = owners_of(Group.id).where(Membership.user_id == user.id)
+    others = owners_of(Group.id).where(Membership.user_id != user.id)
+    return groups().where(owned.exists(), ~others.exists()).order_by(Group.id)
 
 
 def tokens_matching(caller: Caller, **wanted: Any) -> Select[PersonalAccessToken]:

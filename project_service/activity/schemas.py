@@ -59,6 +59,11 @@ class WikiPageSchema(Schema):
     title = fields.String()
 
 
+def _wiki_page(event: Any) -> Any:
+    page = event.target.wiki_page
+    return WikiPageSchema().dump(page) if page else None
+
+
 class EventSchema(Schema):
     """An event."""
 
@@ -74,7 +79,7 @@ class EventSchema(Schema):
     created_at = fields.Moment()
     note = Inside(NoteSchema, attribute="target.note")
     author = Inside(UserBasicSchema)
-    wiki_page = Inside(WikiPageSchema, attribute="target.wiki_page")
+    wiki_page = fields.When(lambda event: event.target_type == others.WIKI_PAGE, _wiki_page, type="object")
     push_data = fields.When(lambda event: event.action == Action.PUSHED, _push_data, type="object")
     author_username = fields.Computed(lambda event: event.author.username if event.author else None)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,9 +14,9 @@ from project_service.kit.database import Model, db
 from project_service.tracker import issues, milestones, others
 from project_service.tracker.issues import Issue
 from project_service.tracker.milestones import Milestone
-from project_service.tracker.notes import Note
+from project_service.tracker.notes import DIFF_NOTE, TARGET, Note
 
-NOTES = ("Note", "DiffNote", "DiscussionNote", "LegacyDiffNote")
+NOTES = (TARGET, DIFF_NOTE, "DiscussionNote", "LegacyDiffNote")
 MODELS: dict[str, type[Any]] = {
     issues.TARGET: Issue,
     milestones.TARGET: Milestone,
@@ -39,14 +38,16 @@ class Target:
     noteable: Any = None
 
 
-def add_targets(events: Sequence[Event], *also: ORMOption) -> None:
+def add_targets(events: list[Event], *also: ORMOption) -> None:
     """Fetch what the index of a feed does not have of the events of a page, and set ``target`` on each.
 
-    ``also`` says what else to load with them.
+    ``also`` says what else to load with them. Events that were removed since the page was cut are taken out.
     """
-    ids = [event.id for event in events]
-    if ids:
-        db.session.scalars(select(Event).where(Event.id.in_(ids)).options(selectinload(Event.author), *also)).all()
+    if not events:
+        return
+    whole = select(Event).where(Event.id.in_([event.id for event in events]))
+    there = set(db.session.scalars(whole.options(selectinload(Event.author), *also)))
+    events[:] = [event for event in events if event in there]
     wanted: dict[str, set[int]] = {}
     for event in events:
         if event.target_id is not None and event.target_type:

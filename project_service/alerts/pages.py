@@ -7,7 +7,7 @@ from typing import Any
 
 from flask import redirect, render_template, request
 
-from project_service.access import navigation
+from project_service.access import navigation, panels
 from project_service.access.abilities import Ability, allowed
 from project_service.access.identity import Caller, caller, current_user
 from project_service.access.pages import PageBlueprint
@@ -22,6 +22,7 @@ from project_service.kit.database import db
 from project_service.kit.errors import Invalid
 from project_service.kit.forms import Form
 from project_service.kit.paging import read_page
+from project_service.tracker.environments import Environment
 
 pages = PageBlueprint("alert_pages", __name__)
 navigation.add(navigation.Entry("Alerts", "/-/alert_management", 40, Ability.READ_ALERTS))
@@ -29,7 +30,22 @@ navigation.add(navigation.Entry("Alerts", "/-/alert_management", 40, Ability.REA
 HERE = "/<path:project>/-/alert_management"
 ONE = f"{HERE}/<int:iid>"
 OFFERED = (Status.TRIGGERED, Status.ACKNOWLEDGED, Status.RESOLVED)
+MOST_SHOWN = 5
 RECENT = dt.timedelta(hours=12)
+
+
+def fill_environment(environment: Environment) -> dict[str, Any]:
+    """The open alerts of one environment on the page of environments."""
+    shown = read_page(queries.open_alerts_of(environment), None, MOST_SHOWN)
+    return {
+        "alerts": shown.rows,
+        "more": shown.total - len(shown.rows),
+        "severity": Severity,
+        "full_path": environment.project.full_path,
+    }
+
+
+panels.add(panels.Panel("environment", 10, "alerts/of_environment.html", fill_environment))
 
 
 @pages.get(HERE)

@@ -23,6 +23,7 @@ from project_service.core.users import User
 from project_service.kit import secrets
 from project_service.kit.database import db
 from project_service.kit.errors import RecordNotFound
+from project_service.tracker.environments import Environment
 from project_service.tracker.notes import Note
 
 LEGACY = "legacy"
@@ -84,14 +85,10 @@ def find_alert(project: Project, iid: int) -> Alert:
     return alert
 
 
-def open_alerts_of(environment_ids: list[int]) -> dict[int, int]:
-    """How many open alerts each environment has."""
-    rows = db.session.execute(
-        select(Alert.environment_id, func.count())
-        .where(Alert.environment_id.in_(environment_ids), Alert.status.in_(OPEN))
-        .group_by(Alert.environment_id)
-    )
-    return dict(rows.tuples().all())  # type: ignore[arg-type]  # the condition leaves out alerts without one
+def open_alerts_of(environment: Environment) -> Select[Alert]:
+    """The open alerts of an environment, newest first."""
+    statement = select(Alert).where(Alert.environment_id == environment.id, Alert.status.in_(OPEN))
+    return statement.order_by(Alert.started_at.desc(), Alert.id.desc())
 
 
 def integrations_of(project: Project) -> Select[AlertIntegration]:

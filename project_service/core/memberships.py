@@ -7,6 +7,7 @@ A role is judged in one statement (``role_in``); lists are filtered with the sam
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Sequence
 from typing import Any
 
 from sqlalchemy import (
@@ -25,7 +26,7 @@ from sqlalchemy import (
     select,
     union_all,
 )
-from sqlalchemy.orm import Mapped, aliased, mapped_column, relationship
+from sqlalchemy.orm import Mapped, aliased, joinedload, mapped_column, query_expression, relationship
 
 from project_service.core.levels import Role
 from project_service.core.namespaces import Namespace, NamespaceAncestor
@@ -57,6 +58,17 @@ class Membership(Timestamps, Model):
     access_level: Mapped[int]
     expires_at: Mapped[dt.date | None]
     created_by_id: Mapped[int | None] = mapped_column(ForeignKey("users.id", ondelete="SET NULL"))
+    capped_level: Mapped[int | None] = query_expression()
+
+    @property
+    def level(self) -> int:
+        """What the membership counts for in the place it was looked up for: a share may allow less than it has."""
+        return self.access_level if self.capped_level is None else self.capped_level
+
+    @property
+    def expired(self) -> bool:
+        """Whether its last day has come."""
+        return self.expires_at is not None and self.expires_at <= clock.today()
 
 
 class Share(Timestamps, Model):
@@ -124,6 +136,30 @@ def memberships_of(subject: Project | Namespace) -> Select[Membership]:
     """The direct memberships of a place, oldest first."""
     place = Membership.project_id if isinstance(subject, Project) else Membership.namespace_id
     return select(Membership).where(place == subject.id).order_by(Membership.id)
+
+
+def owners_of(namespace_id: Any) -> Select[int]:
+    """The ids of the people who own a group by a membership of the group itself."""
+    return (
+        select(Membership.user_id)
+        .join(User, User.id == Membership.user_id)
+        .where(
+            Membership.namespace_id == namespace_id,
+            Membership.access_level == Role.OWNER,
+            alive(),
+            User.deleting_since.is_(None),
+        )
+    )
+
+
+def add_shares(found: Sequence[Project]) -> None:
+    """Set ``shares`` on each of some projects: the groups it is shared with, with one statement for all of them."""
+    by_project: dict[int, list[Share]] = {project.id: [] for project in found}
+    shares = select(Share).where(Share.project_id.in_(by_project)).order_by(Share.id).options(joinedload(Share.group))
+    for share in db.session.scalars(shares):
+        by_project[share.project_id or 0].append(share)
+    for project in found:
+        project.shares = by_project[project.id]  # type: ignore[attr-defined]  # shown beside the columns, never stored
 
 
 def authorized_namespaces(user_id: int, least: Role = Role.MINIMAL) -> Select[int]:

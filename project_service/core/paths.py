@@ -122,7 +122,7 @@ def project_path_problems(path: str) -> list[str]:
     problems = []
     if len(path) > LONGEST:
         problems.append(TOO_LONG)
-    if not PATH.fullmatch(path) or path.lower().endswith((".git", ".atom")):
+    if not PATH.fullmatch(path) or not path.strip(".") or path.lower().endswith((".git", ".atom")):
         problems.append(PROJECT_PATH_MESSAGE)
     if path.lower() in RESERVED_PROJECT:
         problems.append(f"{path} is a reserved name")

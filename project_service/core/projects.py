@@ -7,6 +7,7 @@ from typing import Any
 
 from sqlalchemy import ForeignKey, Index, Select, func, select
 from sqlalchemy.orm import Mapped, contains_eager, mapped_column, relationship
+from sqlalchemy.sql.base import ExecutableOption
 
 from project_service.core.levels import Visibility
 from project_service.core.namespaces import Namespace, NamespaceAncestor
@@ -99,6 +100,11 @@ def projects() -> Select[Project]:
         .options(contains_eager(Project.namespace))
         .where(Project.deleting_since.is_(None))
     )
+
+
+def with_owners() -> ExecutableOption:
+    """For lists of ``projects()``: fetch the owners of personal namespaces along with them."""
+    return contains_eager(Project.namespace).joinedload(Namespace.owner)
 
 
 def project_by(id_or_path: str | int) -> Project | None:

@@ -52,6 +52,16 @@ class NamespaceBasicSchema(Schema):
     web_url = fields.Computed(namespace_url)
 
 
+class GroupLinkSchema(Schema):
+    """A group that something is shared with."""
+
+    group_id = fields.Integer()
+    group_name = fields.Computed(lambda share: share.group.name)
+    group_full_path = fields.Computed(lambda share: share.group.full_path)
+    group_access_level = fields.Integer(attribute="access_level")
+    expires_at = fields.Day()
+
+
 class ProjectIdentitySchema(Schema):
     """What a project is called; shared with the records of exports and imports."""
 
@@ -149,7 +159,9 @@ class ProjectSchema(ProjectBasicSchema):
     auto_cancel_pending_pipelines = _attribute("auto_cancel_pending_pipelines", "enabled")
     build_coverage_regex = _attribute("build_coverage_regex", None)
     ci_config_path = _attribute("ci_config_path", None)
-    shared_with_groups = fields.Constant([])
+    shared_with_groups = fields.Computed(
+        lambda project: GroupLinkSchema(many=True).dump(getattr(project, "shares", ())), type="array"
+    )
     only_allow_merge_if_pipeline_succeeds = _attribute("only_allow_merge_if_pipeline_succeeds", False)
     allow_merge_on_skipped_pipeline = _attribute("allow_merge_on_skipped_pipeline", None)
     restrict_user_defined_variables = _attribute("restrict_user_defined_variables", False)

@@ -53,10 +53,16 @@ def save_error_tracking(project: Project) -> Any:
         "organization_name": form.organization_name.data or None,
         "project_name": form.project_name.data or None,
     }
-    if not form.accepted(lambda: service.save(project, **fields)):
+    allowed = service.policy()
+
+    def save() -> None:
+        db.session.commit()  # nothing is locked while the name of the address is looked up
+        service.save(project, problems=service.judge(fields["api_url"], allowed), **fields)
+
+    if not form.accepted(save):
         return sections.show(project, "operations", status=422, tracking_form=form)
     if "test" not in request.form:
         return redirect(url_for("project_pages.show_settings", project=project.full_path, page="operations"))
     setting = queries.find_setting(project)
     db.session.commit()  # what was saved holds, and nothing is locked while the tracker is asked
-    return sections.show(project, "operations", tracking_outcome=service.test_connection(setting))
+    return sections.show(project, "operations", tracking_outcome=service.test_connection(setting, allowed))

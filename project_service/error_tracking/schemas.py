@@ -33,4 +33,4 @@ class ErrorTrackingCreateSchema(Schema):
     """Make the settings, or switch them."""
 
     active = fields.Boolean(required=True, allow_blank=False)
-    integrated = fields.Boolean(required=True, allow_blank=False)
+    integrated = fields.Boolean(required=True)

@@ -14,62 +14,69 @@ from project_service.core.projects import Project
 from project_service.error_tracking import queries
 from project_service.error_tracking.models import API_PATH, ErrorTrackingSetting
 from project_service.kit import outgoing
-from project_service.kit.database import add_unique, db
+from project_service.kit.database import add_unique
 from project_service.kit.errors import Conflict, Invalid
 
 REQUIRED = "is a required field"
 LONGEST = 255
-SLUG = re.compile(r"[A-Za-z0-9_.-]+")
-UNRESOLVED = "Host cannot be resolved or invalid"
+BARE = re.compile(rf"/{API_PATH}?")
+PATH = re.compile(rf"/{API_PATH}[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+/*|{BARE.pattern}")
 LARGEST_ANSWER = 1 << 20
 
 
 def switch(setting: ErrorTrackingSetting, *, active: bool, integrated: bool | None = None) -> ErrorTrackingSetting:
     """Switch settings on or off; only complete ones can be switched on."""
-    with db.session.no_autoflush:
-        setting.enabled = active
-        if integrated is not None:
-            setting.integrated = integrated
-        check(setting)
+    setting.enabled = active
+    if integrated is not None:
+        setting.integrated = integrated
+    _check(setting, [])
     return setting
 
 
-def create_or_switch(project: Project, *, active: bool, integrated: bool) -> ErrorTrackingSetting:
+def create_or_switch(project: Project, *, active: bool, integrated: bool | None) -> ErrorTrackingSetting:
     """Switch the settings of a project, made now if there are none."""
-    setting = queries.setting_of(project)
-    if setting is not None:
-        return switch(setting, active=active, integrated=integrated)
-    setting = ErrorTrackingSetting(project_id=project.id, enabled=active, integrated=integrated)
-    check(setting)
-    return add_unique(setting, Conflict("409 Conflict"))
+    setting = queries.setting_of(project) or ErrorTrackingSetting(project_id=project.id, integrated=False)
+    return add_unique(switch(setting, active=active, integrated=integrated), Conflict("409 Conflict"))
 
 
-def save(project: Project, **fields: Any) -> ErrorTrackingSetting:
-    """Fill the record from the settings page; an empty token keeps the stored one, unless the address changes."""
-    token = fields.pop("token") or None
+def save(project: Project, *, problems: list[str] | None = None, **fields: Any) -> ErrorTrackingSetting:
+    """Fill the record from the settings page; an empty token keeps the stored one, unless the address changes.
+
+    An address takes the place of the integrated tracker. ``problems`` is what ``judge`` found in it, where that was
+    asked before.
+    """
+    address, token = fields["api_url"], fields.pop("token") or None
+    if problems is None:
+        problems = judge(address, policy())
     setting = queries.setting_of(project) or ErrorTrackingSetting(project_id=project.id)
-    with db.session.no_autoflush:
-        if setting.api_url != fields["api_url"]:
-            setting.token = None
-        for name, value in fields.items():
-            setattr(setting, name, value)
-        if token is not None:
-            setting.token = token
-        check(setting)
+    if address:
+        setting.integrated = False
+    if setting.api_url != address:
+        setting.token = None
+    for name, value in fields.items():
+        setattr(setting, name, value)
+    if token is not None:
+        setting.token = token
+    _check(setting, problems)
     return add_unique(setting, Conflict("Somebody else has saved these settings at the same moment"))
 
 
-def check(setting: ErrorTrackingSetting) -> None:
-    """Raise ``Invalid`` with everything that is wrong with the settings; the integrated tracker needs no more."""
-    if setting.integrated:
-        return
-    problems: dict[str, list[str]] = {}
-    if found := _address_problems(setting):
-        problems["api_url"] = found
-    if setting.enabled and not setting.token:
-        problems["token"] = [REQUIRED]
-    if problems:
-        raise Invalid(**problems)
+def judge(address: str | None, allowed: outgoing.Policy) -> list[str]:
+    """What is wrong with an address. Its name is looked up, which may take two seconds: lock nothing meanwhile."""
+    if not address:
+        return []
+    if len(address) > LONGEST:
+        return [f"is too long (maximum is {LONGEST} characters)"]
+    try:
+        outgoing.validate(address, allowed, patience=2.0)
+    except outgoing.Blocked as error:
+        # a name that cannot be looked up now may be one tomorrow, and is judged again before every request
+        if str(error) != outgoing.UNRESOLVED:
+            return [f"is blocked: {error}"]
+    # every maintainer is shown the address, and more is put behind it: no password, no query
+    parts = urlsplit(address)
+    is_plain = "@" not in parts.netloc and "?" not in address and "#" not in address
+    return [] if is_plain and PATH.fullmatch(parts.path) else ["is invalid"]
 
 
 def policy() -> outgoing.Policy:
@@ -82,11 +89,14 @@ def policy() -> outgoing.Policy:
     )
 
 
-def test_connection(setting: ErrorTrackingSetting) -> tuple[bool, str]:
-    """Ask the tracker for the project; whether it answered as it should, and what came back, for people."""
+def test_connection(setting: ErrorTrackingSetting, allowed: outgoing.Policy) -> tuple[bool, str]:
+    """Ask the tracker for the project; whether it answered as it should, and what came back, for people.
+
+    That may take fifteen seconds: lock nothing meanwhile.
+    """
     if not setting.api_url or not setting.token:
         return False, "Fill in the address and the token first."
-    client = outgoing.Client(policy(), connect_timeout=5, read_timeout=10, total_timeout=15)
+    client = outgoing.Client(allowed, connect_timeout=5, read_timeout=10, total_timeout=15)
     headers = {"Authorization": f"Bearer {setting.token}", "Accept": "application/json"}
     address = setting.api_url.rstrip("/") + "/"
     try:
@@ -108,31 +118,25 @@ def _told(status: int, body: bytes) -> tuple[bool, str]:
     try:
         found = orjson.loads(body)
     except orjson.JSONDecodeError:
+        found = None
+    if not isinstance(found, dict):
         return False, "Something answers, but not as an error tracker does."
-    name = found.get("name") or found.get("slug") if isinstance(found, dict) else None
+    name = found.get("name") or found.get("slug")
     return True, f"Connected: the tracker knows the project {name}." if name else "Connected."
 
 
-def _address_problems(setting: ErrorTrackingSetting) -> list[str]:
-    address = setting.api_url or ""
-    if not address:
-        return [REQUIRED] if setting.enabled else []
-    if len(address) > LONGEST:
-        return [f"is too long (maximum is {LONGEST} characters)"]
-    try:
-        outgoing.validate(address, policy(), patience=2.0)
-    except outgoing.Blocked as error:
-        # a name that cannot be looked up now may be one tomorrow, and is judged again before every request
-        if str(error) != UNRESOLVED:
-            return [f"is blocked: {error}"]
-    return _path_problems(urlsplit(address).path)
-
-
-def _path_problems(path: str) -> list[str]:
-    before, _, rest = f"{path.rstrip('/')}/".partition(f"/{API_PATH}")
-    parts = rest.rstrip("/").split("/") if rest else []
-    if before or (not rest and API_PATH not in f"{path}/"):
-        return ["is invalid"]
-    if len(parts) < 2:
-        return [f"project {REQUIRED}"]
-    return [] if len(parts) == 2 and all(SLUG.fullmatch(part) for part in parts) else ["is invalid"]
+def _check(setting: ErrorTrackingSetting, problems: list[str]) -> None:
+    """Raise ``Invalid`` with everything that is wrong with the settings; the integrated tracker needs no more."""
+    if setting.integrated:
+        return
+    messages: dict[str, str | list[str]] = {}
+    if problems:
+        messages["api_url"] = problems
+    elif setting.enabled and not setting.api_url:
+        messages["api_url"] = REQUIRED
+    elif setting.api_url and BARE.fullmatch(urlsplit(setting.api_url).path):
+        messages["project"] = REQUIRED
+    if setting.enabled and not setting.token:
+        messages["token"] = REQUIRED
+    if messages:
+        raise Invalid(**messages)

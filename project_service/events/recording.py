@@ -39,6 +39,11 @@ KINDS: dict[str, Kind] = {
     others.WIKI_PAGE: Kind.WIKI,
     "Commit": Kind.CODE,
 }
+SNIPPETS = {
+    Visibility.PRIVATE: Restriction.MEMBERS,
+    Visibility.INTERNAL: Restriction.SIGNED_IN,
+    Visibility.PUBLIC: Restriction.NONE,
+}
 
 
 def record(
@@ -80,6 +85,8 @@ def audience(action: Action, target: Target | None) -> tuple[Kind, Restriction, 
         return kind, _restriction_of(target), target.id
     if isinstance(target, others.Design):
         return kind, _restriction_of(target.issue), target.issue_id
+    if isinstance(target, others.Snippet):
+        return kind, SNIPPETS[Visibility(target.visibility)], None
     return kind, Restriction.NONE, None
 
 
@@ -111,7 +118,9 @@ def _restriction_of(issue: Issue | None) -> Restriction:
 
 
 def _audience_of_note(note: Note) -> tuple[Kind, Restriction, int | None]:
-    kind = KINDS.get(note.noteable_type, Kind.PROJECT)
+    kind = KINDS.get(note.noteable_type)
+    if kind is None:  # alerts, and what an archive may speak of that we do not know
+        return Kind.PROJECT, Restriction.DEVELOPERS, None
     issue = _issue_of(note)
     if note.confidential:
         return kind, Restriction.INTERNAL, issue.id if issue else None
@@ -119,8 +128,7 @@ def _audience_of_note(note: Note) -> tuple[Kind, Restriction, int | None]:
         return kind, _restriction_of(issue), issue.id
     if note.noteable_type == others.SNIPPET:
         snippet = db.session.get(others.Snippet, note.noteable_id)
-        hidden = snippet is not None and snippet.visibility == Visibility.PRIVATE
-        return kind, Restriction.MEMBERS if hidden else Restriction.NONE, None
+        return kind, SNIPPETS[Visibility(snippet.visibility)] if snippet else Restriction.MEMBERS, None
     return kind, Restriction.NONE, None
 
 

@@ -11,9 +11,9 @@ from sqlalchemy.orm import joinedload
 from project_service.access.abilities import own_groups, visible_groups, visible_projects
 from project_service.access.identity import Caller
 from project_service.core.levels import Role
-from project_service.core.memberships import Share, authorized_namespaces
+from project_service.core.memberships import Share, add_shares, authorized_namespaces
 from project_service.core.namespaces import Group, NamespaceAncestor, groups
-from project_service.core.projects import Project, projects
+from project_service.core.projects import Project, projects, with_owners
 from project_service.kit import searching
 from project_service.kit.database import db
 
@@ -91,7 +91,9 @@ def details_of(caller: Caller, group: Group, *, with_projects: bool) -> Details:
     shares = list(db.session.scalars(shares_of(group)))
     if not with_projects:
         return Details(shares, None, None)
-    seen = projects().where(visible_projects(caller)).order_by(Project.created_at.desc(), Project.id.desc())
+    seen = projects().options(with_owners()).where(visible_projects(caller)).order_by(Project.created_at.desc(), Project.id.desc())
     own = seen.where(Project.namespace_id == group.id).limit(MOST_INSIDE)
     shared = seen.where(Project.id.in_(select(Share.project_id).where(Share.group_id == group.id))).limit(MOST_INSIDE)
-    return Details(shares, list(db.session.scalars(own)), list(db.session.scalars(shared)))
+    details = Details(shares, list(db.session.scalars(own)), list(db.session.scalars(shared)))
+    add_shares([*(details.projects or ()), *(details.shared_projects or ())])
+    return details

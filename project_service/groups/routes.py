@@ -51,8 +51,8 @@ def create_group(fields: dict[str, Any]) -> Any:
 
 
 @api.get("/groups/<group>")
-@api.allow(Ability.READ_GROUP)
 @api.arguments(schemas.GroupShowSchema)
+@api.allow(Ability.READ_GROUP)
 @api.response(200, schemas.GroupDetailSchema)
 def show_group(group: Group, fields: dict[str, Any]) -> Any:
     """Show one group with its projects."""
@@ -81,8 +81,8 @@ def delete_group(group: Group) -> dict[str, str]:
 
 
 @api.get("/groups/<group>/subgroups")
-@api.allow(Ability.READ_GROUP)
 @api.arguments(schemas.GroupFilterSchema)
+@api.allow(Ability.READ_GROUP)
 @api.response(200, schemas.GroupSchema(many=True))
 @api.paged
 def list_subgroups(group: Group, fields: dict[str, Any]) -> Any:
@@ -91,8 +91,8 @@ def list_subgroups(group: Group, fields: dict[str, Any]) -> Any:
 
 
 @api.get("/groups/<group>/descendant_groups")
-@api.allow(Ability.READ_GROUP)
 @api.arguments(schemas.GroupFilterSchema)
+@api.allow(Ability.READ_GROUP)
 @api.response(200, schemas.GroupSchema(many=True))
 @api.paged
 def list_descendant_groups(group: Group, fields: dict[str, Any]) -> Any:

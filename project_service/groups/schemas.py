@@ -6,7 +6,7 @@ from typing import Any
 
 from project_service.core.levels import VISIBILITIES, Visibility
 from project_service.core.namespaces import PLANS
-from project_service.core.schemas import ProjectSchema, namespace_url
+from project_service.core.schemas import GroupLinkSchema, ProjectSchema, namespace_url
 from project_service.kit import fields
 from project_service.kit.schemas import Inside, Schema
 
@@ -44,16 +44,6 @@ class GroupSchema(Schema):
     full_path = fields.String()
     created_at = fields.Moment()
     parent_id = fields.Integer()
-
-
-class GroupLinkSchema(Schema):
-    """A group that something is shared with."""
-
-    group_id = fields.Integer()
-    group_name = fields.Computed(lambda share: share.group.name)
-    group_full_path = fields.Computed(lambda share: share.group.full_path)
-    group_access_level = fields.Integer(attribute="access_level")
-    expires_at = fields.Day()
 
 
 class GroupDetailSchema(GroupSchema):

@@ -9,6 +9,7 @@ from project_service.core.levels import Role, Visibility
 from project_service.core.memberships import Membership, Share
 from project_service.core.namespaces import DEEPEST, Group, change_plan
 from project_service.core.users import User
+from project_service.kit import clock
 from project_service.kit.database import add_unique, db
 from project_service.kit.errors import Conflict, Invalid, RecordNotFound
 
@@ -53,6 +54,8 @@ def delete_group(group: Group) -> None:
 
 def share_group(group: Group, other: Group, *, group_access: int, expires_at: Any = None) -> Share:
     """Let the members of another group work in this one, at most with this role."""
+    if expires_at is not None and expires_at < clock.today():
+        raise Invalid(expires_at="cannot be a date in the past")
     share = Share(namespace_id=group.id, group_id=other.id, access_level=group_access, expires_at=expires_at)
     return add_unique(share, Conflict("Group already shared with this group"))
 

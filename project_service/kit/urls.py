@@ -88,7 +88,7 @@ class Segment(BaseConverter):
 
 
 class PagePath(PathConverter):
-    """A path of several segments, as pages have it. It never begins like the API's: what is unknown there is no page."""
+    """A path of several segments, as pages have it; never one of the API: what is unknown there is no page."""
 
     regex = "(?!api/)[^/].*?"
 

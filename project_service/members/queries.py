@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from sqlalchemy import ColumnElement, Select, and_, case, func, or_, select
-from sqlalchemy.orm import aliased, contains_eager
+from sqlalchemy.orm import aliased, contains_eager, with_expression
 
 from project_service.core.memberships import Membership, Share, alive, direct_membership, lesser
 from project_service.core.namespaces import Namespace, NamespaceAncestor
@@ -30,15 +30,16 @@ def all_members_of(place: Place, **wanted: Any) -> Select[Membership]:
     rank = func.row_number().over(
         partition_by=reach.c.user_id, order_by=(reach.c.access_level.desc(), reach.c.distance, reach.c.id)
     )
-    best = select(reach.c.id, rank.label("rank")).subquery()
+    best = select(reach.c.id, reach.c.access_level, rank.label("rank")).subquery()
     statement = _memberships().join(best, and_(best.c.id == Membership.id, best.c.rank == 1))
-    return _filtered(statement, wanted).order_by(Membership.user_id)
+    capped = statement.options(with_expression(Membership.capped_level, best.c.access_level))
+    return _filtered(capped, wanted).order_by(Membership.user_id).execution_options(populate_existing=True)
 
 
 def find_member(place: Place, user_id: int) -> Membership:
     """The direct membership of somebody."""
     membership = direct_membership(user_id, place)
-    if membership is None:
+    if membership is None or membership.expired:
         raise RecordNotFound
     return membership
 

@@ -13,6 +13,7 @@ from project_service.core.namespaces import Group
 from project_service.core.projects import Project
 from project_service.core.users import find_user, find_user_by
 from project_service.kit.conditions import unmodified
+from project_service.kit.errors import NotFound
 from project_service.members import queries, schemas, service
 
 api = ApiBlueprint("members", __name__, description="Members of groups and projects.")
@@ -26,8 +27,8 @@ def register(kind: str, reads: Ability, administers: Ability) -> None:
 
     @api.get(members, endpoint=f"list_{kind}_members")
     @api.signed_in
-    @api.allow(reads)
     @api.arguments(schemas.MemberFilterSchema)
+    @api.allow(reads)
     @api.response(200, schemas.MemberSchema(many=True))
     @api.paged
     def list_members(place: Place, fields: dict[str, Any]) -> Any:
@@ -36,8 +37,8 @@ def register(kind: str, reads: Ability, administers: Ability) -> None:
 
     @api.get(f"{members}/all", endpoint=f"list_all_{kind}_members")
     @api.signed_in
-    @api.allow(reads)
     @api.arguments(schemas.MemberFilterSchema)
+    @api.allow(reads)
     @api.response(200, schemas.MemberSchema(many=True))
     @api.paged
     def list_all_members(place: Place, fields: dict[str, Any]) -> Any:
@@ -103,6 +104,8 @@ def _added(place: Place, fields: dict[str, Any]) -> Any:
     if fields.get("username"):
         return service.add_member(place, find_user_by(fields["username"]), **values)
     ids = fields.get("user_id") or []
+    if not ids:
+        raise NotFound("User")
     if len(ids) == 1:
         return service.add_member(place, find_user(ids[0]), **values)
     for user_id in ids:

@@ -23,7 +23,7 @@ class MemberSchema(Schema):
     state = _of_user("state")
     avatar_url = _of_user("avatar_url")
     web_url = fields.Computed(lambda member: user_url(member.user))
-    access_level = fields.Integer()
+    access_level = fields.Integer(attribute="level")
     created_at = fields.Moment()
     expires_at = fields.Day()
     membership_state = fields.Constant("active")

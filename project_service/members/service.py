@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import datetime as dt
 
+from sqlalchemy import select
+
 from project_service.access.abilities import forget_roles, role_of
 from project_service.access.identity import Caller, caller
 from project_service.core.levels import MEMBER_ROLES, Role
-from project_service.core.memberships import Membership, direct_membership, inherited_role
+from project_service.core.memberships import Membership, direct_membership, inherited_role, owners_of
 from project_service.core.namespaces import Group
 from project_service.core.projects import Project
 from project_service.core.users import User
@@ -24,10 +26,13 @@ MEMBER_EXISTS = "Member already exists"
 def add_member(place: Place, user: User, *, access_level: int, expires_at: dt.date | None = None) -> Membership:
     """Make somebody a member; nobody gives away more than they have themselves."""
     asking = caller()
-    if direct_membership(user.id, place) is not None:
+    former = direct_membership(user.id, place)
+    if former is not None and not former.expired:
         raise Conflict(MEMBER_EXISTS)
     _check(place, user, access_level, expires_at)
     _refuse_above(asking, place, access_level)
+    if former is not None:
+        expire_member(place, former)
     membership = Membership(
         user_id=user.id,
         user=user,
@@ -50,6 +55,7 @@ def update_member(
     """Change a role or its last day."""
     asking = caller()
     _refuse_above(asking, place, membership.access_level)
+    _refuse_last_owner(place, membership)
     with db.session.no_autoflush:
         _check(place, membership.user, access_level, None if keeps_expiry else expires_at)
     _refuse_above(asking, place, access_level)
@@ -65,19 +71,30 @@ def remove_member(place: Place, membership: Membership) -> None:
     asking = caller()
     if membership.user_id != asking.user_id:
         _refuse_above(asking, place, membership.access_level)
-    if isinstance(place, Group) and membership.access_level == Role.OWNER and _is_last_owner(place, membership):
-        raise Forbidden
+    _refuse_last_owner(place, membership)
     db.session.delete(membership)
     if isinstance(place, Project):
         record(membership.user, Action.LEFT, place)
     forget_roles()
 
 
-def _is_last_owner(group: Group, membership: Membership) -> bool:
-    others = db.session.query(Membership.id).filter(
-        Membership.namespace_id == group.id, Membership.access_level == Role.OWNER, Membership.id != membership.id
-    )
-    return group.parent_id is None and others.first() is None
+def expire_member(place: Place, membership: Membership) -> None:
+    """Clear away a membership whose last day has come; it has not counted since then."""
+    db.session.delete(membership)
+    db.session.flush()
+    if isinstance(place, Project):
+        record(membership.user, Action.EXPIRED, place)
+
+
+def _refuse_last_owner(place: Place, membership: Membership) -> None:
+    """Raise ``Forbidden`` for the last owner of a group at the top: it must not be left without one."""
+    if not isinstance(place, Group) or place.parent_id is not None or membership.access_level < Role.OWNER:
+        return
+    # two owners who leave at once must not each count the other
+    db.session.execute(select(Group.id).where(Group.id == place.id).with_for_update(key_share=True))
+    others = owners_of(place.id).where(Membership.user_id != membership.user_id)
+    if db.session.scalar(others.limit(1)) is None:
+        raise Forbidden
 
 
 def _refuse_above(asking: Caller, place: Place, level: int) -> None:

@@ -13,7 +13,7 @@ from project_service.access.identity import Caller
 from project_service.core.levels import Role, Visibility
 from project_service.core.memberships import Membership, Share, alive, authorized_namespaces, authorized_projects
 from project_service.core.namespaces import Group, Namespace, NamespaceAncestor, UserNamespace, descendants_of, groups
-from project_service.core.projects import DISABLED, Project, projects
+from project_service.core.projects import DISABLED, Project, projects, with_owners
 from project_service.core.users import User
 from project_service.kit import searching
 from project_service.kit.database import db
@@ -21,7 +21,8 @@ from project_service.kit.database import db
 
 def projects_matching(caller: Caller, **wanted: Any) -> Select[Project]:
     """The projects a caller sees, filtered and ordered."""
-    return _ordered(projects().where(visible_projects(caller), *_conditions(caller, wanted)), wanted)
+    found = projects().where(visible_projects(caller), *_conditions(caller, wanted)).options(with_owners())
+    return _ordered(found, wanted)
 
 
 def projects_of_user(caller: Caller, user: User, **wanted: Any) -> Select[Project]:

@@ -8,13 +8,14 @@ from project_service.access.abilities import Ability, allowed, judge
 from project_service.access.api import ApiBlueprint, As
 from project_service.access.identity import Caller, caller, current_user
 from project_service.access.steps import numeric
+from project_service.core.memberships import add_shares
 from project_service.core.namespaces import Group, find_group, namespace_by, namespace_of
 from project_service.core.projects import Project
 from project_service.core.schemas import ProjectBasicSchema, ProjectSchema, ShareCreateSchema
 from project_service.core.users import User, find_user, find_user_by
 from project_service.kit import paging
 from project_service.kit.conditions import unmodified
-from project_service.kit.errors import Forbidden, Invalid, MethodNotAllowed
+from project_service.kit.errors import Invalid, MethodNotAllowed
 from project_service.projects import queries, schemas, service
 
 api = ApiBlueprint("projects", __name__, description="Projects.", path_names={"user": "user_id"})
@@ -44,8 +45,8 @@ def list_user_projects(fields: dict[str, Any], user: str) -> Any:
 
 
 @api.get("/groups/<group>/projects")
-@api.allow(Ability.READ_GROUP)
 @api.arguments(schemas.GroupProjectsSchema)
+@api.allow(Ability.READ_GROUP)
 @api.response(200, ProjectSchema(many=True))
 @api.paged
 def list_group_projects(group: Group, fields: dict[str, Any]) -> Any:
@@ -54,14 +55,15 @@ def list_group_projects(group: Group, fields: dict[str, Any]) -> Any:
 
 
 @api.get("/projects/<project>")
-@api.allow(Ability.READ_PROJECT)
 @api.arguments(schemas.ProjectShowSchema)
+@api.allow(Ability.READ_PROJECT)
 @api.response(200, schemas.ProjectFullWithAccessSchema)
 def show_project(project: Project, fields: dict[str, Any]) -> As:
     """Show one project."""
     if caller().user_id is None:
         return As(ProjectBasicSchema, project)
     queries.add_permissions(caller(), [project])
+    add_shares([project])
     maintains = allowed(caller(), Ability.ADMIN_PROJECT, project)
     return As(schemas.ProjectFullWithAccessSchema if maintains else schemas.ProjectWithAccessSchema, project)
 
@@ -92,10 +94,10 @@ def create_project_for_user(fields: dict[str, Any], user: str) -> Project:
 @api.allow(Ability.ADMIN_PROJECT)
 @api.response(200, schemas.ProjectFullSchema)
 def update_project(project: Project, fields: dict[str, Any]) -> Project:
-    """Change a project; its name, path and visibility only as its owner."""
-    if any(fields.get(name) is not None for name in ("name", "path", "visibility")):
+    """Change a project; its name and visibility only as its owner."""
+    if fields.get("name") or fields.get("visibility"):
         judge(caller(), Ability.OWN_PROJECT, project)
-    return service.update_project(project, **fields)
+    return _with_shares(service.update_project(project, **fields))
 
 
 @api.delete("/projects/<project>")
@@ -114,7 +116,7 @@ def delete_project(project: Project) -> dict[str, str]:
 @api.response(201, schemas.ProjectFullSchema)
 def archive_project(project: Project) -> Project:
     """Put a project away."""
-    return service.archive_project(project, archived=True)
+    return _with_shares(service.archive_project(project, archived=True))
 
 
 @api.post("/projects/<project>/unarchive")
@@ -123,7 +125,7 @@ def archive_project(project: Project) -> Project:
 @api.response(201, schemas.ProjectFullSchema)
 def unarchive_project(project: Project) -> Project:
     """Take a project out of the archive."""
-    return service.archive_project(project, archived=False)
+    return _with_shares(service.archive_project(project, archived=False))
 
 
 @api.post("/projects/<project>/share")
@@ -147,6 +149,11 @@ def unshare_project(project: Project, group_id: str) -> None:
     service.unshare_project(project, numeric(group_id))
 
 
+def _with_shares(project: Project) -> Project:
+    add_shares([project])
+    return project
+
+
 def _listed(fields: dict[str, Any], statement: Any) -> As:
     asking = caller()
     found = statement
@@ -156,14 +163,17 @@ def _listed(fields: dict[str, Any], statement: Any) -> As:
         found = paging.Keyset(statement, Project.id, descending=fields["sort"] == "desc")
     if asking.user_id is None or fields["simple"]:
         return As(ProjectBasicSchema, found)
-    return As(schemas.ProjectWithAccessSchema, found, lambda rows: queries.add_permissions(asking, rows))
+
+    def prepare(rows: list[Project]) -> None:
+        queries.add_permissions(asking, rows)
+        add_shares(rows)
+
+    return As(schemas.ProjectWithAccessSchema, found, prepare)
 
 
 def _created(owner: User, fields: dict[str, Any]) -> Project:
     namespace_id = fields.pop("namespace_id", None)
     namespace = namespace_of(owner) if namespace_id is None else namespace_by(namespace_id)
     if namespace is None or not allowed(Caller.of(owner), Ability.CREATE_PROJECT, namespace):
-        if namespace is not None and allowed(caller(), Ability.READ_NAMESPACE, namespace):
-            raise Forbidden
         raise Invalid(namespace="is not valid", limit_reached=[])
     return service.create_project(owner, namespace, **fields)

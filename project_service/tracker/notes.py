@@ -15,6 +15,7 @@ from project_service.tracker import issues
 from project_service.tracker.issues import Issue
 
 TARGET = "Note"
+DIFF_NOTE = "DiffNote"
 
 
 class Note(Timestamps, Model):

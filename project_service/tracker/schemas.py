@@ -6,6 +6,7 @@ from project_service.core.schemas import UserBasicSchema
 from project_service.kit import clock, fields, urls
 from project_service.kit.schemas import Inside, Schema
 from project_service.tracker.milestones import Milestone
+from project_service.tracker.notes import DIFF_NOTE
 
 
 class NoteSchema(Schema):
@@ -21,7 +22,7 @@ class NoteSchema(Schema):
     system = fields.Boolean()
     noteable_id = fields.Integer()
     noteable_type = fields.String()
-    position = fields.Computed(lambda note: note.position, type="object")
+    position = fields.When(lambda note: note.type == DIFF_NOTE, lambda note: note.position, type="object")
     resolvable = fields.Constant(False)
     resolved_at = fields.Constant(None)
     confidential = fields.Boolean()

@@ -44,6 +44,14 @@ def test_the_path_wins_over_the_body(project, as_maintainer):
     assert (answer.status_code, answer.json["key"], answer.json["value"]) == (200, "A", "2")
 
 
+def test_requests_know_nothing_of_each_other(project, as_maintainer):
+    created = [as_maintainer.post(variables(project), json=PAIR | {"key": key}).json["key"] for key in "AB"]
+
+    listed = [len(as_maintainer.get(variables(project), query_string={"per_page": size}).json) for size in (1, 2)]
+
+    assert (created, listed) == (["A", "B"], [1, 2])
+
+
 @pytest.mark.parametrize(
     "options", [{"query_string": "filter[environment_scope]=b"}, {"json": {"filter": {"environment_scope": "b"}}}]
 )
@@ -141,7 +149,7 @@ raw = st.builds(
 )
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     options=objects | forms | raw,
     place=st.sampled_from(["/projects/{}/variables", "/projects/{}/members", "/projects"]),

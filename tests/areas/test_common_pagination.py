@@ -74,9 +74,9 @@ def test_a_page_has_no_more_than_a_hundred_rows(project, as_maintainer):
     assert (len(answer.json), answer.headers["X-Next-Page"]) == (100, "2")
 
 
-@pytest.mark.parametrize("page", [2**31, 2**62, 2**63 - 1])
-def test_a_page_may_be_asked_for_however_far_it_is(page, seven, as_maintainer):
-    answer = as_maintainer.get(f"{seven}?page={page}")
+@pytest.mark.parametrize("number", [2**31, 2**62, 2**63 - 1])
+def test_a_page_may_be_asked_for_however_far_it_is(number, seven, as_maintainer):
+    answer = as_maintainer.get(f"{seven}?page={number}")
 
     assert (answer.status_code, answer.json, answer.headers["X-Next-Page"]) == (200, [], "")
 

@@ -209,7 +209,7 @@ def reached(people, group):
         ("/groups/acme%2Fteam/members", {MAX: 30, RITA: 20}),
         ("/groups/acme%2Fteam/members/all", {OLIVE: 50, MAX: 30, RITA: 20, GUS: 20}),
         ("/groups/acme/members/all", {OLIVE: 50, GUS: 20}),
-        ("/groups/far/members/all", {GUS: 40}),
+        ("/groups/above%2Ffar/members/all", {GUS: 40}),
     ],
 )
 def test_all_members_are_listed_once_with_their_highest_role(path, found, reached, as_admin):

@@ -97,88 +97,88 @@ def test_a_changed_setting_holds_from_the_next_moment_on(as_admin, app):
     assert instance.setting("max_import_size") == 7
 
 
-@pytest.mark.parametrize(
-    ("sent", "kept"),
-    [
-        ({"max_import_size": "12"}, {"max_import_size": 12}),
-        ({"signup_enabled": "off"}, {"signup_enabled": False}),
-        ({"signup_enabled": 0}, {"signup_enabled": False}),
-        ({"max_import_size": None}, {"max_import_size": 0}),
-        ({"max_import_size": ""}, {"max_import_size": 0}),
-        ({"default_group_visibility": None}, {"default_group_visibility": "private"}),
-        ({"personal_access_token_prefix": ""}, {"personal_access_token_prefix": ""}),
-        ({"personal_access_token_prefix": None}, {"personal_access_token_prefix": None}),
-        ({"default_projects_limit": 0}, {"default_projects_limit": 0}),
-        ({"import_sources": []}, {"import_sources": []}),
-        ({"import_sources": "git, gitea"}, {"import_sources": ["git", "gitea"]}),
-        ({"id": 5, "max_import_size": 1}, {"id": 1, "max_import_size": 1}),
-        ({"colour": "blue", "max_import_size": 1}, {"max_import_size": 1}),
-    ],
-)
-def test_values_in_the_forms_that_clients_send(sent, kept, as_admin):
-    change(as_admin, max_import_size=5, signup_enabled=True, default_group_visibility="public")
-
-    answer = change(as_admin, **sent)
-
-    assert answer.status_code == 200
-    assert {name: answer.json[name] for name in kept} == kept
+FORMS = [
+    ({"max_import_size": "12"}, {"max_import_size": 12}),
+    ({"signup_enabled": "off"}, {"signup_enabled": False}),
+    ({"signup_enabled": 0}, {"signup_enabled": False}),
+    ({"max_import_size": None}, {"max_import_size": 0}),
+    ({"max_import_size": ""}, {"max_import_size": 0}),
+    ({"default_group_visibility": None}, {"default_group_visibility": "private"}),
+    ({"personal_access_token_prefix": ""}, {"personal_access_token_prefix": ""}),
+    ({"personal_access_token_prefix": None}, {"personal_access_token_prefix": None}),
+    ({"default_projects_limit": 0}, {"default_projects_limit": 0}),
+    ({"import_sources": []}, {"import_sources": []}),
+    ({"import_sources": "git, gitea"}, {"import_sources": ["git", "gitea"]}),
+    ({"id": 5, "max_import_size": 1}, {"id": 1, "max_import_size": 1}),
+    ({"colour": "blue", "max_import_size": 1}, {"max_import_size": 1}),
+]
 
 
-@pytest.mark.parametrize(
-    ("sent", "body"),
-    [
-        ({"max_import_size": "much"}, {"error": "max_import_size is invalid"}),
-        ({"max_import_size": 1.5}, {"error": "max_import_size is invalid"}),
-        ({"max_import_size": True}, {"error": "max_import_size is invalid"}),
-        ({"max_import_size": [1]}, {"error": "max_import_size is invalid"}),
-        ({"max_import_size": 2**63}, {"error": "max_import_size is invalid"}),
-        ({"signup_enabled": "maybe"}, {"error": "signup_enabled is invalid"}),
-        (
-            {"signup_enabled": "maybe", "max_import_size": "much"},
-            {"error": "max_import_size is invalid, signup_enabled is invalid"},
-        ),
-        (
-            {"default_project_visibility": "secret"},
-            {"error": "default_project_visibility does not have a valid value"},
-        ),
-        (
-            {"restricted_visibility_levels": ["public", "secret"]},
-            {"error": "restricted_visibility_levels does not have a valid value"},
-        ),
-        ({"restricted_visibility_levels": [None]}, {"error": "restricted_visibility_levels is empty"}),
-        ({"import_sources": ["cvs"]}, {"error": "import_sources does not have a valid value"}),
-        ({"import_sources": {"git": True}}, {"error": "import_sources is invalid"}),
-        ({WHITELIST: {"a": 1}}, {"error": f"{WHITELIST} is invalid"}),
-        ({WHITELIST: [["a"]]}, {"error": f"{WHITELIST} is invalid"}),
-        ({WHITELIST: [None]}, {"error": f"{WHITELIST} is empty"}),
-        ({WHITELIST: ["example.com", ""]}, {"error": f"{WHITELIST} is empty"}),
-        ({"max_import_size": -1}, {"message": {"max_import_size": ["must be greater than or equal to 0"]}}),
-        ({"max_attachment_size": 0}, {"message": {"max_attachment_size": ["must be greater than 0"]}}),
-        (
-            {"max_import_size": -1, "max_export_size": -1},
-            {
-                "message": {
-                    "max_export_size": ["must be greater than or equal to 0"],
-                    "max_import_size": ["must be greater than or equal to 0"],
-                }
-            },
-        ),
-        (
-            {"personal_access_token_prefix": "a" * 21},
-            {"message": {"personal_access_token_prefix": ["is too long (maximum is 20 characters)"]}},
-        ),
-        (
-            {"personal_access_token_prefix": "no blanks"},
-            {"message": {"personal_access_token_prefix": [UNFIT_PREFIX]}},
-        ),
-    ],
-)
-def test_wrong_values_change_nothing(sent, body, as_admin):
+def test_values_in_the_forms_that_clients_send(as_admin):
+    for sent, kept in FORMS:
+        change(as_admin, max_import_size=5, signup_enabled=True, default_group_visibility="public")
+
+        answer = change(as_admin, **sent)
+
+        assert answer.status_code == 200, sent
+        assert {name: answer.json[name] for name in kept} == kept
+
+
+WRONG = [
+    ({"max_import_size": "much"}, {"error": "max_import_size is invalid"}),
+    ({"max_import_size": 1.5}, {"error": "max_import_size is invalid"}),
+    ({"max_import_size": True}, {"error": "max_import_size is invalid"}),
+    ({"max_import_size": [1]}, {"error": "max_import_size is invalid"}),
+    ({"max_import_size": 2**63}, {"error": "max_import_size is invalid"}),
+    ({"signup_enabled": "maybe"}, {"error": "signup_enabled is invalid"}),
+    (
+        {"signup_enabled": "maybe", "max_import_size": "much"},
+        {"error": "max_import_size is invalid, signup_enabled is invalid"},
+    ),
+    (
+        {"default_project_visibility": "secret"},
+        {"error": "default_project_visibility does not have a valid value"},
+    ),
+    (
+        {"restricted_visibility_levels": ["public", "secret"]},
+        {"error": "restricted_visibility_levels does not have a valid value"},
+    ),
+    ({"restricted_visibility_levels": [None]}, {"error": "restricted_visibility_levels is empty"}),
+    ({"import_sources": ["cvs"]}, {"error": "import_sources does not have a valid value"}),
+    ({"import_sources": {"git": True}}, {"error": "import_sources is invalid"}),
+    ({WHITELIST: {"a": 1}}, {"error": f"{WHITELIST} is invalid"}),
+    ({WHITELIST: [["a"]]}, {"error": f"{WHITELIST} is invalid"}),
+    ({WHITELIST: [None]}, {"error": f"{WHITELIST} is empty"}),
+    ({WHITELIST: ["example.com", ""]}, {"error": f"{WHITELIST} is empty"}),
+    ({"max_import_size": -1}, {"message": {"max_import_size": ["must be greater than or equal to 0"]}}),
+    ({"max_attachment_size": 0}, {"message": {"max_attachment_size": ["must be greater than 0"]}}),
+    (
+        {"max_import_size": -1, "max_export_size": -1},
+        {
+            "message": {
+                "max_export_size": ["must be greater than or equal to 0"],
+                "max_import_size": ["must be greater than or equal to 0"],
+            }
+        },
+    ),
+    (
+        {"personal_access_token_prefix": "a" * 21},
+        {"message": {"personal_access_token_prefix": ["is too long (maximum is 20 characters)"]}},
+    ),
+    (
+        {"personal_access_token_prefix": "no blanks"},
+        {"message": {"personal_access_token_prefix": [UNFIT_PREFIX]}},
+    ),
+]
+
+
+def test_wrong_values_change_nothing(as_admin):
     before = as_admin.get(SETTINGS).json
 
-    answer = change(as_admin, **({"push_event_activities_limit": 9} | sent))
+    answers = [change(as_admin, **({"push_event_activities_limit": 9} | sent)) for sent, _ in WRONG]
 
-    assert (answer.status_code, answer.json) == (400, body)
+    assert [answer.json for answer in answers] == [body for _, body in WRONG]
+    assert {answer.status_code for answer in answers} == {400}
     assert as_admin.get(SETTINGS).json == before
 
 
@@ -220,15 +220,21 @@ def test_an_empty_list_clears_the_exceptions(options, as_admin):
     assert (answer.status_code, answer.json[WHITELIST]) == (200, [])
 
 
-@pytest.mark.parametrize(
-    "entry",
-    ["http://example.com", "exa mple.com", "10.0.0.300", "example.com:99999", "fd00::/200", ":8080", "*", "80"],
-)
-def test_a_nonsense_exception_changes_nothing(entry, as_admin):
+def test_a_nonsense_exception_changes_nothing(as_admin):
     change(as_admin, **{WHITELIST: ["example.com"]})
 
-    answer = change(as_admin, **{WHITELIST: ["example.org", entry]})
+    for entry in (
+        "http://example.com",
+        "exa mple.com",
+        "10.0.0.300",
+        "example.com:99999",
+        "fd00::/200",
+        ":1",
+        "*",
+        "80",
+    ):
+        answer = change(as_admin, **{WHITELIST: ["example.org", entry]})
+        assert answer.status_code == 400
+        assert answer.json["message"][WHITELIST][0].startswith(f"{entry} is invalid")
 
-    assert answer.status_code == 400
-    assert answer.json["message"][WHITELIST][0].startswith(f"{entry} is invalid")
     assert as_admin.get(SETTINGS).json[WHITELIST] == ["example.com"]

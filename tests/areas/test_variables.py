@@ -207,9 +207,9 @@ def test_the_list_is_cut_into_pages(project, store, as_maintainer):
     assert (answer.headers["X-Total"], answer.headers["X-Prev-Page"], answer.headers["X-Next-Page"]) == ("3", "1", "")
 
 
-def test_the_list_holds_only_what_belongs_to_the_project(project, group, store, as_admin):
+def test_the_list_holds_only_what_belongs_to_the_project(project, store, as_admin):
     store("MINE")
-    other = worlds.make_project("other", group)
+    other = worlds.make_project("other")
     as_admin.post(variables(other), json={"key": "THEIRS", "value": "v"})
 
     assert [entry["key"] for entry in listed(as_admin, project)] == ["MINE"]
@@ -264,9 +264,9 @@ def test_a_key_with_a_nul_is_malformed(project, as_maintainer):
     assert (answer.status_code, answer.mimetype) == (400, "text/plain")
 
 
-def test_an_unknown_key_and_that_of_another_project_are_not_found(project, group, store, as_admin):
+def test_an_unknown_key_and_that_of_another_project_are_not_found(project, store, as_admin):
     store("FOO")
-    other = worlds.make_project("other", group)
+    other = worlds.make_project("other")
 
     for method in ("GET", "PUT", "DELETE"):
         unknown = as_admin.open(method, variables(project, "NOTHING"))
@@ -555,9 +555,9 @@ def test_a_taken_key_is_told_together_with_other_problems(project, store, as_mai
     assert again.json == {"message": {"key": ["(FOO) has already been taken"], "value": ["is invalid"]}}
 
 
-def test_a_key_may_be_used_in_other_scopes_letters_and_projects(project, group, store, as_admin):
+def test_a_key_may_be_used_in_other_scopes_letters_and_projects(project, store, as_admin):
     store("FOO")
-    other = worlds.make_project("other", group)
+    other = worlds.make_project("other")
 
     for place, fields in ((project, {"environment_scope": "x"}), (project, {"key": "foo"}), (other, {})):
         answer = as_admin.post(variables(place), json={"key": "FOO", "value": "v"} | fields)

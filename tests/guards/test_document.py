@@ -244,6 +244,8 @@ def test_answers_are_what_the_document_says(person, filled, document, operations
         if method != "get" or not filled.keys() >= set(names):
             continue
         answer = as_(person).get(path.format(**filled).removeprefix(PREFIX))
+        if answer.status_code >= 500:
+            found.add(f"{path} fails")
         if answer.status_code == 200 and answer.content_type == "application/json":
             schema = operation["responses"]["200"]["content"]["application/json"]["schema"]
             found |= set(problems(document, schema, answer.json, path))

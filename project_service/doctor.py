@@ -77,8 +77,7 @@ def _find(part: str, look: Callable[[], str]) -> Finding:
         return Finding(part, True, look())
     except _Unwell as error:
         return Finding(part, False, str(error))
-    except Exception as error:
-        # an examination reports what it meets, whatever it is
+    except Exception as error:  # noqa: BLE001  # an examination reports what it meets, whatever it is
         return Finding(part, False, f"{type(error).__name__}: {error}")
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from apispec.ext.marshmallow import MarshmallowPlugin
 from apispec.ext.marshmallow.openapi import OpenAPIConverter
-from flask import Blueprint, Flask, Response, render_template, send_from_directory
+from flask import Blueprint, Flask, Response, current_app, make_response, render_template, send_from_directory
 from flask_smorest import Api
 
 from project_service.access.api import SECURITY, ApiBlueprint, json_response
@@ -137,5 +137,8 @@ def show_asset(name: str) -> Response:
 
 @page.route("/api/v3/<path:_rest>", methods=["GET", "POST", "PUT", "PATCH", "DELETE"])
 def refuse_old_version(_rest: str) -> Response:
-    """API v3 is gone (common behaviour, section 1)."""
+    """API v3 is gone, but for the one address that old clients begin with (common behaviour, section 1)."""
+    if _rest == "user":
+        view: Any = current_app.view_functions["users.show_current_user"]
+        return make_response(view())
     return json_response({"error": "API V3 is no longer supported. Use API V4 instead."}, 410)

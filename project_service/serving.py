@@ -39,8 +39,8 @@ class ServeError(Exception):
 def serve(settings: Settings, host: str, port: int, workers: int, prepare: Callable[[], None]) -> int:
     """Run everything until SIGTERM, SIGINT or SIGHUP and return the exit status. Port 0 takes any free one.
 
-    ``prepare`` is called when the data directory is ours, before anything is started: it upgrades the database and makes
-    the first administrator. Prints the address as soon as the web server answers. Raises ``ServeError``,
+    ``prepare`` is called when the data directory is ours, before anything is started: it upgrades the database and
+    makes the first administrator. Prints the address as soon as the web server answers. Raises ``ServeError``,
     ``EmbeddedRedisError`` or ``SupervisorError``.
     """
     with _only_one(settings.data_dir) as lock, _listen(host, port) as listener:

@@ -22,7 +22,7 @@ SCOPE_TEXTS = {
 
 
 class SignInForm(Form):
-    """Who is there?"""
+    """Who somebody is, and the proof."""
 
     login = StringField("Username or email", [DataRequired("Say who you are.")], render_kw={"autocomplete": "username"})
     password = PasswordField(

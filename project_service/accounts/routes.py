@@ -34,7 +34,7 @@ def show_current_user() -> As:
 @api.scopes("read_user")
 @api.allow(Ability.ANYBODY)
 @api.arguments(schemas.UserFilterSchema)
-@api.response(200, UserBasicSchema(many=True))
+@api.response(200, schemas.UserAdminSchema(many=True))
 @api.paged
 def list_users(fields: dict[str, Any]) -> As:
     """List users."""

@@ -215,13 +215,8 @@ def _refuse_taken(user: User) -> None:
 
 def _check(user: User, password: str, *, new: bool) -> None:
     problems: dict[str, list[str]] = {}
-    if new or password:
-        if not password:
-            problems["password"] = [paths.BLANK]
-        elif len(password) < SHORTEST_PASSWORD:
-            problems["password"] = [f"is too short (minimum is {SHORTEST_PASSWORD} characters)"]
-        elif len(password) > LONGEST_PASSWORD:
-            problems["password"] = [f"is too long (maximum is {LONGEST_PASSWORD} characters)"]
+    if (new or password) and (text := _password_problem(password)):
+        problems["password"] = [text]
     if not (user.name or "").strip():
         problems["name"] = [paths.BLANK]
     elif len(user.name) > LONGEST_NAME:
@@ -238,3 +233,11 @@ def _check(user: User, password: str, *, new: bool) -> None:
         problems["bio"] = [f"is too long (maximum is {LONGEST_BIO} characters)"]
     if problems:
         raise Invalid(**problems)
+
+
+def _password_problem(password: str) -> str | None:
+    if not password:
+        return paths.BLANK
+    if len(password) < SHORTEST_PASSWORD:
+        return f"is too short (minimum is {SHORTEST_PASSWORD} characters)"
+    return f"is too long (maximum is {LONGEST_PASSWORD} characters)" if len(password) > LONGEST_PASSWORD else None

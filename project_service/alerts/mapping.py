@@ -1,4 +1,4 @@
-"""Fields of a sample payload, and which of them fit which field of an alert (alert integration reference, section 7)."""
+"""Fields of a sample payload, and which fit which field of an alert (alert integration reference, section 7)."""
 
 from __future__ import annotations
 

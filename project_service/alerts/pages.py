@@ -166,7 +166,7 @@ def _acted(alert: Alert, act: Any) -> Any:
 
 
 def _page(alert: Alert, form: CommentForm) -> str:
-    people = db.session.execute(members_for_choice(alert.project)).tuples().all()
+    people = db.session.execute(members_for_choice(alert.project)).all()
     return render_template(
         "alerts/show.html",
         project=alert.project,

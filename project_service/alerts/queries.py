@@ -68,7 +68,7 @@ def counts_of(project: Project, **wanted: Any) -> dict[str, int]:
         .where(Alert.project_id == project.id, *_conditions(wanted))
         .group_by(Alert.status)
     )
-    by_status: dict[int, int] = dict(rows.tuples().all())
+    by_status: dict[int, int] = dict(rows.all())
     return {tab: sum(by_status.get(status, 0) for status in statuses) for tab, (_, statuses) in TABS.items()}
 
 

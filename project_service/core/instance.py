@@ -193,5 +193,5 @@ def some_settings(*names: str) -> list[Any]:
     rows = db.session.execute(
         select(ApplicationSetting.name, ApplicationSetting.value).where(ApplicationSetting.name.in_(names))
     )
-    stored: dict[str, Any] = dict(rows.tuples().all())
+    stored: dict[str, Any] = dict(rows.all())
     return [stored.get(name, SETTINGS[name].default) for name in names]

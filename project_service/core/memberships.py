@@ -244,7 +244,7 @@ def _grants(user_id: int, project: Project | None, namespace: Namespace) -> Any:
 
 
 def levels_by_project(user_id: int) -> CTE:
-    """Every project somebody is authorised for with the highest role there: columns ``project_id``, ``access_level``."""
+    """Every project somebody is authorised for, with the highest role: ``project_id`` and ``access_level``."""
     shared_with = aliased(NamespaceAncestor)
     capped = lesser(Membership.access_level, Share.access_level)
     owned = (

@@ -146,7 +146,7 @@ def descendants_of(namespace: Namespace) -> Select[int]:
 
 
 def change_plan(group: Group, **changes: Any) -> None:
-    """Set ``plan``, ``trial`` and ``trial_ends_on`` of a group as far as they are given; without a plan no seats count."""
+    """Set ``plan``, ``trial`` and ``trial_ends_on`` of a group as far as given; without a plan no seats count."""
     group.plan = changes.get("plan", group.plan)
     if "trial_ends_on" in changes:
         group.trial_ends_on = changes["trial_ends_on"]

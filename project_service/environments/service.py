@@ -15,7 +15,10 @@ from project_service.kit.errors import Invalid
 from project_service.tracker.environments import Environment
 
 NAME = re.compile(r"[a-zA-Z0-9_/${}. -]+")
-NAME_MESSAGE = "can contain only letters, digits, '-', '_', '/', '$', '{', '}', '.', and spaces, but it cannot start or end with '/'"
+NAME_MESSAGE = (
+    "can contain only letters, digits, '-', '_', '/', '$', '{', '}', '.', and spaces, "
+    "but it cannot start or end with '/'"
+)
 LONGEST_NAME = 255
 LONGEST_SLUG = 24
 TAKEN = "has already been taken"

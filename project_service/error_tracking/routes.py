@@ -1,4 +1,4 @@
-"""The API of error-tracking settings (error tracking reference). Parameters are judged before the project (section 2)."""
+"""The API of error-tracking settings; parameters are judged before the project (reference, section 2)."""
 
 from __future__ import annotations
 

@@ -91,7 +91,12 @@ def details_of(caller: Caller, group: Group, *, with_projects: bool) -> Details:
     shares = list(db.session.scalars(shares_of(group)))
     if not with_projects:
         return Details(shares, None, None)
-    seen = projects().options(with_owners()).where(visible_projects(caller)).order_by(Project.created_at.desc(), Project.id.desc())
+    seen = (
+        projects()
+        .options(with_owners())
+        .where(visible_projects(caller))
+        .order_by(Project.created_at.desc(), Project.id.desc())
+    )
     own = seen.where(Project.namespace_id == group.id).limit(MOST_INSIDE)
     shared = seen.where(Project.id.in_(select(Share.project_id).where(Share.group_id == group.id))).limit(MOST_INSIDE)
     details = Details(shares, list(db.session.scalars(own)), list(db.session.scalars(shared)))

@@ -124,7 +124,7 @@ def unshare_group(group: Group, other: str) -> None:
 
 def _detailed(group: Group, *, with_projects: bool = True) -> SimpleNamespace:
     details = queries.details_of(caller(), group, with_projects=with_projects)
-    shown = {name: getattr(group, name) for name in group.__mapper__.columns.keys()}
+    shown = {name: getattr(group, name) for name, _ in group.__mapper__.columns.items()}
     shown |= {"shared_with_groups": details.shared_with_groups}
     if with_projects:
         shown |= {"projects": details.projects, "shared_projects": details.shared_projects}

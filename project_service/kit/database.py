@@ -228,6 +228,7 @@ def _listen_to_sqlite(engine: Engine, settings: Settings) -> None:
 
     @event.listens_for(engine, "connect")
     def prepare(connection: Any, record: Any) -> None:
+        connection.create_function("folded", 1, _folded, deterministic=True)
         connection.isolation_level = None  # transactions begin where we say, not where the driver guesses
         cursor = connection.cursor()
         for pragma in (
@@ -260,6 +261,10 @@ def _listen_to_sqlite(engine: Engine, settings: Settings) -> None:
     def forget(_connection: Any, record: Any = None) -> None:
         if record is not None:
             _unlock(record.info)
+
+
+def _folded(text: str | None) -> str | None:
+    return None if text is None else text.lower()
 
 
 def _lock(info: dict[Any, Any], path: str) -> None:

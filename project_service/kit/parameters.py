@@ -7,6 +7,7 @@ of the reference for common behaviour, sections 2 and 4.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable
 from typing import Any
@@ -22,6 +23,7 @@ DEEPEST = 32
 # what happens to data recurses in Python; the reader of JSON would stop at 1024 levels only
 DEEPEST_JSON = 128
 MOST_KEYS = 2048
+_LONG_NUMBER = re.compile(rb"[0-9]{19}")
 _BRACKETS = re.compile(r"\[([^\[\]]*)\]")
 REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 _BODIED = ("POST", "PUT", "PATCH", "DELETE")
@@ -127,8 +129,9 @@ def _json(asked: Request) -> dict[str, Any]:
     if not raw.strip():
         return {}
     try:
-        loaded = orjson.loads(raw)
-    except orjson.JSONDecodeError as error:
+        # orjson makes numbers of more than 64 bits inexact; a value that is stored as text has to keep every digit
+        loaded = json.loads(raw) if _LONG_NUMBER.search(raw) else orjson.loads(raw)
+    except (ValueError, RecursionError) as error:
         raise Malformed from error
     return loaded if isinstance(loaded, dict) else {}
 

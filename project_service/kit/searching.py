@@ -5,7 +5,22 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from sqlalchemy import ColumnElement, and_, func, or_
+from sqlalchemy import ColumnElement, String, and_, or_
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.functions import GenericFunction
+
+
+class folded(GenericFunction[str]):  # noqa: N801  # named as the function it is in SQL
+    """Text in lower case, also beyond ASCII; SQLite's own ``lower`` stops there."""
+
+    inherit_cache = True
+    type = String()
+
+
+@compiles(folded, "postgresql")
+def _lower(element: Any, compiler: Any, **options: Any) -> str:
+    return f"lower({compiler.process(element.clauses, **options)})"
+
 
 SHORTEST_TERM = 3
 _TERM = re.compile(r'"([^"]*)"|(\S+)')
@@ -25,7 +40,7 @@ def contains(query: str, *columns: Any) -> ColumnElement[bool]:
     squeezed = " ".join(query.split())
     words = terms(squeezed)
     if not words:
-        return or_(*(func.lower(column) == squeezed.lower() for column in columns))
+        return or_(*(folded(column) == squeezed.lower() for column in columns))
     return or_(
-        *(and_(*(func.lower(column).contains(word.lower(), autoescape=True) for word in words)) for column in columns)
+        *(and_(*(folded(column).contains(word.lower(), autoescape=True) for word in words)) for column in columns)
     )

@@ -25,7 +25,7 @@ pages = PageBlueprint("member_pages", __name__)
 Place = Project | Group
 
 
-def register(kind: str, prefix: str, reads: Ability, administers: Ability) -> None:
+def register(kind: str, prefix: str, reads: Ability, administers: Ability) -> None:  # noqa: C901  # eight short views
     """Register the pages for one kind of place."""
     here = f"{prefix}/<path:{kind}>/-/{kind}_members"
 

@@ -11,7 +11,7 @@ from project_service.access.steps import numeric
 from project_service.core.memberships import add_shares
 from project_service.core.namespaces import Group, find_group, namespace_by, namespace_of
 from project_service.core.projects import Project
-from project_service.core.schemas import ProjectBasicSchema, ProjectSchema, ShareCreateSchema
+from project_service.core.schemas import ProjectBasicSchema, ShareCreateSchema
 from project_service.core.users import User, find_user, find_user_by
 from project_service.kit import paging
 from project_service.kit.conditions import unmodified
@@ -27,7 +27,7 @@ NO_KEYSET = "Keyset pagination is not yet available for this type of request"
 @api.get("/projects")
 @api.allow(Ability.ANYBODY)
 @api.arguments(schemas.ProjectListSchema)
-@api.response(200, ProjectSchema(many=True))
+@api.response(200, schemas.ProjectWithAccessSchema(many=True))
 @api.paged
 def list_projects(fields: dict[str, Any]) -> Any:
     """List the projects you can see."""
@@ -37,7 +37,7 @@ def list_projects(fields: dict[str, Any]) -> Any:
 @api.get("/users/<user>/projects")
 @api.allow(Ability.ANYBODY)
 @api.arguments(schemas.ProjectListSchema)
-@api.response(200, ProjectSchema(many=True))
+@api.response(200, schemas.ProjectWithAccessSchema(many=True))
 @api.paged
 def list_user_projects(fields: dict[str, Any], user: str) -> Any:
     """List the personal projects of a user."""
@@ -47,7 +47,7 @@ def list_user_projects(fields: dict[str, Any], user: str) -> Any:
 @api.get("/groups/<group>/projects")
 @api.arguments(schemas.GroupProjectsSchema)
 @api.allow(Ability.READ_GROUP)
-@api.response(200, ProjectSchema(many=True))
+@api.response(200, schemas.ProjectWithAccessSchema(many=True))
 @api.paged
 def list_group_projects(group: Group, fields: dict[str, Any]) -> Any:
     """List the projects of a group."""

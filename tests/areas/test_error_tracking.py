@@ -259,7 +259,9 @@ def test_settings_without_an_address_have_nothing_else(project, fill, as_maintai
     assert shown.json == dict.fromkeys(BODY) | {"active": False, "integrated": False}
 
 
-@pytest.mark.parametrize("address", ["/projects/{}/error_tracking/settings/", "/projects/acme%2Fshop{}", "/projects/ACME%2Fshop{}/"])
+@pytest.mark.parametrize(
+    "address", ["/projects/{}/error_tracking/settings/", "/projects/acme%2Fshop{}", "/projects/ACME%2Fshop{}/"]
+)
 def test_the_project_is_named_by_id_or_path_with_or_without_a_slash_behind(address, project, fill, as_maintainer):
     fill()
     path = address.format(project.id if "error" in address else "/error_tracking/settings")
@@ -296,13 +298,25 @@ def test_a_switch_that_cannot_be_read_changes_nothing(fields, error, project, fi
 
 @pytest.mark.parametrize(
     ("active", "read"),
-    [(True, True), ("true", True), ("1", True), (1, True), ("on", True), ("YES", True), (False, False), ("f", False), (0, False)],
+    [
+        (True, True),
+        ("true", True),
+        ("1", True),
+        (1, True),
+        ("on", True),
+        ("YES", True),
+        (False, False),
+        ("f", False),
+        (0, False),
+    ],
 )
 def test_a_switch_may_be_written_in_many_ways(active, read, project, fill, as_maintainer):
     fill(enabled=not read)
 
-    answer = as_maintainer.patch(settings(project), data={"active": str(active)}) if isinstance(active, str) else (
-        as_maintainer.patch(settings(project), json={"active": active})
+    answer = (
+        as_maintainer.patch(settings(project), data={"active": str(active)})
+        if isinstance(active, str)
+        else (as_maintainer.patch(settings(project), json={"active": active}))
     )
 
     assert (answer.status_code, answer.json) == (200, BODY | {"active": read})
@@ -616,7 +630,10 @@ def test_the_page_is_for_those_the_api_is_for(person, status, project, visit):
 @pytest.mark.parametrize(
     ("fields", "shown"),
     [
-        ({"api_url": "http://127.0.0.1/api/0/projects/a/b"}, "is blocked: Requests to loopback addresses are not allowed"),
+        (
+            {"api_url": "http://127.0.0.1/api/0/projects/a/b"},
+            "is blocked: Requests to loopback addresses are not allowed",
+        ),
         ({"api_url": "https://errors.example.org"}, "is invalid"),
         ({"api_url": "https://errors.example.org/api/0/projects/"}, "Project is a required field"),
         ({"api_url": ""}, "is a required field"),
@@ -826,7 +843,10 @@ def test_a_redirect_elsewhere_does_not_carry_the_token(tracker, project, visit, 
     ("url", "said"),
     [
         ("http://127.0.0.1:1/api/0/projects/a/b", "The tracker cannot be reached: Request to 127.0.0.1:1 failed: "),
-        ("http://nowhere.example.org/api/0/projects/a/b", "The address is blocked: Host cannot be resolved or invalid."),
+        (
+            "http://nowhere.example.org/api/0/projects/a/b",
+            "The address is blocked: Host cannot be resolved or invalid.",
+        ),
     ],
 )
 def test_a_tracker_that_is_not_there(url, said, project, visit, as_admin):

@@ -168,7 +168,9 @@ def test_members_of_something_below_see_the_groups_above(people, as_):
     ]
 
 
-@pytest.mark.parametrize("path", ["acme", "ACME", "acme%2Ftools", "Acme%2FTOOLS", "acme%2Fwith.dot", "acme%2Fwith%2Edot"])
+@pytest.mark.parametrize(
+    "path", ["acme", "ACME", "acme%2Ftools", "Acme%2FTOOLS", "acme%2Fwith.dot", "acme%2Fwith%2Edot"]
+)
 def test_a_group_is_found_by_its_encoded_path(path, group, as_admin):
     for below in ("tools", "with.dot"):
         make_group(below, group)
@@ -415,9 +417,7 @@ def test_groups_nest_twenty_deep(people, as_admin):
 def test_a_subgroup_is_no_more_visible_than_its_parent(above, wanted, status, people, as_admin):
     parent = make_group("parent", visibility=above)
 
-    answer = as_admin.post(
-        "/groups", json={"name": "x", "path": "xx", "parent_id": parent.id, "visibility": wanted}
-    )
+    answer = as_admin.post("/groups", json={"name": "x", "path": "xx", "parent_id": parent.id, "visibility": wanted})
 
     text = f"{wanted} is not allowed since the parent group has a {above} visibility."
     assert answer.status_code == status
@@ -496,7 +496,12 @@ def test_a_renamed_group_moves_everything_below(group, as_admin):
     found = as_admin.get("/projects/New.Path%2Fmiddle%2Fdeep%2FTool.x").json
     assert (found["id"], found["path_with_namespace"]) == (project.id, "New.Path/middle/deep/Tool.x")
     assert found["name_with_namespace"] == "New Name / Middle / Deep / Tool.x"
-    old = ["/groups/acme", "/groups/acme%2Fmiddle", "/groups/acme%2Fmiddle%2Fdeep", "/projects/acme%2Fmiddle%2Fdeep%2FTool.x"]
+    old = [
+        "/groups/acme",
+        "/groups/acme%2Fmiddle",
+        "/groups/acme%2Fmiddle%2Fdeep",
+        "/projects/acme%2Fmiddle%2Fdeep%2FTool.x",
+    ]
     assert [as_admin.get(path).status_code for path in old] == [404] * 4
 
 
@@ -714,7 +719,8 @@ def test_a_group_is_not_renamed_before_what_is_put_below_it_has_its_path(app, gr
 
 
 @pytest.mark.parametrize(
-    ("path", "address"), [("/groups?parent_id={}", "/groups/moved%2Flate"), ("/projects?namespace_id={}", "/projects/moved%2Flate")]
+    ("path", "address"),
+    [("/groups?parent_id={}", "/groups/moved%2Flate"), ("/projects?namespace_id={}", "/projects/moved%2Flate")],
 )
 def test_nothing_is_put_below_a_group_before_its_renaming_has_ended(path, address, app, group, as_admin):
     group.path = "moved"

@@ -132,7 +132,9 @@ def test_who_may_do_what_with_members_of_a_group(method, path, statuses, staffed
 def test_members_of_a_hidden_place_are_not_found(kind, resource, project, group, as_stranger):
     place = group if kind == "groups" else project
 
-    answers = [as_stranger.get(f"/{kind}/{place}/members{rest}") for place in (place.id, 999999) for rest in ("", "/all")]
+    answers = [
+        as_stranger.get(f"/{kind}/{place}/members{rest}") for place in (place.id, 999999) for rest in ("", "/all")
+    ]
 
     found = [(answer.status_code, answer.json) for answer in answers]
     assert found == [(404, {"message": f"404 {resource} Not Found"})] * 4
@@ -225,7 +227,10 @@ def test_all_members_are_listed_once_with_their_highest_role(path, found, reache
 def test_one_member_is_found_directly_or_anywhere(person, direct, anywhere, reached, people, as_admin):
     members = f"/projects/{reached.id}/members"
 
-    here, everywhere = as_admin.get(f"{members}/{people[person].id}"), as_admin.get(f"{members}/all/{people[person].id}")
+    here, everywhere = (
+        as_admin.get(f"{members}/{people[person].id}"),
+        as_admin.get(f"{members}/all/{people[person].id}"),
+    )
 
     assert here.status_code == direct
     assert everywhere.json.get("access_level") == anywhere
@@ -438,7 +443,10 @@ def test_a_member_is_changed(project, people, as_maintainer):
     kept = as_maintainer.put(member, json={"access_level": 30})
     cleared = as_maintainer.put(member, json={"access_level": 30, "expires_at": None})
 
-    shown = [(answer.status_code, answer.json["access_level"], answer.json["expires_at"]) for answer in (first, kept, cleared)]
+    shown = [
+        (answer.status_code, answer.json["access_level"], answer.json["expires_at"])
+        for answer in (first, kept, cleared)
+    ]
     assert shown == [(200, 20, TOMORROW.isoformat()), (200, 30, TOMORROW.isoformat()), (200, 30, None)]
 
 
@@ -467,7 +475,11 @@ def test_people_may_leave_a_project(person, status, project, people, as_):
 def test_the_last_owner_stays_an_owner(group, people, as_, as_admin):
     member = f"/groups/{group.id}/members/{people[OLIVE].id}"
 
-    answers = [client.open(*what) for client in (as_(OLIVE), as_admin) for what in (("DELETE", member), ("PUT", f"{member}?access_level=40"))]
+    answers = [
+        client.open(*what)
+        for client in (as_(OLIVE), as_admin)
+        for what in (("DELETE", member), ("PUT", f"{member}?access_level=40"))
+    ]
 
     assert [(answer.status_code, answer.json) for answer in answers] == [(403, FORBIDDEN)] * 4
     assert levels(as_admin.get(f"/groups/{group.id}/members")) == {OLIVE: 50}

@@ -61,7 +61,9 @@ REFUSED = {
 }
 UNCHANGED = {"If-Unmodified-Since": "Mon, 01 Jan 1990 00:00:00 GMT"}
 PATH = "can contain only letters, digits, '_', '-' and '.'. Cannot start with '-', end in '.git' or end in '.atom'"
-NAME = "can contain only letters, digits, emojis, '_', '.', dash, space. It must start with letter, digit, emoji or '_'."
+NAME = (
+    "can contain only letters, digits, emojis, '_', '.', dash, space. It must start with letter, digit, emoji or '_'."
+)
 TAKEN = "has already been taken"
 TOO_LONG = "is too long (maximum is 255 characters)"
 LAST_YEAR = dt.datetime(2020, 1, 1, tzinfo=dt.UTC)
@@ -236,7 +238,9 @@ def test_a_project_looks_as_documented(people, as_stranger):
     own = f"http://localhost/api/v4/projects/{stored.id}"
     assert answer.status_code == 201
     assert set(answer.json) == PROJECT | MAINTAINED | {"owner"}
-    assert {name: answer.json[name] for name in BASIC | {"_links", "owner", "archived", "creator_id", "empty_repo"}} == {
+    assert {
+        name: answer.json[name] for name in BASIC | {"_links", "owner", "archived", "creator_id", "empty_repo"}
+    } == {
         "id": stored.id,
         "description": "d",
         "name": "My Tool",
@@ -567,14 +571,24 @@ def test_every_documented_setting_can_be_set(method, people, as_stranger):
     answer = as_stranger.open(method, path, json=fields | {"public_builds": False})
 
     assert (answer.status_code, answer.json | fields) == (201 if method == "POST" else 200, answer.json)
-    assert (answer.json["public_jobs"], answer.json["jobs_enabled"], answer.json["topics"]) == (False, False, ["a", "b"])
+    assert (answer.json["public_jobs"], answer.json["jobs_enabled"], answer.json["topics"]) == (
+        False,
+        False,
+        ["a", "b"],
+    )
     shown = as_stranger.get(f"/projects/{answer.json['id']}").json
     assert shown | fields == shown
 
 
 @pytest.mark.parametrize(
     ("switch", "feature"),
-    [("issues", "issues"), ("merge_requests", "merge_requests"), ("wiki", "wiki"), ("jobs", "builds"), ("snippets", "snippets")],
+    [
+        ("issues", "issues"),
+        ("merge_requests", "merge_requests"),
+        ("wiki", "wiki"),
+        ("jobs", "builds"),
+        ("snippets", "snippets"),
+    ],
 )
 def test_switches_and_levels_of_a_feature_agree(switch, feature, project, as_maintainer):
     path = f"/projects/{project.id}"
@@ -840,7 +854,9 @@ def test_of_many_projects_at_once_one_gets_the_path(app, people, as_stranger):
     def create(number):
         with app.app_context():
             start.wait()
-            return as_stranger.post("/projects", json={"name": f"Same {number}", "path": "same" if number % 2 else "SAME"})
+            return as_stranger.post(
+                "/projects", json={"name": f"Same {number}", "path": "same" if number % 2 else "SAME"}
+            )
 
     with ThreadPoolExecutor(6) as pool:
         answers = list(pool.map(create, range(6)))

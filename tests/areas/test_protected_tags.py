@@ -503,9 +503,7 @@ def test_a_tag_that_has_not_changed_since_is_removed(since, project, protect, as
         ("GET", "feature", {}, False),
     ],
 )
-def test_a_project_is_touched_by_what_changes_its_tags(
-    method, name, fields, touched, project, protect, as_maintainer
-):
+def test_a_project_is_touched_by_what_changes_its_tags(method, name, fields, touched, project, protect, as_maintainer):
     protect()
     before = clock.now() - dt.timedelta(days=1)
     worlds.reload(project).updated_at = before
@@ -605,7 +603,9 @@ def repository(project):
     identity = ["-c", "user.name=Ada", "-c", "user.email=ada@example.org"]
 
     def git(*arguments, said=None):
-        done = subprocess.run(["git", *identity, *arguments], cwd=directory, input=said, check=True, capture_output=True)
+        done = subprocess.run(
+            ["git", *identity, *arguments], cwd=directory, input=said, check=True, capture_output=True
+        )
         return done.stdout.decode().strip()
 
     git("init", "--bare", ".")

@@ -13,7 +13,18 @@ from project_service.kit import clock
 from project_service.kit.database import db
 from tests.worlds import ADA, MAX, NOBODY, OLIVE, PEOPLE, ROLES, SAM, add_member, make_group, make_token, make_user
 
-TOKEN = {"id", "name", "description", "revoked", "created_at", "scopes", "user_id", "last_used_at", "active", "expires_at"}
+TOKEN = {
+    "id",
+    "name",
+    "description",
+    "revoked",
+    "created_at",
+    "scopes",
+    "user_id",
+    "last_used_at",
+    "active",
+    "expires_at",
+}
 UNAUTHORIZED = {"message": "401 Unauthorized"}
 FORBIDDEN = {"message": "403 Forbidden"}
 LOOK_UP_FAILED = {"message": "404 Not found"}

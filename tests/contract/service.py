@@ -22,11 +22,11 @@ PASSWORD = "a password for the tests"
 TOKEN = "a-token-for-the-tests-0123456789"
 START_SECONDS = 60.0
 ADDRESS = re.compile(r"listens on (\S+)")
-ROLES = {
-    "redis": ("valkey-server", "redis-server"),
-    "web": ("gunicorn",),
-    "worker": ("worker",),
-    "scheduler": ("scheduler",),
+ROLES: dict[str, Callable[[list[str]], bool]] = {
+    "redis": lambda words: Path(words[0]).name in ("valkey-server", "redis-server"),
+    "web": lambda words: "gunicorn" in words,
+    "worker": lambda words: words[-1] == "worker",
+    "scheduler": lambda words: words[-1] == "scheduler",
 }
 
 
@@ -39,6 +39,7 @@ class Service:
         self.environment = environment
         self.url = ""
         self.pid = 0
+        self.patience = 10.0
 
     def start(self) -> float:
         """Start it and wait for its address; the seconds that took."""
@@ -86,14 +87,7 @@ class Service:
 
     def child(self, role: str) -> int:
         """The process of a role among those that were started; 0 while there is none."""
-        for pid in children_of(self.pid):
-            words = command_of(pid)
-            if any(
-                word in (words[-1:] if role in ("worker", "scheduler") else [Path(one).name for one in words])
-                for word in ROLES[role]
-            ):
-                return pid
-        return 0
+        return next((pid for pid in children_of(self.pid) if ROLES[role](command_of(pid))), 0)
 
     def lines(self, **values: str) -> list[dict[str, object]]:
         """The lines of the log that have these values."""
@@ -149,7 +143,8 @@ def wait_for(condition: Callable[[], object], seconds: float = 10.0) -> object:
 def children_of(pid: int) -> list[int]:
     """The processes that a process has started."""
     with suppress(OSError):
-        return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+        found = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        return [int(child) for child in found if is_running(int(child))]
     return []
 
 
@@ -162,7 +157,7 @@ def command_of(pid: int) -> list[str]:
     """The words of a process's command, or of what it calls itself."""
     with suppress(OSError):
         return Path(f"/proc/{pid}/cmdline").read_text().replace(" ", "\0").strip("\0").split("\0")
-    return []
+    return [""]
 
 
 def is_running(pid: int) -> bool:

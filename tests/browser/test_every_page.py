@@ -1,0 +1,131 @@
+"""What holds for every page: nothing is wider than the screen, nothing breaks the policy, everything has its name."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import expect
+
+LONG = "an-uncommonly-long-name-that-somebody-has-given-to-this-without-a-thought-for-narrow-screens"
+UNNAMED = """() => [...document.querySelectorAll("a, button, input:not([type=hidden]), select, textarea")]
+    .filter(one => !(one.innerText.trim() || one.labels?.length || one.getAttribute("aria-label") || one.alt))
+    .map(one => one.outerHTML)"""
+TWICE = """() => { const ids = [...document.querySelectorAll("[id]")].map(one => one.id);
+    return ids.filter((id, position) => ids.indexOf(id) !== position) }"""
+WIDER = "() => document.documentElement.scrollWidth - document.documentElement.clientWidth"
+
+
+@pytest.fixture(scope="module")
+def addresses(gl, paula):
+    """The addresses of all pages that paula has, in places with long names and much in them."""
+    group = gl.groups.create({"name": LONG.replace("-", " "), "path": LONG, "description": "All the ships. " * 9})
+    gl.groups.create({"name": "Subgroup", "path": "subgroup", "parent_id": group.id})
+    group.members.create({"user_id": paula.id, "access_level": 50})
+    project = gl.projects.create({"name": LONG, "namespace_id": group.id, "description": "Carries people. " * 9})
+    for scope in ("*", f"review/{LONG}"):
+        fields = {"value": LONG, "environment_scope": scope, "description": "Where the ships are. " * 9}
+        project.variables.create({"key": LONG.upper().replace("-", "_"), **fields})
+    project.protectedtags.create({"name": f"{LONG}/*"})
+    gl.personal_access_tokens.list(user_id=paula.id) or paula.personal_access_tokens.create(
+        {"name": LONG, "scopes": ["api", "read_user", "read_repository"]}
+    )
+    issue = project.issues.create({"title": f"Mend the mast of {LONG}", "description": "Soon. " * 60, "labels": LONG})
+    issue.notes.create({"body": "As **soon** as possible."})
+    project.milestones.create({"title": LONG, "description": "All of it."})
+    home, members = f"/{project.path_with_namespace}", f"/groups/{group.path}/-/group_members"
+    return {
+        "signed out": "/users/sign_out",
+        "dashboard": "/",
+        "groups": "/dashboard/groups",
+        "new group": "/groups/new",
+        "group": f"/{group.path}",
+        "group members": members,
+        "group member": f"{members}/{paula.id}/edit",
+        "leaving": f"{members}/{paula.id}/remove",
+        "new project": "/projects/new",
+        "project": home,
+        "project members": f"{home}/-/project_members",
+        "variables": f"{home}/-/settings/ci_cd?reveal=1",
+        "tags": f"{home}/-/settings/repository",
+        "error tracking": f"{home}/-/settings/operations",
+        "issues": f"{home}/-/issues",
+        "new issue": f"{home}/-/issues/new",
+        "issue": f"{home}/-/issues/1",
+        "edit issue": f"{home}/-/issues/1/edit",
+        "milestones": f"{home}/-/milestones",
+        "milestone": f"{home}/-/milestones/1",
+        "edit milestone": f"{home}/-/milestones/1/edit",
+        "nothing found": "/?search=zzz",
+        "tokens": "/-/profile/personal_access_tokens",
+        "profile": "/paula",
+        "missing": "/none/none",
+    }
+
+
+def test_no_page_is_wider_than_a_small_screen_and_everything_is_named(visit, signed_in, addresses):
+    page = visit("/", state=signed_in, width=400)
+    wider, unnamed, twice, unclear = {}, {}, {}, {}
+
+    for title, address in addresses.items():
+        page.goto(address)
+        wider[title] = page.evaluate(WIDER)
+        unnamed[title] = page.evaluate(UNNAMED)
+        twice[title] = page.evaluate(TWICE)
+        unclear[title] = (page.get_by_role("main").count(), page.get_by_role("heading", level=1).count())
+
+    assert {title: by for title, by in wider.items() if by > 0} == {}
+    assert {title: found for title, found in unnamed.items() if found} == {}
+    assert {title: found for title, found in twice.items() if found} == {}
+    assert {title: found for title, found in unclear.items() if found != (1, 1)} == {}
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_text_stands_out_from_what_is_behind_it(scheme, visit, signed_in, addresses):
+    page = visit("/", state=signed_in, color_scheme=scheme)
+    faint = {}
+
+    for title, address in addresses.items():
+        page.goto(address)
+        faint[title] = page.evaluate(FAINT)
+
+    assert {title: found for title, found in faint.items() if found} == {}
+
+
+# the contrast of every text with what it stands on (WCAG 2.2, 1.4.3)
+FAINT = """() => {
+  const parse = text => (text.match(/[\\d.]+/g) ?? []).map(Number);
+  const linear = one => one <= .04045 ? one / 12.92 : ((one + .055) / 1.055) ** 2.4;
+  const light = ([r, g, b]) => .2126 * linear(r / 255) + .7152 * linear(g / 255) + .0722 * linear(b / 255);
+  const ground = one => {
+    for (; one; one = one.parentElement) {
+      const found = parse(getComputedStyle(one).backgroundColor);
+      if (found.length === 3 || found[3] > 0) return found;
+    }
+    return [255, 255, 255];
+  };
+  const found = new Set();
+  for (const one of document.querySelectorAll("body *")) {
+    const own = [...one.childNodes].some(node => node.nodeType === 3 && node.data.trim());
+    if (!own || !one.checkVisibility() || one.closest(".unseen, .skip")) continue;
+    const [a, b] = [light(parse(getComputedStyle(one).color)), light(ground(one))];
+    const contrast = (Math.max(a, b) + .05) / (Math.min(a, b) + .05);
+    if (contrast < 4.5) found.add(`${one.tagName}.${one.className} ${contrast.toFixed(2)}`);
+  }
+  return [...found];
+}"""
+
+
+@pytest.mark.parametrize("width", [400, 1400])
+def test_the_page_about_the_api_shows_its_operations(width, visit):
+    page = visit("/api/docs", width=width)
+
+    page.locator(".opblock").first.wait_for()
+
+    assert page.locator(".opblock").count() > 80
+    assert page.locator('[data-path="/api/v4/projects/{id}/variables"]').count() == 2
+    assert page.evaluate(WIDER) <= 0
+
+
+def test_without_scripts_the_page_about_the_api_says_where_the_document_is(visit):
+    page = visit("/api/docs", java_script_enabled=False)
+
+    expect(page.get_by_role("link", name="/api/v4/openapi.json")).to_be_visible()

@@ -1,0 +1,170 @@
+"""Whatever dies is started again, nothing that was accepted is lost, and nothing is left behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+from concurrent.futures import ThreadPoolExecutor
+
+import gitlab
+import pytest
+
+from tests.contract.service import TOKEN, Service, children_of, is_running, tree_of, wait_for
+
+RESTART_SECONDS = 10.0  # or twice what a start takes on a machine as busy as this
+STOP_SECONDS = 10.0
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory):
+    """A service of our own, which others do not miss while it is down."""
+    running = Service(tmp_path_factory.mktemp("faults"))
+    running.patience = max(RESTART_SECONDS, 2 * running.start())
+    yield running
+    running.stop()
+
+
+@pytest.fixture(scope="module")
+def gl(service):
+    with gitlab.Gitlab(service.url, private_token=TOKEN) as client:
+        yield client
+
+
+def kill(service, role):
+    """Kill a process of the service as the kernel would, out of memory."""
+    pid = wait_for(lambda: service.child(role))
+    os.kill(pid, signal.SIGKILL)
+    return pid
+
+
+def is_whole(service, role, killed):
+    """Whether another process has taken the place, and all parts work."""
+    return service.child(role) not in (0, killed) and service.get("/-/readiness") == 200
+
+
+@pytest.mark.parametrize("role", ["web", "worker", "scheduler", "redis"])
+def test_what_is_killed_is_started_again(role, service):
+    assert wait_for(lambda: service.get("/-/readiness") == 200, service.patience)
+
+    killed = kill(service, role)
+
+    assert wait_for(lambda: is_whole(service, role, killed), service.patience)
+    assert service.get("/api/v4/projects") == 200
+
+
+@pytest.fixture(scope="module", autouse=True)
+def deletion(service, gl):
+    """The id of a request that deletes a project while Redis is dead: no bell is heard, the sweep has to find it."""
+    project = gl.projects.create({"name": "doomed"})
+    kill(service, "redis")
+    return delete(gl, project)
+
+
+def delete(gl, project):
+    """Have a project deleted; the id of the request."""
+    wanted = f"deletion-{project.id}"
+    answer = gl.http_request("delete", f"/projects/{project.id}", extra_headers={"X-Request-Id": wanted})
+    assert (answer.status_code, answer.headers["X-Request-Id"]) == (202, wanted)
+    return wanted
+
+
+def is_done(service, request_id):
+    """Whether the job of a request has ended, by what the worker logs under the same id."""
+    return service.lines(request_id=request_id, job="core.removal.remove_project", event="the job is done")
+
+
+def test_a_deletion_that_was_accepted_while_the_worker_is_dead_is_done_later(service, gl, project):
+    killed = kill(service, "worker")
+
+    request_id = delete(gl, project)
+
+    assert wait_for(lambda: is_done(service, request_id), 3 * service.patience)
+    assert service.child("worker") != killed
+
+
+def web_processes(service, *, without=0):
+    """Both web processes, as soon as there are two."""
+    return wait_for(
+        lambda: found if len(found := set(children_of(service.child("web"))) - {without}) == 2 else None,
+        service.patience,
+    )
+
+
+def test_one_web_process_that_dies_does_not_take_the_others_along(service):
+    one, other = web_processes(service)
+
+    os.kill(one, signal.SIGKILL)
+
+    assert service.get("/api/v4/projects") == 200
+    assert other in web_processes(service, without=one)
+
+
+def test_a_change_by_one_web_process_holds_in_the_others_at_once(service, gl, name):
+    one, other = web_processes(service)
+    found = []
+    for stopped in (one, other):
+        os.kill(stopped, signal.SIGSTOP)  # so that the other one answers
+        try:
+            with gitlab.Gitlab(service.url, private_token=TOKEN, timeout=20) as client:
+                if stopped == one:
+                    client.features.set(name, True)
+                    client.http_put("/application/settings", post_data={"max_import_size": 77})
+                known = {feature.name: feature.state for feature in client.features.list()}
+                found.append((known[name], client.settings.get().max_import_size))
+        finally:
+            os.kill(stopped, signal.SIGCONT)
+
+    assert found == [("on", 77)] * 2
+
+
+def test_of_many_equal_variables_at_once_one_is_made(service, project):
+    def create(_):
+        with gitlab.Gitlab(service.url, private_token=TOKEN, timeout=60) as client:
+            try:
+                return client.projects.get(project.id, lazy=True).variables.create({"key": "A", "value": "b"}).key
+            except gitlab.exceptions.GitlabCreateError as error:
+                return error.response_code
+
+    with ThreadPoolExecutor(20) as crowd:
+        answers = list(crowd.map(create, range(60)))
+
+    assert sorted(answers, key=str) == [400] * 59 + ["A"]
+
+
+def test_a_service_leaves_nothing_behind_and_finds_everything_again(tmp_path, capsys, name):
+    service = Service(tmp_path)
+    cold = service.start()
+    with gitlab.Gitlab(service.url, private_token=TOKEN) as client:
+        client.groups.create({"name": name, "path": name})
+    processes = tree_of(service.pid)
+    assert len(processes) >= 6
+
+    stop = service.stop()
+    assert stop < STOP_SECONDS
+    assert not [pid for pid in processes if is_running(pid)]
+
+    warm = service.start()
+    assert service.get(f"/api/v4/groups/{name}") == 200
+    assert not [line for line in (tmp_path / "serve.out").read_text().splitlines() if "token" in line]
+
+    processes = tree_of(service.pid)
+    service.stop(signal.SIGKILL)
+    assert wait_for(lambda: not [pid for pid in processes if is_running(pid)], 5)
+
+    service.start()
+    assert service.get(f"/api/v4/groups/{name}") == 200
+    assert (tmp_path / "data" / "initial_credentials").stat().st_mode & 0o777 == 0o600
+    assert (service.stop(signal.SIGINT)) < STOP_SECONDS
+    with capsys.disabled():
+        print(f"\ncold start {cold:.1f} s, second start {warm:.1f} s, stop {stop:.1f} s")
+
+
+def test_a_directory_is_served_once(service):
+    second = Service(service.directory / "second", PROJECT_SERVICE_DATA_DIR=str(service.directory / "data"))
+
+    with pytest.raises(RuntimeError, match=f"is served already, by process {service.pid}"):
+        second.start()
+
+
+def test_a_deletion_that_was_accepted_while_redis_is_dead_is_done_later(service, deletion):
+    assert wait_for(lambda: is_done(service, deletion), 4 * service.patience)

@@ -142,7 +142,7 @@ def _directory(value: str) -> Path:
 
 def _keys(value: str) -> str:
     keys = [key.strip() for key in value.split(",")]
-    return _at_least(32)(",".join(key for key in keys if key))
+    return ",".join(_at_least(32)(key) for key in keys if key) or _at_least(32)("")
 
 
 def _at_least(length: int) -> Callable[[str], str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextvars
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -28,7 +29,7 @@ from tests.databases import create_database
 from tests.worlds import ADA, MAX, PEOPLE, ROLES, SAM
 
 API = "/api/v4"
-SECRET_KEY = "a key that only the tests have, and long enough"
+SECRET_KEY = "a key that only the tests have and that is long enough"
 SQLITE, POSTGRESQL = "sqlite", "postgresql"
 
 
@@ -78,9 +79,18 @@ def make_app(backend: str, directory: Path, **changes: Any) -> Flask:
         Settings.from_environment({f"PROJECT_SERVICE_{name}": value for name, value in environment.items()})
     )
     app.extensions["redis"] = Silence()
+    app.test_client_class = FreshClient
     with app.app_context():
         flask_migrate.upgrade()
     return app
+
+
+class FreshClient(FlaskClient):
+    """A client whose requests know nothing of the test's own application context, as those of a server."""
+
+    def open(self, *args: Any, **options: Any) -> TestResponse:
+        """Send one request, in a context of its own."""
+        return contextvars.Context().run(super().open, *args, **options)
 
 
 class Silence:

@@ -43,9 +43,6 @@ def is_api() -> bool:
 
 def before() -> Response | None:
     """Give the request its id, and answer what needs no route: old API versions and preflights."""
-    # what is remembered lives as long as the application's context, which commands and tests share between requests
-    for name in list(g):
-        g.pop(name)
     g.began = time.perf_counter()
     given = request.headers.get("X-Request-Id", "")
     g.request_id = given if logs.REQUEST_ID.fullmatch(given) else logs.new_request_id()

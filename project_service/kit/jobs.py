@@ -36,12 +36,18 @@ LEASE = dt.timedelta(seconds=20)
 RENEW_EVERY_SECONDS = 5.0
 RING_AGAIN_AFTER = dt.timedelta(seconds=10)
 ATTEMPTS = 5
+# workers are killed for many reasons, restarts among them; a task that outlives this many is what kills them
+MOST_TAKEOVERS = 50
 FAILED_KEPT = dt.timedelta(days=14)
 FIRST_RETRY = dt.timedelta(seconds=2)
 OUTCOMES_KEY = "project-service:outcomes"
 
 log = structlog.get_logger(__name__)
 Arguments = ParamSpec("Arguments")
+
+
+class Hopeless(Exception):
+    """A task that no worker gets to the end of."""
 
 
 class LeaseLost(Exception):
@@ -184,12 +190,15 @@ def answer(task_id: int) -> None:
     with unit_of_work(write=False):
         task = db.session.get_one(Task, task_id)
         name, arguments, request_id = task.name, tuple(task.arguments), task.request_id
+        taken_over = task.attempts > MOST_TAKEOVERS
     db.session.remove()
     known = JOBS.get(name)
     with logs.bound(request_id=request_id, task=task_id, job=name), _renewed(lease):
         try:
             if known is None:
                 raise LookupError(f"no job is called {name}")
+            if taken_over:
+                raise Hopeless(f"{MOST_TAKEOVERS} workers have died of it or left it")
             run(known, arguments, lease)
         except LeaseLost:
             log.warning("another worker has taken the task over")

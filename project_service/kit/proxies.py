@@ -11,6 +11,8 @@ from werkzeug.middleware.proxy_fix import ProxyFix
 from project_service.settings import Network
 
 FORWARDED = ("HTTP_X_FORWARDED_FOR", "HTTP_X_FORWARDED_PROTO", "HTTP_X_FORWARDED_HOST", "HTTP_X_FORWARDED_PORT")
+# what a proxy adds that we do not read, and that shows all the same that there is one
+TRACES = ("HTTP_FORWARDED", "HTTP_X_REAL_IP", "HTTP_VIA")
 WAS_FORWARDED = "project_service.forwarded"
 
 
@@ -24,7 +26,7 @@ class TrustedProxies:
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         """Judge by the address that really connected."""
-        environ[WAS_FORWARDED] = any(name in environ for name in FORWARDED) or "HTTP_FORWARDED" in environ
+        environ[WAS_FORWARDED] = any(name in environ for name in (*FORWARDED, *TRACES))
         if self.trusts(environ.get("REMOTE_ADDR", "")):
             return self.fixed(environ, start_response)
         for name in FORWARDED:

@@ -105,7 +105,7 @@ def _members_with_descendants(ids: set[int]) -> dict[int, int]:
         .where(NamespaceAncestor.ancestor_id.in_(ids), alive())
         .group_by(NamespaceAncestor.ancestor_id)
     )
-    return dict(db.session.execute(counted).tuples().all())
+    return dict(db.session.execute(counted).all())
 
 
 def _count_billable(ids: list[int], least: Role) -> dict[int, int]:
@@ -145,4 +145,4 @@ def _count_billable(ids: list[int], least: Role) -> dict[int, int]:
         .where(User.state == ACTIVE, User.deleting_since.is_(None))
         .group_by(rows.c[0])
     )
-    return dict(db.session.execute(counted).tuples().all())
+    return dict(db.session.execute(counted).all())

@@ -135,7 +135,7 @@ def test_who_may_do_what_with_projects(method, path, json, statuses, project, pe
     ]
 
     assert " ".join(str(answer.status_code) for answer in answers) == statuses
-    known = [answer for answer in answers if answer.status_code in REFUSED and "/projects/{project}" == path]
+    known = [answer for answer in answers if answer.status_code in REFUSED and path == "/projects/{project}"]
     assert all(answer.json == REFUSED[answer.status_code] for answer in known)
 
 
@@ -771,7 +771,7 @@ def test_a_list_can_be_followed_by_its_key(sort, key, people, as_admin):
     link = first.headers["Link"]
     assert f"{key}={first.json[-1]['id']}" in link
     assert link.endswith('>; rel="next"')
-    assert not [name for name in first.headers.keys() if name.startswith("X-Total") or name == "X-Page"]
+    assert not [name for name in first.headers if name.startswith("X-Total") or name == "X-Page"]
     second = as_admin.get(link.partition("/api/v4")[2].partition(">")[0])
     assert [*paths(first), *paths(second)] == (["p0", "p1", "p2"] if sort == "asc" else ["p2", "p1", "p0"])
     third = as_admin.get(second.headers["Link"].partition("/api/v4")[2].partition(">")[0])

@@ -7,7 +7,6 @@ import datetime as dt
 
 import pytest
 from click.testing import CliRunner
-from flask.testing import FlaskClient
 
 from project_service import cli
 from project_service.core.levels import Role
@@ -20,13 +19,6 @@ from tests.worlds import ADA, DEV, GUS, MAX, OLIVE, RITA, SAM, add_member, make_
 pytestmark = pytest.mark.both_databases
 SEATS = {"seats_in_use", "max_seats_used"}
 NO_PLAN = {"plan": "default", "trial_ends_on": None, "trial": False}
-
-
-@pytest.fixture(autouse=True)
-def _own_contexts(monkeypatch):
-    # a request inside the context of a test would find what the one before it left in ``g``
-    send = FlaskClient.open
-    monkeypatch.setattr(FlaskClient, "open", lambda *args, **options: contextvars.Context().run(send, *args, **options))
 
 
 def show(client, group):
@@ -221,9 +213,9 @@ def test_the_highest_number_of_seats_is_kept(group, people, as_admin):
     ("plan", "seats"), [("default", 0), ("free", 0), ("bronze", 3), ("premium", 3), ("gold", 2), ("ultimate", 2)]
 )
 def test_free_plans_use_no_seats_and_guests_of_the_top_plan_none(plan, seats, group, people, as_admin):
-    as_admin.put(f"/groups/{group.id}", json={"plan": plan})
     add_member(group, people[GUS], Role.GUEST)
     add_member(make_project("shop", make_group("below", group)), people[SAM], Role.DEVELOPER)
+    as_admin.put(f"/groups/{group.id}", json={"plan": plan})
 
     namespace_jobs.refresh_seats()
 

@@ -13,7 +13,7 @@ CODE = {"spellcheck": "false", "autocomplete": "off"}
 class IntegrationForm(Form):
     """An integration: one page for all types."""
 
-    type = SelectField("Integration type", choices=list(TYPES.items()))
+    type = SelectField("Integration type", choices=TYPES)
     name = StringField("Name", render_kw={"autocomplete": "off"})
     active = BooleanField("Active", description="Address and key are made when you save, and can be seen afterwards.")
     target_url = StringField("Opsgenie URL", description="Only for Opsgenie: where the list of alerts leads to.")

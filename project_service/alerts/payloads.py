@@ -298,7 +298,7 @@ def _digest_of_object(value: dict[str, Any]) -> str | None:
     pairs = sorted(flatten(value), key=lambda pair: pair[0])
     if all(_blank(inner) for _, inner in pairs):
         return None
-    return hashlib.sha1(orjson.dumps(pairs), usedforsecurity=False).hexdigest()
+    return hashlib.sha1(orjson.dumps(pairs, option=orjson.OPT_SORT_KEYS), usedforsecurity=False).hexdigest()
 
 
 def flatten(value: Any, prefix: str = "") -> list[tuple[str, Any]]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from sqlalchemy import delete, func, select, update
 
 from project_service.core.levels import Visibility
+from project_service.core.memberships import Share
 from project_service.core.namespaces import (
     Namespace,
     NamespaceAncestor,
@@ -104,14 +105,15 @@ def start_deleting_project(project: Project) -> None:
 
 
 def start_deleting_namespace(namespace: Namespace) -> None:
-    """The same for a namespace and all that is below it."""
+    """The same for a namespace and all that is below it; what was shared with it is closed to its members."""
     now = clock.now()
-    ids = list(db.session.scalars(descendants_of(namespace)))
-    project_ids = list(db.session.scalars(projects_below(namespace)))
-    db.session.execute(delete(Route).where(Route.project_id.in_(project_ids)))
-    db.session.execute(delete(Route).where(Route.namespace_id.in_(ids)))
-    db.session.execute(update(Project).where(Project.id.in_(project_ids)).values(deleting_since=now))
-    db.session.execute(update(Namespace).where(Namespace.id.in_(ids)).values(deleting_since=now))
+    _hold_tree(namespace, moving=True)
+    spaces, inside = descendants_of(namespace), projects_below(namespace)
+    db.session.execute(delete(Share).where(Share.group_id.in_(spaces)))
+    db.session.execute(delete(Route).where(Route.project_id.in_(inside)))
+    db.session.execute(delete(Route).where(Route.namespace_id.in_(spaces)))
+    db.session.execute(update(Project).where(Project.id.in_(inside)).values(deleting_since=now))
+    db.session.execute(update(Namespace).where(Namespace.id.in_(spaces)).values(deleting_since=now))
 
 
 def is_too_deep(parent: Namespace, deepest: int) -> bool:

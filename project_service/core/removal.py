@@ -20,6 +20,10 @@ BATCH = 500
 @jobs.job()
 def remove_project(project_id: int) -> None:
     """Remove a project with all it has."""
+    with jobs.step():
+        project = db.session.get(Project, project_id)
+        if project is None or project.deleting_since is None:
+            return
     empty_project(project_id)
     with jobs.step():
         db.session.execute(delete(Project).where(Project.id == project_id, Project.deleting_since.is_not(None)))

@@ -46,9 +46,10 @@ sections.add(
 def save_error_tracking(project: Project) -> Any:
     """Save the settings, and try them when the button for that was used."""
     form = ErrorTrackingForm()
+    address = (form.api_url.data or "").strip() or None
     fields = {
         "enabled": form.enabled.data,
-        "api_url": (form.api_url.data or "").strip() or None,
+        "api_url": address,
         "token": form.token.data,
         "organization_name": form.organization_name.data or None,
         "project_name": form.project_name.data or None,
@@ -57,7 +58,7 @@ def save_error_tracking(project: Project) -> Any:
 
     def save() -> None:
         db.session.commit()  # nothing is locked while the name of the address is looked up
-        service.save(project, problems=service.judge(fields["api_url"], allowed), **fields)
+        service.save(project, problems=service.judge(address, allowed), **fields)
 
     if not form.accepted(save):
         return sections.show(project, "operations", status=422, tracking_form=form)

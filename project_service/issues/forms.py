@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from wtforms import BooleanField, DateField, SelectField, SelectMultipleField, StringField, TextAreaField
 from wtforms.validators import Optional
+from wtforms.widgets import CheckboxInput, ListWidget
 
 from project_service.kit.forms import Form
 
@@ -16,7 +17,9 @@ class IssueForm(Form):
     confidential = BooleanField(
         "Confidential", description="Only for reporters and above, the author and the assignees."
     )
-    assignee_ids = SelectMultipleField("Assignees", coerce=int)
+    assignee_ids = SelectMultipleField(
+        "Assignees", coerce=int, widget=ListWidget(prefix_label=False), option_widget=CheckboxInput()
+    )
     labels = StringField("Labels", description="Separated by commas.")
     milestone_id = SelectField("Milestone", coerce=int)
     due_date = DateField("Due date", [Optional()])

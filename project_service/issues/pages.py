@@ -171,9 +171,11 @@ def _form(project: Project, issue: Issue | None = None) -> IssueForm:
             del form[name]
         return form
     people = db.session.execute(members_for_choice(project))
-    form.assignee_ids.choices = [(user_id, f"{name} @{username}") for user_id, name, username in people]
+    choices: dict[Any, str] = {user_id: f"{name} @{username}" for user_id, name, username in people}
+    form.assignee_ids.choices = choices
     active = milestones_of(project).where(Milestone.state == ACTIVE).order_by(Milestone.title)
-    form.milestone_id.choices = [(0, "None"), *((one.id, one.title) for one in db.session.scalars(active))]
+    titles: dict[Any, str] = {0: "None"} | {one.id: one.title for one in db.session.scalars(active)}
+    form.milestone_id.choices = titles
     if issue is not None and request.method == "GET":
         form.assignee_ids.data = [user.id for user in issue.assignees]
         form.labels.data = ", ".join(issue.labels)

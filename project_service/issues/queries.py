@@ -15,6 +15,7 @@ from project_service.core.projects import Project
 from project_service.core.users import User
 from project_service.kit import searching
 from project_service.kit.errors import RecordNotFound
+from project_service.kit.fields import LARGEST_INTEGER
 from project_service.tracker import issues as tracker
 from project_service.tracker.issues import Issue, IssueAssignee, IssueLabel
 from project_service.tracker.milestones import Milestone
@@ -35,9 +36,10 @@ def issues_matching(caller: Caller, project: Project, **wanted: Any) -> Select[I
         )
     )
     column = getattr(Issue, wanted.get("order_by") or "created_at")
-    if wanted.get("sort") == "asc":
-        return statement.order_by(column.asc(), Issue.id.asc())
-    return statement.order_by(column.desc(), Issue.id.desc())
+    order = (column.asc(), Issue.id.asc()) if wanted.get("sort") == "asc" else (column.desc(), Issue.id.desc())
+    if column is Issue.due_date:  # the databases differ in where they put what has none
+        order = (order[0].nulls_last(), order[1])
+    return statement.order_by(*order)
 
 
 def find_issue(caller: Caller, project: Project, iid: int) -> Issue:
@@ -106,8 +108,11 @@ def _by_people(caller: Caller, wanted: dict[str, Any]) -> Iterable[ColumnElement
         yield Issue.author_id == wanted["author_id"]
     if wanted.get("author_username"):
         yield Issue.author_id.in_(_users_called([wanted["author_username"]]))
-    if wanted.get("assignee_id") is not None:
-        yield Issue.id.in_(_assigned_to(IssueAssignee.user_id == wanted["assignee_id"]))
+    assignee = wanted.get("assignee_id")
+    if assignee in ("None", "Any"):
+        yield exists().where(IssueAssignee.issue_id == Issue.id).is_(assignee == "Any")
+    elif assignee is not None:
+        yield Issue.id.in_(_assigned_to(IssueAssignee.user_id == min(int(assignee), LARGEST_INTEGER)))
     if wanted.get("assignee_username"):
         yield Issue.id.in_(_assigned_to(IssueAssignee.user_id.in_(_users_called(wanted["assignee_username"]))))
 

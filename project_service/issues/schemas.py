@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from marshmallow.exceptions import ValidationError
+
 from project_service.core.schemas import UserBasicSchema
 from project_service.kit import fields, urls
 from project_service.kit.schemas import Inside, Schema
@@ -11,6 +13,7 @@ from project_service.tracker.issues import INCIDENT, ISSUE, Issue
 from project_service.tracker.schemas import MilestoneSchema
 
 STATES = ("opened", "closed", "all")
+NONE, ANY = "None", "Any"
 SCOPES = ("created_by_me", "assigned_to_me", "all")
 
 
@@ -66,6 +69,18 @@ class IssueSchema(Schema):
     references = fields.Computed(_references, type="object")
 
 
+class IdOrWord(fields.String):
+    """An id, or the word ``None`` or ``Any``."""
+
+    blank_is_absent = True
+
+    def read(self, value: Any) -> str:
+        text = super().read(value)
+        if text.title() not in (NONE, ANY) and not (text.isascii() and text.isdigit()):
+            raise ValidationError([f"should be an integer, '{NONE}' or '{ANY}'"])
+        return text.title()
+
+
 class IssueFilterSchema(Schema):
     """Which issues to list."""
 
@@ -76,7 +91,7 @@ class IssueFilterSchema(Schema):
     scope = fields.String(default="all", choices=SCOPES)
     author_id = fields.Integer()
     author_username = fields.String()
-    assignee_id = fields.Integer()
+    assignee_id = IdOrWord()
     assignee_username = fields.Array(fields.String())
     search = fields.String()
     confidential = fields.Boolean()

@@ -28,7 +28,8 @@ def update_issue(issue: Issue, **fields: Any) -> Issue:
     """Change an issue; added and removed labels are worked into those there are."""
     added, removed = fields.pop("add_labels", None), fields.pop("remove_labels", None)
     if added is not None or removed is not None:
-        kept = [label for label in fields.get("labels") or issue.labels if label not in (removed or [])]
+        labels = issue.labels if fields.get("labels") is None else fields["labels"]
+        kept = [label for label in labels if label not in (removed or [])]
         fields["labels"] = [*kept, *(added or [])]
     return planning.update_issue(current_user(), issue, **_read(issue.project, fields))
 

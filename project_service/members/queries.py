@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Select, and_, case, func, or_, select
 from sqlalchemy.orm import aliased, contains_eager, with_expression
 
-from project_service.core.memberships import Membership, Share, alive, direct_membership, lesser
+from project_service.core.memberships import Membership, Share, alive, lesser
 from project_service.core.namespaces import Namespace, NamespaceAncestor
 from project_service.core.projects import Project
 from project_service.core.users import User
@@ -38,8 +38,8 @@ def all_members_of(place: Place, **wanted: Any) -> Select[Membership]:
 
 def find_member(place: Place, user_id: int) -> Membership:
     """The direct membership of somebody."""
-    membership = direct_membership(user_id, place)
-    if membership is None or membership.expired:
+    membership = db.session.scalar(members_of(place).where(Membership.user_id == user_id))
+    if membership is None:
         raise RecordNotFound
     return membership
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
-from sqlalchemy import Select, and_, func, or_, select
+from sqlalchemy import Select, and_, func, or_, select, union_all
+from sqlalchemy.orm import aliased
 
 from project_service.access.identity import Caller
 from project_service.core.levels import Role
@@ -49,9 +51,9 @@ def add_details(caller: Caller, found: list[Namespace], requested_plan: str | No
         if is_group and owns:
             details["members_count_with_descendants"] = members.get(namespace.id, 0)
         details["billable_members_count"] = billable.get(namespace.id, 0) if is_group else 1
+        if namespace.plan is not None:
+            details |= {"seats_in_use": namespace.seats_in_use, "max_seats_used": namespace.max_seats_used}
         if owns:
-            if namespace.plan is not None:
-                details |= {"seats_in_use": namespace.seats_in_use, "max_seats_used": namespace.max_seats_used}
             details |= {
                 "plan": namespace.plan or DEFAULT_PLAN,
                 "trial_ends_on": namespace.trial_ends_on,
@@ -63,9 +65,10 @@ def add_details(caller: Caller, found: list[Namespace], requested_plan: str | No
 def billable_members(groups: list[Namespace], requested_plan: str | None = None) -> dict[int, int]:
     """Distinct active members of each group, its subgroups, their projects, and groups invited to any of these.
 
-    On the top plan guests are free.
+    Who is above an invited group is invited with it. On the top plan, the group's own or the one asked about, guests
+    are free.
     """
-    free = [group.id for group in groups if (requested_plan or group.plan) in TOP_PLANS]
+    free = [group.id for group in groups if requested_plan in TOP_PLANS or group.plan in TOP_PLANS]
     rest = [group.id for group in groups if group.id not in free]
     return _count_billable(rest, Role.GUEST) | _count_billable(free, Role.REPORTER)
 
@@ -97,48 +100,45 @@ def _owned(caller: Caller, ids: list[int]) -> set[int]:
 
 
 def _members_with_descendants(ids: set[int]) -> dict[int, int]:
-    if not ids:
-        return {}
-    counted = (
-        select(NamespaceAncestor.ancestor_id, func.count(Membership.user_id.distinct()))
-        .join(Membership, Membership.namespace_id == NamespaceAncestor.namespace_id)
-        .where(NamespaceAncestor.ancestor_id.in_(ids), alive())
-        .group_by(NamespaceAncestor.ancestor_id)
-    )
-    return dict(db.session.execute(counted).all())
+    root, below = NamespaceAncestor.ancestor_id, NamespaceAncestor.namespace_id
+    members = select(root, Membership.user_id).join(Membership, Membership.namespace_id == below)
+    return _count_people(ids, [_in_groups(members)])
 
 
 def _count_billable(ids: list[int], least: Role) -> dict[int, int]:
+    root, below = NamespaceAncestor.ancestor_id, NamespaceAncestor.namespace_id
+    invited = aliased(NamespaceAncestor)
+    rows = select(root, Membership.user_id)
+    with_projects = rows.join(Project, and_(Project.namespace_id == below, Project.deleting_since.is_(None)))
+    shares = and_(Share.access_level >= least, alive(Share))
+
+    def invited_by(statement: Select[int, int]) -> Select[int, int]:
+        return statement.join(invited, invited.namespace_id == Share.group_id).join(
+            Membership, Membership.namespace_id == invited.ancestor_id
+        )
+
+    branches = [
+        _in_groups(rows.join(Membership, Membership.namespace_id == below)),
+        with_projects.join(Membership, Membership.project_id == Project.id),
+        _in_groups(invited_by(rows.join(Share, and_(Share.namespace_id == below, shares)))),
+        _in_groups(invited_by(with_projects.join(Share, and_(Share.project_id == Project.id, shares)))),
+    ]
+    return _count_people(ids, [branch.where(Membership.access_level >= least) for branch in branches])
+
+
+def _in_groups(memberships: Select[int, int]) -> Select[int, int]:
+    """Without the members of groups that are being deleted."""
+    return memberships.join(Namespace, Namespace.id == Membership.namespace_id).where(
+        Namespace.deleting_since.is_(None)
+    )
+
+
+def _count_people(ids: Collection[int], branches: list[Select[int, int]]) -> dict[int, int]:
+    """How many distinct people the rows ``root, user`` of all branches have below each root: who can sign in counts."""
     if not ids:
         return {}
-    root = NamespaceAncestor.ancestor_id
-    below = NamespaceAncestor.namespace_id
-    member = and_(Membership.access_level >= least, alive())
-    in_groups = select(root, Membership.user_id).join(Membership, Membership.namespace_id == below)
-    in_projects = (
-        select(root, Membership.user_id)
-        .join(Project, Project.namespace_id == below)
-        .join(Membership, Membership.project_id == Project.id)
-        .where(Project.deleting_since.is_(None))
-    )
-    invited_to_groups = (
-        select(root, Membership.user_id)
-        .join(Share, Share.namespace_id == below)
-        .join(Membership, Membership.namespace_id == Share.group_id)
-        .where(alive(Share))
-    )
-    invited_to_projects = (
-        select(root, Membership.user_id)
-        .join(Project, Project.namespace_id == below)
-        .join(Share, Share.project_id == Project.id)
-        .join(Membership, Membership.namespace_id == Share.group_id)
-        .where(alive(Share), Project.deleting_since.is_(None))
-    )
-    branches = (in_groups, in_projects, invited_to_groups, invited_to_projects)
-    reach = in_groups.where(root.in_(ids), member).union_all(
-        *(branch.where(root.in_(ids), member) for branch in branches[1:])
-    )
-    rows = reach.subquery()
+    alive_below = (branch.where(NamespaceAncestor.ancestor_id.in_(ids), alive()) for branch in branches)
+    rows = union_all(*alive_below).subquery()
     counted = (
         select(rows.c[0], func.count(rows.c[1].distinct()))
         .join(User, User.id == rows.c[1])

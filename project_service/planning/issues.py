@@ -56,12 +56,13 @@ def update_issue(author: User, issue: Issue, **fields: Any) -> Issue:
         close_issue(author, issue)
     elif state_event == "reopen":
         reopen_issue(author, issue)
+    db.session.flush()
     return issue
 
 
 def close_issue(author: User, issue: Issue) -> None:
     """Close an issue; closing a closed one is nothing."""
-    if issue.state == CLOSED:
+    if _held_state(issue) == CLOSED:
         return
     issue.state, issue.closed_at, issue.closed_by_id = CLOSED, clock.now(), author.id
     add_system_note(author, issue, "closed")
@@ -71,7 +72,7 @@ def close_issue(author: User, issue: Issue) -> None:
 
 def reopen_issue(author: User, issue: Issue) -> None:
     """Open a closed issue again."""
-    if issue.state == OPENED:
+    if _held_state(issue) == OPENED:
         return
     issue.state, issue.closed_at, issue.closed_by_id = OPENED, None, None
     add_system_note(author, issue, "reopened")
@@ -89,7 +90,7 @@ def create_note(author: User, issue: Issue, **fields: Any) -> Note:
     """Comment on an issue."""
     check_note(Note(**fields))
     note = _note(author, issue, **fields)
-    issue.notes_count += 1
+    issue.notes_count = Issue.notes_count + 1
     issue.updated_at = clock.now()
     db.session.flush()
     recording.record(author, Action.COMMENTED, issue.project, note)
@@ -101,6 +102,7 @@ def update_note(note: Note, *, body: str | None) -> Note:
     with db.session.no_autoflush:
         note.body = body or ""
         check_note(note)
+    db.session.flush()
     return note
 
 
@@ -108,7 +110,7 @@ def delete_note(issue: Issue, note: Note) -> None:
     """Remove a note with its event."""
     recording.forget(note)
     if not note.system:
-        issue.notes_count -= 1
+        issue.notes_count = Issue.notes_count - 1
     db.session.delete(note)
 
 
@@ -126,6 +128,8 @@ def check_issue(issue: Issue) -> None:
         problems["title"] = [f"is too long (maximum is {LONGEST_TITLE} characters)"]
     if len(issue.description or "") > LONGEST_TEXT:
         problems["description"] = [f"is too long (maximum is {LONGEST_TEXT} characters)"]
+    if (issue.weight or 0) < 0:
+        problems["weight"] = ["must be greater than or equal to 0"]
     if problems:
         raise Invalid(**problems)
 
@@ -136,6 +140,12 @@ def check_note(note: Note) -> None:
         raise Invalid(note=BLANK)
     if len(note.body) > LONGEST_TEXT:
         raise Invalid(note=f"is too long (maximum is {LONGEST_TEXT} characters)")
+
+
+def _held_state(issue: Issue) -> str:
+    """Whether it is open or closed, which nobody else changes before this unit of work has ended."""
+    db.session.refresh(issue, ["state"], with_for_update=True)
+    return issue.state
 
 
 def _note(author: User, issue: Issue, **fields: Any) -> Note:

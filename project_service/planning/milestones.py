@@ -41,12 +41,10 @@ def update_milestone(author: User, milestone: Milestone, **fields: Any) -> Miles
         check(milestone)
     with unique(Invalid(title=TAKEN)):
         db.session.flush()
-    if state_event == "close" and milestone.state != CLOSED:
-        milestone.state = CLOSED
-        recording.record(author, Action.CLOSED, milestone.project, milestone)
-    elif state_event == "activate" and milestone.state != ACTIVE:
-        milestone.state = ACTIVE
-        recording.record(author, Action.REOPENED, milestone.project, milestone)
+    if state_event == "close":
+        _change_state(author, milestone, CLOSED, Action.CLOSED)
+    elif state_event == "activate":
+        _change_state(author, milestone, ACTIVE, Action.REOPENED)
     return milestone
 
 
@@ -71,6 +69,14 @@ def check(milestone: Milestone) -> None:
         problems["due_date"] = ["must be greater than start date"]
     if problems:
         raise Invalid(**problems)
+
+
+def _change_state(author: User, milestone: Milestone, state: str, action: Action) -> None:
+    db.session.refresh(milestone, ["state"], with_for_update=True)  # two who close it at once close it once
+    if milestone.state != state:
+        milestone.state = state
+        recording.record(author, action, milestone.project, milestone)
+        db.session.flush()
 
 
 def _title_taken(milestone: Milestone) -> bool:

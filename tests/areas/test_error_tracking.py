@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextvars
 import html
 import json
 import re
@@ -14,7 +13,6 @@ from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
-from flask.testing import FlaskClient
 from sqlalchemy import text
 
 from project_service.core.users import BLOCKED
@@ -50,13 +48,6 @@ PAGE = "/acme/shop/-/settings/operations"
 NOTICE = re.compile(r'<div class="notice (good|bad)"[^>]*>(.*?)</div>', re.DOTALL)
 OPERATIONS = [("GET", {}), ("PATCH", {"active": True}), ("PUT", {"active": True, "integrated": False})]
 visit = browsers.visit  # people at browsers are those of the tests of pages
-
-
-@pytest.fixture(autouse=True)
-def _own_contexts(monkeypatch):
-    # a request inside the context of a test would find what the one before it left in ``g``
-    send = FlaskClient.open
-    monkeypatch.setattr(FlaskClient, "open", lambda *args, **options: contextvars.Context().run(send, *args, **options))
 
 
 @pytest.fixture(autouse=True)
@@ -161,14 +152,14 @@ def test_of_a_missing_project_nobody_hears_401_and_others_404(project, as_):
 
 
 @pytest.mark.parametrize(("method", "missing"), [("PATCH", ""), ("PUT", ", integrated is missing")])
-@pytest.mark.parametrize("person", [ADA, MAX, DEV, GUS, SAM])
-def test_parameters_are_judged_before_the_project(person, method, missing, project, as_):
-    answers = [as_(person).open(method, settings(project))]
+def test_parameters_are_judged_before_the_project(method, missing, project, as_):
+    everybody = (ADA, MAX, DEV, GUS, SAM)
+    answers = [as_(person).open(method, settings(project)) for person in everybody]
     project.id = 4711
-    answers.append(as_(person).open(method, settings(project)))
+    answers += [as_(person).open(method, settings(project)) for person in everybody]
 
     error = f"active is missing, active is empty{missing}"
-    assert [(answer.status_code, answer.json) for answer in answers] == [(400, {"error": error})] * 2
+    assert [(answer.status_code, answer.json) for answer in answers] == [(400, {"error": error})] * 10
 
 
 @pytest.mark.parametrize("method", ["PATCH", "PUT"])
@@ -491,60 +482,63 @@ def test_settings_are_complete_or_off(enabled, url, token, project, fill):
         assert (fill(**fields).api_url, stored(project).enabled) == (url, enabled)
 
 
-@pytest.mark.parametrize(
-    "url",
-    [
-        URL,
-        f"{URL}/",
-        f"{URL}//",
-        "http://errors.example.org:9000/api/0/projects/a/b",
-        "https://errors.example.org/api/0/projects/my.org/my_shop-2",
-        "https://203.0.113.7/api/0/projects/a/b",
-        "https://[2a00:1450::1]/api/0/projects/a/b",
-        "https://nowhere.example.org/api/0/projects/a/b",
-        f"https://errors.example.org/api/0/projects/a/{'b' * 211}",
-    ],
+ADDRESSES_OF_PROJECTS = (
+    URL,
+    f"{URL}/",
+    f"{URL}//",
+    "http://errors.example.org:9000/api/0/projects/a/b",
+    "https://errors.example.org/api/0/projects/my.org/my_shop-2",
+    "https://203.0.113.7/api/0/projects/a/b",
+    "https://[2a00:1450::1]/api/0/projects/a/b",
+    "https://nowhere.example.org/api/0/projects/a/b",
+    f"https://errors.example.org/api/0/projects/a/{'b' * 211}",
 )
-def test_an_address_that_is_one(url, project, fill, as_maintainer):
-    fill(api_url=url)
 
-    assert as_maintainer.get(settings(project)).json["api_url"] == url
+
+def test_an_address_that_is_one(project, fill, as_maintainer):
+    shown = []
+    for url in ADDRESSES_OF_PROJECTS:
+        fill(api_url=url)
+        shown.append(as_maintainer.get(settings(project)).json["api_url"])
+
+    assert shown == [*ADDRESSES_OF_PROJECTS]
+
+
+ADDRESSES_OF_NOTHING = (
+    (f"https://errors.example.org/api/0/projects/a/{'b' * 212}", "is too long (maximum is 255 characters)"),
+    ("ftp://errors.example.org/api/0/projects/a/b", "is blocked: Only allowed schemes are http, https"),
+    ("javascript:alert(1)", "is blocked: Only allowed schemes are http, https"),
+    ("errors.example.org/api/0/projects/a/b", "is blocked: Only allowed schemes are http, https"),
+    ("https://errörs.example.org/api/0/projects/a/b", "is blocked: URI is invalid"),
+    ("https://errors.example.org/api/0/projects/a/b c", "is blocked: URI is invalid"),
+    ("https://errors.example.org:0/api/0/projects/a/b", "is blocked: URI is invalid"),
+    ("https://-x/api/0/projects/a/b", "is blocked: Hostname or IP address invalid"),
+    ("https:///api/0/projects/a/b", "is blocked: Hostname or IP address invalid"),
+    ("http://localhost/api/0/projects/a/b", "is blocked: Requests to localhost are not allowed"),
+    ("http://127.0.0.1/api/0/projects/a/b", "is blocked: Requests to loopback addresses are not allowed"),
+    ("http://0x7f.1/api/0/projects/a/b", "is blocked: Requests to loopback addresses are not allowed"),
+    ("http://inside.example.org/api/0/projects/a/b", "is blocked: Requests to the local network are not allowed"),
+    ("http://both.example.org/api/0/projects/a/b", "is blocked: Requests to loopback addresses are not allowed"),
+    ("http://169.254.169.254/api/0/projects/a/b", "is blocked: Requests to the link local network are not allowed"),
+    ("https://errors.example.org", "is invalid"),
+    ("https://errors.example.org/", "is invalid"),
+    ("https://errors.example.org/acme/shop", "is invalid"),
+    ("https://errors.example.org/api/0/projects/acme", "is invalid"),
+    ("https://errors.example.org/api/0/projects/acme/shop/more", "is invalid"),
+    ("https://errors.example.org/tracker/api/0/projects/acme/shop", "is invalid"),
+    ("https://errors.example.org/api/0/projects/acme/<script>", "is invalid"),
+    ("https://errors.example.org/api/1/projects/acme/shop", "is invalid"),
+    (f"{URL}?secret=1", "is invalid"),
+    (f"{URL}#top", "is invalid"),
+    ("https://ada:pw@errors.example.org/api/0/projects/acme/shop", "is invalid"),
+)
 
 
 @pytest.mark.parametrize("enabled", [True, False])
-@pytest.mark.parametrize(
-    ("url", "messages"),
-    [
-        (f"https://errors.example.org/api/0/projects/a/{'b' * 212}", "is too long (maximum is 255 characters)"),
-        ("ftp://errors.example.org/api/0/projects/a/b", "is blocked: Only allowed schemes are http, https"),
-        ("javascript:alert(1)", "is blocked: Only allowed schemes are http, https"),
-        ("errors.example.org/api/0/projects/a/b", "is blocked: Only allowed schemes are http, https"),
-        ("https://errörs.example.org/api/0/projects/a/b", "is blocked: URI is invalid"),
-        ("https://errors.example.org/api/0/projects/a/b c", "is blocked: URI is invalid"),
-        ("https://errors.example.org:0/api/0/projects/a/b", "is blocked: URI is invalid"),
-        ("https://-x/api/0/projects/a/b", "is blocked: Hostname or IP address invalid"),
-        ("https:///api/0/projects/a/b", "is blocked: Hostname or IP address invalid"),
-        ("http://localhost/api/0/projects/a/b", "is blocked: Requests to localhost are not allowed"),
-        ("http://127.0.0.1/api/0/projects/a/b", "is blocked: Requests to loopback addresses are not allowed"),
-        ("http://0x7f.1/api/0/projects/a/b", "is blocked: Requests to loopback addresses are not allowed"),
-        ("http://inside.example.org/api/0/projects/a/b", "is blocked: Requests to the local network are not allowed"),
-        ("http://both.example.org/api/0/projects/a/b", "is blocked: Requests to loopback addresses are not allowed"),
-        ("http://169.254.169.254/api/0/projects/a/b", "is blocked: Requests to the link local network are not allowed"),
-        ("https://errors.example.org", "is invalid"),
-        ("https://errors.example.org/", "is invalid"),
-        ("https://errors.example.org/acme/shop", "is invalid"),
-        ("https://errors.example.org/api/0/projects/acme", "is invalid"),
-        ("https://errors.example.org/api/0/projects/acme/shop/more", "is invalid"),
-        ("https://errors.example.org/tracker/api/0/projects/acme/shop", "is invalid"),
-        ("https://errors.example.org/api/0/projects/acme/<script>", "is invalid"),
-        ("https://errors.example.org/api/1/projects/acme/shop", "is invalid"),
-        (f"{URL}?secret=1", "is invalid"),
-        (f"{URL}#top", "is invalid"),
-        ("https://ada:pw@errors.example.org/api/0/projects/acme/shop", "is invalid"),
-    ],
-)
-def test_an_address_that_is_none(url, messages, enabled, fill):
-    assert refusal(fill, api_url=url, enabled=enabled) == {"api_url": [messages]}
+def test_an_address_that_is_none(enabled, fill):
+    refusals = [(url, refusal(fill, api_url=url, enabled=enabled)) for url, _ in ADDRESSES_OF_NOTHING]
+
+    assert refusals == [(url, {"api_url": [message]}) for url, message in ADDRESSES_OF_NOTHING]
 
 
 @pytest.mark.parametrize("slash", ["", "/"])

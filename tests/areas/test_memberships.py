@@ -55,9 +55,14 @@ class World:
 
 @st.composite
 def worlds(draw):
-    parents = [draw(st.none() | st.integers(0, number - 1)) if number else None for number in range(draw(st.integers(1, MOST_GROUPS)))]
+    parents = [
+        draw(st.none() | st.integers(0, number - 1)) if number else None
+        for number in range(draw(st.integers(1, MOST_GROUPS)))
+    ]
     homes = draw(st.lists(st.integers(-USERS, len(parents) - 1), max_size=MOST_PROJECTS))
-    spots = [("group", number) for number in range(len(parents))] + [("project", number) for number in range(len(homes))]
+    spots = [("group", number) for number in range(len(parents))] + [
+        ("project", number) for number in range(len(homes))
+    ]
     grants = st.tuples(LEVELS, DAYS)
     users = st.tuples(st.integers(0, USERS - 1), st.sampled_from(spots))
     invitations = st.tuples(st.integers(0, len(parents) - 1), st.sampled_from(spots))
@@ -192,7 +197,7 @@ def stored(app):
 
 
 on_many_worlds = settings(
-    max_examples=60,
+    max_examples=25,
     deadline=None,
     database=None,
     derandomize=True,
@@ -205,7 +210,9 @@ on_many_worlds = settings(
 def test_a_role_is_the_highest_that_any_way_leads_to(stored, world):
     made = stored(world)
 
-    found = {(user, spot): role_in(made.users[user].id, place) for user in range(USERS) for spot, place in made.at.items()}
+    found = {
+        (user, spot): role_in(made.users[user].id, place) for user in range(USERS) for spot, place in made.at.items()
+    }
 
     assert found == {(user, spot): role(world, user, spot) for user in range(USERS) for spot in made.at}
 

@@ -168,49 +168,49 @@ def test_users_are_listed_newest_first(as_stranger):
     assert usernames(as_stranger.get("/users")) == [SAM, GUS, RITA, DEV, MAX, OLIVE, ADA]
 
 
-@pytest.mark.parametrize(
-    ("query", "found"),
-    [
-        ("search=blu", ["blue"]),
-        ("search=Indigo", ["blue"]),
-        ("search=BLUE@example.org", ["blue"]),
-        ("search=example.org", []),
-        ("search=%25", []),
-        ("active=true&search=blue", ["blue"]),
-        ("blocked=true", ["barred"]),
-        ("blocked=true&active=true", []),
-        ("blocked=false&username=barred", ["barred"]),
-        ("exclude_internal=true&username=blue", ["blue"]),
-        ("order_by=name&sort=asc&username=blue&created_after=2100-01-01", ["blue"]),
-        ("two_factor=enabled&username=blue", ["blue"]),
-        ("without_projects=true&username=max", ["max"]),
-    ],
-)
-def test_filters_of_ordinary_callers(query, found, project, as_stranger):
+FILTERED = [
+    ("search=blu", ["blue"]),
+    ("search=Indigo", ["blue"]),
+    ("search=BLUE@example.org", ["blue"]),
+    ("search=example.org", []),
+    ("search=%25", []),
+    ("active=true&search=blue", ["blue"]),
+    ("blocked=true", ["barred"]),
+    ("blocked=true&active=true", []),
+    ("blocked=false&username=barred", ["barred"]),
+    ("exclude_internal=true&username=blue", ["blue"]),
+    ("order_by=name&sort=asc&username=blue&created_after=2100-01-01", ["blue"]),
+    ("two_factor=enabled&username=blue", ["blue"]),
+    ("without_projects=true&username=max", ["max"]),
+]
+
+
+def test_filters_of_ordinary_callers(project, as_stranger):
     make_user("blue", name="Indigo Carmine")
     make_user("barred", state=BLOCKED)
 
-    assert usernames(as_stranger.get(f"/users?{query}")) == found
+    found = [(query, usernames(as_stranger.get(f"/users?{query}"))) for query, _ in FILTERED]
+
+    assert found == FILTERED
 
 
-@pytest.mark.parametrize(
-    ("query", "found"),
-    [
-        ("external=true", ["guest"]),
-        ("provider=ldap&extern_uid=7", ["guest"]),
-        ("provider=saml&extern_uid=7", []),
-        ("order_by=username&sort=asc&search=example&created_after=2000-01-01", []),
-        ("created_before=2001-01-01", ["guest"]),
-        ("created_after=2000-01-01&created_before=2001-01-01", ["guest"]),
-        ("two_factor=enabled", []),
-        ("without_projects=true&order_by=username&sort=asc", [ADA, "guest", OLIVE, SAM]),
-        ("order_by=username&sort=desc&per_page=2", [SAM, RITA]),
-        ("order_by=name&sort=asc&per_page=2", ["guest", ADA]),
-        ("order_by=created_at&sort=asc&per_page=1", ["guest"]),
-        ("order_by=updated_at&per_page=1", ["guest"]),
-    ],
-)
-def test_filters_of_administrators(query, found, project, as_admin):
+FILTERED_FOR_ADMINISTRATORS = [
+    ("external=true", ["guest"]),
+    ("provider=ldap&extern_uid=7", ["guest"]),
+    ("provider=saml&extern_uid=7", []),
+    ("order_by=username&sort=asc&search=example&created_after=2000-01-01", []),
+    ("created_before=2001-01-01", ["guest"]),
+    ("created_after=2000-01-01&created_before=2001-01-01", ["guest"]),
+    ("two_factor=enabled", []),
+    ("without_projects=true&order_by=username&sort=asc", [ADA, "guest", OLIVE, SAM]),
+    ("order_by=username&sort=desc&per_page=2", [SAM, RITA]),
+    ("order_by=name&sort=asc&per_page=2", ["guest", ADA]),
+    ("order_by=created_at&sort=asc&per_page=1", ["guest"]),
+    ("order_by=updated_at&per_page=1", ["guest"]),
+]
+
+
+def test_filters_of_administrators(project, as_admin):
     make_user(
         "guest",
         name="AAA",
@@ -221,7 +221,9 @@ def test_filters_of_administrators(query, found, project, as_admin):
         updated_at=clock.now() + dt.timedelta(hours=1),
     )
 
-    assert usernames(as_admin.get(f"/users?{query}")) == found
+    found = [(query, usernames(as_admin.get(f"/users?{query}"))) for query, _ in FILTERED_FOR_ADMINISTRATORS]
+
+    assert found == FILTERED_FOR_ADMINISTRATORS
 
 
 @pytest.mark.parametrize("query", ["external=true", "extern_uid=7&provider=ldap"])

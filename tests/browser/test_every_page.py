@@ -47,6 +47,10 @@ def addresses(gl, paula):
         "variables": f"{home}/-/settings/ci_cd?reveal=1",
         "tags": f"{home}/-/settings/repository",
         "error tracking": f"{home}/-/settings/operations",
+        "new integration": f"{home}/-/settings/operations/integrations/new",
+        "alerts": f"{home}/-/alert_management",
+        "environments": f"{home}/-/environments",
+        "new environment": f"{home}/-/environments/new",
         "issues": f"{home}/-/issues",
         "new issue": f"{home}/-/issues/new",
         "issue": f"{home}/-/issues/1",
@@ -121,7 +125,7 @@ def test_the_page_about_the_api_shows_its_operations(width, visit):
     page.locator(".opblock").first.wait_for()
 
     assert page.locator(".opblock").count() > 80
-    assert page.locator('[data-path="/api/v4/projects/{id}/variables"]').count() == 2
+    assert page.locator('[data-path="/api/v4/projects/{project}/variables"]').count() == 2
     assert page.evaluate(WIDER) <= 0
 
 

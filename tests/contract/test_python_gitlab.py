@@ -187,7 +187,9 @@ def test_projects_are_found_by_number_and_by_path(gl, group, project):
     assert by_path.visibility == "private"
 
 
-def test_projects_change(gl, project):
+def test_projects_change(gl, group, project):
+    group.visibility = "internal"
+    group.save()
     project.description, project.visibility = "Sells things", "internal"
     project.save()
 

@@ -16,6 +16,7 @@ from werkzeug.test import TestResponse
 
 from project_service.access.identity import SESSION_SECRET
 from project_service.access.pages import PageBlueprint
+from project_service.alerts.models import Alert, AlertIntegration
 from project_service.core.levels import Role
 from project_service.core.namespaces import Group
 from project_service.core.projects import Project
@@ -25,6 +26,7 @@ from project_service.kit import clock, secrets
 from project_service.kit.database import db
 from project_service.planning import issues as planning
 from project_service.protected_tags.models import ProtectedTag
+from project_service.tracker.environments import Environment
 from project_service.tracker.issues import Issue
 from project_service.tracker.milestones import Milestone
 from project_service.variables.models import Variable
@@ -123,21 +125,18 @@ def issue(project: Project, people: dict[str, User]) -> Issue:
 
 
 @pytest.fixture
-def milestone(project: Project) -> Milestone:
-    """The first milestone of the shop."""
-    return store(Milestone(project_id=project.id, iid=1, title="Opening day"))
-
-
-@pytest.fixture
 def values(
     project: Project,
     group: Group,
     variable: Variable,
     protected_tag: ProtectedTag,
     issue: Issue,
-    milestone: Milestone,
 ) -> dict[str, Any]:
     """What stands in the places of a page's rule; tokens are each person's own."""
+    store(Milestone(project_id=project.id, iid=1, title="Opening day"))
+    store(Alert(project_id=project.id, iid=1, title="The till is stuck", started_at=clock.now()))
+    integration = store(AlertIntegration(project_id=project.id, name="Prom", endpoint_identifier="1f", token="t"))
+    environment = store(Environment(project_id=project.id, name="production", slug="production"))
     kay = worlds.make_user("kay")
     worlds.add_member(project, kay, Role.GUEST)
     worlds.add_member(group, kay, Role.GUEST)
@@ -150,6 +149,8 @@ def values(
         "variable_id": variable.id,
         "tag_id": protected_tag.id,
         "iid": 1,
+        "integration_id": integration.id,
+        "environment_id": environment.id,
     }
 
 
@@ -166,7 +167,7 @@ def addresses(app: Flask, method: str, values: dict[str, Any], known: Container[
     with app.test_request_context():
         for rule in page_rules(app, method):
             if known is None or rule.rule in known:
-                built: Any = rule.build({name: values[name] for name in rule.arguments})
+                built: Any = rule.build({name: values.get(name, 1) for name in rule.arguments})
                 found[rule.rule] = built[1].replace("%2F", "/")
     return found
 

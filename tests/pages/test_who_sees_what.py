@@ -34,6 +34,18 @@ NEEDED = {
     "/<path:project>/-/settings/ci_cd/variables/<int:variable_id>/edit": Role.MAINTAINER,
     "/<path:project>/-/settings/ci_cd/variables/<int:variable_id>/delete": Role.MAINTAINER,
     "/<path:project>/-/settings/repository/protected_tags/<int:tag_id>/unprotect": Role.MAINTAINER,
+    "/<path:project>/-/settings/operations/integrations/new": Role.MAINTAINER,
+    "/<path:project>/-/settings/operations/integrations/<int:integration_id>/edit": Role.MAINTAINER,
+    "/<path:project>/-/settings/operations/integrations/<int:integration_id>/credentials": Role.MAINTAINER,
+    "/<path:project>/-/settings/operations/integrations/<int:integration_id>/reset_key": Role.MAINTAINER,
+    "/<path:project>/-/settings/operations/integrations/<int:integration_id>/test": Role.DEVELOPER,
+    "/<path:project>/-/settings/operations/integrations/<int:integration_id>/delete": Role.MAINTAINER,
+    "/<path:project>/-/alert_management": Role.DEVELOPER,
+    "/<path:project>/-/alert_management/<int:iid>/details": Role.DEVELOPER,
+    "/<path:project>/-/environments": Role.DEVELOPER,
+    "/<path:project>/-/environments/new": Role.DEVELOPER,
+    "/<path:project>/-/environments/<int:environment_id>/edit": Role.DEVELOPER,
+    "/<path:project>/-/environments/<int:environment_id>/delete": Role.DEVELOPER,
     "/<path:project>/-/issues": Role.GUEST,
     "/<path:project>/-/issues/new": Role.GUEST,
     "/<path:project>/-/issues/<int:iid>": Role.GUEST,
@@ -157,7 +169,7 @@ def test_somebody_elses_token_cannot_be_revoked(visit, people):
     assert not db.session.execute(db.text("SELECT revoked FROM personal_access_tokens")).scalar_one()
 
 
-@pytest.mark.parametrize(("person", "tabs"), [(MAX, True), (DEV, False), (RITA, False)])
+@pytest.mark.parametrize(("person", "tabs"), [(MAX, True), (RITA, False), (GUS, False)])
 def test_settings_are_offered_to_those_who_may_use_some(person, tabs, visit, project):
     assert ("/acme/shop/-/settings/" in visit(person).get("/acme/shop").text) is tabs
 

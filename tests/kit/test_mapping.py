@@ -1,0 +1,108 @@
+"""Fields of samples, and which fit which field of an alert (alert integration reference, section 7)."""
+
+from __future__ import annotations
+
+import pytest
+
+from project_service.alerts import mapping
+from project_service.alerts.mapping import SampleField, Unusable, fields_of, fitting, read_sample
+
+SAMPLE = {
+    "event": {
+        "name": "Disk is full",
+        "times": ["2026-03-04T05:06:07Z", None],
+        "hosts": [{"name": "db-1"}, {"name": "db-2"}],
+        "count": 7,
+    },
+    "id": "1234-5",
+    "nothing": None,
+    "yes": True,
+    "share": 0.5,
+    "empty": {},
+}
+
+
+def test_the_fields_of_a_sample_have_labels_and_types():
+    assert {field.label: field.type for field in fields_of(SAMPLE)} == {
+        "event/name": "string",
+        "event/times": "array",
+        "event/times[0]": "datetime",
+        "event/hosts": "array",
+        "event/hosts[0]/name": "string",
+        "event/hosts[1]/name": "string",
+        "event/count": "number",
+        "id": "datetime",
+    }
+
+
+def test_a_path_is_a_list_of_keys_and_indexes():
+    field = next(one for one in fields_of(SAMPLE) if one.label == "event/hosts[1]/name")
+
+    assert (field.path, field.key) == (("event", "hosts", 1, "name"), '["event","hosts",1,"name"]')
+
+
+@pytest.mark.parametrize(
+    ("target", "types"),
+    [
+        ("title", {"string"}),
+        ("description", {"string"}),
+        ("start_time", {"datetime"}),
+        ("end_time", {"datetime", "number"}),
+        ("service", {"string"}),
+        ("monitoring_tool", {"string"}),
+        ("hosts", {"string", "array"}),
+        ("severity", {"string"}),
+        ("fingerprint", {"string", "array"}),
+        ("gitlab_environment_name", {"string"}),
+    ],
+)
+def test_each_target_takes_fitting_types(target, types):
+    fields = [SampleField((kind,), kind) for kind in ("string", "datetime", "number", "array")]
+
+    assert {field.type for field in fitting(fields, target)} == types
+
+
+def test_all_targets_are_told():
+    labels = ["Title", "Description", "Start time", "End time", "Service", "Monitoring tool", "Hosts", "Severity"]
+
+    assert [label for label, _ in mapping.TARGETS.values()] == [*labels, "Fingerprint", "Environment"]
+
+
+def test_what_was_chosen_becomes_the_stored_mapping_and_back():
+    chosen = {"title": '["event","name"]', "hosts": '["event","hosts"]'}
+
+    stored = mapping.mapping_of(fields_of(SAMPLE), chosen)
+
+    assert stored == {
+        "title": {"path": ["event", "name"], "type": "string", "label": "event/name"},
+        "hosts": {"path": ["event", "hosts"], "type": "array", "label": "event/hosts"},
+    }
+    assert mapping.chosen_of(stored) == chosen
+
+
+@pytest.mark.parametrize("key", ['["event","count"]', '["nothing"]', '["event"]', "nonsense", "[]"])
+def test_what_does_not_fit_is_not_stored(key):
+    assert mapping.mapping_of(fields_of(SAMPLE), {"title": key}) == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("{", "is not valid JSON"),
+        ("[1]", "has to be a JSON object"),
+        ("7", "has to be a JSON object"),
+        ('{"a":"' + "x" * (1 << 20) + '"}', "is too big"),
+        ('{"a":' * 101 + "1" + "}" * 101, "is too big"),
+    ],
+)
+def test_an_unusable_sample_says_why(text, why):
+    with pytest.raises(Unusable, match=why):
+        read_sample(text)
+
+
+def test_a_sample_of_the_largest_size_is_read():
+    assert read_sample('{"a":"' + "x" * ((1 << 20) - 8) + '"}').keys() == {"a"}
+
+
+def test_a_sample_with_very_many_fields_offers_the_first():
+    assert len(fields_of({f"key{number}": "x" for number in range(2500)})) == 2000

@@ -1,0 +1,529 @@
+"""What payloads say: the rows of the alert ingestion reference, sections 4 to 8, as pure functions."""
+
+from __future__ import annotations
+
+import datetime as dt
+import hashlib
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from project_service.alerts import payloads
+from project_service.alerts.models import Severity
+from project_service.alerts.payloads import Unreadable, parse_batch, parse_plain, parse_prometheus, read, read_time
+
+MOMENT = dt.datetime(2026, 3, 4, 5, 6, 7, tzinfo=dt.UTC)
+BATCH = {
+    "version": "4",
+    "groupKey": "{}",
+    "status": "firing",
+    "receiver": "us",
+    "groupLabels": {},
+    "commonLabels": {},
+    "commonAnnotations": {},
+    "externalURL": "http://alertmanager.example",
+    "alerts": [],
+}
+ELEMENT = {
+    "status": "firing",
+    "labels": {"alertname": "HighLatency"},
+    "annotations": {},
+    "startsAt": "2026-03-04T05:06:07Z",
+    "endsAt": "0001-01-01T00:00:00Z",
+}
+BLANK = ["", "  ", [], {}, None, False]
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
+    max_leaves=12,
+)
+
+
+def nested(levels):
+    """A body of so many objects inside one another."""
+    return b'{"a":' * (levels - 1) + b"{}" + b"}" * (levels - 1)
+
+
+def is_now(moment):
+    return abs((dt.datetime.now(dt.UTC) - moment).total_seconds()) < 60
+
+
+@pytest.mark.parametrize("body", [b"", b" \n", b"{}"])
+def test_an_empty_body_is_an_empty_object(body):
+    assert read(body) == {}
+
+
+@pytest.mark.parametrize(
+    "body", [b"{", b'{"a": [1,', b"[]", b'[{"a": 1}]', b"1", b'"text"', b"null", b"title=x", b"\xff{}", b'{"a": NaN}']
+)
+def test_what_is_no_json_object_is_unreadable(body):
+    with pytest.raises(Unreadable):
+        read(body)
+
+
+def test_nesting_is_limited_to_a_hundred_levels():
+    assert read(nested(100))
+    with pytest.raises(Unreadable):
+        read(nested(101))
+
+
+def test_arrays_count_as_levels_too():
+    assert read(b'{"a":' + b"[" * 99 + b"]" * 99 + b"}")
+    with pytest.raises(Unreadable):
+        read(b'{"a":' + b"[" * 100 + b"]" * 100 + b"}")
+
+
+def test_a_payload_is_at_most_a_mebibyte_when_serialized():
+    around = len(b'{"a":""}')
+    assert read(b'{"a":"' + b"x" * ((1 << 20) - around) + b'"}')
+    with pytest.raises(Unreadable):
+        read(b'{"a":"' + b"x" * ((1 << 20) - around + 1) + b'"}')
+
+
+def test_spaces_between_the_values_do_not_count():
+    assert read(b'{"a":' + b" " * (1 << 20) + b"1}") == {"a": 1}
+
+
+def test_a_full_payload_is_read_as_sent():
+    payload = {
+        "title": "Disk is full",
+        "description": "Nothing left",
+        "start_time": "2026-03-04T05:06:07Z",
+        "service": "postgresql",
+        "monitoring_tool": "Nagios",
+        "hosts": ["db-1", "db-2"],
+        "severity": "high",
+        "fingerprint": "fingerprint",
+        "gitlab_environment_name": "production",
+        "check": {"value": 95.7},
+    }
+
+    parsed = parse_plain(payload)
+
+    assert parsed == payloads.Parsed(
+        title="Disk is full",
+        payload=payload,
+        started_at=MOMENT,
+        severity=Severity.HIGH,
+        description="Nothing left",
+        service="postgresql",
+        monitoring_tool="Nagios",
+        hosts=["db-1", "db-2"],
+        fingerprint="b5448ce070e8ff567c4870e9fe0aeba3c0a98330",
+        environment="production",
+    )
+    assert not parsed.is_recovery
+
+
+def test_an_empty_payload_is_an_alert_of_defaults():
+    parsed = parse_plain({})
+
+    assert (parsed.title, parsed.severity, parsed.hosts) == ("New: Alert", Severity.CRITICAL, [])
+    assert (parsed.description, parsed.service, parsed.monitoring_tool, parsed.environment) == (None,) * 4
+    assert (parsed.fingerprint, parsed.ended_at, is_now(parsed.started_at)) == (None, None, True)
+
+
+@pytest.mark.parametrize("blank", BLANK)
+def test_blank_values_are_missing_ones(blank):
+    names = ("title", "description", "service", "monitoring_tool", "hosts", "severity", "fingerprint", "end_time")
+    parsed = parse_plain(dict.fromkeys((*names, "start_time", "gitlab_environment_name"), blank))
+
+    assert (parsed.title, parsed.severity, parsed.hosts, parsed.fingerprint) == ("New: Alert", 0, [], None)
+    assert (parsed.description, parsed.service, parsed.monitoring_tool, parsed.environment) == (None,) * 4
+    assert (parsed.ended_at, is_now(parsed.started_at)) == (None, True)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(4356875, "4356875"), (True, "true"), (0, "0"), (1.5, "1.5"), ({"b": 1, "a": [2]}, '{"a":[2],"b":1}')],
+)
+def test_what_is_no_text_becomes_text(value, text):
+    parsed = parse_plain({"title": value, "description": value, "service": value, "monitoring_tool": value})
+
+    assert {parsed.title, parsed.description, parsed.service, parsed.monitoring_tool} == {text}
+
+
+def test_a_nul_cannot_be_stored_and_is_replaced():
+    assert parse_plain({"title": "a\0b"}).title == "a\ufffdb"
+
+
+@pytest.mark.parametrize(
+    ("name", "limit"), [("title", 200), ("description", 1000), ("service", 100), ("monitoring_tool", 100)]
+)
+def test_long_texts_are_cut_with_dots(name, limit):
+    fits, long = getattr(parse_plain({name: "x" * limit}), name), getattr(parse_plain({name: "x" * (limit + 1)}), name)
+
+    assert (fits, long) == ("x" * limit, "x" * (limit - 3) + "...")
+
+
+@pytest.mark.parametrize(
+    ("sent", "kept"),
+    [
+        ("db-1", ["db-1"]),
+        (["db-1", ["db-2", ["db-3"]]], ["db-1", "db-2", "db-3"]),
+        (["", None, "db-1", False, {}], ["db-1"]),
+        ([1, True], ["1", "true"]),
+        ({"a": 1}, ['{"a":1}']),
+        ("h" * 256, ["h" * 255]),
+        (["h" * 255, "i"], ["h" * 255]),
+        (["h" * 250, "abcdefg", "i"], ["h" * 250, "abcde"]),
+        (["h" * 200, ["i" * 54, "jk"]], ["h" * 200, "i" * 54, "j"]),
+    ],
+)
+def test_hosts_are_flattened_and_cut_without_dots(sent, kept):
+    assert parse_plain({"hosts": sent}).hosts == kept
+
+
+@pytest.mark.parametrize("severity", list(Severity))
+@pytest.mark.parametrize("form", [str.lower, str.upper, str.title])
+def test_severities_are_read_in_any_case(severity, form):
+    assert parse_plain({"severity": form(severity.name)}).severity == severity
+
+
+@pytest.mark.parametrize("value", ["very bad", "P2", "warning", 3, 1.0, True, ["high"], {"high": 1}, None])
+def test_any_other_severity_is_critical(value):
+    assert parse_plain({"severity": value}).severity == Severity.CRITICAL
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "2026-03-04T05:06:07Z",
+        "2026-03-04T06:06:07+01:00",
+        "2026-03-04 05:06:07 UTC",
+        "2026-03-04 05:06:07",
+        "Wed, 04 Mar 2026 06:06:07 +0100",
+        "2026-03-04 06:06:07 +0100",
+    ],
+)
+def test_times_are_read_from_many_forms_of_text(text):
+    assert read_time(text) == MOMENT
+
+
+def test_a_date_alone_is_its_midnight():
+    assert read_time("2026-03-04") == MOMENT.replace(hour=0, minute=0, second=0)
+
+
+def test_an_unknown_name_of_a_zone_is_no_reason_to_fail():
+    assert read_time("2026-03-04 05:06:07 XYZT") == MOMENT
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "yesterday",
+        "",
+        "  ",
+        "2026-13-45",
+        "99999999999999999999",
+        "9" * 65,
+        "0001-01-01T00:00:00+23:59",
+        "2026-03-04T05:06:07+99:99",
+        1772600767,
+        1772600767000,
+        1.5,
+        True,
+        None,
+        ["2026-03-04"],
+        {},
+    ],
+)
+def test_what_is_no_time_counts_as_absent(value):
+    assert read_time(value) is None
+    assert is_now(parse_plain({"start_time": value}).started_at)
+
+
+@given(st.text(max_size=70))
+def test_no_text_breaks_the_reading_of_times(text):
+    moment = read_time(text)
+
+    assert moment is None or moment.utcoffset() == dt.timedelta()
+
+
+@pytest.mark.parametrize(
+    ("value", "moment"),
+    [
+        ("2026-03-04T05:06:07Z", MOMENT),
+        (1772600767000, MOMENT),
+        (1772600767, None),
+        (999_999_999_999, None),
+        (10**13, None),
+        (True, None),
+        ("soon", None),
+        (None, None),
+    ],
+)
+def test_an_end_makes_a_recovery_if_it_can_be_read(value, moment):
+    parsed = parse_plain({"end_time": value})
+
+    assert (parsed.ended_at, parsed.is_recovery) == (moment, moment is not None)
+
+
+@pytest.mark.parametrize(
+    ("given_", "digest"),
+    [
+        ("fingerprint", "b5448ce070e8ff567c4870e9fe0aeba3c0a98330"),
+        (111, "6216f8a75fd5bb3d5f22b6f9958cdede3fc086c2"),
+        ([1, "fingerprint", "given"], "9463360a4ace9389a8c9f3491b660822ca796d52"),
+        (["host", ["disk"]], "e01e891eabed6777d2ce1aea636f93d3ea184ac2"),
+        (["hostdisk"], "e01e891eabed6777d2ce1aea636f93d3ea184ac2"),
+        ("hostdisk", "e01e891eabed6777d2ce1aea636f93d3ea184ac2"),
+        (["db-2", "disk", 95], "6dde4ab3912722706b11eff1e02afa553f8f766a"),
+        ("raum-nord/überhitzung", "4bb370cdf498734b4e8d9a4ea053db9b3e97ad43"),
+        (True, hashlib.sha1(b"true").hexdigest()),
+    ],
+)
+def test_fingerprints_are_digests(given_, digest):
+    assert parse_plain({"fingerprint": given_}).fingerprint == digest
+
+
+def test_fingerprints_are_not_normalised():
+    assert len({parse_plain({"fingerprint": text}).fingerprint for text in ("a", "A", " a", "a ")}) == 4
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ({"a": 1, "b": {"c": 2, "d": 3}}, {"b": {"d": 3, "c": 2}, "a": 1}),
+        ({"a": [{"b": 1, "c": 2}]}, {"a": [{"c": 2, "b": 1}]}),
+    ],
+)
+def test_the_order_of_keys_makes_no_other_fingerprint(one, other):
+    assert parse_plain({"fingerprint": one}).fingerprint == parse_plain({"fingerprint": other}).fingerprint
+    assert parse_plain(one).fingerprint == parse_plain(other).fingerprint is not None
+
+
+def test_other_values_make_another_fingerprint():
+    digests = {parse_plain({"fingerprint": value}).fingerprint for value in ({"a": 1}, {"a": 2}, {"b": 1}, {"a": [1]})}
+
+    assert len(digests) == 4
+
+
+def test_a_generated_fingerprint_leaves_out_times_and_hosts():
+    first = parse_plain({"title": "A", "hosts": "x", "start_time": "2026-03-04"})
+    again = parse_plain({"title": "A", "hosts": "y", "start_time": "2026-03-05", "end_time": "2026-03-06"})
+    other = parse_plain({"title": "A", "service": "till"})
+
+    assert first.fingerprint == again.fingerprint != other.fingerprint
+
+
+@pytest.mark.parametrize("payload", [{}, {"hosts": "a"}, {"title": "", "more": {"a": None, "b": [], "c": {}}}])
+def test_nothing_but_blanks_has_no_fingerprint(payload):
+    assert parse_plain(payload).fingerprint is None
+
+
+def test_the_tool_prometheus_makes_a_payload_one_of_prometheus():
+    parsed = parse_plain(ELEMENT | {"monitoring_tool": "Prometheus"})
+    plain = parse_plain({"title": "A", "monitoring_tool": "Prometheus"})
+
+    assert (parsed.title, parsed.started_at) == ("HighLatency", MOMENT)
+    assert (plain.title, plain.monitoring_tool) == ("A", "Prometheus")
+
+
+MAPPED = {
+    "title": {"path": ["event", "names", 1], "type": "string"},
+    "start_time": {"path": ["event", "opened"], "type": "datetime"},
+    "end_time": {"path": ["event", "closed"], "type": "datetime"},
+    "hosts": {"path": ["event", "affected"], "type": "array"},
+    "severity": {"path": ["event", "level"], "type": "string"},
+    "fingerprint": {"path": ["event", "key"], "type": "string"},
+    "gitlab_environment_name": {"path": ["event", "env"], "type": "string"},
+}
+
+
+def test_a_mapping_says_where_values_stand():
+    event = {"names": ["short", "Queue is stuck"], "opened": "2026-03-04T05:06:07Z", "affected": ["a", "b"]}
+    parsed = parse_plain({"event": event | {"level": "LOW", "key": "fingerprint", "env": "staging"}}, MAPPED)
+
+    assert (parsed.title, parsed.started_at, parsed.hosts) == ("Queue is stuck", MOMENT, ["a", "b"])
+    assert (parsed.severity, parsed.environment, parsed.ended_at) == (Severity.LOW, "staging", None)
+    assert parsed.fingerprint == "b5448ce070e8ff567c4870e9fe0aeba3c0a98330"
+
+
+@pytest.mark.parametrize("value", [*BLANK, 7, {"names": ["only one"], "opened": "soon", "level": ""}])
+def test_what_is_blank_where_the_mapping_says_comes_from_the_plain_key(value):
+    plain = {"title": "Plain", "start_time": "2026-03-04T05:06:07Z", "severity": "info", "hosts": "c"}
+    parsed = parse_plain(plain | {"event": value}, MAPPED)
+
+    assert (parsed.title, parsed.started_at, parsed.severity) == ("Plain", MOMENT, Severity.INFO)
+    assert parsed.hosts == ["c"]
+
+
+def test_then_from_the_defaults():
+    parsed = parse_plain({"event": {"opened": "soon"}}, MAPPED)
+
+    assert (parsed.title, parsed.severity, is_now(parsed.started_at)) == ("New: Alert", Severity.CRITICAL, True)
+
+
+def test_fields_without_a_mapping_come_from_plain_keys():
+    parsed = parse_plain({"event": {"names": ["", "Mapped"]}, "service": "till", "title": "Plain"}, MAPPED)
+
+    assert (parsed.title, parsed.service) == ("Mapped", "till")
+
+
+def test_the_chosen_end_alone_marks_a_recovery():
+    ended = parse_plain({"event": {"closed": "2026-03-04T05:06:07Z"}}, MAPPED)
+    stray = parse_plain({"event": {"closed": None}, "end_time": "2026-03-04T05:06:07Z"}, MAPPED)
+
+    assert (ended.ended_at, stray.ended_at) == (MOMENT, None)
+
+
+def test_a_chosen_end_may_be_milliseconds():
+    assert parse_plain({"event": {"closed": 1772600767000}}, MAPPED).ended_at == MOMENT
+
+
+@pytest.mark.parametrize(
+    ("path", "found"),
+    [
+        (["a", "b", 1], "y"),
+        (["a", "b", 2], None),
+        (["a", "b", -1], None),
+        (["a", "b", True], None),
+        (["a", "b", "1"], None),
+        (["a", 0], None),
+        (["a", "c", "d"], None),
+        (["z", "z"], None),
+        ([], None),
+    ],
+)
+def test_a_path_that_runs_into_something_else_leads_nowhere(path, found):
+    assert payloads.value_at({"a": {"b": ["x", "y"], "c": "text"}}, path) == found
+    assert parse_plain({"a": {"b": ["x", "y"], "c": "text"}}, {"title": {"path": path}}).title == found or "New: Alert"
+
+
+@pytest.mark.parametrize("missing", BATCH)
+def test_each_of_the_nine_keys_makes_the_batch(missing):
+    assert payloads.is_batch(BATCH | {"truncatedAlerts": 0})
+    assert not payloads.is_batch({key: value for key, value in BATCH.items() if key != missing})
+
+
+@pytest.mark.parametrize("change", [{"version": "3"}, {"version": 4}, {"alerts": {}}, {"alerts": None}])
+def test_other_versions_and_shapes_are_no_batch(change):
+    assert not payloads.is_batch(BATCH | change)
+
+
+@pytest.mark.parametrize(
+    ("annotations", "labels", "title"),
+    [
+        ({"title": "T", "summary": "S"}, {"alertname": "N"}, "T"),
+        ({"title": "", "summary": "S"}, {"alertname": "N"}, "S"),
+        ({"summary": None}, {"alertname": "N"}, "N"),
+        ({"title": "x" * 201}, {}, "x" * 197 + "..."),
+    ],
+)
+def test_the_title_of_a_prometheus_alert_is_the_first_that_is_there(annotations, labels, title):
+    assert parse_prometheus(ELEMENT | {"annotations": annotations, "labels": labels}).title == title
+
+
+@pytest.mark.parametrize(
+    "change", [{"labels": {}}, {"labels": None}, {"labels": {"alertname": " "}}, {"startsAt": ""}, {"startsAt": None}]
+)
+def test_a_prometheus_alert_needs_a_title_and_a_start(change):
+    assert parse_prometheus(ELEMENT | change) is None
+
+
+def test_a_start_that_cannot_be_read_is_now():
+    assert is_now(parse_prometheus(ELEMENT | {"startsAt": "soon"}).started_at)
+
+
+@pytest.mark.parametrize(
+    ("words", "severity"),
+    [
+        ("critical s1 p1 emergency fatal CRITICAL Fatal unknown strange", Severity.CRITICAL),
+        ("high s2 p2 major page Page", Severity.HIGH),
+        ("medium s3 p3 error alert ERROR", Severity.MEDIUM),
+        ("low s4 p4 warn warning minor Warning", Severity.LOW),
+        ("info s5 p5 debug information notice Notice", Severity.INFO),
+    ],
+)
+def test_prometheus_has_many_words_for_severities(words, severity):
+    found = {
+        parse_prometheus(ELEMENT | {"labels": {"alertname": "A", "severity": word}}).severity for word in words.split()
+    }
+
+    assert found == {severity}
+
+
+def test_a_prometheus_alert_without_severity_is_critical():
+    assert parse_prometheus(ELEMENT).severity == Severity.CRITICAL
+
+
+@pytest.mark.parametrize(
+    ("address", "query"),
+    [
+        ("http://localhost:9090/graph?g0.expr=vector%281%29", "vector(1)"),
+        ("http://localhost:9090/graph?g0.expr=up+%3D%3D+0&g0.tab=1", "up == 0"),
+        ("http://localhost:9090/graph?g1.expr=vector%281%29", ""),
+        ("http://localhost:9090/graph", ""),
+        ("invalid url", ""),
+        ("http://[half/graph?g0.expr=1", ""),
+        (None, ""),
+        (7, ""),
+    ],
+)
+def test_the_fingerprint_of_a_prometheus_alert_has_start_title_and_query(address, query):
+    found = parse_prometheus(ELEMENT | {"generatorURL": address, "fingerprint": "theirs"}).fingerprint
+
+    assert found == hashlib.sha1(f"2026-03-04T05:06:07Z/HighLatency/{query}".encode()).hexdigest()
+
+
+def test_the_example_of_a_prometheus_fingerprint_holds():
+    assert parse_prometheus(ELEMENT).fingerprint == "ecf23495033d086355df65f45283a6796fc39be6"
+
+
+def test_a_prometheus_alert_says_what_it_knows():
+    annotations = {"title": "T", "description": "D", "gitlab_incident_markdown": "M"}
+    labels = {"gitlab_environment_name": "production", "severity": "page"}
+    element = ELEMENT | {"annotations": annotations, "labels": labels}
+
+    parsed = parse_prometheus(element)
+
+    assert (parsed.description, parsed.environment, parsed.monitoring_tool) == ("D", "production", "Prometheus")
+    assert (parsed.service, parsed.hosts, parsed.payload) == (None, [], element)
+
+
+@pytest.mark.parametrize(
+    ("change", "ended"),
+    [
+        ({"status": "resolved", "endsAt": "2026-03-04T05:06:07Z"}, MOMENT),
+        ({"status": "Resolved", "endsAt": "2026-03-04T05:06:07Z"}, MOMENT),
+        ({"status": "firing", "endsAt": "2026-03-04T05:06:07Z"}, None),
+        ({"endsAt": "0001-01-01T00:00:00Z"}, None),
+    ],
+)
+def test_only_its_status_resolves_a_prometheus_alert(change, ended):
+    assert parse_prometheus(ELEMENT | change).ended_at == ended
+
+
+def test_a_resolved_prometheus_alert_without_an_end_ended_now():
+    assert is_now(parse_prometheus(ELEMENT | {"status": "resolved", "endsAt": None}).ended_at)
+
+
+def test_a_batch_leaves_out_what_is_no_alert():
+    batch = BATCH | {"alerts": [ELEMENT, {"labels": {}}, "text", None, ELEMENT | {"labels": {"alertname": "B"}}]}
+
+    assert [one.title for one in parse_batch(batch)] == ["HighLatency", "B"]
+
+
+def test_a_batch_has_at_most_a_hundred_alerts():
+    elements = [ELEMENT | {"labels": {"alertname": f"A{number}"}} for number in range(101)]
+
+    assert [one.title for one in parse_batch(BATCH | {"alerts": elements})] == [f"A{number}" for number in range(100)]
+
+
+def test_a_payload_is_flattened_to_dotted_keys():
+    payload = {"a": {"b": {"c": 1}, "d": [1, {"e": 2}]}, "f": {}, "g": None}
+
+    assert payloads.flatten(payload) == [("a.b.c", 1), ("a.d", [1, {"e": 2}]), ("f", {}), ("g", None)]
+
+
+@given(st.dictionaries(st.sampled_from([*payloads.FIELDS, "start_time", "end_time", "labels", "more"]), JSON))
+def test_whatever_is_sent_becomes_an_alert_that_can_be_stored(payload):
+    parsed = parse_plain(read(json.dumps(payload).encode()))
+
+    assert 0 < len(parsed.title) <= 200
+    assert sum(map(len, parsed.hosts)) <= 255
+    assert parsed.fingerprint is None or len(parsed.fingerprint) == 40
+    assert not any("\0" in text for text in (parsed.title, parsed.description or "", *parsed.hosts))

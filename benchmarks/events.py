@@ -35,7 +35,7 @@ from project_service.settings import Settings
 from tests.databases import create_database
 
 CACHE = Path(".cache/bench")
-SECRET_KEY = "a key that only the benchmarks have, long enough"
+SECRET_KEY = "a key that only the benchmarks have and that is long enough"
 SMALL = 10_000
 USERS, PROJECTS, GROUPS, ISSUES = 1_000, 500, 25, 5_000
 FAR = 1_000

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 import redis.exceptions
 import structlog
 from flask import Blueprint, Response, request
+from sqlalchemy.exc import OperationalError
 
 from project_service.access.api import json_response
 from project_service.core import instance
@@ -22,6 +23,8 @@ from project_service.kit.database import unit_of_work
 
 OTHER_METHODS = ("GET", "PUT", "PATCH", "DELETE")
 THROTTLE = "throttle_incident_management_notification"
+ATTEMPTS = 3
+DEADLOCK = "40P01"
 BASIC_AND_BEARER = ("bearer", "basic")
 
 log = structlog.get_logger(__name__)
@@ -64,19 +67,23 @@ class ReceiverBlueprint(Blueprint):
         def decorate(view: Callable[..., Any]) -> Callable[..., Response]:
             @functools.wraps(view)
             def received(**url: Any) -> Response:
-                try:
-                    payload = self.read(request.get_data(cache=False))
-                    if check is not None:
-                        check(payload)
-                    with unit_of_work():
-                        if (limited := _throttled()) is not None:
+                payload, refusal = self._read(check)
+
+                def act(first: bool) -> Response:
+                    with unit_of_work(write=refusal is None):
+                        if first and (limited := _throttled()) is not None:
                             return limited
+                        if refusal is not None:
+                            raise refusal
                         receiver = find(**url)
                         if receiver is None or not receiver.active:
                             raise Refused(absent)
                         if not secrets.same(receiver.token, given_key()):
                             raise Refused(401)
                         return json_response(view(receiver, payload))
+
+                try:
+                    return _despite_deadlocks(act)
                 except Refused as error:
                     return Response(status=error.status)
 
@@ -89,6 +96,16 @@ class ReceiverBlueprint(Blueprint):
 
         return decorate
 
+    def _read(self, check: Callable[[Any], None] | None) -> tuple[Any, Refused | None]:
+        """The payload, or why there is none; refused requests are counted too, so that is told later."""
+        try:
+            payload = self.read(request.get_data(cache=False))
+            if check is not None:
+                check(payload)
+        except Refused as error:
+            return None, error
+        return payload, None
+
 
 def given_key() -> str:
     """The key a request carries: as a bearer token, or as the password of basic authentication."""
@@ -96,6 +113,17 @@ def given_key() -> str:
     if authorization is None or authorization.type not in BASIC_AND_BEARER:
         return ""
     return authorization.token or authorization.password or ""
+
+
+def _despite_deadlocks(act: Callable[[bool], Response]) -> Response:
+    """Act once more when the database has chosen this request to give way: batches lock alerts in any order."""
+    for attempt in range(ATTEMPTS):
+        try:
+            return act(attempt == 0)
+        except OperationalError as error:
+            if getattr(error.orig, "sqlstate", None) != DEADLOCK:
+                raise
+    return act(False)
 
 
 def _not_there(**_url: Any) -> Response:

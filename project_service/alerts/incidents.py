@@ -19,6 +19,8 @@ SAME_TITLE = "New: Incident {iid}"
 
 def create_incident(author: User, alert: Alert) -> Issue:
     """Open an incident for an alert; an alert has at most one."""
+    # held, so that of two who ask at once only one gets an incident
+    db.session.refresh(alert, ["issue_id"], with_for_update=True)
     if alert.issue_id is not None:
         raise Invalid(base="An issue already exists")
     issue = planning.create_issue(

@@ -22,6 +22,7 @@ DEFAULT_SLUG = "http-endpoint"
 TYPES = {HTTP: "HTTP Endpoint", PROMETHEUS: "Prometheus", OPSGENIE: "Opsgenie"}
 OTHERS_ACTIVE = "cannot be switched on beside Opsgenie: it takes the place of all other integrations"
 OPSGENIE_ALONE = "cannot be switched on while other integrations are active"
+NO_LINK = "is blocked: Only allowed schemes are http, https"
 CHANGED = "was changed: parse it and map its fields again"
 
 
@@ -77,6 +78,10 @@ def send_test(integration: AlertIntegration, text: str) -> int:
 
     The key is not shown to whoever tests; all that follows from an alert follows from this one too.
     """
+    if integration.type == OPSGENIE:
+        raise Invalid(payload="Opsgenie receives no alerts here.")
+    if not text.strip():
+        raise Invalid(payload="can't be blank")
     try:
         payload = payloads.read(text.encode())
     except payloads.Unreadable as error:
@@ -130,12 +135,11 @@ def _link_problem(integration: AlertIntegration) -> str | None:
     address = integration.target_url or ""
     if not address:
         return "can't be blank" if integration.active else None
-    parts = urlsplit(address)
-    return (
-        None
-        if parts.scheme in ("http", "https") and parts.hostname
-        else "is blocked: Only allowed schemes are http, https"
-    )
+    try:
+        parts = urlsplit(address)
+    except ValueError:  # half an IPv6 address
+        return NO_LINK
+    return None if parts.scheme in ("http", "https") and parts.hostname else NO_LINK
 
 
 def _clash(integration: AlertIntegration) -> str | None:

@@ -16,7 +16,7 @@ from project_service.alerts.forms import CommentForm
 from project_service.alerts.models import OPSGENIE, Alert, AlertIntegration, Severity, Status
 from project_service.core.memberships import members_for_choice
 from project_service.core.projects import Project
-from project_service.core.users import find_user
+from project_service.core.users import user_by
 from project_service.kit import clock
 from project_service.kit.database import db
 from project_service.kit.errors import Invalid
@@ -115,8 +115,8 @@ def assign(project: Project, iid: int) -> Any:
     wanted = request.form.get("assignee_id", "")
 
     def act() -> None:
-        user = find_user(int(wanted)) if wanted.isdigit() and wanted != "0" else None
-        if user is not None and not allowed(Caller.of(user), Ability.READ_ALERTS, project):
+        user = user_by(wanted) if wanted.isascii() and wanted.isdigit() and wanted != "0" else None
+        if wanted not in ("", "0") and (user is None or not allowed(Caller.of(user), Ability.READ_ALERTS, project)):
             raise Invalid(base="Assignee has no permissions")
         service.assign(current_user(), alert, user)
 
@@ -139,7 +139,13 @@ def change_todo(project: Project, iid: int) -> Any:
 def create_incident(project: Project, iid: int) -> Any:
     """Open an incident for an alert."""
     alert = queries.find_alert(project, iid)
-    return _acted(alert, lambda: incidents.create_incident(current_user(), alert))
+
+    def create() -> None:
+        if not allowed(caller(), Ability.CREATE_ISSUES, project):
+            raise Invalid(base="You have no permissions")
+        incidents.create_incident(current_user(), alert)
+
+    return _acted(alert, create)
 
 
 @pages.post(f"{ONE}/notes")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from contextlib import nullcontext
 from typing import Any
 
 from sqlalchemy import delete, select, text, update
@@ -12,10 +13,10 @@ from project_service.alerts.incidents import note
 from project_service.alerts.models import Alert, AlertIntegration, AlertTodo, IncidentSetting, Status
 from project_service.alerts.payloads import DEFAULT_SOURCE, PROMETHEUS_TOOL, Parsed
 from project_service.core.bots import ALERT_BOT, bot
-from project_service.core.projects import Project
+from project_service.core.projects import DISABLED, Project
 from project_service.core.users import User
 from project_service.kit import clock
-from project_service.kit.database import db, insert
+from project_service.kit.database import db, insert, unique
 from project_service.kit.errors import Invalid
 from project_service.tracker.counters import next_iid
 from project_service.tracker.environments import environment_called
@@ -41,14 +42,18 @@ def source_of(integration: AlertIntegration, parsed: Parsed) -> str:
 
 def change_status(author: User, alert: Alert, status: Status, *, ended_at: dt.datetime | None = None) -> None:
     """Move an alert; an alert is open again only while no other with its fingerprint is."""
-    if status != Status.RESOLVED and alert.status == Status.RESOLVED and (twin := _open_twin(alert)) is not None:
+    # held: a payload that comes in now changes it before or after, never in between
+    db.session.refresh(alert, ["status", "ended_at"], with_for_update=True)
+    if alert.status == status:
+        return
+    if alert.status == Status.RESOLVED and (twin := _open_twin(alert)) is not None:
         raise Invalid(
             status=f"cannot be changed: alert #{twin.iid} with the same fingerprint is already open. Resolve it first."
         )
-    if alert.status == status:
-        return
-    alert.status = status
-    alert.ended_at = (ended_at or clock.now()) if status == Status.RESOLVED else None
+    opened = unique(Invalid(status="cannot be changed: an alert with the same fingerprint was opened a moment ago."))
+    with opened if alert.status == Status.RESOLVED else nullcontext():
+        alert.status = status
+        alert.ended_at = (ended_at or clock.now()) if status == Status.RESOLVED else None
     note(author, alert, f"changed the status to **{status.title}**")
     if status == Status.RESOLVED:
         finish_todo(author, alert)
@@ -97,17 +102,19 @@ def save_incident_setting(project: Project, **fields: bool) -> None:
 
 
 def _fire(integration: AlertIntegration, parsed: Parsed, setting: IncidentSetting) -> dict[str, Any]:
-    alert_id, iid, events = _count_occurrence(integration, parsed) or _insert(integration, parsed, Status.TRIGGERED)
+    alert_id, iid, events, title = _count_occurrence(integration, parsed) or _insert(
+        integration, parsed, Status.TRIGGERED
+    )
     is_new = events == 1
     if is_new or setting.create_issue or setting.send_email:
         alert = db.session.get_one(Alert, alert_id, populate_existing=True)
         if is_new:
             note(bot(ALERT_BOT), alert, f"logged an alert from **{source_of(integration, parsed)}**")
-        if setting.create_issue and alert.issue_id is None:
+        if setting.create_issue and alert.issue_id is None and alert.project.issues_access_level != DISABLED:
             incidents.create_incident(bot(ALERT_BOT), alert)
         if setting.send_email and alert.status == Status.TRIGGERED:
             mails.queue_alert(alert)
-    return {"iid": iid, "title": parsed.title}
+    return {"iid": iid, "title": title}
 
 
 def _recover(integration: AlertIntegration, parsed: Parsed, setting: IncidentSetting) -> dict[str, Any]:
@@ -115,7 +122,7 @@ def _recover(integration: AlertIntegration, parsed: Parsed, setting: IncidentSet
     source = source_of(integration, parsed)
     if alert is None:
         # nothing was open: kept as an alert that is over, never as an open one
-        alert_id, _, _ = _insert(integration, parsed, Status.RESOLVED)
+        alert_id, *_ = _insert(integration, parsed, Status.RESOLVED)
         alert = db.session.get_one(Alert, alert_id)
         note(author, alert, f"logged an alert from **{source}**")
         note(author, alert, f"logged a recovery alert from **{source}**")
@@ -130,7 +137,7 @@ def _recover(integration: AlertIntegration, parsed: Parsed, setting: IncidentSet
     return {"iid": alert.iid, "title": alert.title}
 
 
-def _count_occurrence(integration: AlertIntegration, parsed: Parsed) -> tuple[int, int, int] | None:
+def _count_occurrence(integration: AlertIntegration, parsed: Parsed) -> tuple[int, int, int, str] | None:
     if parsed.fingerprint is None:
         return None
     counted = db.session.execute(
@@ -141,12 +148,12 @@ def _count_occurrence(integration: AlertIntegration, parsed: Parsed) -> tuple[in
             Alert.status != Status.RESOLVED,
         )
         .values(events=Alert.events + 1, updated_at=clock.now())
-        .returning(Alert.id, Alert.iid, Alert.events)
+        .returning(Alert.id, Alert.iid, Alert.events, Alert.title)
     ).first()
-    return (counted[0], counted[1], counted[2]) if counted else None
+    return (counted[0], counted[1], counted[2], counted[3]) if counted else None
 
 
-def _insert(integration: AlertIntegration, parsed: Parsed, status: Status) -> tuple[int, int, int]:
+def _insert(integration: AlertIntegration, parsed: Parsed, status: Status) -> tuple[int, int, int, str]:
     now = clock.now()
     environment_id = environment_called(integration.project_id, parsed.environment) if parsed.environment else None
     row = insert(Alert).values(
@@ -173,9 +180,9 @@ def _insert(integration: AlertIntegration, parsed: Parsed, status: Status) -> tu
         index_elements=["project_id", "fingerprint"],
         index_where=text("status <> 2"),
         set_={"events": Alert.events + 1, "updated_at": now},
-    ).returning(Alert.id, Alert.iid, Alert.events)
+    ).returning(Alert.id, Alert.iid, Alert.events, Alert.title)
     found = db.session.execute(stored).one()
-    return found[0], found[1], found[2]
+    return found[0], found[1], found[2], found[3]
 
 
 def _open_alert(project_id: int, fingerprint: str | None) -> Alert | None:

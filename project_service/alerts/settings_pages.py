@@ -15,7 +15,7 @@ from project_service.access.identity import caller
 from project_service.access.pages import PageBlueprint
 from project_service.alerts import integrations, mapping, payloads, queries, service
 from project_service.alerts.forms import IncidentSettingsForm, IntegrationForm, TestAlertForm
-from project_service.alerts.models import AlertIntegration, Severity
+from project_service.alerts.models import OPSGENIE, AlertIntegration, Severity
 from project_service.core.projects import Project
 from project_service.kit.database import db
 from project_service.kit.errors import Invalid
@@ -227,7 +227,7 @@ def _form_page(
         try:
             sample = mapping.read_sample(text)
         except mapping.Unusable as error:
-            form.payload_example.errors = [*form.payload_example.errors, str(error)]
+            form.payload_example.errors = [str(error)]
         else:
             fields = mapping.fields_of(sample)
             same = text.replace("\r\n", "\n") == request.form.get("parsed_example", "").replace("\r\n", "\n")
@@ -262,9 +262,9 @@ def _page(tab: str, integration: AlertIntegration, **values: Any) -> str:
 
 
 def _after_saving(integration: AlertIntegration) -> str:
-    return (
-        _address(integration, "test") if "test" in request.form else f"{_address(integration, 'credentials')}?saved=1"
-    )
+    if "test" in request.form and integration.type != OPSGENIE:
+        return _address(integration, "test")
+    return f"{_address(integration, 'credentials')}?saved=1"
 
 
 def _address(integration: AlertIntegration, tab: str) -> str:

@@ -63,8 +63,7 @@ def check(environment: Environment) -> None:
         problems["name"] = [NAME_MESSAGE]
     elif _name_taken(environment):
         problems["name"] = [TAKEN]
-    url = environment.external_url
-    if url and (urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname):
+    if environment.external_url and not _is_web_address(environment.external_url):
         problems["external_url"] = ["is blocked: Only allowed schemes are http, https"]
     if problems:
         raise Invalid(**problems)
@@ -78,6 +77,14 @@ def slug_of(name: str) -> str:
     if slug == name and len(slug) <= LONGEST_SLUG:
         return slug
     return f"{slug[: LONGEST_SLUG - 7].rstrip('-')}-{secrets.token_hex(3)}"
+
+
+def _is_web_address(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+    except ValueError:  # half an IPv6 address
+        return False
+    return parts.scheme in ("http", "https") and bool(parts.hostname)
 
 
 def _name_taken(environment: Environment) -> bool:

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import datetime as dt
 import smtplib
+import ssl
 from collections.abc import Iterable
+from dataclasses import dataclass
 from email.message import EmailMessage
 from email.utils import formatdate, make_msgid
 
 import structlog
 from flask import current_app
-from sqlalchemy import Index, select
+from sqlalchemy import Index, delete, select
 from sqlalchemy.orm import Mapped, mapped_column
 
 from project_service.kit import clock, jobs
@@ -25,6 +27,7 @@ from project_service.settings import Settings
 BATCH = 50
 TIMEOUT_SECONDS = 20
 ATTEMPTS = 8
+PERMANENT = 500
 
 log = structlog.get_logger(__name__)
 
@@ -41,6 +44,20 @@ class Mail(Model):
     created_at: Mapped[dt.datetime] = mapped_column(default=clock.now)
 
 
+@dataclass(frozen=True, slots=True)
+class Letter:
+    """A mail, apart from the database."""
+
+    id: int
+    recipient: str
+    subject: str
+    body: str
+
+
+class Deferred(Exception):
+    """The server did not take every mail yet."""
+
+
 def queue(recipients: Iterable[str], subject: str, body: str) -> int:
     """Put a mail to each recipient into the outbox, in the current transaction; how many."""
     settings: Settings = current_app.config["SETTINGS"]
@@ -50,7 +67,8 @@ def queue(recipients: Iterable[str], subject: str, body: str) -> int:
     subject = " ".join(subject.split())
     db.session.add_all([Mail(recipient=recipient, subject=subject, body=body) for recipient in wanted])
     due = select(Task.id).where(Task.name == drain.name, Task.leased_until.is_(None), Task.failed_at.is_(None))
-    if db.session.scalar(due.limit(1)) is None:
+    # held until these mails can be seen: otherwise a worker could end that drain just before, and they would stay
+    if db.session.scalar(due.limit(1).with_for_update(read=True)) is None:
         drain.defer()
     return len(wanted)
 
@@ -61,36 +79,54 @@ def drain() -> None:
     settings: Settings = current_app.config["SETTINGS"]
     while True:
         with jobs.step():
-            found = list(db.session.scalars(select(Mail).order_by(Mail.created_at, Mail.id).limit(BATCH)))
-            if not found:
-                return
+            rows = db.session.scalars(select(Mail).order_by(Mail.created_at, Mail.id).limit(BATCH))
+            found = [Letter(mail.id, mail.recipient, mail.subject, mail.body) for mail in rows]
+        if not found:
+            return
+        # the server is talked to between the steps: nobody else's writing waits for it
+        settled: list[int] = []
+        try:
             with connect(settings) as server:
-                for mail in found:
-                    _send(server, settings, mail)
-                    db.session.delete(mail)
+                settled += (letter.id for letter in found if _send(server, settings, letter))
+        finally:
+            with jobs.step():
+                db.session.execute(delete(Mail).where(Mail.id.in_(settled)))
+        if len(settled) < len(found):
+            raise Deferred(f"the server asked to try {len(found) - len(settled)} mails again later")
 
 
 def connect(settings: Settings) -> smtplib.SMTP:
     """A connection to the configured server, as secure as configured."""
     host, port = settings.smtp_host or "", settings.smtp_port
     if settings.smtp_security == "tls":
-        server: smtplib.SMTP = smtplib.SMTP_SSL(host, port, timeout=TIMEOUT_SECONDS)
+        server: smtplib.SMTP = smtplib.SMTP_SSL(
+            host, port, timeout=TIMEOUT_SECONDS, context=ssl.create_default_context()
+        )
     else:
         server = smtplib.SMTP(host, port, timeout=TIMEOUT_SECONDS)
     if settings.smtp_security == "starttls":
-        server.starttls()
+        server.starttls(context=ssl.create_default_context())
     if settings.smtp_username:
         server.login(settings.smtp_username, settings.smtp_password or "")
     return server
 
 
-def _send(server: smtplib.SMTP, settings: Settings, mail: Mail) -> None:
+def _send(server: smtplib.SMTP, settings: Settings, letter: Letter) -> bool:
+    """Send a mail; false when the server wants it later. What it will never take is dropped: it would hold up others."""
     message = EmailMessage()
-    message["From"], message["To"], message["Subject"] = settings.smtp_from, mail.recipient, mail.subject
+    message["From"], message["To"], message["Subject"] = settings.smtp_from, letter.recipient, letter.subject
     message["Date"], message["Message-ID"] = formatdate(), make_msgid(domain="project-service.invalid")
-    message.set_content(mail.body)
+    message.set_content(letter.body)
     try:
         server.send_message(message)
-    except smtplib.SMTPRecipientsRefused as error:
-        # nobody will ever take it: keeping it would hold up all the others
-        log.warning("a mail was refused for its recipient", error=str(error))
+    except (smtplib.SMTPRecipientsRefused, smtplib.SMTPDataError, smtplib.SMTPNotSupportedError) as error:
+        if any(code < PERMANENT for code in _codes(error)):
+            return False
+        log.warning("a mail was refused for good", mail=letter.id, error=str(error))
+    return True
+
+
+def _codes(error: smtplib.SMTPException) -> list[int]:
+    if isinstance(error, smtplib.SMTPRecipientsRefused):
+        return [code for code, _ in error.recipients.values()]
+    return [error.smtp_code] if isinstance(error, smtplib.SMTPDataError) else []

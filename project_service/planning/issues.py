@@ -93,6 +93,7 @@ def create_note(author: User, issue: Issue, **fields: Any) -> Note:
     issue.notes_count = Issue.notes_count + 1
     issue.updated_at = clock.now()
     db.session.flush()
+    db.session.refresh(issue, ["confidential"])  # counting holds the row: nobody changes it until this has ended
     recording.record(author, Action.COMMENTED, issue.project, note)
     return note
 
@@ -144,7 +145,7 @@ def check_note(note: Note) -> None:
 
 def _held_state(issue: Issue) -> str:
     """Whether it is open or closed, which nobody else changes before this unit of work has ended."""
-    db.session.refresh(issue, ["state"], with_for_update=True)
+    db.session.refresh(issue, ["state", "confidential"], with_for_update=True)
     return issue.state
 
 

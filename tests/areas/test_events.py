@@ -12,11 +12,11 @@ import pytest
 from flask.testing import FlaskClient
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from sqlalchemy import select
+from sqlalchemy import select, update
 
 from project_service.core.levels import Role, Visibility
 from project_service.core.users import BLOCKED, DEACTIVATED
-from project_service.events.models import Action, Event
+from project_service.events.models import Action, Event, Restriction
 from project_service.events.recording import change_confidentiality, record
 from project_service.kit import clock, paging
 from project_service.kit.database import db, unit_of_work
@@ -77,6 +77,10 @@ def of_user(user, **query):
 
 def own(**query):
     return address("/events", query)
+
+
+def in_project(project):
+    return lambda **query: of_project(project, **query)
 
 
 def address(path, query):
@@ -370,37 +374,40 @@ EVERYTHING_WRONG = (
 )
 
 
-@pytest.mark.parametrize(
-    ("query", "text"),
-    [
-        ("action=archived", "action does not have a valid value"),
-        ("action=Created", "action does not have a valid value"),
-        ("action=pushed%20to", "action does not have a valid value"),
-        ("target_type=epic", "target_type does not have a valid value"),
-        ("target_type=Issue", "target_type does not have a valid value"),
-        ("target_type=DiffNote", "target_type does not have a valid value"),
-        ("before=soon", "before is invalid"),
-        ("before=2017-02-30", "before is invalid"),
-        ("after=2017-13-01", "after is invalid"),
-        ("after[]=2017-01-01", "after is invalid"),
-        ("sort=up", "sort does not have a valid value"),
-        ("sort=DESC", "sort does not have a valid value"),
-        ("page=a", "page is invalid"),
-        ("per_page=a", "per_page is invalid"),
-        ("per_page=0", "per_page has a value not allowed"),
-        ("target_type=foo&before=bar", "target_type does not have a valid value, before is invalid"),
-        (
-            "sort=a&after=b&before=c&target_type=d&action=e&per_page=f&page=g",
-            EVERYTHING_WRONG,
-        ),
-    ],
-)
-def test_wrong_parameters_are_named_in_the_order_of_their_declaration(query, text, people, project, as_):
-    paths = [feed.format(user=people[DEV].id, project=project.id) for feed in FEEDS]
+REFUSALS = [
+    ("action=archived", "action does not have a valid value"),
+    ("action=Created", "action does not have a valid value"),
+    ("action=pushed%20to", "action does not have a valid value"),
+    ("target_type=epic", "target_type does not have a valid value"),
+    ("target_type=Issue", "target_type does not have a valid value"),
+    ("target_type=DiffNote", "target_type does not have a valid value"),
+    ("before=soon", "before is invalid"),
+    ("before=2017-02-30", "before is invalid"),
+    ("after=2017-13-01", "after is invalid"),
+    ("after[]=2017-01-01", "after is invalid"),
+    ("sort=up", "sort does not have a valid value"),
+    ("sort=DESC", "sort does not have a valid value"),
+    ("page=a", "page is invalid"),
+    ("per_page=a", "per_page is invalid"),
+    ("per_page=0", "per_page has a value not allowed"),
+    ("target_type=foo&before=bar", "target_type does not have a valid value, before is invalid"),
+    (
+        "sort=a&after=b&before=c&target_type=d&action=e&per_page=f&page=g",
+        EVERYTHING_WRONG,
+    ),
+]
 
-    answers = [as_(DEV).get(f"{path}?{query}") for path in paths]
 
-    assert [(answer.status_code, answer.json) for answer in answers] == [(400, {"error": text})] * 3
+def test_wrong_parameters_are_named_in_the_order_of_their_declaration(people, project, as_):
+    client = as_(DEV)
+
+    for feed in FEEDS:
+        path = feed.format(user=people[DEV].id, project=project.id)
+        answers = [(query, client.get(f"{path}?{query}")) for query, _ in REFUSALS]
+        assert [(query, answer.json) for query, answer in answers] == [
+            (query, {"error": text}) for query, text in REFUSALS
+        ]
+        assert {answer.status_code for _, answer in answers} == {400}
 
 
 @pytest.mark.parametrize("query", ["before=", "after=", "sort=desc", "page=", "per_page=", "page=0", "page=-1", "x=y"])
@@ -413,17 +420,16 @@ def test_blank_and_unknown_parameters_do_not_matter(query, people, project, as_)
 ACTIONS = [action.name.lower() for action in Action]
 
 
-@pytest.mark.parametrize("action", ACTIONS)
-def test_events_are_filtered_by_action(action, people, project, as_):
+def test_events_are_filtered_by_action(people, project, as_):
     written = {name: write(people[DEV], Action[name.upper()], project) for name in ACTIONS}
+    client = as_(DEV)
 
-    answers = [as_(DEV).get(path) for path in (own(action=action), of_project(project, action=action))]
+    found = {name: [ids(client.get(path(action=name))) for path in (own, in_project(project))] for name in ACTIONS}
 
-    assert [ids(answer) for answer in answers] == [[written[action]]] * 2
+    assert found == {name: [[event]] * 2 for name, event in written.items()}
 
 
-@pytest.mark.parametrize(
-    ("target_type", "names"),
+ABOUT = dict(
     [
         ("issue", {"issue", "secret issue"}),
         ("milestone", {"milestone"}),
@@ -439,21 +445,17 @@ def test_events_are_filtered_by_action(action, people, project, as_):
             | {"secret design note", "wiki note", "alert note"}
             | {"private snippet note", "internal snippet note", "public snippet note"},
         ),
-    ],
-)
-def test_events_are_filtered_by_what_they_are_about(target_type, names, people, project, as_):
-    events = every_kind(project, people[DEV])
-
-    answers = [
-        as_(MAX).get(feed(target_type=target_type, per_page=100))
-        for feed in (
-            lambda **query: of_project(project, **query),
-            lambda **query: of_user(people[DEV], **query),
-            lambda **query: own(scope="all", **query),
-        )
     ]
+)
 
-    assert [named(events, answer) for answer in answers] == [names] * 3
+
+def test_events_are_filtered_by_what_they_are_about(people, project, as_):
+    events = every_kind(project, people[DEV])
+    client = as_(MAX)
+
+    for feed in (in_project(project), lambda **query: of_user(people[DEV], **query), own):
+        answers = {name: client.get(feed(target_type=name, per_page=100, scope="all")) for name in ABOUT}
+        assert {name: named(events, answer) for name, answer in answers.items()} == ABOUT
 
 
 def test_about_projects_are_also_events_stored_with_that_type_and_no_others_without_a_target(people, project, as_):
@@ -472,31 +474,31 @@ MIDNIGHT = dt.datetime(2026, 3, 14, tzinfo=dt.UTC)
 INSTANT = dt.timedelta(microseconds=1)
 
 
-@pytest.mark.parametrize(
-    ("query", "seen"),
-    [
-        ({"before": "2026-03-14"}, ["eve"]),
-        ({"before": "2026-03-15"}, ["last", "first", "eve"]),
-        ({"after": "2026-03-14"}, ["morrow"]),
-        ({"after": "2026-03-13"}, ["morrow", "last", "first"]),
-        ({"after": "2026-03-13", "before": "2026-03-15"}, ["last", "first"]),
-        ({"after": "2026-03-13", "before": "2026-03-14"}, []),
-        ({"before": "2026-3-14"}, ["eve"]),
-        ({"before": "2026-03-14T23:00:00Z"}, ["eve"]),
-        ({"before": "14%20March%202026"}, ["eve"]),
-        ({"before": "9999-12-31"}, ["morrow", "last", "first", "eve"]),
-        ({"after": "9999-12-31"}, []),
-        ({"before": "0001-01-01"}, []),
-        ({"after": "0001-01-01"}, ["morrow", "last", "first", "eve"]),
-    ],
-)
-def test_before_and_after_leave_out_the_day_they_name(query, seen, people, project, as_):
+DAYS = [
+    ("before=2026-03-14", ["eve"]),
+    ("before=2026-03-15", ["last", "first", "eve"]),
+    ("after=2026-03-14", ["morrow"]),
+    ("after=2026-03-13", ["morrow", "last", "first"]),
+    ("after=2026-03-13&before=2026-03-15", ["last", "first"]),
+    ("after=2026-03-13&before=2026-03-14", []),
+    ("before=2026-3-14", ["eve"]),
+    ("before=2026-03-14T23:00:00Z", ["eve"]),
+    ("before=14%20March%202026", ["eve"]),
+    ("before=9999-12-31", ["morrow", "last", "first", "eve"]),
+    ("after=9999-12-31", []),
+    ("before=0001-01-01", []),
+    ("after=0001-01-01", ["morrow", "last", "first", "eve"]),
+]
+
+
+def test_before_and_after_leave_out_the_day_they_name(people, project, as_):
     moments = {"eve": MIDNIGHT - INSTANT, "first": MIDNIGHT, "last": MIDNIGHT + DAY - INSTANT, "morrow": MIDNIGHT + DAY}
-    events = {name: write(people[DEV], Action.JOINED, project, at=moment) for name, moment in moments.items()}
+    events = {write(people[DEV], Action.JOINED, project, at=moment): name for name, moment in moments.items()}
+    client = as_(DEV)
 
-    answers = [as_(DEV).get(path) for path in (own(**query), of_project(project, **query), own(scope="all", **query))]
-
-    assert [ids(answer) for answer in answers] == [[events[name] for name in seen]] * 3
+    for feed in ("/events?", "/events?scope=all&", f"/projects/{project.id}/events?"):
+        found = [(query, ids(client.get(feed + query))) for query, _ in DAYS]
+        assert [(query, [events[number] for number in listed]) for query, listed in found] == DAYS
 
 
 def test_all_filters_work_together(people, project, as_):
@@ -777,38 +779,37 @@ def test_only_comments_on_diffs_have_a_position(people, project, as_):
     assert {event["target_type"] for event in events if "position" in event["note"]} == {"DiffNote"}
 
 
-@pytest.mark.parametrize(
-    ("kind", "action", "name"),
-    [
-        ("project", Action.CREATED, "created"),
-        ("project", Action.JOINED, "joined"),
-        ("project", Action.LEFT, "left"),
-        ("project", Action.EXPIRED, "removed due to membership expiration from"),
-        ("issue", Action.CREATED, "opened"),
-        ("issue", Action.CLOSED, "closed"),
-        ("issue", Action.REOPENED, "opened"),
-        ("merge request", Action.CREATED, "opened"),
-        ("merge request", Action.REOPENED, "opened"),
-        ("merge request", Action.CLOSED, "closed"),
-        ("merge request", Action.MERGED, "accepted"),
-        ("merge request", Action.APPROVED, "approved"),
-        ("milestone", Action.CREATED, "opened"),
-        ("milestone", Action.REOPENED, "opened"),
-        ("milestone", Action.CLOSED, "closed"),
-        ("milestone", Action.DESTROYED, "destroyed"),
-        ("wiki", Action.CREATED, "created"),
-        ("wiki", Action.UPDATED, "updated"),
-        ("wiki", Action.DESTROYED, "destroyed"),
-        ("design", Action.CREATED, "uploaded"),
-        ("design", Action.UPDATED, "revised"),
-        ("design", Action.DESTROYED, "deleted"),
-        ("snippet", Action.CREATED, "opened"),
-    ],
-)
-def test_what_was_done_has_a_name(kind, action, name, people, project, as_):
+NAMES = [
+    ("project", Action.CREATED, "created"),
+    ("project", Action.JOINED, "joined"),
+    ("project", Action.LEFT, "left"),
+    ("project", Action.EXPIRED, "removed due to membership expiration from"),
+    ("issue", Action.CREATED, "opened"),
+    ("issue", Action.CLOSED, "closed"),
+    ("issue", Action.REOPENED, "opened"),
+    ("merge request", Action.CREATED, "opened"),
+    ("merge request", Action.REOPENED, "opened"),
+    ("merge request", Action.CLOSED, "closed"),
+    ("merge request", Action.MERGED, "accepted"),
+    ("merge request", Action.APPROVED, "approved"),
+    ("milestone", Action.CREATED, "opened"),
+    ("milestone", Action.REOPENED, "opened"),
+    ("milestone", Action.CLOSED, "closed"),
+    ("milestone", Action.DESTROYED, "destroyed"),
+    ("wiki", Action.CREATED, "created"),
+    ("wiki", Action.UPDATED, "updated"),
+    ("wiki", Action.DESTROYED, "destroyed"),
+    ("design", Action.CREATED, "uploaded"),
+    ("design", Action.UPDATED, "revised"),
+    ("design", Action.DESTROYED, "deleted"),
+    ("snippet", Action.CREATED, "opened"),
+]
+
+
+def test_what_was_done_has_a_name(people, project, as_):
     about = {"project_id": project.id}
     issue = make_issue(project, people[DEV], iid=41, title="Wrong")
-    target, target_type, title = {
+    targets = {
         "project": (None, None, None),
         "issue": (issue, "Issue", "Wrong"),
         "merge request": (MergeRequest(iid=42, title="Better", **about), "MergeRequest", "Better"),
@@ -816,16 +817,20 @@ def test_what_was_done_has_a_name(kind, action, name, people, project, as_):
         "wiki": (WikiPage(title="Home", slug="home", **about), "WikiPage::Meta", "Home"),
         "design": (Design(iid=44, filename="a.png", issue_id=issue.id, **about), "DesignManagement::Design", "a.png"),
         "snippet": (Snippet(title="a few lines", **about), "Snippet", "a few lines"),
-    }[kind]
-    if target is not None:
-        store(target)
-    write(people[DEV], action, project, target)
+    }
+    store(*(target for target, _, _ in targets.values() if target is not None))
+    for kind, action, _ in NAMES:
+        write(people[DEV], action, project, targets[kind][0])
 
-    (event,) = as_(DEV).get(own()).json
+    events = as_(DEV).get(own(sort="asc", per_page=100)).json
 
-    expected_id = None if target is None else target.id
-    assert (event["action_name"], event["target_type"], event["target_title"]) == (name, target_type, title)
-    assert (event["target_id"], event["target_iid"]) == (expected_id, getattr(target, "iid", expected_id))
+    keys = ("action_name", "target_type", "target_title", "target_id", "target_iid")
+    expected = []
+    for kind, _, name in NAMES:
+        target, target_type, title = targets[kind]
+        number = None if target is None else target.id
+        expected.append((name, target_type, title, number, getattr(target, "iid", number)))
+    assert [tuple(event[key] for key in keys) for event in events] == expected
 
 
 def test_a_project_that_came_from_an_import_address_was_imported(people, project, as_):
@@ -893,42 +898,25 @@ def seen_by(client, project, author, events):
     return by_author
 
 
-@pytest.mark.parametrize(
-    ("visibility", "person", "seen"),
-    [
-        ("public", SAM, STRANGER),
-        ("public", EXTERNAL, OUTSIDE),
-        ("public", GUS, GUEST),
-        ("public", RITA, REPORTER),
-        ("public", DEV, DEVELOPER),
-        ("public", MAX, DEVELOPER),
-        ("public", OLIVE, DEVELOPER),
-        ("public", ADA, DEVELOPER),
-        ("internal", SAM, STRANGER),
-        ("internal", EXTERNAL, None),
-        ("internal", GUS, GUEST),
-        ("internal", RITA, REPORTER),
-        ("internal", DEV, DEVELOPER),
-        ("internal", ADA, DEVELOPER),
-        ("private", SAM, None),
-        ("private", EXTERNAL, None),
-        ("private", GUS, GUEST - CODE - CHANGES),
-        ("private", RITA, REPORTER),
-        ("private", DEV, DEVELOPER),
-        ("private", MAX, DEVELOPER),
-        ("private", OLIVE, DEVELOPER),
-        ("private", ADA, DEVELOPER),
-    ],
-)
-def test_who_sees_what_kind_of_event(visibility, person, seen, people, project, as_, external):
+ABOVE = {RITA: REPORTER, DEV: DEVELOPER, MAX: DEVELOPER, OLIVE: DEVELOPER, ADA: DEVELOPER}
+MATRIX = {
+    "public": {SAM: STRANGER, EXTERNAL: OUTSIDE, GUS: GUEST} | ABOVE,
+    "internal": {SAM: STRANGER, EXTERNAL: None, GUS: GUEST} | ABOVE,
+    "private": {SAM: None, EXTERNAL: None, GUS: GUEST - CODE - CHANGES} | ABOVE,
+}
+
+
+@pytest.mark.parametrize("visibility", ["public", "internal", "private"])
+def test_who_sees_what_kind_of_event(visibility, people, project, as_, external):
     change(project, visibility=Visibility.of(visibility))
     events = every_kind(project, people[DEV])
+    clients = {name: as_(name) for name in (SAM, *ROLES, ADA)} | {EXTERNAL: external}
 
-    client = external if person == EXTERNAL else as_(person)
+    seen = {name: seen_by(client, project, people[DEV], events) for name, client in clients.items()}
+    own_projects = {name: named(events, clients[name].get(own(scope="all", per_page=100))) for name in ROLES}
 
-    assert seen_by(client, project, people[DEV], events) == seen
-    if person in ROLES:
-        assert named(events, client.get(own(scope="all", per_page=100))) == seen
+    assert seen == MATRIX[visibility]
+    assert own_projects == {name: seen[name] for name in ROLES}
 
 
 @pytest.mark.parametrize(
@@ -1011,6 +999,16 @@ def test_events_follow_whether_their_issue_is_confidential(people, project, as_)
         counts.append([len(ids(as_(name).get(of_project(project)))) for name in (SAM, GUS, RITA, DEV)])
 
     assert counts == [[2, 2, 3, 3], [0, 0, 3, 3], [2, 2, 3, 3]]
+
+
+@pytest.mark.parametrize("act", [lambda *who: planning.create_note(*who, body="x"), planning.close_issue])
+def test_what_happens_while_an_issue_becomes_confidential_is_confidential(act, people, project):
+    issue = make_issue(project, people[RITA])
+    with unit_of_work():
+        db.session.execute(update(Issue).values(confidential=True), execution_options={"synchronize_session": False})
+        act(people[DEV], issue)
+
+    assert db.session.scalars(select(Event.restriction)).all() == [Restriction.CONFIDENTIAL]
 
 
 def test_designs_follow_whether_their_issue_is_confidential(people, project, as_):

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import contextvars
-
 import pytest
-from flask.testing import FlaskClient
 
 from project_service.core.instance import IMPORT_PROJECT_FROM_REMOTE_FILE, feature_enabled
 from tests import worlds
@@ -13,13 +10,6 @@ from tests.worlds import ADA, DEV, MAX, NOBODY, OLIVE, SAM
 
 OFF = {"key": "boolean", "value": False}
 ON = {"key": "boolean", "value": True}
-
-
-@pytest.fixture(autouse=True)
-def _own_contexts(monkeypatch):
-    # a request inside the context of a test would find what the one before it left in ``g``
-    send = FlaskClient.open
-    monkeypatch.setattr(FlaskClient, "open", lambda *args, **options: contextvars.Context().run(send, *args, **options))
 
 
 def flag(name, state, *gates):

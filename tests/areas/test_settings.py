@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import contextvars
-
 import pytest
-from flask.testing import FlaskClient
 
 from project_service.core import instance
 from tests.worlds import ADA, MAX, NOBODY, OLIVE, SAM
@@ -37,13 +34,6 @@ DEFAULTS = {
     "throttle_incident_management_notification_per_period": 3600,
     "throttle_incident_management_notification_period_in_seconds": 3600,
 }
-
-
-@pytest.fixture(autouse=True)
-def _own_contexts(monkeypatch):
-    # a request inside the context of a test would find what the one before it left in ``g``
-    send = FlaskClient.open
-    monkeypatch.setattr(FlaskClient, "open", lambda *args, **options: contextvars.Context().run(send, *args, **options))
 
 
 def change(client, **fields):

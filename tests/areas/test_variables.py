@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextvars
 import io
 import json
 import logging
@@ -12,7 +11,6 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import structlog
-from flask.testing import FlaskClient
 from sqlalchemy import text
 
 from project_service.core.levels import Visibility
@@ -26,13 +24,6 @@ KEY_CHARACTERS = "can contain only letters, digits and '_'."
 SCOPE_CHARACTERS = "can contain only letters, digits, '-', '_', '/', '$', '{', '}', '.', '*' and spaces"
 UNFIT = {"message": {"value": ["is invalid"]}}
 OPERATIONS = [("GET", None), ("POST", None), ("GET", "FOO"), ("PUT", "FOO"), ("DELETE", "FOO")]
-
-
-@pytest.fixture(autouse=True)
-def _own_contexts(monkeypatch):
-    # a request inside the context of a test would find what the one before it left in ``g``
-    send = FlaskClient.open
-    monkeypatch.setattr(FlaskClient, "open", lambda *args, **options: contextvars.Context().run(send, *args, **options))
 
 
 def variables(project, key=None):

@@ -60,6 +60,7 @@ FLOOR = {
     "sqlite": "CAST({} AS INTEGER)",
     "postgresql": "CAST(floor({}) AS bigint)",
 }
+PUSHES = {"sqlite": "'{}'", "postgresql": "CAST('{}' AS json)"}
 PUSH = (
     '{"commit_count":2,"action":"pushed","ref_type":"branch","commit_from":"1111111111111111111111111111111111111111",'
     '"commit_to":"2222222222222222222222222222222222222222","ref":"main","commit_title":"Fix totals","ref_count":null}'
@@ -78,7 +79,7 @@ SELECT d.i,
     CASE WHEN k < 0.40 THEN NULL WHEN k < 0.65 THEN 'Note' WHEN k < 0.85 THEN 'Issue' WHEN k < 0.95 THEN NULL
         ELSE 'Milestone' END,
     CASE WHEN k >= 0.40 AND k < 0.85 THEN {issue} END,
-    CASE WHEN k < 0.40 THEN '{push}' END,
+    CASE WHEN k < 0.40 THEN {push} END,
     {moment}
 FROM ({series}) AS d
 """
@@ -163,7 +164,7 @@ def fill(backend: str, size: int) -> None:
         no = "0" if backend == "sqlite" else "false"
         for statement in (FILL_ISSUES, FILL_NOTES):
             filled = statement.format(moment=moment, series=series, no=no, projects=PROJECTS, users=USERS)
-            connection.execute(text(filled), {"rows": ISSUES})
+            connection.execute(text(filled.replace(":rows", str(ISSUES))))
         indexes = list(Event.__table__.indexes)  # type: ignore[attr-defined]  # a Table, typed as less
         for index in indexes:
             index.drop(connection)
@@ -174,11 +175,11 @@ def fill(backend: str, size: int) -> None:
             author=author,
             project=f"1 + {whole(f'{PROJECTS} * ({turn} - {whole(turn)}) * ({turn} - {whole(turn)})')}",
             issue=f"1 + {whole(f'{ISSUES} * t')}",
-            push=PUSH.replace(":", "\\:"),
+            push=PUSHES[backend].format(PUSH.replace(":", "\\:")),
             moment=moment,
             series=series,
         )
-        connection.execute(text(statement), {"rows": size})
+        connection.execute(text(statement.replace(":rows", str(size))))
         for index in indexes:
             index.create(connection)
         for table in ("events", "issues", "notes") if backend == "postgresql" else ():

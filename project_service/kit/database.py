@@ -103,7 +103,7 @@ class Timestamps:
 def unique_while_kept(name: str, *columns: str) -> Index:
     """A unique index over the rows that are not being deleted; a deleted row's name is free at once."""
     kept = text("deleting_since IS NULL")
-    parts = (text(column) for column in columns)
+    parts = (column if column.isidentifier() else text(column) for column in columns)
     return Index(name, *parts, unique=True, sqlite_where=kept, postgresql_where=kept)
 
 

@@ -141,7 +141,7 @@ def _apply(project: Project, fields: dict[str, Any]) -> None:
     for name in ("description", "default_branch"):
         if name in fields:
             setattr(project, name, fields[name])
-    tags = fields.get("topics") or fields.get("tag_list")
+    tags = fields.get("tag_list") if fields.get("topics") is None else fields["topics"]
     if tags is not None:
         project.tag_list = list(dict.fromkeys(tags))
     for feature in FEATURES:

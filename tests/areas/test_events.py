@@ -429,24 +429,19 @@ def test_events_are_filtered_by_action(people, project, as_):
     assert found == {name: [[event]] * 2 for name, event in written.items()}
 
 
-ABOUT = dict(
-    [
-        ("issue", {"issue", "secret issue"}),
-        ("milestone", {"milestone"}),
-        ("merge_request", {"merge request"}),
-        ("snippet", {"private snippet", "internal snippet", "public snippet"}),
-        ("user", set()),
-        ("wiki", {"wiki"}),
-        ("design", {"design", "secret design"}),
-        ("project", {"project", "joined", "left", "expired", "push"}),
-        (
-            "note",
-            {"note", "internal note", "secret note", "internal secret note", "commit note", "design note"}
-            | {"secret design note", "wiki note", "alert note"}
-            | {"private snippet note", "internal snippet note", "public snippet note"},
-        ),
-    ]
-)
+ABOUT = {
+    "issue": {"issue", "secret issue"},
+    "milestone": {"milestone"},
+    "merge_request": {"merge request"},
+    "snippet": {"private snippet", "internal snippet", "public snippet"},
+    "user": set(),
+    "wiki": {"wiki"},
+    "design": {"design", "secret design"},
+    "project": {"project", "joined", "left", "expired", "push"},
+    "note": {"note", "internal note", "secret note", "internal secret note", "commit note", "design note"}
+    | {"secret design note", "wiki note", "alert note"}
+    | {"private snippet note", "internal snippet note", "public snippet note"},
+}
 
 
 def test_events_are_filtered_by_what_they_are_about(people, project, as_):

@@ -599,6 +599,13 @@ def test_switches_and_levels_of_a_feature_agree(switch, feature, project, as_mai
     assert shown == [(False, "disabled"), (True, "private")]
 
 
+@pytest.mark.parametrize("name", ["tag_list", "topics"])
+def test_tags_are_set_and_cleared_under_both_names(name, project, as_maintainer):
+    answers = [as_maintainer.put(f"/projects/{project.id}", json={name: tags}).json for tags in (["a", "b", "a"], [])]
+
+    assert [(answer["tag_list"], answer["topics"]) for answer in answers] == [(["a", "b"], ["a", "b"]), ([], [])]
+
+
 @pytest.mark.parametrize("fields", [{}, {"unknown": 1}])
 def test_a_change_has_to_change_something(fields, project, as_maintainer):
     answer = as_maintainer.put(f"/projects/{project.id}", json=fields)

@@ -126,6 +126,22 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("id", name=op.f("pk_users")),
         sqlite_autoincrement=True,
     )
+    with op.batch_alter_table("users", schema=None) as batch_op:
+        batch_op.create_index(
+            "uq_users_email",
+            [sa.literal_column("lower(email)")],
+            unique=True,
+            sqlite_where=sa.text("deleting_since IS NULL"),
+            postgresql_where=sa.text("deleting_since IS NULL"),
+        )
+        batch_op.create_index(
+            "uq_users_username",
+            [sa.literal_column("lower(username)")],
+            unique=True,
+            sqlite_where=sa.text("deleting_since IS NULL"),
+            postgresql_where=sa.text("deleting_since IS NULL"),
+        )
+
     op.create_table(
         "browser_sessions",
         sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
@@ -188,6 +204,14 @@ def upgrade() -> None:
     )
     with op.batch_alter_table("namespaces", schema=None) as batch_op:
         batch_op.create_index(batch_op.f("ix_namespaces_parent_id"), ["parent_id"], unique=False)
+        batch_op.create_index("ix_namespaces_path", [sa.literal_column("lower(path)")], unique=False)
+        batch_op.create_index(
+            "uq_namespaces_full_path",
+            [sa.literal_column("lower(full_path)")],
+            unique=True,
+            sqlite_where=sa.text("deleting_since IS NULL"),
+            postgresql_where=sa.text("deleting_since IS NULL"),
+        )
 
     op.create_table(
         "personal_access_tokens",
@@ -271,6 +295,20 @@ def upgrade() -> None:
         batch_op.create_index("ix_projects_last_activity_at", ["last_activity_at", "id"], unique=False)
         batch_op.create_index("ix_projects_namespace_id_created_at", ["namespace_id", "created_at", "id"], unique=False)
         batch_op.create_index("ix_projects_visibility", ["visibility", "id"], unique=False)
+        batch_op.create_index(
+            "uq_projects_full_path",
+            [sa.literal_column("lower(full_path)")],
+            unique=True,
+            sqlite_where=sa.text("deleting_since IS NULL"),
+            postgresql_where=sa.text("deleting_since IS NULL"),
+        )
+        batch_op.create_index(
+            "uq_projects_name",
+            ["namespace_id", "name"],
+            unique=True,
+            sqlite_where=sa.text("deleting_since IS NULL"),
+            postgresql_where=sa.text("deleting_since IS NULL"),
+        )
 
     op.create_table(
         "alert_integrations",
@@ -714,10 +752,19 @@ def upgrade() -> None:
         sqlite_autoincrement=True,
     )
     with op.batch_alter_table("events", schema=None) as batch_op:
-        batch_op.create_index("ix_events_author_id_created_at", ["author_id", "created_at", "id"], unique=False)
+        batch_op.create_index(
+            "ix_events_author_id_created_at",
+            ["author_id", "created_at", "id", "kind", "restriction", "issue_id", "action", "target_type", "project_id"],
+            unique=False,
+        )
+        batch_op.create_index("ix_events_author_id_project_id", ["author_id", "project_id"], unique=False)
         batch_op.create_index("ix_events_created_at", ["created_at", "id"], unique=False)
         batch_op.create_index("ix_events_issue_id", ["issue_id"], unique=False)
-        batch_op.create_index("ix_events_project_id_created_at", ["project_id", "created_at", "id"], unique=False)
+        batch_op.create_index(
+            "ix_events_project_id_created_at",
+            ["project_id", "created_at", "id", "kind", "restriction", "issue_id", "action", "target_type"],
+            unique=False,
+        )
         batch_op.create_index("ix_events_target", ["target_type", "target_id"], unique=False)
 
     op.create_table(
@@ -779,6 +826,7 @@ def downgrade() -> None:
         batch_op.drop_index("ix_events_project_id_created_at")
         batch_op.drop_index("ix_events_issue_id")
         batch_op.drop_index("ix_events_created_at")
+        batch_op.drop_index("ix_events_author_id_project_id")
         batch_op.drop_index("ix_events_author_id_created_at")
 
     op.drop_table("events")
@@ -861,6 +909,16 @@ def downgrade() -> None:
 
     op.drop_table("alert_integrations")
     with op.batch_alter_table("projects", schema=None) as batch_op:
+        batch_op.drop_index(
+            "uq_projects_name",
+            sqlite_where=sa.text("deleting_since IS NULL"),
+            postgresql_where=sa.text("deleting_since IS NULL"),
+        )
+        batch_op.drop_index(
+            "uq_projects_full_path",
+            sqlite_where=sa.text("deleting_since IS NULL"),
+            postgresql_where=sa.text("deleting_since IS NULL"),
+        )
         batch_op.drop_index("ix_projects_visibility")
         batch_op.drop_index("ix_projects_namespace_id_created_at")
         batch_op.drop_index("ix_projects_last_activity_at")
@@ -877,6 +935,12 @@ def downgrade() -> None:
 
     op.drop_table("personal_access_tokens")
     with op.batch_alter_table("namespaces", schema=None) as batch_op:
+        batch_op.drop_index(
+            "uq_namespaces_full_path",
+            sqlite_where=sa.text("deleting_since IS NULL"),
+            postgresql_where=sa.text("deleting_since IS NULL"),
+        )
+        batch_op.drop_index("ix_namespaces_path")
         batch_op.drop_index(batch_op.f("ix_namespaces_parent_id"))
 
     op.drop_table("namespaces")
@@ -884,6 +948,18 @@ def downgrade() -> None:
         batch_op.drop_index(batch_op.f("ix_browser_sessions_user_id"))
 
     op.drop_table("browser_sessions")
+    with op.batch_alter_table("users", schema=None) as batch_op:
+        batch_op.drop_index(
+            "uq_users_username",
+            sqlite_where=sa.text("deleting_since IS NULL"),
+            postgresql_where=sa.text("deleting_since IS NULL"),
+        )
+        batch_op.drop_index(
+            "uq_users_email",
+            sqlite_where=sa.text("deleting_since IS NULL"),
+            postgresql_where=sa.text("deleting_since IS NULL"),
+        )
+
     op.drop_table("users")
     with op.batch_alter_table("tasks", schema=None) as batch_op:
         batch_op.drop_index("ix_tasks_due")

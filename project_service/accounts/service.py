@@ -78,7 +78,7 @@ def delete_user(user: User, *, hard_delete: bool = False) -> None:
     user.deleting_since = clock.now()
     end_sessions(user)
     places.start_deleting_namespace(namespace_of(user))
-    removal.remove_user.defer(user.id)
+    removal.remove_user.defer(user.id, hard_delete)
 
 
 def block_user(author_id: int | None, user: User) -> bool | None:

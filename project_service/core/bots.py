@@ -9,7 +9,8 @@ from project_service.kit import clock
 from project_service.kit.database import db, insert
 
 ALERT_BOT = "alert-bot"
-NAMES = {ALERT_BOT: "Alert Bot"}
+GHOST = "ghost"
+NAMES = {ALERT_BOT: "Alert Bot", GHOST: "Ghost User"}
 
 
 def bot(username: str) -> User:

@@ -6,8 +6,9 @@ tables there are is read from their foreign keys: an area that adds a table has 
 
 from __future__ import annotations
 
-from sqlalchemy import Column, Table, delete, select
+from sqlalchemy import Column, Table, delete, select, update
 
+from project_service.core.bots import GHOST, bot
 from project_service.core.namespaces import Namespace, UserNamespace
 from project_service.core.projects import Project, projects_below
 from project_service.core.users import User
@@ -44,8 +45,8 @@ def remove_namespace(namespace_id: int) -> None:
 
 
 @jobs.job()
-def remove_user(user_id: int) -> None:
-    """Remove a person with their personal projects."""
+def remove_user(user_id: int, hard_delete: bool = False) -> None:
+    """Remove a person with their personal projects; what they wrote elsewhere goes to the ghost, or with them."""
     with jobs.step():
         user = db.session.get(User, user_id)
         if user is None or user.deleting_since is None:
@@ -55,6 +56,11 @@ def remove_user(user_id: int) -> None:
         remove_namespace(personal)
     for table in _children_of("users"):
         _empty(table, table.c[_column(table, "users")], user_id)
+    for table in _written_by_users():
+        if hard_delete:
+            _empty(table, table.c.author_id, user_id)
+        else:
+            _hand_over(table, user_id)
     with jobs.step():
         db.session.execute(delete(User).where(User.id == user_id))
 
@@ -63,6 +69,25 @@ def empty_project(project_id: int) -> None:
     """Remove the rows that hang on a project, batch by batch; the project itself stays."""
     for table in _children_of("projects"):
         _empty(table, table.c[_column(table, "projects")], project_id)
+
+
+def _written_by_users() -> list[Table]:
+    # what outlives its author by its foreign key is a contribution
+    return [
+        table
+        for table in reversed(Base.metadata.sorted_tables)
+        if "author_id" in table.c and any(key.ondelete == "SET NULL" for key in table.c.author_id.foreign_keys)
+    ]
+
+
+def _hand_over(table: Table, user_id: int) -> None:
+    while True:
+        with jobs.step():
+            some = list(db.session.scalars(select(table.c.id).where(table.c.author_id == user_id).limit(BATCH)))
+            if not some:
+                return
+            ghost = bot(GHOST)
+            db.session.execute(update(table).where(table.c.id.in_(some)).values(author_id=ghost.id))
 
 
 def _children_of(parent: str) -> list[Table]:

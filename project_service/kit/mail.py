@@ -112,7 +112,7 @@ def connect(settings: Settings) -> smtplib.SMTP:
 
 
 def _send(server: smtplib.SMTP, settings: Settings, letter: Letter) -> bool:
-    """Send a mail; false when the server wants it later. What it will never take is dropped: it would hold up others."""
+    """Send a mail; false when the server wants it later. What it never takes is dropped: it would hold up others."""
     message = EmailMessage()
     message["From"], message["To"], message["Subject"] = settings.smtp_from, letter.recipient, letter.subject
     message["Date"], message["Message-ID"] = formatdate(), make_msgid(domain="project-service.invalid")

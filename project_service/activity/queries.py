@@ -68,7 +68,7 @@ LEFT_TO = {
     Restriction.INTERNAL: Role.REPORTER,
     Restriction.DEVELOPERS: Role.DEVELOPER,
 }
-# so many projects are merged from the index of each; in more it is shorter to walk through the events of all
+# so many projects are merged from the index of each; in more it is shorter to walk through the events of all of them
 MERGED = 200
 
 

@@ -71,7 +71,7 @@ class Event(Model):
         Index("ix_events_author_id_created_at", "author_id", "created_at", "id", *FILTERED, "project_id"),
         Index("ix_events_author_id_project_id", "author_id", "project_id"),
         Index("ix_events_project_id_created_at", "project_id", "created_at", "id", *FILTERED),
-        Index("ix_events_created_at", "created_at", "id"),
+        Index("ix_events_created_at", "created_at", "id", "project_id", "kind", "restriction"),
         Index("ix_events_target", "target_type", "target_id"),
         Index("ix_events_issue_id", "issue_id"),
     )

@@ -131,7 +131,7 @@ def test_a_mail_is_sent_and_leaves_the_outbox(configured, post_office, run_jobs)
     [(recipient, message)] = post_office.mails
     assert (recipient, message["To"], message["From"]) == ("a@example.org", "a@example.org", "us@example.org")
     assert (message["Subject"], message["Bcc"]) == ("A Bcc: all@example.org", None)
-    assert message.get_content() == "Grüße\n"
+    assert message.get_content().splitlines() == ["Grüße"]
     assert message["Date"]
     assert message["Message-ID"]
     assert (waiting(), drains(), post_office.logins) == ([], [], [])
@@ -156,9 +156,13 @@ def test_one_bell_is_rung_for_many_mails(configured, post_office, run_jobs):
 
 
 def test_a_mail_is_gone_with_what_it_tells_of(configured):
-    with pytest.raises(LookupError), unit_of_work():
-        mail.queue(["a@example.org"], "Hello", "Well")
-        raise LookupError
+    def fail():
+        with unit_of_work():
+            mail.queue(["a@example.org"], "Hello", "Well")
+            raise LookupError
+
+    with pytest.raises(LookupError):
+        fail()
 
     assert (waiting(), drains()) == ([], [])
 
@@ -207,19 +211,19 @@ def test_nobodys_writing_waits_for_the_mail_server(app, configured, monkeypatch,
             db.session.remove()
 
     def connect(settings):
-        thread = threading.Thread(target=write)
-        thread.start()
-        thread.join(5)
+        if not written:
+            thread = threading.Thread(target=write)
+            thread.start()
+            thread.join(5)
         assert written
         return smtplib.SMTP(settings.smtp_host, settings.smtp_port)
 
     send("a@example.org")
     monkeypatch.setattr(mail, "connect", connect)
-    monkeypatch.setattr(mail, "BATCH", 1)
     with unit_of_work():
         mail.drain.function()
 
-    assert len(post_office.mails) >= 1
+    assert len(post_office.mails) == 2
 
 
 def test_a_mail_that_is_refused_for_good_is_dropped(configured, post_office, run_jobs):

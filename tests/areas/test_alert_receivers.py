@@ -1,0 +1,510 @@
+"""Receivers of alerts through HTTP: the checks and their order, and what becomes of a payload."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import os
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from flask import has_app_context
+from sqlalchemy import select
+
+from project_service.alerts.models import HTTP, PROMETHEUS, TARGET, Alert, AlertIntegration, Status
+from project_service.core import instance
+from project_service.kit.database import db, unit_of_work
+from project_service.tracker.environments import Environment
+from project_service.tracker.notes import Note
+from tests import worlds
+
+KEY, OTHER_KEY = "0123456789abcdef" * 2, "f" * 32
+IDENTIFIER = "00112233445566ff"
+END = "2026-03-04T06:00:00Z"
+ELEMENT = {
+    "status": "firing",
+    "labels": {"alertname": "Latency"},
+    "annotations": {},
+    "startsAt": "2026-03-04T05:06:07Z",
+    "endsAt": "0001-01-01T00:00:00Z",
+}
+KEYS = ("groupKey", "status", "receiver", "groupLabels", "commonLabels", "commonAnnotations", "externalURL")
+EXAMPLES = (
+    Path(os.environ.get("PROJECT_SERVICE_TEST_DATA") or Path(__file__).parents[3] / "shared" / "data")
+    / "alert-payloads"
+)
+PLAIN = {
+    "title": "Disk usage above 95 % on db-2",
+    "start_time": "2026-03-04T05:06:07Z",
+    "service": "postgresql",
+    "monitoring_tool": "Nagios",
+    "hosts": ["db-2.internal.example", "db-2-replica.internal.example"],
+    "severity": "HIGH",
+    "fingerprint": ["db-2", "disk", 95],
+    "gitlab_environment_name": "production",
+    "check": {"value": 95.7, "nothing": None},
+}
+
+
+def batch(*elements):
+    return dict.fromkeys(KEYS, "x") | {"version": "4", "alerts": list(elements)}
+
+
+def alerts():
+    db.session.remove()
+    return list(db.session.scalars(select(Alert).order_by(Alert.iid)))
+
+
+def notes(alert):
+    found = select(Note).where(Note.noteable_type == TARGET, Note.noteable_id == alert.id).order_by(Note.id)
+    return [(note.author.name, note.body, note.system) for note in db.session.scalars(found)]
+
+
+def make_integration(project, **fields):
+    fields = {"type": HTTP, "name": "Shop monitoring", "active": True, "mapping": {}} | fields
+    fields = {"endpoint_identifier": IDENTIFIER, "token": KEY} | fields
+    row = AlertIntegration(project_id=project.id, **fields)
+    db.session.add(row)
+    db.session.commit()
+    return row
+
+
+@pytest.fixture
+def endpoint(project):
+    return make_integration(project)
+
+
+@pytest.fixture
+def prometheus(project):
+    return make_integration(project, type=PROMETHEUS, name="Prom", endpoint_identifier="aa")
+
+
+@pytest.fixture
+def post(app, endpoint):
+    """Sends a body to the endpoint, with its key unless said otherwise."""
+
+    def send(body=None, *, path=f"/acme/shop/alerts/notify/shop/{IDENTIFIER}.json", key=KEY, method="POST", **headers):
+        given = {"Authorization": f"Bearer {key}"} if key else {}
+        data = body if isinstance(body, bytes) else json.dumps({} if body is None else body).encode()
+        if has_app_context():
+            db.session.remove()
+        client = app.test_client(use_cookies=False)
+        return client.open(path, method=method, data=data, headers=given | headers, content_type="application/json")
+
+    return send
+
+
+@pytest.fixture
+def post_batch(post, prometheus):
+    return lambda *elements, **options: post(
+        batch(*elements), path="/acme/shop/prometheus/alerts/notify.json", **options
+    )
+
+
+def bare(answer):
+    return answer.status_code, answer.data
+
+
+def test_an_accepted_alert_is_told(post):
+    answer = post({"title": "A"})
+
+    assert (answer.status_code, answer.json) == (200, [{"iid": 1, "title": "A"}])
+
+
+@pytest.mark.parametrize(
+    "tail", [f"x/{IDENTIFIER}.json", f"x/{IDENTIFIER}", f"an-old-name/{IDENTIFIER}.json", f"%C3%A4/{IDENTIFIER}"]
+)
+def test_the_name_in_the_address_is_ignored(tail, post):
+    assert post({}, path=f"/acme/shop/alerts/notify/{tail}").status_code == 200
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/acme/nothing/alerts/notify/x/00112233445566ff.json",
+        "/nothing/shop/alerts/notify/x/00112233445566ff.json",
+        "/shop/alerts/notify/x/00112233445566ff.json",
+        "/acme/shop/alerts/notify/x/not-hex.json",
+        "/acme/nothing/alerts/notify.json",
+        "/acme/nothing/prometheus/alerts/notify.json",
+    ],
+)
+def test_where_there_is_no_receiver_is_404(path, post):
+    assert post(batch(), path=path).status_code == 404
+
+
+@pytest.mark.parametrize("method", ["GET", "PUT", "PATCH", "DELETE"])
+def test_other_methods_are_not_there(method, post):
+    assert bare(post({}, method=method)) == (404, b"")
+
+
+@pytest.mark.parametrize("path", ["/acme/shop/alerts/notify.json", "/acme/shop/alerts/notify"])
+def test_the_address_from_before_there_were_names(path, post, project):
+    assert bare(post({}, path=path)) == (403, b"")
+    make_integration(project, endpoint_identifier="legacy", token=OTHER_KEY)
+
+    assert post({}, path=path, key=OTHER_KEY).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "body", [b"{", b"[]", b'{"a":' * 101 + b"1" + b"}" * 101, b'{"a":"' + b"x" * (1 << 20) + b'"}']
+)
+@pytest.mark.parametrize("key", [KEY, None])
+def test_a_body_beyond_the_limits_is_refused_first(body, key, post):
+    assert bare(post(body, key=key)) == (400, b"")
+    assert alerts() == []
+
+
+@pytest.mark.parametrize("key", [KEY, OTHER_KEY, None])
+def test_an_unknown_or_inactive_endpoint_is_refused_whatever_the_key(key, post, endpoint):
+    unknown = post({}, key=key, path="/acme/shop/alerts/notify/x/ffff.json")
+    db.session.merge(endpoint).active = False
+    db.session.commit()
+
+    assert bare(unknown) == bare(post({}, key=key)) == (403, b"")
+    assert alerts() == []
+
+
+def basic(password):
+    return "Basic " + base64.b64encode(f"anybody:{password}".encode()).decode()
+
+
+@pytest.mark.parametrize(
+    ("header", "status"),
+    [
+        (f"Bearer {KEY}", 200),
+        (f"bearer {KEY}", 200),
+        (basic(KEY), 200),
+        (basic(OTHER_KEY), 401),
+        (f"Bearer {OTHER_KEY}", 401),
+        (f"Bearer {KEY}0", 401),
+        ("Bearer ", 401),
+        (f"Token {KEY}", 401),
+        (KEY, 401),
+    ],
+)
+def test_the_key_stands_in_the_header(header, status, post):
+    assert post({}, key=None, Authorization=header).status_code == status
+    assert len(alerts()) == (status == 200)
+
+
+def test_the_key_stands_nowhere_else(post, as_maintainer, project):
+    path = f"/acme/shop/alerts/notify/x/{IDENTIFIER}.json"
+    answers = [
+        post({}, key=None),
+        post({"token": KEY, "private_token": KEY}, key=None),
+        post({}, key=None, path=f"{path}?token={KEY}&private_token={KEY}&access_token={KEY}"),
+        post({}, key=None, **{"PRIVATE-TOKEN": as_maintainer.token}),
+    ]
+
+    assert [bare(answer) for answer in answers] == [(401, b"")] * 4
+    assert alerts() == []
+
+
+def test_the_key_of_another_integration_does_not_open(post, project):
+    make_integration(project, endpoint_identifier="bb", token=OTHER_KEY)
+
+    assert post({}, key=OTHER_KEY).status_code == 401
+
+
+def test_an_alert_is_stored_as_sent(post, project):
+    environment = Environment(project_id=project.id, name="production", slug="production")
+    db.session.add(environment)
+    db.session.commit()
+
+    post(PLAIN, path=f"/acme/shop/alerts/notify/x/{IDENTIFIER}.json?more=1")
+
+    [alert] = alerts()
+    assert (alert.title, alert.service, alert.monitoring_tool) == (PLAIN["title"], "postgresql", "Nagios")
+    assert (alert.hosts, alert.severity, alert.environment.name) == (PLAIN["hosts"], 1, "production")
+    assert (alert.status, alert.events, alert.ended_at, alert.iid) == (Status.TRIGGERED, 1, None, 1)
+    assert alert.started_at.isoformat() == "2026-03-04T05:06:07+00:00"
+    assert alert.fingerprint == "6dde4ab3912722706b11eff1e02afa553f8f766a"
+    assert alert.payload == PLAIN
+    assert notes(alert) == [("Alert Bot", "logged an alert from **Nagios**", True)]
+
+
+@pytest.mark.parametrize("body", [b"", b"{}"])
+def test_nothing_sent_is_an_alert_of_defaults_each_time(body, post):
+    post(body)
+    post(body)
+
+    assert [(alert.title, alert.severity, alert.fingerprint, alert.events) for alert in alerts()] == [
+        ("New: Alert", 0, None, 1)
+    ] * 2
+
+
+@pytest.mark.parametrize("name", ["staging", "Production", "", None])
+def test_no_payload_makes_an_environment(name, post):
+    post({"title": "A", "gitlab_environment_name": name})
+
+    assert alerts()[0].environment_id is None
+    assert db.session.query(Environment).count() == 0
+
+
+@pytest.mark.parametrize("value", [b'"a\\u0000b"', b"1e400", b"123456789012345678901234567890", b'"\xf0\x9f\xa7\xaf"'])
+def test_strange_values_are_stored_or_refused_but_break_nothing(value, post):
+    assert post(b'{"title": ' + value + b', "more": [' + value + b"]}").status_code in (200, 400)
+
+
+def test_a_repeat_counts_and_changes_nothing_else(post):
+    post(PLAIN)
+    answer = post(PLAIN | {"title": "Other", "severity": "low", "start_time": END})
+
+    [alert] = alerts()
+    assert answer.json == [{"iid": 1, "title": PLAIN["title"]}]
+    assert (alert.events, alert.title, alert.severity, alert.payload) == (2, PLAIN["title"], 1, PLAIN)
+    assert len(notes(alert)) == 1
+
+
+@pytest.mark.parametrize("status", [Status.TRIGGERED, Status.ACKNOWLEDGED, Status.IGNORED])
+def test_whatever_is_not_resolved_is_open(status, post):
+    post(PLAIN)
+    alerts()[0].status = status
+    db.session.commit()
+
+    post(PLAIN)
+    counted = [(alert.events, alert.status) for alert in alerts()]
+    post(PLAIN | {"end_time": END})
+
+    [alert] = alerts()
+    assert counted == [(2, status)]
+    assert (alert.events, alert.status, alert.ended_at.isoformat()) == (2, Status.RESOLVED, "2026-03-04T06:00:00+00:00")
+    assert [body for _, body, _ in notes(alert)] == [
+        "logged an alert from **Nagios**",
+        "logged a recovery alert from **Nagios**",
+        "changed the status to **Resolved**",
+    ]
+
+
+def test_the_repeat_of_a_resolved_alert_is_a_new_one(post):
+    for body in (PLAIN, PLAIN | {"end_time": END}, PLAIN):
+        post(body)
+
+    assert [(alert.status, alert.events) for alert in alerts()] == [(Status.RESOLVED, 1), (Status.TRIGGERED, 1)]
+
+
+@pytest.mark.parametrize("body", [PLAIN, {}])
+def test_a_recovery_of_nothing_is_over_at_once(body, post):
+    answer = post(body | {"end_time": END})
+
+    [alert] = alerts()
+    assert (answer.status_code, alert.status, alert.ended_at is None) == (200, Status.RESOLVED, False)
+    assert len(notes(alert)) == 3
+
+
+def test_the_same_payload_with_an_end_resolves_without_a_fingerprint_given(post):
+    post({"title": "A", "hosts": "x"})
+    post({"title": "A", "hosts": "y", "end_time": END})
+
+    assert [alert.status for alert in alerts()] == [Status.RESOLVED]
+
+
+@pytest.mark.parametrize(("tool", "source"), [("Datadog", "Datadog"), (None, "Shop monitoring")])
+def test_a_note_names_the_source(tool, source, post):
+    post({"title": "A", "monitoring_tool": tool})
+
+    assert notes(alerts()[0])[0][1] == f"logged an alert from **{source}**"
+
+
+def test_two_integrations_of_a_project_share_fingerprints_and_two_projects_do_not(post, project, group):
+    make_integration(project, endpoint_identifier="bb")
+    make_integration(worlds.make_project("till", group), endpoint_identifier="cc")
+    for path in (f"shop/alerts/notify/x/{IDENTIFIER}", "shop/alerts/notify/x/bb", "till/alerts/notify/x/cc"):
+        post(PLAIN, path=f"/acme/{path}.json")
+
+    assert sorted((alert.iid, alert.events) for alert in alerts()) == [(1, 1), (1, 2)]
+
+
+def test_a_mapping_is_followed(post, endpoint):
+    db.session.merge(endpoint).mapping = {"title": {"path": ["event", "title"], "type": "string"}}
+    db.session.commit()
+
+    assert post({"event": {"title": "Mapped"}, "title": "Plain"}).json[0]["title"] == "Mapped"
+
+
+def at_once(count, act):
+    db.session.remove()
+    start = threading.Barrier(count)
+
+    def begin(number):
+        start.wait(30)
+        return act(number)
+
+    with ThreadPoolExecutor(count) as pool:
+        return list(pool.map(begin, range(count)))
+
+
+def test_many_at_once_make_one_open_alert_and_lose_no_count(post):
+    answers = at_once(40, lambda number: post(PLAIN).status_code)
+
+    assert answers == [200] * 40
+    assert [(alert.events, alert.status) for alert in alerts()] == [(40, Status.TRIGGERED)]
+
+
+def test_firing_and_recovery_at_once_lose_no_count(post):
+    answers = at_once(12, lambda number: post(PLAIN | ({"end_time": END} if number % 4 == 0 else {})).status_code)
+
+    found = alerts()
+    assert answers == [200] * 12
+    assert sum(alert.status != Status.RESOLVED for alert in found) <= 1
+    assert all((alert.ended_at is not None) == (alert.status == Status.RESOLVED) for alert in found)
+    ended_alone = sum(notes(alert)[1:2] != [] and "recovery" in notes(alert)[1][1] for alert in found)
+    assert 9 <= sum(alert.events for alert in found) <= 9 + ended_alone
+
+
+def test_batches_in_opposite_orders_do_not_stop_one_another(post_batch):
+    elements = [ELEMENT | {"labels": {"alertname": f"A{number}"}} for number in range(20)]
+
+    answers = at_once(4, lambda number: post_batch(*elements[:: 1 if number % 2 else -1]).status_code)
+
+    assert answers == [200] * 4
+    assert [alert.events for alert in alerts()] == [4] * 20
+
+
+def test_a_batch_is_taken_in_alert_by_alert(post_batch):
+    other = ELEMENT | {"labels": {"alertname": "Other", "severity": "page"}}
+    first = post_batch(ELEMENT, other, ELEMENT | {"labels": {}}, ELEMENT)
+    post_batch(ELEMENT | {"status": "resolved", "endsAt": END}, other)
+
+    assert [one["iid"] for one in first.json] == [1, 2, 1]
+    assert [(alert.title, alert.events, alert.status, alert.severity) for alert in alerts()] == [
+        ("Latency", 2, Status.RESOLVED, 0),
+        ("Other", 2, Status.TRIGGERED, 1),
+    ]
+    assert alerts()[0].payload == ELEMENT
+    assert notes(alerts()[0])[0][1] == "logged an alert from **Prom**"
+
+
+def test_an_empty_batch_is_a_success(post_batch):
+    assert (post_batch().status_code, alerts()) == (200, [])
+
+
+def test_an_endpoint_takes_batches_too(post):
+    assert len(post(batch(ELEMENT)).json) == 1
+
+
+@pytest.mark.parametrize("body", [{}, batch() | {"version": "3"}, {"alerts": []}])
+@pytest.mark.parametrize("key", [KEY, None])
+def test_what_is_no_batch_is_refused_before_the_key(body, key, post, prometheus):
+    assert bare(post(body, key=key, path="/acme/shop/prometheus/alerts/notify.json")) == (422, b"")
+
+
+@pytest.mark.parametrize(
+    ("active", "key", "status"),
+    [(True, KEY, 200), (True, OTHER_KEY, 401), (True, None, 401), (False, KEY, 401), (False, None, 401)],
+)
+def test_prometheus_needs_an_active_integration_and_its_key(active, key, status, post_batch, prometheus):
+    db.session.merge(prometheus).active = active
+    db.session.commit()
+
+    assert post_batch(ELEMENT, key=key).status_code == status
+
+
+def test_of_several_prometheus_integrations_the_key_chooses(post_batch, project):
+    make_integration(project, type=PROMETHEUS, name="Two", endpoint_identifier="dd", token=OTHER_KEY)
+
+    assert [post_batch(ELEMENT, key=key).status_code for key in (KEY, OTHER_KEY)] == [200, 200]
+
+
+class Counting:
+    """As much of a Redis as counting needs."""
+
+    def __init__(self):
+        self.counts, self.expiring = {}, {}
+
+    def incr(self, key):
+        self.counts[key] = self.counts.get(key, 0) + 1
+        return self.counts[key]
+
+    def expire(self, key, seconds):
+        self.expiring[key] = seconds
+
+    def __getattr__(self, name):
+        import redis
+
+        raise redis.ConnectionError("only counting")
+
+
+@pytest.fixture
+def limited(app, monkeypatch):
+    counting = Counting()
+    monkeypatch.setitem(app.extensions, "redis", counting)
+    with unit_of_work():
+        changes = {"enabled": True, "per_period": 2, "period_in_seconds": 100_000}
+        prefix = "throttle_incident_management_notification"
+        instance.change_settings({f"{prefix}_{name}": value for name, value in changes.items()})
+    return counting
+
+
+def test_a_limit_counts_every_request_of_an_address(limited, post, project):
+    make_integration(project, endpoint_identifier="bb")
+    answers = [post({}, key=None), post(b"{"), post({})]
+    other = post({}, path="/acme/shop/alerts/notify/x/bb.json")
+
+    assert [answer.status_code for answer in answers] == [401, 400, 429]
+    assert (answers[2].text, answers[2].mimetype) == ("Retry later", "text/plain")
+    assert 0 < int(answers[2].headers["Retry-After"]) <= 100_000
+    assert (other.status_code, len(alerts())) == (200, 1)
+    assert set(limited.expiring.values()) == {100_000}
+
+
+def test_without_redis_alerts_are_taken_in(limited, app, monkeypatch, post):
+    monkeypatch.setattr(Counting, "incr", Counting.__getattr__.__get__(limited, Counting))
+
+    assert [post({}).status_code for _ in range(4)] == [200] * 4
+
+
+def test_there_is_no_limit_by_default(app, monkeypatch, post):
+    counting = Counting()
+    monkeypatch.setitem(app.extensions, "redis", counting)
+
+    assert (post({}).status_code, counting.counts) == (200, {})
+
+
+def example(name):
+    """An example payload, or one of our own that holds the same when the examples are not there."""
+    path = EXAMPLES / f"{name}.json"
+    return path.read_bytes() if path.exists() else json.dumps(OWN[name]).encode()
+
+
+OWN = {
+    "plain-full": PLAIN,
+    "unicode": {"title": "Überhitzung 🔥", "hosts": "sensor-ø7.fabrik.example", "fingerprint": "raum-nord/überhitzung"},
+    "huge-but-legal": {
+        "title": "T" * 300,
+        "description": "D" * 2000,
+        "service": "s" * 200,
+        "hosts": ["h" * 300],
+        "more": "x" * 800_000,
+    },
+}
+
+
+def test_the_example_of_everything(post):
+    assert post(example("plain-full")).status_code == 200
+
+    [alert] = alerts()
+    assert (alert.title, alert.fingerprint) == (PLAIN["title"], "6dde4ab3912722706b11eff1e02afa553f8f766a")
+
+
+def test_the_example_in_many_scripts(post):
+    body = example("unicode")
+    post(body)
+
+    [alert] = alerts()
+    assert (alert.title, alert.hosts) == (json.loads(body)["title"], ["sensor-ø7.fabrik.example"])
+    assert alert.fingerprint == hashlib.sha1("raum-nord/überhitzung".encode()).hexdigest()
+    assert alert.payload == json.loads(body)
+
+
+def test_the_example_of_great_size(post):
+    body = example("huge-but-legal")
+    assert post(body).status_code == 200
+
+    [alert] = alerts()
+    assert (alert.title, len(alert.description), len(alert.service)) == ("T" * 197 + "...", 1000, 100)
+    assert (sum(map(len, alert.hosts)), alert.payload) == (255, json.loads(body))

@@ -10,11 +10,13 @@ import datetime as dt
 import itertools
 from typing import Any
 
+from sqlalchemy import insert
+
 from project_service.core import places
 from project_service.core.levels import Role, Visibility
 from project_service.core.memberships import Membership, Share
-from project_service.core.namespaces import Group, Namespace, UserNamespace, namespace_of
-from project_service.core.projects import Project
+from project_service.core.namespaces import Group, Namespace, NamespaceAncestor, UserNamespace, namespace_of
+from project_service.core.projects import Project, Route
 from project_service.core.tokens import PersonalAccessToken, digest_of
 from project_service.core.users import User
 from project_service.kit import clock
@@ -41,6 +43,37 @@ def make_user(username: str | None = None, **fields: Any) -> User:
     user.namespace_id = namespace.id
     db.session.commit()
     return user
+
+
+def make_people() -> dict[str, User]:
+    """Everybody, stored at once: most tests begin with them."""
+    people = [
+        User(
+            username=name,
+            name=name.title(),
+            email=f"{name}@example.org",
+            admin=name == ADA,
+            confirmed_at=clock.now(),
+            last_activity_on=clock.today(),
+        )
+        for name in PEOPLE
+    ]
+    db.session.add_all(people)
+    db.session.flush()
+    namespaces = [
+        UserNamespace(name=user.name, path=user.username, full_path=user.username, full_name=user.name, owner=user)
+        for user in people
+    ]
+    db.session.add_all(namespaces)
+    db.session.flush()
+    for user, namespace in zip(people, namespaces, strict=True):
+        user.namespace_id = namespace.id
+    ids = [namespace.id for namespace in namespaces]
+    routes = [{"path": place.path, "namespace_id": place.id} for place in namespaces]
+    db.session.execute(insert(Route), routes)
+    db.session.execute(insert(NamespaceAncestor), [{"namespace_id": one, "ancestor_id": one} for one in ids])
+    db.session.commit()
+    return {user.username: user for user in people}
 
 
 def make_token(user: User, *scopes: str, **fields: Any) -> str:

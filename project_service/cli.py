@@ -10,6 +10,7 @@ from typing import Any
 import click
 import flask_migrate
 from sqlalchemy import select
+from sqlalchemy.exc import OperationalError
 
 from project_service import doctor as examination
 from project_service import serving
@@ -53,6 +54,12 @@ class Commands(click.Group):
         """Run a command; what the operator can mend is said in one line with exit status 1."""
         try:
             return super().main(*args, **options)
+        except OSError as error:
+            click.echo(f"project-service: PROJECT_SERVICE_DATA_DIR: cannot be used ({error})", err=True)
+            sys.exit(1)
+        except OperationalError as error:
+            click.echo(f"project-service: PROJECT_SERVICE_DATABASE_URL: {str(error.orig).splitlines()[0]}", err=True)
+            sys.exit(1)
         except TOLD as error:
             click.echo(f"project-service: {error}", err=True)
             sys.exit(1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import redis
@@ -35,7 +36,7 @@ from project_service.issues import routes as issues
 from project_service.kit import answers, database, logs, secrets
 from project_service.kit.proxies import TrustedProxies
 from project_service.kit.storage import open_storage
-from project_service.kit.urls import RawPaths, Segment
+from project_service.kit.urls import API, RawPaths, Segment
 from project_service.members import pages as members_pages
 from project_service.members import routes as members
 from project_service.milestones import pages as milestones_pages
@@ -85,7 +86,6 @@ PAGES = (
 # loaded for what they register: jobs that are known by name, panels of other areas' pages
 LOADED = (accounts_jobs, activity_jobs, activity_pages, namespaces_jobs)
 LARGEST_BODY = 10 << 20
-LARGEST_FORM_FIELD = 8 << 20
 REDIS_TIMEOUT_SECONDS = 3
 
 
@@ -93,6 +93,7 @@ def create_app(settings: Settings | None = None) -> answers.Application:
     """Make the application of these settings; without any they are read from the environment."""
     settings = settings or Settings.from_environment()
     logs.configure(settings.log_level)
+    os.umask(0o077)  # what we write is ours alone: databases, files, sockets
     settings.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
     app = answers.Application(
         "project_service", template_folder=str(_folder("templates")), static_folder=str(_folder("static"))
@@ -115,7 +116,7 @@ def create_app(settings: Settings | None = None) -> answers.Application:
     issue_closed.connect(incidents.on_issue_closed)
     for pages in PAGES:
         app.register_blueprint(pages)
-    app.wsgi_app = TrustedProxies(RawPaths(app.wsgi_app), settings.trusted_proxies)  # type: ignore[method-assign]
+    app.wsgi_app = TrustedProxies(RawPaths(app.wsgi_app, _endings(app)), settings.trusted_proxies)  # type: ignore[method-assign]
     return app
 
 
@@ -133,7 +134,7 @@ def _configure(app: answers.Application, settings: Settings) -> None:
         SESSION_COOKIE_HTTPONLY=True,
         SESSION_COOKIE_SAMESITE="Lax",
         MAX_CONTENT_LENGTH=LARGEST_BODY,
-        MAX_FORM_MEMORY_SIZE=LARGEST_FORM_FIELD,
+        MAX_FORM_MEMORY_SIZE=LARGEST_BODY,
         WTF_CSRF_CHECK_DEFAULT=False,
         WTF_CSRF_TIME_LIMIT=None,
     )
@@ -155,6 +156,12 @@ def _handle(error: Exception) -> Response:
     if isinstance(error, MethodNotAllowed):
         return answers.render(wrong_method(error))
     return answers.render(answers.as_service_error(error))
+
+
+def _endings(app: answers.Application) -> frozenset[str]:
+    """The fixed words that routes of the API end with."""
+    rules = (rule.rule for rule in app.url_map.iter_rules() if rule.rule.startswith(API))
+    return frozenset(word for rule in rules if not (word := rule.rpartition("/")[2]).startswith("<"))
 
 
 def _folder(name: str) -> Path:

@@ -90,6 +90,7 @@ def make_group(path: str | None = None, parent: Namespace | None = None, **field
     """Store a group nobody belongs to; private unless said otherwise."""
     path = path or f"group{next(_numbers)}"
     visibility = Visibility.of(fields.pop("visibility", "private"))
+    parent = None if parent is None else db.session.get_one(Namespace, parent.id)
     group = Group(path=path, name=fields.pop("name", path.title()), visibility=visibility, **fields)
     places.settle_namespace(group, parent, AssertionError(f"{path} is taken"))
     db.session.commit()
@@ -100,6 +101,7 @@ def make_project(path: str | None = None, namespace: Namespace | User | None = N
     """Store a project nobody belongs to, in a group of its own by default; private unless said otherwise."""
     path = path or f"project{next(_numbers)}"
     place = namespace_of(namespace) if isinstance(namespace, User) else namespace or make_group()
+    place = db.session.get_one(Namespace, place.id)
     visibility = Visibility.of(fields.pop("visibility", "private"))
     fields = {"name": path, "attributes": {}} | fields
     project = Project(path=path, namespace=place, namespace_id=place.id, visibility=visibility, **fields)

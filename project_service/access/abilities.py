@@ -288,6 +288,11 @@ def may_change_issue(caller: Caller, issue: Issue) -> bool:
     return mine or role_of(caller, issue.project) >= Role.REPORTER
 
 
+def may_comment(caller: Caller, issue: Issue) -> bool:
+    """Whoever sees the issue; only members where the discussion is locked."""
+    return not issue.discussion_locked or role_of(caller, issue.project) > Role.NONE
+
+
 def may_change_note(caller: Caller, note: Note) -> bool:
     """Whoever wrote it, and maintainers; what the service wrote itself nobody changes."""
     own = note.author_id == caller.user_id and caller.user_id is not None

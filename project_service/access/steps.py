@@ -10,7 +10,7 @@ from project_service.access.abilities import Ability, judge
 from project_service.access.identity import caller
 from project_service.core.namespaces import find_group, find_namespace
 from project_service.core.projects import find_project
-from project_service.kit.errors import UnknownRoute
+from project_service.kit.errors import NotFound, UnknownRoute
 
 View = TypeVar("View", bound=Callable[..., Any])
 
@@ -36,7 +36,7 @@ def allow(ability: Ability) -> Callable[[View], View]:
                 judge(caller(), ability)
                 return view(*args, **url)
             name = next(name for name in SUBJECTS if name in url)
-            subject = SUBJECTS[name](url.pop(name))
+            subject = _find(name, url.pop(name))
             judge(caller(), ability, subject)
             return view(subject, *args, **url)
 
@@ -44,6 +44,16 @@ def allow(ability: Ability) -> Callable[[View], View]:
         return judged  # type: ignore[return-value]  # the same view, one step longer
 
     return decorate
+
+
+def _find(name: str, text: str) -> Any:
+    """What is meant; the suffix ``.json`` is tolerated where nothing is called so (common behaviour, section 1)."""
+    try:
+        return SUBJECTS[name](text)
+    except NotFound:
+        if not text.endswith(".json"):
+            raise
+        return SUBJECTS[name](text.removesuffix(".json"))
 
 
 def check_guarded(view: Callable[..., Any]) -> None:

@@ -31,20 +31,27 @@ FILTERS: dict[str, tuple[str, dict[str, str]]] = {
 }
 STEP = 20
 MOST = 1000
+FARTHEST = 1_000_000
 
 
 def _feed(statement: Select[Event], chosen: str) -> dict[str, Any]:
-    wanted = request.args.get("shown", "")
-    shown = min(max(int(wanted), STEP), MOST) if wanted.isascii() and wanted.isdigit() else STEP
-    events = list(db.session.scalars(statement.limit(shown + 1)))
+    shown = min(max(_number("shown"), STEP), MOST)
+    skipped = min(_number("skip"), FARTHEST)
+    events = list(db.session.scalars(statement.limit(shown + 1).offset(skipped)))
     more, events = len(events) > shown, events[:shown]
     add_targets(events, selectinload(Event.project).selectinload(Project.namespace))
     return {
         "events": [(event, sentence_of(event, event.project)) for event in events],
-        "more": shown + STEP if more and shown < MOST else None,
+        "more": {"shown": shown + STEP} if more and shown < MOST else None,
+        "older": {"shown": None, "skip": skipped + MOST} if more and shown == MOST else None,
         "chosen": chosen,
         "filters": {name: title for name, (title, _) in FILTERS.items()},
     }
+
+
+def _number(name: str) -> int:
+    text = request.args.get(name, "")
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0
 
 
 def _chosen() -> tuple[str, dict[str, str]]:

@@ -71,7 +71,11 @@ def _comment(note: Note, noteable: object, project: Project) -> Sentence:
     address = address_of(noteable, project)
     noun = NOUNS.get(note.noteable_type, "something")
     text = _name(noteable) if noteable is not None else ""
-    return Sentence("commented on", noun, text, f"{address}#note_{note.id}" if address else None, excerpt)
+    return Sentence("commented on", noun, text, _address_of_note(note, noteable, address), excerpt)
+
+
+def _address_of_note(note: Note, noteable: object, address: str | None) -> str | None:
+    return f"{address}?note={note.id}#note_{note.id}" if isinstance(noteable, Issue) else address
 
 
 def _push(event: Event) -> Sentence:

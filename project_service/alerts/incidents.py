@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from project_service.alerts.models import TARGET, Alert, Severity, Status
-from project_service.alerts.payloads import DEFAULT_TITLE
+from project_service.alerts.payloads import DEFAULT_TITLE, PROMETHEUS_TOOL, query_of
 from project_service.core.users import User
 from project_service.events import recording
 from project_service.events.models import Action
@@ -66,9 +66,11 @@ def comment(author: User, alert: Alert, body: str) -> Note:
 def description_of(alert: Alert) -> str:
     """What the incident says of its alert."""
     started = alert.started_at.strftime("%d %B %Y, %-I:%M%p (UTC)")
+    query = query_of(alert.payload) if alert.monitoring_tool == PROMETHEUS_TOOL else None
     facts = [
         ("Start time", started),
         ("Severity", Severity(alert.severity).name.lower()),
+        ("full_query", f"`{query}`" if query else None),
         ("Service", alert.service),
         ("Monitoring tool", alert.monitoring_tool),
         ("Hosts", " ".join(alert.hosts)),

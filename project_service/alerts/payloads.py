@@ -141,7 +141,7 @@ def parse_prometheus(element: dict[str, Any]) -> Parsed | None:
     if full_title is None or _blank(element.get("startsAt")):
         return None
     over = str(element.get("status", "")).lower() == "resolved"
-    query = _query(element.get("generatorURL"))
+    query = query_of(element)
     identity = f"{element['startsAt']}/{full_title}/{query or ''}"
     word = labels.get("severity")
     return Parsed(
@@ -155,6 +155,11 @@ def parse_prometheus(element: dict[str, Any]) -> Parsed | None:
         environment=_text(labels.get("gitlab_environment_name"), LIMITS["title"]),
         payload=element,
     )
+
+
+def query_of(element: dict[str, Any]) -> str | None:
+    """The query behind an alert of Prometheus; none when the element does not tell it."""
+    return _query_in(element.get("generatorURL"))
 
 
 def read_time(value: Any, *, epoch: bool = False) -> dt.datetime | None:
@@ -315,7 +320,7 @@ def _object(element: dict[str, Any], name: str) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _query(address: Any) -> str | None:
+def _query_in(address: Any) -> str | None:
     if not isinstance(address, str):
         return None
     try:

@@ -58,6 +58,8 @@ def alerts_matching(project: Project, **wanted: Any) -> Select[Alert]:
     descending = (wanted.get("sort") != "asc") != (name in REVERSED)
     column = SORTS[name]
     order = (column.desc(), Alert.id.desc()) if descending else (column.asc(), Alert.id.asc())
+    if name == "ended_at":  # the databases disagree where nothing goes
+        order = (order[0].nulls_last(), order[1])
     return statement.order_by(*order).options(selectinload(Alert.issue), selectinload(Alert.assignee))
 
 

@@ -52,6 +52,7 @@ class Namespace(Timestamps, Model):
     __table_args__ = (
         unique_while_kept("uq_namespaces_full_path", "lower(full_path)"),
         Index("ix_namespaces_path", text("lower(path)")),
+        Index("ix_namespaces_name", text("lower(name)")),
     )
 
 

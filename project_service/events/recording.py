@@ -104,7 +104,7 @@ def forget(target: Target) -> None:
 def forget_target(target: Target) -> None:
     """Keep the events of something that is deleted, without pointing to it any more: milestones (section 7)."""
     statement = update(Event).where(Event.target_type == _type_of(target), Event.target_id == target.id)
-    db.session.execute(statement.values(target_id=None))
+    db.session.execute(statement.values(target_id=None, kind=Kind.PROJECT))
 
 
 def _type_of(target: Target | None) -> str | None:

@@ -17,6 +17,8 @@ from project_service.kit.errors import BadParameters, BadRequest, Invalid
 from project_service.kit.schemas import load
 
 PERCENTAGE = re.compile(r"[0-9]{1,3}")
+# with an actor 0, 1 and 100 can only mean off and on
+SWITCHES = {"true": True, "1": True, "100": True, "false": False, "0": False}
 PERCENTAGES = ("percentage_of_actors", "percentage_of_time")
 
 
@@ -25,8 +27,8 @@ def set_feature(name: str, **fields: Any) -> dict[str, Any]:
     value = (fields["value"] or "").strip().lower()
     actors = _actors(fields)
     groups = [fields["feature_group"]] if fields.get("feature_group") else []
-    if value in ("true", "false") or (actors or groups):
-        _set_boolean(name, on=value in ("true", "1", "100"), actors=actors, groups=groups)
+    if value in SWITCHES if actors or groups else value in ("true", "false"):
+        _set_boolean(name, on=SWITCHES[value], actors=actors, groups=groups)
     elif PERCENTAGE.fullmatch(value) and int(value) <= 100:
         if int(value) == 0:
             _set_boolean(name, on=False, actors=[], groups=[])

@@ -7,7 +7,7 @@ from typing import Any
 from flask import redirect, render_template, request
 
 from project_service.access import navigation
-from project_service.access.abilities import Ability, allowed, may_change_issue
+from project_service.access.abilities import Ability, allowed, may_change_issue, may_comment
 from project_service.access.identity import caller, current_user
 from project_service.access.pages import PageBlueprint
 from project_service.core.memberships import members_for_choice
@@ -27,6 +27,7 @@ navigation.add(navigation.Entry("Issues", "/-/issues", 20, Ability.READ_ISSUES))
 
 HERE = "/<path:project>/-/issues"
 ONE = f"{HERE}/<int:iid>"
+NOTES_PER_PAGE = 100
 TABS = {"opened": "Open", "closed": "Closed", "all": "All"}
 
 
@@ -113,7 +114,7 @@ def create_note(project: Project, iid: int) -> Any:
     fields = {"body": form.note.data, "confidential": form.confidential.data}
     made: list[Any] = []
     if form.accepted(lambda: made.append(service.create_note(issue, **fields))):
-        return redirect(f"{_address(project, iid)}#note_{made[0].id}")
+        return redirect(f"{_address(project, iid)}?note={made[0].id}#note_{made[0].id}")
     return _page(issue, form), 422
 
 
@@ -152,7 +153,7 @@ def _changeable(project: Project, iid: int) -> Issue:
 
 
 def _page(issue: Issue, form: NoteForm) -> str:
-    notes = read_page(queries.notes_matching(caller(), issue, sort="asc"), request.args.get("page"), size=100)
+    notes = read_page(queries.notes_matching(caller(), issue, sort="asc"), _page_number(issue), NOTES_PER_PAGE)
     return render_template(
         "issues/show.html",
         project=issue.project,
@@ -160,6 +161,7 @@ def _page(issue: Issue, form: NoteForm) -> str:
         notes=notes,
         form=form,
         may_change=may_change_issue(caller(), issue),
+        may_comment=allowed(caller(), Ability.CREATE_ISSUES, issue.project) and may_comment(caller(), issue),
         may_label=allowed(caller(), Ability.ADMIN_ISSUES, issue.project),
     )
 
@@ -175,6 +177,10 @@ def _form(project: Project, issue: Issue | None = None) -> IssueForm:
     form.assignee_ids.choices = choices
     active = milestones_of(project).where(Milestone.state == ACTIVE).order_by(Milestone.title)
     titles: dict[Any, str] = {0: "None"} | {one.id: one.title for one in db.session.scalars(active)}
+    if issue is not None:
+        # what the issue has stays choosable, whatever has become of it
+        choices |= {user.id: f"{user.name} @{user.username}" for user in issue.assignees if user.id not in choices}
+        titles |= {issue.milestone.id: issue.milestone.title} if issue.milestone else {}
     form.milestone_id.choices = titles
     if issue is not None and request.method == "GET":
         form.assignee_ids.data = [user.id for user in issue.assignees]
@@ -197,6 +203,15 @@ def _fields(form: IssueForm) -> dict[str, Any]:
             "due_date": form.due_date.data,
         }
     return fields
+
+
+def _page_number(issue: Issue) -> str | None:
+    """The page that was asked for, or the one that a note is on."""
+    wanted = request.args.get("note", "")
+    if not wanted.isascii() or not wanted.isdigit():
+        return request.args.get("page")
+    note = queries.find_visible_note(caller(), issue, int(wanted))
+    return str(queries.count_notes_until(caller(), issue, note) // NOTES_PER_PAGE + 1)
 
 
 def _address(project: Project, iid: int) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, exists, func, or_, select
+from sqlalchemy import ColumnElement, Select, and_, exists, func, or_, select
 from sqlalchemy.orm import contains_eager, selectinload
 
 from project_service.access.abilities import may_see_issue, role_of, visible_issues
@@ -14,6 +14,7 @@ from project_service.core.levels import Role
 from project_service.core.projects import Project
 from project_service.core.users import User
 from project_service.kit import searching
+from project_service.kit.database import db
 from project_service.kit.errors import RecordNotFound
 from project_service.kit.fields import LARGEST_INTEGER
 from project_service.tracker import issues as tracker
@@ -63,6 +64,13 @@ def notes_matching(caller: Caller, issue: Issue, **wanted: Any) -> Select[Note]:
     if wanted.get("sort") == "asc":
         return statement.order_by(column.asc(), Note.id.asc())
     return statement.order_by(column.desc(), Note.id.desc())
+
+
+def count_notes_until(caller: Caller, issue: Issue, note: Note) -> int:
+    """How many notes the caller sees before one, oldest first."""
+    before = or_(Note.created_at < note.created_at, and_(Note.created_at == note.created_at, Note.id < note.id))
+    earlier = notes_matching(caller, issue).where(before).order_by(None).with_only_columns(Note.id).subquery()
+    return db.session.scalar(select(func.count()).select_from(earlier)) or 0
 
 
 def find_visible_note(caller: Caller, issue: Issue, note_id: int) -> Note:

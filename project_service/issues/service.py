@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from project_service.access.abilities import Ability, allowed, sees
+from project_service.access.abilities import Ability, allowed, may_comment, sees
 from project_service.access.identity import Caller, caller, current_user
 from project_service.core.projects import Project
 from project_service.core.users import User, users
 from project_service.kit.database import db
-from project_service.kit.errors import NotFound
+from project_service.kit.errors import Forbidden, NotFound
 from project_service.planning import issues as planning
 from project_service.tracker.issues import Issue
 from project_service.tracker.milestones import Milestone, milestones_of
@@ -36,6 +36,8 @@ def update_issue(issue: Issue, **fields: Any) -> Issue:
 
 def create_note(issue: Issue, **fields: Any) -> Note:
     """Comment on an issue; internal notes are for reporters and above."""
+    if not may_comment(caller(), issue):
+        raise Forbidden
     confidential = bool(fields.pop("internal", None) or fields.pop("confidential", False))
     if confidential and not allowed(caller(), Ability.ADMIN_ISSUES, issue.project):
         confidential = False

@@ -33,11 +33,20 @@ HEADERS = {
 UNSHOWN = frozenset({"private_token", "access_token"})
 
 
+class PageNumber(fields.Integer):
+    """A whole number of any length: what is too large for a database is as far beyond the end as the largest."""
+
+    def read(self, value: Any) -> int:
+        if isinstance(value, str) and value.isascii() and value.lstrip("+-").isdigit():
+            value = max(min(int(value[:40]), fields.LARGEST_INTEGER), -fields.LARGEST_INTEGER)
+        return super().read(value)
+
+
 class PagingSchema(Schema):
     """Which page of a list."""
 
-    page = fields.Integer(default=1, metadata={"description": "Which page, from 1."})
-    per_page = fields.Integer(
+    page = PageNumber(default=1, metadata={"description": "Which page, from 1."})
+    per_page = PageNumber(
         default=DEFAULT_SIZE, forbidden=(0,), metadata={"description": "Rows of a page, at most 100."}
     )
 

@@ -8,7 +8,7 @@ decodes these two when the route has matched.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from typing import Any
 from urllib.parse import quote, unquote_to_bytes, urlsplit
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
@@ -23,14 +23,15 @@ _KEPT = re.compile(r"%(2[Ff]|25)")
 class RawPaths:
     """A WSGI layer that keeps encoded slashes apart from real ones, and answers broken text before anything else."""
 
-    def __init__(self, app: WSGIApplication) -> None:
+    def __init__(self, app: WSGIApplication, endings: Container[str] = ()) -> None:
         self.app = app
+        self.endings = endings
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         """Rebuild ``PATH_INFO`` of API requests; a path that is no UTF-8, or has a NUL, is a plain 400."""
         target = environ.get("RAW_URI") or environ.get("REQUEST_URI")
         path = raw_path(target) if target else quote(environ.get("PATH_INFO", "").encode("latin-1"))
-        tidied = tidy(path)
+        tidied = tidy(path, self.endings)
         if not readable(path):
             start_response("400 Bad Request", [("Content-Type", "text/plain"), ("Content-Length", "11")])
             return [b"Bad Request"]
@@ -67,9 +68,16 @@ def keep_encoded_slashes(path: str) -> bytes:
     )
 
 
-def tidy(path: str) -> str:
-    """Tolerate what clients add: doubled slashes, a trailing slash, ``.json`` (common behaviour, section 1)."""
-    return re.sub(r"/{2,}", "/", path).rstrip("/").removesuffix(".json")
+def tidy(path: str, endings: Container[str] = ()) -> str:
+    """Tolerate what clients add: doubled slashes, a trailing slash, ``.json`` (common behaviour, section 1).
+
+    The suffix is only taken off ``endings``, the fixed words that routes end with, and off ids: names are compared
+    literally, and ``v1.json`` is a fine name.
+    """
+    path = re.sub(r"/{2,}", "/", path).rstrip("/")
+    stem = path.removesuffix(".json")
+    last = stem.rpartition("/")[2]
+    return stem if last in endings or (last.isascii() and last.isdigit()) else path
 
 
 class Segment(BaseConverter):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
-from sqlalchemy import Select, and_, func, or_, select, union_all
+from sqlalchemy import Select, and_, func, or_, select, union, union_all
 from sqlalchemy.orm import aliased
 
 from project_service.access.identity import Caller
@@ -79,19 +79,13 @@ def namespace_below(parent_id: int | None, path: str) -> Namespace | None:
     return db.session.scalar(namespaces().where(place, func.lower(Namespace.path) == path.lower()))
 
 
-def names_like(stem: str) -> set[str]:
-    """Paths and names of all namespaces that begin with a text, in lower case."""
-    start = stem.lower()
-    rows = db.session.execute(
-        select(func.lower(Namespace.path), func.lower(Namespace.name)).where(
-            Namespace.deleting_since.is_(None),
-            or_(
-                func.lower(Namespace.path).startswith(start, autoescape=True),
-                func.lower(Namespace.name).startswith(start, autoescape=True),
-            ),
-        )
-    )
-    return {text for row in rows for text in row}
+def names_in_use(candidates: list[str]) -> set[str]:
+    """Which of these a namespace anywhere has as its path or its name, in any case; they come back in lower case."""
+    wanted = [candidate.lower() for candidate in candidates]
+    path, name = func.lower(Namespace.path), func.lower(Namespace.name)
+    kept = Namespace.deleting_since.is_(None)
+    found = union(select(path).where(kept, path.in_(wanted)), select(name).where(kept, name.in_(wanted)))
+    return set(db.session.scalars(found))
 
 
 def _owned(caller: Caller, ids: list[int]) -> set[int]:

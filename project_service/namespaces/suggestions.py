@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 
 from project_service.namespaces import queries
 
 DROPPED = re.compile(r"[^A-Za-z0-9_.-]")
+AT_ONCE = 100
 ENDINGS = re.compile(r"(\.atom|\.git|\.)+\Z")
 
 
@@ -19,9 +21,10 @@ def clean(text: str) -> str:
 def suggest(text: str) -> str:
     """The first of ``path``, ``path1``, ``path2``, … that no namespace has as its path or name, at any level."""
     stem = clean(text)
-    used = queries.names_like(stem)
-    candidate, number = stem, 0
-    while candidate.lower() in used:
-        number += 1
-        candidate = f"{stem}{number}"
-    return candidate
+    for first in itertools.count(0, AT_ONCE):
+        candidates = [f"{stem}{number or ''}" for number in range(first, first + AT_ONCE)]
+        used = queries.names_in_use(candidates)
+        for candidate in candidates:
+            if candidate.lower() not in used:
+                return candidate
+    raise AssertionError("numbers do not end")

@@ -9,7 +9,7 @@ from sqlalchemy import select
 from project_service.core.projects import Project
 from project_service.core.users import User
 from project_service.events import recording
-from project_service.events.models import Action
+from project_service.events.models import Action, Kind
 from project_service.kit.database import db, unique
 from project_service.kit.errors import Invalid
 from project_service.tracker.counters import next_iid
@@ -52,7 +52,7 @@ def delete_milestone(author: User, milestone: Milestone) -> None:
     """Give a goal up; its events stay and point to nothing (events reference, section 7)."""
     recording.forget_target(milestone)
     event = recording.record(author, Action.DESTROYED, milestone.project, milestone)
-    event.target_id = None
+    event.target_id, event.kind = None, Kind.PROJECT
     db.session.delete(milestone)
 
 

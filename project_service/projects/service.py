@@ -117,7 +117,7 @@ def check(project: Project, namespace: Namespace, *, new: bool) -> None:
         level = Visibility(project.visibility).text
         problems["visibility_level"] = [f"{level} has been restricted by your GitLab administrator"]
     if problems:
-        if new:
+        if new and ("name" in problems or "path" in problems):
             problems["limit_reached"] = []
         raise Invalid(**problems)
 

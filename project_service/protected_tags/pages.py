@@ -30,12 +30,17 @@ def fill(project: Project) -> dict[str, Any]:
     names = repositories.tag_names(project)
     return {
         "protected_tags": page,
-        "matching": {tag.id: [name for name in names if matches(tag.name, name)] for tag in page.rows},
+        "matching": {tag.id: _examples(tag.name, names) for tag in page.rows},
         "protected_tag_form": ProtectedTagForm(formdata=None),
         "levels": LEVELS,
         "preview": None,
         "tag_count": len(names),
     }
+
+
+def _examples(pattern: str, names: list[str]) -> dict[str, Any]:
+    found = [name for name in names if matches(pattern, name)]
+    return {"count": len(found), "names": found[:MOST_EXAMPLES]}
 
 
 sections.add(
@@ -77,7 +82,7 @@ def ask_delete_protected_tag(project: Project, tag_id: int) -> Any:
         "confirm.html",
         form=Form(),
         title="Unprotect tag",
-        question=f"Unprotect {tag.name}? Every developer can then create such tags.",
+        question=f"Unprotect {tag.name}? Unless another rule covers them, developers can then create such tags.",
         action=request.path,
         button="Unprotect",
         back=_settings(project),

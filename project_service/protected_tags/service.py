@@ -11,6 +11,8 @@ from project_service.kit.errors import Unprocessable
 from project_service.protected_tags import queries
 from project_service.protected_tags.models import ProtectedTag
 
+# clients fold these parts of an address away, and would then act on the project itself
+UNADDRESSABLE = (".", "..")
 TAKEN = "Name has already been taken"
 LONGEST = 255  # what an index can always hold, and longer than the name of any tag
 
@@ -19,6 +21,8 @@ def create_protected_tag(project: Project, *, name: str | None, create_access_le
     """Protect a tag name or wildcard; whether such a tag exists does not matter."""
     if not (name or "").strip():
         raise Unprocessable(["Name can't be blank"])
+    if name in UNADDRESSABLE:
+        raise Unprocessable(["Name is invalid"])
     if len(name or "") > LONGEST:
         raise Unprocessable([f"Name is too long (maximum is {LONGEST} characters)"])
     tag = ProtectedTag(project_id=project.id, name=name, create_access_levels=[create_access_level])

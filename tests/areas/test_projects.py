@@ -445,7 +445,7 @@ def test_a_project_is_no_more_visible_than_its_group(above, wanted, status, peop
 
     text = f"{wanted} is not allowed in a {above} group."
     assert answer.status_code == status
-    assert status == 201 or answer.json == failed(visibility_level=text)
+    assert status == 201 or answer.json == {"message": {"visibility_level": [text]}}
 
 
 def test_a_project_does_not_become_more_visible_than_its_group(project, as_):

@@ -367,7 +367,7 @@ def test_numbers_and_truths_are_names_too(project, as_maintainer):
 
 
 NAMES = (
-    *("feature/*", "*-stable", "v1.0", ".", "a b", " lead", "trail ", "feature/", "/feature", "a//b"),
+    *("feature/*", "*-stable", "v1.0", "v1.json", "a b", " lead", "trail ", "feature/", "/feature", "a//b"),
     *("Größe", "日本/語", "🚀", "a%2Fb", "100%", "%41", "a+b", "a?b", "a#b", "a&b=c", "a;b", "a\\b", '"q"', "<b>"),
     *("a.tar.gz", "-x", "~^:", "it's", "**************a", "line\nbreak", "x" * 255),
 )

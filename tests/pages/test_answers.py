@@ -82,7 +82,7 @@ def test_every_refusal_has_its_page_and_keeps_one_signed_in(method, address, sta
 
 
 def test_a_body_that_is_too_long_is_refused(maintainer, project):
-    body = b'--x\r\nContent-Disposition: form-data; name="name"\r\n\r\n' + b"a" * (9 << 20) + b"\r\n--x--\r\n"
+    body = b'--x\r\nContent-Disposition: form-data; name="name"\r\n\r\n' + b"a" * (11 << 20) + b"\r\n--x--\r\n"
 
     answer = maintainer.open("POST", "/projects/new", data=body, content_type="multipart/form-data; boundary=x")
 

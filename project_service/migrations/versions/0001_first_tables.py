@@ -203,6 +203,7 @@ def upgrade() -> None:
         sqlite_autoincrement=True,
     )
     with op.batch_alter_table("namespaces", schema=None) as batch_op:
+        batch_op.create_index("ix_namespaces_name", [sa.literal_column("lower(name)")], unique=False)
         batch_op.create_index(batch_op.f("ix_namespaces_parent_id"), ["parent_id"], unique=False)
         batch_op.create_index("ix_namespaces_path", [sa.literal_column("lower(path)")], unique=False)
         batch_op.create_index(
@@ -758,7 +759,9 @@ def upgrade() -> None:
             unique=False,
         )
         batch_op.create_index("ix_events_author_id_project_id", ["author_id", "project_id"], unique=False)
-        batch_op.create_index("ix_events_created_at", ["created_at", "id"], unique=False)
+        batch_op.create_index(
+            "ix_events_created_at", ["created_at", "id", "project_id", "kind", "restriction"], unique=False
+        )
         batch_op.create_index("ix_events_issue_id", ["issue_id"], unique=False)
         batch_op.create_index(
             "ix_events_project_id_created_at",
@@ -942,6 +945,7 @@ def downgrade() -> None:
         )
         batch_op.drop_index("ix_namespaces_path")
         batch_op.drop_index(batch_op.f("ix_namespaces_parent_id"))
+        batch_op.drop_index("ix_namespaces_name")
 
     op.drop_table("namespaces")
     with op.batch_alter_table("browser_sessions", schema=None) as batch_op:

@@ -37,6 +37,7 @@ from project_service.kit import answers, database, logs, secrets
 from project_service.kit.proxies import TrustedProxies
 from project_service.kit.storage import open_storage
 from project_service.kit.urls import API, RawPaths, Segment
+from project_service.members import jobs as members_jobs
 from project_service.members import pages as members_pages
 from project_service.members import routes as members
 from project_service.milestones import pages as milestones_pages
@@ -84,7 +85,7 @@ PAGES = (
     addresses.pages,
 )
 # loaded for what they register: jobs that are known by name, panels of other areas' pages
-LOADED = (accounts_jobs, activity_jobs, activity_pages, namespaces_jobs)
+LOADED = (accounts_jobs, activity_jobs, activity_pages, namespaces_jobs, members_jobs)
 LARGEST_BODY = 10 << 20
 REDIS_TIMEOUT_SECONDS = 3
 

@@ -1,4 +1,4 @@
-"""What happens to events and memberships by itself, once a day."""
+"""What happens to events by itself, once a day."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from project_service.kit import jobs
 
 DAY = dt.timedelta(days=1)
 PRUNED_AT_ONCE = 1000
-EXPIRED_AT_ONCE = 200
 
 
 @jobs.periodic(every=DAY, first=DAY)
@@ -19,14 +18,4 @@ def prune_events() -> None:
     while True:
         with jobs.step():
             if not service.prune_batch(PRUNED_AT_ONCE):
-                return
-
-
-@jobs.periodic(every=DAY)
-@jobs.job()
-def expire_memberships() -> None:
-    """End memberships whose last day has come."""
-    while True:
-        with jobs.step():
-            if not service.expire_batch(EXPIRED_AT_ONCE):
                 return

@@ -82,8 +82,23 @@ def expire_member(place: Place, membership: Membership) -> None:
     """Clear away a membership whose last day has come; it has not counted since then."""
     db.session.delete(membership)
     db.session.flush()
-    if isinstance(place, Project):
+    if isinstance(place, Project) and place.deleting_since is None:
         record(membership.user, Action.EXPIRED, place)
+
+
+def expire_some(most: int) -> int:
+    """Clear away some of the memberships whose last day has come; how many."""
+    over = select(Membership).where(Membership.expires_at <= clock.today()).order_by(Membership.id).limit(most)
+    found = list(db.session.scalars(over))
+    for membership in found:
+        expire_member(_place_of(membership), membership)
+    return len(found)
+
+
+def _place_of(membership: Membership) -> Place:
+    if membership.project_id is not None:
+        return db.session.get_one(Project, membership.project_id)
+    return db.session.get_one(Group, membership.namespace_id)
 
 
 def _refuse_last_owner(place: Place, membership: Membership) -> None:

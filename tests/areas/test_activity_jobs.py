@@ -18,6 +18,8 @@ from project_service.events.models import Action, Event
 from project_service.kit import clock, jobs
 from project_service.kit.database import db, unit_of_work
 from project_service.kit.jobs import Task
+from project_service.members import jobs as members_jobs
+from project_service.members.jobs import expire_memberships
 from tests.worlds import DEV, MAX, OLIVE, RITA, SAM, add_member, make_project
 
 NOW = dt.datetime(2026, 3, 14, 12, tzinfo=dt.UTC)
@@ -208,7 +210,7 @@ def test_a_membership_ends_on_its_last_day_with_an_event(people, project, run_jo
     for name, days in ((SAM, 0), (OLIVE, -1), ("ada", 1)):
         add_member(project, people[name], Role.REPORTER, expires_at=clock.today() + days * DAY)
 
-    failures = work(activity.expire_memberships, run_jobs)
+    failures = work(expire_memberships, run_jobs)
 
     left = memberships()
     assert failures == []
@@ -224,7 +226,7 @@ def test_a_membership_ends_on_its_last_day_with_an_event(people, project, run_jo
 def test_a_membership_of_a_group_ends_without_an_event(people, group, run_jobs):
     add_member(group, people[SAM], Role.REPORTER, expires_at=clock.today())
 
-    work(activity.expire_memberships, run_jobs)
+    work(expire_memberships, run_jobs)
 
     assert {user_id for user_id, _ in memberships()} == {people[OLIVE].id}
     assert events() == []
@@ -235,25 +237,25 @@ def test_a_membership_of_a_project_that_is_being_deleted_ends_without_an_event(p
     db.session.execute(text("UPDATE projects SET deleting_since = created_at"))
     db.session.commit()
 
-    failures = work(activity.expire_memberships, run_jobs)
+    failures = work(expire_memberships, run_jobs)
 
     assert (events(), failures) == ([], [])
     assert (people[SAM].id, project.id) not in memberships()
 
 
 def test_memberships_end_in_batches(people, project, run_jobs, monkeypatch):
-    monkeypatch.setattr(activity, "EXPIRED_AT_ONCE", 2)
+    monkeypatch.setattr(members_jobs, "AT_ONCE", 2)
     for _ in range(5):
         add_member(make_project(), people[SAM], Role.GUEST, expires_at=clock.today())
 
-    work(activity.expire_memberships, run_jobs)
+    work(expire_memberships, run_jobs)
 
     assert db.session.scalar(select(func.count()).select_from(Event)) == 5
     assert people[SAM].id not in {user_id for user_id, _ in memberships()}
 
 
 def test_memberships_are_looked_through_at_the_start_and_then_every_day(app, time, run_jobs):
-    name = activity.expire_memberships.name
+    name = expire_memberships.name
     started = {}
     for hours in (0, 1, 23, 24, 25):
         time(NOW + dt.timedelta(hours=hours))
@@ -267,7 +269,7 @@ def test_how_an_expired_membership_is_told(people, project, run_jobs, as_):
     add_member(project, people[SAM], Role.REPORTER, expires_at=clock.today())
     before = as_(SAM).get(f"/projects/{project.id}").status_code
 
-    work(activity.expire_memberships, run_jobs)
+    work(expire_memberships, run_jobs)
 
     (event,) = as_(MAX).get(f"/projects/{project.id}/events").json
     assert before == 404

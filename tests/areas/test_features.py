@@ -266,3 +266,20 @@ def test_a_feature_of_a_group_being_removed_cannot_be_set(as_admin, group, run_j
     answer = set_(as_admin, "my_feature", value="true", group="leaving")
 
     assert answer.status_code == 400
+
+
+@pytest.mark.parametrize(("value", "gate"), [("30", {"key": "percentage_of_time", "value": 30})])
+def test_a_percentage_beside_an_actor_stays_a_percentage(value, gate, people, as_admin):
+    answer = as_admin.post("/features/shared", json={"value": value, "user": "dev"})
+
+    assert (answer.status_code, answer.json["state"]) == (201, "conditional")
+    assert gate in answer.json["gates"]
+
+
+def test_nonsense_beside_an_actor_changes_nothing(people, as_admin):
+    as_admin.post("/features/mine", json={"value": "true", "user": "dev"})
+
+    answer = as_admin.post("/features/mine", json={"value": "banana", "user": "dev"})
+
+    assert (answer.status_code, answer.json) == (400, {"error": "value is invalid"})
+    assert as_admin.get("/features").json[0]["state"] == "conditional"

@@ -631,3 +631,20 @@ def test_a_directory_that_is_no_repository_has_no_tags(project):
     repositories.directory_of(project).mkdir(parents=True)
 
     assert repositories.tag_names(project) == []
+
+
+def test_a_name_that_ends_like_a_suffix_is_its_own_name(project, as_maintainer):
+    here = f"/projects/{project.id}/protected_tags"
+    for name in ("y", "y.json"):
+        as_maintainer.post(here, json={"name": name})
+
+    as_maintainer.delete(f"{here}/y.json")
+
+    assert [tag["name"] for tag in as_maintainer.get(here).json] == ["y"]
+
+
+@pytest.mark.parametrize("name", [".", ".."])
+def test_names_that_clients_fold_away_are_refused(name, project, as_maintainer):
+    answer = as_maintainer.post(f"/projects/{project.id}/protected_tags", json={"name": name})
+
+    assert (answer.status_code, answer.json) == (422, {"message": ["Name is invalid"]})

@@ -186,10 +186,11 @@ def test_ids_of_requests_are_random():
 
 def test_the_request_log_names_routes_and_never_parameters(app, lines):
     headers = {"PRIVATE-TOKEN": "Zq9-header", "Authorization": "Bearer Zq9-header"}
-    with app.test_client() as browser:
-        browser.get("/api/v4/projects/5/variables/Zq9-key?private_token=Zq9-query", headers=headers)
-        browser.post("/api/v4/users?password=Zq9-query", json={"password": "Zq9-body"})
-        browser.get("/nowhere/Zq9-path?access_token=Zq9-query")
+    browser = app.test_client()
+
+    browser.get("/api/v4/projects/5/variables/Zq9-key?private_token=Zq9-query", headers=headers)
+    browser.post("/api/v4/users?password=Zq9-query", json={"password": "Zq9-body"})
+    browser.get("/nowhere/Zq9-path?access_token=Zq9-query")
 
     routes = [entry["route"] for entry in lines() if entry["event"] == "request"]
     assert routes[:2] == ["/api/v4/projects/<project>/variables/<key>", "/api/v4/users"]

@@ -51,7 +51,7 @@ def save(project: Project, *, problems: list[str] | None = None, **fields: Any) 
     setting = queries.setting_of(project) or ErrorTrackingSetting(project_id=project.id)
     if address:
         setting.integrated = False
-    if setting.api_url != address:
+    if (setting.api_url or "").rstrip("/") != (address or "").rstrip("/"):
         setting.token = None
     for name, value in fields.items():
         setattr(setting, name, value)
@@ -136,6 +136,9 @@ def _check(setting: ErrorTrackingSetting, problems: list[str]) -> None:
         messages["api_url"] = REQUIRED
     elif setting.api_url and BARE.fullmatch(urlsplit(setting.api_url).path):
         messages["project"] = REQUIRED
+    for name in ("project_name", "organization_name"):
+        if len(getattr(setting, name) or "") > LONGEST:
+            messages[name] = f"is too long (maximum is {LONGEST} characters)"
     if setting.enabled and not setting.token:
         messages["token"] = REQUIRED
     if messages:

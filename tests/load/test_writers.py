@@ -1,0 +1,44 @@
+"""Many writers at once: nobody is refused because others write, and nothing that was accepted is lost."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from tests.worlds import MAX
+
+WRITERS = 50
+
+
+@pytest.mark.parametrize(
+    "seconds",
+    [
+        pytest.param(3, id="3s"),
+        pytest.param(60, id="60s", marks=pytest.mark.nightly),
+        pytest.param(1800, id="30min", marks=pytest.mark.soak),
+    ],
+)
+def test_fifty_writers_all_get_their_turn(seconds, project, as_, people):
+    numbers, lock, client = itertools.count(), threading.Lock(), as_(MAX)
+    path, until = f"/projects/{project.id}/variables", time.monotonic() + seconds
+
+    def write() -> list[int]:
+        statuses = []
+        while time.monotonic() < until:
+            with lock:
+                key = f"KEY_{next(numbers)}"
+            statuses.append(
+                client.browser.post(f"/api/v4{path}", json={"key": key, "value": "x"}, headers=headers).status_code
+            )
+        return statuses
+
+    headers = {"PRIVATE-TOKEN": client.token}
+    with ThreadPoolExecutor(WRITERS) as pool:
+        statuses = [status for each in [pool.submit(write) for _ in range(WRITERS)] for status in each.result()]
+
+    assert set(statuses) == {201}
+    assert len(statuses) == int(client.get(f"{path}?per_page=1").headers.get("X-Total", len(statuses)))

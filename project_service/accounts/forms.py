@@ -41,7 +41,3 @@ class TokenForm(Form):
         widget=ListWidget(prefix_label=False),
         option_widget=CheckboxInput(),
     )
-
-
-class ConfirmForm(Form):
-    """Nothing but a token: the question stands on the page."""

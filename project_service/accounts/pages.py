@@ -10,11 +10,12 @@ from project_service.access.abilities import Ability, allowed
 from project_service.access.identity import SESSION_SECRET, caller, current_user
 from project_service.access.pages import PageBlueprint, back_to
 from project_service.accounts import queries, service
-from project_service.accounts.forms import ConfirmForm, SignInForm, TokenForm
+from project_service.accounts.forms import SignInForm, TokenForm
 from project_service.core import sign_ins
 from project_service.core.users import User
 from project_service.kit.database import db
 from project_service.kit.errors import RecordNotFound
+from project_service.kit.forms import confirmation
 
 sessions = PageBlueprint("sessions", __name__)
 pages = PageBlueprint("account_pages", __name__)
@@ -94,12 +95,9 @@ def create_token() -> Any:
 def ask_revoke_token(token_id: int) -> Any:
     """Ask before an access token is revoked."""
     token = _own_token(token_id)
-    return render_template(
-        "confirm.html",
-        form=ConfirmForm(),
+    return confirmation(
         title="Revoke access token",
         question=f"Revoke the token “{token.name}”? Whatever uses it stops working at once.",
-        action=url_for(".revoke_token", token_id=token.id),
         button="Revoke",
         back=url_for(".list_tokens"),
     )

@@ -19,7 +19,7 @@ from project_service.alerts.models import OPSGENIE, AlertIntegration, Severity
 from project_service.core.projects import Project
 from project_service.kit.database import db
 from project_service.kit.errors import Invalid
-from project_service.kit.forms import Form
+from project_service.kit.forms import Form, confirmation
 
 pages = PageBlueprint("alert_settings_pages", __name__)
 SETTINGS = "/<path:project>/-/settings/operations"
@@ -125,12 +125,9 @@ def show_credentials(project: Project, integration_id: int) -> Any:
 def ask_reset_key(project: Project, integration_id: int) -> Any:
     """Ask before a key is reset."""
     integration = queries.find_integration(project, integration_id)
-    return render_template(
-        "confirm.html",
-        form=Form(),
+    return confirmation(
         title="Reset key",
         question=f"Reset the authorization key of {integration.name}? Every alert source needs the new one.",
-        action=request.path,
         button="Reset key",
         back=_address(integration, "credentials"),
         project=project,
@@ -177,12 +174,9 @@ def send_test(project: Project, integration_id: int) -> Any:
 def ask_delete_integration(project: Project, integration_id: int) -> Any:
     """Ask before an integration is deleted."""
     integration = queries.find_integration(project, integration_id)
-    return render_template(
-        "confirm.html",
-        form=Form(),
+    return confirmation(
         title="Delete integration",
         question=f"Delete {integration.name}? Its address stops working. The alerts that came through it stay.",
-        action=request.path,
         button="Delete integration",
         back=f"/{project.full_path}/-/settings/operations#alerts",
         project=project,

@@ -12,7 +12,7 @@ from project_service.access.pages import PageBlueprint
 from project_service.core.projects import Project
 from project_service.environments import service
 from project_service.environments.forms import EnvironmentForm
-from project_service.kit.forms import Form
+from project_service.kit.forms import confirmation
 from project_service.kit.paging import read_page
 from project_service.tracker.environments import environments_of, find_environment
 
@@ -81,12 +81,9 @@ def update_environment(project: Project, environment_id: int) -> Any:
 def ask_delete_environment(project: Project, environment_id: int) -> Any:
     """Ask before an environment is deleted."""
     environment = find_environment(project, environment_id)
-    return render_template(
-        "confirm.html",
-        form=Form(),
+    return confirmation(
         title="Delete environment",
         question=f"Delete the environment {environment.name}? Its alerts stay and belong to no environment then.",
-        action=request.path,
         button="Delete environment",
         back=f"/{project.full_path}/-/environments",
         project=project,

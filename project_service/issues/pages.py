@@ -16,7 +16,7 @@ from project_service.issues import queries, service
 from project_service.issues.forms import IssueForm, NoteForm
 from project_service.kit.database import db
 from project_service.kit.errors import Forbidden
-from project_service.kit.forms import Form
+from project_service.kit.forms import confirmation
 from project_service.kit.paging import read_page
 from project_service.planning import issues as planning
 from project_service.tracker.issues import Issue
@@ -124,12 +124,9 @@ def create_note(project: Project, iid: int) -> Any:
 def ask_delete_issue(project: Project, iid: int) -> Any:
     """Ask before an issue is deleted."""
     issue = queries.find_issue(caller(), project, iid)
-    return render_template(
-        "confirm.html",
-        form=Form(),
+    return confirmation(
         title="Delete issue",
         question=f"Delete #{issue.iid} {issue.title} with all its comments? It cannot be brought back.",
-        action=request.path,
         button="Delete issue",
         back=_address(project, iid),
         project=project,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from flask import render_template, request
 from flask_wtf import FlaskForm
 
 from project_service.kit.database import undo
@@ -46,3 +47,20 @@ class Form(FlaskForm):  # type: ignore[misc]  # Flask-WTF is untyped
             else:
                 subject = "" if name == "base" else f"{name.replace('_', ' ').capitalize()} "
                 self.problems += [f"{subject}{text}" for text in texts]
+
+
+def confirmation(title: str, question: str, button: str, back: str, **place: Any) -> str:
+    """Return the page that asks before something is taken away; its form is sent to the address it was asked at.
+
+    ``back`` is where Cancel leads. ``place``, a ``project`` or a ``group``, gives the page that place's navigation.
+    """
+    return render_template(
+        "confirm.html",
+        form=Form(),
+        title=title,
+        question=question,
+        action=request.path,
+        button=button,
+        back=back,
+        **place,
+    )

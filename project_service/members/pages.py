@@ -15,7 +15,7 @@ from project_service.core.namespaces import Group
 from project_service.core.projects import Project
 from project_service.core.users import user_by
 from project_service.kit.errors import Invalid
-from project_service.kit.forms import Form
+from project_service.kit.forms import confirmation
 from project_service.kit.paging import read_page
 from project_service.members import queries, service
 from project_service.members.forms import ROLES_OF, MemberForm, RoleForm
@@ -85,12 +85,9 @@ def register(kind: str, prefix: str, reads: Ability, administers: Ability) -> No
         """Ask before a member is removed."""
         leaving = _judge_removal(place, user_id)
         member = queries.find_member(place, user_id)
-        return render_template(
-            "confirm.html",
-            form=Form(),
+        return confirmation(
             title="Leave" if leaving else "Remove member",
             question=f"Leave {place.full_path}?" if leaving else f"Remove {member.user.name} from {place.full_path}?",
-            action=request.path,
             button="Leave" if leaving else "Remove member",
             back=_address(kind, place),
             **{kind: place},

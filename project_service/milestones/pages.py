@@ -11,7 +11,7 @@ from project_service.access.abilities import Ability
 from project_service.access.identity import current_user
 from project_service.access.pages import PageBlueprint
 from project_service.core.projects import Project
-from project_service.kit.forms import Form
+from project_service.kit.forms import Form, confirmation
 from project_service.kit.paging import read_page
 from project_service.milestones import queries
 from project_service.milestones.forms import MilestoneForm
@@ -101,12 +101,9 @@ def change_state(project: Project, iid: int) -> Any:
 def ask_delete_milestone(project: Project, iid: int) -> Any:
     """Ask before a milestone is deleted."""
     milestone = find_milestone_by_iid(project, iid)
-    return render_template(
-        "confirm.html",
-        form=Form(),
+    return confirmation(
         title="Delete milestone",
         question=f"Delete the milestone {milestone.title}? Its issues stay.",
-        action=request.path,
         button="Delete milestone",
         back=_address(project, iid),
         project=project,

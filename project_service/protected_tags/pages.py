@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from flask import redirect, render_template, request, url_for
+from flask import redirect, request, url_for
 
 from project_service.access import sections
 from project_service.access.abilities import Ability
 from project_service.access.pages import PageBlueprint
 from project_service.core import repositories
 from project_service.core.projects import Project
-from project_service.kit.forms import Form
+from project_service.kit.forms import confirmation
 from project_service.kit.paging import read_page
 from project_service.protected_tags import queries, service
 from project_service.protected_tags.forms import ProtectedTagForm
@@ -78,12 +78,9 @@ def create_protected_tag(project: Project) -> Any:
 def ask_delete_protected_tag(project: Project, tag_id: int) -> Any:
     """Ask before the protection is taken away."""
     tag = queries.find_protected_tag_by_id(project, tag_id)
-    return render_template(
-        "confirm.html",
-        form=Form(),
+    return confirmation(
         title="Unprotect tag",
         question=f"Unprotect {tag.name}? Unless another rule covers them, developers can then create such tags.",
-        action=request.path,
         button="Unprotect",
         back=_settings(project),
         project=project,

@@ -10,7 +10,7 @@ from project_service.access import sections
 from project_service.access.abilities import Ability
 from project_service.access.pages import PageBlueprint
 from project_service.core.projects import Project
-from project_service.kit.forms import Form
+from project_service.kit.forms import confirmation
 from project_service.kit.paging import read_page
 from project_service.variables import queries, service
 from project_service.variables.forms import VariableForm
@@ -78,12 +78,9 @@ def update_variable(project: Project, variable_id: int) -> Any:
 def ask_delete_variable(project: Project, variable_id: int) -> Any:
     """Ask before a variable is deleted."""
     variable = queries.find_variable_by_id(project, variable_id)
-    return render_template(
-        "confirm.html",
-        form=Form(),
+    return confirmation(
         title="Delete variable",
         question=f"Delete the variable {variable.key} ({variable.environment_scope})? It cannot be brought back.",
-        action=request.path,
         button="Delete variable",
         back=_settings(project),
         project=project,

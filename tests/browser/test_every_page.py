@@ -15,9 +15,10 @@ WIDER = "() => document.documentElement.scrollWidth - document.documentElement.c
 
 
 @pytest.fixture(scope="module")
-def addresses(gl, paula):
+def addresses(gl, paula, worker_id):
     """The addresses of all pages that paula has, in places with long names and much in them."""
-    group = gl.groups.create({"name": LONG.replace("-", " "), "path": LONG, "description": "All the ships. " * 9})
+    path = f"{LONG}-{worker_id}"  # the tests of another process share the service
+    group = gl.groups.create({"name": path.replace("-", " "), "path": path, "description": "All the ships. " * 9})
     gl.groups.create({"name": "Subgroup", "path": "subgroup", "parent_id": group.id})
     group.members.create({"user_id": paula.id, "access_level": 50})
     project = gl.projects.create({"name": LONG, "namespace_id": group.id, "description": "Carries people. " * 9})

@@ -1,0 +1,66 @@
+"""An integration of the running service, configured on its pages as a maintainer would: there is no API for that."""
+
+from __future__ import annotations
+
+import html
+import re
+from dataclasses import dataclass
+
+import requests
+
+from tests.contract.service import PASSWORD, Service
+
+ROOT = "root"
+CSRF = re.compile(r'name="csrf_token"[^>]* value="([^"]+)"')
+READ_ONLY = re.compile(r'<input id="(webhook-url|authorization-key)" value="([^"]*)"')
+TAB = re.compile(r"(\w+) <span class=\"badge\">(\d+)</span>")
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """What a monitoring tool needs to know."""
+
+    url: str
+    key: str
+
+
+class Maintainer:
+    """The administrator at a browser without scripts."""
+
+    def __init__(self, service: Service) -> None:
+        self.url = service.url
+        self.session = requests.Session()
+        self.send("/users/sign_in", "/users/sign_in", login=ROOT, password=PASSWORD)
+
+    def get(self, path: str) -> str:
+        """The text of a page."""
+        answer = self.session.get(f"{self.url}{path}", timeout=30)
+        answer.raise_for_status()
+        return answer.text
+
+    def send(self, page: str, path: str, **fields: str) -> str:
+        """Send a form that stands on ``page``; the text of the page it leads to."""
+        token = CSRF.search(self.get(page))
+        assert token is not None, f"{page} has no form"
+        fields["csrf_token"] = html.unescape(token[1])
+        answer = self.session.post(f"{self.url}{path}", data=fields, timeout=30)
+        answer.raise_for_status()
+        return answer.text
+
+    def add_integration(self, project: str, **fields: str) -> Credentials:
+        """Add an active integration; its address and key as the page shows them."""
+        new = f"/{project}/-/settings/operations/integrations/new"
+        shown = dict(READ_ONLY.findall(self.send(new, new, active="y", **fields)))
+        return Credentials(html.unescape(shown["webhook-url"]), shown["authorization-key"])
+
+    def save_incident_settings(self, project: str, **fields: str) -> None:
+        """Set what else happens with alerts; what is not named is switched off."""
+        self.send(f"/{project}/-/settings/operations", f"/{project}/-/settings/operations/alerts", **fields)
+
+    def counts(self, project: str) -> dict[str, int]:
+        """How many alerts each tab of the list tells of."""
+        return {name: int(count) for name, count in TAB.findall(self.get(f"/{project}/-/alert_management"))}
+
+    def close(self) -> None:
+        """Leave."""
+        self.session.close()

@@ -141,6 +141,14 @@ class ApiBlueprint(Blueprint):  # type: ignore[misc]  # flask-smorest is untyped
         """A token of any scope will do."""
         return _marked("scopes", None)(view)
 
+    def large_body(self, largest: Callable[[], int | None]) -> Callable[[View], View]:
+        """The body may have this many bytes (``None``: any number), read from the caller's settings when it comes.
+
+        Who sends it is asked before it is read. The view begins in a unit that only reads, so that nothing is locked
+        while it stores or parses what came; it writes in one of its own (``database.writing``).
+        """
+        return _marked("largest_body", largest)
+
     def arguments(self, schema: type[Schema]) -> Callable[[View], View]:
         """Parse the parameters: 400 with every refusal. The view gets the parsed fields next."""
         made = schema()
@@ -202,14 +210,20 @@ class ApiBlueprint(Blueprint):  # type: ignore[misc]  # flask-smorest is untyped
 
     def _answer(self, view: View) -> View:
         scopes = getattr(view, "scopes", ())
+        largest_body = getattr(view, "largest_body", None)
 
         @functools.wraps(view)
         def answered(**url: Any) -> Response:
             g.path_names = self.path_names
+            if largest_body is not None:
+                with unit_of_work(write=False):
+                    # whose token stands in the body is known too late for more than others may send
+                    if identity.by_token(request, scopes, unread=True).user_id is not None:
+                        request.max_content_length = largest_body()
             parameters()
             with unit_of_work(write=False):
                 g.caller = identity.sudo(request, identity.by_token(request, scopes))
-            with unit_of_work(write=request.method not in identity.READ_METHODS):
+            with unit_of_work(write=request.method not in identity.READ_METHODS and largest_body is None):
                 response: Response = view(**url)
             return response
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from dataclasses import dataclass, replace
+from typing import Any
 
 from flask import Request, g, session
 from sqlalchemy import select, update
@@ -20,7 +21,7 @@ from project_service.kit.errors import (
     ServiceError,
     Unauthorized,
 )
-from project_service.kit.parameters import header, parameters
+from project_service.kit.parameters import header, parameters, query
 
 READ_METHODS = ("GET", "HEAD", "OPTIONS")
 USED_EVERY = dt.timedelta(minutes=10)
@@ -63,20 +64,22 @@ def current_user() -> User:
     return db.session.get_one(User, asking.user_id)
 
 
-def token_of(asked: Request) -> str | None:
+def token_of(asked: Request, given: dict[str, Any]) -> str | None:
     """The token a request carries, wherever clients put it (common behaviour, section 6.1)."""
     scheme, _, credential = header(asked, "Authorization").partition(" ")
     bearer = credential.strip() if scheme.lower() == "bearer" else ""
-    given = parameters()
     access_token = str(given.get("access_token") or "")
     if bearer and access_token:
         raise BadParameters("invalid_request")
     return str(given.get("private_token") or "") or header(asked, "PRIVATE-TOKEN") or bearer or access_token or None
 
 
-def by_token(asked: Request, allowed: tuple[str, ...] | None) -> Caller:
-    """Authenticate an API request; ``allowed`` scopes beside ``api`` and ``read_api``, ``None`` for any scope."""
-    text = token_of(asked)
+def by_token(asked: Request, allowed: tuple[str, ...] | None, *, unread: bool = False) -> Caller:
+    """Authenticate an API request; ``allowed`` scopes beside ``api`` and ``read_api``, ``None`` for any scope.
+
+    ``unread`` leaves the body alone: a token that stands there is not found.
+    """
+    text = token_of(asked, query(asked) if unread else parameters())
     if text is None:
         return NOBODY
     found = db.session.execute(

@@ -15,7 +15,7 @@ from werkzeug.wrappers import Response
 from project_service.access import identity, steps
 from project_service.access.abilities import Ability
 from project_service.kit.database import unit_of_work
-from project_service.kit.errors import ServiceError
+from project_service.kit.errors import ServiceError, Unauthorized
 
 SIGN_IN = "sessions.sign_in"
 TEXTS = {
@@ -64,15 +64,31 @@ class PageBlueprint(Blueprint):
         """Find what the URL is about, judge, hide."""
         return steps.allow(ability)
 
+    def large_body(self, largest: Callable[[], int | None]) -> Callable[[View], View]:
+        """A form whose files may be large, as ``ApiBlueprint.large_body`` has it."""
+
+        def decorate(view: View) -> View:
+            view.largest_body = largest  # type: ignore[attr-defined]  # a mark that ``_answer`` reads
+            return view
+
+        return decorate
+
     def _answer(self, view: View) -> View:
+        largest_body = getattr(view, "largest_body", None)
+
         @functools.wraps(view)
         def answered(**url: Any) -> Any:
             writing = request.method not in identity.READ_METHODS
+            if writing and largest_body is not None:
+                with unit_of_work(write=False):
+                    if identity.by_session().user_id is None:
+                        raise Unauthorized
+                    request.max_content_length = largest_body()
             if writing:
                 csrf.protect()
             with unit_of_work(write=False):
                 g.caller = identity.by_session()
-            with unit_of_work(write=writing):
+            with unit_of_work(write=writing and largest_body is None):
                 return view(**url)
 
         return answered

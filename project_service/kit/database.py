@@ -144,6 +144,14 @@ def unit_of_work(*, write: bool = True) -> Iterator[None]:
         callback()
 
 
+@contextmanager
+def writing() -> Iterator[None]:
+    """Within a unit that only reads: end it, and run the block as a unit that writes."""
+    db.session.commit()
+    with unit_of_work():
+        yield
+
+
 def undo() -> None:
     """Take back what the current unit of work has done so far, and go on in it: for forms that are shown again."""
     db.session.rollback()

@@ -39,7 +39,7 @@ def parameters() -> dict[str, Any]:
 
 def read(asked: Request) -> dict[str, Any]:
     """Read query and body; raises ``Malformed``, ``UnsupportedContentType`` or ``TooLarge``."""
-    merged = nest(_pairs(asked.query_string))
+    merged = query(asked)
     if asked.method in _BODIED:
         try:
             merged |= _body(asked)
@@ -47,6 +47,11 @@ def read(asked: Request) -> dict[str, Any]:
             raise TooLarge from error
     refuse_broken(merged)
     return merged
+
+
+def query(asked: Request) -> dict[str, Any]:
+    """The parameters of the query alone."""
+    return nest(_pairs(asked.query_string))
 
 
 def header(asked: Request, name: str) -> str:

@@ -5,9 +5,8 @@ for (const button of document.querySelectorAll("[data-copies]")) {
   button.addEventListener("click", async () => {
     const field = document.getElementById(button.dataset.copies);
     await navigator.clipboard.writeText(field.value);
-    const before = button.textContent;
-    button.textContent = "Copied";
-    setTimeout(() => { button.textContent = before; }, 2000);
+    button.firstChild.data = "Copied";
+    setTimeout(() => { button.firstChild.data = "Copy"; }, 2000);
   });
 }
 // after a refused form the first message gets the focus, so that it is read out and seen
@@ -29,3 +28,27 @@ for (const select of document.querySelectorAll("select[data-sends]")) {
   button.hidden = true;
   select.addEventListener("change", () => select.form.requestSubmit());
 }
+// fields that only one choice needs
+for (const part of document.querySelectorAll("[data-only-for]")) {
+  const choice = part.closest("form").elements[part.dataset.onlyFor];
+  const show = () => { part.hidden = choice.value !== part.dataset.value; };
+  choice.addEventListener("change", show);
+  show();
+}
+// a part of a form that follows what is typed: the server makes it of the form so far, as soon as typing stops
+for (const part of document.querySelectorAll("[data-follows]")) {
+  const form = part.closest("form");
+  let asked = 0, timer;
+  const follow = async () => {
+    const number = ++asked;
+    const answer = await fetch(part.dataset.follows, { method: "POST", body: new FormData(form) }).catch(() => null);
+    const text = answer?.ok && !answer.redirected ? await answer.text() : null;
+    if (text !== null && number === asked) part.innerHTML = text;
+  };
+  form.addEventListener("input", () => {
+    clearTimeout(timer);
+    timer = setTimeout(follow, 250);
+  });
+}
+// buttons that do what scripts do by themselves
+for (const button of document.querySelectorAll("[data-needless]")) button.hidden = true;

@@ -67,6 +67,7 @@ def init_app(app: Flask) -> None:
         with_query=with_query,
     )
     app.add_template_filter(lambda moment: moment.strftime("%-d %b %Y"), "day")
+    app.add_template_filter(lambda moment: moment.strftime("%-d %b %Y %H:%M:%S UTC"), "moment")
     app.add_template_filter(ago, "ago")
     app.add_template_filter(lambda thing: Visibility(thing.visibility).text, "visibility")
 

@@ -1,4 +1,4 @@
-"""Parts that areas add to pages of other areas: the dashboard, a project's page, a profile; no area knows the other."""
+"""Parts that areas add to pages of other areas: the dashboard, a project, a profile, an issue. None knows another."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-PAGES = ("dashboard", "project", "profile", "environment")
+PAGES = ("dashboard", "project", "profile", "environment", "issue")
 
 
 @dataclass(frozen=True, slots=True)

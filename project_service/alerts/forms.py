@@ -14,13 +14,13 @@ class IntegrationForm(Form):
     """An integration: one page for all types."""
 
     type = SelectField("Integration type", choices=TYPES)
-    name = StringField("Name", render_kw={"autocomplete": "off"})
+    name = StringField("Name", render_kw={"autocomplete": "off", "placeholder": "Where the alerts come from"})
     active = BooleanField("Active", description="Address and key are made when you save, and can be seen afterwards.")
     target_url = StringField("Opsgenie URL", description="Only for Opsgenie: where the list of alerts leads to.")
     payload_example = TextAreaField(
         "Sample payload",
         description="Optional, JSON. Its fields can be mapped to those of alerts.",
-        render_kw=CODE | {"rows": 8},
+        render_kw=CODE | {"rows": 8, "placeholder": '{ "event": { "name": "Disk is full" } }'},
     )
 
 

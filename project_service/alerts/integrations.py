@@ -5,14 +5,15 @@ from __future__ import annotations
 import re
 import secrets
 from typing import Any
-from urllib.parse import urlsplit
 
 from sqlalchemy import select
 
 from project_service.alerts import mapping, payloads, queries, service
 from project_service.alerts.models import HTTP, OPSGENIE, PROMETHEUS, AlertIntegration
+from project_service.alerts.payloads import Parsed
+from project_service.core import instance
 from project_service.core.projects import Project
-from project_service.kit import urls
+from project_service.kit import outgoing, urls
 from project_service.kit.database import db
 from project_service.kit.errors import Invalid
 
@@ -22,7 +23,9 @@ DEFAULT_SLUG = "http-endpoint"
 TYPES = {HTTP: "HTTP Endpoint", PROMETHEUS: "Prometheus", OPSGENIE: "Opsgenie"}
 OTHERS_ACTIVE = "cannot be switched on beside Opsgenie: it takes the place of all other integrations"
 OPSGENIE_ALONE = "cannot be switched on while other integrations are active"
-NO_LINK = "is blocked: Only allowed schemes are http, https"
+NO_BATCH = "is no body of an Alertmanager webhook, which is what Prometheus sends"
+INVALID = "Integration payload is invalid."
+INACTIVE = "The integration is currently inactive. Enable the integration to send the test alert."
 CHANGED = "was changed: parse it and map its fields again"
 
 
@@ -79,24 +82,30 @@ def send_test(integration: AlertIntegration, text: str) -> int:
     The key is not shown to whoever tests; all that follows from an alert follows from this one too.
     """
     if integration.type == OPSGENIE:
-        raise Invalid(payload="Opsgenie receives no alerts here.")
+        raise Invalid(base="Opsgenie receives no alerts here.")
     if not text.strip():
         raise Invalid(payload="can't be blank")
     try:
         payload = payloads.read(text.encode())
     except payloads.Unreadable as error:
-        raise Invalid(payload="Integration payload is invalid.") from error
+        raise Invalid(base=f"{INVALID} It is no JSON object, or larger or deeper than allowed.") from error
     if not integration.active:
-        raise Invalid(payload="The integration is currently inactive. Enable the integration to send the test alert.")
-    if payloads.is_batch(payload):
-        parsed = payloads.parse_batch(payload)
-    elif integration.type == PROMETHEUS:
-        raise Invalid(payload="Integration payload is invalid: Prometheus sends the body of an Alertmanager webhook.")
-    else:
-        parsed = [payloads.parse_plain(payload, integration.mapping)]
+        raise Invalid(base=INACTIVE)
+    parsed = alerts_in(integration.type, payload, integration.mapping)
+    if parsed is None:
+        raise Invalid(base=f"{INVALID} It {NO_BATCH}.")
     for one in parsed:
         service.ingest(integration, one)
     return len(parsed)
+
+
+def alerts_in(type_of_integration: str, payload: dict[str, Any], mapped: payloads.Mapping) -> list[Parsed] | None:
+    """The alerts that an integration of this type takes from a payload; ``None`` when it takes no such payload."""
+    if payloads.is_batch(payload):
+        return payloads.parse_batch(payload)
+    if type_of_integration == PROMETHEUS:
+        return None
+    return [payloads.parse_plain(payload, mapped)]
 
 
 def address_of(integration: AlertIntegration) -> str | None:
@@ -136,10 +145,10 @@ def _link_problem(integration: AlertIntegration) -> str | None:
     if not address:
         return "can't be blank" if integration.active else None
     try:
-        parts = urlsplit(address)
-    except ValueError:  # half an IPv6 address
-        return NO_LINK
-    return None if parts.scheme in ("http", "https") and parts.hostname else NO_LINK
+        outgoing.check_link(address, instance.outgoing_policy())
+    except outgoing.Blocked as error:
+        return f"is blocked: {error}"
+    return None
 
 
 def _clash(integration: AlertIntegration) -> str | None:

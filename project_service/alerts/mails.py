@@ -10,12 +10,15 @@ from project_service.core.levels import Role
 from project_service.core.memberships import Membership, alive
 from project_service.core.namespaces import NamespaceAncestor
 from project_service.core.users import ACTIVE, User
-from project_service.kit import mail
+from project_service.kit import mail, urls
 from project_service.kit.database import db
 
 
-def queue_alert(alert: Alert) -> int:
-    """Put a mail about an alert that was triggered or resolved into the outbox, to owners and maintainers."""
+def queue_alert(alert: Alert, *, with_incidents: bool) -> int:
+    """Put a mail about an alert that was triggered or resolved into the outbox, to owners and maintainers.
+
+    Where incidents are made of alerts, it leads to their list too.
+    """
     project = alert.project
     word = "resolved" if alert.status == Status.RESOLVED else "triggered"
     environment = f"{alert.environment.name}: " if alert.environment else ""
@@ -24,6 +27,8 @@ def queue_alert(alert: Alert) -> int:
         lines += ["", f"Description: {alert.description}"]
     if alert.environment:
         lines += ["", f"Environment: {alert.environment.name}"]
+    if with_incidents:
+        lines += ["", f"View incident issues: {urls.absolute(f'/{project.full_path}/-/issues?issue_type=incident')}"]
     return mail.queue(
         recipients_of(alert), f"{project.name} | Alert: {environment}{alert.title}", "\n".join(lines) + "\n"
     )

@@ -9,9 +9,10 @@ from flask import redirect, render_template, request
 
 from project_service.access import navigation, panels
 from project_service.access.abilities import Ability, allowed
+from project_service.access.api import json_response
 from project_service.access.identity import Caller, caller, current_user
 from project_service.access.pages import PageBlueprint
-from project_service.alerts import charts, incidents, payloads, queries, service
+from project_service.alerts import charts, incidents, payloads, queries, service, trees
 from project_service.alerts.forms import CommentForm
 from project_service.alerts.models import OPSGENIE, Alert, AlertIntegration, Severity, Status
 from project_service.core.memberships import members_for_choice
@@ -23,6 +24,7 @@ from project_service.kit.errors import Invalid
 from project_service.kit.forms import Form
 from project_service.kit.paging import read_page
 from project_service.tracker.environments import Environment
+from project_service.tracker.issues import INCIDENT, Issue
 
 pages = PageBlueprint("alert_pages", __name__)
 navigation.add(navigation.Entry("Alerts", "/-/alert_management", 40, Ability.READ_ALERTS))
@@ -45,7 +47,15 @@ def fill_environment(environment: Environment) -> dict[str, Any]:
     }
 
 
+def fill_issue(issue: Issue) -> dict[str, Any]:
+    """The alerts of an incident on its page, for those who may see them."""
+    seen = issue.issue_type == INCIDENT and allowed(caller(), Ability.READ_ALERTS, issue.project)
+    alerts = list(db.session.scalars(queries.alerts_of_issue(issue).limit(MOST_SHOWN))) if seen else []
+    return {"alerts": alerts, "severity": Severity, "status": Status, "full_path": issue.project.full_path}
+
+
 panels.add(panels.Panel("environment", 10, "alerts/of_environment.html", fill_environment))
+panels.add(panels.Panel("issue", 10, "alerts/of_issue.html", fill_issue))
 
 
 @pages.get(HERE)
@@ -69,6 +79,7 @@ def list_alerts(project: Project) -> Any:
         project=project,
         page=page,
         wanted=wanted,
+        sorts=queries.SORT_NAMES,
         tabs={name: title for name, (title, _) in queries.TABS.items()},
         counts=queries.counts_of(project, search=wanted["search"], assignee_username=wanted["assignee_username"]),
         chart=charts.last_days(project),
@@ -87,6 +98,14 @@ def list_alerts(project: Project) -> Any:
 def show_alert(project: Project, iid: int) -> Any:
     """Show one alert."""
     return _page(queries.find_alert(project, iid), CommentForm())
+
+
+@pages.get(f"{ONE}/payload.json")
+@pages.signed_in
+@pages.allow(Ability.READ_ALERTS)
+def show_payload(project: Project, iid: int) -> Any:
+    """Send the payload of an alert as it was received."""
+    return json_response(queries.find_alert(project, iid).payload)
 
 
 @pages.post(f"{ONE}/status")
@@ -112,7 +131,7 @@ def change_status(project: Project, iid: int) -> Any:
 def assign(project: Project, iid: int) -> Any:
     """Give an alert to somebody."""
     alert = queries.find_alert(project, iid)
-    wanted = request.form.get("assignee_id", "")
+    wanted = request.form.get("assign_myself") or request.form.get("assignee_id", "")
 
     def act() -> None:
         user = user_by(wanted) if wanted.isascii() and wanted.isdigit() and wanted != "0" else None
@@ -173,11 +192,16 @@ def _acted(alert: Alert, act: Any) -> Any:
 
 def _page(alert: Alert, form: CommentForm) -> str:
     people = db.session.execute(members_for_choice(alert.project)).all()
+    tree, left_out = trees.tree_of(alert.payload)
     return render_template(
         "alerts/show.html",
         project=alert.project,
         alert=alert,
-        details=payloads.flatten(alert.payload),
+        tree=tree,
+        left_out=left_out,
+        runbook=payloads.runbook_of(alert.payload),
+        query=payloads.query_of(alert.payload),
+        me=caller().user_id,
         notes=list(db.session.scalars(queries.notes_of(alert))),
         people=people,
         severity=Severity,

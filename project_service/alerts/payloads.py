@@ -162,6 +162,11 @@ def query_of(element: dict[str, Any]) -> str | None:
     return _query_in(element.get("generatorURL"))
 
 
+def runbook_of(payload: dict[str, Any]) -> str | None:
+    """Where it is written what to do: a plain payload says it at its top, an alert of Prometheus in an annotation."""
+    return _plain_text(payload.get("runbook")) or _plain_text(_object(payload, "annotations").get("runbook"))
+
+
 def read_time(value: Any, *, epoch: bool = False) -> dt.datetime | None:
     """A moment from lenient text; from a 13-digit number of milliseconds only with ``epoch``."""
     if isinstance(value, bool):

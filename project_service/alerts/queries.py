@@ -24,6 +24,7 @@ from project_service.kit import secrets
 from project_service.kit.database import db
 from project_service.kit.errors import RecordNotFound
 from project_service.tracker.environments import Environment
+from project_service.tracker.issues import Issue
 from project_service.tracker.notes import Note
 
 LEGACY = "legacy"
@@ -45,6 +46,15 @@ SORTS: dict[str, Any] = {
     "events": Alert.events,
     "severity": Alert.severity,
     "status": Alert.status,
+}
+SORT_NAMES = {
+    "started_at": "Start time",
+    "created_at": "Creation",
+    "updated_at": "Last change",
+    "ended_at": "End time",
+    "events": "Events",
+    "severity": "Severity",
+    "status": "Status",
 }
 # the numbers of severities and statuses run against what people mean by "highest first"
 REVERSED = ("severity", "status")
@@ -91,6 +101,11 @@ def open_alerts_of(environment: Environment) -> Select[Alert]:
     """The open alerts of an environment, newest first."""
     statement = select(Alert).where(Alert.environment_id == environment.id, Alert.status.in_(OPEN))
     return statement.order_by(Alert.started_at.desc(), Alert.id.desc())
+
+
+def alerts_of_issue(issue: Issue) -> Select[Alert]:
+    """The alerts that an incident was made of."""
+    return select(Alert).where(Alert.issue_id == issue.id).order_by(Alert.id)
 
 
 def integrations_of(project: Project) -> Select[AlertIntegration]:

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import datetime as dt
+import re
 from contextlib import nullcontext
 from typing import Any
 
-from sqlalchemy import delete, select, text, update
+from sqlalchemy import delete, func, select, text, update
 
+from project_service.access.abilities import Ability, allowed
+from project_service.access.identity import Caller
 from project_service.alerts import incidents, mails, queries
 from project_service.alerts.incidents import note
 from project_service.alerts.models import Alert, AlertIntegration, AlertTodo, IncidentSetting, Status
 from project_service.alerts.payloads import DEFAULT_SOURCE, PROMETHEUS_TOOL, Parsed
 from project_service.core.bots import ALERT_BOT, bot
 from project_service.core.projects import DISABLED, Project
-from project_service.core.users import User
+from project_service.core.users import User, users
 from project_service.kit import clock
 from project_service.kit.database import db, insert, unique
 from project_service.kit.errors import Invalid
@@ -23,6 +26,8 @@ from project_service.tracker.environments import environment_called
 from project_service.tracker.notes import Note
 
 COUNTER = "alerts"
+MENTION = re.compile(r"(?<![\w@])@([A-Za-z0-9_][A-Za-z0-9_.-]*)")
+MOST_MENTIONED = 50
 
 
 def ingest(integration: AlertIntegration, parsed: Parsed) -> dict[str, Any]:
@@ -74,9 +79,11 @@ def assign(author: User, alert: Alert, assignee: User | None) -> None:
 
 
 def comment(author: User, alert: Alert, body: str) -> Note:
-    """Comment on an alert; comments have events."""
+    """Comment on an alert; comments have events, and remind those whom they mention."""
     if not body.strip():
         raise Invalid(note="can't be blank")
+    for user in _mentioned(alert, body):
+        add_todo(user, alert)
     return incidents.comment(author, alert, body)
 
 
@@ -101,6 +108,13 @@ def save_incident_setting(project: Project, **fields: bool) -> None:
     db.session.execute(row.on_conflict_do_update(index_elements=["project_id"], set_={**fields, "updated_at": now}))
 
 
+def _mentioned(alert: Alert, body: str) -> list[User]:
+    """Those who are mentioned in a text and may see the alert."""
+    names = {name.rstrip(".-").lower() for name in MENTION.findall(body)}
+    found = db.session.scalars(users().where(func.lower(User.username).in_(sorted(names)[:MOST_MENTIONED])))
+    return [user for user in found if allowed(Caller.of(user), Ability.READ_ALERTS, alert.project)]
+
+
 def _fire(integration: AlertIntegration, parsed: Parsed, setting: IncidentSetting) -> dict[str, Any]:
     alert_id, iid, events, title = _count_occurrence(integration, parsed) or _insert(
         integration, parsed, Status.TRIGGERED
@@ -113,7 +127,7 @@ def _fire(integration: AlertIntegration, parsed: Parsed, setting: IncidentSettin
         if setting.create_issue and alert.issue_id is None and alert.project.issues_access_level != DISABLED:
             incidents.create_incident(bot(ALERT_BOT), alert)
         if setting.send_email and alert.status == Status.TRIGGERED:
-            mails.queue_alert(alert)
+            mails.queue_alert(alert, with_incidents=setting.create_issue)
     return {"iid": iid, "title": title}
 
 
@@ -133,7 +147,7 @@ def _recover(integration: AlertIntegration, parsed: Parsed, setting: IncidentSet
         if setting.auto_close_incident:
             incidents.close_incident(author, alert)
     if setting.send_email:
-        mails.queue_alert(alert)
+        mails.queue_alert(alert, with_incidents=setting.create_issue)
     return {"iid": alert.iid, "title": alert.title}
 
 

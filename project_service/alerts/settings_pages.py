@@ -5,6 +5,7 @@ Maintainers configure; developers get a list without keys, from which they may s
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Any
 
 from flask import redirect, render_template, request
@@ -15,7 +16,7 @@ from project_service.access.identity import caller
 from project_service.access.pages import PageBlueprint
 from project_service.alerts import integrations, mapping, payloads, queries, service
 from project_service.alerts.forms import IncidentSettingsForm, IntegrationForm, TestAlertForm
-from project_service.alerts.models import OPSGENIE, AlertIntegration, Severity
+from project_service.alerts.models import OPSGENIE, AlertIntegration
 from project_service.core.projects import Project
 from project_service.kit.database import db
 from project_service.kit.errors import Invalid
@@ -84,6 +85,15 @@ def create_integration(project: Project) -> Any:
     if form.accepted(create):
         return redirect(_after_saving(made[0]))
     return _form_page(project, None, form, parsed=True), 422
+
+
+@pages.post(f"{HERE}/preview")
+@pages.signed_in
+@pages.allow(Ability.ADMIN_OPERATIONS)
+def preview_integration(project: Project) -> Any:
+    """Show what the form makes of its sample so far: a part of the page, which scripts put in its place."""
+    form = IntegrationForm()
+    return render_template("alerts/_preview.html", sample=_read_sample(form, {}))
 
 
 @pages.get(f"{ONE}/edit")
@@ -192,10 +202,42 @@ def delete_integration(project: Project, integration_id: int) -> Any:
     return redirect(f"/{project.full_path}/-/settings/operations#alerts")
 
 
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """What the sample of a form says: what can be mapped and is, the alerts it would make, or what is wrong with it."""
+
+    fields: list[mapping.SampleField] = field(default_factory=list)
+    chosen: dict[str, str] = field(default_factory=dict)
+    alerts: list[payloads.Parsed] | None = None
+    problem: str | None = None
+    has_changed: bool = False
+
+
+def _read_sample(form: IntegrationForm, stored: dict[str, Any]) -> Sample:
+    """Read the sample of a form that was sent, or of the stored integration with its mapping."""
+    text = _sample_text(form)
+    if not text.strip():
+        return Sample()
+    try:
+        payload = mapping.read_sample(text)
+    except mapping.Unusable as error:
+        return Sample(problem=str(error))
+    fields = mapping.fields_of(payload)
+    has_changed = request.method == "POST" and text != _parsed_text()
+    chosen = mapping.chosen_of(stored) if request.method == "GET" else {} if has_changed else _chosen()
+    alerts = integrations.alerts_in(form.type.data, payload, mapping.mapping_of(fields, chosen))
+    return Sample(
+        fields,
+        chosen,
+        alerts,
+        problem=integrations.NO_BATCH if alerts is None else None,
+        has_changed=has_changed and bool(_parsed_text()),
+    )
+
+
 def _fields(form: IntegrationForm) -> dict[str, Any]:
-    text = (form.payload_example.data or "").replace("\r\n", "\n")
-    chosen = _chosen()
-    if chosen and text != request.form.get("parsed_example", "").replace("\r\n", "\n"):
+    text, chosen = _sample_text(form), _chosen()
+    if chosen and text != _parsed_text():
         raise Invalid(payload_example=integrations.CHANGED)
     return {
         "name": form.name.data or "",
@@ -203,6 +245,15 @@ def _fields(form: IntegrationForm) -> dict[str, Any]:
         "target_url": form.target_url.data or None,
         **integrations.map_sample(text, chosen),
     }
+
+
+def _sample_text(form: IntegrationForm) -> str:
+    return (form.payload_example.data or "").replace("\r\n", "\n")
+
+
+def _parsed_text() -> str:
+    """The sample as it was when its fields were parsed; a form carries it along."""
+    return request.form.get("parsed_example", "").replace("\r\n", "\n")
 
 
 def _chosen() -> dict[str, str]:
@@ -213,32 +264,19 @@ def _chosen() -> dict[str, str]:
 def _form_page(
     project: Project, integration: AlertIntegration | None, form: IntegrationForm, *, parsed: bool = False
 ) -> str:
-    text = form.payload_example.data or ""
-    fields: list[mapping.SampleField] = []
-    preview = None
-    chosen: dict[str, str] = {}
-    if parsed and text.strip():
-        try:
-            sample = mapping.read_sample(text)
-        except mapping.Unusable as error:
-            form.payload_example.errors = [str(error)]
-        else:
-            fields = mapping.fields_of(sample)
-            same = text.replace("\r\n", "\n") == request.form.get("parsed_example", "").replace("\r\n", "\n")
-            stored = integration.mapping if integration is not None and request.method == "GET" else {}
-            chosen = _chosen() if same else mapping.chosen_of(stored)
-            preview = payloads.parse_plain(sample, mapping.mapping_of(fields, chosen))
+    sample = Sample()
+    if parsed:
+        sample = _read_sample(form, integration.mapping if integration is not None else {})
+        if sample.problem and not form.payload_example.errors:
+            form.payload_example.errors = [sample.problem]
     return render_template(
         "alerts/integration_form.html",
         project=project,
         integration=integration,
         form=form,
-        fields=fields,
+        sample=sample,
         targets=mapping.TARGETS,
         fitting=mapping.fitting,
-        chosen=chosen,
-        preview=preview,
-        severity=Severity,
         tab="edit",
     )
 

@@ -13,9 +13,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from flask import current_app
 from sqlalchemy import JSON, UniqueConstraint, delete, select
 from sqlalchemy.orm import Mapped, mapped_column
 
+from project_service.kit import outgoing
 from project_service.kit.database import Base, Model, db, insert
 from project_service.kit.errors import Invalid
 
@@ -125,6 +127,16 @@ def all_settings() -> dict[str, Any]:
     rows = db.session.execute(select(ApplicationSetting.name, ApplicationSetting.value)).all()
     stored: dict[str, Any] = dict(rows)
     return {name: stored.get(name, entry.default) for name, entry in SETTINGS.items()}
+
+
+def outgoing_policy() -> outgoing.Policy:
+    """Where this instance may send requests to, as its administrators set it."""
+    settings = all_settings()
+    return outgoing.Policy(
+        allow_local=settings["allow_local_requests_from_web_hooks_and_services"],
+        allowed=tuple(settings["outbound_local_requests_whitelist"]),
+        own_url=current_app.config["EXTERNAL_URL"],
+    )
 
 
 def change_settings(changes: dict[str, Any]) -> None:

@@ -53,6 +53,15 @@ def create_environment(project: Project) -> Any:
     return render_template("environments/edit.html", project=project, environment=None, form=form), 422
 
 
+@pages.get(ONE)
+@pages.signed_in
+@pages.allow(Ability.ADMIN_ENVIRONMENTS)
+def show_environment(project: Project, environment_id: int) -> Any:
+    """Show one environment with its open alerts."""
+    environment = find_environment(project, environment_id)
+    return render_template("environments/show.html", project=project, environment=environment)
+
+
 @pages.get(f"{ONE}/edit")
 @pages.signed_in
 @pages.allow(Ability.ADMIN_ENVIRONMENTS)

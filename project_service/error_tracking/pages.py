@@ -9,6 +9,7 @@ from flask import redirect, request, url_for
 from project_service.access import sections
 from project_service.access.abilities import Ability
 from project_service.access.pages import PageBlueprint
+from project_service.core import instance
 from project_service.core.projects import Project
 from project_service.error_tracking import queries, service
 from project_service.error_tracking.forms import ErrorTrackingForm
@@ -54,7 +55,7 @@ def save_error_tracking(project: Project) -> Any:
         "organization_name": form.organization_name.data or None,
         "project_name": form.project_name.data or None,
     }
-    allowed = service.policy()
+    allowed = instance.outgoing_policy()
 
     def save() -> None:
         db.session.commit()  # nothing is locked while the name of the address is looked up

@@ -7,7 +7,6 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import orjson
-from flask import current_app
 
 from project_service.core import instance
 from project_service.core.projects import Project
@@ -47,7 +46,7 @@ def save(project: Project, *, problems: list[str] | None = None, **fields: Any) 
     """
     address, token = fields["api_url"], fields.pop("token") or None
     if problems is None:
-        problems = judge(address, policy())
+        problems = judge(address, instance.outgoing_policy())
     setting = queries.setting_of(project) or ErrorTrackingSetting(project_id=project.id)
     if address:
         setting.integrated = False
@@ -77,16 +76,6 @@ def judge(address: str | None, allowed: outgoing.Policy) -> list[str]:
     parts = urlsplit(address)
     is_plain = "@" not in parts.netloc and "?" not in address and "#" not in address
     return [] if is_plain and PATH.fullmatch(parts.path) else ["is invalid"]
-
-
-def policy() -> outgoing.Policy:
-    """Where this instance may send requests to, as its administrators set it."""
-    settings = instance.all_settings()
-    return outgoing.Policy(
-        allow_local=settings["allow_local_requests_from_web_hooks_and_services"],
-        allowed=tuple(settings["outbound_local_requests_whitelist"]),
-        own_url=current_app.config["EXTERNAL_URL"],
-    )
 
 
 def test_connection(setting: ErrorTrackingSetting, allowed: outgoing.Policy) -> tuple[bool, str]:

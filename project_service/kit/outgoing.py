@@ -158,6 +158,16 @@ def validate(url: str, policy: Policy, resolver: Resolver = socket.getaddrinfo, 
     return target
 
 
+def check_link(url: str, policy: Policy) -> None:
+    """Judge an address that people follow and this machine does not; ``Blocked`` with the text of the rule it breaks.
+
+    It is judged by its writing: no name is looked up, for what a browser will be told is not ours to know.
+    """
+    host = _parse(url).host
+    if _is_local_name(host) or _is_address(host):
+        validate(url, policy)
+
+
 def check_allow_list_entry(entry: str) -> None:
     """Refuse with ``ValueError`` what is neither host, address nor range, each with or without a port.
 
@@ -423,6 +433,12 @@ def _addresses(target: Target, resolver: Resolver, patience: float) -> tuple[str
     if not found:
         raise Blocked(UNRESOLVED)
     return tuple(dict.fromkeys(str(sockaddr[0]) for *_, sockaddr in found))
+
+
+def _is_address(host: str) -> bool:
+    with suppress(ValueError):
+        return bool(ipaddress.ip_address(host))
+    return False
 
 
 def _is_local_name(host: str) -> bool:

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
+import requests
 from playwright.sync_api import expect
 
+from tests.contract.alerting import Maintainer
+
 LONG = "an-uncommonly-long-name-that-somebody-has-given-to-this-without-a-thought-for-narrow-screens"
+ALERT = json.dumps(
+    {"title": LONG, "runbook": f"https://{LONG}.example.com", "gitlab_environment_name": LONG, LONG: {LONG: [LONG] * 9}}
+)
 UNNAMED = """() => [...document.querySelectorAll("a, button, input:not([type=hidden]), select, textarea")]
     .filter(one => !(one.innerText.trim() || one.labels?.length || one.getAttribute("aria-label") || one.alt))
     .map(one => one.outerHTML)"""
@@ -15,7 +23,7 @@ WIDER = "() => document.documentElement.scrollWidth - document.documentElement.c
 
 
 @pytest.fixture(scope="module")
-def addresses(gl, paula, worker_id):
+def addresses(gl, paula, service, worker_id):
     """The addresses of all pages that paula has, in places with long names and much in them."""
     path = f"{LONG}-{worker_id}"  # the tests of another process share the service
     group = gl.groups.create({"name": path.replace("-", " "), "path": path, "description": "All the ships. " * 9})
@@ -32,6 +40,11 @@ def addresses(gl, paula, worker_id):
     issue = project.issues.create({"title": f"Mend the mast of {LONG}", "description": "Soon. " * 60, "labels": LONG})
     issue.notes.create({"body": "As **soon** as possible."})
     project.milestones.create({"title": LONG, "description": "All of it."})
+    environment = project.environments.create({"name": LONG, "external_url": f"https://{LONG[:60]}.example.com"})
+    maintainer = Maintainer(service)
+    receiver = maintainer.add_integration(project.path_with_namespace, type="http", name=LONG, payload_example=ALERT)
+    maintainer.close()
+    requests.post(receiver.url, ALERT, headers={"Authorization": f"Bearer {receiver.key}"}, timeout=20)
     home, members = f"/{project.path_with_namespace}", f"/groups/{group.path}/-/group_members"
     return {
         "signed out": "/users/sign_out",
@@ -49,7 +62,12 @@ def addresses(gl, paula, worker_id):
         "tags": f"{home}/-/settings/repository",
         "error tracking": f"{home}/-/settings/operations",
         "new integration": f"{home}/-/settings/operations/integrations/new",
+        "integration": f"{home}/-/settings/operations/integrations/{receiver.number}/edit",
+        "credentials": f"{home}/-/settings/operations/integrations/{receiver.number}/credentials",
+        "test alert": f"{home}/-/settings/operations/integrations/{receiver.number}/test",
         "alerts": f"{home}/-/alert_management",
+        "alert": f"{home}/-/alert_management/1/details",
+        "environment": f"{home}/-/environments/{environment.id}",
         "environments": f"{home}/-/environments",
         "new environment": f"{home}/-/environments/new",
         "issues": f"{home}/-/issues",

@@ -13,6 +13,7 @@ from tests.contract.service import PASSWORD, Service
 ROOT = "root"
 CSRF = re.compile(r'name="csrf_token"[^>]* value="([^"]+)"')
 READ_ONLY = re.compile(r'<input id="(webhook-url|authorization-key)" value="([^"]*)"')
+NUMBER = re.compile(r"/integrations/(\d+)/edit")
 TAB = re.compile(r"(\w+) <span class=\"badge\">(\d+)</span>")
 
 
@@ -20,6 +21,7 @@ TAB = re.compile(r"(\w+) <span class=\"badge\">(\d+)</span>")
 class Credentials:
     """What a monitoring tool needs to know."""
 
+    number: int
     url: str
     key: str
 
@@ -50,8 +52,11 @@ class Maintainer:
     def add_integration(self, project: str, **fields: str) -> Credentials:
         """Add an active integration; its address and key as the page shows them."""
         new = f"/{project}/-/settings/operations/integrations/new"
-        shown = dict(READ_ONLY.findall(self.send(new, new, active="y", **fields)))
-        return Credentials(html.unescape(shown["webhook-url"]), shown["authorization-key"])
+        page = self.send(new, new, active="y", **fields)
+        number = NUMBER.search(page)
+        assert number is not None, page
+        shown = dict(READ_ONLY.findall(page))
+        return Credentials(int(number[1]), html.unescape(shown["webhook-url"]), shown["authorization-key"])
 
     def save_incident_settings(self, project: str, **fields: str) -> None:
         """Set what else happens with alerts; what is not named is switched off."""

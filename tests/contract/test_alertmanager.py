@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime as dt
 import os
 import re
@@ -132,7 +133,7 @@ def test_alerts_of_alertmanager_fire_and_resolve(kind, alertmanager, maintainer,
 def test_a_wrong_key_leaves_nothing(alertmanager, maintainer, project):
     path = project.path_with_namespace
     credentials = maintainer.add_integration(path, type="prometheus", name="Cluster")
-    alertmanager.start(type(credentials)(credentials.url, "another-key"))
+    alertmanager.start(dataclasses.replace(credentials, key="another-key"))
 
     alertmanager.tell("ShopIsDown", summary="The shop is down")
 

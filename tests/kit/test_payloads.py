@@ -7,7 +7,7 @@ import hashlib
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from project_service.alerts import payloads
@@ -519,6 +519,7 @@ def test_a_payload_is_flattened_to_dotted_keys():
     assert payloads.flatten(payload) == [("a.b.c", 1), ("a.d", [1, {"e": 2}]), ("f", {}), ("g", None)]
 
 
+@settings(suppress_health_check=[HealthCheck.too_slow])  # on a busy machine drawing what is nested takes its time
 @given(st.dictionaries(st.sampled_from([*payloads.FIELDS, "start_time", "end_time", "labels", "more"]), JSON))
 def test_whatever_is_sent_becomes_an_alert_that_can_be_stored(payload):
     parsed = parse_plain(read(json.dumps(payload).encode()))

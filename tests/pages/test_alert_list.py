@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import html
+import json
 import re
 
 import pytest
@@ -344,17 +345,48 @@ def test_only_addresses_of_the_web_become_links_in_the_payload(developer, make_a
     make_alert(1, payload={"links": links, "words": words, "empty": {}})
 
     page = developer.get(f"{ONE}/details").text
-    rows = dict(re.findall(r'<tr><th scope="row">(.*?)</th><td>\s*(.*?)\s*</td></tr>', page, re.DOTALL))
+    branches = re.findall(r"<summary>(.*?)</summary>", page)
+    leaves = dict(re.findall(r'<span class="key">(.*?)</span> (.*?)</li>', page))
 
-    assert rows == {
-        "links.a": '<a href="https://a.example/x?y=1" rel="noreferrer noopener nofollow">https://a.example/x?y=1</a>',
-        "links.b": '<a href="http://b.example" rel="noreferrer noopener nofollow">http://b.example</a>',
-        "words.script": "javascript:alert(1)",
-        "words.text": "&lt;b&gt;bold&lt;/b&gt;",
-        "words.list": '<code>["https://c.example"]</code>',
-        "words.none": "<code>null</code>",
-        "empty": "{}",
+    assert branches == ["links", "words", "list", "empty"]
+    assert leaves == {
+        "a": '<a href="https://a.example/x?y=1" rel="noreferrer noopener nofollow">https://a.example/x?y=1</a>',
+        "b": '<a href="http://b.example" rel="noreferrer noopener nofollow">http://b.example</a>',
+        "script": "javascript:alert(1)",
+        "text": "&lt;b&gt;bold&lt;/b&gt;",
+        "0": '<a href="https://c.example" rel="noreferrer noopener nofollow">https://c.example</a>',
+        "none": "null",
     }
+
+
+def test_a_payload_too_large_for_a_page_is_cut_and_can_be_had_whole(developer, make_alert):
+    payload = {"many": list(range(3000)), "deep": json.loads('{"a":' * 98 + "1" + "}" * 98)}
+    make_alert(1, payload=payload)
+
+    page = developer.get(f"{ONE}/details")
+
+    assert (page.status_code, page.text.count('<span class="key">')) == (200, 1999)
+    assert "1100 more values are left out here." in page.text
+    assert developer.get(f"{ONE}/payload.json").json == payload
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        {"runbook": "https://run.example/1"},
+        {"annotations": {"runbook": "https://run.example/1"}, "generatorURL": "http://p.example/graph?g0.expr=up"},
+    ],
+)
+def test_an_alert_leads_to_its_runbook_and_environment(payload, developer, make_alert, project):
+    environment = store(Environment(project_id=project.id, name="production", slug="production"))
+    make_alert(1, payload=payload, environment_id=environment.id)
+
+    page = developer.get(f"{ONE}/details").text
+
+    assert f'<a href="/acme/shop/-/environments/{environment.id}">production</a>' in page
+    assert '<dt>Runbook</dt><dd><a href="https://run.example/1"' in page
+    assert ("<dt>Query</dt><dd><code>up</code>" in page) == ("annotations" in payload)
+    assert "Alert" in developer.get(f"/acme/shop/-/environments/{environment.id}").text
 
 
 def test_an_alert_passes_from_hand_to_hand(developer, make_alert, people):
@@ -429,3 +461,31 @@ def test_an_incident_is_reached_from_its_alert(developer, make_alert):
     assert ("Create incident" in before, "View incident" in before) == (True, False)
     assert ("Create incident" in after, 'href="/acme/shop/-/issues/1">View incident' in after) == (False, True)
     assert "created issue #1 for this alert" in after
+    assert "Alert details" in developer.get("/acme/shop/-/issues/1").text
+    assert f'href="{ONE}/details">#1 Alert' in developer.get("/acme/shop/-/issues/1").text
+
+
+def test_an_incident_hides_its_alert_from_those_who_may_not_see_it(developer, visit, make_alert):
+    make_alert(1)
+    developer.send(f"{ONE}/incident")
+
+    page = visit(RITA).get("/acme/shop/-/issues/1")
+
+    assert (page.status_code, "Alert details" in page.text) == (200, False)
+
+
+def test_who_is_mentioned_is_reminded_if_they_may_see_the_alert(developer, make_alert, people):
+    make_alert(1)
+
+    developer.send(f"{ONE}/notes", note="@Max and @olive. look, not @rita, @sam or mail@ada")
+
+    assert {todo.user_id for todo in db.session.query(AlertTodo)} == {people[MAX].id, people[OLIVE].id}
+
+
+def test_an_alert_can_be_taken_by_oneself(developer, make_alert, people):
+    make_alert(1)
+
+    developer.send(f"{ONE}/assignee", assignee_id="0", assign_myself=str(people[DEV].id))
+
+    assert alert_now().assignee_id == people[DEV].id
+    assert "Assign yourself" not in developer.get(f"{ONE}/details").text

@@ -123,7 +123,18 @@ def test_an_opsgenie_integration_has_an_address_of_its_own_and_no_key(maintainer
         ({"type": "pager"}, "Not a valid choice"),
         ({"type": OPSGENIE, "active": "y"}, "Opsgenie URL can't be blank"),
         ({"type": OPSGENIE, "target_url": "ftp://ops.example"}, "is blocked: Only allowed schemes are http, https"),
-        ({"type": OPSGENIE, "target_url": "https://"}, "is blocked: Only allowed schemes are http, https"),
+        ({"type": OPSGENIE, "target_url": "https://"}, "is blocked: Hostname or IP address invalid"),
+        *(
+            ({"type": OPSGENIE, "target_url": f"http://{host}/"}, f"Opsgenie URL is blocked: Requests to {what}")
+            for host, what in {
+                "localhost": "localhost",
+                "127.0.0.1": "loopback",
+                "[::1]:90": "loopback",
+                "10.0.0.7": "the local network",
+                "0xa.1": "the local network",
+                "169.254.169.254": "the link local",
+            }.items()
+        ),
         ({"payload_example": "{"}, "Sample payload is not valid JSON"),
         ({"payload_example": "[1]"}, "Sample payload has to be a JSON object"),
         ({"payload_example": '{"a":' * 101 + "1" + "}" * 101}, "Sample payload is too big"),
@@ -370,7 +381,7 @@ def test_an_integration_of_another_project_is_not_found(visit, project):
         ({}, "{", "Integration payload is invalid."),
         ({}, "[]", "Integration payload is invalid."),
         ({"active": False}, "{}", "The integration is currently inactive."),
-        ({"type": PROMETHEUS}, "{}", "Integration payload is invalid: Prometheus sends the body of an Alertmanager"),
+        ({"type": PROMETHEUS}, "{}", "Integration payload is invalid. It is no body of an Alertmanager webhook"),
     ],
 )
 def test_a_test_alert_that_goes_wrong_tells_why(fields, payload, message, visit, project):
@@ -411,3 +422,35 @@ def test_an_unknown_tab_of_the_section_is_the_first(visit, integration):
     page = visit(MAX).get(f"{OPERATIONS}?alerts=nonsense")
 
     assert (page.status_code, "Kitchen" in page.text) == (200, True)
+
+
+@pytest.mark.parametrize(
+    ("fields", "texts"),
+    [
+        ({}, ["Paste a sample payload"]),
+        ({"payload_example": "{"}, ["is not valid JSON"]),
+        (
+            {"payload_example": '{"title": "Oven <cold>"}'},
+            ["Oven &lt;cold&gt;", "Critical", "Triggered", "Fingerprint"],
+        ),
+        ({"payload_example": '{"end_time": "2026-03-04T05:06:07Z"}'}, ["Resolved", "4 Mar 2026 05:06:07 UTC"]),
+        ({"payload_example": SAMPLE, "parsed_example": SAMPLE, "map_title": TITLE}, ["<dd>Oven cold</dd>"]),
+        (
+            {"payload_example": SAMPLE, "parsed_example": "{}", "map_title": TITLE},
+            ["<dd>New: Alert</dd>", "has changed"],
+        ),
+        ({"payload_example": "{}", "type": PROMETHEUS}, ["no body of an Alertmanager webhook"]),
+        ({"payload_example": BATCH, "type": PROMETHEUS}, ["Latency", "Prometheus"]),
+    ],
+)
+def test_the_preview_follows_the_form_and_stores_nothing(fields, texts, maintainer, project):
+    answer = maintainer.send(f"{OPERATIONS}/integrations/preview", **{"type": HTTP} | fields)
+
+    assert (answer.status_code, [text for text in texts if text not in answer.text]) == (200, [])
+    assert "<html" not in answer.text
+    assert stored() == []
+
+
+@pytest.mark.parametrize(("person", "status"), [(DEV, 403), (SAM, 404)])
+def test_only_who_configures_is_shown_a_preview(person, status, visit, project):
+    assert visit(person).send(f"{OPERATIONS}/integrations/preview", type=HTTP).status_code == status

@@ -1,0 +1,250 @@
+"""How alerts are configured in a browser, by what people read and hear: labels, buttons, headings."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+import requests
+from playwright.sync_api import expect
+
+from tests.browser.conftest import make_person, sign_in
+
+SAMPLE = json.dumps(
+    {
+        "event": {
+            "name": "Oven is cold",
+            "text": "Nobody bakes.",
+            "since": "2026-03-04T05:06:07Z",
+            "until": "",
+            "level": "high",
+            "affected": ["oven-1", "oven-2"],
+            "place": "bakery",
+        }
+    },
+    indent=2,
+)
+FIELDS = [
+    "Title",
+    "Description",
+    "Start time",
+    "End time",
+    "Service",
+    "Monitoring tool",
+    "Hosts",
+    "Severity",
+    "Fingerprint",
+    "Environment",
+]
+MAPPING = {
+    "Title": "event/name",
+    "Description": "event/text",
+    "Start time": "event/since",
+    "Hosts": "event/affected",
+    "Severity": "event/level",
+    "Service": "event/place",
+}
+
+
+@pytest.fixture
+def settings(open_as_paula, shop):
+    """The page of settings of the shop."""
+    return open_as_paula(f"/{shop}/-/settings/operations")
+
+
+@pytest.fixture
+def fill_new(settings):
+    """Fills the form of a new integration as far as its sample, on the page it leads to."""
+
+    def fill(sample=SAMPLE):
+        page = settings
+        page.get_by_role("link", name="Add new integration").click()
+        page.get_by_label("Integration type").select_option("HTTP Endpoint")
+        page.get_by_label("Name", exact=True).fill("Ovens")
+        page.get_by_label("Active").check()
+        page.get_by_label("Sample payload").fill(sample)
+        return page
+
+    return fill
+
+
+def preview_of(page):
+    return page.get_by_role("region", name="Preview")
+
+
+def credentials_of(page):
+    return tuple(page.get_by_label(label).input_value() for label in ("Webhook URL", "Authorization key"))
+
+
+def tell(address, key):
+    headers = {"Authorization": f"Bearer {key}"}
+    return requests.post(address, data=SAMPLE, headers=headers, timeout=20).status_code
+
+
+def test_an_integration_is_added_mapped_tried_and_edited(settings, fill_new, shop):
+    page = settings
+    expect(page.get_by_role("heading", name="Alerts", exact=True)).to_be_visible()
+    expect(page.get_by_role("link", name="Current integrations")).to_have_attribute("aria-current", "page")
+    expect(page.get_by_text("No integrations have been added yet.")).to_be_visible()
+
+    fill_new()
+    page.get_by_role("button", name="Parse payload fields").click()
+    for label in FIELDS:
+        expect(page.get_by_label(label, exact=True)).to_be_visible()
+    for target, source in MAPPING.items():
+        page.get_by_label(target, exact=True).select_option(source)
+    assert page.get_by_label("Start time").locator("option").all_text_contents() == ["Not mapped", "event/since"]
+    page.get_by_role("button", name="Save integration").click()
+
+    expect(page.get_by_role("status")).to_contain_text("Integration successfully saved")
+    address, key = credentials_of(page)
+    assert re.search(rf"/{shop}/alerts/notify/ovens/[0-9a-f]{{16}}\.json$", address)
+    assert re.fullmatch("[0-9a-f]{32}", key)
+
+    page.get_by_role("link", name="Send test alert").click()
+    page.get_by_label("Test payload").fill(SAMPLE)
+    page.get_by_role("button", name="Send", exact=True).click()
+    expect(page.get_by_role("status")).to_contain_text("successfully sent")
+    page.get_by_role("status").get_by_role("link", name="alerts list").click()
+    row = page.get_by_role("row", name="Oven is cold")
+    expect(row).to_contain_text("High")
+    row.get_by_role("link", name="Oven is cold").click()
+    for text in ("Nobody bakes.", "4 Mar 2026 05:06:07 UTC", "oven-1, oven-2", "bakery"):
+        expect(page.get_by_role("main")).to_contain_text(text)
+
+    page.goto(f"/{shop}/-/settings/operations")
+    page.get_by_role("row", name="Ovens").get_by_role("link", name="Edit").click()
+    expect(page.get_by_role("link", name="Configure details")).to_have_attribute("aria-current", "page")
+    expect(page.get_by_label("Title", exact=True).locator("option:checked")).to_have_text("event/name")
+    page.get_by_label("Name", exact=True).fill("Hobs")
+    page.get_by_role("button", name="Save integration").click()
+    assert tell(address, key) == 200  # the old address is good for ever
+
+
+def test_a_changed_sample_has_to_be_parsed_and_mapped_again(fill_new):
+    page = fill_new()
+    page.get_by_role("button", name="Parse payload fields").click()
+    page.get_by_label("Title", exact=True).select_option("event/name")
+    page.get_by_label("Sample payload").fill('{"alarm": "Oven is cold"}')
+
+    page.get_by_role("button", name="Save integration").click()
+    expect(page.get_by_label("Sample payload")).to_have_accessible_description(re.compile("was changed"))
+
+    page.get_by_role("button", name="Parse payload fields").click()
+    page.get_by_label("Title", exact=True).select_option("alarm")
+    page.get_by_role("button", name="Save integration").click()
+    expect(page.get_by_role("status")).to_contain_text("Integration successfully saved")
+
+
+def test_a_key_is_reset_after_a_question(fill_new):
+    page = fill_new("")
+    page.get_by_role("button", name="Save integration").click()
+    address, key = credentials_of(page)
+
+    page.get_by_role("button", name="Reset key").or_(page.get_by_role("link", name="Reset key")).first.click()
+    page.get_by_role("dialog").or_(page.get_by_role("main")).last.get_by_role("button", name="Reset key").click()
+    expect(page.get_by_role("status")).to_contain_text("The key was reset")
+
+    _, new = credentials_of(page)
+    assert (tell(address, key), tell(address, new)) == (401, 200)
+
+
+def test_a_test_alert_that_cannot_be_taken_says_why(fill_new):
+    page = fill_new("")
+    page.get_by_label("Active").uncheck()
+    page.get_by_role("button", name="Save & create test alert").click()
+    page.get_by_label("Test payload").fill('{"title": "Oven is cold"}')
+
+    page.get_by_role("button", name="Send", exact=True).click()
+    expect(page.get_by_role("alert")).to_contain_text("currently inactive")
+
+    page.get_by_label("Test payload").fill("{")
+    page.get_by_role("button", name="Send", exact=True).click()
+    expect(page.get_by_role("alert")).to_contain_text("Integration payload is invalid.")
+
+
+def test_the_settings_of_incidents_stand_on_the_second_tab(settings):
+    page = settings
+    page.get_by_role("link", name="Alert settings").click()
+    page.get_by_label("Create an incident for each alert").check()
+    page.get_by_role("region", name="Alerts").get_by_role("button", name="Save changes").click()
+
+    expect(page.get_by_label("Create an incident for each alert")).to_be_checked()
+
+
+def test_the_preview_follows_what_is_typed_and_chosen(visit, signed_in, shop):
+    page = visit(f"/{shop}/-/settings/operations/integrations/new", state=signed_in)
+    expect(preview_of(page)).to_contain_text("Paste a sample payload")
+    expect(page.get_by_role("button", name="Update preview")).to_be_hidden()
+
+    page.get_by_label("Sample payload").fill('{"title": "Oven')
+    expect(preview_of(page)).to_contain_text("is not valid JSON")
+    page.get_by_label("Sample payload").fill(SAMPLE)
+    expect(preview_of(page)).to_contain_text("New: Alert")
+    page.get_by_role("button", name="Parse payload fields").click()
+    page.get_by_label("Title", exact=True).select_option("event/name")
+    expect(preview_of(page)).to_contain_text("Oven is cold")
+    page.get_by_label("Severity", exact=True).select_option("event/level")
+    expect(preview_of(page)).to_contain_text("High")
+    page.get_by_label("Sample payload").fill('{"title": "Hob is hot"}')
+    expect(preview_of(page)).to_contain_text("Hob is hot")
+    expect(preview_of(page)).to_contain_text("The sample has changed")
+
+
+def test_without_scripts_the_preview_has_a_button(visit, signed_in, shop):
+    page = visit(f"/{shop}/-/settings/operations/integrations/new", state=signed_in, java_script_enabled=False)
+    page.get_by_label("Sample payload").fill('{"title": "Hob is hot"}')
+
+    page.get_by_role("button", name="Update preview").click()
+
+    expect(preview_of(page)).to_contain_text("Hob is hot")
+
+
+def test_fields_that_a_type_does_not_need_are_put_away(visit, signed_in, shop):
+    page = visit(f"/{shop}/-/settings/operations/integrations/new", state=signed_in)
+    address, sample = page.get_by_label("Opsgenie URL"), page.get_by_label("Sample payload")
+    seen = {}
+
+    for kind in ("Opsgenie", "Prometheus", "HTTP Endpoint"):
+        page.get_by_label("Integration type").select_option(kind)
+        seen[kind] = (address.is_visible(), sample.is_visible())
+
+    assert seen == {"Opsgenie": (True, False), "Prometheus": (False, False), "HTTP Endpoint": (False, True)}
+
+
+def test_the_enter_key_in_a_field_saves(fill_new):
+    page = fill_new("")
+
+    page.get_by_label("Name", exact=True).press("Enter")
+
+    expect(page.get_by_role("status")).to_contain_text("Integration successfully saved")
+
+
+@pytest.fixture
+def as_developer(visit, gl, shop, name):
+    """A page in the browser of somebody who develops the shop."""
+    dora = make_person(gl, f"{name}-dora", "Dora Developer")
+    gl.projects.get(shop).members.create({"user_id": dora.id, "access_level": 30})
+    page = visit("/users/sign_in")
+    sign_in(page, dora.username)
+    page.wait_for_url("**/")
+    return page
+
+
+def test_developers_send_test_alerts_and_see_no_key(fill_new, as_developer, shop):
+    page = fill_new("")
+    page.get_by_role("button", name="Save integration").click()
+    _, key = credentials_of(page)
+
+    as_developer.goto(f"/{shop}/-/settings/operations")
+    expect(as_developer.get_by_role("heading", name="Alerts", exact=True)).to_be_visible()
+    expect(as_developer.get_by_role("link", name="Add new integration")).to_have_count(0)
+    expect(as_developer.get_by_role("link", name="Edit")).to_have_count(0)
+    as_developer.get_by_role("row", name="Ovens").get_by_role("link", name="Send test alert").click()
+    expect(as_developer.get_by_role("link", name="View credentials")).to_have_count(0)
+    as_developer.get_by_label("Test payload").fill('{"title": "Oven is cold"}')
+    as_developer.get_by_role("button", name="Send", exact=True).click()
+
+    expect(as_developer.get_by_role("status")).to_contain_text("successfully sent")
+    assert key not in as_developer.content()

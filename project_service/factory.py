@@ -52,6 +52,7 @@ from project_service.protected_tags import routes as protected_tags
 from project_service.settings import Settings
 from project_service.variables import pages as variables_pages
 from project_service.variables import routes as variables
+from project_service.vulnerabilities import routes as vulnerabilities
 
 APIS = (
     accounts.api,
@@ -66,6 +67,7 @@ APIS = (
     issues.api,
     milestones.api,
     environments.api,
+    vulnerabilities.api,
     instance.api,
 )
 PAGES = (

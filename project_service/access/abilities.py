@@ -48,6 +48,9 @@ class Ability(enum.Enum):
     ADMIN_PROTECTED_TAGS = enum.auto()
     ADMIN_OPERATIONS = enum.auto()
     READ_ALERTS = enum.auto()
+    READ_VULNERABILITIES = enum.auto()
+    DISMISS_VULNERABILITIES = enum.auto()
+    CREATE_SECURITY_REPORTS = enum.auto()
     ADMIN_ENVIRONMENTS = enum.auto()
     READ_ISSUES = enum.auto()
     CREATE_ISSUES = enum.auto()
@@ -181,6 +184,9 @@ RULES: dict[Ability, tuple[Rule, ...]] = {
     Ability.ADMIN_PROTECTED_TAGS: (at_least(Role.MAINTAINER),),
     Ability.ADMIN_OPERATIONS: (at_least(Role.MAINTAINER),),
     Ability.READ_ALERTS: (at_least(Role.DEVELOPER),),
+    Ability.READ_VULNERABILITIES: (at_least(Role.DEVELOPER), has("security_and_compliance")),
+    Ability.DISMISS_VULNERABILITIES: (at_least(Role.DEVELOPER), has("security_and_compliance"), is_not_archived),
+    Ability.CREATE_SECURITY_REPORTS: (at_least(Role.DEVELOPER), has("security_and_compliance"), is_not_archived),
     Ability.ADMIN_ENVIRONMENTS: (at_least(Role.DEVELOPER),),
     Ability.READ_ISSUES: (sees, has("issues")),
     Ability.CREATE_ISSUES: (is_signed_in, sees, has("issues"), is_not_archived),

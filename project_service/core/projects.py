@@ -30,6 +30,7 @@ FEATURES = (
     "pages",
     "operations",
     "analytics",
+    "security_and_compliance",
 )
 
 
@@ -57,6 +58,7 @@ class Project(Timestamps, Model):
     pages_access_level: Mapped[str] = mapped_column(default=PRIVATE)
     operations_access_level: Mapped[str] = mapped_column(default=ENABLED)
     analytics_access_level: Mapped[str] = mapped_column(default=ENABLED)
+    security_and_compliance_access_level: Mapped[str] = mapped_column(default=PRIVATE)
     attributes: Mapped[dict[str, Any]] = mapped_column(default=dict)
     import_status: Mapped[str] = mapped_column(default="none")
     import_error: Mapped[str | None]

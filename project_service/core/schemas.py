@@ -146,6 +146,7 @@ class ProjectSchema(ProjectBasicSchema):
     pages_access_level = fields.String()
     operations_access_level = fields.String()
     analytics_access_level = fields.String()
+    security_and_compliance_access_level = fields.String()
     emails_disabled = _attribute("emails_disabled", None)
     shared_runners_enabled = _attribute("shared_runners_enabled", True)
     lfs_enabled = _attribute("lfs_enabled", True)

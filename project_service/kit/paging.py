@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import quote
 
 from flask import g, request
@@ -80,10 +80,24 @@ class Keyset:
     descending: bool
 
 
-def cut(found: Select[Any] | Keyset, page: Page) -> tuple[list[Any], dict[str, str]]:
+class Counted(Protocol):
+    """A list that knows how long it is and reads any part of itself, where one statement would read too much."""
+
+    @property
+    def total(self) -> int:
+        """How many rows there are."""
+
+    def rows(self, offset: int, limit: int) -> list[Any]:
+        """Some of them."""
+
+
+def cut(found: Select[Any] | Keyset | Counted, page: Page) -> tuple[list[Any], dict[str, str]]:
     """The rows of the page, and the headers that speak of the whole list."""
     if isinstance(found, Keyset):
         return _cut_keyset(found, page)
+    if not isinstance(found, Select):
+        total = found.total
+        return found.rows(page.offset, page.size), headers(page, total, more=page.offset + page.size < total)
     rows = list(db.session.scalars(found.limit(page.size + 1).offset(page.offset)).unique())
     more = len(rows) > page.size
     is_last = not more and (bool(rows) or page.number == 1)
@@ -170,7 +184,7 @@ class Shown:
     before: int | None
 
 
-def read_page(statement: Select[Any], number: str | None, size: int = DEFAULT_SIZE) -> Shown:
+def read_page(statement: Select[Any] | Counted, number: str | None, size: int = DEFAULT_SIZE) -> Shown:
     """Cut a list for a page of HTML; nonsense in the address is the first page."""
     at = min(int(number), 1_000_000) if number and number.isascii() and number.isdigit() else 1
     page = Page(max(at, 1), size, size)

@@ -43,7 +43,14 @@ PROJECT = BASIC | {
     *("snippets_enabled", "service_desk_enabled", "service_desk_address", "can_create_merge_request_in"),
     *("issues_access_level", "repository_access_level", "merge_requests_access_level", "forking_access_level"),
     *("wiki_access_level", "builds_access_level", "snippets_access_level", "pages_access_level"),
-    *("operations_access_level", "analytics_access_level", "emails_disabled", "shared_runners_enabled", "lfs_enabled"),
+    *(
+        "operations_access_level",
+        "analytics_access_level",
+        "security_and_compliance_access_level",
+        "emails_disabled",
+        "shared_runners_enabled",
+        "lfs_enabled",
+    ),
     *("creator_id", "import_status", "open_issues_count", "ci_default_git_depth", "ci_forward_deployment_enabled"),
     *("public_jobs", "build_timeout", "auto_cancel_pending_pipelines", "build_coverage_regex", "ci_config_path"),
     *("shared_with_groups", "only_allow_merge_if_pipeline_succeeds", "allow_merge_on_skipped_pipeline"),
@@ -557,6 +564,7 @@ SETTINGS = {
     "pages_access_level": "public",
     "operations_access_level": "disabled",
     "analytics_access_level": "private",
+    "security_and_compliance_access_level": "enabled",
 }
 
 

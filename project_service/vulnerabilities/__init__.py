@@ -1,0 +1,1 @@
+"""Vulnerability findings: reports of scanners, what is found in them, and what people decided about it."""

@@ -1,0 +1,221 @@
+"""Takes a report in: its findings become those of a pipeline.
+
+The report is read and judged before anything is locked; then one transaction stores it. While it does, feedback of the
+project waits, so that no finding is stored as open that somebody has just dismissed.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import IO, Any
+
+from sqlalchemy import Table, case, delete, func, insert, select, update
+
+from project_service.core.projects import Project
+from project_service.kit.database import db, writing
+from project_service.kit.errors import Invalid
+from project_service.vulnerabilities import merging, normalising, reports
+from project_service.vulnerabilities.fingerprints import finding_uuid, fingerprint
+from project_service.vulnerabilities.marks import dismissals_of, hold
+from project_service.vulnerabilities.merging import Outline
+from project_service.vulnerabilities.models import Finding, Pipeline, Remediation, SecurityReport, Tally
+from project_service.vulnerabilities.queries import default_branch, find_pipeline
+from project_service.vulnerabilities.reports import Report
+
+BATCH = 1000
+LONGEST_REF = 255
+SHA = re.compile(r"[0-9a-fA-F]{7,64}")
+FINDINGS: Table = Finding.__table__  # type: ignore[assignment]  # a Table, typed as less
+REMEDIATIONS: Table = Remediation.__table__  # type: ignore[assignment]  # as above
+
+
+@dataclass(frozen=True, slots=True)
+class Ingested:
+    """What became of a report: ``merged`` findings are in the pipeline's list, ``dropped`` ones were there already."""
+
+    pipeline_id: int
+    report_type: str
+    found: int
+    merged: int
+    dropped: int
+
+
+def ingest(
+    project: Project,
+    file: IO[bytes],
+    report_type: str,
+    *,
+    ref: str | None = None,
+    sha: str | None = None,
+    pipeline_id: int | None = None,
+) -> Ingested:
+    """Store a report in a new pipeline, or in one that is there; ``BrokenReport`` if it is none, and nothing changes.
+
+    A pipeline that is there has its own ``ref`` and ``sha``: others are refused.
+    """
+    _check(ref, sha)
+    report = reports.read(file, report_type)
+    outlines = [merging.outline(report_type, vulnerability) for vulnerability in report.vulnerabilities()]
+    with writing():
+        hold(project)
+        if pipeline_id is None:
+            pipeline = _add_pipeline(project, ref, sha)
+        else:
+            pipeline = _find_pipeline(project, ref, sha, pipeline_id)
+        stored = _store(pipeline, report, outlines)
+        if _has_others(stored):
+            _merge_again(pipeline, report_type)
+        _count_again(pipeline, report_type)
+        merged = _count_kept(stored)
+        return Ingested(pipeline.id, report_type, len(outlines), merged, len(outlines) - merged)
+
+
+def _check(ref: str | None, sha: str | None) -> None:
+    problems: dict[str, str | list[str]] = {}
+    if ref is not None and (not ref.strip() or len(ref) > LONGEST_REF or not ref.isprintable()):
+        problems["ref"] = "is invalid"
+    if sha is not None and not SHA.fullmatch(sha):
+        problems["sha"] = "is invalid"
+    if problems:
+        raise Invalid(**problems)
+
+
+def _add_pipeline(project: Project, ref: str | None, sha: str | None) -> Pipeline:
+    pipeline = Pipeline(project_id=project.id, ref=ref or default_branch(project), sha=sha)
+    db.session.add(pipeline)
+    db.session.flush()
+    return pipeline
+
+
+def _find_pipeline(project: Project, ref: str | None, sha: str | None, pipeline_id: int) -> Pipeline:
+    pipeline = find_pipeline(project, pipeline_id)
+    contradictions: dict[str, str | list[str]] = {
+        name: "is not that of the pipeline"
+        for name, given, own in (("ref", ref, pipeline.ref), ("sha", sha, pipeline.sha))
+        if given is not None and given != own
+    }
+    if contradictions:
+        raise Invalid(**contradictions)
+    return pipeline
+
+
+def _store(pipeline: Pipeline, report: Report, outlines: list[Outline]) -> SecurityReport:
+    scanners = normalising.Scanners(report.scan)
+    first: dict[str, Any] = next(report.vulnerabilities(), {})
+    stored = SecurityReport(
+        pipeline_id=pipeline.id,
+        report_type=report.report_type,
+        version=report.version,
+        scan=normalising.scan_of(report.scan),
+        turn=merging.turn_of(report.report_type, (scanners.main or scanners.of(first))["external_id"]),
+    )
+    db.session.add(stored)
+    db.session.flush()
+    remedies = normalising.Remedies(report.remediations())
+    remediations = (
+        {"report_id": stored.id, "position": position, "data": data}
+        for position, data in enumerate(report.remediations())
+    )
+    _insert(REMEDIATIONS, remediations)
+    common = {"project_id": pipeline.project_id, "pipeline_id": pipeline.id, "report_id": stored.id}
+    rows = _rows(report, outlines, scanners, remedies, pipeline.project_id)
+    _insert(FINDINGS, (common | row for row in rows))
+    return stored
+
+
+def _rows(
+    report: Report,
+    outlines: list[Outline],
+    scanners: normalising.Scanners,
+    remedies: normalising.Remedies,
+    project_id: int,
+) -> Iterator[dict[str, Any]]:
+    dismissals = dismissals_of(project_id)
+    report_type = report.report_type
+    places = merging.places([outline.compare_key for outline in outlines])
+    kept = merging.kept(outline.keys for outline in outlines)
+    entries = zip(report.vulnerabilities(), outlines, places, kept, strict=True)
+    for position, (vulnerability, outline, place, stays) in enumerate(entries):
+        severity, confidence = normalising.levels_of(vulnerability)
+        remedy = remedies.position_of(vulnerability)
+        identity = None
+        if outline.identifier is not None:
+            identity = finding_uuid(report_type, outline.identifier.hex(), outline.place.hex(), project_id)
+        project_fingerprint = fingerprint(outline.compare_key)
+        yield {
+            "report_type": report_type,
+            "severity": severity,
+            "confidence": confidence,
+            "place": place,
+            "position": position,
+            "kept": stays,
+            "dismissed": dismissals.mean(identity, project_fingerprint),
+            "uuid": identity,
+            "project_fingerprint": project_fingerprint,
+            "compare_key": outline.compare_key,
+            "remediation": remedy,
+            "data": normalising.finding_data(
+                report_type, vulnerability, scanners.of(vulnerability), remedies.summary(remedy)
+            ),
+        }
+
+
+def _insert(table: Table, rows: Iterator[dict[str, Any]]) -> None:
+    while some := list(itertools.islice(rows, BATCH)):
+        db.session.execute(insert(table), some)
+
+
+def _has_others(stored: SecurityReport) -> bool:
+    others = select(SecurityReport.id).where(
+        SecurityReport.pipeline_id == stored.pipeline_id,
+        SecurityReport.report_type == stored.report_type,
+        SecurityReport.id != stored.id,
+    )
+    return db.session.scalar(others.limit(1)) is not None
+
+
+def _merge_again(pipeline: Pipeline, report_type: str) -> None:
+    """Decide once more what is kept, now that the pipeline has another report of this kind."""
+    rows = db.session.execute(
+        select(Finding.id, Finding.compare_key, Finding.kept, Finding.place, Finding.data)
+        .join(SecurityReport, SecurityReport.id == Finding.report_id)
+        .where(Finding.pipeline_id == pipeline.id, Finding.report_type == report_type)
+        .order_by(SecurityReport.turn, SecurityReport.id, Finding.position)
+        .execution_options(yield_per=BATCH)
+    )
+    before, outlines = [], []
+    for row in rows:
+        before.append((row.id, row.kept, row.place))
+        pairs = [(one["external_type"] or "", one["external_id"] or "") for one in row.data["identifiers"]]
+        outlines.append(merging.outline_of(report_type, row.compare_key, row.data["location"], pairs))
+    places = merging.places([outline.compare_key for outline in outlines])
+    kept = merging.kept(outline.keys for outline in outlines)
+    changes = (
+        {"id": finding_id, "kept": stays, "place": place}
+        for (finding_id, *known), stays, place in zip(before, kept, places, strict=True)
+        if [stays, place] != known
+    )
+    while some := list(itertools.islice(changes, BATCH)):
+        db.session.execute(update(Finding), some)
+
+
+def _count_again(pipeline: Pipeline, report_type: str) -> None:
+    """Count the findings of a pipeline of one kind by their levels."""
+    db.session.execute(delete(Tally).where(Tally.pipeline_id == pipeline.id, Tally.report_type == report_type))
+    sort = (Finding.pipeline_id, Finding.report_type, Finding.severity, Finding.confidence)
+    dismissed = func.sum(case((Finding.dismissed.is_(True), 1), else_=0))
+    counted = (
+        select(*sort, func.count(), dismissed)
+        .where(Finding.pipeline_id == pipeline.id, Finding.report_type == report_type, Finding.kept.is_(True))
+        .group_by(*sort)
+    )
+    names = ["pipeline_id", "report_type", "severity", "confidence", "found", "dismissed"]
+    db.session.execute(insert(Tally).from_select(names, counted))
+
+
+def _count_kept(stored: SecurityReport) -> int:
+    kept = select(func.count()).select_from(Finding).where(Finding.report_id == stored.id, Finding.kept.is_(True))
+    return db.session.scalar(kept) or 0

@@ -1,0 +1,68 @@
+"""Reports that ZAP wrote itself, before there was a format of reports (security reports reference, section 6)."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterator
+from typing import Any
+
+RULES = "https://github.com/zaproxy/zaproxy/blob/w2019-01-14/docs/scanners.md"
+WEAKNESS = "https://cwe.mitre.org/data/definitions/{}.html"
+THREATS = "http://projects.webappsec.org/w/page/13246974/Threat%20Classification%20Reference%20Grid"
+SEVERITIES = {"0": "info", "1": "low", "2": "medium", "3": "high"}
+CONFIDENCES = {"0": "ignore", "1": "low", "2": "medium", "3": "high", "4": "confirmed"}
+_TAG = re.compile(r"<[^>]*>")
+_PARAGRAPH = re.compile(r"<p>(.*?)</p>", re.DOTALL)
+
+
+def vulnerabilities_of(site: Any) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Every instance of every alert of every site, in the present form, with where it stands in the file."""
+    sites = list(enumerate(site)) if isinstance(site, list) else [(None, site)]
+    for number, one in sites:
+        if not isinstance(one, dict):
+            continue
+        above = "/site" if number is None else f"/site/{number}"
+        for place, alert in _objects(one.get("alerts")):
+            for inner, instance in _objects(alert.get("instances")):
+                yield f"{above}/alerts/{place}/instances/{inner}", _vulnerability(one, alert, instance)
+
+
+def _objects(value: Any) -> Iterator[tuple[int, dict[str, Any]]]:
+    for position, item in enumerate(value if isinstance(value, list) else ()):
+        if isinstance(item, dict):
+            yield position, item
+
+
+def _vulnerability(site: dict[str, Any], alert: dict[str, Any], instance: dict[str, Any]) -> dict[str, Any]:
+    host = str(site.get("@name") or "")
+    return {
+        "message": alert.get("name"),
+        "description": _plain(alert.get("desc")),
+        "solution": _plain(alert.get("solution")),
+        "cve": alert.get("pluginid"),
+        "severity": SEVERITIES.get(str(alert.get("riskcode")), "unknown"),
+        "confidence": CONFIDENCES.get(str(alert.get("confidence")), "unknown"),
+        "scanner": {"id": "zaproxy", "name": "ZAProxy"},
+        "identifiers": list(_identifiers(alert)),
+        "links": [{"url": _plain(text)} for text in _PARAGRAPH.findall(str(alert.get("reference") or ""))],
+        "location": {
+            "hostname": host,
+            "path": str(instance.get("uri") or "").removeprefix(host),
+            "method": instance.get("method") or "",
+            "param": instance.get("param") or "",
+        },
+    }
+
+
+def _identifiers(alert: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield {"type": "ZAProxy_PluginId", "name": alert.get("name"), "value": alert.get("pluginid"), "url": RULES}
+    weakness, threat = alert.get("cweid"), alert.get("wascid")
+    if weakness:
+        yield {"type": "CWE", "name": f"CWE-{weakness}", "value": weakness, "url": WEAKNESS.format(weakness)}
+    if threat:
+        yield {"type": "WASC", "name": f"WASC-{threat}", "value": threat, "url": THREATS}
+
+
+def _plain(text: Any) -> str:
+    return html.unescape(_TAG.sub("", str(text or ""))).strip()

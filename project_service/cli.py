@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import os
 import sys
+from pathlib import Path
 from typing import Any
 
 import click
@@ -17,6 +18,8 @@ from project_service import serving
 from project_service.accounts import service as accounts
 from project_service.activity import service as activity
 from project_service.activity.jobs import prune_events
+from project_service.backups import service as backups
+from project_service.backups.archive import BackupError
 from project_service.core import instance
 from project_service.core.namespaces import PLANS, change_plan, find_group
 from project_service.core.tokens import SCOPES
@@ -44,6 +47,7 @@ TOLD = (
     serving.ServeError,
     EmbeddedRedisError,
     SupervisorError,
+    BackupError,
 )
 
 
@@ -109,6 +113,25 @@ def doctor() -> None:
         click.echo(f"{'ok  ' if finding.well else 'BAD '} {finding.part}: {finding.text}")
     if not all(finding.well for finding in findings):
         sys.exit(1)
+
+
+@main.command()
+@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+def backup(file: Path) -> None:
+    """Write everything to FILE as of one moment, while the service goes on; the secret keys are not in it."""
+    app = create_app()
+    with app.app_context():
+        click.echo(f"{file}: {backups.back_up(app.config['SETTINGS'], file)}")
+
+
+@main.command()
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+def restore(file: Path) -> None:
+    """Fill an empty instance with the back-up in FILE, also on the other database; nothing else may run on it."""
+    app = create_app()
+    settings = app.config["SETTINGS"]
+    with app.app_context(), serving.only_one(settings.data_dir):
+        click.echo(f"{file}: {backups.restore(settings, file)}")
 
 
 @main.group("db")
@@ -304,6 +327,7 @@ def _day(text: str | None, option: str) -> dt.date | None:
 
 def _upgrade() -> None:
     flask_migrate.upgrade()
+    encryption.leave_proof()
 
 
 def _first_start(settings: Settings) -> None:

@@ -10,12 +10,12 @@ import redis
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import Text, column, func, select, table, text
+from sqlalchemy import func, select, text
 
 from project_service.instance.version import COMPATIBLE, OWN
 from project_service.kit import jobs, rqworker, secrets
 from project_service.kit.database import MIGRATIONS, Base, db, unit_of_work
-from project_service.kit.encryption import encrypted_columns
+from project_service.kit.encryption import try_secrets
 from project_service.kit.jobs import Task
 from project_service.kit.storage import storage
 from project_service.settings import Settings
@@ -98,20 +98,10 @@ def _database() -> str:
 
 
 def _secrets(settings: Settings) -> str:
-    count = 0
-    for stored, encrypted in encrypted_columns():
-        raw = table(stored.name, column(encrypted.name, Text))
-        with db.engine.connect() as connection:
-            sample = connection.execute(
-                select(raw.c[encrypted.name]).where(raw.c[encrypted.name].is_not(None)).limit(20)
-            )
-            values = [row[0] for row in sample]
-        for value in values:
-            try:
-                secrets.keyring().decrypt(value)
-            except secrets.SecretKeyMissing as error:
-                raise _Unwell(f"{stored.name}.{encrypted.name}: {error}") from error
-        count += len(values)
+    try:
+        count = try_secrets()
+    except secrets.SecretKeyMissing as error:
+        raise _Unwell(str(error)) from error
     where = "the environment" if settings.secret_key else str(settings.data_dir / secrets.KEY_FILE)
     return f"the key in {where} reads the stored secrets ({count} tried)"
 

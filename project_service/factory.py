@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 import redis
+import structlog
 from flask import Response, current_app, request
 from werkzeug.exceptions import MethodNotAllowed
 
@@ -33,7 +34,8 @@ from project_service.instance import routes as instance
 from project_service.instance.probes import probes
 from project_service.issues import pages as issues_pages
 from project_service.issues import routes as issues
-from project_service.kit import answers, database, logs, secrets
+from project_service.kit import answers, database, encryption, logs, secrets
+from project_service.kit.errors import Unavailable
 from project_service.kit.proxies import TrustedProxies
 from project_service.kit.storage import open_storage
 from project_service.kit.urls import API, RawPaths, Segment
@@ -91,6 +93,8 @@ LOADED = (accounts_jobs, activity_jobs, activity_pages, namespaces_jobs, members
 LARGEST_BODY = 10 << 20
 REDIS_TIMEOUT_SECONDS = 3
 
+log = structlog.get_logger(__name__)
+
 
 def create_app(settings: Settings | None = None) -> answers.Application:
     """Make the application of these settings; without any they are read from the environment."""
@@ -110,6 +114,7 @@ def create_app(settings: Settings | None = None) -> answers.Application:
     csrf.init_app(app)
     app.before_request(_renew_signing_keys)
     app.before_request(answers.before)
+    app.before_request(_prove_key)
     app.after_request(answers.after)
     app.register_error_handler(Exception, _handle)
     app.register_blueprint(probes)
@@ -151,6 +156,19 @@ def _renew_signing_keys() -> None:
     keyring = secrets.keyring()
     current_app.config["SECRET_KEY"] = keyring.signing_key
     current_app.config["SECRET_KEY_FALLBACKS"] = keyring.signing_key_fallbacks
+
+
+def _prove_key() -> None:
+    """Answer nothing with a key that is not this database's; asked once per process and key."""
+    keyring = secrets.keyring()
+    if current_app.extensions.get("proven") is keyring or request.blueprint == "probes":
+        return
+    try:
+        encryption.prove_key()
+    except secrets.SecretKeyMissing as error:
+        log.error("this process has another key than the database", error=str(error))
+        raise Unavailable from error
+    current_app.extensions["proven"] = keyring
 
 
 def _handle(error: Exception) -> Response:

@@ -21,8 +21,8 @@ from flask import Flask
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import configure_mappers
 
-from project_service.kit import embedded, jobs, rqworker
-from project_service.kit.database import dispose_after_fork
+from project_service.kit import embedded, encryption, jobs, rqworker
+from project_service.kit.database import db, dispose_after_fork
 from project_service.kit.supervisor import Child, Supervisor
 from project_service.settings import PREFIX, Settings
 
@@ -43,7 +43,7 @@ def serve(settings: Settings, host: str, port: int, workers: int, prepare: Calla
     makes the first administrator. Prints the address as soon as the web server answers. Raises ``ServeError``,
     ``EmbeddedRedisError`` or ``SupervisorError``.
     """
-    with _only_one(settings.data_dir) as lock, _listen(host, port) as listener:
+    with only_one(settings.data_dir) as lock, _listen(host, port) as listener:
         prepare()
         bound_port = listener.getsockname()[1]
         env = dict(os.environ)
@@ -88,6 +88,8 @@ def serve(settings: Settings, host: str, port: int, workers: int, prepare: Calla
 def work(app: Flask) -> None:
     """Answer the bells that jobs ring, until SIGTERM or SIGINT."""
     configure_mappers()  # once, before the forks
+    with app.app_context():
+        _prove_key()
 
     def after_fork() -> None:
         with app.app_context():
@@ -111,9 +113,38 @@ def schedule(app: Flask) -> None:
         stop.wait(jobs.SWEEP_EVERY.total_seconds())
 
 
+def _prove_key() -> None:
+    """Raise ``SecretKeyMissing`` before a job could write what nobody else reads."""
+    try:
+        encryption.prove_key()
+    except OperationalError as error:
+        log.warning("the database cannot be reached", error=str(error.orig))
+    finally:
+        db.engine.dispose()
+
+
 def url_of(host: str, port: int) -> str:
     """The address as a browser takes it."""
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+@contextmanager
+def only_one(data_dir: Path) -> Iterator[int]:
+    """Hold the data directory for this process tree; yields the lock's descriptor."""
+    data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+    lock = os.open(data_dir / "serve.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        deadline = time.monotonic() + PATIENCE
+        while not _locked(lock):
+            holder = os.pread(lock, 32, 0).decode(errors="replace").strip()
+            if time.monotonic() > deadline:
+                raise ServeError(f"{data_dir} is served already, by process {holder or 'unknown'}: stop that one first")
+            time.sleep(0.05)
+        os.ftruncate(lock, 0)
+        os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
+        yield lock
+    finally:
+        os.close(lock)
 
 
 def _web_command(listener: socket.socket, workers: int) -> list[str]:
@@ -134,25 +165,6 @@ def _fresh(directory: Path) -> Path:
     shutil.rmtree(directory, ignore_errors=True)
     directory.mkdir(mode=0o700)
     return directory
-
-
-@contextmanager
-def _only_one(data_dir: Path) -> Iterator[int]:
-    """Hold the data directory for this process tree; yields the lock's descriptor."""
-    data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-    lock = os.open(data_dir / "serve.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        deadline = time.monotonic() + PATIENCE
-        while not _locked(lock):
-            holder = os.pread(lock, 32, 0).decode(errors="replace").strip()
-            if time.monotonic() > deadline:
-                raise ServeError(f"{data_dir} is served already, by process {holder or 'unknown'}: stop that one first")
-            time.sleep(0.05)
-        os.ftruncate(lock, 0)
-        os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
-        yield lock
-    finally:
-        os.close(lock)
 
 
 def _locked(descriptor: int) -> bool:

@@ -202,3 +202,30 @@ def test_logs_of_commands_are_json(run):
     answer = run("feature", "list", LOG_LEVEL="DEBUG")
 
     assert all(json.loads(line) for line in answer.stderr.splitlines())
+
+
+def test_a_back_up_is_restored_by_command(run, data_dir, tmp_path):
+    run("user", "create", "bea", "--email", "bea@example.org", "--password", "correct horse")
+    path, new = tmp_path / "backup", tmp_path / "new"
+    new.mkdir()
+
+    made = run("backup", str(path))
+    without_key = run("restore", str(path), DATA_DIR=str(new))
+    (new / KEY_FILE).write_text((data_dir / KEY_FILE).read_text())
+    restored = run("restore", str(path), DATA_DIR=str(new))
+    again = run("restore", str(path), DATA_DIR=str(new))
+
+    assert (made.exit_code, " rows in " in made.output) == (0, True)
+    assert (without_key.exit_code, "encrypted with another key" in without_key.output) == (1, True)
+    assert (restored.exit_code, restored.output) == (0, made.output)
+    assert (again.exit_code, "is not empty" in again.output) == (1, True)
+    assert run("token", "create", "bea", "--name", "t", "--scopes", "api", DATA_DIR=str(new)).exit_code == 0
+
+
+def test_a_missing_key_stops_what_would_write(run, data_dir, tmp_path):
+    run("db", "upgrade", DATA_DIR=str(tmp_path))
+    (tmp_path / KEY_FILE).unlink()
+
+    for words in (("db", "upgrade"), ("worker",), ("serve", "--port", "0")):
+        answer = run(*words, DATA_DIR=str(tmp_path))
+        assert (answer.exit_code, "encrypted with another key" in answer.output) == (1, True), words

@@ -55,6 +55,7 @@ def test_a_service_with_all_its_parts_is_ready(browser, redis_is):
     assert answer.json == {
         "status": "ok",
         "database_check": OK,
+        "secrets_check": OK,
         "redis_check": OK,
         "storage_check": OK,
         "worker_check": OK,

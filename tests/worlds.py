@@ -141,3 +141,29 @@ def reload(row: Any) -> Any:
     identity = row.id
     db.session.expire_all()
     return db.session.get(type(row), identity)
+
+
+def furnish(project: Project, group: Group, people: dict[str, User], client: Any) -> None:
+    """Have a client of an owner put something into every list of a project, a group and its own account."""
+    sub, tool = make_group("tools", group), make_project("saw", group)
+    for place in (project, group):
+        add_member(place, make_user(), Role.DEVELOPER)
+        share(place, make_group(), Role.GUEST)
+    make_project(namespace=sub)
+    make_project(namespace=people[OLIVE])
+    path = f"/projects/{project.id}"
+    for method, address, fields in (
+        ("POST", f"{path}/variables", {"key": "A", "value": "1", "masked": False}),
+        ("POST", f"{path}/variables", {"key": "B", "value": "väl\nue", "environment_scope": "prod/*"}),
+        ("POST", f"{path}/protected_tags", {"name": "v*"}),
+        ("POST", f"{path}/milestones", {"title": "Opening", "due_date": "2030-01-01"}),
+        ("POST", f"{path}/issues", {"title": "The till is open", "description": "Since *noon*"}),
+        ("POST", f"{path}/issues/1/notes", {"body": "Still is"}),
+        ("POST", f"{path}/environments", {"name": "production", "external_url": "https://shop.example.org"}),
+        ("PUT", f"{path}/error_tracking/settings", {"active": True, "integrated": True}),
+        ("POST", f"/projects/{tool.id}/issues", {"title": "Blunt"}),
+        ("POST", "/features/a_flag", {"value": "50"}),
+        ("PUT", "/application/settings", {"max_import_size": 50}),
+    ):
+        answer = client.open(method, address, json=fields)
+        assert answer.status_code < 300, (method, address, answer.text)

@@ -8,14 +8,19 @@ import pygit2
 from flask import current_app
 
 from project_service.core.projects import Project
+from project_service.settings import Settings
 
 TAGS = "refs/tags/"
 
 
+def directory(settings: Settings) -> Path:
+    """Where all repositories are."""
+    return settings.data_dir / "repositories"
+
+
 def directory_of(project: Project) -> Path:
     """Where the bare repository of a project is, once there is one."""
-    root: Path = current_app.config["SETTINGS"].data_dir
-    return root / "repositories" / f"{project.id}.git"
+    return directory(current_app.config["SETTINGS"]) / f"{project.id}.git"
 
 
 def tag_names(project: Project) -> list[str]:

@@ -10,7 +10,7 @@ import orjson
 from flask import Blueprint, Response, current_app, request
 from sqlalchemy import text
 
-from project_service.kit import jobs, metrics, rqworker, secrets
+from project_service.kit import encryption, jobs, metrics, rqworker, secrets
 from project_service.kit.database import db, unit_of_work
 from project_service.kit.errors import Forbidden
 from project_service.kit.proxies import WAS_FORWARDED
@@ -54,6 +54,10 @@ def _check_database() -> None:
         db.session.execute(text("SELECT 1"))
 
 
+def _check_secrets() -> None:
+    encryption.prove_key()
+
+
 def _check_redis() -> None:
     jobs.connect().ping()
 
@@ -69,6 +73,7 @@ def _check_worker() -> None:
 
 CHECKS: dict[str, Callable[[], None]] = {
     "database": _check_database,
+    "secrets": _check_secrets,
     "redis": _check_redis,
     "storage": _check_storage,
     "worker": _check_worker,

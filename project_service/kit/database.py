@@ -152,6 +152,19 @@ def writing() -> Iterator[None]:
         yield
 
 
+@contextmanager
+def snapshot() -> Iterator[Connection]:
+    """A connection that reads everything as of one moment, that of its first statement; others go on writing."""
+    token = _writing.set(False)
+    try:
+        with db.engine.connect() as connection:
+            if connection.dialect.name == "postgresql":
+                connection.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
+            yield connection
+    finally:
+        _writing.reset(token)
+
+
 def undo() -> None:
     """Take back what the current unit of work has done so far, and go on in it: for forms that are shown again."""
     db.session.rollback()

@@ -1,14 +1,31 @@
-"""Changing the key that secrets are encrypted with."""
+"""The key that secrets are encrypted with: whether it is the right one, and how it is changed.
+
+The database keeps a text that was encrypted with the instance's key. A process with another key, or with one it has
+just made because the file had gone, finds out with its first request or before its first job, and writes nothing that
+the others could not read.
+"""
 
 from __future__ import annotations
 
 from sqlalchemy import Column, Table, Text, column, select, table, update
+from sqlalchemy.orm import Mapped, mapped_column
 
 from project_service.kit import secrets
-from project_service.kit.database import Base, Key, db, unit_of_work
+from project_service.kit.database import Base, Key, Model, db, unit_of_work
+from project_service.kit.secrets import Encrypted
 from project_service.settings import Settings
 
 BATCH = 200
+SAMPLE = 20
+PROOF = "encrypted with the key of this instance"
+
+
+class KeyProof(Model):
+    """A text that only the right key reads; there is one row, once the first upgrade has written it."""
+
+    __tablename__ = "key_proofs"
+
+    proof: Mapped[str] = mapped_column(Encrypted)
 
 
 def encrypted_columns() -> list[tuple[Table, Column[str]]]:
@@ -21,6 +38,37 @@ def encrypted_columns() -> list[tuple[Table, Column[str]]]:
     ]
 
 
+def prove_key() -> None:
+    """Raise ``SecretKeyMissing`` unless the keys at hand are those of this database."""
+    with unit_of_work(write=False):
+        db.session.scalars(select(KeyProof.proof)).all()
+
+
+def leave_proof() -> None:
+    """Have the database know its key from now on; ``SecretKeyMissing`` when what it holds was written with another."""
+    try_secrets()
+    with unit_of_work():
+        if db.session.scalar(select(KeyProof.id).limit(1)) is None:
+            db.session.add(KeyProof(proof=PROOF))
+
+
+def try_secrets() -> int:
+    """Decrypt some values of every encrypted column; how many. ``SecretKeyMissing`` names the column it cannot read."""
+    count = 0
+    for stored, encrypted in encrypted_columns():
+        raw = table(stored.name, column(encrypted.name, Text))
+        with unit_of_work(write=False):
+            some = select(raw.c[encrypted.name]).where(raw.c[encrypted.name].is_not(None)).limit(SAMPLE)
+            values = list(db.session.scalars(some))
+        for value in values:
+            try:
+                secrets.keyring().decrypt(value)
+            except secrets.SecretKeyMissing as error:
+                raise secrets.SecretKeyMissing(f"{stored.name}.{encrypted.name}: {error}") from error
+        count += len(values)
+    return count
+
+
 def rotate(settings: Settings) -> int:
     """Make a new key and encrypt everything with it, in small units; the number of secrets.
 
@@ -29,6 +77,7 @@ def rotate(settings: Settings) -> int:
     the environment the operator puts the new one in front: ``PROJECT_SERVICE_SECRET_KEY=new,old``.
     """
     with secrets.changing_keys(settings):
+        try_secrets()
         if not settings.secret_key:
             secrets.add_key(settings)
         return _renew_all(secrets.init(settings))

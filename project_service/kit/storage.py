@@ -19,8 +19,17 @@ from project_service.settings import Settings
 
 CHUNK = 1 << 20
 FILE = "file"
+HEALTH = "health"
 # several machines change one bucket: a list of what was there a while ago is worth nothing
 OPTIONS: dict[str, dict[str, Any]] = {FILE: {"auto_mkdir": True}, "s3": {"use_listings_cache": False}}
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """An object of the storage; ``stamp`` is another once its content may be."""
+
+    name: str
+    stamp: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -74,9 +83,17 @@ class Storage:
         except FileNotFoundError:
             return
 
+    def listing(self) -> Iterator[Found]:
+        """Every object that is whole, a folder at a time; one that comes or goes meanwhile may be in it or not."""
+        for _folder, _folders, files in self.filesystem.walk(self.root, detail=True, on_error=_raise_unless_gone):
+            for path, info in sorted((entry["name"], entry) for entry in files.values()):
+                name = path[len(self.root) + 1 :]
+                if not posixpath.basename(name).startswith(".") and not name.startswith(f"{HEALTH}/"):
+                    yield Found(name, tuple(str(info.get(key)) for key in ("size", "mtime", "LastModified", "ETag")))
+
     def check(self) -> None:
         """Write, read and remove a small object; raises what the storage says when it does not work."""
-        name = f"health/{secrets.token_hex(8)}"
+        name = f"{HEALTH}/{secrets.token_hex(8)}"
         with self.write(name) as file:
             file.write(b"ok")
         try:
@@ -96,6 +113,11 @@ def storage() -> Storage:
     """The storage of this instance."""
     found: Storage = current_app.extensions["storage"]
     return found
+
+
+def _raise_unless_gone(error: OSError) -> None:
+    if not isinstance(error, FileNotFoundError):
+        raise error
 
 
 @functools.cache

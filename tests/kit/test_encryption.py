@@ -201,3 +201,46 @@ def test_a_rotation_without_the_old_key_says_what_to_do_and_changes_nothing(sett
         encryption.rotate(settings)
 
     assert stored() == before
+
+
+def test_the_key_of_the_database_is_proven(instance):
+    encryption.leave_proof()
+    encryption.leave_proof()
+
+    encryption.prove_key()
+
+    assert db.session.scalar(select(func.count()).select_from(encryption.KeyProof)) == 1
+
+
+def test_a_process_with_another_key_answers_nothing_and_is_not_ready(instance, monkeypatch):
+    encryption.leave_proof()
+    client = instance.test_client()
+    right = client.get("/users/sign_in").status_code
+    monkeypatch.setattr(secrets._Current, "keyring", Keyring(["another key than that one and long enough"]))
+
+    wrong, ready = client.get("/users/sign_in").status_code, client.get("/-/readiness").json["secrets_check"]
+
+    assert (right, wrong, ready) == (200, 503, [{"status": "failed", "message": "SecretKeyMissing"}])
+    assert client.get("/-/liveness").status_code == 200
+
+
+def test_no_proof_is_left_with_a_key_that_does_not_read_what_is_there(instance, monkeypatch):
+    store("a value")
+    monkeypatch.setattr(secrets._Current, "keyring", Keyring(["another key than that one and long enough"]))
+
+    with pytest.raises(SecretKeyMissing, match="variables.value"):
+        encryption.leave_proof()
+
+    assert db.session.scalar(select(func.count()).select_from(encryption.KeyProof)) == 0
+
+
+def test_a_key_file_that_has_gone_is_not_rotated(instance, settings, monkeypatch):
+    store("a value")
+    (settings.data_dir / secrets.KEY_FILE).unlink()
+    secrets.init(settings)
+    made = (settings.data_dir / secrets.KEY_FILE).read_text()
+
+    with pytest.raises(SecretKeyMissing):
+        encryption.rotate(settings)
+
+    assert (settings.data_dir / secrets.KEY_FILE).read_text() == made

@@ -1,0 +1,79 @@
+"""What the live route table offers, with addresses of things that are really there.
+
+A part of a path is found in the list that stands in front of it: for ``/projects/<project>/issues/<iid>`` the lists
+``/projects`` and ``/projects/1/issues`` are read. Nobody has to register a new route anywhere to have it looked at.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+from urllib.parse import quote
+
+from flask import Flask
+from werkzeug.routing import Rule
+
+from project_service.access.api import PREFIX
+
+PART = re.compile(r"<(?:\w+:)?(\w+)>")
+# what a row may be called by in the paths below its list, the name of the part itself first
+NAMES = ("id", "iid", "key", "name", "path", "full_path", "slug", "uuid")
+# answered by hand or by a library, beside the views of areas
+BESIDE = {"document", "api-docs", "static"}
+FIRST_AND_LAST = 2
+
+Read = Callable[[str], Any]
+
+
+def api_rules(app: Flask, *methods: str) -> list[tuple[str, str, Rule]]:
+    """Method, path below ``/api/v4`` and rule of every operation of the API, of these methods or of all."""
+    found = []
+    for rule in app.url_map.iter_rules():
+        if rule.rule.startswith(PREFIX) and rule.endpoint.partition(".")[0] not in BESIDE:
+            known = sorted((rule.methods or set()) - {"HEAD", "OPTIONS"})
+            path = rule.rule.removeprefix(PREFIX)
+            found += [(method, path, rule) for method in known if not methods or method in methods]
+    return found
+
+
+def addresses(path: str, read: Read) -> list[str]:
+    """Paths of things that are there for the path of a rule; none where a list has no rows, or there is no list.
+
+    ``read`` answers the JSON of an address, ``None`` when there is none.
+    """
+    found = [""]
+    for segment in path.strip("/").split("/"):
+        part = PART.fullmatch(segment)
+        if part is None:
+            found = [f"{address}/{segment}" for address in found]
+        else:
+            named = [(address, value) for address in found for value in _values(address, part[1], read)]
+            found = [f"{address}/{quote(str(value), safe='')}" for address, value in named]
+    return found
+
+
+def _values(address: str, part: str, read: Read) -> Iterator[Any]:
+    rows = read(address)
+    rows = rows if isinstance(rows, list) else []
+    for row in rows[:FIRST_AND_LAST] + rows[FIRST_AND_LAST:][-FIRST_AND_LAST:]:
+        name = next((name for name in (part, *NAMES) if isinstance(row.get(name), str | int)), None)
+        if name is not None:
+            yield row[name]
+
+
+def survey(app: Flask, client: Any) -> dict[str, tuple[int, Any]]:
+    """Status and JSON of every address that can be read, as this client reads it."""
+    answers: dict[str, tuple[int, Any]] = {}
+
+    def read(address: str) -> Any:
+        if address not in answers:
+            answer = client.get(address)
+            answers[address] = answer.status_code, answer.json if answer.is_json else answer.data
+        status, found = answers[address]
+        return found if status == 200 else None
+
+    for _method, path, _rule in api_rules(app, "GET"):
+        for address in addresses(path, read):
+            read(address)
+    return answers

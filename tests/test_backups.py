@@ -207,6 +207,12 @@ def names(app):
     return [found.name for found in storage().listing()]
 
 
+def answers_something(app, rule):
+    """Whether a route has an answer at all: some only tell that an address has another name."""
+    responses = app.view_functions[rule.endpoint]._apidoc["response"]["responses"]
+    return any(said["schema"] != {} for each in responses.values() for said in each)
+
+
 @pytest.mark.both_databases
 def test_every_route_that_reads_was_surveyed(app, furnished):
     answers = survey(app, furnished)
@@ -217,8 +223,9 @@ def test_every_route_that_reads_was_surveyed(app, furnished):
 
     unseen = [
         path
-        for _, path, _rule in api_rules(app, "GET")
-        if not any(answers.get(address, (0,))[0] == 200 for address in addresses(path, read))
+        for _, path, rule in api_rules(app, "GET")
+        if answers_something(app, rule)
+        and not any(answers.get(address, (0,))[0] == 200 for address in addresses(path, read))
     ]
     assert (unseen, len(answers) > 50) == ([], True)
 

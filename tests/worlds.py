@@ -21,6 +21,7 @@ from project_service.core.tokens import PersonalAccessToken, digest_of
 from project_service.core.users import User
 from project_service.kit import clock
 from project_service.kit.database import db
+from tests import scanning
 
 ADA, OLIVE, MAX, DEV, RITA, GUS, SAM = "ada", "olive", "max", "dev", "rita", "gus", "sam"
 NOBODY = None
@@ -167,3 +168,4 @@ def furnish(project: Project, group: Group, people: dict[str, User], client: Any
     ):
         answer = client.open(method, address, json=fields)
         assert answer.status_code < 300, (method, address, answer.text)
+    scanning.ingest(client, project, scanning.report(scanning.vulnerability()))

@@ -1,8 +1,6 @@
-"""add key proofs
+"""Add the text that proves the key of an instance."""
 
-Revision ID: 0003
-Revises: 0002
-"""
+from __future__ import annotations
 
 import sqlalchemy as sa
 from alembic import op
@@ -14,6 +12,7 @@ depends_on = None
 
 
 def upgrade() -> None:
+    """Add the table."""
     op.create_table(
         "key_proofs",
         sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
@@ -24,4 +23,5 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
+    """Drop it."""
     op.drop_table("key_proofs")

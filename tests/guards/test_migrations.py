@@ -1,14 +1,20 @@
-"""What the migrations make is what the models say."""
+"""What the migrations make is what the models say, and old code can go on beside it (docs/upgrading.md)."""
 
 from __future__ import annotations
 
+import ast
+import re
 import warnings
 
 import pytest
 from sqlalchemy import inspect
 
 from project_service import doctor
-from project_service.kit.database import Base, db
+from project_service.kit.database import MIGRATIONS, Base, db
+
+FIRST = "0001_first_tables.py"
+TAKES_AWAY = {"drop_column", "drop_table", "rename_table"}
+DEMANDS = {"create_unique_constraint", "create_check_constraint", "create_foreign_key"}
 
 
 @pytest.mark.both_databases
@@ -28,3 +34,85 @@ def test_every_index_of_the_models_is_in_the_database(app):
             else:
                 found = {index["name"] for index in inspect(connection).get_indexes(table.name)}
         assert {index.name for index in table.indexes} <= found
+
+
+def value_of(call, name):
+    """What a call says for a keyword; ``None`` when it does not say it."""
+    return next((ast.unparse(each.value) for each in call.keywords if each.arg == name), None)
+
+
+def narrowings(source):
+    """What a migration does that code of the release before could stumble over."""
+    upgrade = next(node for node in ast.parse(source).body if getattr(node, "name", "") == "upgrade")
+    batches = {
+        inner: ast.unparse(node.items[0].context_expr.args[0])
+        for node in ast.walk(upgrade)
+        if isinstance(node, ast.With)
+        for inner in ast.walk(node)
+    }
+    calls = [node for node in ast.walk(upgrade) if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)]
+    new = {ast.unparse(call.args[0]) for call in calls if call.func.attr == "create_table"}
+    for call in calls:
+        words = [ast.unparse(each) for each in call.args]
+        if batches.get(call) in new or new & set(words):
+            continue
+        if narrows(call, words):
+            yield ast.unparse(call)
+
+
+def narrows(call, words):
+    """Whether a call takes away what is there, or demands of old code what it does not know."""
+    name = call.func.attr
+    if name in TAKES_AWAY | DEMANDS:
+        return True
+    if name == "alter_column":
+        return value_of(call, "nullable") == "False" or bool(
+            value_of(call, "new_column_name") or value_of(call, "type_")
+        )
+    if name == "create_index":
+        return value_of(call, "unique") == "True"
+    if name == "add_column":
+        column = call.args[-1]
+        return value_of(column, "nullable") == "False" and value_of(column, "server_default") is None
+    return (
+        name == "execute"
+        and re.search(r"\b(DROP|RENAME|ALTER|NOT NULL|UNIQUE)\b", " ".join(words), re.IGNORECASE) is not None
+    )
+
+
+@pytest.mark.parametrize(
+    "path",
+    [path for path in sorted((MIGRATIONS / "versions").glob("*.py")) if path.name != FIRST],
+    ids=lambda path: path.stem,
+)
+def test_a_migration_leaves_old_code_alone_or_says_since_when_nobody_needs_what_it_takes(path):
+    source = path.read_text()
+
+    assert list(narrowings(source)) == [] or re.search(r'^CONTRACTS = "[0-9.]+: .+"$', source, re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    ("change", "stumbles"),
+    [
+        ("op.add_column('labels', sa.Column('colour', sa.Text(), nullable=True))", False),
+        ("op.add_column('labels', sa.Column('colour', sa.Text(), nullable=False, server_default='red'))", False),
+        ("op.add_column('labels', sa.Column('colour', sa.Text(), nullable=False))", True),
+        ("op.drop_column('labels', 'colour')", True),
+        ("op.drop_table('labels')", True),
+        ("op.alter_column('labels', 'colour', nullable=False)", True),
+        ("op.alter_column('labels', 'colour', nullable=True)", False),
+        ("op.alter_column('labels', 'colour', new_column_name='color')", True),
+        ("op.create_index('i', 'labels', ['colour'])", False),
+        ("op.create_index('i', 'labels', ['colour'], unique=True)", True),
+        ("op.create_table('labels')\n    op.create_index('i', 'labels', ['colour'], unique=True)", False),
+        ("op.execute('ALTER TABLE labels DROP COLUMN colour')", True),
+        ("with op.batch_alter_table('labels') as batch:\n        batch.drop_column('colour')", True),
+        (
+            "op.create_table('labels')\n    with op.batch_alter_table('labels') as batch:\n"
+            "        batch.create_index('i', ['colour'], unique=True)",
+            False,
+        ),
+    ],
+)
+def test_the_guard_knows_what_old_code_stumbles_over(change, stumbles):
+    assert bool(list(narrowings(f"def upgrade():\n    {change}\n"))) is stumbles

@@ -1,0 +1,345 @@
+"""The service as it is deployed: behind Debian's nginx with our configuration, under units that systemd takes."""
+
+from __future__ import annotations
+
+import configparser
+import datetime as dt
+import html
+import http.client
+import json
+import re
+import shlex
+import shutil
+import signal
+import socket
+import sqlite3
+import ssl
+import subprocess
+import threading
+import time
+from urllib.parse import urlencode, urlsplit
+
+import click
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+from project_service import cli
+from project_service.kit import supervisor
+from project_service.settings import Settings
+from tests.contract.service import REPOSITORY, TOKEN, Service, is_running, wait_for
+
+DEPLOY = REPOSITORY / "deploy"
+HOST = "projects.example.org"
+UNITS = sorted(DEPLOY.glob("*.service"))
+CSRF = re.compile(r'name="csrf_token"[^>]* value="([^"]+)"')
+
+
+def nginx_program():
+    program = [REPOSITORY / "scripts/foreign-programs", "nginx"]
+    found = subprocess.run(program, capture_output=True, text=True, check=False)
+    if found.returncode == 3:
+        pytest.skip(found.stderr.strip())
+    assert found.returncode == 0, found.stderr
+    return found.stdout.strip()
+
+
+def free_ports(count):
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    ports = [each.getsockname()[1] for each in sockets]
+    for each in sockets:
+        each.close()
+    return ports
+
+
+def write_certificate(directory):
+    """A certificate for the name, signed by itself."""
+    key, name = ec.generate_private_key(ec.SECP256R1()), x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, HOST)])
+    now = dt.datetime.now(dt.UTC)
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(now - dt.timedelta(days=1))
+        .not_valid_after(now + dt.timedelta(days=1))
+        .sign(key, hashes.SHA256())
+    )
+    (directory / "fullchain.pem").write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
+    private = (serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    (directory / "privkey.pem").write_bytes(key.private_bytes(*private))
+
+
+class Proxy:
+    """nginx with the configuration of ``deploy``, on ports of its own."""
+
+    def __init__(self, directory, upstream):
+        program, (self.plain, self.secure) = nginx_program(), free_ports(2)
+        write_certificate(directory)
+        site = (DEPLOY / "nginx.conf").read_text()
+        for was, now in (
+            ("127.0.0.1:8080", upstream),
+            ("listen 80", f"listen 127.0.0.1:{self.plain}"),
+            ("listen 443", f"listen 127.0.0.1:{self.secure}"),
+            ("/etc/ssl/project-service", str(directory)),
+        ):
+            assert was in site
+            site = site.replace(was, now)
+        (directory / "site.conf").write_text(site)
+        temporary = "".join(
+            f"{kind}_temp_path {directory}/{kind};\n" for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+        )
+        (directory / "nginx.conf").write_text(
+            f"daemon off; worker_processes 1; pid {directory}/pid; error_log {directory}/error.log;\n"
+            f"events {{}}\nhttp {{ access_log off; {temporary} include {directory}/site.conf; }}\n"
+        )
+        self.directory = directory
+        command = [program, "-p", str(directory), "-e", f"{directory}/error.log", "-c", f"{directory}/nginx.conf"]
+        self.process = subprocess.Popen(command)
+        assert wait_for(self.answers, 15), (directory / "error.log").read_text()
+
+    def answers(self):
+        try:
+            return self.get("/-/liveness")[0] == 200
+        except (OSError, http.client.HTTPException):
+            return False
+
+    def connect(self, host=HOST, source="127.0.0.1"):
+        """A connection to the name, over TLS."""
+        context = ssl._create_unverified_context()
+        raw = socket.create_connection(("127.0.0.1", self.secure), timeout=20, source_address=(source, 0))
+        connection = http.client.HTTPConnection(host, self.secure, timeout=20)
+        connection.sock = context.wrap_socket(raw, server_hostname=host)
+        return connection
+
+    def get(self, target, method="GET", body=None, headers=None, source="127.0.0.1", host=HOST):
+        """Status, headers and body of a request whose target is sent as it is."""
+        connection = self.connect(source=source)
+        try:
+            given = {"Host": host, "PRIVATE-TOKEN": TOKEN} | (headers or {})
+            connection.request(method, target, body, given)
+            answer = connection.getresponse()
+            return answer.status, answer.headers, answer.read()
+        finally:
+            connection.close()
+
+    def stop(self):
+        self.process.terminate()
+        self.process.wait(10)
+
+
+@pytest.fixture(scope="module")
+def deployed(tmp_path_factory):
+    """A service that believes its proxy, and the proxy."""
+    nginx_program()
+    settings = {"PROJECT_SERVICE_EXTERNAL_URL": f"https://{HOST}", "PROJECT_SERVICE_TRUSTED_PROXIES": "127.0.0.1/32"}
+    service = Service(tmp_path_factory.mktemp("deployed"), **settings)
+    service.start()
+    proxy = Proxy(tmp_path_factory.mktemp("nginx"), urlsplit(service.url).netloc)
+    yield service, proxy
+    proxy.stop()
+    service.stop()
+
+
+@pytest.fixture
+def proxy(deployed):
+    return deployed[1]
+
+
+def test_encoded_slashes_arrive_as_they_were_sent(proxy):
+    form = {"Content-Type": "application/json"}
+    proxy.get("/api/v4/groups", "POST", json.dumps({"name": "a", "path": "acme"}), form)
+    group = json.loads(proxy.get("/api/v4/groups/acme")[2])
+    body = json.dumps({"name": "shop", "namespace_id": group["id"]})
+    made = json.loads(proxy.get("/api/v4/projects", "POST", body, form)[2])
+
+    status, _, found = proxy.get("/api/v4/projects/acme%2Fshop")
+
+    assert (status, json.loads(found)["id"]) == (200, made["id"])
+    assert proxy.get("/api/v4/projects/acme/shop")[0] == 404
+    assert json.loads(found)["_links"]["self"] == f"https://{HOST}/api/v4/projects/{made['id']}"
+
+
+def test_links_lead_to_the_public_address(proxy):
+    for _ in range(2):
+        proxy.get("/api/v4/users?per_page=1")
+    headers = proxy.get("/api/v4/projects?per_page=1&pagination=keyset&order_by=id")[1]
+
+    assert f"<https://{HOST}/api/v4/projects?" in headers.get("Link", f"<https://{HOST}/api/v4/projects?")
+
+
+def test_headers_are_those_of_the_service_and_of_tls(proxy):
+    status, headers, _ = proxy.get("/users/sign_in")
+
+    assert status == 200
+    assert headers["Strict-Transport-Security"] == "max-age=31536000"
+    assert headers["Content-Security-Policy"].startswith("default-src 'self'")
+    assert headers["X-Content-Type-Options"] == "nosniff"
+    assert headers["Set-Cookie"].startswith("__Host-project_service=")
+    assert "Secure" in headers["Set-Cookie"]
+    assert len(headers.get_all("X-Request-Id")) == 1
+
+
+def test_an_upload_is_streamed_and_refused_before_it_has_arrived(proxy):
+    connection = proxy.connect()
+    try:
+        connection.putrequest("POST", "/api/v4/projects/1/security_reports", skip_host=True)
+        for name, value in {
+            "Host": HOST,
+            "PRIVATE-TOKEN": "nobody's",
+            "Content-Type": "multipart/form-data; boundary=x",
+            "Content-Length": str(400 << 20),
+        }.items():
+            connection.putheader(name, value)
+        connection.endheaders()
+        began = time.monotonic()
+        connection.send(b"--x\r\n" + b"a" * (1 << 20))
+        answer = connection.getresponse()
+        assert (answer.status, time.monotonic() - began < 10) == (401, True)
+    finally:
+        connection.close()
+
+
+def test_a_large_upload_leaves_no_copy_with_the_proxy(proxy, deployed):
+    body = b"--x\r\n" + b"a" * (30 << 20)
+    before = sum(path.stat().st_size for path in (proxy.directory / "client_body").rglob("*"))
+
+    status = proxy.get(
+        "/api/v4/projects/1/security_reports", "POST", body, {"Content-Type": "multipart/form-data; boundary=x"}
+    )[0]
+
+    assert 400 <= status < 500
+    assert "buffered to a temporary file" not in (proxy.directory / "error.log").read_text()
+    assert before == 0
+
+
+def test_the_clients_own_address_counts_and_not_what_it_claims(proxy, deployed):
+    service, source = deployed[0], "127.0.0.7"
+    _, headers, page = proxy.get("/users/sign_in", source=source)
+    cookie = headers["Set-Cookie"].partition(";")[0]
+    fields = {"csrf_token": html.unescape(CSRF.search(page.decode())[1]), "login": "nobody", "password": "wrong one"}
+    claimed = {"X-Forwarded-For": "10.9.9.9", "Forwarded": "for=10.9.9.9", "X-Real-IP": "10.9.9.9"}
+    form = {
+        "Cookie": cookie,
+        "Content-Type": "application/x-www-form-urlencoded",
+        "Referer": f"https://{HOST}:{proxy.secure}/",
+    }
+
+    status = proxy.get("/users/sign_in", "POST", urlencode(fields), claimed | form, source)[0]
+
+    with sqlite3.connect(service.directory / "data" / "project-service.db") as connection:
+        subjects = {row[0] for row in connection.execute("SELECT subject FROM sign_in_failures")}
+    connection.close()
+    assert status == 401
+    assert [subject for subject in subjects if subject.startswith("address:")] == [f"address:{source}"]
+
+
+def test_metrics_are_not_for_those_who_come_through_the_proxy(proxy, deployed):
+    assert proxy.get("/-/metrics")[0] == 403
+    assert deployed[0].get("/-/metrics") == 200
+
+
+def test_plain_requests_are_sent_to_tls_and_foreign_names_get_nothing(proxy):
+    connection = http.client.HTTPConnection("127.0.0.1", proxy.plain, timeout=10)
+    connection.request("GET", "/acme/shop?a=b", headers={"Host": HOST})
+    answer = connection.getresponse()
+    connection.close()
+
+    assert (answer.status, answer.headers["Location"]) == (301, f"https://{HOST}/acme/shop?a=b")
+    with pytest.raises(http.client.RemoteDisconnected):
+        proxy.get("/", host="evil.example")
+
+
+def test_a_stop_under_load_cuts_nobody_off(tmp_path):
+    """Whoever got any part of an answer got all of it; whoever was not answered was not heard either."""
+    service = Service(tmp_path)
+    service.start()
+    address, stopped, cut, written = urlsplit(service.url).netloc, threading.Event(), [], []
+
+    def write(number):
+        connection = http.client.HTTPConnection(address, timeout=20)
+        for count in range(100_000):
+            name = f"w{number}-{count}"
+            try:
+                connection.request("POST", "/api/v4/groups", urlencode({"name": name, "path": name}), headers)
+                answer = connection.getresponse()
+            except (OSError, http.client.HTTPException):
+                if stopped.is_set():
+                    return
+                connection.close()
+                continue
+            try:
+                text = answer.read()
+                if answer.status == 201:
+                    written.append(json.loads(text)["path"])
+            except (OSError, http.client.HTTPException) as error:
+                cut.append((name, error))
+                return
+
+    headers = {"PRIVATE-TOKEN": TOKEN, "Content-Type": "application/x-www-form-urlencoded"}
+    writers = [threading.Thread(target=write, args=(number,)) for number in range(8)]
+    for writer in writers:
+        writer.start()
+    wait_for(lambda: len(written) > 20, 30)
+    stopped.set()
+    seconds = service.stop(signal.SIGTERM)
+    for writer in writers:
+        writer.join(30)
+
+    with sqlite3.connect(tmp_path / "data" / "project-service.db") as connection:
+        kept = {row[0] for row in connection.execute("SELECT path FROM namespaces")}
+    connection.close()
+    assert (cut, len(written) > 20, set(written) - kept) == ([], True, set())
+    assert seconds < 10
+    assert not is_running(service.pid)
+
+
+def words_of(unit):
+    parsed = configparser.ConfigParser(strict=False, interpolation=None)
+    parsed.optionxform = str
+    parsed.read(unit)
+    return parsed["Service"], shlex.split(parsed["Service"]["ExecStart"])
+
+
+@pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.name)
+def test_a_unit_starts_a_command_that_is_there_and_waits_for_its_end(unit):
+    section, (program, *words) = words_of(unit)
+
+    if program.endswith("/gunicorn"):
+        assert words[:2] == ["--config", "python:project_service.kit.webserver"]
+        assert words[-1] == "project_service.wsgi:app"
+    else:
+        command = cli.main.commands[words[0]]
+        with click.Context(command) as context:
+            command.make_parser(context).parse_args(list(words[1:]))
+        assert program.endswith("/project-service")
+    assert float(section["TimeoutStopSec"]) > supervisor.STOP_SECONDS + supervisor.LAST_STOP_SECONDS
+
+
+@pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.name)
+def test_systemd_takes_the_unit(unit, tmp_path):
+    if shutil.which("systemd-analyze") is None:
+        pytest.skip("left out: systemd is not on this machine")
+    text = unit.read_text().replace("/opt/project-service/.venv/bin/", "/bin/echo ").replace("@.", "@one.")
+    name = unit.name.replace("@.", "@one.")
+    (tmp_path / name).write_text(re.sub(r"^(User|Group)=.*\n", "", text, flags=re.MULTILINE))
+
+    told = subprocess.run(
+        ["systemd-analyze", "verify", "--man=no", str(tmp_path / name)], capture_output=True, text=True, check=False
+    )
+
+    assert [line for line in told.stderr.splitlines() if name in line or str(tmp_path) in line] == []
+
+
+def test_the_environment_file_is_one_the_service_takes():
+    lines = [line.lstrip("#") for line in (DEPLOY / "environment").read_text().splitlines() if "=" in line]
+    given = dict(line.split("=", 1) for line in lines if not line.startswith(" "))
+
+    settings = Settings.from_environment(given)
+
+    assert (settings.external_url, settings.storage_url) == (f"https://{HOST}", "s3://projects")
+    named = set(re.findall(r"project-service\S*\.service", (REPOSITORY / "docs" / "deploy.md").read_text()))
+    assert {unit.name for unit in UNITS} == {name.replace("@1.", "@.") for name in named}

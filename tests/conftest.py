@@ -14,7 +14,7 @@ import flask_migrate
 import pytest
 from flask import Flask
 from flask.testing import FlaskClient
-from sqlalchemy import event, text
+from sqlalchemy import event, select
 from werkzeug.test import TestResponse
 
 from project_service.core.memberships import Membership
@@ -22,8 +22,9 @@ from project_service.core.namespaces import Group
 from project_service.core.projects import Project
 from project_service.core.users import User
 from project_service.factory import create_app
-from project_service.kit import jobs, secrets
+from project_service.kit import clock, jobs, secrets
 from project_service.kit.database import Base, db
+from project_service.kit.jobs import Task
 from project_service.settings import Settings
 from tests import worlds
 from tests.databases import create_database
@@ -235,13 +236,12 @@ def run_jobs(app: Flask) -> Callable[[], int]:
         count = 0
         while True:
             db.session.remove()
-            ids = list(
-                db.session.execute(text("SELECT id FROM tasks WHERE failed_at IS NULL AND attempts = 0 ORDER BY id"))
-            )
+            due = (Task.failed_at.is_(None), Task.attempts == 0, Task.run_at <= clock.now())
+            ids = list(db.session.scalars(select(Task.id).where(*due).order_by(Task.id)))
             db.session.remove()
             if not ids:
                 return count
-            for (task_id,) in ids:
+            for task_id in ids:
                 jobs.answer(task_id)
                 count += 1
 

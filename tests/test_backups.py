@@ -10,7 +10,6 @@ import threading
 from contextlib import suppress
 
 import flask_migrate
-import pygit2
 import pytest
 from sqlalchemy import Boolean, Date, DateTime, Integer, delete, insert, select
 
@@ -24,6 +23,7 @@ from project_service.kit.storage import storage
 from project_service.variables.models import Variable
 from tests import worlds
 from tests.conftest import POSTGRESQL, SQLITE, Client, make_app
+from tests.repositories import keep_repository
 from tests.surveys import addresses, api_rules, survey
 from tests.worlds import ADA
 
@@ -47,26 +47,16 @@ def furnished(app, project, group, people, client_of, tmp_path):
     for name in ("uploads/1/archive.tar.gz", "exports/deep/er/ö"):
         with storage().write(name) as file:
             file.write(name.encode() * 10_000)
-    make_repository(project)
+    keep_repository(project, tmp_path / "repository", "v1")
     return client
 
 
 @pytest.fixture(autouse=True)
 def _no_files_stay(app):
     yield
-    for tree in service._trees(app.config["SETTINGS"]).values():
+    for tree in service._trees().values():
         for found in list(tree.listing()):
             tree.delete(found.name)
-
-
-def make_repository(project):
-    """A bare repository with a commit and a tag."""
-    repository = pygit2.init_repository(str(repositories.directory_of(project)), bare=True)
-    tree = repository.TreeBuilder()
-    tree.insert("README", repository.create_blob(b"shop"), pygit2.GIT_FILEMODE_BLOB)
-    olive = pygit2.Signature("Olive", "olive@example.org")
-    commit = repository.create_commit("refs/heads/main", olive, olive, "Open", tree.write(), [])
-    repository.references.create("refs/tags/v1", commit)
 
 
 def fill_empty_tables():
@@ -265,7 +255,7 @@ def test_files_and_repositories_come_back(app, furnished, another, tmp_path, pro
         return content, repositories.tag_names(db.session.get_one(Project, project.id))
 
     assert elsewhere(new, look) == ("exports/deep/er/ö".encode() * 10_000, ["v1"])
-    assert summary.files["storage"] == 2
+    assert summary.files["storage"] == 3
     assert path.stat().st_mode & 0o777 == 0o600
 
 

@@ -14,6 +14,7 @@ from flask import g, has_request_context
 from sqlalchemy import ColumnElement, or_, select, true
 
 from project_service.access.identity import Caller
+from project_service.core import instance
 from project_service.core.levels import Role, Visibility
 from project_service.core.memberships import (
     authorized_namespaces,
@@ -39,10 +40,12 @@ class Ability(enum.Enum):
     SIGNED_IN = enum.auto()
     ADMINISTER = enum.auto()
     CREATE_GROUP = enum.auto()
+    IMPORT_PROJECTS = enum.auto()
     # a project
     READ_PROJECT = enum.auto()
     ADMIN_PROJECT = enum.auto()
     OWN_PROJECT = enum.auto()
+    EXPORT_PROJECT = enum.auto()
     ADMIN_VARIABLES = enum.auto()
     ADMIN_PROJECT_MEMBERS = enum.auto()
     ADMIN_PROTECTED_TAGS = enum.auto()
@@ -128,6 +131,11 @@ def is_not_archived(_caller: Caller, project: Project) -> bool:
     return not project.archived
 
 
+def is_loaded(_caller: Caller, project: Project) -> bool:
+    """No archive is being imported into the project."""
+    return not project.loading
+
+
 def anybody(_caller: Caller, _subject: object) -> bool:
     """No condition."""
     return True
@@ -147,6 +155,11 @@ def may_create_groups(caller: Caller, _subject: object) -> bool:
     """Somebody whose account may create groups at the top level."""
     from_account = select(User.can_create_group).where(User.id == caller.user_id)
     return caller.admin or bool(db.session.scalar(from_account))
+
+
+def imports_are_on(_caller: Caller, _subject: object) -> bool:
+    """The instance takes archives (import reference, section 2)."""
+    return instance.ARCHIVES in instance.setting("import_sources")
 
 
 def may_create_subgroups(caller: Caller, group: Group) -> bool:
@@ -176,9 +189,11 @@ RULES: dict[Ability, tuple[Rule, ...]] = {
     Ability.SIGNED_IN: (is_signed_in,),
     Ability.ADMINISTER: (is_admin,),
     Ability.CREATE_GROUP: (may_create_groups,),
+    Ability.IMPORT_PROJECTS: (is_signed_in, imports_are_on),
     Ability.READ_PROJECT: (sees,),
     Ability.ADMIN_PROJECT: (at_least(Role.MAINTAINER),),
     Ability.OWN_PROJECT: (at_least(Role.OWNER),),
+    Ability.EXPORT_PROJECT: (at_least(Role.MAINTAINER),),
     Ability.ADMIN_VARIABLES: (at_least(Role.MAINTAINER), builds_are_on, is_not_archived),
     Ability.ADMIN_PROJECT_MEMBERS: (at_least(Role.MAINTAINER),),
     Ability.ADMIN_PROTECTED_TAGS: (at_least(Role.MAINTAINER),),
@@ -189,10 +204,10 @@ RULES: dict[Ability, tuple[Rule, ...]] = {
     Ability.CREATE_SECURITY_REPORTS: (at_least(Role.DEVELOPER), has("security_and_compliance"), is_not_archived),
     Ability.ADMIN_ENVIRONMENTS: (at_least(Role.DEVELOPER),),
     Ability.READ_ISSUES: (sees, has("issues")),
-    Ability.CREATE_ISSUES: (is_signed_in, sees, has("issues"), is_not_archived),
-    Ability.ADMIN_ISSUES: (at_least(Role.REPORTER), has("issues"), is_not_archived),
+    Ability.CREATE_ISSUES: (is_signed_in, sees, has("issues"), is_not_archived, is_loaded),
+    Ability.ADMIN_ISSUES: (at_least(Role.REPORTER), has("issues"), is_not_archived, is_loaded),
     Ability.READ_MILESTONES: (sees, has_issues_or_merge_requests),
-    Ability.ADMIN_MILESTONES: (at_least(Role.DEVELOPER), has_issues_or_merge_requests, is_not_archived),
+    Ability.ADMIN_MILESTONES: (at_least(Role.DEVELOPER), has_issues_or_merge_requests, is_not_archived, is_loaded),
     Ability.READ_GROUP: (sees,),
     Ability.ADMIN_GROUP: (at_least(Role.OWNER),),
     Ability.CREATE_SUBGROUP: (may_create_subgroups,),

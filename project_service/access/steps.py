@@ -14,7 +14,9 @@ from project_service.kit.errors import NotFound, UnknownRoute
 
 View = TypeVar("View", bound=Callable[..., Any])
 
-ABOUT_NOTHING = frozenset({Ability.ANYBODY, Ability.SIGNED_IN, Ability.ADMINISTER, Ability.CREATE_GROUP})
+ABOUT_NOTHING = frozenset(
+    {Ability.ANYBODY, Ability.SIGNED_IN, Ability.ADMINISTER, Ability.CREATE_GROUP, Ability.IMPORT_PROJECTS}
+)
 SUBJECTS: dict[str, Callable[[str], Any]] = {
     "project": find_project,
     "group": find_group,

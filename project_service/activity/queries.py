@@ -124,7 +124,8 @@ def sight_of(caller: Caller, role: int, project: Any) -> Sight:
     opened = project.visibility == Visibility.PUBLIC or (
         project.visibility == Visibility.INTERNAL and caller.user_id is not None and not caller.external
     )
-    kinds = [kind for kind, features in FEATURES.items() if _any_open(project, features, role, opened=opened)]
+    loaded = {} if project.loading else FEATURES  # what an archive brings appears when all of it is there
+    kinds = [kind for kind, features in loaded.items() if _any_open(project, features, role, opened=opened)]
     if opened or role > Role.NONE:
         kinds.append(Kind.PROJECT)
     trusted = caller.user_id is not None and not caller.external
@@ -164,7 +165,7 @@ def _sights(caller: Caller, worked: CTE | None = None) -> dict[int, Sight]:
     levels = levels_by_project(caller.user_id or 0)
     role = literal(int(Role.OWNER)) if caller.admin else func.coalesce(levels.c.access_level, int(Role.NONE))
     columns = (getattr(Project, name) for name in LEVELS)
-    statement = select(Project.id, role.label("role"), Project.visibility, *columns)
+    statement = select(Project.id, role.label("role"), Project.visibility, Project.loading, *columns)
     if worked is None:
         statement = statement.join(levels, levels.c.project_id == Project.id).where(levels.c.access_level >= Role.GUEST)
     else:

@@ -15,7 +15,6 @@ from alembic.util import CommandError
 
 from project_service.backups import archive, tables
 from project_service.backups.archive import BackupError
-from project_service.core import repositories
 from project_service.instance.version import OWN
 from project_service.kit import clock, secrets
 from project_service.kit.database import MIGRATIONS, db, snapshot, unit_of_work
@@ -25,7 +24,6 @@ from project_service.settings import Settings
 
 FORMAT = 1
 TABLES = "tables"
-OBJECTS = "/objects/"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +45,7 @@ def back_up(settings: Settings, path: Path) -> Summary:
     Files are copied before that moment and, what has come or changed since, after it: whatever a row of that moment
     refers to was there in one of the two.
     """
-    trees = _trees(settings)
+    trees = _trees()
     known: set[bytes] = set()
     with archive.writing(path) as writer, snapshot() as connection:
         for name, tree in trees.items():
@@ -81,7 +79,7 @@ def restore(settings: Settings, path: Path) -> Summary:
     """
     manifest = archive.verified(path)
     _check(manifest, settings)
-    trees = _trees(settings)
+    trees = _trees()
     _check_empty(trees)
     flask_migrate.upgrade(revision=manifest["revision"])
     with _undone_on_failure(trees):
@@ -96,21 +94,19 @@ def restore(settings: Settings, path: Path) -> Summary:
     return Summary(manifest["rows"], manifest["files"])
 
 
-def _trees(settings: Settings) -> dict[str, Storage]:
-    return {"storage": storage(), "repositories": Storage.at(f"file://{repositories.directory(settings)}")}
+def _trees() -> dict[str, Storage]:
+    # bare repositories are made of bundles, which are in the storage
+    return {"storage": storage()}
 
 
 def _copy(writer: archive.Writer, name: str, tree: Storage, known: set[bytes]) -> int:
-    """Add the files of a tree that are new; how many there are. Of a repository what refers to objects comes first."""
+    """Add the files of a tree that are new; how many there are."""
     count = 0
-    for objects in (False, True):
-        for found in tree.listing():
-            if (OBJECTS in found.name) is not objects:
-                continue
-            count += 1
-            seen = hashlib.blake2b(repr((name, found)).encode(), digest_size=16).digest()
-            if seen not in known and _copy_file(writer, f"{name}/{found.name}", tree, found.name):
-                known.add(seen)
+    for found in tree.listing():
+        count += 1
+        seen = hashlib.blake2b(repr((name, found)).encode(), digest_size=16).digest()
+        if seen not in known and _copy_file(writer, f"{name}/{found.name}", tree, found.name):
+            known.add(seen)
     return count
 
 

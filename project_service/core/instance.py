@@ -22,6 +22,7 @@ from project_service.kit.database import Base, Model, db, insert
 from project_service.kit.errors import Invalid
 
 IMPORT_PROJECT_FROM_REMOTE_FILE = "import_project_from_remote_file"
+ARCHIVES = "gitlab_project"
 IMPORT_SOURCES = [
     "github",
     "bitbucket",
@@ -29,7 +30,7 @@ IMPORT_SOURCES = [
     "gitlab",
     "fogbugz",
     "git",
-    "gitlab_project",
+    ARCHIVES,
     "gitea",
     "manifest",
     "phabricator",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from typing import Any
 
-from sqlalchemy import ForeignKey, Index, Select, func, select
+from sqlalchemy import ForeignKey, Index, Select, false, func, select
 from sqlalchemy.orm import Mapped, contains_eager, mapped_column, relationship
 from sqlalchemy.sql.base import ExecutableOption
 
@@ -19,6 +19,7 @@ from project_service.kit.errors import NotFound
 DISABLED = "disabled"
 PRIVATE = "private"
 ENABLED = "enabled"
+NO_PROJECT = 0
 FEATURES = (
     "issues",
     "repository",
@@ -62,6 +63,7 @@ class Project(Timestamps, Model):
     attributes: Mapped[dict[str, Any]] = mapped_column(default=dict)
     import_status: Mapped[str] = mapped_column(default="none")
     import_error: Mapped[str | None]
+    loading: Mapped[bool] = mapped_column(default=False, server_default=false())
     last_activity_at: Mapped[dt.datetime] = mapped_column(default=clock.now)
     deleting_since: Mapped[dt.datetime | None]
     namespace_id: Mapped[int] = mapped_column(ForeignKey("namespaces.id", ondelete="CASCADE"))
@@ -82,6 +84,11 @@ class Project(Timestamps, Model):
     def name_with_namespace(self) -> str:
         """``Group / Subgroup / Project``."""
         return f"{self.namespace.full_name} / {self.name}"
+
+    @property
+    def content_id(self) -> int:
+        """The id by which lists look for what is in the project: nothing is, until an archive is imported whole."""
+        return NO_PROJECT if self.loading else self.id
 
 
 class Route(Base):

@@ -1,12 +1,13 @@
 """Removing what can be big: a project, a group, a person. What is removed is invisible from the request on.
 
 Children go first, a batch at a time, each batch a unit of its own that holds SQLite's write lock only briefly. Which
-tables there are is read from their foreign keys: an area that adds a table has nothing to register.
+tables there are is read from their foreign keys: an area that adds a table has nothing to register. A column
+``storage_name`` names an object in the storage that belongs to its row and goes with it.
 """
 
 from __future__ import annotations
 
-from sqlalchemy import Column, Table, delete, select, update
+from sqlalchemy import Column, ColumnElement, Table, delete, select, update
 
 from project_service.core.bots import GHOST, bot
 from project_service.core.namespaces import Namespace, UserNamespace
@@ -14,6 +15,7 @@ from project_service.core.projects import Project, projects_below
 from project_service.core.users import User
 from project_service.kit import jobs
 from project_service.kit.database import Base, db
+from project_service.kit.storage import storage
 
 BATCH = 500
 
@@ -71,6 +73,12 @@ def empty_project(project_id: int) -> None:
         _empty(table, table.c[_column(table, "projects")], project_id)
 
 
+def empty_table(model: type[Base], project_id: int, *conditions: ColumnElement[bool]) -> None:
+    """Remove the rows of one table that belong to a project, batch by batch."""
+    table: Table = model.__table__  # type: ignore[assignment]  # of a mapped class it is nothing else
+    _empty(table, table.c.project_id, project_id, *conditions)
+
+
 def _written_by_users() -> list[Table]:
     # what outlives its author by its foreign key is a contribution
     return [
@@ -105,10 +113,17 @@ def _column(table: Table, parent: str) -> str:
     )
 
 
-def _empty(table: Table, column: Column[int], owner_id: int) -> None:
+def _empty(table: Table, column: Column[int], owner_id: int, *conditions: ColumnElement[bool]) -> None:
+    stored = "storage_name" in table.c
     while True:
         with jobs.step():
-            some = list(db.session.scalars(select(table.c.id).where(column == owner_id).limit(BATCH)))
-            if not some:
-                return
-            db.session.execute(delete(table).where(table.c.id.in_(some)))
+            columns = (table.c.id, table.c.storage_name) if stored else (table.c.id,)
+            some = db.session.execute(select(*columns).where(column == owner_id, *conditions).limit(BATCH)).all()
+        # the object goes first: a row that is left speaks of it, an object that is left nobody would ever miss
+        for row in some if stored else ():
+            if row.storage_name:
+                storage().delete(row.storage_name)
+        if not some:
+            return
+        with jobs.step():
+            db.session.execute(delete(table).where(table.c.id.in_([row.id for row in some])))

@@ -1,32 +1,197 @@
-"""Git repositories of projects: bare ones below the data directory, which may be missing."""
+"""Git repositories of projects: a bundle in the storage, and a bare repository on the machine that needs one.
+
+The bundle is what counts. The bare repository below the data directory is made from it under a lock, carries the
+version of the bundle in its name, appears whole or not at all, and may be deleted at any time.
+"""
 
 from __future__ import annotations
 
+import fcntl
+import functools
+import os
+import secrets
+import shutil
+import subprocess
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import pygit2
 from flask import current_app
+from sqlalchemy import ForeignKey, UniqueConstraint, select
+from sqlalchemy.orm import Mapped, mapped_column
 
 from project_service.core.projects import Project
-from project_service.settings import Settings
+from project_service.kit.database import Model, Timestamps, db
+from project_service.kit.storage import storage
 
+CODE, WIKI, DESIGN = "project", "project.wiki", "project.design"
+KINDS = (CODE, WIKI, DESIGN)
 TAGS = "refs/tags/"
+SIGNATURES = (b"# v2 git bundle\n", b"# v3 git bundle\n")
+# bits of the exit status of git fsck: objects that are missing or unreadable, as opposed to merely odd
+BROKEN = 0b1110
+# what a repository from elsewhere could set off, and memory that grows with it, are switched off
+CONFIG = (
+    "core.hooksPath=/dev/null",
+    "core.fsmonitor=false",
+    "protocol.allow=never",
+    "protocol.file.allow=always",
+    "gc.auto=0",
+    "pack.threads=1",
+    "pack.windowMemory=64m",
+    "core.bigFileThreshold=16m",
+)
 
 
-def directory(settings: Settings) -> Path:
-    """Where all repositories are."""
-    return settings.data_dir / "repositories"
+class Repository(Timestamps, Model):
+    """The bundle of one repository of a project; ``version`` changes with its content."""
+
+    __tablename__ = "repositories"
+    __table_args__ = (UniqueConstraint("project_id", "kind"),)
+
+    project_id: Mapped[int] = mapped_column(ForeignKey("projects.id", ondelete="CASCADE"))
+    kind: Mapped[str]
+    version: Mapped[str]
+    storage_name: Mapped[str]
+    size: Mapped[int]
 
 
-def directory_of(project: Project) -> Path:
-    """Where the bare repository of a project is, once there is one."""
-    return directory(current_app.config["SETTINGS"]) / f"{project.id}.git"
+class BadBundle(Exception):
+    """A file that is no bundle, or one whose objects are missing or unreadable."""
+
+
+def repository_of(project: Project, kind: str = CODE) -> Repository | None:
+    """The repository of a project, if it has one."""
+    return db.session.scalar(
+        select(Repository).where(Repository.project_id == project.content_id, Repository.kind == kind)
+    )
+
+
+def repositories_of(project: Project) -> Sequence[Repository]:
+    """All repositories of a project."""
+    return db.session.scalars(
+        select(Repository).where(Repository.project_id == project.content_id).order_by(Repository.kind)
+    ).all()
+
+
+def root() -> Path:
+    """Where this machine keeps its bare repositories."""
+    data_dir: Path = current_app.config["SETTINGS"].data_dir
+    return data_dir / "repositories"
+
+
+def bare(repository: Repository) -> Path:
+    """A bare repository with everything the bundle has, made when this machine has none yet."""
+    wanted = root() / f"{repository.project_id}-{repository.kind}-{repository.version}.git"
+    if wanted.exists():
+        return wanted
+    with _locked(f"{repository.project_id}-{repository.kind}"):
+        if not wanted.exists():
+            bundle = root() / f".{wanted.name}.{secrets.token_hex(4)}.bundle"
+            try:
+                with storage().open(repository.storage_name) as source, bundle.open("wb") as target:
+                    shutil.copyfileobj(source, target, 1 << 20)
+                unbundle(bundle, wanted)
+            finally:
+                bundle.unlink(missing_ok=True)
+    return wanted
+
+
+def unbundle(bundle: Path, target: Path) -> None:
+    """Make a bare repository of a bundle, all its refs included; raises ``BadBundle``."""
+    with bundle.open("rb") as file:
+        if file.readline(64) not in SIGNATURES:
+            raise BadBundle("Invalid bundle file")
+    target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    fresh = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
+    try:
+        git("clone", "--quiet", "--mirror", "--template=", str(bundle), str(fresh))
+        git("remote", "remove", "origin", folder=fresh)
+        fresh.rename(target)
+    finally:
+        shutil.rmtree(fresh, ignore_errors=True)
+
+
+def check(folder: Path) -> None:
+    """Raise ``BadBundle`` when objects of a repository are missing or unreadable."""
+    done = _run("fsck", "--no-dangling", "--no-progress", folder=folder)
+    if done.returncode & BROKEN or done.returncode < 0:
+        raise BadBundle("Invalid bundle file: objects are missing or cannot be read")
+
+
+def git(*words: str, folder: Path | None = None) -> bytes:
+    """Run git where nothing of the repository, the machine or a user can interfere; what it wrote."""
+    done = _run(*words, folder=folder)
+    if done.returncode:
+        raise BadBundle("Invalid bundle file")
+    return done.stdout
+
+
+def default_branch(folder: Path) -> str | None:
+    """The branch that HEAD names, if there is such a branch."""
+    opened = pygit2.Repository(str(folder))
+    if opened.head_is_unborn or opened.head_is_detached:
+        names = [name for name in opened.branches.local if name in ("main", "master")]
+        return names[0] if names else next(iter(opened.branches.local), None)
+    return opened.head.shorthand
 
 
 def tag_names(project: Project) -> list[str]:
-    """The names of the tags of a project, in order; none while it has no repository, or one only half made."""
-    try:
-        repository = pygit2.Repository(str(directory_of(project)))
-    except pygit2.GitError:
+    """The names of the tags of a project, in order; none while it has no repository."""
+    repository = repository_of(project)
+    if repository is None:
         return []
-    return sorted(name.removeprefix(TAGS) for name in repository.references if name.startswith(TAGS))
+    opened = pygit2.Repository(str(bare(repository)))
+    return sorted(name.removeprefix(TAGS) for name in opened.references if name.startswith(TAGS))
+
+
+def forget_old() -> int:
+    """Remove the bare repositories of this machine that no bundle stands behind any more; how many."""
+    known = {
+        f"{project_id}-{kind}-{version}.git"
+        for project_id, kind, version in db.session.execute(
+            select(Repository.project_id, Repository.kind, Repository.version)
+        )
+    }
+    db.session.commit()
+    old = [path for path in root().glob("[0-9]*.git") if path.name not in known]
+    for path in old:
+        shutil.rmtree(path, ignore_errors=True)
+    return len(old)
+
+
+def _run(*words: str, folder: Path | None) -> subprocess.CompletedProcess[bytes]:
+    config = [part for setting in CONFIG for part in ("-c", setting)]
+    place = ["--git-dir", str(folder)] if folder else []
+    environment = {
+        "PATH": os.environ.get("PATH", os.defpath),
+        "HOME": "/nonexistent",
+        "GIT_CONFIG_NOSYSTEM": "1",
+        "GIT_CONFIG_GLOBAL": os.devnull,
+        "GIT_TERMINAL_PROMPT": "0",
+        "LC_ALL": "C",
+    }
+    return subprocess.run(
+        [_program(), *config, *place, *words],
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        check=False,
+    )
+
+
+@functools.cache
+def _program() -> str:
+    found = shutil.which("git")
+    if found is None:
+        raise FileNotFoundError("git is needed for repositories, and is not on the path")
+    return found
+
+
+@contextmanager
+def _locked(name: str) -> Iterator[None]:
+    root().mkdir(parents=True, exist_ok=True, mode=0o700)
+    with (root() / f".{name}.lock").open("wb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield

@@ -87,4 +87,5 @@ class Event(Model):
     target_type: Mapped[str | None]
     target_id: Mapped[int | None]
     data: Mapped[dict[str, Any] | None]
+    extra: Mapped[dict[str, Any] | None] = mapped_column(deferred=True)
     created_at: Mapped[dt.datetime] = mapped_column(default=clock.now)

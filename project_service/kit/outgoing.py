@@ -168,6 +168,15 @@ def check_link(url: str, policy: Policy) -> None:
         validate(url, policy)
 
 
+def spelling_problem(url: str) -> str | None:
+    """The URL rule that the writing of a URL breaks; where it leads is not asked."""
+    try:
+        _parse(url)
+    except Blocked as error:
+        return str(error)
+    return None
+
+
 def check_allow_list_entry(entry: str) -> None:
     """Refuse with ``ValueError`` what is neither host, address nor range, each with or without a port.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import functools
 import os
 import posixpath
@@ -90,6 +91,19 @@ class Storage:
                 name = path[len(self.root) + 1 :]
                 if not posixpath.basename(name).startswith(".") and not name.startswith(f"{HEALTH}/"):
                     yield Found(name, tuple(str(info.get(key)) for key in ("size", "mtime", "LastModified", "ETag")))
+
+    def names(self, folder: str) -> list[str]:
+        """What lies below a folder, also what was only half written."""
+        try:
+            found = self.filesystem.find(self.path(folder))
+        except FileNotFoundError:
+            return []
+        return sorted(path.removeprefix(self.root).lstrip("/") for path in found)
+
+    def modified(self, name: str) -> dt.datetime:
+        """When an object was written."""
+        moment: dt.datetime = self.filesystem.modified(self.path(name))
+        return moment.astimezone(dt.UTC)
 
     def check(self) -> None:
         """Write, read and remove a small object; raises what the storage says when it does not work."""

@@ -46,7 +46,7 @@ def create_project(author: User, namespace: Namespace, **fields: Any) -> Project
         attributes={},
     )
     with db.session.no_autoflush:
-        _apply(project, fields)
+        apply(project, fields)
         check(project, namespace, new=True)
     if namespace.kind == "user" and queries.count_personal(author) >= author.projects_limit:
         raise ProjectLimitReached(author.projects_limit)
@@ -66,7 +66,7 @@ def update_project(project: Project, **fields: Any) -> Project:
     if fields.get("visibility"):
         project.visibility = Visibility.of(fields["visibility"])
     with db.session.no_autoflush:
-        _apply(project, fields)
+        apply(project, fields)
         check(project, project.namespace, new=False)
     places.move_project(project, Invalid(path=paths.TAKEN))
     return project
@@ -137,7 +137,8 @@ def _add_owner(project: Project, owner_id: int) -> None:
     db.session.flush()
 
 
-def _apply(project: Project, fields: dict[str, Any]) -> None:
+def apply(project: Project, fields: dict[str, Any]) -> None:
+    """Set what of the parsed fields can be set without a further rule."""
     for name in ("description", "default_branch"):
         if name in fields:
             setattr(project, name, fields[name])

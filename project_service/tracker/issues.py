@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from typing import Any
 
 from sqlalchemy import ForeignKey, Index, Select, UniqueConstraint, select
 from sqlalchemy.ext.associationproxy import AssociationProxy, association_proxy
@@ -22,7 +23,11 @@ TARGET = "Issue"
 
 
 class Issue(Timestamps, Model):
-    """Something to do or to discuss. A confidential one is for reporters and above, its author and its assignees."""
+    """Something to do or to discuss. A confidential one is for reporters and above, its author and its assignees.
+
+    ``extra`` is what an archive said of it that has no column, here and in the tables around: it goes back into the
+    next archive.
+    """
 
     __tablename__ = "issues"
     __table_args__ = (
@@ -56,6 +61,7 @@ class Issue(Timestamps, Model):
         secondary="issue_assignees", order_by="IssueAssignee.user_id", passive_deletes=True
     )
 
+    extra: Mapped[dict[str, Any] | None] = mapped_column(deferred=True)
     label_rows: Mapped[list[IssueLabel]] = relationship(
         order_by="IssueLabel.title", cascade="all, delete-orphan", passive_deletes=True
     )
@@ -85,7 +91,7 @@ class IssueAssignee(Base):
 
 def issues_of(project: Project) -> Select[Issue]:
     """The issues of a project, confidential ones included; without an order."""
-    return select(Issue).where(Issue.project_id == project.id)
+    return select(Issue).where(Issue.project_id == project.content_id)
 
 
 def find_issue(project: Project, iid: int) -> Issue:

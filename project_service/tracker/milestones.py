@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from typing import Any
 
 from sqlalchemy import ForeignKey, Index, Select, UniqueConstraint, select
 from sqlalchemy.orm import Mapped, mapped_column, relationship
@@ -34,11 +35,12 @@ class Milestone(Timestamps, Model):
     state: Mapped[str] = mapped_column(default=ACTIVE)
     start_date: Mapped[dt.date | None]
     due_date: Mapped[dt.date | None]
+    extra: Mapped[dict[str, Any] | None] = mapped_column(deferred=True)
 
 
 def milestones_of(project: Project) -> Select[Milestone]:
     """The milestones of a project; without an order."""
-    return select(Milestone).where(Milestone.project_id == project.id)
+    return select(Milestone).where(Milestone.project_id == project.content_id)
 
 
 def find_milestone(project: Project, milestone_id: int) -> Milestone:

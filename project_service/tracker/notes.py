@@ -41,6 +41,7 @@ class Note(Timestamps, Model):
     position: Mapped[dict[str, Any] | None]
     author_id: Mapped[int | None] = mapped_column(ForeignKey("users.id", ondelete="SET NULL"))
     author: Mapped[User | None] = relationship()
+    extra: Mapped[dict[str, Any] | None] = mapped_column(deferred=True)
 
 
 def notes_on(issue: Issue) -> Select[Note]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from sqlalchemy import ForeignKey, Index, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column, relationship
 
@@ -10,6 +12,7 @@ from project_service.core.projects import Project
 from project_service.core.users import User
 from project_service.kit.database import Model, Timestamps
 from project_service.tracker.issues import Issue
+from project_service.tracker.milestones import Milestone
 
 MERGE_REQUEST = "MergeRequest"
 SNIPPET = "Snippet"
@@ -33,6 +36,9 @@ class MergeRequest(Timestamps, Model):
     target_branch: Mapped[str | None]
     author_id: Mapped[int | None] = mapped_column(ForeignKey("users.id", ondelete="SET NULL"))
     author: Mapped[User | None] = relationship()
+    milestone_id: Mapped[int | None] = mapped_column(ForeignKey("milestones.id", ondelete="SET NULL"), index=True)
+    milestone: Mapped[Milestone | None] = relationship()
+    extra: Mapped[dict[str, Any] | None] = mapped_column(deferred=True)
 
 
 class Snippet(Timestamps, Model):
@@ -49,6 +55,7 @@ class Snippet(Timestamps, Model):
     visibility: Mapped[int] = mapped_column(default=Visibility.PRIVATE)
     author_id: Mapped[int | None] = mapped_column(ForeignKey("users.id", ondelete="SET NULL"), index=True)
     author: Mapped[User | None] = relationship()
+    extra: Mapped[dict[str, Any] | None] = mapped_column(deferred=True)
 
 
 class Design(Model):

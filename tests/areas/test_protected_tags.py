@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-import subprocess
+import shutil
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import quote
@@ -21,6 +21,7 @@ from project_service.kit.database import db
 from project_service.protected_tags import queries
 from project_service.protected_tags.models import ProtectedTag
 from tests import worlds
+from tests.repositories import keep_repository
 from tests.worlds import ADA, DEV, GUS, MAX, NOBODY, OLIVE, RITA, SAM
 
 FEATURE = {
@@ -587,49 +588,39 @@ def test_without_a_repository_there_are_no_tags(project):
 
 
 @pytest.fixture
-def repository(project):
-    """A bare repository with one commit; the function runs git in it."""
-    directory = repositories.directory_of(project)
-    directory.mkdir(parents=True)
-    identity = ["-c", "user.name=Ada", "-c", "user.email=ada@example.org"]
-
-    def git(*arguments, said=None):
-        done = subprocess.run(
-            ["git", *identity, *arguments], cwd=directory, input=said, check=True, capture_output=True
-        )
-        return done.stdout.decode().strip()
-
-    git("init", "--bare", ".")
-    tree = git("mktree", said=b"")
-    git.commit = git("commit-tree", tree, "-m", "first")
-    return git
+def keep(project, tmp_path):
+    """Keeps a repository with these tags as the project's."""
+    return lambda *tags: keep_repository(project, tmp_path, *tags)
 
 
-def test_tags_of_a_repository_are_named_in_order(repository, project):
-    repository("tag", "v2", repository.commit)
-    repository("tag", "-m", "annotated", "v1/rc", repository.commit)
-    repository("pack-refs", "--all")
-    repository("tag", "größe", repository.commit)
-    repository("branch", "main", repository.commit)
+def test_tags_of_a_repository_are_named_in_order(keep, project):
+    keep("v2", "größe", "v1/rc")
 
     assert repositories.tag_names(project) == ["größe", "v1/rc", "v2"]
 
 
-def test_an_empty_repository_has_no_tags(repository, project):
+def test_a_repository_without_tags_has_none(keep, project):
+    keep()
+
     assert repositories.tag_names(project) == []
 
 
-def test_a_tag_whose_name_is_not_utf_8_hides_no_other(repository, project):
-    repository("tag", "v1", repository.commit)
-    line = repository.commit.encode() + b" refs/tags/gr\xf6\xdfe\n"
-    (repositories.directory_of(project) / "packed-refs").write_bytes(line)
+def test_the_bare_repository_of_a_machine_is_made_again_when_it_is_gone(keep, project):
+    keep("v1")
+    repositories.tag_names(project)
+    shutil.rmtree(repositories.root())
 
-    assert "v1" in repositories.tag_names(project)
+    assert repositories.tag_names(project) == ["v1"]
 
 
-def test_a_directory_that_is_no_repository_has_no_tags(project):
-    repositories.directory_of(project).mkdir(parents=True)
+def test_a_bare_repository_whose_bundle_was_replaced_is_forgotten(keep, project):
+    keep("v1")
+    repositories.forget_old()
+    repositories.tag_names(project)
+    db.session.delete(repositories.repository_of(project))
+    db.session.commit()
 
+    assert repositories.forget_old() == 1
     assert repositories.tag_names(project) == []
 
 

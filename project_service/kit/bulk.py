@@ -1,0 +1,116 @@
+"""Many rows at once, past the machinery that makes objects of them: for imports.
+
+Rows are tuples in the order of the named columns, their values those that the columns have in Python. They are written
+in the current transaction, with the driver's own means: ``executemany`` on SQLite, ``COPY`` on PostgreSQL.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+import orjson
+from sqlalchemy import JSON, Date, Table, text
+
+from project_service.kit.database import Base, Timestamp, db, unit_of_work
+
+Convert = Callable[[Any], Any]
+
+
+class Writer:
+    """Writes rows of one table."""
+
+    def __init__(self, model: type[Base], *columns: str) -> None:
+        table: Table = model.__table__  # type: ignore[assignment]  # of a mapped class it is nothing else
+        self.sqlite = db.engine.dialect.name == "sqlite"
+        self.converters = [
+            (place, convert)
+            for place, name in enumerate(columns)
+            if (convert := _converter(table.c[name].type, sqlite=self.sqlite)) is not None
+        ]
+        names = ", ".join(columns)
+        if self.sqlite:
+            self.statement = f"INSERT INTO {table.name} ({names}) VALUES ({', '.join('?' * len(columns))})"  # noqa: S608  # our own names
+        else:
+            self.statement = f"COPY {table.name} ({names}) FROM STDIN"
+
+    def write(self, rows: Sequence[tuple[Any, ...]]) -> None:
+        """Store the rows; what the database refuses raises the error of the driver."""
+        if not rows:
+            return
+        driver = db.session.connection().connection
+        cursor: Any = driver.cursor()
+        try:
+            if self.sqlite:
+                cursor.executemany(self.statement, self._converted(rows))
+            else:
+                with cursor.copy(self.statement) as copy:
+                    for row in self._converted(rows):
+                        copy.write_row(row)
+        finally:
+            cursor.close()
+
+    def _converted(self, rows: Iterable[tuple[Any, ...]]) -> Iterator[list[Any]]:
+        converters = self.converters
+        for row in rows:
+            values = list(row)
+            for place, convert in converters:
+                value = values[place]
+                if value is not None:
+                    values[place] = convert(value)
+            yield values
+
+
+class Ids:
+    """Ids for new rows of a table, reserved some thousands at a time in a unit of their own."""
+
+    def __init__(self, model: type[Base], block: int = 5000) -> None:
+        self.table = str(model.__tablename__)
+        self.block = block
+        self._reserved: Iterator[int] = iter(())
+
+    def take(self) -> int:
+        """The next id; nobody else gets it, also when no row comes to have it."""
+        number = next(self._reserved, None)
+        if number is None:
+            self._reserved = iter(_reserve(self.table, self.block))
+            number = next(self._reserved)
+        return number
+
+
+def _reserve(table: str, count: int) -> Iterable[int]:
+    with unit_of_work():
+        if db.engine.dialect.name != "sqlite":
+            numbers = text("SELECT nextval(pg_get_serial_sequence(:table, 'id')) FROM generate_series(1, :count)")
+            return [int(number) for number in db.session.scalars(numbers, {"table": table, "count": count})]
+        counted = text("UPDATE sqlite_sequence SET seq = seq + :count WHERE name = :table RETURNING seq")
+        last = db.session.scalar(counted, {"count": count, "table": table})
+        if last is None:
+            last = count
+            db.session.execute(
+                text("INSERT INTO sqlite_sequence (name, seq) VALUES (:table, :last)"), {"table": table, "last": last}
+            )
+        return range(last - count + 1, last + 1)
+
+
+def _converter(kind: Any, *, sqlite: bool) -> Convert | None:
+    if isinstance(kind, JSON):
+        return _json
+    if not sqlite:
+        return None
+    if isinstance(kind, Timestamp):
+        return _wall_clock
+    return _day if isinstance(kind, Date) else None
+
+
+def _json(value: Any) -> str:
+    return orjson.dumps(value).decode()
+
+
+def _wall_clock(value: dt.datetime) -> str:
+    return value.astimezone(dt.UTC).replace(tzinfo=None).isoformat(" ", "microseconds")
+
+
+def _day(value: dt.date) -> str:
+    return value.isoformat()

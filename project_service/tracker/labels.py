@@ -1,0 +1,32 @@
+"""Labels: what the words that issues are marked with look like."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import ForeignKey, Select, UniqueConstraint, select
+from sqlalchemy.orm import Mapped, mapped_column, relationship
+
+from project_service.core.projects import Project
+from project_service.kit.database import Model, Timestamps
+
+DEFAULT_COLOR = "#6699cc"
+
+
+class Label(Timestamps, Model):
+    """A label of a project; an issue may carry a word that nobody has described yet."""
+
+    __tablename__ = "labels"
+    __table_args__ = (UniqueConstraint("project_id", "title"),)
+
+    project_id: Mapped[int] = mapped_column(ForeignKey("projects.id", ondelete="CASCADE"))
+    project: Mapped[Project] = relationship()
+    title: Mapped[str]
+    color: Mapped[str] = mapped_column(default=DEFAULT_COLOR)
+    description: Mapped[str | None]
+    extra: Mapped[dict[str, Any] | None] = mapped_column(deferred=True)
+
+
+def labels_of(project: Project) -> Select[Label]:
+    """The labels of a project, by title."""
+    return select(Label).where(Label.project_id == project.content_id).order_by(Label.title)

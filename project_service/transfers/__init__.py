@@ -1,0 +1,1 @@
+"""Project export and import: an archive carries a bit of every area."""

@@ -1,0 +1,104 @@
+"""Archives from elsewhere: what is asked before one is taken, and how it is fetched (import reference, section 6)."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from project_service.kit.errors import BadRequest
+from project_service.kit.outgoing import Answer, Blocked, Client, Policy, RequestFailed
+
+GIB = 1 << 30
+LARGEST = 10 * GIB
+GZIP = "application/gzip"
+HEAD_SECONDS = 10.0
+DOWNLOAD_SECONDS = 6 * 3600.0
+ATTEMPTS = 5
+FIRST_PAUSE = 0.5
+PARTIAL, GONE_WRONG = 206, 500
+
+
+def check(url: str, allowed: Policy) -> None:
+    """Ask the far side what it would send; ``BadRequest`` with the first thing that is wrong (section 6.2)."""
+    try:
+        answer = Client(allowed, read_timeout=HEAD_SECONDS, total_timeout=2 * HEAD_SECONDS).head(url)
+    except (Blocked, RequestFailed) as error:
+        raise BadRequest(str(error)) from error
+    text = _problem(answer)
+    if text is not None:
+        raise BadRequest(text)
+
+
+def download(url: str, place: Path, allowed: Policy) -> None:
+    """Fetch an archive; one that breaks off is asked for the rest, when the far side sends parts of the same file.
+
+    Raises ``Blocked`` and ``RequestFailed``.
+    """
+    client = Client(allowed, read_timeout=60.0, total_timeout=DOWNLOAD_SECONDS)
+    validator: str | None = None
+    place.unlink(missing_ok=True)
+    for attempt in range(ATTEMPTS):
+        try:
+            done = place.stat().st_size if validator and place.exists() else 0
+            headers = {"Accept-Encoding": "identity"}
+            if done and validator:
+                headers |= {"Range": f"bytes={done}-", "If-Range": validator}
+            with client.request("GET", url, headers=headers) as answer:
+                if answer.status >= GONE_WRONG and attempt < ATTEMPTS - 1:
+                    raise RequestFailed(_refused(answer))
+                if not 200 <= answer.status < 300:
+                    raise Refused(_refused(answer))
+                validator = _validator(answer)
+                _receive(answer, place, done if answer.status == PARTIAL else 0)
+            return
+        except RequestFailed:
+            if attempt == ATTEMPTS - 1:
+                raise
+            time.sleep(FIRST_PAUSE * 2**attempt)
+        except Refused as error:
+            raise RequestFailed(str(error)) from error
+
+
+class Refused(Exception):
+    """The far side said no, and would say so again."""
+
+
+def _receive(answer: Answer, place: Path, done: int) -> None:
+    expected = answer.headers.get("Content-Length", "")
+    with place.open("ab" if done else "wb") as file:
+        size = done
+        for chunk in answer.iter_chunks():
+            size += len(chunk)
+            if size > LARGEST:
+                raise Refused("Remote file larger than limit. (limit 10 GB)")
+            file.write(chunk)
+    if expected.isdigit() and size - done != int(expected):
+        raise RequestFailed("The answer is incomplete")
+
+
+def _validator(answer: Answer) -> str | None:
+    """What tells that a later part is of the same file."""
+    if answer.headers.get("Accept-Ranges", "").lower() != "bytes" and answer.status != PARTIAL:
+        return None
+    tag = answer.headers.get("ETag")
+    if tag is not None and not tag.startswith("W/"):
+        return tag
+    return answer.headers.get("Last-Modified")
+
+
+def _refused(answer: Answer) -> str:
+    return f"The remote file cannot be downloaded: the answer was {answer.status}"
+
+
+def _problem(answer: Answer) -> str | None:
+    length = answer.headers.get("Content-Length", "").strip()
+    if not (length.isascii() and length.isdigit()) or int(length) == 0:
+        return "Missing 'ContentLength' header"
+    if int(length) > LARGEST:
+        return "Remote file larger than limit. (limit 10 GB)"
+    kind = answer.headers.get("Content-Type")
+    if not kind:
+        return "Missing 'ContentType' header"
+    if kind != GZIP:
+        return f"Remote file content type '{kind}' not allowed. (Allowed content types: {GZIP})"
+    return None

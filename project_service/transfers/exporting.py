@@ -1,0 +1,220 @@
+"""The making of an archive; whoever takes it over begins anew, and what was half made is gone."""
+
+from __future__ import annotations
+
+import datetime as dt
+import errno
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+import orjson
+import structlog
+from sqlalchemy import Connection, select
+
+from project_service.access.abilities import Ability, allowed
+from project_service.access.identity import Caller
+from project_service.core import instance
+from project_service.core.projects import Project
+from project_service.core.repositories import Repository
+from project_service.core.users import ACTIVE, User
+from project_service.kit import clock, jobs, mail, urls
+from project_service.kit.database import db, unit_of_work
+from project_service.kit.storage import storage
+from project_service.transfers import layout, sending
+from project_service.transfers.lines import Reader
+from project_service.transfers.models import FAILED, FINISHED, LIVE, STARTED, ProjectExport, ProjectFile
+from project_service.transfers.packing import Packer, packing
+from project_service.transfers.workplace import folder_of, remove_leftovers, workplace
+
+LONGEST_NAME = 51
+ENDING = "_export.tar.gz"
+LONGEST_LINE = 50 << 20
+PROGRESS_EVERY = 2000  # rows
+
+log = structlog.get_logger(__name__)
+
+
+def run(export_id: int) -> None:
+    """Bring an export to its end: finished or failed."""
+    project_id = _start(export_id)
+    if project_id is None:
+        return
+    try:
+        with workplace(f"export-{export_id}") as folder:
+            name, size = _make(export_id, project_id, folder)
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        with jobs.step():
+            note_failure(db.session.get_one(ProjectExport, export_id), "No space left on device")
+    else:
+        _finish(export_id, name, size)
+    remove_leftovers(project_id)
+
+
+def note_failure(export: ProjectExport, text: str) -> None:
+    """Say that an export failed, and tell whoever asked for it."""
+    export.state, export.error = FAILED, text
+    _tell(export, "Project export failed", f"The project {export.project.full_path} could not be exported: {text}.")
+
+
+def file_name(full_path: str, moment: dt.datetime) -> str:
+    """What an archive is called (export reference, section 4): the time, in an odd way, and the path."""
+    stamp = f"{moment:%Y-%m-%d_%H-%M}-{moment.microsecond // 1000:03}"
+    return f"{stamp}_{full_path.replace('/', '_')}"[:LONGEST_NAME] + ENDING
+
+
+def _start(export_id: int) -> int | None:
+    with jobs.step():
+        export = db.session.get(ProjectExport, export_id)
+        if export is None or export.state not in LIVE or export.project.deleting_since is not None:
+            return None
+        export.state = STARTED
+        export.rows_done, export.relations_done = 0, 0
+        return export.project_id
+
+
+def _make(export_id: int, project_id: int, folder: Path) -> tuple[str, int]:
+    name = f"{folder_of(project_id)}/exports/{export_id}.tar.gz"
+    place = folder / "archive.tar.gz"
+    with _snapshot(export_id) as (connection, export, project, with_group_members), place.open("wb") as target:
+        reader = Reader(connection, project, with_group_members=with_group_members)
+        with packing(target) as packer:
+            packer.add_bytes("VERSION", layout.FORMAT.encode())
+            packer.add_bytes("GITLAB_VERSION", layout.RELEASE.encode())
+            packer.add_bytes("GITLAB_REVISION", layout.REVISION.encode())
+            packer.add_bytes("tree/project.json", orjson.dumps(reader.attributes(export.description)))
+            _add_relations(export_id, reader, packer, folder)
+            _add_repositories(packer, connection, project_id)
+            _add_files(packer, connection, project_id)
+    with place.open("rb") as file, storage().write(name) as stored:
+        while chunk := file.read(1 << 20):
+            stored.write(chunk)
+    return name, place.stat().st_size
+
+
+@contextmanager
+def _snapshot(export_id: int) -> Iterator[tuple[Connection, ProjectExport, Project, bool]]:
+    """Everything as it is at one moment, however long the reading takes."""
+    with unit_of_work(write=False):
+        export = db.session.get_one(ProjectExport, export_id)
+        project, user = export.project, export.user
+        administers = user is not None and allowed(Caller.of(user), Ability.OWN_NAMESPACE, project.namespace)
+        db.session.expunge(project)
+        db.session.expunge(export)
+        db.session.commit()
+        with db.engine.connect() as opened:
+            # SQLite reads from one moment anyway
+            level = {} if opened.dialect.name == "sqlite" else {"isolation_level": "REPEATABLE READ"}
+            connection = opened.execution_options(**level)
+            with connection.begin():
+                yield connection, export, project, administers and project.namespace.kind == "group"
+
+
+def _add_relations(export_id: int, reader: Reader, packer: Packer, folder: Path) -> None:
+    relations = reader.relations()
+    total, done = reader.count(), 0
+    _note_progress(export_id, 0, total, 0, len(relations))
+    place = folder / "relation.ndjson"
+    for count, relation in enumerate(relations, start=1):
+        with place.open("wb", buffering=1 << 20) as file:
+            for written in _write(reader, relation, file):
+                done += 1
+                if written and done % PROGRESS_EVERY == 0:
+                    _note_progress(export_id, done, total, count, len(relations))
+        packer.add_file(f"tree/project/{relation}.ndjson", place)
+        _note_progress(export_id, done, total, count, len(relations))
+
+
+def _write(reader: Reader, relation: str, file: IO[bytes]) -> Iterator[int]:
+    """Write the lines of a relation; the number of bytes of each, as it is written."""
+    single = relation in layout.SINGLES
+    wrote = False
+    for line in reader.lines(relation):
+        raw = orjson.dumps(line) if single else orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE)
+        if len(raw) > LONGEST_LINE:
+            log.warning("a row is too long for an archive", relation=relation, size=len(raw))
+            continue
+        wrote = True
+        yield file.write(raw)
+    if single and not wrote:
+        file.write(b"null")
+
+
+def _note_progress(export_id: int, rows: int, rows_total: int, relations: int, relations_total: int) -> None:
+    with jobs.step():
+        export = db.session.get_one(ProjectExport, export_id)
+        export.rows_done, export.rows_total = min(rows, rows_total), rows_total
+        export.relations_done, export.relations_total = relations, relations_total
+
+
+def _add_repositories(packer: Packer, connection: Connection, project_id: int) -> None:
+    found = connection.execute(
+        select(Repository.kind, Repository.storage_name, Repository.size)
+        .where(Repository.project_id == project_id)
+        .order_by(Repository.kind)
+    )
+    for kind, name, size in found.all():
+        with storage().open(name) as file:
+            packer.add_stream(f"{kind}.bundle", file, size)
+
+
+def _add_files(packer: Packer, connection: Connection, project_id: int) -> None:
+    packer.add_folder("snippets")
+    types: dict[str, object] = {}
+    last = ""
+    while True:
+        found = connection.execute(
+            select(ProjectFile.path, ProjectFile.storage_name, ProjectFile.size, ProjectFile.data)
+            .where(ProjectFile.project_id == project_id, ProjectFile.path > last)
+            .order_by(ProjectFile.path)
+            .limit(500)
+        ).all()
+        for path, name, size, data in found:
+            with storage().open(name) as file:
+                packer.add_stream(path, file, size)
+            if data is not None:
+                types[path.removeprefix("lfs-objects/")] = data
+        if not found:
+            break
+        last = found[-1][0]
+    packer.add_bytes("lfs-objects.json", orjson.dumps(types))
+
+
+def _finish(export_id: int, name: str, size: int) -> None:
+    """Let the new file take the place of the old one, send it where it was asked for, and say so."""
+    with unit_of_work(write=False):
+        export = db.session.get_one(ProjectExport, export_id)
+        url, method = export.upload_url, export.upload_method or "PUT"
+        allowed_hosts = instance.outgoing_policy()
+    problem = None
+    if url:
+        with storage().open(name) as file:
+            problem = sending.upload(file, size, url, method, allowed_hosts)
+    with jobs.step():
+        export = db.session.get_one(ProjectExport, export_id)
+        older = select(ProjectExport).where(
+            ProjectExport.project_id == export.project_id,
+            ProjectExport.id != export_id,
+            ProjectExport.storage_name.is_not(None),
+        )
+        for other in db.session.scalars(older):
+            other.storage_name = None
+        export.state, export.error = FINISHED, problem
+        export.storage_name, export.size = name, size
+        export.file_name = file_name(export.project.full_path, clock.now())
+        export.rows_done = export.rows_total or 0
+        export.upload_url = None  # it may carry a signature, and has done its work
+        if problem is None:
+            address = urls.absolute(f"/{export.project.full_path}/download_export")
+            _tell(export, "Project was exported", f"The project {export.project.full_path} was exported.\n\n{address}")
+        else:
+            _tell(export, "Project export failed", f"{problem}\n\nThe archive of {export.project.full_path} is kept.")
+
+
+def _tell(export: ProjectExport, subject: str, text: str) -> None:
+    user: User | None = export.user
+    if user is not None and user.state == ACTIVE and user.deleting_since is None:
+        mail.queue([user.email], f"{export.project.name} | {subject}", f"{text}\n")

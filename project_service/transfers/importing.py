@@ -1,0 +1,367 @@
+"""The import of an archive, step by step; whoever takes it over goes on where the last step ended.
+
+Everything the archive brings is written in batches, each with its checkpoint, and stays hidden (``Project.loading``)
+until one short step publishes it. A failed import takes all of it away again.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import itertools
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import structlog
+from sqlalchemy import func, select
+
+from project_service.core import instance, removal, repositories
+from project_service.core.projects import Project
+from project_service.core.repositories import BadBundle, Repository
+from project_service.core.users import User
+from project_service.events.models import Event
+from project_service.kit import clock, jobs
+from project_service.kit.bulk import Writer
+from project_service.kit.database import Base, db, insert, unit_of_work
+from project_service.kit.outgoing import Blocked, RequestFailed
+from project_service.kit.storage import storage
+from project_service.tracker.issues import Issue
+from project_service.tracker.labels import Label
+from project_service.tracker.milestones import Milestone
+from project_service.tracker.notes import Note
+from project_service.tracker.others import Design, MergeRequest, Snippet
+from project_service.transfers import downloads, layout, publishing, trees, unpacking
+from project_service.transfers.models import (
+    FAILED,
+    SCHEDULED,
+    STARTED,
+    ArchivedRow,
+    ProjectFile,
+    ProjectImport,
+)
+from project_service.transfers.people import People, people_of
+from project_service.transfers.rows import COLUMNS, PROCESSING, Known, Refused, Translator, refuse_unstorable
+from project_service.transfers.unpacking import BadArchive, Unpacked
+from project_service.transfers.workplace import fetch, folder_of, remove_leftovers, store, version_of, workplace
+
+WAITING, LOADING, FAILING, ENDED = "waiting", "loading", "failing", "ended"
+LINES_AT_ONCE = 200
+BYTES_AT_ONCE = 4 << 20
+FILES_AT_ONCE = 50
+NUMBERED_BY_IID: dict[str, type[Issue] | type[MergeRequest]] = {"issues": Issue, "merge_requests": MergeRequest}
+# in the order in which nothing points to what is gone already
+CONTENT: tuple[type[Base], ...] = (
+    Event,
+    Note,
+    Design,
+    Issue,
+    MergeRequest,
+    Snippet,
+    Milestone,
+    Label,
+    ArchivedRow,
+    ProjectFile,
+    Repository,
+)
+# these are made when the project is published, not row by row
+AT_THE_END = frozenset({layout.PROTECTED_TAGS, layout.ERROR_TRACKING})
+
+log = structlog.get_logger(__name__)
+
+
+def run(import_id: int) -> None:
+    """Bring an import to its end: finished or failed."""
+    phase, project_id = _start(import_id)
+    if phase == LOADING:
+        try:
+            with workplace(f"import-{import_id}") as folder:
+                _import(import_id, project_id, folder)
+        except (BadArchive, BadBundle, Blocked, RequestFailed, publishing.NotPermitted) as error:
+            start_failing(import_id, str(error))
+            phase = FAILING
+        except OSError as error:
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+                raise
+            start_failing(import_id, "No space left on device")
+            phase = FAILING
+    if phase == FAILING:
+        _take_back(import_id, project_id)
+    _clear_up(import_id, project_id)
+
+
+def start_failing(import_id: int, *texts: str) -> None:
+    """Say why an import failed; what it brought is taken away from then on."""
+    with jobs.step():
+        found = db.session.get(ProjectImport, import_id)
+        if found is not None and found.phase in (WAITING, LOADING):
+            found.phase = FAILING
+            found.project.import_error = publishing.error_text(found.project, texts)
+
+
+def _start(import_id: int) -> tuple[str, int]:
+    with jobs.step():
+        found = db.session.get(ProjectImport, import_id)
+        if found is None or found.project.deleting_since is not None:
+            return ENDED, 0
+        if found.phase == WAITING:
+            found.phase = LOADING
+        if found.project.import_status == SCHEDULED:
+            found.project.import_status = STARTED
+        return found.phase, found.project_id
+
+
+def _import(import_id: int, project_id: int, folder: Path) -> None:
+    archive = _fetch(import_id, folder)
+    unpacked = unpacking.unpack(archive, folder / "unpacked")
+    archive.unlink()
+    unpacked.check()
+    trees.split_legacy(unpacked)
+    with ThreadPoolExecutor(max_workers=1) as pool:  # git works while the rows are read
+        restored = {
+            kind: pool.submit(_restore, repositories.root(), f"{project_id}-{kind}", bundle)
+            for kind, bundle in unpacked.bundles.items()
+        }
+        try:
+            people = _load(import_id, project_id, unpacked)
+        except BadArchive:
+            for future in restored.values():  # a bad bundle is what is told first
+                future.result()
+            raise
+        _keep_repositories(project_id, unpacked, restored)
+    _keep_files(project_id, unpacked)
+    with jobs.step():
+        publishing.publish(db.session.get_one(ProjectImport, import_id), unpacked, people)
+
+
+def _fetch(import_id: int, folder: Path) -> Path:
+    with unit_of_work(write=False):
+        found = db.session.get_one(ProjectImport, import_id)
+        storage_name, url = found.storage_name, found.url
+        policy = instance.outgoing_policy()
+    archive = folder / "archive.tar.gz"
+    if storage_name is not None:
+        fetch(storage_name, archive)
+    else:
+        downloads.download(url or "", archive, policy)
+    return archive
+
+
+def _load(import_id: int, project_id: int, unpacked: Unpacked) -> People:
+    """Write the rows of all relations behind the checkpoint."""
+    relations = [name for name in trees.relations_of(unpacked) if name not in AT_THE_END]
+    members = _parsed(unpacked, layout.MEMBERS)
+    with jobs.step():
+        found = db.session.get_one(ProjectImport, import_id)
+        importer = db.session.get(User, found.user_id or 0)
+        if importer is None:
+            raise BadArchive("The user who started the import is gone")
+        people = people_of(importer, members)
+        translator = Translator(project_id, people, _known(project_id), clock.now())
+        found.rows_total, found.relations_total = trees.count_rows(unpacked), len(relations)
+        relation, line = found.relation, found.line
+    if relation in relations:
+        relations = relations[relations.index(relation) :]
+    loader = _Loader(import_id, translator)
+    for name in relations:
+        loader.load(unpacked, name, after=line if name == relation else 0)
+    return people
+
+
+class _Loader:
+    """Writes the rows of relations, some lines at a time."""
+
+    def __init__(self, import_id: int, translator: Translator) -> None:
+        self.import_id = import_id
+        self.translator = translator
+        self.writers = {model: Writer(model, *columns) for model, columns in COLUMNS.items()}
+
+    def load(self, unpacked: Unpacked, relation: str, after: int) -> None:
+        """Write the rows of one relation behind a line."""
+        for lines in _portions(trees.rows_of(unpacked, relation, after)):
+            self._translate(relation, lines)
+            self._write(relation, lines[-1][0], len(lines))
+        with jobs.step():
+            found = self._ours()
+            found.relation, found.line, found.relations_done = relation, LAST_LINE, found.relations_done + 1
+
+    def _translate(self, relation: str, lines: list[tuple[int, bytes | trees.TooLong]]) -> None:
+        rows = [(line, _read(raw)) for line, raw in lines]
+        self._prepare(relation, rows)
+        for line, row in rows:
+            if isinstance(row, Refused):
+                self.translator.fail(relation, line, row)
+            elif relation != layout.MEMBERS or _is_invitation(row):
+                self.translator.take(relation, line, row)
+
+    def _prepare(self, relation: str, rows: Iterable[tuple[int, Any]]) -> None:
+        """See which numbers of these rows are taken already."""
+        model = NUMBERED_BY_IID.get(relation)
+        if model is None:
+            return
+        known, project_id = self.translator.known, self.translator.project_id
+        iids = [row.get("iid") for _, row in rows if isinstance(row, dict)]
+        numbers = [iid for iid in iids if isinstance(iid, int) and not isinstance(iid, bool)]
+        with unit_of_work(write=False):
+            taken = select(model.iid).where(model.project_id == project_id, model.iid.in_(numbers))
+            known.iids = set(db.session.scalars(taken))
+            if len(numbers) < len(iids):
+                highest = db.session.scalar(select(func.max(model.iid)).where(model.project_id == project_id)) or 0
+                known.next_iids = itertools.count(max(highest, *numbers, 0) + 1)
+
+    def _write(self, relation: str, line: int, count: int) -> None:
+        batch, self.translator.batch = self.translator.batch, type(self.translator.batch)()
+        with jobs.step():
+            found = self._ours()
+            for model, rows in batch.rows.items():
+                self.writers[model].write(rows)
+            found.relation, found.line, found.rows_done = relation, line, found.rows_done + count
+
+    def _ours(self) -> ProjectImport:
+        found = db.session.get(ProjectImport, self.import_id, populate_existing=True)
+        if found is None or found.phase != LOADING or found.project.deleting_since is not None:
+            raise BadArchive("The import was stopped")
+        return found
+
+
+LAST_LINE = 2**62
+
+
+def _portions(
+    rows: Iterator[tuple[int, bytes | trees.TooLong]],
+) -> Iterator[list[tuple[int, bytes | trees.TooLong]]]:
+    lines: list[tuple[int, bytes | trees.TooLong]] = []
+    size = 0
+    for line, raw in rows:
+        lines.append((line, raw))
+        size += 0 if isinstance(raw, trees.TooLong) else len(raw)
+        if len(lines) == LINES_AT_ONCE or size > BYTES_AT_ONCE:
+            yield lines
+            lines, size = [], 0
+    if lines:
+        yield lines
+
+
+def _read(raw: bytes | trees.TooLong) -> Any:
+    """A row, or why it is none."""
+    if isinstance(raw, trees.TooLong):
+        return Refused(f"The line is longer than {trees.LONGEST_LINE >> 20} MB", "ArgumentError", PROCESSING)
+    row = trees.loads(raw)
+    if trees.too_deep(row):
+        return Refused("nested too deeply", "ArgumentError", PROCESSING)
+    if b"\\u0000" in raw:
+        try:
+            refuse_unstorable(row)
+        except Refused as refused:
+            return refused
+    return row
+
+
+def _is_invitation(row: Any) -> bool:
+    # who is a member here is decided by addresses; who was only invited has no account to compare with
+    return isinstance(row, dict) and row.get("user") is None and bool(row.get("invite_email"))
+
+
+def _parsed(unpacked: Unpacked, relation: str) -> Iterator[Any]:
+    for _, raw in trees.rows_of(unpacked, relation):
+        if isinstance(raw, bytes):
+            yield trees.loads(raw)
+
+
+def _known(project_id: int) -> Known:
+    """What a project has already, for whoever goes on with its import."""
+    rows = db.session.execute(select(Label.title, Label.id).where(Label.project_id == project_id))
+    labels: dict[str, int] = dict(rows.all())
+    milestones = db.session.execute(
+        select(Milestone.title, Milestone.id, Milestone.iid).where(Milestone.project_id == project_id)
+    ).all()
+    with_events = select(Event.target_id).where(
+        Event.target_type == "Milestone", Event.target_id.in_([number for _, number, _ in milestones])
+    )
+    return Known(
+        labels=labels,
+        milestones={title: number for title, number, _ in milestones},
+        milestone_iids={iid: None for _, _, iid in milestones},
+        with_events={number: None for number in db.session.scalars(with_events) if number is not None},
+    )
+
+
+def _restore(root: Path, name: str, bundle: Path) -> tuple[str, Path]:
+    version = version_of(bundle)
+    target = root / f"{name}-{version}.git"
+    if not target.exists():
+        repositories.unbundle(bundle, target)
+    repositories.check(target)
+    return version, target
+
+
+def _keep_repositories(project_id: int, unpacked: Unpacked, restored: dict[str, Future[tuple[str, Path]]]) -> None:
+    for kind, future in restored.items():
+        version, target = future.result()
+        name = f"{folder_of(project_id)}/{kind}-{version}.bundle"
+        with unpacked.bundles[kind].open("rb") as file:
+            store(file, name)
+        branch = repositories.default_branch(target) if kind == repositories.CODE else None
+        size = unpacked.bundles[kind].stat().st_size
+        with jobs.step():
+            row = insert(Repository).values(
+                project_id=project_id,
+                kind=kind,
+                version=version,
+                storage_name=name,
+                size=size,
+                created_at=clock.now(),
+                updated_at=clock.now(),
+            )
+            db.session.execute(row.on_conflict_do_nothing(index_elements=["project_id", "kind"]))
+            if branch:
+                db.session.get_one(Project, project_id).default_branch = branch
+
+
+def _keep_files(project_id: int, unpacked: Unpacked) -> None:
+    types = _lfs_types(unpacked)
+    carried = list(unpacked.carried.values())
+    for start in range(0, len(carried), FILES_AT_ONCE):
+        rows = []
+        for one in carried[start : start + FILES_AT_ONCE]:
+            name = f"{folder_of(project_id)}/files/{hashlib.sha256(one.path.encode()).hexdigest()}"
+            with one.place.open("rb") as file:
+                store(file, name)
+            values = {"project_id": project_id, "path": one.path, "storage_name": name, "size": one.size}
+            rows.append(values | {"data": types.get(one.path.removeprefix("lfs-objects/"))})
+        with jobs.step():
+            statement = insert(ProjectFile).on_conflict_do_nothing(index_elements=["project_id", "path"])
+            db.session.execute(statement, rows)
+
+
+def _lfs_types(unpacked: Unpacked) -> dict[str, list[Any]]:
+    if unpacked.lfs_types is None or unpacked.lfs_types.stat().st_size > trees.LONGEST_LINE:
+        return {}
+    found = trees.loads(unpacked.lfs_types.read_bytes() or b"{}")
+    return {oid: types for oid, types in found.items() if isinstance(types, list)} if isinstance(found, dict) else {}
+
+
+def _take_back(import_id: int, project_id: int) -> None:
+    """Remove what a failed import has brought; the project stays, empty."""
+    for model in CONTENT:
+        removal.empty_table(model, project_id, *((Event.target_type.is_not(None),) if model is Event else ()))
+    with jobs.step():
+        found = db.session.get_one(ProjectImport, import_id)
+        found.phase, found.ended_at = ENDED, clock.now()
+        found.project.import_status, found.project.loading = FAILED, False
+        found.project.default_branch = None
+
+
+def _clear_up(import_id: int, project_id: int) -> None:
+    with unit_of_work(write=False):
+        found = db.session.get(ProjectImport, import_id)
+        storage_name = found.storage_name if found else None
+    if storage_name:
+        storage().delete(storage_name)
+        with jobs.step():
+            left = db.session.get(ProjectImport, import_id)
+            if left is not None:
+                left.storage_name = None
+    if project_id:
+        remove_leftovers(project_id)

@@ -1,0 +1,105 @@
+"""The jobs of imports and exports, and what is cleared up behind them."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Any
+
+from sqlalchemy import select, update
+
+from project_service.core import limits, repositories
+from project_service.kit import clock, jobs
+from project_service.kit.database import db
+from project_service.kit.storage import storage
+from project_service.transfers import exporting, importing
+from project_service.transfers.models import FAILED, LIVE, ProjectExport, ProjectImport
+from project_service.transfers.publishing import error_text
+from project_service.transfers.queries import LIFETIME
+from project_service.transfers.workplace import UPLOADS, sweep_workplaces
+
+HOUR = dt.timedelta(hours=1)
+DAY = dt.timedelta(days=1)
+PATIENCE = dt.timedelta(seconds=5)
+LONGEST = DAY
+TIMED_OUT = f"Import timed out. Import took longer than {round(LONGEST.total_seconds())} seconds"
+
+
+def _import_failed(arguments: tuple[Any, ...], text: str) -> None:
+    """Every attempt ended in an error that is not the archive's fault: the import has failed all the same."""
+    found = db.session.get(ProjectImport, arguments[0])
+    if found is None:
+        return
+    if found.phase in (importing.WAITING, importing.LOADING):
+        found.phase = importing.FAILING
+        found.project.import_error = error_text(found.project, [f"the server failed ({text.partition(':')[0]})"])
+        import_project.defer(found.id)  # it takes back what was brought
+    elif found.phase == importing.FAILING:
+        found.project.import_status = FAILED
+
+
+@jobs.job(queue="transfers", failed=_import_failed)
+def import_project(import_id: int) -> None:
+    """Make a project of an archive."""
+    importing.run(import_id)
+
+
+def _export_failed(arguments: tuple[Any, ...], text: str) -> None:
+    found = db.session.get(ProjectExport, arguments[0])
+    if found is not None and found.state in LIVE:
+        exporting.note_failure(found, f"the server failed ({text.partition(':')[0]})")
+
+
+@jobs.job(queue="transfers", failed=_export_failed)
+def export_project(export_id: int) -> None:
+    """Make an archive of a project; of one that is still being imported when that has ended."""
+    with jobs.step():
+        export = db.session.get(ProjectExport, export_id)
+        if export is not None and export.project.loading:
+            export_project.defer_until(clock.now() + PATIENCE, export_id)
+            return
+    exporting.run(export_id)
+
+
+@jobs.periodic(every=HOUR)
+@jobs.job()
+def clear_up() -> None:
+    """Remove exports that are too old, uploads nobody came to import, and what workers of this machine left."""
+    _expire_exports()
+    _stop_endless_imports()
+    _remove_uploads()
+    sweep_workplaces()
+    repositories.forget_old()
+    with jobs.step():
+        limits.prune()
+
+
+def _expire_exports() -> None:
+    old = (ProjectExport.storage_name.is_not(None), ProjectExport.updated_at <= clock.now() - LIFETIME)
+    with jobs.step():
+        found = db.session.execute(select(ProjectExport.id, ProjectExport.storage_name).where(*old)).all()
+    for export_id, name in found:
+        storage().delete(str(name))
+        with jobs.step():
+            db.session.execute(update(ProjectExport).where(ProjectExport.id == export_id).values(storage_name=None))
+
+
+def _stop_endless_imports() -> None:
+    with jobs.step():
+        endless = db.session.scalars(
+            select(ProjectImport).where(
+                ProjectImport.phase.in_((importing.WAITING, importing.LOADING)),
+                ProjectImport.created_at <= clock.now() - LONGEST,
+            )
+        )
+        for found in endless:
+            found.phase = importing.FAILING
+            found.project.import_error = TIMED_OUT
+            import_project.defer(found.id)
+
+
+def _remove_uploads() -> None:
+    with jobs.step():
+        known = set(db.session.scalars(select(ProjectImport.storage_name)))
+    for name in storage().names(UPLOADS):
+        if name not in known and storage().modified(name) < clock.now() - DAY:
+            storage().delete(name)

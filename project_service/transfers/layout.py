@@ -1,0 +1,218 @@
+"""What stands where in an archive, and which keys its rows have (archive format reference, sections 1, 3 and 4)."""
+
+from __future__ import annotations
+
+import re
+
+FORMAT = "0.2.4"
+# the release whose archives ours are like
+RELEASE = "13.8.0"
+REVISION = "project-service"
+PROJECT = "project"
+
+LISTS = (
+    "labels",
+    "milestones",
+    "issues",
+    "snippets",
+    "releases",
+    "project_members",
+    "merge_requests",
+    "external_pull_requests",
+    "ci_pipelines",
+    "triggers",
+    "pipeline_schedules",
+    "protected_branches",
+    "protected_tags",
+    "custom_attributes",
+    "prometheus_metrics",
+    "project_badges",
+    "boards",
+)
+SINGLES = (
+    "auto_devops",
+    "container_expiration_policy",
+    "project_feature",
+    "ci_cd_settings",
+    "error_tracking_setting",
+    "metrics_setting",
+)
+RELATIONS = (*LISTS, *SINGLES)
+# relations whose rows are people, or settings: read at the end, or before the others
+MEMBERS, PROTECTED_TAGS, ERROR_TRACKING, FEATURES = (
+    "project_members",
+    "protected_tags",
+    "error_tracking_setting",
+    "project_feature",
+)
+# what old archives hold and nobody may bring along (section 6.4)
+IGNORED = frozenset({"services", "hooks", "variables"})
+RENAMED = {"pipelines": "ci_pipelines"}
+
+RELATION_NAME = re.compile(r"[a-z][a-z0-9_]{0,99}")
+TREE_FILE = re.compile(r"tree/project/([a-z][a-z0-9_]{0,99})\.ndjson")
+UPLOAD = re.compile(r"uploads/[0-9a-f]{10,64}/[^/]{1,255}")
+AVATAR = re.compile(r"avatar/[^/]{1,255}")
+LFS_OBJECT = re.compile(r"lfs-objects/[0-9a-f]{64}")
+SNIPPET_BUNDLE = re.compile(r"snippets/[0-9a-f]{64}\.bundle")
+CARRIED = (UPLOAD, AVATAR, LFS_OBJECT, SNIPPET_BUNDLE)
+LFS_TYPES = "lfs-objects.json"
+TEXTS = ("VERSION", "GITLAB_VERSION", "GITLAB_REVISION")
+BUNDLE = re.compile(r"project(\.wiki|\.design)?\.bundle")
+
+# references to people (section 6.1)
+PEOPLE = frozenset(
+    {
+        "author_id",
+        "assignee_id",
+        "updated_by_id",
+        "merged_by_id",
+        "latest_closed_by_id",
+        "user_id",
+        "created_by_id",
+        "last_edited_by_id",
+        "merge_user_id",
+        "resolved_by_id",
+        "closed_by_id",
+        "owner_id",
+    }
+)
+# other keys that end in _id and mean something to whoever reads the archive (section 5)
+KEPT_IDS = frozenset({"commit_id", "discussion_id"})
+SECRET = re.compile(r"(?:.*_)?tokens?(?:_encrypted)?|encrypted_.*|secret.*")
+
+ISSUE = (
+    "title",
+    "author_id",
+    "project_id",
+    "created_at",
+    "updated_at",
+    "description",
+    "iid",
+    "updated_by_id",
+    "weight",
+    "confidential",
+    "due_date",
+    "lock_version",
+    "time_estimate",
+    "relative_position",
+    "last_edited_at",
+    "last_edited_by_id",
+    "discussion_locked",
+    "closed_at",
+    "closed_by_id",
+    "health_status",
+    "external_key",
+    "issue_type",
+    "state",
+)
+ISSUE_NESTED = (
+    "events",
+    "timelogs",
+    "notes",
+    "label_links",
+    "resource_label_events",
+    "designs",
+    "design_versions",
+    "issue_assignees",
+    "zoom_meetings",
+    "award_emoji",
+)
+MERGE_REQUEST = (
+    "target_branch",
+    "source_branch",
+    "source_project_id",
+    "author_id",
+    "assignee_id",
+    "title",
+    "created_at",
+    "updated_at",
+    "merge_status",
+    "target_project_id",
+    "iid",
+    "description",
+    "updated_by_id",
+    "merge_error",
+    "merge_params",
+    "merge_when_pipeline_succeeds",
+    "merge_user_id",
+    "merge_commit_sha",
+    "approvals_before_merge",
+    "rebase_commit_sha",
+    "in_progress_merge_commit_sha",
+    "lock_version",
+    "time_estimate",
+    "squash",
+    "last_edited_at",
+    "last_edited_by_id",
+    "discussion_locked",
+    "allow_maintainer_to_push",
+    "squash_commit_sha",
+    "merge_ref_sha",
+    "diff_head_sha",
+    "source_branch_sha",
+    "target_branch_sha",
+    "state",
+)
+MERGE_REQUEST_NESTED = ("award_emoji", "notes", "events", "timelogs", "label_links", "resource_label_events")
+NOTE = (
+    "note",
+    "noteable_type",
+    "author_id",
+    "created_at",
+    "updated_at",
+    "project_id",
+    "attachment",
+    "line_code",
+    "commit_id",
+    "system",
+    "st_diff",
+    "updated_by_id",
+    "position",
+    "original_position",
+    "resolved_at",
+    "resolved_by_id",
+    "discussion_id",
+    "change_position",
+    "resolved_by_push",
+    "confidential",
+    "type",
+)
+NOTE_NESTED = ("award_emoji", "events")
+MILESTONE = (
+    "title",
+    "project_id",
+    "description",
+    "due_date",
+    "created_at",
+    "updated_at",
+    "state",
+    "iid",
+    "start_date",
+    "group_id",
+)
+LABEL = (
+    "title",
+    "color",
+    "project_id",
+    "created_at",
+    "updated_at",
+    "template",
+    "description",
+    "group_id",
+    "type",
+)
+SNIPPET = (
+    "title",
+    "content",
+    "author_id",
+    "project_id",
+    "created_at",
+    "updated_at",
+    "file_name",
+    "type",
+    "visibility_level",
+    "description",
+)
+SNIPPET_NESTED = ("award_emoji", "notes")
+EVENT = ("project_id", "author_id", "created_at", "updated_at", "target_type", "group_id", "fingerprint", "action")

@@ -1,0 +1,568 @@
+"""What our rows become in an archive: the lines of its relations (archive format reference, section 4).
+
+Rows are read as they are stored, some hundred at a time, with what hangs on them; what an archive once said and no
+column holds (``extra``) comes back where it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from sqlalchemy import Connection, String, cast, func, literal, or_, select, type_coerce
+from sqlalchemy.orm import InstrumentedAttribute
+
+from project_service.core.memberships import Membership, alive
+from project_service.core.namespaces import NamespaceAncestor
+from project_service.core.projects import FEATURES, Project
+from project_service.core.users import User
+from project_service.error_tracking.models import ErrorTrackingSetting
+from project_service.events.models import Action, Event
+from project_service.protected_tags.models import ProtectedTag
+from project_service.tracker import issues, milestones, others
+from project_service.tracker.issues import Issue, IssueAssignee, IssueLabel
+from project_service.tracker.labels import DEFAULT_COLOR, Label
+from project_service.tracker.milestones import Milestone
+from project_service.tracker.notes import Note
+from project_service.tracker.others import MergeRequest, Snippet
+from project_service.transfers import layout
+from project_service.transfers.models import ArchivedRow
+from project_service.transfers.publishing import LEVELS
+from project_service.transfers.rows import NOTE_TYPES
+
+AT_ONCE = 200
+Line = dict[str, Any]
+WORDS = {int(action): action.name.lower() for action in Action}
+ATTRIBUTES = {  # what the settings of a project are called in an archive
+    "auto_cancel_pending_pipelines": "auto_cancel_pending_pipelines",
+    "build_coverage_regex": "build_coverage_regex",
+    "build_timeout": "build_timeout",
+    "ci_config_path": "ci_config_path",
+    "suggestion_commit_message": "suggestion_commit_message",
+    "resolve_outdated_diff_discussions": "resolve_outdated_diff_discussions",
+    "container_registry_enabled": "container_registry_enabled",
+    "shared_runners_enabled": "shared_runners_enabled",
+    "public_builds": "public_builds",
+    "only_allow_merge_if_pipeline_succeeds": "only_allow_merge_if_pipeline_succeeds",
+    "request_access_enabled": "request_access_enabled",
+    "only_allow_merge_if_all_discussions_are_resolved": "only_allow_merge_if_all_discussions_are_resolved",
+    "remove_source_branch_after_merge": "remove_source_branch_after_merge",
+    "printing_merge_request_link_enabled": "printing_merge_request_link_enabled",
+    "autoclose_referenced_issues": "autoclose_referenced_issues",
+}
+
+
+class Reader:
+    """Reads a project as lines, all from one moment: the transaction of the connection."""
+
+    def __init__(self, connection: Connection, project: Project, *, with_group_members: bool) -> None:
+        self.connection = connection
+        self.project = project
+        self.with_group_members = with_group_members
+        self.sqlite = connection.dialect.name == "sqlite"
+        self.labels: dict[str, Line] = {}
+        self.milestones: dict[int, Line] = {}
+        self.readers: dict[str, Callable[[], Iterator[Line]]] = {
+            "labels": self._labels,
+            "milestones": self._milestones,
+            "issues": self._issues,
+            "snippets": self._snippets,
+            "project_members": self._members,
+            "merge_requests": self._merge_requests,
+            "protected_tags": self._protected_tags,
+            "error_tracking_setting": self._error_tracking,
+            "project_feature": self._features,
+        }
+        self._load()
+
+    def relations(self) -> list[str]:
+        """The relations to write: those of the format, and what else an archive brought."""
+        brought = select(ArchivedRow.relation).where(ArchivedRow.project_id == self.project.id).distinct()
+        others_too = set(self.connection.scalars(brought)) - {*layout.RELATIONS, layout.PROJECT}
+        return [*layout.RELATIONS, *sorted(others_too)]
+
+    def lines(self, relation: str) -> Iterator[Line]:
+        """The rows of a relation."""
+        reader = self.readers.get(relation)
+        return reader() if reader is not None else self._archived(relation)
+
+    def count(self) -> int:
+        """How many rows there are, nested ones not counted; for the progress."""
+        tables: tuple[Any, ...] = (Label, Milestone, Issue, MergeRequest, Snippet, ArchivedRow)
+        counted = (select(func.count()).where(model.project_id == self.project.id) for model in tables)
+        return sum(self.connection.scalar(statement) or 0 for statement in counted)
+
+    def attributes(self, description: str | None) -> Line:
+        """The project itself: as it came, with what it is now."""
+        project = self.project
+        line = next(self._archived(layout.PROJECT), {})
+        for name in ("name", "path", "namespace_id", "creator_id", "id"):
+            line.pop(name, None)
+        settings = project.attributes or {}
+        line |= {
+            "description": description or project.description,
+            "visibility_level": int(project.visibility),
+            "archived": project.archived,
+        }
+        line |= {theirs: settings[ours] for ours, theirs in ATTRIBUTES.items() if ours in settings}
+        if "merge_method" in settings:
+            line["merge_requests_ff_only_enabled"] = settings["merge_method"] == "ff"
+            line["merge_requests_rebase_enabled"] = settings["merge_method"] == "rebase_merge"
+        if "build_git_strategy" in settings:
+            line["build_allow_git_fetch"] = settings["build_git_strategy"] == "fetch"
+        return line
+
+    def _load(self) -> None:
+        """What other rows are nested with: labels and milestones."""
+        columns = (Label.id, Label.title, Label.color, Label.description, Label.extra)
+        for number, title, color, description, extra, created_at, updated_at in self._all(Label, *columns):
+            self.labels[title] = self._line(layout.LABEL, (), extra) | {
+                "id": number,
+                "title": title,
+                "color": color,
+                "project_id": self.project.id,
+                "created_at": created_at,
+                "updated_at": updated_at,
+                "template": False,
+                "description": description,
+                "type": "ProjectLabel",
+                "priorities": (extra or {}).get("priorities", []),
+            }
+        found = self._all(
+            Milestone,
+            Milestone.id,
+            Milestone.iid,
+            Milestone.title,
+            Milestone.description,
+            Milestone.state,
+            cast(Milestone.start_date, String),
+            cast(Milestone.due_date, String),
+            Milestone.extra,
+            order=Milestone.iid,
+        )
+        events = self._events((milestones.TARGET,), None)
+        for number, iid, title, description, state, start_date, due_date, extra, created_at, updated_at in found:
+            self.milestones[number] = self._line(layout.MILESTONE, (), extra) | {
+                "id": number,
+                "title": title,
+                "project_id": self.project.id,
+                "description": description,
+                "due_date": due_date,
+                "created_at": created_at,
+                "updated_at": updated_at,
+                "state": state,
+                "iid": iid,
+                "start_date": start_date,
+                "events": events.get(number, []),
+            }
+
+    def _labels(self) -> Iterator[Line]:
+        for line in self.labels.values():
+            yield line | {"textColor": "#333333"}
+
+    def _milestones(self) -> Iterator[Line]:
+        yield from self.milestones.values()
+
+    def _issues(self) -> Iterator[Line]:
+        statement = select(
+            Issue.iid,
+            Issue.id,
+            Issue.title,
+            Issue.description,
+            Issue.state,
+            Issue.issue_type,
+            Issue.confidential,
+            Issue.discussion_locked,
+            cast(Issue.due_date, String),
+            Issue.weight,
+            Issue.author_id,
+            self._iso(Issue.closed_at),
+            Issue.closed_by_id,
+            Issue.milestone_id,
+            Issue.extra,
+            self._iso(Issue.created_at),
+            self._iso(Issue.updated_at),
+        ).where(Issue.project_id == self.project.id)
+        for rows in self._portions(statement, Issue.iid):
+            ids = [row[1] for row in rows]
+            noted = self._notes(issues.TARGET, ids)
+            events = self._events((issues.TARGET,), ids)
+            labelled = self._grouped(
+                select(IssueLabel.issue_id, IssueLabel.title).where(IssueLabel.issue_id.in_(ids)), IssueLabel.title
+            )
+            assigned = self._grouped(
+                select(IssueAssignee.issue_id, IssueAssignee.user_id).where(IssueAssignee.issue_id.in_(ids)),
+                IssueAssignee.user_id,
+            )
+            for (
+                iid,
+                number,
+                title,
+                description,
+                state,
+                issue_type,
+                confidential,
+                locked,
+                due_date,
+                weight,
+                author_id,
+                closed_at,
+                closed_by_id,
+                milestone_id,
+                extra,
+                created_at,
+                updated_at,
+            ) in rows:
+                line = self._line(layout.ISSUE, layout.ISSUE_NESTED, extra)
+                line["id"] = number
+                line["title"] = title
+                line["author_id"] = author_id
+                line["project_id"] = self.project.id
+                line["created_at"] = created_at
+                line["updated_at"] = updated_at
+                line["description"] = description
+                line["iid"] = iid
+                line["weight"] = weight
+                line["confidential"] = confidential
+                line["due_date"] = due_date
+                line["discussion_locked"] = locked
+                line["closed_at"] = closed_at
+                line["closed_by_id"] = closed_by_id
+                line["issue_type"] = issue_type
+                line["state"] = state
+                line["events"] = events.get(number, [])
+                line["notes"] = noted.get(number, [])
+                line["label_links"] = self._label_links(line["label_links"], labelled.get(number, []), line)
+                line["issue_assignees"] = [{"user_id": user_id} for user_id in assigned.get(number, ())]
+                if milestone_id in self.milestones:
+                    line["milestone"] = self.milestones[milestone_id]
+                yield line
+
+    def _merge_requests(self) -> Iterator[Line]:
+        statement = select(
+            MergeRequest.iid,
+            MergeRequest.id,
+            MergeRequest.title,
+            MergeRequest.description,
+            MergeRequest.state,
+            MergeRequest.source_branch,
+            MergeRequest.target_branch,
+            MergeRequest.author_id,
+            MergeRequest.milestone_id,
+            MergeRequest.extra,
+            self._iso(MergeRequest.created_at),
+            self._iso(MergeRequest.updated_at),
+        ).where(MergeRequest.project_id == self.project.id)
+        for rows in self._portions(statement, MergeRequest.iid):
+            ids = [row[1] for row in rows]
+            noted = self._notes(others.MERGE_REQUEST, ids)
+            events = self._events((others.MERGE_REQUEST,), ids)
+            for (
+                iid,
+                number,
+                title,
+                description,
+                state,
+                source,
+                target,
+                author_id,
+                milestone_id,
+                extra,
+                *moments,
+            ) in rows:
+                line = self._line(layout.MERGE_REQUEST, layout.MERGE_REQUEST_NESTED, extra)
+                line |= {
+                    "id": number,
+                    "target_branch": target,
+                    "source_branch": source,
+                    "author_id": author_id,
+                    "title": title,
+                    "created_at": moments[0],
+                    "updated_at": moments[1],
+                    "target_project_id": self.project.id,
+                    "iid": iid,
+                    "description": description,
+                    "merge_when_pipeline_succeeds": False,
+                    "state": state,
+                    "events": events.get(number, []),
+                    "notes": noted.get(number, []),
+                }
+                if "source_project_id" not in (extra or {}):
+                    line["source_project_id"] = self.project.id
+                if milestone_id in self.milestones:
+                    line["milestone"] = self.milestones[milestone_id]
+                yield line
+
+    def _snippets(self) -> Iterator[Line]:
+        statement = select(
+            Snippet.id,
+            Snippet.title,
+            Snippet.file_name,
+            Snippet.content,
+            Snippet.visibility,
+            Snippet.author_id,
+            Snippet.extra,
+            self._iso(Snippet.created_at),
+            self._iso(Snippet.updated_at),
+        ).where(Snippet.project_id == self.project.id)
+        for rows in self._portions(statement, Snippet.id):
+            noted = self._notes(others.SNIPPET, [row[0] for row in rows])
+            for number, title, file_name, content, visibility, author_id, extra, created_at, updated_at in rows:
+                yield self._line(layout.SNIPPET, layout.SNIPPET_NESTED, extra) | {
+                    "id": number,
+                    "title": title,
+                    "content": content,
+                    "author_id": author_id,
+                    "project_id": self.project.id,
+                    "created_at": created_at,
+                    "updated_at": updated_at,
+                    "file_name": file_name,
+                    "type": "ProjectSnippet",
+                    "visibility_level": int(visibility),
+                    "notes": noted.get(number, []),
+                }
+
+    def _members(self) -> Iterator[Line]:
+        """Direct members; those of the groups above as well when whoever exports administers these."""
+        above = select(NamespaceAncestor.ancestor_id).where(NamespaceAncestor.namespace_id == self.project.namespace_id)
+        here = Membership.project_id == self.project.id
+        place = or_(here, Membership.namespace_id.in_(above)) if self.with_group_members else here
+        statement = (
+            select(
+                Membership.id,
+                Membership.access_level,
+                Membership.user_id,
+                Membership.created_by_id,
+                cast(Membership.expires_at, String),
+                self._iso(Membership.created_at),
+                self._iso(Membership.updated_at),
+                User.email,
+                User.username,
+            )
+            .join(User, User.id == Membership.user_id)
+            .where(place, alive(), User.deleting_since.is_(None))
+            .order_by(Membership.project_id.is_(None), Membership.access_level.desc(), Membership.id)
+        )
+        seen: set[int] = set()
+        for number, level, user_id, made_by, expires_at, created_at, updated_at, email, username in self._execute(
+            statement
+        ):
+            if user_id in seen:
+                continue
+            seen.add(user_id)
+            yield {
+                "id": number,
+                "access_level": level,
+                "source_type": "Project",
+                "user_id": user_id,
+                "notification_level": 3,
+                "created_at": created_at,
+                "updated_at": updated_at,
+                "created_by_id": made_by,
+                "invite_email": None,
+                "invite_token": None,
+                "invite_accepted_at": None,
+                "requested_at": None,
+                "expires_at": expires_at,
+                "ldap": False,
+                "override": False,
+                "user": {"id": user_id, "email": email, "username": username},
+            }
+        yield from self._archived(layout.MEMBERS)
+
+    def _protected_tags(self) -> Iterator[Line]:
+        columns = (ProtectedTag.id, ProtectedTag.name, ProtectedTag.create_access_levels)
+        for number, name, levels, created_at, updated_at in self._all(ProtectedTag, *columns):
+            moments = {"created_at": created_at, "updated_at": updated_at}
+            yield {"id": number, "project_id": self.project.id, "name": name, **moments} | {
+                "create_access_levels": [
+                    {"access_level": level, **moments, "user_id": None, "group_id": None} for level in levels
+                ]
+            }
+
+    def _error_tracking(self) -> Iterator[Line]:
+        setting = ErrorTrackingSetting
+        statement = select(setting.api_url, setting.project_name, setting.organization_name)
+        for api_url, name, organization in self._execute(statement.where(setting.project_id == self.project.id)):
+            yield {
+                "project_id": self.project.id,
+                "api_url": api_url,
+                "project_name": name,
+                "organization_name": organization,
+            }
+
+    def _features(self) -> Iterator[Line]:
+        numbers = {word: number for number, word in LEVELS.items()}
+        line = next(self._archived(layout.FEATURES), {"project_id": self.project.id})
+        for feature in FEATURES:
+            line[f"{feature}_access_level"] = numbers[getattr(self.project, f"{feature}_access_level")]
+        yield line
+
+    def _archived(self, relation: str) -> Iterator[Line]:
+        statement = select(ArchivedRow.id, ArchivedRow.data).where(
+            ArchivedRow.project_id == self.project.id, ArchivedRow.relation == relation
+        )
+        for rows in self._portions(statement, ArchivedRow.id):
+            for _, data in rows:
+                yield data
+
+    def _notes(self, noteable_type: str, ids: Sequence[int]) -> dict[int, list[Line]]:
+        statement = (
+            select(
+                Note.noteable_id,
+                Note.id,
+                Note.body,
+                Note.commit_id,
+                Note.type,
+                Note.attachment,
+                Note.system,
+                Note.confidential,
+                Note.position,
+                Note.author_id,
+                User.name,
+                Note.extra,
+                self._iso(Note.created_at),
+                self._iso(Note.updated_at),
+            )
+            .outerjoin(User, User.id == Note.author_id)
+            .where(Note.noteable_type == noteable_type, Note.noteable_id.in_(ids))
+            .order_by(Note.noteable_id, Note.created_at, Note.id)
+        )
+        found: dict[int, list[Line]] = {}
+        by_id: dict[int, Line] = {}
+        project_id = self.project.id
+        for (
+            noteable_id,
+            number,
+            body,
+            commit_id,
+            kind,
+            attachment,
+            system,
+            confidential,
+            position,
+            author_id,
+            author,
+            extra,
+            created_at,
+            updated_at,
+        ) in self._execute(statement):
+            line = self._line(layout.NOTE, layout.NOTE_NESTED, extra)
+            line["id"] = number
+            line["note"] = body
+            line["noteable_type"] = noteable_type
+            line["author_id"] = author_id
+            line["created_at"] = created_at
+            line["updated_at"] = updated_at
+            line["project_id"] = project_id
+            line["attachment"] = {"url": attachment}
+            line["commit_id"] = commit_id
+            line["system"] = system
+            line["position"] = position
+            line["confidential"] = confidential or None
+            line["type"] = kind
+            line["author"] = {"name": author}
+            by_id[number] = line
+            found.setdefault(noteable_id, []).append(line)
+        for number, events in self._events(NOTE_TYPES, list(by_id)).items():
+            by_id[number]["events"] = events
+        return found
+
+    def _events(self, kinds: Sequence[str], ids: Sequence[int] | None) -> dict[int, list[Line]]:
+        """The events of things, by what they are about; of all things of these kinds when no ids are given."""
+        statement = select(
+            Event.target_id,
+            Event.id,
+            Event.author_id,
+            Event.target_type,
+            Event.action,
+            Event.data,
+            Event.extra,
+            self._iso(Event.created_at),
+        ).where(Event.target_type.in_(kinds))
+        if ids is None:
+            statement = statement.where(Event.project_id == self.project.id, Event.target_id.is_not(None))
+        else:
+            statement = statement.where(Event.target_id.in_(ids))
+        found: dict[int, list[Line]] = {}
+        for target_id, number, author_id, kind, action, data, extra, created_at in self._execute(
+            statement.order_by(Event.created_at, Event.id)
+        ):
+            line = {
+                "id": number,
+                "project_id": self.project.id,
+                "author_id": author_id,
+                "created_at": created_at,
+                "updated_at": created_at,
+                "target_type": kind,
+                "group_id": None,
+                "fingerprint": None,
+                "action": WORDS.get(action, action),
+            }
+            if extra:
+                line |= extra
+            if data:
+                line["push_event_payload"] = data
+            found.setdefault(target_id, []).append(line)
+        return found
+
+    def _label_links(self, brought: list[Line], titles: Sequence[str], issue: Line) -> list[Line]:
+        """The labels of an issue now: a link as it was brought, or one of ours."""
+        known: dict[str, Line] = {}
+        for link in brought:
+            if isinstance(link, dict) and isinstance(link.get("label"), dict):
+                known.setdefault(str(link["label"].get("title")), link)
+        links = []
+        for title in titles:
+            link = known.get(title) or {
+                "target_type": issues.TARGET,
+                "created_at": issue["updated_at"],
+                "updated_at": issue["updated_at"],
+            }
+            label = self.labels.get(title) or {
+                "title": title,
+                "color": DEFAULT_COLOR,
+                "type": "ProjectLabel",
+                "created_at": issue["created_at"],
+                "updated_at": issue["created_at"],
+                "priorities": [],
+            }
+            links.append(link | {"label": label})
+        return links
+
+    def _line(self, usual: tuple[str, ...], nested: tuple[str, ...], extra: Line | None) -> Line:
+        line = dict.fromkeys(usual)
+        for name in nested:
+            line[name] = []
+        if extra:
+            line.update(extra)
+        return line
+
+    def _iso(self, column: Any) -> Any:
+        """A moment as archives have it, made by the database: that is quicker than by us, and there are many."""
+        if self.sqlite:
+            return func.replace(func.substr(type_coerce(column, String), 1, 23), " ", "T") + literal("Z")
+        return func.to_char(func.timezone("UTC", column), 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')
+
+    def _all(self, model: Any, *columns: Any, order: Any = None) -> Iterator[Any]:
+        """All rows of a small table that belong to the project, with the moments at the end."""
+        statement = select(*columns, self._iso(model.created_at), self._iso(model.updated_at))
+        found = statement.where(model.project_id == self.project.id).order_by(model.id if order is None else order)
+        return iter(self._execute(found))
+
+    def _portions(self, statement: Any, key: InstrumentedAttribute[int]) -> Iterator[Sequence[Any]]:
+        """The rows in the order of their first column, some at a time, each portion found by the end of the last."""
+        last = -1
+        ordered = statement.order_by(key).limit(AT_ONCE)
+        while rows := self._execute(ordered.where(key > last)):
+            yield rows
+            last = rows[-1][0]
+
+    def _grouped(self, statement: Any, order: Any) -> dict[int, list[Any]]:
+        found: dict[int, list[Any]] = {}
+        for owner, value in self._execute(statement.order_by(order)):
+            found.setdefault(owner, []).append(value)
+        return found
+
+    def _execute(self, statement: Any) -> Sequence[Any]:
+        return self.connection.execute(statement).all()

@@ -1,0 +1,117 @@
+"""Imports and exports as they are stored, and what an archive brings that has no table."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Any
+
+from sqlalchemy import JSON, ForeignKey, Index
+from sqlalchemy.orm import Mapped, mapped_column, relationship
+
+from project_service.core.projects import Project
+from project_service.core.users import User
+from project_service.kit import clock
+from project_service.kit.database import Model, Timestamps
+from project_service.kit.secrets import Encrypted
+
+NONE, SCHEDULED, STARTED, FINISHED, FAILED = "none", "scheduled", "started", "finished", "failed"
+QUEUED = "queued"
+LIVE = (QUEUED, STARTED)
+
+
+class ProjectImport(Timestamps, Model):
+    """The import of a project; its status and error stand in the project.
+
+    ``relation`` and ``line`` say how far the rows of the archive have come: they change with the rows, so that whoever
+    takes the import over goes on exactly there. ``storage_name`` is the uploaded archive, ``url`` where a remote one
+    is. ``wanted_path`` is set while a project of that path is to be overwritten.
+    """
+
+    __tablename__ = "project_imports"
+
+    project_id: Mapped[int] = mapped_column(ForeignKey("projects.id", ondelete="CASCADE"), unique=True)
+    project: Mapped[Project] = relationship()
+    user_id: Mapped[int | None] = mapped_column(ForeignKey("users.id", ondelete="SET NULL"), index=True)
+    user: Mapped[User | None] = relationship()
+    correlation_id: Mapped[str | None]
+    storage_name: Mapped[str | None]
+    url: Mapped[str | None] = mapped_column(Encrypted)
+    wanted_path: Mapped[str | None]
+    override_params: Mapped[dict[str, Any]] = mapped_column(default=dict)
+    phase: Mapped[str] = mapped_column(default="waiting")
+    relation: Mapped[str | None]
+    line: Mapped[int] = mapped_column(default=0)
+    rows_done: Mapped[int] = mapped_column(default=0)
+    rows_total: Mapped[int | None]
+    relations_done: Mapped[int] = mapped_column(default=0)
+    relations_total: Mapped[int | None]
+    ended_at: Mapped[dt.datetime | None]
+
+
+class ImportFailure(Model):
+    """A row of an archive that could not be made into what it stands for."""
+
+    __tablename__ = "import_failures"
+    __table_args__ = (Index("ix_import_failures_project_id", "project_id", "id"),)
+
+    project_id: Mapped[int] = mapped_column(ForeignKey("projects.id", ondelete="CASCADE"))
+    created_at: Mapped[dt.datetime] = mapped_column(default=clock.now)
+    exception_class: Mapped[str]
+    exception_message: Mapped[str]
+    source: Mapped[str]
+    relation_name: Mapped[str]
+    line_number: Mapped[int | None]
+
+
+class ProjectExport(Timestamps, Model):
+    """One export of a project; the newest with a file is the one that can be downloaded."""
+
+    __tablename__ = "project_exports"
+    __table_args__ = (
+        Index("ix_project_exports_project_id", "project_id", "id"),
+        Index("ix_project_exports_storage_name", "storage_name", "updated_at"),
+    )
+
+    project_id: Mapped[int] = mapped_column(ForeignKey("projects.id", ondelete="CASCADE"))
+    project: Mapped[Project] = relationship()
+    user_id: Mapped[int | None] = mapped_column(ForeignKey("users.id", ondelete="SET NULL"), index=True)
+    user: Mapped[User | None] = relationship()
+    state: Mapped[str] = mapped_column(default=QUEUED)
+    description: Mapped[str | None]
+    upload_url: Mapped[str | None] = mapped_column(Encrypted)
+    upload_method: Mapped[str | None]
+    storage_name: Mapped[str | None]
+    file_name: Mapped[str | None]
+    size: Mapped[int | None]
+    error: Mapped[str | None]
+    rows_done: Mapped[int] = mapped_column(default=0)
+    rows_total: Mapped[int | None]
+    relations_done: Mapped[int] = mapped_column(default=0)
+    relations_total: Mapped[int | None]
+
+
+class ArchivedRow(Model):
+    """A row of an archive that has no table, as it came; it goes back into the next archive."""
+
+    __tablename__ = "archived_rows"
+    __table_args__ = (Index("ix_archived_rows_project_id", "project_id", "relation", "id"),)
+
+    project_id: Mapped[int] = mapped_column(ForeignKey("projects.id", ondelete="CASCADE"))
+    relation: Mapped[str]
+    data: Mapped[Any] = mapped_column(JSON)
+
+
+class ProjectFile(Model):
+    """A file of an archive: the avatar, an upload, an LFS object, the bundle of a snippet.
+
+    ``path`` is its place in the archive; ``data`` what the archive says of it elsewhere (the types of an LFS object).
+    """
+
+    __tablename__ = "project_files"
+    __table_args__ = (Index("ix_project_files_project_id", "project_id", "path", unique=True),)
+
+    project_id: Mapped[int] = mapped_column(ForeignKey("projects.id", ondelete="CASCADE"))
+    path: Mapped[str]
+    storage_name: Mapped[str]
+    size: Mapped[int]
+    data: Mapped[list[Any] | None]

@@ -1,0 +1,84 @@
+"""Whom the people of an archive are here (archive format reference, section 6.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from sqlalchemy import func, select
+
+from project_service.core.levels import Role
+from project_service.core.users import User, users
+from project_service.kit.database import db
+from project_service.transfers import layout
+
+AT_A_TIME = 500
+
+
+@dataclass(slots=True)
+class People:
+    """The importer, and who of the archive's members is known here: their old ids to those here."""
+
+    importer_id: int
+    known: dict[int, int] = field(default_factory=dict)
+    levels: dict[int, int] = field(default_factory=dict)
+
+    def find(self, old: Any) -> int | None:
+        """Who is meant by a reference; the importer for strangers, nobody for no reference at all."""
+        if old is None:
+            return None
+        return self.known.get(old, self.importer_id) if isinstance(old, int) else self.importer_id
+
+    def author(self, old: Any) -> int:
+        """The same for what must have somebody."""
+        return self.find(old) or self.importer_id
+
+    def settle(self, value: Any) -> Any:
+        """Data without a table, its references to people made ours and its secrets taken out."""
+        if isinstance(value, list):
+            return [self.settle(inner) if isinstance(inner, dict | list) else inner for inner in value]
+        if not isinstance(value, dict):
+            return value
+        settled: dict[str, Any] = {}
+        for name, inner in value.items():
+            if name in layout.PEOPLE:
+                settled[name] = self.find(inner)
+            elif isinstance(inner, dict | list):
+                settled[name] = self.settle(inner) if inner else inner
+            elif inner is None or not layout.SECRET.fullmatch(name):
+                settled[name] = inner
+        return settled
+
+
+def people_of(importer: User, members: Iterable[Any]) -> People:
+    """Match members by their e-mail address; only an administrator's import does so, and no username ever counts."""
+    people = People(importer.id)
+    if not importer.admin:
+        return people
+    by_address: dict[str, list[tuple[int, int]]] = {}
+    for member in members:
+        user = member.get("user") if isinstance(member, dict) else None
+        if not isinstance(user, dict) or not isinstance(user.get("id"), int):
+            continue
+        address = user.get("public_email") or user.get("email")
+        level = member.get("access_level")
+        if isinstance(address, str) and isinstance(level, int):
+            by_address.setdefault(address.lower(), []).append((user["id"], level))
+        if len(by_address) >= AT_A_TIME:
+            _match(people, by_address)
+    _match(people, by_address)
+    return people
+
+
+def _match(people: People, by_address: dict[str, list[tuple[int, int]]]) -> None:
+    found = db.session.execute(
+        select(User.id, func.lower(User.email)).where(
+            func.lower(User.email).in_(by_address), User.id.in_(users().with_only_columns(User.id))
+        )
+    )
+    for user_id, address in found:
+        for old_id, level in by_address.get(address, ()):
+            people.known[old_id] = user_id
+            people.levels[user_id] = max(people.levels.get(user_id, Role.GUEST), min(level, Role.MAINTAINER))
+    by_address.clear()

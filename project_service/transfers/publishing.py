@@ -1,0 +1,247 @@
+"""The last step of an import: the project gets its settings and people, and shows what was loaded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from sqlalchemy import func, select, update
+
+from project_service.access.abilities import Ability, allowed
+from project_service.access.identity import Caller
+from project_service.core import instance, places, removal
+from project_service.core.levels import Role, Visibility
+from project_service.core.memberships import Membership, Share, memberships_of
+from project_service.core.namespaces import Namespace
+from project_service.core.projects import DISABLED, ENABLED, FEATURES, PRIVATE, Project
+from project_service.core.users import User
+from project_service.error_tracking.models import ErrorTrackingSetting
+from project_service.kit import clock
+from project_service.kit.database import db, insert
+from project_service.kit.errors import ServiceError
+from project_service.planning import issues as planned_issues
+from project_service.planning import milestones as planned_milestones
+from project_service.projects.schemas import KEPT_BOOLEANS, KEPT_INTEGERS, KEPT_TEXTS
+from project_service.projects.service import apply
+from project_service.protected_tags.models import ProtectedTag
+from project_service.protected_tags.service import LONGEST, TAKEN, UNADDRESSABLE
+from project_service.tracker.counters import Counter
+from project_service.tracker.issues import Issue
+from project_service.tracker.milestones import Milestone
+from project_service.tracker.others import MergeRequest
+from project_service.transfers import layout, trees
+from project_service.transfers.models import FINISHED, ArchivedRow, ImportFailure, ProjectImport
+from project_service.transfers.people import People
+from project_service.transfers.rows import INVALID, SAVING, text_of
+from project_service.transfers.unpacking import Unpacked
+
+ENDED = "ended"
+LEVELS = {0: DISABLED, 10: PRIVATE, 20: ENABLED}
+LONGEST_TEXT = 1000
+# the counter of each kind of numbered thing
+COUNTERS: tuple[tuple[str, Any], ...] = (
+    (planned_issues.COUNTER, Issue),
+    (planned_milestones.COUNTER, Milestone),
+    ("merge_requests", MergeRequest),
+)
+
+
+class NotPermitted(Exception):
+    """The importer may not take the place of the project that is to be overwritten."""
+
+
+def publish(found: ProjectImport, unpacked: Unpacked, people: People) -> None:
+    """Make an import visible, all at once."""
+    project = found.project
+    importer = db.session.get_one(User, found.user_id)
+    attributes = trees.project_of(unpacked)
+    _set_attributes(project, attributes)
+    _set_features(project, _single(unpacked, layout.FEATURES))
+    _set_error_tracking(project, _single(unpacked, layout.ERROR_TRACKING))
+    _protect_tags(project, unpacked)
+    apply(project, found.override_params)
+    wanted = found.override_params.get("visibility")
+    level = Visibility.of(wanted) if wanted else attributes.get("visibility_level")
+    project.visibility = _visibility(level, project.namespace)
+    db.session.add(ArchivedRow(project_id=project.id, relation=layout.PROJECT, data=people.settle(attributes)))
+    _add_members(project, importer, people)
+    _set_counters(project)
+    if found.wanted_path:
+        _overwrite(project, found.wanted_path, importer)
+    project.loading, project.import_status, project.import_error = False, FINISHED, None
+    found.phase, found.ended_at = ENDED, clock.now()
+    found.rows_done = found.rows_total or found.rows_done
+    found.relations_done = found.relations_total or found.relations_done
+
+
+def error_text(project: Project, texts: Iterable[str]) -> str:
+    """What people are told, without a path of this server (import reference, section 7)."""
+    details = " ".join("[FILTERED]" if "/" in word else word for word in sentence(texts).split())
+    return f"Error importing repository  into {project.full_path} - {details[:LONGEST_TEXT]}"
+
+
+def sentence(texts: Iterable[str]) -> str:
+    """``a``, ``a and b``, ``a, b, and c``."""
+    known = list(texts)
+    if len(known) <= 2:
+        return " and ".join(known)
+    return f"{', '.join(known[:-1])}, and {known[-1]}"
+
+
+def _set_attributes(project: Project, row: dict[str, Any]) -> None:
+    description = row.get("description")
+    project.description = text_of(description)
+    project.archived = row.get("archived") is True
+    kept: dict[str, Any] = {name: row[name] for name in KEPT_BOOLEANS if isinstance(row.get(name), bool)}
+    kept |= {name: row[name] for name in KEPT_INTEGERS if type(row.get(name)) is int}
+    kept |= {name: row[name] for name in KEPT_TEXTS if isinstance(row.get(name), str)}
+    if row.get("auto_cancel_pending_pipelines") in ("enabled", "disabled"):
+        kept["auto_cancel_pending_pipelines"] = row["auto_cancel_pending_pipelines"]
+    if isinstance(row.get("build_allow_git_fetch"), bool):
+        kept["build_git_strategy"] = "fetch" if row["build_allow_git_fetch"] else "clone"
+    if row.get("merge_requests_ff_only_enabled") is True:
+        kept["merge_method"] = "ff"
+    elif row.get("merge_requests_rebase_enabled") is True:
+        kept["merge_method"] = "rebase_merge"
+    project.attributes = {**(project.attributes or {}), **kept}
+
+
+def _set_features(project: Project, row: dict[str, Any]) -> None:
+    for feature in FEATURES:
+        level = row.get(f"{feature}_access_level")
+        if isinstance(level, int) and level in LEVELS:
+            setattr(project, f"{feature}_access_level", LEVELS[level])
+
+
+def _set_error_tracking(project: Project, row: dict[str, Any]) -> None:
+    # without its token, and so never enabled (archive format, section 6.4)
+    if not row:
+        return
+    known = db.session.scalar(select(ErrorTrackingSetting).where(ErrorTrackingSetting.project_id == project.id))
+    setting = known or ErrorTrackingSetting(project_id=project.id)
+    setting.api_url = text_of(row.get("api_url"))
+    setting.project_name = text_of(row.get("project_name"))
+    setting.organization_name = text_of(row.get("organization_name"))
+    db.session.add(setting)
+
+
+def _protect_tags(project: Project, unpacked: Unpacked) -> None:
+    now = clock.now()
+    names = set(db.session.scalars(select(ProtectedTag.name).where(ProtectedTag.project_id == project.id)))
+    for line, raw in trees.rows_of(unpacked, layout.PROTECTED_TAGS):
+        row = trees.loads(raw) if isinstance(raw, bytes) else None
+        name = text_of(row.get("name")) if isinstance(row, dict) else None
+        problem = _tag_problem(name, names)
+        if problem or not isinstance(row, dict) or name is None:
+            db.session.add(
+                ImportFailure(
+                    project_id=project.id,
+                    exception_class=INVALID,
+                    exception_message=f"Validation failed: {problem}",
+                    source=SAVING,
+                    relation_name=layout.PROTECTED_TAGS,
+                    line_number=line,
+                )
+            )
+            continue
+        names.add(name)
+        tag = ProtectedTag(project_id=project.id, name=name, create_access_levels=_levels(row))
+        tag.created_at = tag.updated_at = now
+        db.session.add(tag)
+
+
+def _tag_problem(name: str | None, taken: set[str]) -> str | None:
+    if name is None or not name.strip():
+        return "Name can't be blank"
+    if len(name) > LONGEST:
+        return f"Name is too long (maximum is {LONGEST} characters)"
+    if name in UNADDRESSABLE or "\0" in name:
+        return "Name is invalid"
+    return TAKEN if name in taken else None
+
+
+def _levels(row: dict[str, Any]) -> list[int]:
+    """The levels that may create a tag; those that name a person or a group mean somebody elsewhere."""
+    given = row.get("create_access_levels")
+    rows = [one for one in given if isinstance(one, dict)] if isinstance(given, list) else []
+    levels = [
+        one["access_level"]
+        for one in rows
+        if one.get("user_id") is None and one.get("group_id") is None and one.get("access_level") in (0, 30, 40)
+    ]
+    return sorted(dict.fromkeys(levels)) or [int(Role.MAINTAINER)]
+
+
+def _visibility(wanted: Any, namespace: Namespace) -> Visibility:
+    """What the archive or the override asks for, as far as the namespace and the instance let it (section 5)."""
+    level = Visibility(wanted) if wanted in tuple(Visibility) else Visibility.PRIVATE
+    if namespace.kind != "user":
+        level = min(level, Visibility(namespace.visibility))
+    return Visibility.PRIVATE if level.text in instance.setting("restricted_visibility_levels") else level
+
+
+def _add_members(project: Project, importer: User, people: People) -> None:
+    """Whom the archive names and the instance knows; no event says that they joined."""
+    there = set(db.session.scalars(memberships_of(project).with_only_columns(Membership.user_id)))
+    for user_id, level in sorted(people.levels.items()):
+        if user_id not in there:
+            db.session.add(
+                Membership(user_id=user_id, project_id=project.id, access_level=level, created_by_id=importer.id)
+            )
+
+
+def _set_counters(project: Project) -> None:
+    for kind, model in COUNTERS:
+        highest = db.session.scalar(select(func.max(model.iid)).where(model.project_id == project.id))
+        if highest:
+            row = insert(Counter).values(project_id=project.id, kind=kind, last=highest)
+            db.session.execute(row.on_conflict_do_update(index_elements=["project_id", "kind"], set_={"last": highest}))
+
+
+def _overwrite(project: Project, wanted_path: str, importer: User) -> None:
+    """Take the place of the project that is there; it is removed by a job (import reference, section 5)."""
+    namespace = project.namespace
+    old = places.at(f"{namespace.full_path}/{wanted_path}")
+    if not isinstance(old, Project):
+        project.path = wanted_path
+        if project.name == _temporary(project):
+            project.name = wanted_path
+    else:
+        if not allowed(Caller.of(importer), Ability.OWN_NAMESPACE, namespace):
+            raise NotPermitted(
+                f"User {importer.username} ({importer.id}) cannot overwrite a project in {namespace.full_path}"
+            )
+        _move_people(old, project)
+        places.start_deleting_project(old)
+        removal.remove_project.defer(old.id)
+        project.name, project.path = old.name, old.path
+    taken = NotPermitted("Path has already been taken")
+    try:
+        places.move_project(project, taken)
+    except ServiceError as error:
+        raise taken from error
+
+
+def _temporary(project: Project) -> str:
+    return project.full_path.rpartition("/")[2]
+
+
+def _move_people(old: Project, new: Project) -> None:
+    there = set(db.session.scalars(memberships_of(new).with_only_columns(Membership.user_id)))
+    db.session.flush()
+    for membership in db.session.scalars(memberships_of(old)):
+        if membership.user_id not in there:
+            membership.project_id = new.id
+    db.session.execute(update(Share).where(Share.project_id == old.id).values(project_id=new.id))
+    db.session.flush()
+
+
+def _single(unpacked: Unpacked, relation: str) -> dict[str, Any]:
+    return next(_objects(unpacked, relation), {})
+
+
+def _objects(unpacked: Unpacked, relation: str) -> Iterator[dict[str, Any]]:
+    for _, raw in trees.rows_of(unpacked, relation):
+        row = trees.loads(raw) if isinstance(raw, bytes) else None
+        if isinstance(row, dict):
+            yield row

@@ -1,0 +1,67 @@
+"""Imports and exports as they are looked up."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Sequence
+
+from sqlalchemy import select
+
+from project_service.core.projects import Project
+from project_service.kit import clock
+from project_service.kit.database import db
+from project_service.transfers.models import (
+    FINISHED,
+    LIVE,
+    NONE,
+    QUEUED,
+    STARTED,
+    ImportFailure,
+    ProjectExport,
+    ProjectImport,
+)
+
+MOST_FAILURES = 100
+LIFETIME = dt.timedelta(hours=24)
+REGENERATING = "regeneration_in_progress"
+
+
+def import_of(project: Project) -> ProjectImport | None:
+    """The import that made a project, if one did."""
+    return db.session.scalar(select(ProjectImport).where(ProjectImport.project_id == project.id))
+
+
+def failures_of(project: Project) -> Sequence[ImportFailure]:
+    """What an import left out, the newest first, as many as are shown."""
+    wanted = select(ImportFailure).where(ImportFailure.project_id == project.id)
+    return db.session.scalars(wanted.order_by(ImportFailure.id.desc()).limit(MOST_FAILURES)).all()
+
+
+def file_of(project: Project) -> ProjectExport | None:
+    """The export whose file can be downloaded: the newest one, for a day."""
+    wanted = select(ProjectExport).where(
+        ProjectExport.project_id == project.id,
+        ProjectExport.storage_name.is_not(None),
+        ProjectExport.updated_at > clock.now() - LIFETIME,
+    )
+    return db.session.scalar(wanted.order_by(ProjectExport.id.desc()).limit(1))
+
+
+def live_export_of(project: Project) -> ProjectExport | None:
+    """The export that is made at the moment, or the next to be."""
+    wanted = select(ProjectExport).where(ProjectExport.project_id == project.id, ProjectExport.state.in_(LIVE))
+    return db.session.scalar(wanted.order_by(ProjectExport.state.desc(), ProjectExport.id).limit(1))
+
+
+def newest_export_of(project: Project) -> ProjectExport | None:
+    """The export that was asked for last."""
+    wanted = select(ProjectExport).where(ProjectExport.project_id == project.id)
+    return db.session.scalar(wanted.order_by(ProjectExport.id.desc()).limit(1))
+
+
+def status_of(project: Project) -> str:
+    """What is said of the export of a project (export reference, section 3)."""
+    live, file = live_export_of(project), file_of(project)
+    if live is not None:
+        return REGENERATING if file is not None else STARTED if live.state == STARTED else QUEUED
+    return FINISHED if file is not None else NONE

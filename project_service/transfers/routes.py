@@ -1,0 +1,115 @@
+"""The API of imports and exports (specification, project export and project import)."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from flask import Response
+
+from project_service.access.abilities import Ability
+from project_service.access.api import ApiBlueprint
+from project_service.access.identity import current_user
+from project_service.core import instance, limits
+from project_service.core.projects import Project
+from project_service.kit.errors import NotFound
+from project_service.transfers import queries, schemas, service
+from project_service.transfers.sending import send_export
+
+api = ApiBlueprint("transfers", __name__, description="Project export and import.")
+
+
+View = Callable[..., Any]
+
+
+def while_enabled(view: View) -> View:
+    """Exports can be switched off for the whole instance; then there is nothing to be seen (export, section 1)."""
+
+    @functools.wraps(view)
+    def checked(*args: Any, **url: Any) -> Any:
+        if not instance.setting("project_export_enabled"):
+            raise NotFound
+        return view(*args, **url)
+
+    return checked
+
+
+def with_import(project: Project) -> Project:
+    """The project with its import and what that left out, as its schema shows them."""
+    project.record = queries.import_of(project)  # type: ignore[attr-defined]  # shown beside the columns, never stored
+    project.failures = queries.failures_of(project)  # type: ignore[attr-defined]  # the same
+    return project
+
+
+@api.post("/projects/import")
+@api.signed_in
+@api.allow(Ability.IMPORT_PROJECTS)
+@api.large_body(service.largest_body)
+@api.arguments(schemas.ImportCreateSchema)
+@api.response(201, schemas.ImportStatusSchema)
+def import_project(fields: dict[str, Any]) -> Project:
+    """Import a project from an archive."""
+    user = current_user()
+    service.count_import(user)
+    return with_import(service.import_file(user, fields.pop("file"), **fields))
+
+
+@api.post("/projects/remote-import")
+@api.signed_in
+@api.allow(Ability.IMPORT_PROJECTS)
+@api.arguments(schemas.RemoteImportCreateSchema)
+@api.response(201, schemas.ImportStatusSchema)
+def import_remote_project(fields: dict[str, Any]) -> Project:
+    """Import a project from an archive that another server has."""
+    user = current_user()
+    service.count_import(user)
+    service.check_remote_flag(user)
+    return with_import(service.import_url(user, fields.pop("url"), **fields))
+
+
+@api.get("/projects/<project>/import")
+@api.signed_in
+@api.allow(Ability.READ_PROJECT)
+@api.response(200, schemas.ImportStatusSchema)
+def show_import(project: Project) -> Project:
+    """Show how the import of a project goes."""
+    return with_import(project)
+
+
+@api.post("/projects/<project>/export")
+@while_enabled
+@api.signed_in
+@api.allow(Ability.EXPORT_PROJECT)
+@api.arguments(schemas.ExportCreateSchema)
+@api.response(202)
+def start_export(project: Project, fields: dict[str, Any]) -> dict[str, str]:
+    """Ask for an archive of a project."""
+    user = current_user()
+    limits.count("project_export", user.id, most=instance.setting("project_export_limit"))
+    service.start_export(user, project, fields.get("description"), fields.get("upload"))
+    return {"message": "202 Accepted"}
+
+
+@api.get("/projects/<project>/export")
+@while_enabled
+@api.signed_in
+@api.allow(Ability.EXPORT_PROJECT)
+@api.response(200, schemas.ExportStatusSchema)
+def show_export(project: Project) -> Project:
+    """Show how the export of a project goes."""
+    project.record = queries.newest_export_of(project)  # type: ignore[attr-defined]  # shown beside the columns
+    project.export_status = queries.status_of(project)  # type: ignore[attr-defined]  # the same
+    return project
+
+
+@api.get("/projects/<project>/export/download")
+@while_enabled
+@api.signed_in
+@api.allow(Ability.EXPORT_PROJECT)
+@api.response(200)
+def download_export(project: Project) -> Response:
+    """Download the archive of a project."""
+    most = instance.setting("project_download_export_limit")
+    limits.count("project_download_export", current_user().id, project.id, most=most)
+    return send_export(project)

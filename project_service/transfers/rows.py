@@ -1,0 +1,607 @@
+"""What the rows of an archive become: rows of our tables (archive format reference, sections 4 to 6).
+
+Nothing here asks the database, except for blocks of ids: a batch is made outside of any transaction and written at
+once. What has no column is kept in ``extra``.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import itertools
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+
+from project_service.core.levels import Visibility
+from project_service.events.models import Action, Event, Kind, Restriction
+from project_service.events.recording import SNIPPETS
+from project_service.kit.bulk import Ids
+from project_service.kit.database import Base
+from project_service.tracker import issues, labels, milestones, notes, others
+from project_service.tracker.issues import Issue, IssueAssignee, IssueLabel
+from project_service.tracker.labels import Label
+from project_service.tracker.milestones import Milestone
+from project_service.tracker.notes import Note
+from project_service.transfers import layout
+from project_service.transfers.models import ArchivedRow, ImportFailure
+from project_service.transfers.people import People
+
+INVALID = "ActiveRecord::RecordInvalid"
+UNREADABLE = "ArgumentError"
+SAVING = "RelationTreeRestorer#save_relation_object"
+PROCESSING = "process_relation_item!"
+LONGEST_TITLE = 255
+LONGEST_MESSAGE = 255
+LARGEST_INTEGER = 2**63 - 1
+BLANK_NOTE = "*Blank note*"
+SUFFIX = "\n\n *By {name} on {moment} (imported from GitLab)*"
+
+COLUMNS: dict[type[Base], tuple[str, ...]] = {
+    model: tuple(names.split())
+    for model, names in (
+        (Label, "id project_id title color description extra created_at updated_at"),
+        (Milestone, "id project_id iid title description state start_date due_date extra created_at updated_at"),
+        (
+            Issue,
+            """id project_id iid title description state issue_type confidential discussion_locked due_date weight
+            notes_count author_id closed_at closed_by_id milestone_id extra created_at updated_at""",
+        ),
+        (IssueLabel, "issue_id title"),
+        (IssueAssignee, "issue_id user_id"),
+        (
+            others.MergeRequest,
+            """id project_id iid title description state source_branch target_branch author_id milestone_id extra
+            created_at updated_at""",
+        ),
+        (
+            others.Snippet,
+            "id project_id title file_name content visibility author_id extra created_at updated_at",
+        ),
+        (others.Design, "id project_id issue_id iid filename"),
+        (
+            Note,
+            """id project_id noteable_type noteable_id commit_id type body attachment system confidential position
+            author_id extra created_at updated_at""",
+        ),
+        (
+            Event,
+            "id action kind restriction author_id project_id issue_id target_type target_id data extra created_at",
+        ),
+        (ArchivedRow, "project_id relation data"),
+        (
+            ImportFailure,
+            "project_id created_at exception_class exception_message source relation_name line_number",
+        ),
+    )
+}
+NUMBERED = (Label, Milestone, Issue, others.MergeRequest, others.Snippet, others.Design, Note, Event)
+
+
+class Refused(Exception):
+    """A row that cannot be made into what it stands for."""
+
+    def __init__(self, message: str, kind: str = INVALID, source: str = SAVING) -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.source = source
+
+
+def invalid(text: str) -> Refused:
+    """What a rule of the record says."""
+    return Refused(f"Validation failed: {text}")
+
+
+@dataclass(slots=True)
+class Known:
+    """What of the project is there already, by what rows refer to it with."""
+
+    labels: dict[str, int] = field(default_factory=dict)
+    milestones: dict[str, int] = field(default_factory=dict)
+    milestone_iids: dict[int, None] = field(default_factory=dict)
+    with_events: dict[int, None] = field(default_factory=dict)  # milestones whose events are there
+    iids: set[int] = field(default_factory=set)  # of the rows around the ones at hand
+    next_iids: Iterator[int] = field(default_factory=lambda: itertools.count(1))
+
+    def sizes(self) -> tuple[int, ...]:
+        """How much is known; for ``forget``."""
+        return tuple(len(known) for known in self._growing())
+
+    def forget(self, sizes: tuple[int, ...]) -> None:
+        """Forget what has become known since."""
+        for known, size in zip(self._growing(), sizes, strict=True):
+            while len(known) > size:
+                known.popitem()
+
+    def _growing(self) -> tuple[dict[Any, Any], ...]:
+        return self.labels, self.milestones, self.milestone_iids, self.with_events
+
+
+@dataclass(frozen=True, slots=True)
+class Audience:
+    """By which rule the events of something, and of what hangs on it, are seen."""
+
+    kind: Kind
+    restriction: Restriction = Restriction.NONE
+    issue_id: int | None = None
+
+
+class Batch:
+    """The rows that some lines of one relation become, table by table."""
+
+    def __init__(self) -> None:
+        self.rows: dict[type[Base], list[tuple[Any, ...]]] = {model: [] for model in COLUMNS}
+        self.weight = 0
+
+    def add(self, model: type[Base], row: tuple[Any, ...]) -> None:
+        """Add a row of a table."""
+        self.rows[model].append(row)
+        self.weight += 1
+
+
+class Translator:
+    """Makes rows of ours from rows of an archive; one for a whole import."""
+
+    def __init__(self, project_id: int, people: People, known: Known, now: dt.datetime) -> None:
+        self.project_id = project_id
+        self.people = people
+        self.known = known
+        self.now = now
+        self.ids = {model: Ids(model) for model in NUMBERED}
+        self.batch = Batch()
+        self.translate: dict[str, Callable[[dict[str, Any]], None]] = {
+            "labels": self._label,
+            "milestones": self._milestone_row,
+            "issues": self._issue,
+            "merge_requests": self._merge_request,
+            "snippets": self._snippet,
+        }
+
+    def take(self, relation: str, line: int, row: Any) -> None:
+        """Add what a row becomes to the batch; a refused one becomes a failure, with nothing of it left."""
+        batch, self.batch = self.batch, Batch()
+        before = self.known.sizes()
+        try:
+            if not isinstance(row, dict):
+                raise Refused("no implicit conversion into Hash", UNREADABLE, PROCESSING)
+            translate = self.translate.get(relation)
+            if translate is None:
+                self.batch.add(ArchivedRow, (self.project_id, relation, self.people.settle(row)))
+            else:
+                translate(row)
+        except Refused as refused:
+            self.known.forget(before)
+            self.batch = batch
+            self.fail(relation, line, refused)
+            return
+        for model, rows in self.batch.rows.items():
+            batch.rows[model].extend(rows)
+        batch.weight += self.batch.weight
+        self.batch = batch
+
+    def fail(self, relation: str, line: int, refused: Refused) -> None:
+        """Note that a row, or something in it, was left out."""
+        message = str(refused)[:LONGEST_MESSAGE]
+        self.batch.add(
+            ImportFailure, (self.project_id, self.now, refused.kind, message, refused.source, relation, line)
+        )
+
+    def _iid(self, row: dict[str, Any]) -> int:
+        """The number within the project, which is kept; a row without one gets the next."""
+        iid = row.get("iid")
+        if iid is None:
+            return next(self.known.next_iids)
+        if not is_number(iid) or iid <= 0:
+            raise invalid("Iid is not a number")
+        if iid in self.known.iids:
+            raise invalid("Iid has already been taken")
+        self.known.iids.add(iid)
+        return int(iid)
+
+    def _label(self, row: dict[str, Any]) -> None:
+        title = title_of(row)
+        if title in self.known.labels:
+            return
+        number = self.known.labels[title] = self.ids[Label].take()
+        extra = self._extra(row, LABEL_COLUMNS, layout.LABEL)
+        color = text_of(row.get("color")) or labels.DEFAULT_COLOR
+        self.batch.add(
+            Label,
+            (number, self.project_id, title, color, text_of(row.get("description")), extra, *self._moments(row)),
+        )
+
+    def _milestone_row(self, row: dict[str, Any]) -> None:
+        self._milestone(row, fresh_iid=row.get("group_id") is not None)
+
+    def _milestone(self, row: Any, *, fresh_iid: bool) -> int | None:
+        """The milestone of this title, made when there is none; its events come along once."""
+        if not isinstance(row, dict):
+            return None
+        title = title_of(row)
+        number = self.known.milestones.get(title)
+        if number is None:
+            number = self.known.milestones[title] = self.ids[Milestone].take()
+            iid = row.get("iid")
+            if fresh_iid or not is_number(iid) or iid in self.known.milestone_iids:
+                iid = max(self.known.milestone_iids, default=0) + 1
+            self.known.milestone_iids[int(iid or 0)] = None
+            state = milestones.CLOSED if row.get("state") == milestones.CLOSED else milestones.ACTIVE
+            self.batch.add(
+                Milestone,
+                (
+                    number,
+                    self.project_id,
+                    iid,
+                    title,
+                    text_of(row.get("description")),
+                    state,
+                    day_of(row.get("start_date")),
+                    day_of(row.get("due_date")),
+                    self._extra(row, MILESTONE_COLUMNS, layout.MILESTONE),
+                    *self._moments(row),
+                ),
+            )
+        if row.get("events") and number not in self.known.with_events:
+            self.known.with_events[number] = None
+            self._events(row["events"], milestones.TARGET, number, Audience(Kind.MILESTONE))
+        return number
+
+    def _issue(self, row: dict[str, Any]) -> None:
+        title, iid = title_of(row), self._iid(row)
+        number = self.ids[Issue].take()
+        confidential = row.get("confidential") is True
+        audience = Audience(Kind.ISSUE, Restriction.CONFIDENTIAL if confidential else Restriction.NONE, number)
+        milestone_id = self._milestone(row.get("milestone"), fresh_iid=True)
+        self._links(row, number)
+        self._assignees(row, number)
+        self._events(row.get("events"), issues.TARGET, number, audience)
+        counted = self._notes(row.get("notes"), issues.TARGET, number, audience)
+        self._designs(row.get("designs"), number, audience)
+        closed = row.get("state") == issues.CLOSED
+        weight = row.get("weight")
+        self.batch.add(
+            Issue,
+            (
+                number,
+                self.project_id,
+                iid,
+                title,
+                text_of(row.get("description")),
+                issues.CLOSED if closed else issues.OPENED,
+                issues.INCIDENT if row.get("issue_type") == issues.INCIDENT else issues.ISSUE,
+                confidential,
+                row["discussion_locked"] if isinstance(row.get("discussion_locked"), bool) else None,
+                day_of(row.get("due_date")),
+                weight if is_number(weight) else None,
+                counted,
+                self.people.author(row.get("author_id")),
+                moment_of(row.get("closed_at")),
+                self.people.find(row.get("closed_by_id")),
+                milestone_id,
+                self._extra(row, ISSUE_COLUMNS, layout.ISSUE + layout.ISSUE_NESTED),
+                *self._moments(row),
+            ),
+        )
+
+    def _merge_request(self, row: dict[str, Any]) -> None:
+        title, iid = title_of(row), self._iid(row)
+        for name in ("source_branch", "target_branch"):
+            if not row.get(name) or not isinstance(row[name], str):
+                raise invalid(f"{name.replace('_', ' ').capitalize()} can't be blank")
+        number = self.ids[others.MergeRequest].take()
+        audience = Audience(Kind.MERGE_REQUEST)
+        milestone_id = self._milestone(row.get("milestone"), fresh_iid=True)
+        for link in listed(row.get("label_links")):
+            self._linked_label(link)
+        self._events(row.get("events"), others.MERGE_REQUEST, number, audience)
+        self._notes(row.get("notes"), others.MERGE_REQUEST, number, audience)
+        extra = self._extra(row, MERGE_REQUEST_COLUMNS, layout.MERGE_REQUEST + layout.MERGE_REQUEST_NESTED) or {}
+        extra.pop("merge_when_pipeline_succeeds", None)
+        from_fork = row.get("source_project_id") != row.get("target_project_id")
+        if from_fork and not row.get("diff_head_sha"):
+            extra["source_project_id"] = None
+        state = row.get("state")
+        self.batch.add(
+            others.MergeRequest,
+            (
+                number,
+                self.project_id,
+                iid,
+                title,
+                text_of(row.get("description")),
+                state if state in ("opened", "closed", "merged", "locked") else "opened",
+                row["source_branch"],
+                row["target_branch"],
+                self.people.author(row.get("author_id")),
+                milestone_id,
+                extra or None,
+                *self._moments(row),
+            ),
+        )
+
+    def _snippet(self, row: dict[str, Any]) -> None:
+        title = title_of(row)
+        number = self.ids[others.Snippet].take()
+        level = row.get("visibility_level")
+        visibility = Visibility(level) if level in tuple(Visibility) else Visibility.PRIVATE
+        self._notes(row.get("notes"), others.SNIPPET, number, Audience(Kind.SNIPPET, SNIPPETS[visibility]))
+        self.batch.add(
+            others.Snippet,
+            (
+                number,
+                self.project_id,
+                title,
+                text_of(row.get("file_name")),
+                text_of(row.get("content")),
+                visibility,
+                self.people.author(row.get("author_id")),
+                self._extra(row, SNIPPET_COLUMNS, layout.SNIPPET + layout.SNIPPET_NESTED),
+                *self._moments(row),
+            ),
+        )
+
+    def _notes(self, rows: Any, noteable_type: str, noteable_id: int, audience: Audience) -> int:
+        """Add the notes under something; how many of them people wrote."""
+        written = 0
+        for row in listed(rows):
+            if row.get("type") == notes.DIFF_NOTE and not isinstance(row.get("position"), dict | str):
+                raise invalid("Position can't be blank")
+            number = self.ids[Note].take()
+            system = row.get("system") is True
+            internal = row.get("confidential") is True
+            created_at, updated_at = self._moments(row)
+            attachment = row.get("attachment")
+            self.batch.add(
+                Note,
+                (
+                    number,
+                    self.project_id,
+                    noteable_type,
+                    noteable_id,
+                    text_of(row.get("commit_id")),
+                    text_of(row.get("type")),
+                    self._body(row),
+                    text_of(attachment.get("url")) if isinstance(attachment, dict) else text_of(attachment),
+                    system,
+                    internal,
+                    position_of(row.get("position")),
+                    self.people.author(row.get("author_id")),
+                    self._extra(row, NOTE_COLUMNS, layout.NOTE + layout.NOTE_NESTED),
+                    created_at,
+                    updated_at,
+                ),
+            )
+            written += not system
+            if row.get("events"):
+                seen = Audience(audience.kind, Restriction.INTERNAL, audience.issue_id) if internal else audience
+                self._events(row["events"], text_of(row.get("type")) or notes.TARGET, number, seen)
+        return written
+
+    def _body(self, row: dict[str, Any]) -> str:
+        """The text of a note; one of somebody who is not known here says who wrote it (section 6.2)."""
+        body = text_of(row.get("note")) or ""
+        if row.get("author_id") in self.people.known:
+            return body
+        author = row.get("author")
+        name = text_of(author.get("name")) if isinstance(author, dict) else None
+        moment = (text_of(row.get("updated_at")) or "").partition(".")[0]
+        return (body or BLANK_NOTE) + SUFFIX.format(name=name or "", moment=moment)
+
+    def _events(self, rows: Any, target_type: str, target_id: int, audience: Audience) -> None:
+        for row in listed(rows):
+            if row.get("author_id") is None:
+                continue
+            payload = row.get("push_event_payload")
+            extra = {"fingerprint": row["fingerprint"]} if row.get("fingerprint") else None
+            self.batch.add(
+                Event,
+                (
+                    self.ids[Event].take(),
+                    action_of(row.get("action")),
+                    audience.kind,
+                    audience.restriction,
+                    self.people.author(row["author_id"]),
+                    self.project_id,
+                    audience.issue_id,
+                    target_type_of(row, target_type),
+                    target_id,
+                    payload if isinstance(payload, dict) else None,
+                    extra,
+                    moment_of(row.get("created_at")) or self.now,
+                ),
+            )
+
+    def _designs(self, rows: Any, issue_id: int, audience: Audience) -> None:
+        for row in listed(rows):
+            filename = text_of(row.get("filename"))
+            if not filename:
+                raise invalid("Filename can't be blank")
+            number = self.ids[others.Design].take()
+            iid = row.get("iid")
+            self.batch.add(
+                others.Design, (number, self.project_id, issue_id, iid if is_number(iid) else None, filename)
+            )
+            self._events(row.get("events"), others.DESIGN, number, audience)
+            self._notes(row.get("notes"), others.DESIGN, number, audience)
+
+    def _links(self, row: dict[str, Any], issue_id: int) -> None:
+        titles = [self._linked_label(link) for link in listed(row.get("label_links"))]
+        for title in dict.fromkeys(titles):
+            if title is not None:
+                self.batch.add(IssueLabel, (issue_id, title))
+
+    def _linked_label(self, link: dict[str, Any]) -> str | None:
+        label = link.get("label")
+        if not isinstance(label, dict):
+            return None
+        self._label(label)
+        return title_of(label)
+
+    def _assignees(self, row: dict[str, Any], issue_id: int) -> None:
+        named = [link.get("user_id") for link in listed(row.get("issue_assignees"))] or [row.get("assignee_id")]
+        for user_id in dict.fromkeys(self.people.find(old) for old in named):
+            if user_id is not None:
+                self.batch.add(IssueAssignee, (issue_id, user_id))
+
+    def _moments(self, row: dict[str, Any]) -> tuple[dt.datetime, dt.datetime]:
+        created_at = moment_of(row.get("created_at")) or self.now
+        return created_at, moment_of(row.get("updated_at")) or created_at
+
+    def _extra(self, row: dict[str, Any], columns: frozenset[str], usual: tuple[str, ...]) -> dict[str, Any] | None:
+        """What a row says beside its columns; what archives usually say and here is empty is not kept."""
+        extra = {}
+        people = self.people
+        for name, value in row.items():
+            if name in columns or ((value is None or value == []) and name in usual):
+                continue
+            if name in layout.PEOPLE:
+                extra[name] = people.find(value)
+            elif name.endswith(FOREIGN) and name not in layout.KEPT_IDS:
+                continue
+            elif isinstance(value, dict | list):
+                extra[name] = people.settle(value)
+            elif value is None or not layout.SECRET.fullmatch(name):
+                extra[name] = value
+        return extra or None
+
+
+NOTE_TYPES = ("Note", "DiffNote", "DiscussionNote", "LegacyDiffNote")
+FOREIGN = ("_id", "_ids", "_html")
+_MOMENTS = frozenset({"id", "created_at", "updated_at", "project_id", "cached_markdown_version"})
+LABEL_COLUMNS = _MOMENTS | {"title", "color", "description"}
+MILESTONE_COLUMNS = _MOMENTS | {"title", "description", "state", "iid", "start_date", "due_date", "events"}
+ISSUE_COLUMNS = _MOMENTS | {
+    "title",
+    "description",
+    "iid",
+    "state",
+    "state_id",
+    "issue_type",
+    "confidential",
+    "discussion_locked",
+    "due_date",
+    "weight",
+    "author_id",
+    "assignee_id",
+    "closed_at",
+    "closed_by_id",
+    "milestone",
+    "events",
+    "notes",
+    "issue_assignees",
+}
+MERGE_REQUEST_COLUMNS = _MOMENTS | {
+    "title",
+    "description",
+    "iid",
+    "state",
+    "state_id",
+    "source_branch",
+    "target_branch",
+    "source_project_id",
+    "target_project_id",
+    "author_id",
+    "milestone",
+    "events",
+    "notes",
+}
+SNIPPET_COLUMNS = _MOMENTS | {"title", "file_name", "content", "visibility_level", "author_id", "notes"}
+NOTE_COLUMNS = _MOMENTS | {
+    "note",
+    "noteable_type",
+    "noteable_id",
+    "commit_id",
+    "type",
+    "attachment",
+    "system",
+    "confidential",
+    "position",
+    "author_id",
+    "author",
+    "events",
+}
+
+
+def refuse_unstorable(row: Any) -> None:
+    """Raise ``Refused`` for text with a NUL, which no database of ours takes."""
+    if isinstance(row, str):
+        if "\0" in row:
+            raise Refused("string contains null byte", UNREADABLE, PROCESSING)
+    elif isinstance(row, dict):
+        for name, value in row.items():
+            refuse_unstorable(name)
+            refuse_unstorable(value)
+    elif isinstance(row, list):
+        for value in row:
+            refuse_unstorable(value)
+
+
+def listed(rows: Any) -> Iterable[dict[str, Any]]:
+    """The objects of an array that may be missing."""
+    return (row for row in rows if isinstance(row, dict)) if isinstance(rows, list) else ()
+
+
+def text_of(value: Any) -> str | None:
+    """Text; numbers are taken for theirs."""
+    if value is None or isinstance(value, str):
+        return value
+    return orjson.dumps(value).decode()
+
+
+def title_of(row: dict[str, Any]) -> str:
+    """The title of a record, which has to have one of at most 255 characters."""
+    title = text_of(row.get("title"))
+    if title is None or not title.strip():
+        raise invalid("Title can't be blank")
+    if len(title) > LONGEST_TITLE:
+        raise invalid(f"Title is too long (maximum is {LONGEST_TITLE} characters)")
+    return title
+
+
+def is_number(value: Any) -> bool:
+    """A whole number that a column holds."""
+    return isinstance(value, int) and not isinstance(value, bool) and abs(value) <= LARGEST_INTEGER
+
+
+def moment_of(value: Any) -> dt.datetime | None:
+    """A moment; nothing where there is none to be read."""
+    if not isinstance(value, str):
+        return None
+    try:
+        moment = dt.datetime.fromisoformat(value.removesuffix(" UTC"))
+        return moment.replace(tzinfo=dt.UTC) if moment.tzinfo is None else moment.astimezone(dt.UTC)
+    except (ValueError, OverflowError):
+        return None
+
+
+def day_of(value: Any) -> dt.date | None:
+    """A day; nothing where there is none to be read."""
+    try:
+        return dt.date.fromisoformat(value[:10]) if isinstance(value, str) else None
+    except ValueError:
+        return None
+
+
+def target_type_of(row: dict[str, Any], usual: str) -> str:
+    """What an event says it is about; of notes there are several kinds."""
+    named = row.get("target_type")
+    return named if isinstance(named, str) and usual in NOTE_TYPES and named in NOTE_TYPES else usual
+
+
+def action_of(value: Any) -> int:
+    """What was done, as a word or as a number (section 4.1)."""
+    try:
+        return Action[value.upper()] if isinstance(value, str) else Action(value)
+    except (KeyError, ValueError, TypeError):
+        raise Refused(f"'{str(value)[:50]}' is not a valid action", UNREADABLE, PROCESSING) from None
+
+
+def position_of(value: Any) -> dict[str, Any] | None:
+    """Where in a change a note stands; older archives have it as text."""
+    if isinstance(value, str):
+        try:
+            value = orjson.loads(value)
+        except ValueError:
+            return None
+    return value if isinstance(value, dict) else None

@@ -1,0 +1,117 @@
+"""Imports and exports as they travel (specification, project export and import)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from project_service.core.schemas import ProjectIdentitySchema, project_url
+from project_service.kit import fields, urls
+from project_service.kit.schemas import Inside, Nested, Schema
+from project_service.projects.schemas import ProjectOptionsSchema
+from project_service.transfers.models import FINISHED, ProjectExport, ProjectImport
+
+METHODS = ("PUT", "POST")
+
+
+class ImportFailureSchema(Schema):
+    """A row that was left out."""
+
+    id = fields.Integer()
+    created_at = fields.Moment()
+    exception_class = fields.String()
+    exception_message = fields.String()
+    source = fields.String()
+    relation_name = fields.String()
+    line_number = fields.Integer()
+
+
+class ProgressSchema(Schema):
+    """How far a transfer has come; totals are not known before it has begun."""
+
+    rows_done = fields.Integer()
+    rows_total = fields.Integer()
+    relations_done = fields.Integer()
+    relations_total = fields.Integer()
+
+
+def progress_of(transfer: ProjectImport | ProjectExport | None) -> Any:
+    """The numbers of a transfer; nothing where there is none."""
+    return None if transfer is None else ProgressSchema().dump(transfer)
+
+
+class ImportStatusSchema(ProjectIdentitySchema):
+    """A project with the state of its import; ``record`` and ``failures`` are prepared by the view."""
+
+    import_type = fields.Computed(lambda project: "gitlab_project" if project.record else None)
+    import_status = fields.String()
+    correlation_id = fields.Computed(lambda project: project.record.correlation_id if project.record else None)
+    failed_relations = Inside(ImportFailureSchema, many=True, attribute="failures")
+    import_error = fields.String()
+    stats = fields.Constant(None)
+    progress = fields.Computed(lambda project: progress_of(project.record), type="object")
+
+
+class ExportStatusSchema(ProjectIdentitySchema):
+    """A project with the state of its export; ``record`` and ``export_status`` are prepared by the view."""
+
+    export_status = fields.String()
+    _links = fields.When(
+        lambda project: project.export_status == FINISHED,
+        lambda project: {
+            "api_url": urls.absolute(f"/api/v4/projects/{project.id}/export/download"),
+            "web_url": f"{project_url(project)}/download_export",
+        },
+        type="object",
+    )
+    progress = fields.Computed(lambda project: progress_of(project.record), type="object")
+
+
+class UploadSchema(Schema):
+    """Where a finished export is sent."""
+
+    url = fields.String(required=True)
+    http_method = fields.String(default="PUT")
+
+
+class ExportCreateSchema(Schema):
+    """What to export, and where to."""
+
+    description = fields.String()
+    upload = Nested(UploadSchema)
+
+
+class OverrideSchema(ProjectOptionsSchema):  # type: ignore[misc, valid-type]  # made from the table of options
+    """What holds of the new project whatever its archive says."""
+
+
+class ImportOptionsSchema(Schema):
+    """What both ways to import take."""
+
+    exclusive = (("namespace", "namespace_id", "namespace_path"),)
+
+    name = fields.String()
+    namespace = fields.String()
+    namespace_id = fields.Integer()
+    namespace_path = fields.String()
+    overwrite = fields.Boolean(default=False)
+    override_params = Nested(OverrideSchema)
+
+
+class ImportCreateSchema(ImportOptionsSchema):
+    """A project from an archive that comes along."""
+
+    class Meta(Schema.Meta):
+        fields = ("path", "file", "name", "namespace", "namespace_id", "namespace_path", "overwrite", "override_params")
+
+    path = fields.String(required=True)
+    file = fields.Upload(required=True)
+
+
+class RemoteImportCreateSchema(ImportOptionsSchema):
+    """A project from an archive that lies elsewhere."""
+
+    class Meta(Schema.Meta):
+        fields = ("url", "path", "name", "namespace", "namespace_id", "namespace_path", "overwrite", "override_params")
+
+    url = fields.String(required=True)
+    path = fields.String(required=True)

@@ -1,0 +1,66 @@
+"""Giving an archive to whoever asked for it: as a download, or by sending it somewhere."""
+
+from __future__ import annotations
+
+import http.client
+from collections.abc import Iterator
+from typing import IO
+from urllib.parse import quote
+
+from flask import Response
+
+from project_service.core.projects import Project
+from project_service.kit.errors import ServiceError
+from project_service.kit.outgoing import Blocked, Client, Policy, RequestFailed
+from project_service.kit.storage import storage
+from project_service.transfers.queries import file_of
+
+CHUNK = 1 << 20
+OPEN_SECONDS, SILENT_SECONDS, LONGEST_SECONDS = 10.0, 30.0, 6 * 3600.0
+
+
+class NoExport(ServiceError):
+    """There is no archive to be had."""
+
+    status = 404
+
+
+def send_export(project: Project) -> Response:
+    """The archive of a project as a file (export reference, section 4)."""
+    export = file_of(project)
+    if export is None or export.storage_name is None:
+        raise NoExport("404 Not found or has expired")
+    if not storage().exists(export.storage_name):
+        raise NoExport("The project export file is not available yet")
+    name = export.file_name or "export.tar.gz"
+    return Response(
+        _chunks(storage().open(export.storage_name)),
+        headers={
+            "Content-Type": "application/octet-stream",
+            "Content-Disposition": f"attachment; filename=\"{name}\"; filename*=UTF-8''{quote(name)}",
+            "Content-Transfer-Encoding": "binary",
+            "Content-Length": str(storage().size(export.storage_name)),
+        },
+    )
+
+
+def upload(file: IO[bytes], size: int, url: str, method: str, allowed: Policy) -> str | None:
+    """Send an archive to an address, once; what went wrong, if something did (export reference, section 5.1)."""
+    client = Client(allowed, connect_timeout=OPEN_SECONDS, read_timeout=SILENT_SECONDS, total_timeout=LONGEST_SECONDS)
+    headers = {"Content-Type": "application/gzip", "Content-Length": str(size)}
+    try:
+        with client.request(method, url, headers=headers, body=file) as answer:
+            if 200 <= answer.status < 300:
+                return None
+            reason = http.client.responses.get(answer.status, "")
+            return f"Error uploading the project. Code {answer.status}: {reason}"
+    except Blocked as error:
+        return f"Error uploading the project. URL is blocked: {error}"
+    except RequestFailed as error:
+        return f"Error uploading the project. {error}"
+
+
+def _chunks(file: IO[bytes]) -> Iterator[bytes]:
+    with file:
+        while chunk := file.read(CHUNK):
+            yield chunk

@@ -1,0 +1,175 @@
+"""What starts imports and exports."""
+
+from __future__ import annotations
+
+import secrets
+from typing import IO, Any
+
+from project_service.access.abilities import Ability, allowed
+from project_service.access.identity import caller
+from project_service.core import instance, limits, places
+from project_service.core.namespaces import Namespace, namespace_by, namespace_of
+from project_service.core.projects import Project
+from project_service.core.users import User
+from project_service.kit import logs, outgoing
+from project_service.kit.database import db, writing
+from project_service.kit.errors import BadRequest, Invalid, NotFound, ServiceError, TooLarge, Unprocessable
+from project_service.kit.storage import storage
+from project_service.projects.service import ProjectLimitReached, create_project
+from project_service.transfers import downloads, jobs
+from project_service.transfers.models import SCHEDULED, ProjectExport, ProjectImport
+from project_service.transfers.schemas import METHODS
+from project_service.transfers.workplace import UPLOADS, store
+
+MIB = 1 << 20
+# what a multipart body has around its file
+AROUND = MIB
+NOT_GZIP = "You need to upload a GitLab project export archive (ending in .gz)."
+NAMES = {"name": "Name", "path": "Path", "namespace": "Namespace", "visibility_level": "Visibility level"}
+
+
+def largest_body() -> int | None:
+    """How many bytes the body of an import may have; no bound when the setting is 0."""
+    most = instance.setting("max_import_size")
+    return most * MIB + AROUND if most else None
+
+
+def check_remote_flag(user: User) -> None:
+    """Importing from elsewhere is a feature that is off at first; while it is, it is not there."""
+    if not instance.feature_enabled(instance.IMPORT_PROJECT_FROM_REMOTE_FILE, f"User:{user.id}"):
+        raise NotFound
+
+
+def count_import(user: User) -> None:
+    """Count a call against the limit that both ways to import share."""
+    limits.count("project_import", user.id, most=instance.setting("project_import_limit"))
+
+
+def import_file(user: User, file: Any, **wanted: Any) -> Project:
+    """Store an uploaded archive, make its project, and have a worker do the rest."""
+    if not (file.filename or "").endswith(".gz"):
+        raise Unprocessable({"error": NOT_GZIP})
+    _check_size(file.stream)
+    namespace = _namespace(user, wanted)
+    name = f"{UPLOADS}/{secrets.token_hex(16)}.tar.gz"
+    db.session.commit()  # nothing is held while the archive is written
+    store(file.stream, name)
+    try:
+        with writing():
+            return _create(user, namespace, wanted, storage_name=name)
+    except BaseException:
+        storage().delete(name)
+        raise
+
+
+def import_url(user: User, url: str, **wanted: Any) -> Project:
+    """Ask for the head of a remote archive, make its project, and have a worker fetch it."""
+    namespace = _namespace(user, wanted)
+    for name, value in (("path", wanted.get("path")), ("remote_import_url", url)):
+        if not (value or "").strip():
+            raise BadRequest(f"Parameter '{name}' is required")
+    allowed_hosts = instance.outgoing_policy()
+    db.session.commit()  # nor while somebody else's server thinks
+    downloads.check(url, allowed_hosts)
+    with writing():
+        return _create(user, namespace, wanted, url=url)
+
+
+def start_export(user: User, project: Project, description: str | None, upload: dict[str, Any] | None) -> ProjectExport:
+    """Ask for an export; the file there is stays until the new one is ready."""
+    upload = upload or {}
+    if upload.get("url"):
+        _check_upload(upload)
+    export = ProjectExport(
+        project_id=project.id,
+        user_id=user.id,
+        description=description or None,
+        upload_url=upload.get("url") or None,
+        upload_method=(upload.get("http_method") or "PUT").upper(),
+    )
+    db.session.add(export)
+    db.session.flush()
+    jobs.export_project.defer(export.id)
+    return export
+
+
+def _create(user: User, namespace: Namespace, wanted: dict[str, Any], **source: Any) -> Project:
+    path, overwritten = wanted["path"], None
+    if wanted.get("overwrite") and isinstance(places.at(f"{namespace.full_path}/{path}"), Project):
+        path, overwritten = f"{path}-{secrets.token_hex(16)}", path
+    try:
+        project = create_project(
+            user, namespace, name=(wanted.get("name") or "").strip() or path, path=path, visibility="private"
+        )
+    except ProjectLimitReached as error:
+        raise BadRequest(_limit_text(user)) from error
+    except Invalid as error:
+        raise BadRequest(_first_message(error)) from error
+    project.import_status, project.loading = SCHEDULED, True
+    record = ProjectImport(
+        project_id=project.id,
+        project=project,
+        user_id=user.id,
+        correlation_id=logs.request_id(),
+        wanted_path=overwritten,
+        override_params={
+            name: value for name, value in (wanted.get("override_params") or {}).items() if value not in ("", None)
+        },
+        **source,
+    )
+    db.session.add(record)
+    db.session.flush()
+    jobs.import_project.defer(record.id)
+    return project
+
+
+def _namespace(user: User, wanted: dict[str, Any]) -> Namespace:
+    """Where the project will be (import reference, section 3)."""
+    given = wanted.get("namespace") or wanted.get("namespace_path") or wanted.get("namespace_id")
+    if given is None:
+        return namespace_of(user)
+    namespace = namespace_by(given)
+    asking = caller()
+    if namespace is None or not allowed(asking, Ability.READ_NAMESPACE, namespace):
+        raise NotFound("Namespace")
+    if not allowed(asking, Ability.CREATE_PROJECT, namespace):
+        raise BadRequest("Namespace is not valid")
+    return namespace
+
+
+def _check_size(stream: IO[bytes]) -> None:
+    most = instance.setting("max_import_size")
+    stream.seek(0, 2)
+    size = stream.tell()
+    stream.seek(0)
+    if most and size > most * MIB:
+        raise TooLarge
+
+
+def _check_upload(upload: dict[str, Any]) -> None:
+    """What is wrong with the address alone; where it leads is judged when something is sent (export, section 2)."""
+    problems: dict[str, str | list[str]] = {}
+    text = outgoing.spelling_problem(upload["url"])
+    if text is not None:
+        problems["url"] = f"is blocked: {text}"
+    if (upload.get("http_method") or "PUT").upper() not in METHODS:
+        problems["http_method"] = "invalid. Only PUT and POST methods allowed."
+    if problems:
+        raise Invalid(**problems)
+
+
+def _first_message(error: ServiceError) -> str:
+    """The first of a record's problems as one sentence (import reference, section 4)."""
+    for name, texts in error.message.items():
+        for text in texts:
+            return f"{NAMES.get(name, name.replace('_', ' ').capitalize())} {text}"
+    return str(error)
+
+
+def _limit_text(user: User) -> str:
+    if not user.projects_limit:
+        return (
+            "Limit reached Personal project creation is not allowed. Please contact your administrator with questions"
+        )
+    limit = user.projects_limit
+    return f"Limit reached Your project limit is {limit} projects! Please contact your administrator to increase it"

@@ -1,0 +1,176 @@
+"""The relations of an unpacked archive, row by row, whichever of the two forms it has."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any
+
+import ijson
+import orjson
+
+from project_service.transfers import layout
+from project_service.transfers.unpacking import BAD_JSON, BadArchive, Unpacked
+
+LONGEST_LINE = 50 << 20
+LARGEST_OBJECT = 16 << 20  # a project without its relations, or a setting
+# reading recurses no deeper than this anywhere
+DEEPEST = 100
+
+
+class TooLong:
+    """What stands for a row that is longer than rows may be."""
+
+
+TOO_LONG = TooLong()
+
+
+def relations_of(unpacked: Unpacked) -> list[str]:
+    """The relations there are, in the order they have to be read in: the known ones as the format has them."""
+    there = {layout.RENAMED.get(name, name) for name in unpacked.relations} - layout.IGNORED
+    known = [name for name in layout.RELATIONS if name in there]
+    return [*known, *sorted(there - set(known))]
+
+
+def project_of(unpacked: Unpacked) -> dict[str, Any]:
+    """The attributes of the project, without its relations; raises ``BadArchive``."""
+    if unpacked.project is None:
+        return {}
+    if unpacked.project.stat().st_size > LARGEST_OBJECT:
+        raise BadArchive(BAD_JSON)
+    found = loads(unpacked.project.read_bytes())
+    if not isinstance(found, dict):
+        raise BadArchive(BAD_JSON)
+    return found
+
+
+def rows_of(unpacked: Unpacked, relation: str, after: int = 0) -> Iterator[tuple[int, bytes | TooLong]]:
+    """The rows of a relation behind line ``after``, each with its line; blank ones and ``null`` are left out."""
+    names = [name for name in unpacked.relations if layout.RENAMED.get(name, name) == relation]
+    line = 0
+    for name in sorted(names):
+        with unpacked.relations[name].open("rb", buffering=1 << 20) as file:
+            for raw in _lines(file):
+                line += 1
+                if line > after and (isinstance(raw, TooLong) or raw.strip() not in (b"", b"null")):
+                    yield line, raw
+
+
+def count_rows(unpacked: Unpacked) -> int:
+    """About how many rows there are, nested ones not counted."""
+    return sum(_count_lines(path) for name, path in unpacked.relations.items() if name not in layout.IGNORED)
+
+
+def loads(raw: bytes) -> Any:
+    """Read JSON; ``BadArchive`` when it is none."""
+    try:
+        return orjson.loads(raw)
+    except (ValueError, RecursionError) as error:
+        raise BadArchive(BAD_JSON) from error
+
+
+def too_deep(value: Any, left: int = DEEPEST) -> bool:
+    """Whether data is nested more deeply than anything an archive needs."""
+    if isinstance(value, dict):
+        value = value.values()
+    elif not isinstance(value, list):
+        return False
+    return left == 0 or any(too_deep(inner, left - 1) for inner in value if isinstance(inner, dict | list))
+
+
+def split_legacy(unpacked: Unpacked) -> None:
+    """Turn the one big object of the old form into the files of the new one, a row at a time."""
+    if unpacked.legacy is None or unpacked.project is not None:
+        return
+    attributes: dict[str, Any] = {}
+    place = unpacked.folder / "tree-project.json"
+    try:
+        with unpacked.legacy.open("rb") as file:
+            for name, value in _values(file):
+                if isinstance(value, _Rows):
+                    _write_rows(unpacked, name, value)
+                elif isinstance(value, dict) and layout.RELATION_NAME.fullmatch(name):
+                    _write_rows(unpacked, name, iter([value]))
+                else:
+                    attributes[name] = value
+    except (ijson.JSONError, UnicodeError, TypeError) as error:
+        raise BadArchive(BAD_JSON) from error
+    place.write_bytes(orjson.dumps(attributes))
+    unpacked.project = place
+
+
+class _Rows:
+    """The elements of one array, made as they are asked for."""
+
+    def __init__(self, events: Iterator[tuple[str, Any]]) -> None:
+        self.events = events
+
+    def __iter__(self) -> Iterator[Any]:
+        for event, value in self.events:
+            if event == "end_array":
+                return
+            yield _build(event, value, self.events)
+
+
+def _values(file: IO[bytes]) -> Iterator[tuple[str, Any]]:
+    """The members of the outermost object; an array comes as ``_Rows``, to be used up before the next member."""
+    events = iter(ijson.basic_parse(file, use_float=True))
+    if next(events, (None, None))[0] != "start_map":
+        raise BadArchive(BAD_JSON)
+    for event, name in events:
+        if event == "end_map":
+            continue
+        inner, value = next(events)
+        yield name, _Rows(events) if inner == "start_array" else _build(inner, value, events)
+
+
+def _build(event: str, value: Any, events: Iterator[tuple[str, Any]], left: int = DEEPEST) -> Any:
+    if event not in ("start_map", "start_array"):
+        return value
+    if left == 0:
+        raise BadArchive(BAD_JSON)
+    if event == "start_array":
+        return list(_elements(events, left))
+    built = {}
+    for inner, name in events:
+        if inner == "end_map":
+            break
+        built[name] = _build(*next(events), events, left - 1)
+    return built
+
+
+def _elements(events: Iterator[tuple[str, Any]], left: int) -> Iterator[Any]:
+    for event, value in events:
+        if event == "end_array":
+            return
+        yield _build(event, value, events, left - 1)
+
+
+def _write_rows(unpacked: Unpacked, name: str, rows: Any) -> None:
+    keep = bool(layout.RELATION_NAME.fullmatch(name)) and name not in layout.IGNORED
+    path = unpacked.folder / f"relation-{name}.ndjson" if keep else Path(os.devnull)
+    with path.open("wb") as target:
+        for row in rows:
+            target.write(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE))
+    if keep:
+        unpacked.relations[name] = path
+
+
+def _lines(file: IO[bytes]) -> Iterator[bytes | TooLong]:
+    while raw := file.readline(LONGEST_LINE + 1):
+        if len(raw) <= LONGEST_LINE:
+            yield raw
+            continue
+        while raw and not raw.endswith(b"\n"):
+            raw = file.readline(1 << 20)
+        yield TOO_LONG
+
+
+def _count_lines(path: Path) -> int:
+    lines, last = 0, b"\n"
+    with path.open("rb") as file:
+        while chunk := file.read(1 << 20):
+            lines += chunk.count(b"\n")
+            last = chunk
+    return lines + (not last.endswith(b"\n"))

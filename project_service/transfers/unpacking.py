@@ -1,0 +1,228 @@
+"""Taking an archive apart, though it may be meant to harm (archive format reference, section 7).
+
+The archive is read once, as a stream. Nothing but what the format knows is written, below one folder, under names of
+ours; what a member claims to be called, to own or to link to is never asked of the file system.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tarfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any, cast
+
+from isal import igzip_threaded, isal_zlib
+
+from project_service.transfers import layout
+
+MIB = 1 << 20
+CHUNK = MIB
+BUFFER = 64 * 1024
+GZIP = b"\x1f\x8b"
+LONGEST_HEADER = MIB  # bytes of a long name or of extended headers
+
+
+class BadArchive(Exception):
+    """An archive that cannot be imported; the text is what people are told, without a path of this server."""
+
+
+UNREADABLE: Any = isal_zlib.IsalError  # its types call it an object
+NOT_GZIP = "The file is not in gzip format"
+BROKEN = "The archive is damaged or incomplete"
+TOO_BIG = "Decompressed archive size validation failed."
+NO_VERSION = "No such file or directory @ rb_sysopen - [FILTERED]"
+EMPTY_VERSION = "end of file reached"
+NO_TREE = "invalid import format"
+BAD_JSON = "Incorrect JSON format"
+HARD_LINK = "File shares hard link"
+CLIMBS = "The archive has a member outside of its own directory"
+TOO_MANY = "The archive has too many members"
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How far an archive may go: bytes when decompressed, how many times those of the file, members."""
+
+    size: int = 10 << 30
+    ratio: int = 250
+    ratio_from: int = 256 * MIB
+    members: int = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Carried:
+    """A file that is carried along: its place in the archive, and where it lies now."""
+
+    path: str
+    place: Path
+    size: int
+
+
+@dataclass(slots=True)
+class Unpacked:
+    """What was found in an archive, as files of ours."""
+
+    folder: Path
+    texts: dict[str, str] = field(default_factory=dict)
+    relations: dict[str, Path] = field(default_factory=dict)
+    project: Path | None = None
+    legacy: Path | None = None
+    bundles: dict[str, Path] = field(default_factory=dict)
+    lfs_types: Path | None = None
+    carried: dict[str, Carried] = field(default_factory=dict)
+
+    def check(self) -> None:
+        """Raise ``BadArchive`` unless this is the format we read, and it has a tree (section 2; import, section 7)."""
+        version = self.texts.get("VERSION")
+        if version is None:
+            raise BadArchive(NO_VERSION)
+        if not version.strip():
+            raise BadArchive(EMPTY_VERSION)
+        numbers = version.strip().split(".")
+        if not all(number.isascii() and number.isdigit() for number in numbers):
+            raise BadArchive("Incorrect VERSION format")
+        if version.strip() != layout.FORMAT:
+            raise BadArchive(f"Import version mismatch: Required {layout.FORMAT} but was {version.strip()[:100]}")
+        if self.project is None and self.legacy is None:
+            raise BadArchive(NO_TREE)
+
+
+def unpack(archive: Path, folder: Path, limits: Limits | None = None) -> Unpacked:
+    """Write what an archive holds below a fresh ``folder``; ``BadArchive``, or ``OSError`` when a disk is full."""
+    limits = limits or Limits()
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True, mode=0o700)
+    found = Unpacked(folder)
+    with archive.open("rb") as file:
+        if file.read(2) != GZIP:
+            raise BadArchive(NOT_GZIP)
+    with _reading(), _gunzip(archive) as stream:
+        measured = Measured(stream, archive.stat().st_size, limits)
+        with tarfile.open(fileobj=cast(IO[bytes], measured), mode="r|", tarinfo=Member, bufsize=BUFFER) as tar:
+            for count, member in enumerate(tar):
+                if count >= limits.members:
+                    raise BadArchive(TOO_MANY)
+                _take(found, tar, member)
+        measured.drain()  # the checksum of the archive stands at its very end
+    return found
+
+
+class Measured:
+    """A stream that ends the reading when more comes out of the archive than may."""
+
+    def __init__(self, stream: IO[bytes], packed: int, limits: Limits) -> None:
+        self.stream = stream
+        self.packed = packed
+        self.limits = limits
+        self.total = 0
+
+    def read(self, size: int = -1) -> bytes:
+        """Read on."""
+        data = self.stream.read(size)
+        self.total += len(data)
+        expands = self.total > self.limits.ratio_from and self.total > self.packed * self.limits.ratio
+        if self.total > self.limits.size or expands:
+            raise BadArchive(TOO_BIG)
+        return data
+
+    def drain(self) -> None:
+        """Read to the end."""
+        while self.read(CHUNK):
+            pass
+
+
+class Member(tarfile.TarInfo):
+    """A member whose headers are not read whole, whatever size they claim."""
+
+    def _proc_member(self, tar: tarfile.TarFile) -> Any:
+        header = self.type in (tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE) or self.type in (
+            tarfile.GNUTYPE_LONGNAME,
+            tarfile.GNUTYPE_LONGLINK,
+        )
+        if (header and self.size > LONGEST_HEADER) or self.size < 0:
+            raise BadArchive(BROKEN)
+        return super()._proc_member(tar)  # type: ignore[misc]  # the hook that tarfile gives to subclasses
+
+
+def _take(found: Unpacked, tar: tarfile.TarFile, member: tarfile.TarInfo) -> None:
+    name = member.name.lstrip("/")
+    parts = [part for part in name.split("/") if part not in ("", ".")]
+    if ".." in parts:
+        raise BadArchive(CLIMBS)
+    if member.islnk():
+        raise BadArchive(HARD_LINK)
+    # links, devices and pipes are not followed, not made and not missed
+    if not member.isreg() or member.issparse() or not parts or parts[-1].startswith("._"):
+        return
+    name = "/".join(parts)
+    place = _place(found, name)
+    source = tar.extractfile(member)
+    if place is None or source is None:
+        return
+    with place.open("wb") as target:
+        shutil.copyfileobj(source, target, CHUNK)
+    if place.stat().st_size != member.size:
+        raise BadArchive(BROKEN)
+    _enter(found, name, place)
+
+
+def _place(found: Unpacked, name: str) -> Path | None:
+    """Where a member is written; nowhere when the format does not know it. A name given twice is written over."""
+    if name in layout.TEXTS or name in ("project.json", layout.LFS_TYPES) or layout.BUNDLE.fullmatch(name):
+        return found.folder / name
+    if name == "tree/project.json":
+        return found.folder / "tree-project.json"
+    if relation := layout.TREE_FILE.fullmatch(name):
+        return found.folder / f"relation-{relation[1]}.ndjson"
+    if any(pattern.fullmatch(name) for pattern in layout.CARRIED) and _is_text(name):
+        known = found.carried.get(name)
+        return known.place if known else found.folder / f"file-{len(found.carried)}"
+    return None
+
+
+def _enter(found: Unpacked, name: str, place: Path) -> None:
+    if name in layout.TEXTS:
+        with place.open(errors="replace") as text:
+            found.texts[name] = text.read(1000)
+    elif name == "project.json":
+        found.legacy = place
+    elif name == "tree/project.json":
+        found.project = place
+    elif name == layout.LFS_TYPES:
+        found.lfs_types = place
+    elif relation := layout.TREE_FILE.fullmatch(name):
+        found.relations[relation[1]] = place
+    elif layout.BUNDLE.fullmatch(name):
+        found.bundles[name.removesuffix(".bundle")] = place
+    else:
+        found.carried[name] = Carried(name, place, place.stat().st_size)
+
+
+def _is_text(name: str) -> bool:
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return name.isprintable()
+
+
+def _gunzip(archive: Path) -> IO[bytes]:
+    opened: IO[bytes] = igzip_threaded.open(str(archive), "rb")  # type: ignore[no-untyped-call]  # it has no types
+    return opened
+
+
+@contextmanager
+def _reading() -> Iterator[None]:
+    """What the readers of gzip and tar raise, in one word; the disk's own errors go on."""
+    try:
+        yield
+    except (EOFError, zlib.error, UNREADABLE, tarfile.TarError) as error:
+        raise BadArchive(BROKEN) from error
+    except OSError as error:
+        if error.errno is None:  # how the reader of gzip says that there is something else
+            raise BadArchive(BROKEN) from error
+        raise

@@ -1,0 +1,84 @@
+"""Where a transfer works on this machine, and its files in the storage."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+from flask import current_app
+from sqlalchemy import select
+
+from project_service.core.repositories import Repository
+from project_service.kit.database import db
+from project_service.kit.storage import storage
+from project_service.transfers.models import ProjectExport, ProjectFile
+
+CHUNK = 1 << 20
+UPLOADS = "imports"
+ABANDONED_SECONDS = 2 * 86400
+
+
+@contextmanager
+def workplace(name: str) -> Iterator[Path]:
+    """An empty folder of this machine, gone at the end; what a killed worker left there is gone at the beginning."""
+    folder = _root() / name
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True, mode=0o700)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def sweep_workplaces() -> None:
+    """Remove the folders of transfers that ended long ago, or on another machine."""
+    for folder in _root().glob("*"):
+        if time.time() - folder.stat().st_mtime > ABANDONED_SECONDS:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def folder_of(project_id: int) -> str:
+    """Where the storage keeps the files of a project."""
+    return f"projects/{project_id}"
+
+
+def store(source: IO[bytes], name: str) -> None:
+    """Copy a file into the storage."""
+    with storage().write(name) as target:
+        shutil.copyfileobj(source, target, CHUNK)
+
+
+def fetch(name: str, place: Path) -> None:
+    """Copy a file out of the storage."""
+    with storage().open(name) as source, place.open("wb") as target:
+        shutil.copyfileobj(source, target, CHUNK)
+
+
+def version_of(place: Path) -> str:
+    """A name for the content of a file, the same whoever asks and however often."""
+    with place.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()[:32]
+
+
+def remove_leftovers(project_id: int) -> None:
+    """Remove the files of a project that no row speaks of: what killed workers left."""
+    db.session.commit()
+    known = {
+        name
+        for model in (ProjectFile, Repository, ProjectExport)
+        for name in db.session.scalars(select(model.storage_name).where(model.project_id == project_id))
+    }
+    db.session.commit()
+    for name in storage().names(folder_of(project_id)):
+        if name not in known:
+            storage().delete(name)
+
+
+def _root() -> Path:
+    data_dir: Path = current_app.config["SETTINGS"].data_dir
+    return data_dir / "transfers"

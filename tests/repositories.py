@@ -1,0 +1,45 @@
+"""Git repositories that projects have, as their bundles in the storage."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+from project_service.core import repositories
+from project_service.core.projects import Project
+from project_service.core.repositories import Repository
+from project_service.kit.database import db
+from project_service.kit.storage import storage
+
+
+def make_bundle(folder: Path, *tags: str) -> bytes:
+    """A bundle with one commit, the branch ``main`` and these tags."""
+
+    def git(*arguments: str, said: bytes | None = None) -> str:
+        identity = ["-c", "user.name=Ada", "-c", "user.email=ada@example.org"]
+        done = subprocess.run(["git", *identity, *arguments], cwd=folder, input=said, check=True, capture_output=True)
+        return done.stdout.decode().strip()
+
+    folder.mkdir(exist_ok=True)
+    git("init", "--quiet", "--bare", ".")
+    commit = git("commit-tree", git("mktree", said=b""), "-m", "first")
+    git("branch", "main", commit)
+    git("symbolic-ref", "HEAD", "refs/heads/main")
+    for tag in tags:
+        git("tag", tag, commit)
+    git("bundle", "create", "--quiet", "all.bundle", "HEAD", "--all")
+    return (folder / "all.bundle").read_bytes()
+
+
+def keep_repository(project: Project, folder: Path, *tags: str) -> Repository:
+    """Give a project a repository with these tags."""
+    bundle = make_bundle(folder, *tags)
+    name = f"projects/{project.id}/project-{len(tags)}.bundle"
+    with storage().write(name) as file:
+        file.write(bundle)
+    kept = Repository(
+        project_id=project.id, kind=repositories.CODE, version=str(len(tags)), storage_name=name, size=len(bundle)
+    )
+    db.session.add(kept)
+    db.session.commit()
+    return kept

@@ -22,6 +22,7 @@ from project_service.backups import service as backups
 from project_service.backups.archive import BackupError
 from project_service.core import instance
 from project_service.core.namespaces import PLANS, change_plan, find_group
+from project_service.core.projects import find_project
 from project_service.core.tokens import SCOPES
 from project_service.core.users import User, user_by
 from project_service.factory import create_app
@@ -33,6 +34,8 @@ from project_service.kit.errors import ServiceError
 from project_service.kit.fields import Date
 from project_service.kit.supervisor import SupervisorError
 from project_service.settings import Settings, SettingsError
+from project_service.vulnerabilities import ingestion
+from project_service.vulnerabilities.report_types import REPORT_TYPES
 
 ROOT = "root"
 ROOT_EMAIL = "admin@example.com"
@@ -298,6 +301,27 @@ def prune(dry_run: bool) -> None:
         if not dry_run:
             prune_events()
     click.echo(f"{count} events {'would be' if dry_run else 'were'} removed")
+
+
+@main.group("report")
+def security_report() -> None:
+    """Reports of security scanners."""
+
+
+@security_report.command("ingest")
+@click.argument("project")
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--report-type", required=True, type=click.Choice(list(REPORT_TYPES)), help="What the report is of.")
+@click.option("--ref", default=None, help="The branch; the project's default branch when absent.")
+@click.option("--sha", default=None, help="The commit.")
+@click.option("--pipeline-id", default=None, type=int, help="Add the report to a pipeline that is there.")
+def ingest_report(
+    project: str, file: Path, report_type: str, ref: str | None, sha: str | None, pipeline_id: int | None
+) -> None:
+    """Take in a report: PROJECT is an id or a full path."""
+    with create_app().app_context(), file.open("rb") as opened:
+        told = ingestion.ingest(find_project(project), opened, report_type, ref=ref, sha=sha, pipeline_id=pipeline_id)
+    click.echo(f"pipeline {told.pipeline_id}: {told.found} found, {told.merged} merged, {told.dropped} dropped")
 
 
 @main.group("secrets")

@@ -13,7 +13,7 @@ from werkzeug.exceptions import MethodNotAllowed
 from project_service import addresses, document
 from project_service.access import navigation
 from project_service.access.api import wrong_method
-from project_service.access.pages import csrf, error_page
+from project_service.access.pages import csrf, error_page, is_for_programs
 from project_service.accounts import jobs as accounts_jobs
 from project_service.accounts import pages as accounts_pages
 from project_service.accounts import routes as accounts
@@ -55,6 +55,7 @@ from project_service.settings import Settings
 from project_service.transfers import routes as transfers
 from project_service.variables import pages as variables_pages
 from project_service.variables import routes as variables
+from project_service.vulnerabilities import pages as vulnerabilities_pages
 from project_service.vulnerabilities import routes as vulnerabilities
 
 APIS = (
@@ -88,6 +89,7 @@ PAGES = (
     alerts_pages.pages,
     alerts_settings.pages,
     environments_pages.pages,
+    vulnerabilities_pages.pages,
     addresses.pages,
 )
 # loaded for what they register: jobs that are known by name, panels of other areas' pages
@@ -118,6 +120,7 @@ def create_app(settings: Settings | None = None) -> answers.Application:
     app.before_request(answers.before)
     app.before_request(_prove_key)
     app.after_request(answers.after)
+    app.teardown_request(_close_uploads)
     app.register_error_handler(Exception, _handle)
     app.register_blueprint(probes)
     document.init_app(app, APIS)
@@ -173,8 +176,13 @@ def _prove_key() -> None:
     current_app.extensions["proven"] = keyring
 
 
+def _close_uploads(_error: BaseException | None) -> None:
+    # files of a form lie on disk until they are closed
+    request.close()
+
+
 def _handle(error: Exception) -> Response:
-    if not answers.is_api() and request.blueprint != "probes":
+    if not answers.is_api() and request.blueprint != "probes" and not is_for_programs():
         return error_page(answers.as_service_error(error))
     if isinstance(error, MethodNotAllowed):
         return answers.render(wrong_method(error))

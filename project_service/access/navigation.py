@@ -27,12 +27,16 @@ STEPS = ((365 * 86400, "year"), (30 * 86400, "month"), (86400, "day"), (3600, "h
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A page of a project in its navigation; ``address`` follows the project's own."""
+    """A page of a project in its navigation; ``address`` follows the project's own.
+
+    It is the current one on every page whose address begins with its own, or with ``within``.
+    """
 
     title: str
     address: str
     order: int
     ability: Ability
+    within: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +93,9 @@ def project_navigation(project: Project) -> list[Link]:
     """The pages of a project that the caller may see."""
     home = f"/{project.full_path}"
     links = [
-        Link(entry.title, home + entry.address, _is_here(home + entry.address, exact=not entry.address))
+        Link(
+            entry.title, home + entry.address, _is_here(home + (entry.within or entry.address), exact=not entry.address)
+        )
         for entry in ENTRIES
         if allowed(caller(), entry.ability, project)
     ]

@@ -16,6 +16,7 @@ from project_service.access import identity, steps
 from project_service.access.abilities import Ability
 from project_service.kit.database import unit_of_work
 from project_service.kit.errors import ServiceError, Unauthorized
+from project_service.kit.parameters import parameters
 
 SIGN_IN = "sessions.sign_in"
 TEXTS = {
@@ -51,6 +52,8 @@ class PageBlueprint(Blueprint):
 
         @functools.wraps(view)
         def checked(*args: Any, **url: Any) -> Any:
+            if identity.caller().user_id is None and is_for_programs():
+                raise Unauthorized
             if identity.caller().user_id is None:
                 return redirect(
                     url_for(SIGN_IN, next=request.full_path.rstrip("?") if request.method == "GET" else None)
@@ -63,6 +66,11 @@ class PageBlueprint(Blueprint):
     def allow(self, ability: Ability) -> Callable[[View], View]:
         """Find what the URL is about, judge, hide."""
         return steps.allow(ability)
+
+    def for_programs(self, view: View) -> View:
+        """What programs send to as well: with an access token in place of session and form token; refusals in JSON."""
+        view.for_programs = True  # type: ignore[attr-defined]  # a mark that ``_answer`` and the renderer of errors read
+        return view
 
     def large_body(self, largest: Callable[[], int | None]) -> Callable[[View], View]:
         """A form whose files may be large, as ``ApiBlueprint.large_body`` has it."""
@@ -79,12 +87,13 @@ class PageBlueprint(Blueprint):
         @functools.wraps(view)
         def answered(**url: Any) -> Any:
             writing = request.method not in identity.READ_METHODS
-            if writing and largest_body is not None:
+            if is_for_programs() and identity.token_of(request, parameters()) is not None:
                 with unit_of_work(write=False):
-                    if identity.by_session().user_id is None:
-                        raise Unauthorized
-                    request.max_content_length = largest_body()
+                    g.caller = identity.sudo(request, identity.by_token(request, ()))
+                with unit_of_work(write=writing):
+                    return view(**url)
             if writing:
+                _ask_first(largest_body)
                 csrf.protect()
             with unit_of_work(write=False):
                 g.caller = identity.by_session()
@@ -92,6 +101,17 @@ class PageBlueprint(Blueprint):
                 return view(**url)
 
         return answered
+
+
+def _ask_first(largest_body: Callable[[], int | None] | None) -> None:
+    """Whoever sends a large body, or what programs send too, hears that nobody is signed in before anything else."""
+    if largest_body is None and not is_for_programs():
+        return
+    with unit_of_work(write=False):
+        if identity.by_session().user_id is None:
+            raise Unauthorized
+        if largest_body is not None:
+            request.max_content_length = largest_body()
 
 
 def error_page(error: ServiceError) -> FlaskResponse:
@@ -106,6 +126,11 @@ def error_page(error: ServiceError) -> FlaskResponse:
         "errors/show.html", status=error.status, title=title, advice=advice, request_id=g.get("request_id", "")
     )
     return make_response(html, error.status, error.headers)
+
+
+def is_for_programs() -> bool:
+    """Whether what the current request is for answers programs."""
+    return getattr(current_app.view_functions.get(request.endpoint or ""), "for_programs", False)
 
 
 def _is_page() -> bool:

@@ -23,6 +23,11 @@ class Severity(enum.IntEnum):
         """As the API has it."""
         return self.name.lower()
 
+    @property
+    def title(self) -> str:
+        """As people read it."""
+        return self.name.capitalize()
+
 
 class Confidence(enum.IntEnum):
     """How sure the scanner is; the higher the surer."""
@@ -39,6 +44,11 @@ class Confidence(enum.IntEnum):
     def text(self) -> str:
         """As the API has it."""
         return self.name.lower()
+
+    @property
+    def title(self) -> str:
+        """As people read it."""
+        return self.name.capitalize()
 
 
 SEVERITIES = {level.text: level for level in Severity}

@@ -88,6 +88,14 @@ def findings_of(pipeline: Pipeline | None, *, scope: str = "dismissed", **wanted
     return Findings(pipeline.id, tuple(tallies_of(pipeline, **wanted)), dismissed_too=scope == ALL)
 
 
+def counts_of(findings: Findings) -> dict[int, int]:
+    """How many of some findings have each severity."""
+    counted: dict[int, int] = {}
+    for tally in findings.tallies:
+        counted[tally.severity] = counted.get(tally.severity, 0) + findings.count(tally)
+    return counted
+
+
 def find_finding(project: Project, finding_id: int) -> Finding:
     """One finding of a project, of whatever pipeline."""
     found = db.session.scalar(
@@ -112,13 +120,13 @@ class Findings:
     @property
     def total(self) -> int:
         """How many there are."""
-        return sum(self._count(tally) for tally in self.tallies)
+        return sum(self.count(tally) for tally in self.tallies)
 
     def rows(self, offset: int, limit: int) -> list[Finding]:
         """Some of them."""
         parts = []
         for tally in self.tallies:
-            count = self._count(tally)
+            count = self.count(tally)
             if offset < count:
                 taken = min(count - offset, limit)
                 parts.append(self._sort(tally).offset(offset).limit(taken).subquery())
@@ -132,7 +140,8 @@ class Findings:
         found = {finding.id: finding for finding in db.session.scalars(_with_origins(Finding.id.in_(ids)))}
         return [found[one] for one in ids]
 
-    def _count(self, tally: Row[Any]) -> int:
+    def count(self, tally: Row[Any]) -> int:
+        """How many of one sort are listed."""
         return int(tally.found if self.dismissed_too else tally.found - tally.dismissed)
 
     def _sort(self, tally: Row[Any]) -> Select[Any]:
@@ -170,6 +179,17 @@ def find_dismissal(project: Project, feedback_id: int) -> Feedback:
     if found is None:
         raise RecordNotFound
     return found
+
+
+def dismissals_meaning(finding: Finding) -> list[Feedback]:
+    """The dismissals that mean a finding, of whatever category."""
+    means = Feedback.meant == finding.project_fingerprint
+    if finding.uuid is not None:
+        means = or_(means, Feedback.finding_uuid == finding.uuid)
+    statement = select(Feedback).where(
+        Feedback.project_id == finding.project_id, Feedback.feedback_type == DISMISSAL, means
+    )
+    return list(db.session.scalars(statement.order_by(Feedback.id).options(joinedload(Feedback.author))))
 
 
 def feedback_about(project: Project, **meaning: Any) -> Feedback | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import IO, Any, ClassVar, Protocol
 
 import fastjsonschema
@@ -22,7 +23,8 @@ from project_service.vulnerabilities.report_types import DAST, DEPENDENCY_SCANNI
 PARSED_AT_ONCE = 16 << 20
 BUFFER = 1 << 20
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-LARGEST_INTEGER = 2**64
+INTEGERS = range(-(2**63), 2**64)
+DEEPEST = 254
 NUL = b"\\u0000"
 VULNERABILITIES, REMEDIATIONS, SITE = "vulnerabilities", "remediations", "site"
 # analyzers of these kinds once wrote a bare list
@@ -208,7 +210,7 @@ class Streamed:
         return map(_checked, self._read(ijson.items, "item" if name is None else f"{name}.item"))
 
     def _look(self) -> None:
-        """Note what the names at the top have."""
+        """Note what the names at the top have, and refuse what is nested deeper than the other parser goes."""
         depth, name = 0, ""
         for event, value in self._read(ijson.basic_parse):
             if event in ("end_map", "end_array"):
@@ -219,24 +221,26 @@ class Streamed:
                 self.kinds[name] = self.KINDS.get(event, str)
             if event in ("start_map", "start_array"):
                 depth += 1
+                if depth > DEEPEST:
+                    raise BrokenReport("JSON parsing failed", "nested too deeply")
 
     def _read(self, how: Any, *names: str) -> Iterator[Any]:
         self.file.seek(self.start)
         try:
-            yield from how(self.file, *names, use_float=True, buf_size=BUFFER)
+            yield from how(self.file, *names, buf_size=BUFFER)
         except (ijson.JSONError, UnicodeDecodeError) as error:
             raise _not_json(error) from error
 
 
 def storable(value: Any) -> Any:
-    """The same without what databases and other parsers cannot keep: NULs are left out, huge integers are inexact."""
+    """The same without what cannot be kept: NULs are left out, integers of more than 64 bits become inexact."""
     if isinstance(value, str):
         return value.replace("\0", "")
     if isinstance(value, list):
         return [storable(inner) for inner in value]
     if isinstance(value, dict):
         return {storable(name): storable(inner) for name, inner in value.items()}
-    if isinstance(value, int) and abs(value) >= LARGEST_INTEGER // 2:
+    if isinstance(value, Decimal) or (isinstance(value, int) and value not in INTEGERS):
         return float(value)
     return value
 
@@ -247,7 +251,7 @@ def _checked(value: Any) -> Any:
         if NUL not in orjson.dumps(value):
             return value
     except TypeError:
-        pass  # an integer of more than 64 bits, or nested too deeply: the second is found below
+        pass  # a decimal, an integer of more than 64 bits, or nested too deeply, which is found below
     try:
         value = storable(value)
         orjson.dumps(value)

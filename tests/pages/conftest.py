@@ -30,7 +30,9 @@ from project_service.tracker.environments import Environment
 from project_service.tracker.issues import Issue
 from project_service.tracker.milestones import Milestone
 from project_service.variables.models import Variable
+from project_service.vulnerabilities.models import Finding
 from tests import worlds
+from tests.scanning import ingest_report, report, vulnerability
 from tests.worlds import MAX, OLIVE, PASSWORD
 
 CSRF = re.compile(r'name="csrf_token"[^>]* value="([^"]+)"')
@@ -137,6 +139,8 @@ def values(
     store(Alert(project_id=project.id, iid=1, title="The till is stuck", started_at=clock.now()))
     integration = store(AlertIntegration(project_id=project.id, name="Prom", endpoint_identifier="1f", token="t"))
     environment = store(Environment(project_id=project.id, name="production", slug="production"))
+    ingest_report(project, report(vulnerability()))
+    finding = db.session.query(Finding).one()
     kay = worlds.make_user("kay")
     worlds.add_member(project, kay, Role.GUEST)
     worlds.add_member(group, kay, Role.GUEST)
@@ -151,6 +155,7 @@ def values(
         "iid": 1,
         "integration_id": integration.id,
         "environment_id": environment.id,
+        "finding_id": finding.id,
     }
 
 

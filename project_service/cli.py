@@ -5,6 +5,8 @@ from __future__ import annotations
 import datetime as dt
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +36,8 @@ from project_service.kit.errors import ServiceError
 from project_service.kit.fields import Date
 from project_service.kit.supervisor import SupervisorError
 from project_service.settings import Settings, SettingsError
+from project_service.transfers import canonical, inspection
+from project_service.transfers.unpacking import BadArchive
 from project_service.vulnerabilities import ingestion
 from project_service.vulnerabilities.report_types import REPORT_TYPES
 
@@ -303,6 +307,33 @@ def prune(dry_run: bool) -> None:
     click.echo(f"{count} events {'would be' if dry_run else 'were'} removed")
 
 
+@main.group("archive")
+def project_archive() -> None:
+    """Export archives, apart from any project."""
+
+
+@project_archive.command("inspect")
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+def inspect_archive(file: Path) -> None:
+    """Tell what FILE holds and what it would become; nothing is imported."""
+    with _told():
+        for line in inspection.inspect(file).lines():
+            click.echo(line)
+
+
+@project_archive.command("diff")
+@click.argument("one", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("other", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+def diff_archives(one: Path, other: Path) -> None:
+    """Tell what differs between two archives but for what every transfer changes; exit status 1 if something does."""
+    with _told():
+        found = canonical.compare(one, other)
+    for difference in found:
+        click.echo(str(difference))
+    click.echo(f"{len(found)} differences" if found else "The archives say the same.", err=bool(found))
+    sys.exit(bool(found))
+
+
 @main.group("report")
 def security_report() -> None:
     """Reports of security scanners."""
@@ -340,6 +371,15 @@ def rotate(forget: bool) -> None:
     with app.app_context():
         count = (encryption.forget if forget else encryption.rotate)(app.config["SETTINGS"])
     click.echo(f"encrypted {count} secrets with the newest key")
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    """Say what is wrong with an archive as every other error of a command."""
+    try:
+        yield
+    except BadArchive as error:
+        raise click.ClickException(str(error)) from error
 
 
 def _day(text: str | None, option: str) -> dt.date | None:

@@ -62,7 +62,7 @@ class Writer:
             yield values
 
 
-class Ids:
+class Ids(Iterator[int]):
     """Ids for new rows of a table, reserved some thousands at a time in a unit of their own."""
 
     def __init__(self, model: type[Base], block: int = 5000) -> None:
@@ -70,7 +70,11 @@ class Ids:
         self.block = block
         self._reserved: Iterator[int] = iter(())
 
-    def take(self) -> int:
+    def __iter__(self) -> Ids:
+        """The ids one after the other."""
+        return self
+
+    def __next__(self) -> int:
         """The next id; nobody else gets it, also when no row comes to have it."""
         number = next(self._reserved, None)
         if number is None:

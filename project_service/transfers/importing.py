@@ -42,7 +42,7 @@ from project_service.transfers.models import (
     ProjectImport,
 )
 from project_service.transfers.people import People, people_of
-from project_service.transfers.rows import COLUMNS, PROCESSING, Known, Refused, Translator, refuse_unstorable
+from project_service.transfers.rows import COLUMNS, Known, Refused, Translator, read
 from project_service.transfers.unpacking import BadArchive, Unpacked
 from project_service.transfers.workplace import fetch, folder_of, remove_leftovers, store, version_of, workplace
 
@@ -65,8 +65,6 @@ CONTENT: tuple[type[Base], ...] = (
     ProjectFile,
     Repository,
 )
-# these are made when the project is published, not row by row
-AT_THE_END = frozenset({layout.PROTECTED_TAGS, layout.ERROR_TRACKING})
 
 log = structlog.get_logger(__name__)
 
@@ -150,7 +148,7 @@ def _fetch(import_id: int, folder: Path) -> Path:
 
 def _load(import_id: int, project_id: int, unpacked: Unpacked) -> People:
     """Write the rows of all relations behind the checkpoint."""
-    relations = [name for name in trees.relations_of(unpacked) if name not in AT_THE_END]
+    relations = [name for name in trees.relations_of(unpacked) if name not in layout.SETTLED_AT_THE_END]
     members = _parsed(unpacked, layout.MEMBERS)
     with jobs.step():
         found = db.session.get_one(ProjectImport, import_id)
@@ -187,7 +185,7 @@ class _Loader:
             found.relation, found.line, found.relations_done = relation, LAST_LINE, found.relations_done + 1
 
     def _translate(self, relation: str, lines: list[tuple[int, bytes | trees.TooLong]]) -> None:
-        rows = [(line, _read(raw)) for line, raw in lines]
+        rows = [(line, read(raw)) for line, raw in lines]
         self._prepare(relation, rows)
         for line, row in rows:
             if isinstance(row, Refused):
@@ -241,21 +239,6 @@ def _portions(
             lines, size = [], 0
     if lines:
         yield lines
-
-
-def _read(raw: bytes | trees.TooLong) -> Any:
-    """A row, or why it is none."""
-    if isinstance(raw, trees.TooLong):
-        return Refused(f"The line is longer than {trees.LONGEST_LINE >> 20} MB", "ArgumentError", PROCESSING)
-    row = trees.loads(raw)
-    if trees.too_deep(row):
-        return Refused("nested too deeply", "ArgumentError", PROCESSING)
-    if b"\\u0000" in raw:
-        try:
-            refuse_unstorable(row)
-        except Refused as refused:
-            return refused
-    return row
 
 
 def _is_invitation(row: Any) -> bool:

@@ -45,6 +45,8 @@ MEMBERS, PROTECTED_TAGS, ERROR_TRACKING, FEATURES = (
     "error_tracking_setting",
     "project_feature",
 )
+# these are made when the project is published, not row by row
+SETTLED_AT_THE_END = frozenset({PROTECTED_TAGS, ERROR_TRACKING})
 # what old archives hold and nobody may bring along (section 6.4)
 IGNORED = frozenset({"services", "hooks", "variables"})
 RENAMED = {"pipelines": "ci_pipelines"}

@@ -426,7 +426,7 @@ class Reader:
             )
             .outerjoin(User, User.id == Note.author_id)
             .where(Note.noteable_type == noteable_type, Note.noteable_id.in_(ids))
-            .order_by(Note.noteable_id, Note.created_at, Note.id)
+            .order_by(Note.noteable_id, Note.id)
         )
         found: dict[int, list[Line]] = {}
         by_id: dict[int, Line] = {}

@@ -24,7 +24,7 @@ from project_service.tracker.issues import Issue, IssueAssignee, IssueLabel
 from project_service.tracker.labels import Label
 from project_service.tracker.milestones import Milestone
 from project_service.tracker.notes import Note
-from project_service.transfers import layout
+from project_service.transfers import layout, trees
 from project_service.transfers.models import ArchivedRow, ImportFailure
 from project_service.transfers.people import People
 
@@ -143,12 +143,19 @@ class Batch:
 class Translator:
     """Makes rows of ours from rows of an archive; one for a whole import."""
 
-    def __init__(self, project_id: int, people: People, known: Known, now: dt.datetime) -> None:
+    def __init__(
+        self,
+        project_id: int,
+        people: People,
+        known: Known,
+        now: dt.datetime,
+        ids: Callable[[type[Base]], Iterator[int]] = Ids,
+    ) -> None:
         self.project_id = project_id
         self.people = people
         self.known = known
         self.now = now
-        self.ids = {model: Ids(model) for model in NUMBERED}
+        self.ids = {model: ids(model) for model in NUMBERED}
         self.batch = Batch()
         self.translate: dict[str, Callable[[dict[str, Any]], None]] = {
             "labels": self._label,
@@ -203,7 +210,7 @@ class Translator:
         title = title_of(row)
         if title in self.known.labels:
             return
-        number = self.known.labels[title] = self.ids[Label].take()
+        number = self.known.labels[title] = next(self.ids[Label])
         extra = self._extra(row, LABEL_COLUMNS, layout.LABEL)
         color = text_of(row.get("color")) or labels.DEFAULT_COLOR
         self.batch.add(
@@ -221,7 +228,7 @@ class Translator:
         title = title_of(row)
         number = self.known.milestones.get(title)
         if number is None:
-            number = self.known.milestones[title] = self.ids[Milestone].take()
+            number = self.known.milestones[title] = next(self.ids[Milestone])
             iid = row.get("iid")
             if fresh_iid or not is_number(iid) or iid in self.known.milestone_iids:
                 iid = max(self.known.milestone_iids, default=0) + 1
@@ -249,7 +256,7 @@ class Translator:
 
     def _issue(self, row: dict[str, Any]) -> None:
         title, iid = title_of(row), self._iid(row)
-        number = self.ids[Issue].take()
+        number = next(self.ids[Issue])
         confidential = row.get("confidential") is True
         audience = Audience(Kind.ISSUE, Restriction.CONFIDENTIAL if confidential else Restriction.NONE, number)
         milestone_id = self._milestone(row.get("milestone"), fresh_iid=True)
@@ -289,7 +296,7 @@ class Translator:
         for name in ("source_branch", "target_branch"):
             if not row.get(name) or not isinstance(row[name], str):
                 raise invalid(f"{name.replace('_', ' ').capitalize()} can't be blank")
-        number = self.ids[others.MergeRequest].take()
+        number = next(self.ids[others.MergeRequest])
         audience = Audience(Kind.MERGE_REQUEST)
         milestone_id = self._milestone(row.get("milestone"), fresh_iid=True)
         for link in listed(row.get("label_links")):
@@ -322,7 +329,7 @@ class Translator:
 
     def _snippet(self, row: dict[str, Any]) -> None:
         title = title_of(row)
-        number = self.ids[others.Snippet].take()
+        number = next(self.ids[others.Snippet])
         level = row.get("visibility_level")
         visibility = Visibility(level) if level in tuple(Visibility) else Visibility.PRIVATE
         self._notes(row.get("notes"), others.SNIPPET, number, Audience(Kind.SNIPPET, SNIPPETS[visibility]))
@@ -347,7 +354,7 @@ class Translator:
         for row in listed(rows):
             if row.get("type") == notes.DIFF_NOTE and not isinstance(row.get("position"), dict | str):
                 raise invalid("Position can't be blank")
-            number = self.ids[Note].take()
+            number = next(self.ids[Note])
             system = row.get("system") is True
             internal = row.get("confidential") is True
             created_at, updated_at = self._moments(row)
@@ -397,7 +404,7 @@ class Translator:
             self.batch.add(
                 Event,
                 (
-                    self.ids[Event].take(),
+                    next(self.ids[Event]),
                     action_of(row.get("action")),
                     audience.kind,
                     audience.restriction,
@@ -417,7 +424,7 @@ class Translator:
             filename = text_of(row.get("filename"))
             if not filename:
                 raise invalid("Filename can't be blank")
-            number = self.ids[others.Design].take()
+            number = next(self.ids[others.Design])
             iid = row.get("iid")
             self.batch.add(
                 others.Design, (number, self.project_id, issue_id, iid if is_number(iid) else None, filename)
@@ -521,6 +528,21 @@ NOTE_COLUMNS = _MOMENTS | {
     "author",
     "events",
 }
+
+
+def read(raw: bytes | trees.TooLong) -> Any:
+    """A row of a line, or why it is none."""
+    if isinstance(raw, trees.TooLong):
+        return Refused(f"The line is longer than {trees.LONGEST_LINE >> 20} MB", UNREADABLE, PROCESSING)
+    row = trees.loads(raw)
+    if trees.too_deep(row):
+        return Refused("nested too deeply", UNREADABLE, PROCESSING)
+    if b"\\u0000" in raw:
+        try:
+            refuse_unstorable(row)
+        except Refused as refused:
+            return refused
+    return row
 
 
 def refuse_unstorable(row: Any) -> None:

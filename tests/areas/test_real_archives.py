@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 
 from project_service.core import repositories
 from project_service.core.projects import Project
 from project_service.kit.database import db
+from project_service.transfers import canonical
 from tests.archives import REAL, rows, unpack
 from tests.worlds import make_user
 
@@ -106,6 +109,22 @@ def test_what_is_exported_can_be_imported_and_is_the_same(name, imported, root, 
         stored = original.get(f"tree/project/{relation}.ndjson")
         if stored is not None:
             assert len(rows(first, relation)) == len(rows(original, relation))
+
+
+@pytest.mark.parametrize("person", ["root", "sam"])
+@pytest.mark.parametrize("name", EXPECTED)
+def test_nothing_is_lost_between_two_transfers(name, person, root, as_, people, run_jobs, tmp_path):
+    client = root if person == "root" else as_("sam")
+    places = [REAL / f"{name}.tar.gz", tmp_path / "second.tar.gz", tmp_path / "third.tar.gz"]
+    for number, (source, target) in enumerate(itertools.pairwise(places)):
+        with source.open("rb") as file:
+            answer = client.post("/projects/import", data={"path": f"p{number}", "file": (file, "a.tar.gz")})
+        run_jobs()
+        client.post(f"/projects/{answer.json['id']}/export")
+        run_jobs()
+        target.write_bytes(client.get(f"/projects/{answer.json['id']}/export/download").data)
+
+    assert canonical.compare(*places[1:]) == []
 
 
 def test_people_are_known_by_their_address_and_others_are_the_importer(imported, root, run_jobs, as_, people):

@@ -1,0 +1,100 @@
+"""What an archive holds, and what it would become here, without anything being imported."""
+
+from __future__ import annotations
+
+import datetime as dt
+import itertools
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from project_service.core.levels import Visibility
+from project_service.transfers import layout, trees
+from project_service.transfers.models import ArchivedRow, ImportFailure
+from project_service.transfers.people import People
+from project_service.transfers.rows import COLUMNS, Known, Refused, Translator
+from project_service.transfers.rows import read as read_row
+from project_service.transfers.unpacking import unpack
+
+NOBODY = 0
+
+
+@dataclass(slots=True)
+class Inspection:
+    """What was found in an archive."""
+
+    version: str
+    release: str | None
+    legacy: bool
+    project: dict[str, Any]
+    rows: dict[str, int] = field(default_factory=dict)
+    becomes: Counter[str] = field(default_factory=Counter)
+    failures: list[str] = field(default_factory=list)
+    files: dict[str, int] = field(default_factory=dict)
+
+    def lines(self) -> Iterator[str]:
+        """The findings for people, a line each."""
+        form = "one object (legacy)" if self.legacy else "ndjson"
+        yield f"format        {self.version}, {form}, written by release {self.release or 'unknown'}"
+        level = self.project.get("visibility_level")
+        visibility = Visibility(level).text if level in tuple(Visibility) else "private"
+        yield f"project       {visibility}, {str(self.project.get('description') or 'without a description')[:60]!r}"
+        yield "rows"
+        for relation, count in self.rows.items():
+            yield f"  {relation:<28}{count:>9}"
+        yield "files"
+        for name, size in self.files.items():
+            yield f"  {name:<60}{size:>14} bytes"
+        yield "would become"
+        for name, count in sorted(self.becomes.items()):
+            yield f"  {name:<28}{count:>9}"
+        yield f"would be left out: {len(self.failures)}"
+        for text in self.failures[:100]:
+            yield f"  {text}"
+
+
+def inspect(archive: Path) -> Inspection:
+    """Read an archive to its end; ``BadArchive`` when it would not be imported."""
+    with TemporaryDirectory() as folder:
+        unpacked = unpack(archive, Path(folder) / "unpacked")
+        unpacked.check()
+        legacy = unpacked.project is None
+        trees.split_legacy(unpacked)
+        found = Inspection(
+            version=unpacked.texts["VERSION"].strip(),
+            release=(unpacked.texts.get("GITLAB_VERSION") or "").strip() or None,
+            legacy=legacy,
+            project=trees.project_of(unpacked),
+        )
+        numbers = {model: itertools.count(1) for model in COLUMNS}
+        translator = Translator(NOBODY, People(NOBODY), Known(), dt.datetime.now(dt.UTC), numbers.__getitem__)
+        for relation in trees.relations_of(unpacked):
+            found.rows[relation] = 0
+            translator.known.iids = set()
+            for line, raw in trees.rows_of(unpacked, relation):
+                found.rows[relation] += 1
+                _translate(found, translator, relation, line, read_row(raw))
+        found.files |= {f"{name}.bundle": path.stat().st_size for name, path in unpacked.bundles.items()}
+        found.files |= {name: carried.size for name, carried in unpacked.carried.items()}
+    return found
+
+
+def _translate(found: Inspection, translator: Translator, relation: str, line: int, row: Any) -> None:
+    if isinstance(row, Refused):
+        translator.fail(relation, line, row)
+    elif relation in layout.SETTLED_AT_THE_END or relation == layout.MEMBERS:
+        found.becomes[relation] += 1
+        return
+    else:
+        translator.take(relation, line, row)
+    for model, rows in translator.batch.rows.items():
+        if model is ImportFailure:
+            found.failures += [f"{relation}, line {row[-1]}: {row[3]}" for row in rows]
+        else:
+            name = "rows kept as they are" if model is ArchivedRow else str(model.__tablename__).replace("_", " ")
+            found.becomes[name] += len(rows)
+    translator.batch = type(translator.batch)()
+    found.becomes = +found.becomes

@@ -1,0 +1,83 @@
+"""Archives on the command line: what one holds, and what differs between two."""
+
+from __future__ import annotations
+
+import pytest
+from click.testing import CliRunner
+
+from project_service import cli
+from tests.archives import MOMENT, make_archive, make_event, make_issue, make_note
+
+LABEL = {"title": "bug", "color": "#ff0000", "created_at": MOMENT, "updated_at": MOMENT}
+
+
+@pytest.fixture
+def write(tmp_path):
+    """Writes an archive; its path."""
+
+    def to(name, archive):
+        path = tmp_path / name
+        path.write_bytes(archive)
+        return str(path)
+
+    return to
+
+
+def run(*words):
+    return CliRunner().invoke(cli.main, ["archive", *words])
+
+
+def test_an_archive_is_described_with_what_it_would_become(write):
+    issues = [make_issue(1, notes=[make_note()], events=[make_event()], label_links=[{"label": LABEL}]), {"iid": 2}]
+    relations = {"labels": [LABEL], "issues": issues, "boards": [{"name": "Board"}], "services": [{"type": "Jira"}]}
+
+    answer = run("inspect", write("a.tar.gz", make_archive(relations, {"visibility_level": 20, "description": "Shop"})))
+
+    words = answer.output.split()
+    assert answer.exit_code == 0
+    assert "issues, line 2: Validation failed: Title can't be blank" in answer.output
+    assert ["public,", "'Shop'"] == words[words.index("project") + 1 :][:2]
+    assert " ".join(words).count("rows kept as they are 1") == 1
+    assert "services" not in words
+
+
+def test_an_archive_that_would_not_be_imported_is_told_so(write):
+    answer = run("inspect", write("a.tar.gz", make_archive({}, version="0.1.0")))
+
+    assert (answer.exit_code, answer.output) == (
+        1,
+        "Error: Import version mismatch: Required 0.2.4 but was 0.1.0\n",
+    )
+
+
+def test_what_every_transfer_changes_is_no_difference(write):
+    one = make_issue(1, notes=[make_note("Hello")], events=[make_event()], author_id=1)
+    note = make_note("Hello\n\n *By Tess on 2021-02-15T15:56:00 (imported from GitLab)*", id=9)
+    other = make_issue(1, id=99, notes=[note], author_id=2, timelogs=[])
+
+    answer = run(
+        "diff", *(write(f"{i}.tar.gz", make_archive({"issues": [row]}, {})) for i, row in enumerate((one, other)))
+    )
+
+    assert (answer.exit_code, answer.output) == (0, "The archives say the same.\n")
+
+
+def test_what_differs_is_named(write):
+    one = make_archive({"issues": [make_issue(1), make_issue(2)]}, {"description": "a"})
+    other = make_archive({"issues": [make_issue(1, title="Other"), make_issue(3)]}, {"description": "b"})
+
+    answer = run("diff", write("a.tar.gz", one), write("b.tar.gz", other))
+
+    assert (answer.exit_code, answer.stdout.splitlines()) == (
+        1,
+        ["issues 1: changed", "issues 2: only in the first", "issues 3: only in the second", "project: changed"],
+    )
+
+
+def test_files_count(write):
+    one = make_archive({}, {}, files={"uploads/0123456789abcdef0123456789abcdef/a.txt": b"a"})
+    other = make_archive({}, {}, files={"uploads/0123456789abcdef0123456789abcdef/a.txt": b"b"})
+
+    answer = run("diff", write("a.tar.gz", one), write("b.tar.gz", other))
+
+    assert answer.stdout.splitlines() == ["uploads/0123456789abcdef0123456789abcdef/a.txt: changed"]

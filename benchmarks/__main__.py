@@ -24,6 +24,7 @@ def main() -> None:
     groups = ["--groups", "500", "--seen", "50", "--requests", "60"] if options.quick else []
     _run("namespaces", *groups)
     for database in DATABASES[:1] if options.quick else DATABASES:
+        _run("alerts", "--database", database, *(["--stored", "0", "--rounds", "3"] if options.quick else []))
         _run("events", "--rows", str(ROWS), "--database", database)
 
 

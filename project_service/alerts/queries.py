@@ -9,8 +9,6 @@ from sqlalchemy import ColumnElement, Select, func, or_, select
 from sqlalchemy.orm import selectinload
 
 from project_service.alerts.models import (
-    HTTP,
-    PROMETHEUS,
     TARGET,
     Alert,
     AlertIntegration,
@@ -20,7 +18,6 @@ from project_service.alerts.models import (
 )
 from project_service.core.projects import Project
 from project_service.core.users import User
-from project_service.kit import secrets
 from project_service.kit.database import db
 from project_service.kit.errors import RecordNotFound
 from project_service.tracker.environments import Environment
@@ -120,27 +117,6 @@ def find_integration(project: Project, integration_id: int) -> AlertIntegration:
     if integration is None:
         raise RecordNotFound
     return integration
-
-
-def receiver_of(project: Project, identifier: str) -> AlertIntegration | None:
-    """The HTTP endpoint with this identifier."""
-    return db.session.scalar(
-        select(AlertIntegration).where(
-            AlertIntegration.project_id == project.id,
-            AlertIntegration.endpoint_identifier == identifier,
-            AlertIntegration.type == HTTP,
-        )
-    )
-
-
-def prometheus_receiver_of(project: Project, token: str) -> AlertIntegration | None:
-    """The Prometheus integration of a project: with several, the active one whose key was given."""
-    found = list(
-        db.session.scalars(
-            integrations_of(project).where(AlertIntegration.type == PROMETHEUS, AlertIntegration.active.is_(True))
-        )
-    )
-    return next((one for one in found if secrets.same(one.token, token)), found[0] if found else None)
 
 
 def incident_setting_of(project_id: int) -> IncidentSetting:

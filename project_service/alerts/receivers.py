@@ -6,9 +6,9 @@ import re
 from typing import Any
 
 from project_service.access.receivers import ReceiverBlueprint, Refused, given_key
-from project_service.alerts import payloads, queries, service
-from project_service.alerts.models import AlertIntegration
-from project_service.core.projects import Project, project_by
+from project_service.alerts import ingestion, payloads, queries
+from project_service.alerts.ingestion import Receiver, UnknownProject
+from project_service.kit import secrets
 
 IDENTIFIER = re.compile(r"[A-Za-z0-9]+")
 
@@ -23,26 +23,31 @@ def _read(body: bytes) -> dict[str, Any]:
 receivers = ReceiverBlueprint("alert_receivers", __name__, _read)
 
 
-def _project(full_path: str) -> Project:
-    project = project_by(full_path) if "/" in full_path else None
-    if project is None:
-        raise Refused(404)
-    return project
-
-
-def _find(project: str, slug: str, identifier: str) -> AlertIntegration | None:
+def _find(project: str, slug: str, identifier: str) -> Receiver | None:
     identifier = identifier.removesuffix(".json")
     if not IDENTIFIER.fullmatch(identifier):
         raise Refused(404)
-    return queries.receiver_of(_project(project), identifier)
+    return _endpoint(project, identifier)
 
 
-def _find_legacy(project: str) -> AlertIntegration | None:
-    return queries.receiver_of(_project(project), queries.LEGACY)
+def _find_legacy(project: str) -> Receiver | None:
+    return _endpoint(project, queries.LEGACY)
 
 
-def _find_prometheus(project: str) -> AlertIntegration | None:
-    return queries.prometheus_receiver_of(_project(project), given_key())
+def _endpoint(full_path: str, identifier: str) -> Receiver | None:
+    try:
+        return ingestion.endpoint(full_path, identifier)
+    except UnknownProject as error:
+        raise Refused(404) from error
+
+
+def _find_prometheus(project: str) -> Receiver | None:
+    """With several, the one whose key was given."""
+    try:
+        found = ingestion.prometheus_receivers(project)
+    except UnknownProject as error:
+        raise Refused(404) from error
+    return next((one for one in found if secrets.same(one.token, given_key())), found[0] if found else None)
 
 
 def _check_batch(payload: dict[str, Any]) -> None:
@@ -51,15 +56,15 @@ def _check_batch(payload: dict[str, Any]) -> None:
 
 
 @receivers.receive("/<path:project>/alerts/notify/<slug>/<identifier>", find=_find)
-def receive_alert(integration: AlertIntegration, payload: dict[str, Any]) -> list[dict[str, Any]]:
+def receive_alert(receiver: Receiver, payload: dict[str, Any]) -> list[dict[str, Any]]:
     """Take in what an HTTP endpoint was sent: one alert, or a webhook of Alertmanager."""
-    return _ingest(integration, payload)
+    return _ingest(receiver, payload)
 
 
 @receivers.receive("/<path:project>/alerts/notify.json", "/<path:project>/alerts/notify", find=_find_legacy)
-def receive_legacy_alert(integration: AlertIntegration, payload: dict[str, Any]) -> list[dict[str, Any]]:
+def receive_legacy_alert(receiver: Receiver, payload: dict[str, Any]) -> list[dict[str, Any]]:
     """The same at the address from before there were names."""
-    return _ingest(integration, payload)
+    return _ingest(receiver, payload)
 
 
 @receivers.receive(
@@ -69,12 +74,14 @@ def receive_legacy_alert(integration: AlertIntegration, payload: dict[str, Any])
     absent=401,
     check=_check_batch,
 )
-def receive_prometheus_alerts(integration: AlertIntegration, payload: dict[str, Any]) -> list[dict[str, Any]]:
+def receive_prometheus_alerts(receiver: Receiver, payload: dict[str, Any]) -> list[dict[str, Any]]:
     """Take in a webhook of Alertmanager."""
-    return _ingest(integration, payload)
+    return _ingest(receiver, payload)
 
 
-def _ingest(integration: AlertIntegration, payload: dict[str, Any]) -> list[dict[str, Any]]:
+def _ingest(receiver: Receiver, payload: dict[str, Any]) -> list[dict[str, Any]]:
     if payloads.is_batch(payload):
-        return [service.ingest(integration, parsed) for parsed in payloads.parse_batch(payload)]
-    return [service.ingest(integration, payloads.parse_plain(payload, integration.mapping))]
+        told = payloads.parse_batch(payload)
+    else:
+        told = [payloads.parse_plain(payload, receiver.mapping)]
+    return [{"iid": taken.iid, "title": taken.title} for taken in ingestion.take_in(receiver, told)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import select
+from sqlalchemy import Select, select
 
 from project_service.core.users import User
 from project_service.kit import clock
@@ -11,6 +11,11 @@ from project_service.kit.database import db, insert
 ALERT_BOT = "alert-bot"
 GHOST = "ghost"
 NAMES = {ALERT_BOT: "Alert Bot", GHOST: "Ghost User"}
+
+
+def id_of_bot(username: str) -> Select[int]:
+    """The id of a bot, to be read along with something else; none while there is no such bot yet."""
+    return select(User.id).where(User.username == username, User.deleting_since.is_(None))
 
 
 def bot(username: str) -> User:

@@ -14,12 +14,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from flask import current_app
-from sqlalchemy import JSON, UniqueConstraint, delete, select
+from sqlalchemy import JSON, Select, UniqueConstraint, bindparam, delete, select
 from sqlalchemy.orm import Mapped, mapped_column
 
 from project_service.kit import outgoing
 from project_service.kit.database import Base, Model, db, insert
 from project_service.kit.errors import Invalid
+from project_service.kit.statements import prepared
 
 IMPORT_PROJECT_FROM_REMOTE_FILE = "import_project_from_remote_file"
 ARCHIVES = "gitlab_project"
@@ -106,6 +107,9 @@ class ApplicationSetting(Base):
     value: Mapped[Any] = mapped_column(JSON, nullable=True)
 
 
+RECEIVERS_THROTTLE = "throttle_incident_management_notification"
+
+
 class FeatureGate(Model):
     """One condition under which a feature is on; a feature that was ever set has its ``boolean`` gate."""
 
@@ -119,8 +123,18 @@ class FeatureGate(Model):
 
 def setting(name: str) -> Any:
     """The value that holds now."""
-    stored = db.session.execute(select(ApplicationSetting.value).where(ApplicationSetting.name == name)).first()
+    stored = _stored(name=name).first()
     return SETTINGS[name].default if stored is None else stored[0]
+
+
+@prepared
+def _stored() -> Any:
+    return value_of(bindparam("name"))
+
+
+def value_of(name: Any) -> Select[Any]:
+    """The stored value of a setting, to be read on its own or along with something else; no row is the default."""
+    return select(ApplicationSetting.value).where(ApplicationSetting.name == name)
 
 
 def all_settings() -> dict[str, Any]:

@@ -21,6 +21,7 @@ HIDDEN = "[FILTERED]"
 _NAMES = "token|passw(?:or)?d|secret|api[-_]?key|private"
 _HEADERS = "authorization|cookie"
 _IS = r"""[\w-]{0,40}\\*["']?\s*[=:]\s*"""
+_SUSPICIOUS = re.compile(rf"{_NAMES}|{_HEADERS}|://", re.IGNORECASE)
 _SECRET_NAME = re.compile(rf"{_NAMES}|{_HEADERS}", re.IGNORECASE)
 _IN_TEXT = (
     re.compile(rf"""(?is)((?:{_NAMES}|{_HEADERS}){_IS}b?\\*(["']))(?:(?!\2).)*"""),  # all there is between the quotes
@@ -102,6 +103,8 @@ def _hidden(name: str, value: Any) -> Any:
 
 
 def _without_secrets(text: str) -> str:
+    if not _SUSPICIOUS.search(text):  # nearly all lines: one look instead of four
+        return text
     for pattern in _IN_TEXT:
         text = pattern.sub(rf"\1{HIDDEN}", text)
     return text

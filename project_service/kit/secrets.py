@@ -27,6 +27,7 @@ from project_service.settings import Settings
 
 KEY_FILE = "secret_key"
 GONE = 0
+MOST_READ, LONGEST_READ = 256, 256
 TOKEN_BYTES = 15  # 20 characters of URL-safe text, as the tokens of the specification's time
 _passwords = argon2.PasswordHasher()
 
@@ -40,6 +41,8 @@ class Keyring:
 
     def __init__(self, keys: list[str]) -> None:
         self.keys = keys
+        # what is encrypted never means anything else, so that what is read again and again is decrypted once
+        self._read: dict[str, str] = {}
         self._fernet = MultiFernet([Fernet(_derive(key, b"encryption")) for key in keys])
 
     @cached_property
@@ -58,8 +61,15 @@ class Keyring:
 
     def decrypt(self, stored: str) -> str:
         """Read a stored text; ``SecretKeyMissing`` when it was written with another key."""
-        with _told_when_missing():
-            return self._fernet.decrypt(stored.encode()).decode()
+        known = self._read.get(stored)
+        if known is None:
+            with _told_when_missing():
+                known = self._fernet.decrypt(stored.encode()).decode()
+            if len(self._read) >= MOST_READ:
+                self._read.clear()
+            if len(stored) <= LONGEST_READ:
+                self._read[stored] = known
+        return known
 
     def renew(self, stored: str) -> str:
         """Encrypt a stored text again with the first key; ``SecretKeyMissing`` as above."""

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from sqlalchemy import ForeignKey, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
-from project_service.kit.database import Model, db, insert
+from project_service.kit.database import Model, insert
+from project_service.kit.statements import prepared
 
 
 class Counter(Model):
@@ -21,8 +24,19 @@ class Counter(Model):
 
 def next_iid(project_id: int, kind: str) -> int:
     """Take the next number; the row is locked until the end of the transaction, so nobody gets the same."""
-    statement = insert(Counter).values(project_id=project_id, kind=kind, last=1)
-    counted = statement.on_conflict_do_update(
-        index_elements=["project_id", "kind"], set_={"last": Counter.last + 1}
-    ).returning(Counter.last)
-    return int(db.session.execute(counted).scalar_one())
+    return next_iids(project_id, kind, 1)
+
+
+def next_iids(project_id: int, kind: str, count: int) -> int:
+    """Take so many numbers that follow one another; the first of them."""
+    last: int = _advance(project_id=project_id, kind=kind, last=count).scalar_one()
+    return last - count + 1
+
+
+@prepared
+def _advance() -> Any:
+    new = insert(Counter)
+    counted = new.on_conflict_do_update(
+        index_elements=["project_id", "kind"], set_={"last": Counter.last + new.excluded.last}
+    )
+    return counted.returning(Counter.last)

@@ -1,0 +1,324 @@
+"""How alerts are taken in: new ones, more occurrences of open ones, recoveries (alert ingestion reference, section 9).
+
+What a request brings is done together, in as few statements as it takes. That a fingerprint has one open alert is held
+by a unique index: who loses a race adds an occurrence to what the winner opened.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from itertools import groupby
+from typing import Any
+
+from sqlalchemy import ColumnElement, Text, bindparam, false, func, literal, select, text, true, update
+
+from project_service.alerts import incidents, mails, service
+from project_service.alerts.models import HTTP, PROMETHEUS, TARGET, Alert, AlertIntegration, IncidentSetting, Status
+from project_service.alerts.payloads import DEFAULT_SOURCE, PROMETHEUS_TOOL, Mapping, Parsed
+from project_service.core.bots import ALERT_BOT, bot, id_of_bot
+from project_service.core.instance import RECEIVERS_THROTTLE, value_of
+from project_service.core.projects import DISABLED, Project
+from project_service.kit import clock
+from project_service.kit.database import Key, Timestamp, db, insert
+from project_service.kit.statements import Rows, packed, prepared
+from project_service.tracker.counters import next_iids
+from project_service.tracker.environments import environment_called
+from project_service.tracker.notes import Note
+
+COUNTER = "alerts"
+LOGGED = "logged an alert from **{}**"
+RECOVERED = "logged a recovery alert from **{}**"
+RESOLVED = f"changed the status to **{Status.RESOLVED.title}**"
+alerts, projects = Alert.__table__.c, Project.__table__.c
+integrations, settings = AlertIntegration.__table__.c, IncidentSetting.__table__.c
+
+
+@dataclass(frozen=True, slots=True)
+class Receiver:
+    """What takes in alerts: an integration, with what its project wants done about them."""
+
+    project_id: int
+    type: str
+    name: str
+    active: bool
+    token: str
+    mapping: Mapping
+    create_issue: bool
+    send_email: bool
+    auto_close_incident: bool
+    is_limited: bool | None
+    bot_id: int | None
+
+    def source_of(self, parsed: Parsed) -> str:
+        """Who reported, for notes."""
+        if parsed.monitoring_tool == PROMETHEUS_TOOL:
+            return self.name or PROMETHEUS_TOOL
+        return parsed.monitoring_tool or self.name or DEFAULT_SOURCE
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """The alert that something became a part of."""
+
+    id: int
+    iid: int
+    events: int
+    title: str
+
+
+class UnknownProject(Exception):
+    """There is no project at this path."""
+
+
+def endpoint(full_path: str, identifier: str) -> Receiver | None:
+    """The HTTP endpoint of a project with this identifier; raises ``UnknownProject``."""
+    found = _found(_endpoint(path=full_path.lower(), identifier=identifier))
+    return found[0] if found else None
+
+
+def prometheus_receivers(full_path: str) -> list[Receiver]:
+    """The active Prometheus integrations of a project, newest first; raises ``UnknownProject``."""
+    return _found(_prometheus(path=full_path.lower()))
+
+
+def receiver_of(integration: AlertIntegration) -> Receiver:
+    """An integration as a receiver, for test alerts."""
+    rows = _by_id(path=integration.project.full_path.lower(), integration=integration.id)
+    return _found(rows)[0]
+
+
+def take_in(receiver: Receiver, told: Iterable[Parsed]) -> list[Taken]:
+    """Take in alerts in the order they are told; the alert that each has become or is a part of."""
+    if receiver.bot_id is None:
+        # first of all, so that everybody takes the locks of new rows in one order
+        receiver = replace(receiver, bot_id=bot(ALERT_BOT).id)
+    taken: list[Taken] = []
+    for over, some in groupby(told, key=lambda parsed: parsed.is_recovery):
+        together = list(some)
+        taken += [_recover(receiver, parsed) for parsed in together] if over else _fire(receiver, together)
+    return taken
+
+
+def _fire(receiver: Receiver, told: list[Parsed]) -> list[Taken]:
+    counts = Counter(parsed.fingerprint for parsed in told if parsed.fingerprint is not None)
+    known = _count_occurrences(receiver.project_id, counts)
+    new: dict[Any, Parsed] = {}
+    for parsed in told:
+        if parsed.fingerprint not in known:
+            new.setdefault(parsed.fingerprint or id(parsed), parsed)
+    opened = _open(receiver, list(new.values()), Status.TRIGGERED, counts) if new else []
+    by_key = dict(zip(new, opened, strict=True))
+    taken = [known.get(parsed.fingerprint or "") or by_key[parsed.fingerprint or id(parsed)] for parsed in told]
+    if receiver.create_issue or receiver.send_email:
+        for one in taken:
+            _follow_up(receiver, one)
+    return taken
+
+
+def _count_occurrences(project_id: int, counts: Counter[str]) -> dict[str, Taken]:
+    """Add to the open alerts with these fingerprints; those there are."""
+    found: dict[str, Taken] = {}
+    now = clock.now()
+    for number in sorted(set(counts.values())):
+        prints = [one for one, count in counts.items() if count == number]
+        if len(prints) == 1:
+            rows = _add_to_one(project=project_id, print=prints[0], number=number, now=now)
+        else:
+            rows = _add_to_many(project=project_id, prints=prints, number=number, now=now)
+        found |= {row.fingerprint: _taken(row) for row in rows}
+    return found
+
+
+def _open(receiver: Receiver, told: list[Parsed], status: Status, counts: Counter[str]) -> list[Taken]:
+    """Open alerts, or add to what another request has opened a moment ago; new ones have a note."""
+    now = clock.now()
+    first = next_iids(receiver.project_id, COUNTER, len(told))
+    names = {parsed.environment for parsed in told if parsed.environment}
+    environments = {name: environment_called(receiver.project_id, name) for name in names}
+    rows = [
+        {
+            "iid": iid,
+            "title": parsed.title,
+            "description": parsed.description,
+            "severity": int(parsed.severity),
+            "service": parsed.service,
+            "monitoring_tool": parsed.monitoring_tool,
+            "hosts": parsed.hosts,
+            "started_at": parsed.started_at,
+            "ended_at": parsed.ended_at if status == Status.RESOLVED else None,
+            "events": counts.get(parsed.fingerprint or "", 1),
+            "fingerprint": parsed.fingerprint,
+            "payload": parsed.payload,
+            "environment_id": environments.get(parsed.environment or ""),
+        }
+        for iid, parsed in enumerate(told, first)
+    ]
+    inserted = _insert(rows=packed(rows), project=receiver.project_id, status=status, now=now)
+    stored = {row.fingerprint or row.iid: _taken(row) for row in inserted}
+    taken = [stored[row["fingerprint"] or row["iid"]] for row in rows]
+    new: dict[str, list[int]] = {}
+    for one, parsed, row in zip(taken, told, rows, strict=True):
+        if one.iid == row["iid"]:
+            new.setdefault(receiver.source_of(parsed), []).append(one.id)
+    for source, ids in new.items():
+        _note(receiver, ids, LOGGED.format(source))
+    return taken
+
+
+def _recover(receiver: Receiver, parsed: Parsed) -> Taken:
+    alert, author = _open_alert(receiver.project_id, parsed.fingerprint), bot(ALERT_BOT)
+    recovered = RECOVERED.format(receiver.source_of(parsed))
+    if alert is None:
+        # nothing was open: kept as an alert that is over, never as an open one
+        [taken] = _open(receiver, [parsed], Status.RESOLVED, Counter())
+        for body in (recovered, RESOLVED):
+            _note(receiver, [taken.id], body)
+    else:
+        taken = Taken(alert.id, alert.iid, alert.events, alert.title)
+        incidents.note(author, alert, recovered)
+        service.change_status(author, alert, Status.RESOLVED, ended_at=parsed.ended_at)
+        if receiver.auto_close_incident:
+            incidents.close_incident(author, alert)
+    if receiver.send_email:
+        mails.queue_alert(alert or db.session.get_one(Alert, taken.id), with_incidents=receiver.create_issue)
+    return taken
+
+
+def _follow_up(receiver: Receiver, taken: Taken) -> None:
+    """What a project may want done about every alert that fires."""
+    alert = db.session.get_one(Alert, taken.id, populate_existing=True)
+    if receiver.create_issue and alert.issue_id is None and alert.project.issues_access_level != DISABLED:
+        incidents.create_incident(bot(ALERT_BOT), alert)
+    if receiver.send_email and alert.status == Status.TRIGGERED:
+        mails.queue_alert(alert, with_incidents=receiver.create_issue)
+
+
+def _note(receiver: Receiver, ids: list[int], body: str) -> None:
+    """Write what happened under alerts."""
+    rows = packed({"id": one} for one in ids)
+    _insert_notes(ids=rows, project=receiver.project_id, text=body, author=receiver.bot_id, now=clock.now())
+
+
+def _open_alert(project_id: int, fingerprint: str | None) -> Alert | None:
+    if fingerprint is None:
+        return None
+    return db.session.scalar(
+        select(Alert)
+        .where(Alert.project_id == project_id, Alert.fingerprint == fingerprint, Alert.status != Status.RESOLVED)
+        .with_for_update()
+        .execution_options(populate_existing=True)
+    )
+
+
+def _taken(row: Any) -> Taken:
+    return Taken(row.id, row.iid, row.events, row.title)
+
+
+def _found(rows: Iterable[Any]) -> list[Receiver]:
+    found = [Receiver(*row) for row in rows]
+    if not found:
+        raise UnknownProject
+    return [one for one in found if one.type is not None]
+
+
+def _receivers(condition: ColumnElement[bool]) -> Any:
+    """A row for each integration of a project under a condition; one without an integration when it has none."""
+    columns = (integrations[name] for name in ("type", "name", "active", "token", "mapping"))
+    wishes = (
+        func.coalesce(settings.create_issue, false()),
+        func.coalesce(settings.send_email, false()),
+        func.coalesce(settings.auto_close_incident, true()),
+    )
+    more = (
+        value_of(f"{RECEIVERS_THROTTLE}_enabled").scalar_subquery(),
+        id_of_bot(ALERT_BOT).scalar_subquery(),
+    )
+    found = (
+        Project.__table__.outerjoin(AlertIntegration.__table__, (integrations.project_id == projects.id) & condition)
+    ).outerjoin(IncidentSetting.__table__, settings.project_id == projects.id)
+    here = (func.lower(projects.full_path) == bindparam("path")) & projects.deleting_since.is_(None)
+    return select(projects.id, *columns, *wishes, *more).select_from(found).where(here).order_by(integrations.id.desc())
+
+
+@prepared
+def _endpoint() -> Any:
+    return _receivers((integrations.endpoint_identifier == bindparam("identifier")) & (integrations.type == HTTP))
+
+
+@prepared
+def _prometheus() -> Any:
+    return _receivers((integrations.type == PROMETHEUS) & integrations.active.is_(true()))
+
+
+@prepared
+def _by_id() -> Any:
+    return _receivers(integrations.id == bindparam("integration"))
+
+
+def _is_open() -> ColumnElement[bool]:
+    # as the index has it, word for word: only then do both databases see that it serves
+    return (alerts.project_id == bindparam("project")) & text("status <> 2")
+
+
+def _adding() -> Any:
+    added = {"events": alerts.events + bindparam("number"), "updated_at": bindparam("now")}
+    return update(Alert).values(added).returning(alerts.fingerprint, *_TAKEN)
+
+
+@prepared
+def _add_to_one() -> Any:
+    return _adding().where(_is_open(), alerts.fingerprint == bindparam("print"))
+
+
+@prepared
+def _add_to_many() -> Any:
+    prints = alerts.fingerprint.in_(bindparam("prints", expanding=True))
+    # locked in one order, so that two requests with the same alerts do not wait for one another
+    locked = select(alerts.id).where(_is_open(), prints).order_by(alerts.fingerprint).with_for_update()
+    return _adding().where(_is_open(), alerts.id.in_(locked.scalar_subquery()))
+
+
+@prepared
+def _insert() -> Any:
+    row = Rows("rows")
+    now = bindparam("now", type_=Timestamp)
+    values: dict[str, Any] = {
+        "project_id": bindparam("project", type_=Key),
+        "status": bindparam("status", type_=Key),
+        "created_at": now,
+        "updated_at": now,
+        **{name: row.whole(name) for name in ("iid", "severity", "events", "environment_id")},
+        **{name: row.text(name) for name in ("title", "description", "service", "monitoring_tool", "fingerprint")},
+        **{name: row.moment(name) for name in ("started_at", "ended_at")},
+        **{name: row.json(name) for name in ("hosts", "payload")},
+    }
+    # SQLite takes ON for a part of a join where no WHERE stands before it
+    new = insert(Alert).from_select(list(values), select(*values.values()).where(true()))
+    stored = new.on_conflict_do_update(
+        index_elements=["project_id", "fingerprint"],
+        index_where=text("status <> 2"),
+        set_={"events": Alert.events + new.excluded.events, "updated_at": new.excluded.updated_at},
+    )
+    return stored.returning(alerts.fingerprint, *_TAKEN)
+
+
+@prepared
+def _insert_notes() -> Any:
+    now = bindparam("now", type_=Timestamp)
+    values: dict[str, Any] = {
+        "project_id": bindparam("project", type_=Key),
+        "noteable_type": literal(TARGET),
+        "noteable_id": Rows("ids").whole("id"),
+        "body": bindparam("text", type_=Text),
+        "system": true(),
+        "confidential": false(),
+        "author_id": bindparam("author", type_=Key),
+        "created_at": now,
+        "updated_at": now,
+    }
+    return insert(Note).from_select(list(values), select(*values.values()))
+
+
+_TAKEN = (alerts.id, alerts.iid, alerts.events, alerts.title)

@@ -6,6 +6,7 @@ A part of a path is found in the list that stands in front of it: for ``/project
 
 from __future__ import annotations
 
+import io
 import re
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -77,3 +78,43 @@ def survey(app: Flask, client: Any) -> dict[str, tuple[int, Any]]:
         for address in addresses(path, read):
             read(address)
     return answers
+
+
+def body_of(document: dict[str, Any], method: str, path: str) -> dict[str, Any]:
+    """The least that an operation takes, by the API's own document: what is required, and of alternatives one."""
+    operation = document["paths"][PREFIX + PART.sub(r"{\1}", path)][method.lower()]
+    for content in operation.get("requestBody", {}).get("content", {}).values():
+        schema = _resolved(document, content["schema"])
+        names = [*schema.get("required", [])]
+        for rule in schema.get("allOf", []):
+            one_of = rule.get("anyOf") or rule.get("oneOf")
+            names += one_of[0]["required"] if one_of else []
+        return {name: _sample(_resolved(document, schema["properties"][name])) for name in names}
+    return {}
+
+
+def _resolved(document: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
+    while "$ref" in schema:
+        found: Any = document
+        for name in schema["$ref"].removeprefix("#/").split("/"):
+            found = found[name]
+        schema = found
+    return schema
+
+
+def _sample(schema: dict[str, Any]) -> Any:
+    if schema.get("enum"):
+        return schema["enum"][0]
+    if schema.get("format") == "binary":
+        return b"{}"
+    kinds = {"integer": 1, "boolean": True, "array": [], "object": {}, "number": 1}
+    return kinds.get(schema.get("type", "string"), "sample")
+
+
+def sent(body: dict[str, Any]) -> dict[str, Any]:
+    """How a body travels: as a form where it carries a file, else in JSON."""
+    if not any(isinstance(value, bytes) for value in body.values()):
+        return {"json": body}
+    return {
+        "data": {name: (io.BytesIO(value), name) if isinstance(value, bytes) else value for name, value in body.items()}
+    }

@@ -12,6 +12,7 @@ from typing import Any
 
 from sqlalchemy import insert
 
+from project_service.alerts.models import Alert, AlertIntegration
 from project_service.core import places
 from project_service.core.levels import Role, Visibility
 from project_service.core.memberships import Membership, Share
@@ -20,7 +21,8 @@ from project_service.core.projects import Project, Route
 from project_service.core.tokens import PersonalAccessToken, digest_of
 from project_service.core.users import User
 from project_service.kit import clock
-from project_service.kit.database import db
+from project_service.kit.database import db, unit_of_work
+from project_service.tracker.counters import next_iid
 from tests import scanning
 
 ADA, OLIVE, MAX, DEV, RITA, GUS, SAM = "ada", "olive", "max", "dev", "rita", "gus", "sam"
@@ -144,28 +146,39 @@ def reload(row: Any) -> Any:
     return db.session.get(type(row), identity)
 
 
-def furnish(project: Project, group: Group, people: dict[str, User], client: Any) -> None:
-    """Have a client of an owner put something into every list of a project, a group and its own account."""
-    sub, tool = make_group("tools", group), make_project("saw", group)
+def furnish(project: Project, group: Group, people: dict[str, User], client: Any, mark: str = "") -> None:
+    """Have a client of an administrator put something into every list of a project, a group and somebody's account.
+
+    What has a name has ``mark`` in it.
+    """
+    sub, tool = make_group(f"tools{mark}", group), make_project(f"saw{mark}", group)
     for place in (project, group):
         add_member(place, make_user(), Role.DEVELOPER)
         share(place, make_group(), Role.GUEST)
     make_project(namespace=sub)
     make_project(namespace=people[OLIVE])
     path = f"/projects/{project.id}"
+    client.post(f"/projects/{tool.id}/issues", json={"title": "Blunt"})
     for method, address, fields in (
-        ("POST", f"{path}/variables", {"key": "A", "value": "1", "masked": False}),
-        ("POST", f"{path}/variables", {"key": "B", "value": "väl\nue", "environment_scope": "prod/*"}),
-        ("POST", f"{path}/protected_tags", {"name": "v*"}),
-        ("POST", f"{path}/milestones", {"title": "Opening", "due_date": "2030-01-01"}),
-        ("POST", f"{path}/issues", {"title": "The till is open", "description": "Since *noon*"}),
-        ("POST", f"{path}/issues/1/notes", {"body": "Still is"}),
-        ("POST", f"{path}/environments", {"name": "production", "external_url": "https://shop.example.org"}),
+        ("POST", f"{path}/variables", {"key": f"A{mark}", "value": "1", "masked": False}),
+        ("POST", f"{path}/variables", {"key": f"B{mark}", "value": "väl\nue", "environment_scope": "prod/*"}),
+        ("POST", f"{path}/protected_tags", {"name": f"v{mark}*"}),
+        ("POST", f"{path}/milestones", {"title": f"Opening{mark}", "due_date": "2030-01-01"}),
+        ("POST", f"{path}/issues", {"title": f"The till is open {mark}", "description": "Since *noon*"}),
+        ("POST", f"{path}/environments", {"name": f"production{mark}", "external_url": "https://shop.example.org"}),
         ("PUT", f"{path}/error_tracking/settings", {"active": True, "integrated": True}),
-        ("POST", f"/projects/{tool.id}/issues", {"title": "Blunt"}),
-        ("POST", "/features/a_flag", {"value": "50"}),
+        ("POST", f"/features/a_flag{mark}", {"value": "50"}),
         ("PUT", "/application/settings", {"max_import_size": 50}),
     ):
         answer = client.open(method, address, json=fields)
         assert answer.status_code < 300, (method, address, answer.text)
+        if address.endswith("/issues"):
+            client.post(f"{address}/{answer.json['iid']}/notes", json={"body": "Still is"})
     scanning.ingest(client, project, scanning.report(scanning.vulnerability()))
+    with unit_of_work():
+        db.session.add(
+            Alert(project_id=project.id, iid=next_iid(project.id, "alerts"), title="Stuck", started_at=clock.now())
+        )
+        db.session.add(
+            AlertIntegration(project_id=project.id, name=f"Prom{mark}", endpoint_identifier=f"1f{mark}", token="t")
+        )

@@ -9,13 +9,15 @@ from project_service.namespaces import queries
 
 DROPPED = re.compile(r"[^A-Za-z0-9_.-]")
 AT_ONCE = 100
-ENDINGS = re.compile(r"(\.atom|\.git|\.)+\Z")
+# .atom, .git and dots, read from behind: forwards a long row of dots would be begun anew at each of them
+ENDINGS_BACKWARDS = re.compile(r"(mota\.|tig\.|\.)+")
 
 
 def clean(text: str) -> str:
     """A legal path made from any text: ``ada+x@example.org`` → ``adax``."""
     legal = DROPPED.sub("", text.partition("@")[0])
-    return ENDINGS.sub("", legal).lstrip("-") or "blank"
+    ending = ENDINGS_BACKWARDS.match(legal[::-1])
+    return legal[: len(legal) - (ending.end() if ending else 0)].lstrip("-") or "blank"
 
 
 def suggest(text: str) -> str:

@@ -12,7 +12,7 @@ WEAKNESS = "https://cwe.mitre.org/data/definitions/{}.html"
 THREATS = "http://projects.webappsec.org/w/page/13246974/Threat%20Classification%20Reference%20Grid"
 SEVERITIES = {"0": "info", "1": "low", "2": "medium", "3": "high"}
 CONFIDENCES = {"0": "ignore", "1": "low", "2": "medium", "3": "high", "4": "confirmed"}
-_TAG = re.compile(r"<[^>]*>")
+_TAG = re.compile(r"<[^<>]*>")  # without the second <, a row of them would take for ever
 _PARAGRAPH = re.compile(r"<p>(.*?)</p>", re.DOTALL)
 
 

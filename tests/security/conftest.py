@@ -1,0 +1,54 @@
+"""A world that everything can be tried on: it is put back as it was."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from flask import Flask
+
+from project_service.access.api import PREFIX
+from project_service.kit.database import db
+from tests import worlds
+from tests.conftest import Client
+from tests.worlds import ADA
+
+
+@pytest.fixture
+def document(app: Flask) -> dict[str, Any]:
+    """The API's own document."""
+    found: dict[str, Any] = app.test_client().get(f"{PREFIX}/openapi.json").json
+    return found
+
+
+@pytest.fixture
+def furnished(project: Any, group: Any, people: Any, client_of: Callable[..., Client]) -> Client:
+    """An administrator's client; the project, the group and everybody's account have something in every list."""
+    client = client_of(people[ADA])
+    worlds.furnish(project, group, people, client)
+    return client
+
+
+@pytest.fixture
+def put_back(app: Flask) -> Iterator[Callable[[], None]]:
+    """Keeps the database as it is at the first call, and puts it back at every later one."""
+    kept = sqlite3.connect(":memory:")
+    path = db.engine.url.database or ""
+
+    def copy(source: sqlite3.Connection, target: sqlite3.Connection) -> None:
+        source.backup(target)
+
+    def put() -> None:
+        db.session.remove()
+        db.engine.dispose()
+        live = sqlite3.connect(path)
+        if kept.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+            copy(kept, live)
+        else:
+            copy(live, kept)
+        live.close()
+
+    yield put
+    kept.close()

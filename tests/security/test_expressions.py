@@ -1,0 +1,94 @@
+"""Every regular expression of the program, with texts made to keep it busy."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import re
+import time
+from pathlib import Path
+
+import pytest
+
+import project_service
+
+SOURCES = "".join(path.read_text() for path in Path(project_service.__path__[0]).rglob("*.py"))
+ANYWHERE, AT_THE_BEGINNING = ("search", "sub", "subn", "finditer", "findall", "split"), ("match", "fullmatch")
+# what takes the square of its length in time takes longer than this for so long a text
+LENGTH = 16_000
+BUDGET = 0.1
+PUMPS = ("a", "0", " ", "/", ".", "-", "_", "%", "\\", "[", "(", "<", "\n", "é", "a.", "a/", "a-", "1.", "ab", "=&")
+ENDS = ("", "\x00", "!", "\n\n!")
+
+
+def patterns():
+    """Every compiled expression that the program holds, in globals, classes or containers, and what it is called."""
+    names = [module.name for module in pkgutil.walk_packages(project_service.__path__, "project_service.")]
+    mine = [importlib.import_module(name) for name in names if "migrations" not in name and "__main__" not in name]
+    found, seen, waiting = {}, set(), [("", vars(module)) for module in mine]
+    while waiting:
+        name, each = waiting.pop()
+        if id(each) in seen and not isinstance(each, re.Pattern):
+            continue
+        seen.add(id(each))
+        if isinstance(each, re.Pattern):
+            found.setdefault(each, set()).add(name)
+        elif isinstance(each, dict):
+            waiting += [(str(key), value) for key, value in each.items()]
+        elif isinstance(each, list | tuple | set | frozenset):
+            waiting += [(name, value) for value in each]
+        elif is_ours(each):
+            waiting.append(("", dict(vars(each))))
+    return sorted(found.items(), key=lambda item: str(item[0].pattern))
+
+
+def uses(names):
+    """How an expression is used, by the names it has; in both ways where that cannot be seen."""
+    used = {way for name in names for way in re.findall(rf"\b{re.escape(name)}\.(\w+)\(", SOURCES)}
+    found = [ways[0] for ways in (ANYWHERE, AT_THE_BEGINNING) if used & {*ways}]
+    return found or ["search", "match"]
+
+
+def is_ours(value):
+    """Whether a value belongs to the program, or is a rule of a schema, and may hold expressions."""
+    module = getattr(value, "__module__", None) or ""
+    module = str((value if isinstance(value, type) else type(value)).__module__)
+    return module.startswith(("project_service", "marshmallow")) and hasattr(value, "__dict__")
+
+
+def hostile(pattern):
+    """Texts that begin as the expression wants it and never end so."""
+    literals = re.findall(r"[A-Za-z:/@=&\[\](){}.-]{1,6}", str(pattern.pattern))[:6]
+    for pump in (*PUMPS, *literals):
+        for begin in ("", *literals[:2]):
+            for end in ENDS:
+                yield begin, pump, end
+
+
+def seconds(pattern, text, ways):
+    began = time.process_time()
+    for way in ways:
+        getattr(pattern, way)(text)
+    return time.process_time() - began
+
+
+@pytest.mark.parametrize(("pattern", "names"), patterns(), ids=lambda each: str(getattr(each, "pattern", ""))[:60])
+def test_no_text_keeps_an_expression_busy(pattern, names):
+    slow, ways = {}, uses(names)
+    for begin, pump, end in hostile(pattern):
+        text = begin + pump * (LENGTH // len(pump)) + end
+        given = text.encode() if isinstance(pattern.pattern, bytes) else text
+        if (spent := seconds(pattern, given, ways)) > BUDGET and seconds(pattern, given, ways) > BUDGET:
+            slow[begin, pump, end] = spent
+            break
+
+    assert slow == {}
+
+
+def test_the_expressions_were_found():
+    assert len(patterns()) > 30
+
+
+@pytest.mark.parametrize(("expression", "text"), [(r"(a|a?)+$", "a" * 18 + "!"), (r"<[^>]*>", "<" * LENGTH)])
+def test_the_measure_knows_an_expression_that_is_kept_busy(expression, text):
+    assert seconds(re.compile(expression), text, ["search"]) > BUDGET

@@ -1,0 +1,173 @@
+"""Things of one project under the address of another: whoever owns everything here gets at nothing there.
+
+Ids of the other project begin far above those of ours, in every table. Each of them, and each name, is tried in each
+place of each address that has one.
+"""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import quote
+
+import pytest
+from sqlalchemy import Integer, String, func, select, text
+
+from project_service.access.steps import SUBJECTS
+from project_service.backups import tables
+from project_service.core.levels import Role
+from project_service.kit.database import Base, db, snapshot, unit_of_work
+from project_service.tracker.counters import Counter
+from tests import worlds
+from tests.pages.conftest import page_rules, visit  # noqa: F401  # a fixture
+from tests.surveys import PART, api_rules, body_of, sent
+from tests.worlds import OLIVE
+
+FAR = 100_000
+# written whenever somebody asks for anything
+RESTLESS = {"users", "personal_access_tokens", "browser_sessions", "feature_gates", "application_settings"}
+
+
+@pytest.fixture
+def theirs(furnished, people, project):
+    """A project of other people, with something in every list, and ids far above ours."""
+    with unit_of_work():
+        for table in Base.metadata.sorted_tables:
+            if "id" in table.columns and table.columns["id"].primary_key:
+                last = db.session.scalar(select(func.max(table.columns["id"]))) or 0
+                db.session.execute(text("DELETE FROM sqlite_sequence WHERE name = :name"), {"name": table.name})
+                counted = text("INSERT INTO sqlite_sequence (name, seq) VALUES (:name, :last)")
+                db.session.execute(counted, {"name": table.name, "last": FAR + last})
+    group = worlds.make_group("others")
+    made = worlds.make_project("theirs", group)
+    with unit_of_work():
+        for kind in db.session.scalars(select(Counter.kind).where(Counter.project_id == project.id)):
+            db.session.add(Counter(project_id=made.id, kind=kind, last=FAR))
+    worlds.furnish(made, group, people, furnished, mark="theirs")
+    return made
+
+
+def own_values():
+    """Every id and every name in rows of the other project, and in whatever hangs on them."""
+    found = set()
+    with snapshot() as connection:
+        for table in Base.metadata.sorted_tables:
+            if "id" not in table.columns:
+                continue
+            for row in connection.execute(select(table).where(table.columns["id"] > FAR)).mappings():
+                for column in table.columns:
+                    if isinstance(column.type, Integer) and (row[column.name] or 0) > FAR:
+                        found.add(row[column.name])
+                    named = isinstance(column.type, String) and "theirs" in str(row[column.name])
+                    if named and len(row[column.name]) < 60:
+                        found.add(row[column.name])
+    return found
+
+
+def state():
+    """All rows that were there, but those that change with every request."""
+    with snapshot() as connection:
+        return {
+            table.name: sorted(line for _, chunk in tables.dump(connection, table) for line in chunk.splitlines()[1:])
+            for table in tables.tables(connection)
+            if table.name not in RESTLESS
+        }
+
+
+def nested(path):
+    """The parts of a path behind its subject."""
+    parts = PART.findall(path)
+    return parts[1:] if parts and parts[0] in SUBJECTS else []
+
+
+@pytest.fixture
+def mine(project, group, people):
+    """Everything is olive's: she owns the group, and the project through it."""
+    assert worlds.ROLES[OLIVE] == Role.OWNER
+    return {"project": project.id, "group": group.id, "namespace": group.id}
+
+
+def test_the_api_reaches_nothing_of_others(app, theirs, mine, document, as_):
+    client, values, reached, tried = as_(OLIVE), own_values(), {}, 0
+    before = state()
+
+    for method, path, _rule in api_rules(app):
+        for part in nested(path):
+            for value in values:
+                address = filled(path, mine, part, value)
+                body = body_of(document, method, path)
+                answer = client.open(method, address, **(sent(body) if body else {}))
+                tried += 1
+                if answer.status_code < 400 and answer.json not in ([], None):
+                    reached[method, path, value] = answer.text[:200]
+
+    assert reached == {}
+    assert {name for name, rows in state().items() if rows != before[name]} == set()
+    assert (len(values) > 20, tried > 500) == (True, True)
+
+
+def filled(path, mine, part, value):
+    """The address with ours in front and theirs in one place; every other place has a 1."""
+    subject = PART.findall(path)[0]
+    path = path.replace(f"<{subject}>", str(mine[subject]), 1)
+    path = re.sub(rf"<(?:\w+:)?{part}>", lambda _: quote(str(value), safe=""), path)
+    return PART.sub("1", path)
+
+
+def test_pages_reach_nothing_of_others(app, theirs, project, group, people, visit):  # noqa: F811  # the fixture
+    visitor, reached, tried = visit(OLIVE), {}, 0
+    values = [value for value in own_values() if isinstance(value, int)]
+    mine = {"project": "acme/shop", "group": "acme"}
+    before, token = state(), visitor.csrf_token()
+
+    for method in ("GET", "POST"):
+        for rule in page_rules(app, method):
+            for part in nested(rule.rule):
+                for value in values:
+                    address = filled(rule.rule, mine, part, value)
+                    answer = visitor.open(method, address, data={"csrf_token": token} if method == "POST" else None)
+                    tried += 1
+                    if answer.status_code < 400:
+                        reached[method, rule.rule, value] = answer.status_code
+
+    assert reached == {}
+    assert {name for name, rows in state().items() if rows != before[name]} == set()
+    assert tried > 200
+
+
+def test_ids_of_others_in_parameters_reach_nothing(app, theirs, mine, document, as_):
+    """The same for what bodies name: a milestone, an assignee, a pipeline of another project."""
+    client, taken, tried = as_(OLIVE), {}, 0
+    ids = [value for value in own_values() if isinstance(value, int)]
+    before = state()
+
+    for method, path, _rule in api_rules(app, "POST", "PUT", "PATCH"):
+        if not PART.findall(path) or PART.findall(path)[0] not in SUBJECTS:
+            continue
+        for name in id_names(document, method, path):
+            for value in ids:
+                body = body_of(document, method, path) | {name: [value] if name.endswith("_ids") else value}
+                answer = client.open(method, filled(path, mine, "", ""), **sent(body))
+                tried += 1
+                if answer.status_code < 400 and str(value) in answer.text:
+                    taken[method, path, name, value] = answer.text[:200]
+
+    after = state()
+    lost = {name: set(before[name]) - set(after[name]) for name in before if name != "counters"}
+    assert (taken, tried > 50) == ({}, True)
+    assert not [line for lines in lost.values() for line in lines if re.search(rb"\b1000\d\d\b", line)]
+
+
+def id_names(document, method, path):
+    """The names of ids in a body, but those of people and groups, who may be anybody."""
+    operation = document["paths"]["/api/v4" + PART.sub(r"{\1}", path)][method.lower()]
+    for content in operation.get("requestBody", {}).get("content", {}).values():
+        schema = content["schema"]
+        if "$ref" in schema:
+            schema = document["components"]["schemas"][schema["$ref"].rpartition("/")[2]]
+        anybody = ("user_id", "group_id", "owner_id", "creator_id", "namespace_id", "parent_id")
+        return [
+            name
+            for name in schema["properties"]
+            if re.search(r"_ids?$", name) and name not in (*anybody, "assignee_ids")
+        ]
+    return []

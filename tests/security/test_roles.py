@@ -1,0 +1,136 @@
+"""Every route of the API and everybody: who is let in, who is refused, and how.
+
+What is expected is said here once more, by ability and apart from the rules of the program. An ability without a row,
+and with it any new route, fails.
+"""
+
+from __future__ import annotations
+
+import functools
+
+import pytest
+from sqlalchemy import update
+
+from project_service.access.abilities import Ability
+from project_service.core.levels import Role, Visibility
+from project_service.core.namespaces import Namespace
+from project_service.core.projects import Project
+from project_service.kit.database import db, unit_of_work
+from tests.surveys import addresses, api_rules, body_of, sent
+from tests.worlds import ADA, NOBODY, OLIVE, PEOPLE, ROLES, SAM
+
+ANYBODY, SIGNED_IN, SEES, ADMIN = -2, -1, 0, 100
+
+# ability → the rank it takes in a private place, and in a public one
+INSTANCE = {
+    Ability.ANYBODY: ANYBODY,
+    Ability.SIGNED_IN: SIGNED_IN,
+    Ability.CREATE_GROUP: SIGNED_IN,
+    Ability.ADMINISTER: ADMIN,
+}
+PROJECT = {
+    Ability.READ_PROJECT: (Role.GUEST, ANYBODY),
+    Ability.ADMIN_PROJECT: (Role.MAINTAINER,) * 2,
+    Ability.OWN_PROJECT: (Role.OWNER,) * 2,
+    Ability.ADMIN_VARIABLES: (Role.MAINTAINER,) * 2,
+    Ability.ADMIN_PROJECT_MEMBERS: (Role.MAINTAINER,) * 2,
+    Ability.ADMIN_PROTECTED_TAGS: (Role.MAINTAINER,) * 2,
+    Ability.ADMIN_OPERATIONS: (Role.MAINTAINER,) * 2,
+    Ability.READ_ALERTS: (Role.DEVELOPER,) * 2,
+    Ability.READ_VULNERABILITIES: (Role.DEVELOPER,) * 2,
+    Ability.DISMISS_VULNERABILITIES: (Role.DEVELOPER,) * 2,
+    Ability.CREATE_SECURITY_REPORTS: (Role.DEVELOPER,) * 2,
+    Ability.ADMIN_ENVIRONMENTS: (Role.DEVELOPER,) * 2,
+    Ability.READ_ISSUES: (Role.GUEST, ANYBODY),
+    Ability.CREATE_ISSUES: (Role.GUEST, SIGNED_IN),
+    Ability.ADMIN_ISSUES: (Role.REPORTER,) * 2,
+    Ability.READ_MILESTONES: (Role.GUEST, ANYBODY),
+    Ability.ADMIN_MILESTONES: (Role.DEVELOPER,) * 2,
+}
+GROUP = {
+    Ability.READ_GROUP: (SEES, ANYBODY),
+    Ability.ADMIN_GROUP: (Role.OWNER,) * 2,
+    Ability.CREATE_SUBGROUP: (Role.OWNER,) * 2,
+    Ability.READ_NAMESPACE: (Role.GUEST,) * 2,
+    Ability.OWN_NAMESPACE: (Role.OWNER,) * 2,
+    Ability.CREATE_PROJECT: (Role.DEVELOPER,) * 2,
+}
+IN_PROJECT = {ADA: ADMIN, SAM: SIGNED_IN, NOBODY: ANYBODY, **ROLES}
+# the members of the project see the group above it, and have no role there
+IN_GROUP = dict.fromkeys(PEOPLE, SEES) | {ADA: ADMIN, OLIVE: Role.OWNER, SAM: SIGNED_IN, NOBODY: ANYBODY}
+
+
+def expected(view, person, public):
+    """The status of a refusal; ``None`` for who is let in."""
+    ability = view.ability
+    if ability in INSTANCE:
+        needed, rank = INSTANCE[ability], IN_PROJECT[person]
+    else:
+        row, ranks = (PROJECT[ability], IN_PROJECT) if ability in PROJECT else (GROUP[ability], IN_GROUP)
+        needed, rank = row[public], ranks[person]
+    if person is NOBODY and getattr(view, "needs_user", False):
+        return 401
+    if rank >= needed:
+        return None
+    if ability is Ability.READ_NAMESPACE or (ability not in INSTANCE and rank < SEES and not public):
+        return 404
+    return 403
+
+
+def test_every_ability_has_its_row():
+    assert INSTANCE.keys() | PROJECT.keys() | GROUP.keys() == set(Ability)
+
+
+@pytest.mark.parametrize("public", [False, True], ids=["private", "public"])
+def test_who_is_let_in_where(public, app, furnished, as_, put_back, document, project, group):
+    if public:
+        with unit_of_work():
+            for place in (Project, Namespace):
+                db.session.execute(update(place).values(visibility=Visibility.PUBLIC))
+    clients = {person: as_(person) for person in (NOBODY, *reversed(PEOPLE))}
+    put_back()
+    wrong, let_in, read = {}, 0, functools.cache(lambda address: furnished.get(address).json)
+
+    for method, path, rule in api_rules(app):
+        view = app.view_functions[rule.endpoint]
+        body = body_of(document, method, path)
+        for person, client in clients.items():
+            refusal = expected(view, person, public)
+            for address in concrete(path, read, project, group):
+                answer = client.open(method, address, **(sent(body) if body else {}))
+                if method != "GET" and answer.status_code < 400:
+                    put_back()
+                if is_right(answer, refusal, person, view):
+                    wrong.pop((person, method, path), None)
+                    break
+                wrong[person, method, path] = (answer.status_code, answer.text[:80], refusal)
+            let_in += refusal is None
+
+    assert (wrong, let_in > 200) == ({}, True)
+
+
+def concrete(path, read, project, group):
+    """Addresses of a rule, with things of the project and the group; what is in no list is called 1.
+
+    There are two, for nobody may block themselves, or take away the last owner.
+    """
+    path = path.replace("<project>", str(project.id)).replace("<group>", str(group.id))
+    path = path.replace("<namespace>", str(group.id))
+    found = addresses(path, read)
+    return [*found[:1], *found[1:][-1:]] or [
+        path.replace("<other>", "1").replace("<group_id>", "1").replace("<name>", "a_flag")
+    ]
+
+
+def is_right(answer, refusal, person, view):
+    """Whether somebody was refused in the right way, or let in.
+
+    Who is let in may still be refused by a rule about the thing itself, except who may do everything. Somebody else's
+    access token is answered with 401, as the reference has it.
+    """
+    if refusal is not None:
+        return answer.status_code == refusal
+    refusals = {401, 403} if view.ability is Ability.SIGNED_IN else {403}
+    return answer.status_code < 500 and (
+        answer.status_code not in (401, 403) or (person is not ADA and answer.status_code in refusals)
+    )

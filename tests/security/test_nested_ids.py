@@ -135,10 +135,9 @@ def test_pages_reach_nothing_of_others(app, theirs, project, group, people, visi
 
 
 def test_ids_of_others_in_parameters_reach_nothing(app, theirs, mine, document, as_):
-    """The same for what bodies name: a milestone, an assignee, a pipeline of another project."""
-    client, taken, tried = as_(OLIVE), {}, 0
+    """The same for what bodies name: a milestone, a pipeline, an issue of another project."""
+    client, tried = as_(OLIVE), 0
     ids = [value for value in own_values() if isinstance(value, int)]
-    before = state()
 
     for method, path, _rule in api_rules(app, "POST", "PUT", "PATCH"):
         if not PART.findall(path) or PART.findall(path)[0] not in SUBJECTS:
@@ -146,15 +145,25 @@ def test_ids_of_others_in_parameters_reach_nothing(app, theirs, mine, document, 
         for name in id_names(document, method, path):
             for value in ids:
                 body = body_of(document, method, path) | {name: [value] if name.endswith("_ids") else value}
-                answer = client.open(method, filled(path, mine, "", ""), **sent(body))
+                assert client.open(method, filled(path, mine, "", ""), **sent(body)).status_code < 500
                 tried += 1
-                if answer.status_code < 400 and str(value) in answer.text:
-                    taken[method, path, name, value] = answer.text[:200]
 
-    after = state()
-    lost = {name: set(before[name]) - set(after[name]) for name in before if name != "counters"}
-    assert (taken, tried > 50) == ({}, True)
-    assert not [line for lines in lost.values() for line in lines if re.search(rb"\b1000\d\d\b", line)]
+    assert (across(mine["project"], theirs.id), tried > 50) == ([], True)
+
+
+def across(ours, theirs):
+    """Rows of one project that refer to rows of the other, by the foreign keys of all tables."""
+    found = []
+    with snapshot() as connection:
+        for table in Base.metadata.sorted_tables:
+            for key in table.foreign_keys if "project_id" in table.columns else ():
+                other = key.column.table
+                if "project_id" in other.columns and key.parent.name != "project_id":
+                    target = other.alias()
+                    joined = select(key.parent).join(target, target.columns[key.column.name] == key.parent)
+                    between = joined.where(table.columns.project_id == ours, target.columns.project_id == theirs)
+                    found += [(table.name, key.parent.name, value) for value in connection.scalars(between)]
+    return found
 
 
 def id_names(document, method, path):

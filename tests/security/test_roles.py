@@ -26,12 +26,14 @@ INSTANCE = {
     Ability.ANYBODY: ANYBODY,
     Ability.SIGNED_IN: SIGNED_IN,
     Ability.CREATE_GROUP: SIGNED_IN,
+    Ability.IMPORT_PROJECTS: SIGNED_IN,
     Ability.ADMINISTER: ADMIN,
 }
 PROJECT = {
     Ability.READ_PROJECT: (Role.GUEST, ANYBODY),
     Ability.ADMIN_PROJECT: (Role.MAINTAINER,) * 2,
     Ability.OWN_PROJECT: (Role.OWNER,) * 2,
+    Ability.EXPORT_PROJECT: (Role.MAINTAINER,) * 2,
     Ability.ADMIN_VARIABLES: (Role.MAINTAINER,) * 2,
     Ability.ADMIN_PROJECT_MEMBERS: (Role.MAINTAINER,) * 2,
     Ability.ADMIN_PROTECTED_TAGS: (Role.MAINTAINER,) * 2,

@@ -58,8 +58,8 @@ SERIES = {
     "postgresql": "SELECT i FROM generate_series(1, {rows}) AS n(i)",
 }
 MOMENT = {
-    "sqlite": "strftime('%Y-%m-%d %H:%M:%f000', '2026-01-01', '+' || i || ' seconds')",
-    "postgresql": "timestamptz '2026-01-01 UTC' + i * interval '1 second'",
+    "sqlite": "strftime('%Y-%m-%d %H:%M:%f000', 'now', '-' || (i % 2000000) || ' seconds')",
+    "postgresql": "now() - (i % 2000000) * interval '1 second'",
 }
 
 runs = itertools.count()

@@ -22,7 +22,7 @@ from project_service.kit import clock
 from project_service.kit.database import db
 from project_service.kit.errors import Invalid
 from project_service.kit.forms import Form
-from project_service.kit.paging import read_page
+from project_service.kit.paging import COUNTED, read_page
 from project_service.tracker.environments import Environment
 from project_service.tracker.issues import INCIDENT, Issue
 
@@ -80,6 +80,7 @@ def list_alerts(project: Project) -> Any:
         page=page,
         wanted=wanted,
         sorts=queries.SORT_NAMES,
+        most=COUNTED,
         tabs={name: title for name, (title, _) in queries.TABS.items()},
         counts=queries.counts_of(project, search=wanted["search"], assignee_username=wanted["assignee_username"]),
         chart=charts.last_days(project),

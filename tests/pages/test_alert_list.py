@@ -9,6 +9,7 @@ import re
 
 import pytest
 
+from project_service.alerts import charts, pages, queries
 from project_service.alerts.models import OPSGENIE, TARGET, Alert, AlertIntegration, AlertTodo, Severity, Status
 from project_service.kit import clock
 from project_service.kit.database import db
@@ -489,3 +490,28 @@ def test_an_alert_can_be_taken_by_oneself(developer, make_alert, people):
 
     assert alert_now().assignee_id == people[DEV].id
     assert "Assign yourself" not in developer.get(f"{ONE}/details").text
+
+
+def test_counters_that_are_too_high_to_count_say_so(developer, make_alert, monkeypatch):
+    monkeypatch.setattr(queries, "COUNTED", 2)
+    monkeypatch.setattr(pages, "COUNTED", 2)
+    for iid in (1, 2, 3):
+        make_alert(iid)
+    make_alert(4, status=Status.ACKNOWLEDGED)
+
+    page = developer.get(LIST)
+
+    assert re.findall(r'<span class="badge">(\d\+?)</span></a></li>', page.text) == ["2+", "2+", "1", "0", "2+"]
+
+
+def test_a_chart_of_many_is_counted_once_a_minute(developer, make_alert, monkeypatch):
+    monkeypatch.setattr(charts, "MANY", 1)
+    seen = []
+    for iid in (1, 2, 3):
+        make_alert(iid)
+        seen.append(re.search(r"last 30 days \((\d+)\)", developer.get(LIST).text).group(1))
+
+    monkeypatch.setattr(charts, "_KNOWN", {number: (0.0, chart) for number, (_, chart) in charts._KNOWN.items()})
+    seen.append(re.search(r"last 30 days \((\d+)\)", developer.get(LIST).text).group(1))
+
+    assert seen == ["1", "2", "2", "3"]

@@ -26,6 +26,7 @@ def main() -> None:
     for database in DATABASES[:1] if options.quick else DATABASES:
         _run("alerts", "--database", database, *(["--stored", "0", "--rounds", "3"] if options.quick else []))
         _run("alert_list", "--database", database)
+        _run("findings", "--database", database)
         _run("events", "--rows", str(ROWS), "--database", database)
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from sqlalchemy import func, select
+from collections import Counter
+
+from sqlalchemy import select
 
 from project_service.core.projects import Project
 from project_service.kit.charts import Chart, stacked
@@ -10,6 +12,7 @@ from project_service.kit.database import db
 from project_service.vulnerabilities.levels import Severity
 from project_service.vulnerabilities.models import Pipeline, Tally
 from project_service.vulnerabilities.queries import pipelines_of
+from project_service.vulnerabilities.sorts import Sort
 
 PIPELINES = 20
 WORST_FIRST = sorted(Severity, reverse=True)
@@ -19,12 +22,12 @@ def last_pipelines(project: Project) -> Chart:
     """The findings of the last pipelines of the default branch that nobody has dismissed, the oldest first."""
     pipelines = list(db.session.scalars(pipelines_of(project).limit(PIPELINES)))[::-1]
     rows = db.session.execute(
-        select(Tally.pipeline_id, Tally.severity, func.sum(Tally.found - Tally.dismissed))
-        .where(Tally.pipeline_id.in_([pipeline.id for pipeline in pipelines]))
-        .group_by(Tally.pipeline_id, Tally.severity)
+        select(Tally.pipeline_id, Tally.sort, Tally.found - Tally.dismissed).where(
+            Tally.pipeline_id.in_([pipeline.id for pipeline in pipelines])
+        )
     )
-    counted: dict[int, dict[Severity, int]] = {}
-    for pipeline_id, severity, count in rows:
-        counted.setdefault(pipeline_id, {})[Severity(severity)] = int(count)
-    columns: list[tuple[Pipeline, dict[Severity, int]]] = [(one, counted.get(one.id, {})) for one in pipelines]
+    counted: dict[int, Counter[Severity]] = {pipeline.id: Counter() for pipeline in pipelines}
+    for pipeline_id, number, count in rows:
+        counted[pipeline_id][Sort.of(number).severity] += count
+    columns: list[tuple[Pipeline, Counter[Severity]]] = [(one, counted[one.id]) for one in pipelines]
     return stacked(columns, WORST_FIRST)

@@ -30,7 +30,7 @@ def text(value: Any) -> str:
         return value
     if value is None:
         return ""
-    return orjson.dumps(value).decode()
+    return str(value) if type(value) is int else orjson.dumps(value).decode()
 
 
 def place_of(report_type: str, location: Location) -> str:

@@ -74,22 +74,17 @@ def meant_by(feedback: Feedback) -> ColumnElement[bool]:
 
 def _flip(condition: ColumnElement[bool], by: int) -> None:
     """Turn the mark of some findings, and count them; the project is held."""
-    sort = (Finding.pipeline_id, Finding.report_type, Finding.severity, Finding.confidence)
+    sort = (Finding.pipeline_id, Finding.sort)
     counted = db.session.execute(
         select(*sort, func.count()).where(condition, Finding.kept.is_(True)).group_by(*sort)
     ).all()
     db.session.execute(
         update(Finding).where(condition).values(dismissed=by > 0).execution_options(synchronize_session=False)
     )
-    for pipeline_id, report_type, severity, confidence, count in counted:
+    for pipeline_id, number, count in counted:
         db.session.execute(
             update(Tally)
-            .where(
-                Tally.pipeline_id == pipeline_id,
-                Tally.report_type == report_type,
-                Tally.severity == severity,
-                Tally.confidence == confidence,
-            )
+            .where(Tally.pipeline_id == pipeline_id, Tally.sort == number)
             .values(dismissed=Tally.dismissed + by * count)
             .execution_options(synchronize_session=False)
         )

@@ -1,8 +1,8 @@
 """What is stored: pipelines with their reports, findings with how many there are of each sort, and feedback.
 
 The list of findings is long, is filtered by any combination of levels and kinds, and is ordered by level first. No
-single index cuts it, so it is cut in two steps: ``Tally`` knows how many findings of a pipeline have the same kind and
-levels, and ``Finding.place`` orders those among themselves (``docs/decisions/lists-of-findings.md``).
+single index cuts it, so it is cut in two steps: ``Tally`` knows how many findings of a sort a pipeline has, and
+``Finding.place`` orders those among themselves (``docs/decisions/lists-of-findings.md``).
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from project_service.kit.database import Base, Key, Model, Timestamps
 from project_service.tracker.issues import Issue
 from project_service.tracker.others import MergeRequest
 from project_service.vulnerabilities.levels import Confidence, Severity
+from project_service.vulnerabilities.sorts import Sort
 
 DISMISSAL = "dismissal"
 ISSUE = "issue"
@@ -82,7 +83,7 @@ class Finding(Model):
     __table_args__ = (
         Index(
             "ix_findings_list",
-            *("pipeline_id", "report_type", "kept", "severity", "confidence", "place", "dismissed"),
+            *("pipeline_id", "kept", "sort", "place", "dismissed"),
         ),
         Index("ix_findings_uuid", "project_id", "uuid"),
         Index("ix_findings_project_fingerprint", "project_id", "project_fingerprint"),
@@ -94,9 +95,7 @@ class Finding(Model):
     pipeline: Mapped[Pipeline] = relationship()
     report_id: Mapped[int] = mapped_column(ForeignKey("security_reports.id", ondelete="CASCADE"))
     report: Mapped[SecurityReport] = relationship()
-    report_type: Mapped[str]
-    severity: Mapped[int]
-    confidence: Mapped[int]
+    sort: Mapped[int]
     place: Mapped[int]
     position: Mapped[int]
     kept: Mapped[bool]
@@ -108,27 +107,30 @@ class Finding(Model):
     data: Mapped[dict[str, Any]]
 
     @property
-    def severity_level(self) -> Severity:
-        """How bad it is."""
-        return Severity(self.severity)
+    def report_type(self) -> str:
+        """The kind of report it is from."""
+        return Sort.of(self.sort).report_type
 
     @property
-    def confidence_level(self) -> Confidence:
+    def severity(self) -> Severity:
+        """How bad it is."""
+        return Sort.of(self.sort).severity
+
+    @property
+    def confidence(self) -> Confidence:
         """How sure its scanner is."""
-        return Confidence(self.confidence)
+        return Sort.of(self.sort).confidence
 
 
 class Tally(Base):
-    """How many findings of a pipeline have the same kind and levels, and how many of them are dismissed."""
+    """How many findings of one sort a pipeline has, and how many of them are dismissed."""
 
     __tablename__ = "finding_tallies"
 
     pipeline_id: Mapped[int] = mapped_column(
         Key, ForeignKey("security_pipelines.id", ondelete="CASCADE"), primary_key=True
     )
-    report_type: Mapped[str] = mapped_column(primary_key=True)
-    severity: Mapped[int] = mapped_column(Key, primary_key=True, autoincrement=False)
-    confidence: Mapped[int] = mapped_column(Key, primary_key=True, autoincrement=False)
+    sort: Mapped[int] = mapped_column(Key, primary_key=True, autoincrement=False)
     found: Mapped[int]
     dismissed: Mapped[int]
 

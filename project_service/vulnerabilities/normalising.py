@@ -8,6 +8,7 @@ from typing import Any
 from project_service.vulnerabilities.levels import confidence_of, severity_of
 from project_service.vulnerabilities.locations import short_name, text
 from project_service.vulnerabilities.report_types import REPORT_TYPES
+from project_service.vulnerabilities.sorts import Sort
 
 Data = dict[str, Any]
 NAMED_AFTER = ("cve", "cwe")
@@ -65,9 +66,10 @@ def scan_of(scan: Data | None) -> Data | None:
     return None if scan is None else {name: scan.get(name) for name in ("type", "status", "start_time", "end_time")}
 
 
-def levels_of(vulnerability: Data) -> tuple[int, int]:
-    """The ranks of severity and confidence."""
-    return int(severity_of(vulnerability.get("severity"))), int(confidence_of(vulnerability.get("confidence")))
+def sort_of(report_type: str, vulnerability: Data) -> Sort:
+    """The sort of an entry: what lists are filtered and ordered by."""
+    severity, confidence = severity_of(vulnerability.get("severity")), confidence_of(vulnerability.get("confidence"))
+    return Sort(report_type, severity, confidence)
 
 
 def finding_data(report_type: str, vulnerability: Data, scanner: Data, remedy: str | None) -> Data:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
-from dataclasses import dataclass
-from typing import Any
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Row, Select, func, or_, select, tuple_, union_all
-from sqlalchemy.orm import joinedload
+from sqlalchemy import ColumnElement, Select, or_, select, tuple_
+from sqlalchemy.orm import joinedload, selectinload
+from sqlalchemy.orm.attributes import set_committed_value
 
 from project_service.core import instance
 from project_service.core.projects import Project
@@ -15,7 +17,7 @@ from project_service.kit.database import db
 from project_service.kit.errors import NotFound, RecordNotFound
 from project_service.kit.fields import LARGEST_INTEGER
 from project_service.vulnerabilities.fingerprints import EMPTY
-from project_service.vulnerabilities.levels import CONFIDENCES, SEVERITIES
+from project_service.vulnerabilities.levels import Severity
 from project_service.vulnerabilities.models import (
     DISMISSAL,
     Feedback,
@@ -25,6 +27,7 @@ from project_service.vulnerabilities.models import (
     SecurityReport,
     Tally,
 )
+from project_service.vulnerabilities.sorts import Sort
 
 FALLBACK_BRANCH = "main"
 SCOPES = ("all", "dismissed")
@@ -61,45 +64,46 @@ def pipeline_meant(project: Project, pipeline_id: str | None = None) -> Pipeline
     return db.session.scalar(select(Pipeline).where(Pipeline.project_id == project.id, Pipeline.id == number))
 
 
-def tallies_of(pipeline: Pipeline, **wanted: Any) -> list[Row[Any]]:
-    """How many findings a pipeline has of each sort that is wanted, in the order of lists.
+class Tallied(NamedTuple):
+    """How many findings of one sort are listed."""
 
-    That is: by severity, then by confidence, the highest first, then by when the kind of report first came.
-    """
-    first = (
-        select(SecurityReport.report_type, func.min(SecurityReport.id).label("first"))
-        .where(SecurityReport.pipeline_id == pipeline.id)
-        .group_by(SecurityReport.report_type)
-        .subquery()
-    )
-    statement = (
-        select(Tally.report_type, Tally.severity, Tally.confidence, Tally.found, Tally.dismissed)
-        .join(first, first.c.report_type == Tally.report_type)
-        .where(Tally.pipeline_id == pipeline.id, *_conditions(wanted))
-        .order_by(Tally.severity.desc(), Tally.confidence.desc(), first.c.first)
-    )
-    return list(db.session.execute(statement))
+    sort: Sort
+    listed: int
 
 
 def findings_of(pipeline: Pipeline | None, *, scope: str = "dismissed", **wanted: Any) -> Findings:
-    """The findings of a pipeline with the wanted kinds and levels; with ``scope`` all also those that are dismissed."""
+    """The findings of a pipeline with the wanted kinds and levels; with ``scope`` all also those that are dismissed.
+
+    They are ordered by severity, then by confidence, the highest first, then by when the kind of report first came.
+    """
     if pipeline is None:
-        return Findings(0)
-    return Findings(pipeline.id, tuple(tallies_of(pipeline, **wanted)), dismissed_too=scope == ALL)
+        return Findings(None)
+    reports = list(
+        db.session.scalars(
+            select(SecurityReport).where(SecurityReport.pipeline_id == pipeline.id).order_by(SecurityReport.id)
+        )
+    )
+    turns = {kind: turn for turn, kind in enumerate(dict.fromkeys(report.report_type for report in reports))}
+    dismissed_too = scope == ALL
+    counted = Tally.found if dismissed_too else Tally.found - Tally.dismissed
+    rows = db.session.execute(select(Tally.sort, counted).where(Tally.pipeline_id == pipeline.id))
+    tallied = [Tallied(sort, count) for number, count in rows if count and _is_wanted(sort := Sort.of(number), wanted)]
+    tallied.sort(key=lambda one: (-one.sort.severity, -one.sort.confidence, turns[one.sort.report_type]))
+    return Findings(pipeline, tuple(tallied), {report.id: report for report in reports}, dismissed_too)
 
 
-def counts_of(findings: Findings) -> dict[int, int]:
+def counts_of(findings: Findings) -> Counter[Severity]:
     """How many of some findings have each severity."""
-    counted: dict[int, int] = {}
-    for tally in findings.tallies:
-        counted[tally.severity] = counted.get(tally.severity, 0) + findings.count(tally)
+    counted: Counter[Severity] = Counter()
+    for tallied in findings.tallied:
+        counted[tallied.sort.severity] += tallied.listed
     return counted
 
 
 def find_finding(project: Project, finding_id: int) -> Finding:
     """One finding of a project, of whatever pipeline."""
     found = db.session.scalar(
-        _with_origins(Finding.project_id == project.id, Finding.id == min(finding_id, LARGEST_INTEGER))
+        select(Finding).where(Finding.project_id == project.id, Finding.id == min(finding_id, LARGEST_INTEGER))
     )
     if found is None:
         raise RecordNotFound
@@ -108,53 +112,47 @@ def find_finding(project: Project, finding_id: int) -> Finding:
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """The findings of a pipeline in their order, cut without reading those before: see ``models``.
+    """The findings of a pipeline in their order, cut without reading those before: see ``models``."""
 
-    ``tallies`` are those of the sorts that are wanted, in the order of the list.
-    """
-
-    pipeline_id: int
-    tallies: tuple[Row[Any], ...] = ()
+    pipeline: Pipeline | None
+    tallied: tuple[Tallied, ...] = ()
+    reports: Mapping[int, SecurityReport] = field(default_factory=dict)
     dismissed_too: bool = False
 
     @property
     def total(self) -> int:
         """How many there are."""
-        return sum(self.count(tally) for tally in self.tallies)
+        return sum(tallied.listed for tallied in self.tallied)
 
     def rows(self, offset: int, limit: int) -> list[Finding]:
-        """Some of them."""
-        parts = []
-        for tally in self.tallies:
-            count = self.count(tally)
-            if offset < count:
-                taken = min(count - offset, limit)
-                parts.append(self._sort(tally).offset(offset).limit(taken).subquery())
-                limit -= taken
-            offset = max(offset - count, 0)
+        """Some of them: of most sorts all or nothing, of the first and the last perhaps a part."""
+        whole: list[int] = []
+        found: list[Finding] = []
+        for sort, count in self.tallied:
+            taken = max(min(count - offset, limit), 0)
+            if taken == count:
+                whole.append(sort.number)
+            elif taken:
+                found += self._part(sort.number, offset, taken)
+            offset, limit = max(offset - count, 0), limit - taken
             if not limit:
                 break
-        if not parts:
-            return []
-        ids = list(db.session.scalars(union_all(*(select(part.c.id) for part in parts))))
-        found = {finding.id: finding for finding in db.session.scalars(_with_origins(Finding.id.in_(ids)))}
-        return [found[one] for one in ids]
+        if whole:
+            found += db.session.scalars(select(Finding).where(*self._listed(), Finding.sort.in_(whole)))
+        for finding in found:
+            set_committed_value(finding, "report", self.reports[finding.report_id])
+        turns = {tallied.sort.number: turn for turn, tallied in enumerate(self.tallied)}
+        return sorted(found, key=lambda one: (turns[one.sort], one.place))
 
-    def count(self, tally: Row[Any]) -> int:
-        """How many of one sort are listed."""
-        return int(tally.found if self.dismissed_too else tally.found - tally.dismissed)
+    def _part(self, sort: int, offset: int, limit: int) -> Iterable[Finding]:
+        ids = select(Finding.id).where(*self._listed(), Finding.sort == sort).order_by(Finding.place)
+        return db.session.scalars(select(Finding).where(Finding.id.in_(ids.offset(offset).limit(limit))))
 
-    def _sort(self, tally: Row[Any]) -> Select[Any]:
-        statement = select(Finding.id).where(
-            Finding.pipeline_id == self.pipeline_id,
-            Finding.report_type == tally.report_type,
-            Finding.kept.is_(True),
-            Finding.severity == tally.severity,
-            Finding.confidence == tally.confidence,
-        )
+    def _listed(self) -> Iterable[ColumnElement[bool]]:
+        yield Finding.pipeline == self.pipeline
+        yield Finding.kept.is_(True)
         if not self.dismissed_too:
-            statement = statement.where(Finding.dismissed.is_(False))
-        return statement.order_by(Finding.place)
+            yield Finding.dismissed.is_(False)
 
 
 def prepare(findings: list[Finding]) -> None:
@@ -211,7 +209,9 @@ def finding_meant(pipeline: Pipeline | None, uuid: str | None, project_fingerpri
     if pipeline is None:
         return None
     means = Finding.uuid == uuid if uuid is not None else Finding.project_fingerprint == project_fingerprint
-    statement = _with_origins(Finding.pipeline_id == pipeline.id, Finding.project_id == pipeline.project_id, means)
+    statement = select(Finding).where(
+        Finding.pipeline_id == pipeline.id, Finding.project_id == pipeline.project_id, means
+    )
     return db.session.scalar(statement.order_by(Finding.kept.desc(), Finding.id).limit(1))
 
 
@@ -230,18 +230,9 @@ def share_fingerprint(pipeline: Pipeline | None, project_fingerprint: str) -> bo
     return len(db.session.scalars(same.limit(2)).all()) > 1
 
 
-def _conditions(wanted: dict[str, Any]) -> Iterable[ColumnElement[bool]]:
-    if wanted.get("report_type"):
-        yield Tally.report_type.in_(wanted["report_type"])
-    if wanted.get("severity"):
-        yield Tally.severity.in_([int(SEVERITIES[name]) for name in wanted["severity"]])
-    if wanted.get("confidence"):
-        yield Tally.confidence.in_([int(CONFIDENCES[name]) for name in wanted["confidence"]])
-
-
-def _with_origins(*conditions: ColumnElement[bool]) -> Select[Finding]:
-    statement = select(Finding).where(*conditions)
-    return statement.options(joinedload(Finding.report, innerjoin=True), joinedload(Finding.pipeline, innerjoin=True))
+def _is_wanted(sort: Sort, wanted: Mapping[str, Collection[str]]) -> bool:
+    named = {"report_type": sort.report_type, "severity": sort.severity.text, "confidence": sort.confidence.text}
+    return all(not wanted.get(name) or value in wanted[name] for name, value in named.items())
 
 
 def _remediations_of(findings: Iterable[Finding]) -> dict[tuple[int, int | None], dict[str, Any]]:
@@ -262,11 +253,12 @@ def _feedback_on(findings: Collection[Finding]) -> Iterable[Feedback]:
     statement = select(Feedback).where(Feedback.project_id == project_id, means)
     return db.session.scalars(
         statement.order_by(Feedback.id).options(
-            joinedload(Feedback.author),
-            joinedload(Feedback.comment_author),
-            joinedload(Feedback.pipeline),
-            joinedload(Feedback.issue),
-            joinedload(Feedback.merge_request),
+            # asked only where there is any
+            selectinload(Feedback.author),
+            selectinload(Feedback.comment_author),
+            selectinload(Feedback.pipeline),
+            selectinload(Feedback.issue),
+            selectinload(Feedback.merge_request),
         )
     )
 

@@ -1,13 +1,15 @@
 """Reads a scanner's report: which files are taken, and what they say (security reports reference, 2, 3, 6 and 7).
 
-A file of up to 16 MB is parsed at once, a larger one is streamed: it is read anew for every part that is asked for, and
-only one vulnerability of it is in memory at a time. What is refused is what the reference lists, and nothing else.
+A file of up to 16 MB is parsed at once, a larger one is streamed: it is read once for every part, and only one entry of
+it is in memory at a time. What is refused is what the reference lists, and nothing else.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import IO, Any, ClassVar, Protocol
@@ -24,7 +26,6 @@ PARSED_AT_ONCE = 16 << 20
 BUFFER = 1 << 20
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 INTEGERS = range(-(2**63), 2**64)
-DEEPEST = 254
 NUL = b"\\u0000"
 VULNERABILITIES, REMEDIATIONS, SITE = "vulnerabilities", "remediations", "site"
 # analyzers of these kinds once wrote a bare list
@@ -67,6 +68,72 @@ class BrokenReport(ServiceError):
         return {"message": self.message, "pointer": self.pointer, "reason": self.reason}
 
 
+@dataclass(frozen=True, slots=True)
+class Report:
+    """A report that is well formed. Entries and remediations, in the order of the file, can be read more than once."""
+
+    report_type: str
+    version: str | None
+    scan: dict[str, Any] | None
+    vulnerabilities: Iterable[dict[str, Any]]
+    remediations: Iterable[dict[str, Any]]
+
+
+@contextmanager
+def reading(file: IO[bytes], report_type: str) -> Iterator[Report]:
+    """Read a report that was uploaded as one of a kind; ``BrokenReport`` with the first place that is wrong.
+
+    What a large one has in it is kept on disk until the block ends.
+    """
+    document: Document = (Whole if file.seek(0, os.SEEK_END) <= PARSED_AT_ONCE else Streamed)(file)
+    vulnerabilities = _checked(report_type, check_vulnerability, _vulnerabilities(document, report_type))
+    remediations = _checked(report_type, check_remediation, _placed(f"/{REMEDIATIONS}", document.items(REMEDIATIONS)))
+    version, scan = document.value("version"), document.value("scan")
+    with document.kept(vulnerabilities) as entries, document.kept(remediations) as remedies:
+        yield Report(
+            report_type,
+            version if isinstance(version, str) else None,
+            scan if isinstance(scan, dict) else None,
+            entries,
+            remedies,
+        )
+
+
+def refused(report_type: str, reason: str, pointer: str = "") -> BrokenReport:
+    """JSON, but no report of its kind."""
+    return BrokenReport(f"{report_type} security report parsing failed", reason, pointer)
+
+
+def _vulnerabilities(document: Document, report_type: str) -> Iterator[tuple[str, Any]]:
+    """The entries of a document with their places, or the reason why it is no report."""
+    if document.is_list and report_type in LISTS:
+        return _placed("", document.items(None))
+    if document.is_list is not False:
+        raise refused(report_type, "must be an object")
+    kind = document.kind_of(VULNERABILITIES)
+    if kind not in (None, list, type(None)):
+        raise refused(report_type, "must be an array", f"/{VULNERABILITIES}")
+    if kind is None and report_type == DAST:
+        return zap.vulnerabilities_of(document.value(SITE))
+    return _placed(f"/{VULNERABILITIES}", document.items(VULNERABILITIES))
+
+
+def _checked(report_type: str, check: Any, items: Iterator[tuple[str, Any]]) -> Iterator[Any]:
+    for pointer, item in items:
+        try:
+            check(item)
+        except fastjsonschema.JsonSchemaValueException as error:
+            inside = "".join(f"/{part}" for part in error.path[1:])
+            reason = NAMELESS if error.rule == "anyOf" else error.message.removeprefix(str(error.name)).strip()
+            raise refused(report_type, reason, pointer + inside) from error
+        yield item
+
+
+def _placed(pointer: str, items: Iterator[Any]) -> Iterator[tuple[str, Any]]:
+    for position, item in enumerate(items):
+        yield f"{pointer}/{position}", item
+
+
 class Document(Protocol):
     """A JSON text. ``is_list`` says whether its top is an array or an object; ``None`` when it is neither."""
 
@@ -76,85 +143,13 @@ class Document(Protocol):
         """What the top object has under a name: ``list``, ``dict``, ``NoneType`` or another; ``None`` if not there."""
 
     def value(self, name: str) -> Any:
-        """What the top object has under a name."""
+        """What the top object has under a name; ``None`` if not there."""
 
     def items(self, name: str | None) -> Iterator[Any]:
-        """The elements of the array under a name, or of the top one."""
+        """The elements of the array under a name, or of the top one; none if there is no array."""
 
-
-@dataclass(frozen=True, slots=True)
-class Report:
-    """A report that is well formed. Its parts can be read more than once."""
-
-    report_type: str
-    document: Document
-    version: str | None
-    scan: dict[str, Any] | None
-
-    def vulnerabilities(self) -> Iterator[dict[str, Any]]:
-        """Every entry, in the order of the file."""
-        return (vulnerability for _, vulnerability in self._placed_vulnerabilities())
-
-    def remediations(self) -> Iterator[dict[str, Any]]:
-        """Every remediation, in the order of the file."""
-        if not self.document.is_list and self.document.kind_of(REMEDIATIONS) is list:
-            yield from self.document.items(REMEDIATIONS)
-
-    def check(self) -> None:
-        """Raise ``BrokenReport`` with the first place that is wrong."""
-        for pointer, vulnerability in self._placed_vulnerabilities():
-            self._check(check_vulnerability, vulnerability, pointer)
-        for position, remediation in enumerate(self.remediations()):
-            self._check(check_remediation, remediation, f"/{REMEDIATIONS}/{position}")
-
-    def _placed_vulnerabilities(self) -> Iterator[tuple[str, dict[str, Any]]]:
-        document = self.document
-        if document.is_list:
-            return _placed("", document.items(None))
-        kind = document.kind_of(VULNERABILITIES)
-        if kind is list:
-            return _placed(f"/{VULNERABILITIES}", document.items(VULNERABILITIES))
-        if kind is None and self.report_type == DAST:
-            return zap.vulnerabilities_of(document.value(SITE))
-        return iter(())
-
-    def _check(self, check: Any, value: Any, pointer: str) -> None:
-        try:
-            check(value)
-        except fastjsonschema.JsonSchemaValueException as error:
-            inside = "".join(f"/{part}" for part in error.path[1:])
-            reason = NAMELESS if error.rule == "anyOf" else error.message.removeprefix(str(error.name)).strip()
-            raise refused(self.report_type, reason, pointer + inside) from error
-
-
-def read(file: IO[bytes], report_type: str) -> Report:
-    """Read a report that was uploaded as one of a kind; ``BrokenReport`` if it is none. The file has to stay open."""
-    size = file.seek(0, os.SEEK_END)
-    document = (Whole if size <= PARSED_AT_ONCE else Streamed)(file)
-    if document.is_list is None:
-        raise refused(report_type, "must be an object")
-    if document.is_list:
-        if report_type not in LISTS:
-            raise refused(report_type, "must be an object")
-        report = Report(report_type, document, None, None)
-    else:
-        kind = document.kind_of(VULNERABILITIES)
-        if kind not in (None, list, type(None)):
-            raise refused(report_type, "must be an array", f"/{VULNERABILITIES}")
-        version, scan = document.value("version"), document.value("scan")
-        report = Report(
-            report_type,
-            document,
-            version if isinstance(version, str) else None,
-            scan if isinstance(scan, dict) else None,
-        )
-    report.check()
-    return report
-
-
-def refused(report_type: str, reason: str, pointer: str = "") -> BrokenReport:
-    """JSON, but no report of its kind."""
-    return BrokenReport(f"{report_type} security report parsing failed", reason, pointer)
+    def kept(self, items: Iterator[Any]) -> AbstractContextManager[Iterable[Any]]:
+        """Go through some elements once, and keep them to be read again."""
 
 
 class Whole:
@@ -171,7 +166,8 @@ class Whole:
         if NUL in raw:
             top = storable(top)
         self.is_list = isinstance(top, list) if isinstance(top, list | dict) else None
-        self.top = top
+        self.top = top if isinstance(top, dict) else {}
+        self.list = top
 
     def kind_of(self, name: str) -> type | None:
         return type(self.top[name]) if name in self.top else None
@@ -180,49 +176,68 @@ class Whole:
         return self.top.get(name)
 
     def items(self, name: str | None) -> Iterator[Any]:
-        return iter(self.top if name is None else self.top[name])
+        found = self.list if name is None else self.top.get(name)
+        return iter(found if isinstance(found, list) else ())
+
+    def kept(self, items: Iterator[Any]) -> AbstractContextManager[Iterable[Any]]:
+        return nullcontext(list(items))
 
 
 class Streamed:
-    """A document that is too large to be in memory."""
+    """A document that is too large to be in memory. The parser goes through the file once for each part."""
 
-    KINDS: ClassVar[dict[str, type]] = {"start_array": list, "start_map": dict, "null": type(None)}
+    KINDS: ClassVar[dict[str, type]] = {"start_array": list, "start_map": dict, "null": type(None), "string": str}
 
     def __init__(self, file: IO[bytes]) -> None:
         self.file = file
         file.seek(0)
         self.start = len(BYTE_ORDER_MARK) if file.read(len(BYTE_ORDER_MARK)) == BYTE_ORDER_MARK else 0
         self.kinds: dict[str, type] = {}
+        self.texts: dict[str, str] = {}
         top = next(self._read(ijson.basic_parse), (None, None))[0]
         self.is_list = {"start_array": True, "start_map": False}.get(str(top))
-        self._look()
 
     def kind_of(self, name: str) -> type | None:
+        if name not in self.kinds and not self.is_list:
+            self._look_for(name)
         return self.kinds.get(name)
 
     def value(self, name: str) -> Any:
+        if self.is_list or self.texts.get(name):
+            return self.texts.get(name)
         found = None
-        for value in self._read(ijson.items, name):
-            found = _checked(value)
-        return found
+        for found in self._read(ijson.items, name):  # noqa: B007  # the last one is wanted
+            pass
+        return orjson.loads(written(found))
 
     def items(self, name: str | None) -> Iterator[Any]:
-        return map(_checked, self._read(ijson.items, "item" if name is None else f"{name}.item"))
+        if name is None:
+            return self._read(ijson.items, "item")
+        prefix = f"{name}.item"
+        # what is found may be below a name "item" too; that is looked for only when something was found
+        if self.is_list or next(self._read(ijson.items, prefix), self) is self or self.kind_of(name) is not list:
+            return iter(())
+        return self._read(ijson.items, prefix)
 
-    def _look(self) -> None:
-        """Note what the names at the top have, and refuse what is nested deeper than the other parser goes."""
-        depth, name = 0, ""
+    def kept(self, items: Iterator[Any]) -> AbstractContextManager[Iterable[Any]]:
+        return closing(Spool(items))
+
+    def _look_for(self, name: str) -> None:
+        """Go on until a name at the top, and note what the names up to there have: mostly the version."""
+        depth, here = 0, ""
         for event, value in self._read(ijson.basic_parse):
             if event in ("end_map", "end_array"):
                 depth -= 1
             elif depth == 1 and event == "map_key":
-                name = value
+                here = value
             elif depth == 1:
-                self.kinds[name] = self.KINDS.get(event, str)
+                self.kinds[here] = self.KINDS.get(event, object)
+                if event == "string":
+                    self.texts[here] = value.replace("\0", "")
+                if here == name:
+                    return
             if event in ("start_map", "start_array"):
                 depth += 1
-                if depth > DEEPEST:
-                    raise BrokenReport("JSON parsing failed", "nested too deeply")
 
     def _read(self, how: Any, *names: str) -> Iterator[Any]:
         self.file.seek(self.start)
@@ -230,6 +245,39 @@ class Streamed:
             yield from how(self.file, *names, buf_size=BUFFER)
         except (ijson.JSONError, UnicodeDecodeError) as error:
             raise _not_json(error) from error
+
+
+class Spool:
+    """Values on disk, one in a line, to be read again."""
+
+    def __init__(self, items: Iterator[Any]) -> None:
+        self.file = tempfile.TemporaryFile()  # noqa: SIM115  # open for as long as the spool is
+        try:
+            self.file.writelines(written(item) + b"\n" for item in items)
+        except BaseException:
+            self.file.close()
+            raise
+
+    def __iter__(self) -> Iterator[Any]:
+        self.file.seek(0)
+        return map(orjson.loads, self.file)
+
+    def close(self) -> None:
+        self.file.close()
+
+
+def written(value: Any) -> bytes:
+    """A part of a streamed document as JSON, like the other parser would have read it."""
+    try:
+        raw = orjson.dumps(value)
+        if NUL not in raw:
+            return raw
+    except TypeError:
+        pass  # a decimal, an integer of more than 64 bits, or nested too deeply, which is found below
+    try:
+        return orjson.dumps(storable(value))
+    except (TypeError, RecursionError, OverflowError) as error:
+        raise _not_json(error) from error
 
 
 def storable(value: Any) -> Any:
@@ -243,26 +291,6 @@ def storable(value: Any) -> Any:
     if isinstance(value, Decimal) or (isinstance(value, int) and value not in INTEGERS):
         return float(value)
     return value
-
-
-def _checked(value: Any) -> Any:
-    """A part of a streamed document as the other parser would have read it."""
-    try:
-        if NUL not in orjson.dumps(value):
-            return value
-    except TypeError:
-        pass  # a decimal, an integer of more than 64 bits, or nested too deeply, which is found below
-    try:
-        value = storable(value)
-        orjson.dumps(value)
-    except (TypeError, RecursionError, OverflowError) as error:
-        raise _not_json(error) from error
-    return value
-
-
-def _placed(pointer: str, items: Iterator[Any]) -> Iterator[tuple[str, Any]]:
-    for position, item in enumerate(items):
-        yield f"{pointer}/{position}", item
 
 
 def _not_json(error: Exception) -> BrokenReport:

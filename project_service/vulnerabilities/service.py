@@ -164,7 +164,7 @@ def _create_issue(author: User, project: Project, finding: Finding | None, given
 
 
 def _known(finding: Finding) -> dict[str, Any]:
-    levels = {"severity": finding.severity_level.text, "confidence": finding.confidence_level.text}
+    levels = {"severity": finding.severity.text, "confidence": finding.confidence.text}
     return {**finding.data, **levels}
 
 

@@ -142,7 +142,7 @@ NAMELESS = "has no message, no name and no identifiers"
         (b'{"vulnerabilities": []} {}', NOT_JSON, "", None),
         (b'{"vulnerabilities": [{"name": NaN}]}', NOT_JSON, "", None),
         (b'{"vulnerabilities": [{"name": "\xff"}]}', NOT_JSON, "", None),
-        (b'{"a": ' * 2000 + b"1" + b"}" * 2000, NOT_JSON, "", None),
+        (b'{"vulnerabilities":[{"name":"A","links":' + b"[" * 2000 + b"]" * 2000 + b"}]}", NOT_JSON, "", None),
         (b'{"vulnerabilities":[{"name":"A","details":' + b"[" * 400 + b"]" * 400 + b"}]}", NOT_JSON, "", None),
         (b"5", NO_REPORT, "", "must be an object"),
         (b"null", NO_REPORT, "", "must be an object"),

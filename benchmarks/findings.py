@@ -1,0 +1,278 @@
+"""How the list of findings behaves as a pipeline grows, and what taking in a report costs beside its floor.
+
+``python -m benchmarks.findings [--findings 50000] [--database sqlite|postgresql] [--plans]`` makes a project with 500
+findings and one with 50,000, every tenth of them dismissed, and sends whole requests through the application for every
+combination of filters, in turn to the one and to the other. Then it takes a report of that size in, in turn with the
+floor: parsing it with the same parser, and inserting the same rows into the same table.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import itertools
+import random
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from typing import IO, Any
+
+import ijson
+import orjson
+from flask import Flask
+from sqlalchemy import event, insert, select
+
+from benchmarks.events import SECRET_KEY
+from project_service.core import places
+from project_service.core.levels import Role
+from project_service.core.memberships import Membership
+from project_service.core.namespaces import Group
+from project_service.core.projects import Project
+from project_service.core.tokens import PersonalAccessToken, digest_of
+from project_service.core.users import User
+from project_service.factory import create_app
+from project_service.kit import clock
+from project_service.kit.database import Base, db, unit_of_work
+from project_service.settings import Settings
+from project_service.vulnerabilities import ingestion, reports
+from project_service.vulnerabilities.fingerprints import fingerprint
+from project_service.vulnerabilities.levels import CONFIDENCES, SEVERITIES
+from project_service.vulnerabilities.models import DISMISSAL, Feedback, Finding
+from tests.databases import create_database
+
+SMALL = 500
+TOKEN = "token-of-the-reader"
+KINDS = ("sast", "secret_detection", "dast")
+DISMISSED_EVERY = 10
+ROUNDS = 15
+LIST_GOAL, INGESTION_GOAL = 1.5, 3.0
+FILTERS = {
+    "report_type": ("", "sast", "sast,dast"),
+    "severity": ("", "info", "high", "critical,low,unknown"),
+    "confidence": ("", "ignore", "high", "confirmed,unknown"),
+    "scope": ("dismissed", "all"),
+    "page": ("1", "2"),
+}
+
+
+def main() -> None:
+    """Make the data, measure, print."""
+    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    arguments.add_argument("--findings", type=int, default=50_000)
+    arguments.add_argument("--database", choices=("sqlite", "postgresql"), default="sqlite")
+    arguments.add_argument("--plans", action="store_true", help="show the statements of one request")
+    options = arguments.parse_args()
+    with tempfile.TemporaryDirectory() as directory:
+        app = application(options.database, directory)
+        with app.app_context():
+            projects = {size: make_project(size) for size in (SMALL, options.findings)}
+            analyze(options.database)
+        if options.plans:
+            show_statements(app, projects[options.findings])
+        report_lists(app, projects[SMALL], projects[options.findings])
+        with app.app_context():
+            report_ingestion(options.findings)
+
+
+def application(backend: str, directory: str) -> Flask:
+    """The application on an empty database."""
+    environment = {"SECRET_KEY": SECRET_KEY, "LOG_LEVEL": "ERROR", "DATA_DIR": directory}
+    if backend == "postgresql":
+        environment["DATABASE_URL"] = create_database("findings")
+    app = create_app(
+        Settings.from_environment({f"PROJECT_SERVICE_{name}": value for name, value in environment.items()})
+    )
+    with app.app_context(), unit_of_work():
+        Base.metadata.create_all(db.engine)
+        user = User(username="reader", name="Reader", email="reader@example.org", last_activity_on=clock.today())
+        db.session.add(user)
+        db.session.flush()
+        used = clock.now().replace(year=clock.now().year + 5)
+        digest = digest_of(TOKEN)
+        token = PersonalAccessToken(user_id=user.id, digest=digest, scopes=["api"], name="bench", last_used_at=used)
+        db.session.add(token)
+    return app
+
+
+def make_project(size: int) -> int:
+    """A project with so many findings of three kinds in one pipeline; its id."""
+    with unit_of_work():
+        group = Group(path=f"group{size}", name="Group")
+        places.settle_namespace(group, None, AssertionError("taken"))
+        project = Project(name="shop", path="shop", attributes={}, namespace=group)
+        places.settle_project(project, AssertionError("taken"))
+        db.session.add(Membership(user_id=1, project_id=project.id, access_level=Role.DEVELOPER))
+        keys = [fingerprint(f"key:{number}") for number in range(0, size, DISMISSED_EVERY)]
+        common = {"project_id": project.id, "author_id": 1, "feedback_type": DISMISSAL, "category": "sast"}
+        db.session.execute(
+            insert(Feedback), [common | {"project_fingerprint": key, "meant": key} for key in dict.fromkeys(keys)]
+        )
+    pipeline = None
+    for position, kind in enumerate(KINDS):
+        numbers = range(position, size, len(KINDS))
+        told = ingestion.ingest(project, io.BytesIO(document(numbers)), kind, pipeline_id=pipeline)
+        pipeline = told.pipeline_id
+    return project.id
+
+
+def document(numbers: range) -> bytes:
+    """A report of one finding for each number, of every level; the same in every run."""
+    draw = random.Random(7)
+    return orjson.dumps({"version": "15.0.0", "vulnerabilities": [entry(draw, number) for number in numbers]})
+
+
+def entry(draw: random.Random, number: int) -> dict[str, Any]:
+    """One vulnerability."""
+    return {
+        "id": f"id-{number}",
+        "name": "Use of a hard-coded cryptographic key",
+        "description": "A key that stands in the source is known to everybody who reads it. " * 4,
+        "cve": f"key:{number}",
+        "severity": draw.choice(list(SEVERITIES)),
+        "confidence": draw.choice(list(CONFIDENCES)),
+        "scanner": {"id": "scanner", "name": "Scanner"},
+        "location": {"file": f"src/module{number % 900}/file{number}.py", "start_line": number, "end_line": number + 2},
+        "identifiers": [
+            {"type": "rule", "name": f"Rule {number}", "value": f"rule-{number}", "url": "https://rules.example/1"},
+            {
+                "type": "cwe",
+                "name": "CWE-321",
+                "value": "321",
+                "url": "https://cwe.mitre.org/data/definitions/321.html",
+            },
+        ],
+    }
+
+
+def analyze(backend: str) -> None:
+    """Have PostgreSQL know what is there, as it would after a minute."""
+    if backend == "postgresql":
+        with db.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+            connection.exec_driver_sql("VACUUM (ANALYZE)")
+
+
+def report_lists(app: Flask, small: int, large: int) -> None:
+    """Every combination of filters that fills the page of either: the median of each, and how the two compare."""
+    worst: list[tuple[float, str]] = []
+    left_out = 0
+    combinations = [dict(zip(FILTERS, values, strict=True)) for values in itertools.product(*FILTERS.values())]
+    for wanted in combinations:
+        query = "&".join(f"{name}={value}" for name, value in wanted.items() if value)
+        send = {project: sender(app, project, query) for project in (small, large)}
+        if send[small]() < send[large]():  # what a longer page costs is not what is asked
+            left_out += 1
+            continue
+        times = take_turns(send)
+        ratio = times[large] / times[small]
+        worst.append((ratio, f"{times[small]:6.2f} → {times[large]:6.2f} ms  {ratio:4.2f} x  {query}"))
+    worst.sort(reverse=True)
+    print(f"{len(worst)} combinations of filters ({left_out} give fewer than a page of {SMALL}); those that grow most:")
+    for _, line in worst[:5]:
+        print(f"  {line}")
+    middle = statistics.median(ratio for ratio, _ in worst)
+    print(f"  median {middle:.2f} x, goal {LIST_GOAL} x: {'ok' if worst[0][0] <= LIST_GOAL else 'TOO SLOW'}")
+
+
+def sender(app: Flask, project: int, query: str) -> Callable[[], int]:
+    """Sends one request; how many findings came."""
+    client = app.test_client(use_cookies=False)
+
+    def send() -> int:
+        answer = client.get(
+            f"/api/v4/projects/{project}/vulnerability_findings?{query}", headers={"PRIVATE-TOKEN": TOKEN}
+        )
+        assert answer.status_code == 200
+        return len(answer.json)
+
+    return send
+
+
+def take_turns(send: dict[int, Callable[[], Any]]) -> dict[int, float]:
+    """The median time of each in milliseconds."""
+    times: dict[int, list[float]] = {name: [] for name in send}
+    for number in range(ROUNDS + 2):
+        for name, act in send.items():
+            started = time.perf_counter()
+            act()
+            if number > 1:
+                times[name].append((time.perf_counter() - started) * 1000)
+    return {name: statistics.median(found) for name, found in times.items()}
+
+
+def report_ingestion(size: int) -> None:
+    """A report of so many findings, taken in by the service and by the floor in turn."""
+    raw = document(range(size))
+    project = db.session.scalars(select(Project)).first()
+    assert project is not None
+    db.session.remove()
+    rows = prepared_rows(project, raw)
+    ours, floor = [], []
+    for _ in range(3):
+        started = time.perf_counter()
+        ingestion.ingest(project, io.BytesIO(raw), "sast")
+        ours.append(time.perf_counter() - started)
+        started = time.perf_counter()
+        parse(io.BytesIO(raw))
+        insert_rows(rows)
+        floor.append(time.perf_counter() - started)
+    ratio = statistics.median(ours) / statistics.median(floor)
+    print(
+        f"a report of {size:,} findings, {len(raw) >> 20} MB: {statistics.median(ours):.2f} s, "
+        f"floor {statistics.median(floor):.2f} s, {ratio:.2f} x, goal {INGESTION_GOAL} x: "
+        f"{'ok' if ratio <= INGESTION_GOAL else 'TOO SLOW'}"
+    )
+
+
+def parse(file: IO[bytes]) -> None:
+    """What the parser alone costs, by the size of the file as the service chooses it."""
+    if len(file.getbuffer()) <= reports.PARSED_AT_ONCE:  # type: ignore[attr-defined]  # it is a BytesIO
+        orjson.loads(file.read())
+    else:
+        for _ in ijson.items(file, "vulnerabilities.item", buf_size=reports.BUFFER):
+            pass
+
+
+def prepared_rows(project: Project, raw: bytes) -> list[tuple[Any, ...]]:
+    """The rows that the report becomes, as the driver takes them."""
+    told = ingestion.ingest(project, io.BytesIO(raw), "sast")
+    columns = [column for column in Finding.__table__.columns if column.name != "id"]
+    with db.engine.connect() as connection:
+        found = connection.execute(select(*columns).where(Finding.pipeline_id == told.pipeline_id)).all()
+    return [(*row[:-1], orjson.dumps(row[-1]).decode()) for row in found]
+
+
+def insert_rows(rows: list[tuple[Any, ...]]) -> None:
+    """The same rows once more, straight through the driver, in one transaction."""
+    names = [column.name for column in Finding.__table__.columns if column.name != "id"]
+    with unit_of_work():
+        connection = db.session.connection()
+        mark = "?" if connection.dialect.name == "sqlite" else "%s"
+        statement = f"INSERT INTO findings ({', '.join(names)}) VALUES ({', '.join([mark] * len(names))})"
+        cursor = connection.connection.cursor()
+        cursor.executemany(statement, rows)
+        cursor.close()
+
+
+def show_statements(app: Flask, project: int) -> None:
+    """The statements of one request, each with its plan."""
+    sent: list[tuple[str, Any]] = []
+
+    def note(_connection: Any, _cursor: Any, statement: str, values: Any, *_rest: Any) -> None:
+        sent.append((statement, values))
+
+    with app.app_context():
+        event.listen(db.engine, "before_cursor_execute", note)
+        sender(app, project, "confidence=ignore,low,high&severity=high,low&per_page=100")()
+        event.remove(db.engine, "before_cursor_execute", note)
+        explain = "EXPLAIN QUERY PLAN " if db.engine.dialect.name == "sqlite" else "EXPLAIN ANALYZE "
+        with db.engine.connect() as connection:
+            for statement, values in sent:
+                if statement.lstrip().startswith(("SELECT", "WITH")):
+                    print(f"\n{' '.join(statement.split())[:400]}")
+                    for row in connection.exec_driver_sql(explain + statement, values):
+                        print("   ", row[-1])
+
+
+if __name__ == "__main__":
+    main()

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-PAGES = ("dashboard", "project", "profile", "environment", "issue")
+PAGES = ("dashboard", "project", "profile", "environment", "issue", "milestone")
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,8 @@ from typing import Any
 
 from flask import redirect, render_template, request
 
-from project_service.access import navigation
-from project_service.access.abilities import Ability, allowed, may_change_issue, may_comment
+from project_service.access import navigation, panels
+from project_service.access.abilities import Ability, allowed, may_change_issue, may_change_note, may_comment
 from project_service.access.identity import caller, current_user
 from project_service.access.pages import PageBlueprint
 from project_service.core.memberships import members_for_choice
@@ -21,6 +21,7 @@ from project_service.kit.paging import read_page
 from project_service.planning import issues as planning
 from project_service.tracker.issues import Issue
 from project_service.tracker.milestones import ACTIVE, Milestone, milestones_of
+from project_service.tracker.notes import Note
 
 pages = PageBlueprint("issue_pages", __name__)
 navigation.add(navigation.Entry("Issues", "/-/issues", 20, Ability.READ_ISSUES))
@@ -28,7 +29,27 @@ navigation.add(navigation.Entry("Issues", "/-/issues", 20, Ability.READ_ISSUES))
 HERE = "/<path:project>/-/issues"
 ONE = f"{HERE}/<int:iid>"
 NOTES_PER_PAGE = 100
+ISSUES_OF_MILESTONE = 50
 TABS = {"opened": "Open", "closed": "Closed", "all": "All"}
+
+
+def fill_milestone(milestone: Milestone) -> dict[str, Any]:
+    """The issues of a milestone on its page, as far as the caller sees them."""
+    if not allowed(caller(), Ability.READ_ISSUES, milestone.project):
+        return {"total": 0}
+    total, closed = queries.progress_of(caller(), milestone)
+    statement = queries.issues_matching(caller(), milestone.project, milestone_id=milestone.id)
+    shown = list(db.session.scalars(statement.limit(ISSUES_OF_MILESTONE)))
+    return {
+        "total": total,
+        "closed": closed,
+        "issues": shown,
+        "more": total - len(shown),
+        "full_path": milestone.project.full_path,
+    }
+
+
+panels.add(panels.Panel("milestone", 10, "issues/of_milestone.html", fill_milestone))
 
 
 @pages.get(HERE)
@@ -118,6 +139,52 @@ def create_note(project: Project, iid: int) -> Any:
     return _page(issue, form), 422
 
 
+@pages.get(f"{ONE}/notes/<int:note_id>/edit")
+@pages.signed_in
+@pages.allow(Ability.READ_ISSUES)
+def edit_note(project: Project, iid: int, note_id: int) -> Any:
+    """Show the form of one comment."""
+    issue, note = _changeable_note(project, iid, note_id)
+    form = NoteForm(note=note.body)
+    return render_template("issues/note.html", project=project, issue=issue, note=note, form=form)
+
+
+@pages.post(f"{ONE}/notes/<int:note_id>/edit")
+@pages.signed_in
+@pages.allow(Ability.READ_ISSUES)
+def update_note(project: Project, iid: int, note_id: int) -> Any:
+    """Change a comment."""
+    issue, note = _changeable_note(project, iid, note_id)
+    form = NoteForm()
+    if form.accepted(lambda: planning.update_note(note, body=(form.note.data or "").replace("\r\n", "\n"))):
+        return redirect(f"{_address(project, iid)}?note={note_id}#note_{note_id}")
+    return render_template("issues/note.html", project=project, issue=issue, note=note, form=form), 422
+
+
+@pages.get(f"{ONE}/notes/<int:note_id>/delete")
+@pages.signed_in
+@pages.allow(Ability.READ_ISSUES)
+def ask_delete_note(project: Project, iid: int, note_id: int) -> Any:
+    """Ask before a comment is deleted."""
+    _changeable_note(project, iid, note_id)
+    return confirmation(
+        title="Delete comment",
+        question="Delete this comment? It cannot be brought back.",
+        button="Delete comment",
+        back=f"{_address(project, iid)}?note={note_id}#note_{note_id}",
+        project=project,
+    )
+
+
+@pages.post(f"{ONE}/notes/<int:note_id>/delete")
+@pages.signed_in
+@pages.allow(Ability.READ_ISSUES)
+def delete_note(project: Project, iid: int, note_id: int) -> Any:
+    """Delete a comment."""
+    planning.delete_note(*_changeable_note(project, iid, note_id))
+    return redirect(_address(project, iid))
+
+
 @pages.get(f"{ONE}/delete")
 @pages.signed_in
 @pages.allow(Ability.OWN_PROJECT)
@@ -149,6 +216,14 @@ def _changeable(project: Project, iid: int) -> Issue:
     return issue
 
 
+def _changeable_note(project: Project, iid: int, note_id: int) -> tuple[Issue, Note]:
+    issue = queries.find_issue(caller(), project, iid)
+    note = queries.find_visible_note(caller(), issue, note_id)
+    if not may_change_note(caller(), note):
+        raise Forbidden
+    return issue, note
+
+
 def _page(issue: Issue, form: NoteForm) -> str:
     notes = read_page(queries.notes_matching(caller(), issue, sort="asc"), _page_number(issue), NOTES_PER_PAGE)
     return render_template(
@@ -158,6 +233,7 @@ def _page(issue: Issue, form: NoteForm) -> str:
         notes=notes,
         form=form,
         may_change=may_change_issue(caller(), issue),
+        may_change_note=lambda note: may_change_note(caller(), note),
         may_comment=allowed(caller(), Ability.CREATE_ISSUES, issue.project) and may_comment(caller(), issue),
         may_label=allowed(caller(), Ability.ADMIN_ISSUES, issue.project),
     )

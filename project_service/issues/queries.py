@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, and_, exists, func, or_, select
+from sqlalchemy import ColumnElement, Select, and_, exists, false, func, not_, or_, select
 from sqlalchemy.orm import contains_eager, selectinload
 
 from project_service.access.abilities import may_see_issue, role_of, visible_issues
@@ -41,6 +41,14 @@ def issues_matching(caller: Caller, project: Project, **wanted: Any) -> Select[I
     if column is Issue.due_date:  # the databases differ in where they put what has none
         order = (order[0].nulls_last(), order[1])
     return statement.order_by(*order)
+
+
+def progress_of(caller: Caller, milestone: Milestone) -> tuple[int, int]:
+    """How many issues of a milestone the caller sees, and how many of them are closed."""
+    seen = issues_matching(caller, milestone.project, milestone_id=milestone.id).order_by(None)
+    states = seen.with_only_columns(Issue.state, func.count()).group_by(Issue.state)
+    counts: dict[str, int] = dict(db.session.execute(states).all())
+    return sum(counts.values()), counts.get(tracker.CLOSED, 0)
 
 
 def find_issue(caller: Caller, project: Project, iid: int) -> Issue:
@@ -100,11 +108,28 @@ def _conditions(caller: Caller, wanted: dict[str, Any]) -> Iterable[ColumnElemen
         yield searching.contains(search, Issue.title, Issue.description)
     yield from _by_people(caller, wanted)
     yield from _by_marks(wanted)
+    for name, value in (wanted.get("excluded") or {}).items():
+        if value not in (None, [], ""):
+            yield from _excluded(caller, name, value)
     for name, column in (("created", Issue.created_at), ("updated", Issue.updated_at)):
         if wanted.get(f"{name}_after"):
             yield column >= wanted[f"{name}_after"]
         if wanted.get(f"{name}_before"):
             yield column <= wanted[f"{name}_before"]
+
+
+def _excluded(caller: Caller, name: str, value: Any) -> Iterable[ColumnElement[bool]]:
+    """What ``not`` leaves out: whatever has one of the labels, the milestone, the author and so on."""
+    if name == "my_reaction_emoji":
+        return
+    if name == "labels":
+        yield from (not_(_has_label(label)) for label in value)
+    elif name == "iids":
+        yield Issue.iid.not_in(value)
+    else:
+        conditions = (*_by_people(caller, {name: value}), *_by_marks({name: value}))
+        # what has no author or milestone has not this one either
+        yield not_(func.coalesce(and_(*conditions), false()))
 
 
 def _by_people(caller: Caller, wanted: dict[str, Any]) -> Iterable[ColumnElement[bool]]:
@@ -133,6 +158,15 @@ def _by_marks(wanted: dict[str, Any]) -> Iterable[ColumnElement[bool]]:
         yield Issue.milestone_id.is_not(None)
     elif milestone:
         yield Issue.milestone_id.in_(select(Milestone.id).where(Milestone.title == milestone))
+    if wanted.get("milestone_id") is not None:
+        yield Issue.milestone_id == wanted["milestone_id"]
+    if wanted.get("my_reaction_emoji") not in (None, "", "None"):
+        yield false()  # nobody can react here: all issues are without
+    weight = wanted.get("weight")
+    if weight in ("None", "Any"):
+        yield Issue.weight.is_(None) if weight == "None" else Issue.weight.is_not(None)
+    elif weight is not None:
+        yield Issue.weight == min(int(weight), LARGEST_INTEGER)
     labels = wanted.get("labels") or []
     if labels == ["None"]:
         yield _has_labels().is_(False)

@@ -14,6 +14,7 @@ from project_service.kit.conditions import unmodified
 from project_service.kit.errors import Forbidden
 from project_service.planning import issues as planning
 from project_service.tracker.issues import Issue
+from project_service.tracker.milestones import find_milestone
 from project_service.tracker.notes import Note
 from project_service.tracker.schemas import NoteSchema
 
@@ -32,6 +33,17 @@ NOTES = f"{ISSUES}/<iid>/notes"
 def list_issues(project: Project, fields: dict[str, Any]) -> Any:
     """List the issues of a project."""
     return queries.issues_matching(caller(), project, **fields)
+
+
+@api.get("/projects/<project>/milestones/<milestone>/issues")
+@api.signed_in
+@api.allow(Ability.READ_ISSUES)
+@api.response(200, schemas.IssueSchema(many=True))
+@api.paged
+def list_milestone_issues(project: Project, milestone: str) -> Any:
+    """List the issues of a milestone."""
+    found = find_milestone(project, numeric(milestone))
+    return queries.issues_matching(caller(), project, milestone_id=found.id)
 
 
 @api.get(f"{ISSUES}/<iid>")

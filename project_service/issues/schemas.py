@@ -8,7 +8,7 @@ from marshmallow.exceptions import ValidationError
 
 from project_service.core.schemas import UserBasicSchema
 from project_service.kit import fields, urls
-from project_service.kit.schemas import Inside, Schema
+from project_service.kit.schemas import Inside, Nested, Schema
 from project_service.tracker.issues import INCIDENT, ISSUE, Issue
 from project_service.tracker.schemas import MilestoneSchema
 
@@ -81,9 +81,26 @@ class IdOrWord(fields.String):
         return text.title()
 
 
+class IssueExclusionSchema(Schema):
+    """Which issues to leave out."""
+
+    labels = fields.Array(fields.String())
+    milestone = fields.String()
+    iids = fields.Array(fields.Integer())
+    author_id = fields.Integer()
+    author_username = fields.String()
+    assignee_id = fields.Integer()
+    assignee_username = fields.Array(fields.String())
+    weight = fields.Integer()
+    my_reaction_emoji = fields.String()
+
+
 class IssueFilterSchema(Schema):
     """Which issues to list."""
 
+    excluded = Nested(IssueExclusionSchema, data_key="not")
+    weight = IdOrWord()
+    my_reaction_emoji = fields.String()
     state = fields.String(default="all", choices=STATES)
     labels = fields.Array(fields.String())
     milestone = fields.String()

@@ -133,6 +133,7 @@ def values(
     variable: Variable,
     protected_tag: ProtectedTag,
     issue: Issue,
+    people: dict[str, User],
 ) -> dict[str, Any]:
     """What stands in the places of a page's rule; tokens are each person's own."""
     store(Milestone(project_id=project.id, iid=1, title="Opening day"))
@@ -141,6 +142,8 @@ def values(
     environment = store(Environment(project_id=project.id, name="production", slug="production"))
     ingest_report(project, report(vulnerability()))
     finding = db.session.query(Finding).one()
+    note = planning.create_note(people[OLIVE], issue, body="Indeed.")
+    db.session.commit()
     kay = worlds.make_user("kay")
     worlds.add_member(project, kay, Role.GUEST)
     worlds.add_member(group, kay, Role.GUEST)
@@ -155,6 +158,7 @@ def values(
         "iid": 1,
         "integration_id": integration.id,
         "environment_id": environment.id,
+        "note_id": note.id,
         "finding_id": finding.id,
     }
 

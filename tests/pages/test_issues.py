@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import datetime as dt
 
+import pytest
+
 from project_service.core.users import User
 from project_service.kit import clock
 from project_service.kit.database import db
+from project_service.planning import issues as planning
 from project_service.tracker.issues import Issue
 from project_service.tracker.milestones import CLOSED, Milestone
 from project_service.tracker.notes import Note
-from tests.worlds import MAX, SAM
+from tests.worlds import DEV, GUS, MAX, RITA, SAM
 
 
 def make_issue(project, **fields):
@@ -54,3 +57,64 @@ def test_the_edit_page_offers_what_the_issue_has(project, people, visit):
     page = visit(MAX).get(f"/{project.full_path}/-/issues/1/edit").text
 
     assert ("Long gone" in page, "@sam" in page) == (True, True)
+
+
+@pytest.fixture
+def comment(project, people):
+    """What dev has written under the first issue."""
+    issue = make_issue(project, author_id=people[MAX].id)
+    note = planning.create_note(people[DEV], issue, body="It is cold.")
+    db.session.commit()
+    return f"/{project.full_path}/-/issues/1/notes/{note.id}"
+
+
+def bodies():
+    db.session.remove()
+    return [note.body for note in db.session.query(Note).filter(Note.system.is_(False))]
+
+
+@pytest.mark.parametrize("person", [DEV, MAX])
+def test_a_comment_is_changed_by_its_author_and_by_maintainers(person, comment, visit):
+    visitor = visit(person)
+
+    blank = visitor.send(f"{comment}/edit", note=" ")
+    answer = visitor.send(f"{comment}/edit", note="It is warm.")
+    page = visitor.get(answer.location).text
+
+    assert (blank.status_code, "can&#39;t be blank" in blank.text) == (422, True)
+    assert (answer.status_code, bodies(), "It is warm." in page) == (302, ["It is warm."], True)
+    assert f'href="{comment}/edit"' in page
+
+
+def test_a_comment_is_deleted_after_a_question(comment, visit, project):
+    visitor = visit(DEV)
+    page = visitor.get(f"{comment}/delete")
+
+    answer = visitor.send(f"{comment}/delete")
+
+    assert ("Delete this comment?" in page.text, answer.location) == (True, f"/{project.full_path}/-/issues/1")
+    assert (bodies(), db.session.query(Issue).one().notes_count) == ([], 0)
+
+
+@pytest.mark.parametrize(("person", "status"), [(RITA, 403), (SAM, 404)])
+def test_others_leave_a_comment_alone(person, status, comment, visit):
+    visitor = visit(person)
+
+    assert [visitor.send(f"{comment}/{what}", note="x").status_code for what in ("edit", "delete")] == [status] * 2
+    assert bodies() == ["It is cold."]
+
+
+def test_a_milestone_shows_its_issues_and_how_far_they_are(project, visit):
+    milestone = Milestone(project_id=project.id, iid=1, title="Spring")
+    db.session.add(milestone)
+    db.session.flush()
+    fields = {"project_id": project.id, "milestone_id": milestone.id}
+    db.session.add(Issue(iid=1, title="Totals", state="closed", **fields))
+    db.session.add(Issue(iid=2, title="Secret sums", confidential=True, **fields))
+    db.session.commit()
+    address = f"/{project.full_path}/-/milestones/1"
+
+    reporter, guest = visit(RITA).get(address).text, visit(GUS).get(address).text
+
+    assert ("1 of 2 closed" in reporter, "#2 Secret sums" in reporter) == (True, True)
+    assert ("1 of 1 closed" in guest, "Secret sums" in guest) == (True, False)

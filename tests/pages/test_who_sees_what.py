@@ -56,6 +56,8 @@ NEEDED = {
     "/<path:project>/-/issues/<int:iid>": Role.GUEST,
     "/<path:project>/-/issues/<int:iid>/edit": Role.REPORTER,
     "/<path:project>/-/issues/<int:iid>/delete": Role.OWNER,
+    "/<path:project>/-/issues/<int:iid>/notes/<int:note_id>/edit": Role.MAINTAINER,
+    "/<path:project>/-/issues/<int:iid>/notes/<int:note_id>/delete": Role.MAINTAINER,
     "/<path:project>/-/milestones": Role.GUEST,
     "/<path:project>/-/milestones/new": Role.DEVELOPER,
     "/<path:project>/-/milestones/<int:iid>": Role.GUEST,

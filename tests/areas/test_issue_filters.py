@@ -1,0 +1,89 @@
+"""What a list of issues leaves out, and the issues of a milestone."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.worlds import DEV, GUS, MAX, NOBODY, RITA, SAM
+
+
+@pytest.fixture
+def milestone(project, as_):
+    return as_(MAX).post(f"/projects/{project.id}/milestones", json={"title": "Spring"}).json
+
+
+@pytest.fixture
+def issues(project, as_, people, milestone):
+    """Four issues: of rita and of dev, with labels, a milestone, an assignee and weights."""
+    fields = [
+        {"labels": "oven,cold", "milestone_id": milestone["id"], "weight": 3},
+        {"labels": "oven", "assignee_ids": [people[MAX].id]},
+        {"confidential": True, "milestone_id": milestone["id"], "weight": 0},
+        {"milestone_id": milestone["id"]},
+    ]
+    for author, values in zip((RITA, DEV, RITA, DEV), fields, strict=True):
+        answer = as_(author).post(f"/projects/{project.id}/issues", json={"title": "Wrong"} | values)
+        assert answer.status_code == 201, answer.json
+    as_(DEV).put(f"/projects/{project.id}/issues/4", json={"state_event": "close"})
+    return project
+
+
+@pytest.mark.parametrize(
+    ("query", "iids"),
+    [
+        ("not[labels]=cold", [2, 3, 4]),
+        ("not[labels][]=cold&not[labels][]=oven", [3, 4]),
+        ("labels=oven&not[labels]=cold", [2]),
+        ("not[milestone]=Spring", [2]),
+        ("not[iids][]=1&not[iids][]=4", [2, 3]),
+        ("not[author_username]=rita", [2, 4]),
+        ("not[assignee_username][]=max", [1, 3, 4]),
+        ("not[weight]=3", [2, 3, 4]),
+        ("not[my_reaction_emoji]=thumbsup", [1, 2, 3, 4]),
+        ("my_reaction_emoji=None", [1, 2, 3, 4]),
+        ("my_reaction_emoji=Any", []),
+        ("my_reaction_emoji=thumbsup", []),
+        ("weight=3", [1]),
+        ("weight=0", [3]),
+        ("weight=None", [2, 4]),
+        ("weight=Any", [1, 3]),
+    ],
+)
+def test_issues_are_filtered(query, iids, issues, as_):
+    answer = as_(DEV).get(f"/projects/{issues.id}/issues?sort=asc&{query}")
+
+    assert (answer.status_code, [issue["iid"] for issue in answer.json]) == (200, iids)
+
+
+@pytest.mark.parametrize("name", ["author_id", "assignee_id"])
+def test_people_are_left_out_by_id(name, issues, as_, people):
+    left = {"author_id": (RITA, [2, 4]), "assignee_id": (MAX, [1, 3, 4])}
+    person, iids = left[name]
+
+    answer = as_(DEV).get(f"/projects/{issues.id}/issues?sort=asc&not[{name}]={people[person].id}")
+
+    assert [issue["iid"] for issue in answer.json] == iids
+
+
+@pytest.mark.parametrize("query", ["weight=heavy", "not[author_id]=x", "not=1"])
+def test_what_makes_no_sense_is_refused(query, issues, as_):
+    assert as_(DEV).get(f"/projects/{issues.id}/issues?{query}").status_code == 400
+
+
+@pytest.mark.parametrize(("person", "iids"), [(DEV, [4, 3, 1]), (GUS, [4, 1])])
+def test_the_issues_of_a_milestone_are_those_one_sees(person, iids, issues, milestone, as_):
+    answer = as_(person).get(f"/projects/{issues.id}/milestones/{milestone['id']}/issues")
+
+    assert (answer.status_code, [issue["iid"] for issue in answer.json]) == (200, iids)
+    assert answer.headers["X-Total"] == str(len(iids))
+
+
+@pytest.mark.parametrize(("person", "status"), [(MAX, 200), (SAM, 404), (NOBODY, 401)])
+def test_who_may_list_the_issues_of_a_milestone(person, status, issues, milestone, as_):
+    assert as_(person).get(f"/projects/{issues.id}/milestones/{milestone['id']}/issues").status_code == status
+
+
+def test_an_unknown_milestone_has_no_issues(issues, as_):
+    answer = as_(DEV).get(f"/projects/{issues.id}/milestones/999/issues")
+
+    assert (answer.status_code, answer.json) == (404, {"message": "404 Milestone Not Found"})

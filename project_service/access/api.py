@@ -219,7 +219,7 @@ class ApiBlueprint(Blueprint):  # type: ignore[misc]  # flask-smorest is untyped
                 with unit_of_work(write=False):
                     # whose token stands in the body is known too late for more than others may send
                     if identity.by_token(request, scopes, unread=True).user_id is not None:
-                        request.max_content_length = largest_body()
+                        steps.admit(largest_body())
             parameters()
             with unit_of_work(write=False):
                 g.caller = identity.sudo(request, identity.by_token(request, scopes))

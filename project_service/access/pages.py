@@ -122,7 +122,7 @@ def _ask_first(largest_body: Callable[[], int | None] | None) -> None:
         if identity.by_session().user_id is None:
             raise Unauthorized
         if largest_body is not None:
-            request.max_content_length = largest_body()
+            steps.admit(largest_body())
 
 
 def error_page(error: ServiceError) -> FlaskResponse:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Callable
 from typing import Any, TypeVar
+
+from flask import request
 
 from project_service.access.abilities import Ability, judge
 from project_service.access.identity import caller
@@ -62,6 +65,11 @@ def check_guarded(view: Callable[..., Any]) -> None:
     """Raise ``Unguarded`` for a view without ``allow``."""
     if not hasattr(view, "ability"):
         raise Unguarded(f"{view.__module__}.{view.__name__} names no ability")
+
+
+def admit(largest: int | None) -> None:
+    """Let the body of this request have so many bytes, or any number; ``None`` would mean the usual limit to Flask."""
+    request.max_content_length = sys.maxsize if largest is None else largest
 
 
 def numeric(text: str) -> int:

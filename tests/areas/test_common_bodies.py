@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import io
+
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from werkzeug.datastructures import FileStorage
+from werkzeug.test import encode_multipart
 
 FORM = "application/x-www-form-urlencoded"
 JSON = "application/json"
@@ -158,3 +162,12 @@ def test_no_body_whatsoever_is_a_fault_of_the_server(options, place, project, as
     answer = as_admin.post(place.format(project.id), **options)
 
     assert answer.status_code < 500
+
+
+def test_an_archive_may_be_larger_than_other_bodies(as_maintainer):
+    file = FileStorage(io.BytesIO(b"\0" * (11 << 20)), "large.tar.gz")
+    boundary, body = encode_multipart({"path": "large", "file": file})  # the client would leave a file open behind it
+
+    answer = as_maintainer.post("/projects/import", data=body, content_type=f"multipart/form-data; boundary={boundary}")
+
+    assert (answer.status_code, answer.json["import_status"]) == (201, "scheduled")

@@ -10,11 +10,10 @@ from project_service.access.identity import SESSION_SECRET
 from project_service.core.sign_ins import MOST_FOR_ACCOUNT, WINDOW, SignInFailures
 from project_service.core.tokens import BrowserSession
 from project_service.core.users import DEACTIVATED
-from project_service.factory import create_app
 from project_service.kit import clock, secrets
 from project_service.kit.database import db
-from project_service.settings import Settings
 from tests import worlds
+from tests.conftest import SQLITE, make_app
 from tests.worlds import ADA, MAX, PASSWORD, SAM
 
 HOME, SIGN_IN, SIGN_OUT = "/", "/users/sign_in", "/users/sign_out"
@@ -201,8 +200,7 @@ def test_the_cookie_is_for_this_server_and_no_script(visitor, paula):
 
 
 def test_behind_https_the_cookie_travels_there_only(tmp_path):
-    environment = {"DATA_DIR": str(tmp_path), "EXTERNAL_URL": "https://projects.example.org"}
-    app = create_app(Settings.from_environment({f"PROJECT_SERVICE_{name}": text for name, text in environment.items()}))
+    app = make_app(SQLITE, tmp_path, EXTERNAL_URL="https://projects.example.org")
 
     header = app.test_client().get(SIGN_IN).headers["Set-Cookie"]
 

@@ -52,6 +52,7 @@ from project_service.projects import routes as projects
 from project_service.protected_tags import pages as protected_tags_pages
 from project_service.protected_tags import routes as protected_tags
 from project_service.settings import Settings
+from project_service.transfers import pages as transfers_pages
 from project_service.transfers import routes as transfers
 from project_service.variables import pages as variables_pages
 from project_service.variables import routes as variables
@@ -90,6 +91,7 @@ PAGES = (
     alerts_settings.pages,
     environments_pages.pages,
     vulnerabilities_pages.pages,
+    transfers_pages.pages,
     addresses.pages,
 )
 # loaded for what they register: jobs that are known by name, panels of other areas' pages

@@ -10,7 +10,8 @@ for (const button of document.querySelectorAll("[data-copies]")) {
   });
 }
 // after a refused form the first message gets the focus, so that it is read out and seen
-document.querySelector("[role=alert], [aria-invalid=true]")?.focus();
+const findFault = (root) => root.querySelector("[role=alert], [aria-invalid=true]")?.focus();
+findFault(document);
 // questions are asked in a dialog instead of on a page of their own
 for (const opener of document.querySelectorAll("[data-opens]")) {
   opener.setAttribute("role", "button");
@@ -29,12 +30,15 @@ for (const select of document.querySelectorAll("select[data-sends]")) {
   select.addEventListener("change", () => select.form.requestSubmit());
 }
 // fields that only one choice needs
-for (const part of document.querySelectorAll("[data-only-for]")) {
-  const choice = part.closest("form").elements[part.dataset.onlyFor];
-  const show = () => { part.hidden = choice.value !== part.dataset.value; };
-  choice.addEventListener("change", show);
-  show();
-}
+const followChoices = (root) => {
+  for (const part of root.querySelectorAll("[data-only-for]")) {
+    const form = part.closest("form");
+    const show = () => { part.hidden = form.elements[part.dataset.onlyFor].value !== part.dataset.value; };
+    form.addEventListener("change", show);
+    show();
+  }
+};
+followChoices(document);
 // a part of a form that follows what is typed: the server makes it of the form so far, as soon as typing stops
 for (const part of document.querySelectorAll("[data-follows]")) {
   const form = part.closest("form");
@@ -52,3 +56,81 @@ for (const part of document.querySelectorAll("[data-follows]")) {
 }
 // buttons that do what scripts do by themselves
 for (const button of document.querySelectorAll("[data-needless]")) button.hidden = true;
+// large files: while one is sent, the form shows how much of it has been
+const showUploads = (root) => {
+  for (const form of root.querySelectorAll("form[data-uploads]")) {
+    form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      upload(form);
+    });
+  }
+};
+const upload = (form) => {
+  const part = form.querySelector("[data-upload]"), bar = part.querySelector("progress");
+  const say = (text) => { part.querySelector("[role=status]").textContent = text; };
+  const count = (text) => { part.querySelector("span").textContent = text; };
+  const buttons = form.querySelectorAll("button:not([data-upload] *)");
+  const request = new XMLHttpRequest();
+  const end = (text) => {
+    say(text);
+    bar.parentNode.hidden = part.querySelector("button").hidden = true;
+    for (const button of buttons) button.disabled = false;
+  };
+  request.upload.addEventListener("progress", ({ loaded, total }) => {
+    bar.value = total ? 100 * loaded / total : 0;
+    count(`${megabytes(loaded)} of ${megabytes(total)} MB`);
+  });
+  request.upload.addEventListener("load", () => say("All of it is sent; the server stores it."));
+  request.addEventListener("load", () => {
+    if (request.responseURL !== form.action) location.assign(request.responseURL);
+    else if (!showAnswer(request.responseText, form)) end(`The server did not take it (${request.status}).`);
+  });
+  request.addEventListener("error", () => end("The connection broke off. Try again."));
+  request.addEventListener("abort", () => end("The upload was cancelled."));
+  request.open("POST", form.action);
+  request.send(new FormData(form));
+  for (const button of buttons) button.disabled = true;
+  part.hidden = bar.parentNode.hidden = part.querySelector("button").hidden = false;
+  part.querySelector("button").onclick = () => request.abort();
+  bar.value = 0;
+  count("");
+  say("The archive is being sent.");
+};
+const megabytes = (bytes) => (bytes / 1e6).toFixed(1);
+// the page that came instead of another address takes the place of this one; files that were chosen stay so
+const showAnswer = (text, form) => {
+  const page = new DOMParser().parseFromString(text, "text/html"), main = page.querySelector("main");
+  if (!main) return false;
+  for (const chosen of form.querySelectorAll("input[type=file]")) {
+    const field = main.querySelector(`#${chosen.id}`);
+    if (field) field.files = chosen.files;
+  }
+  document.title = page.title;
+  document.querySelector("main").replaceWith(main);
+  followChoices(main);
+  showUploads(main);
+  findFault(main);
+  return true;
+};
+showUploads(document);
+// parts of a page that change by themselves: the page is asked again as long as one says that it still does
+const PAUSE = 2000, FAULT = 500;
+const follow = async () => {
+  const address = document.querySelector("[data-moving]")?.dataset.moving;
+  if (!address) return;
+  await new Promise((go) => { setTimeout(go, PAUSE); });
+  const answer = document.hidden ? null : await fetch(address).catch(() => null);
+  if (answer && answer.status < FAULT) {
+    if (!answer.ok || answer.redirected) {
+      location.assign(address);
+      return;
+    }
+    const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+    for (const part of document.querySelectorAll("[data-live]")) {
+      const fresh = page.getElementById(part.id);
+      if (fresh && fresh.innerHTML !== part.innerHTML) part.innerHTML = fresh.innerHTML;
+    }
+  }
+  follow();
+};
+follow();

@@ -73,6 +73,7 @@ def init_app(app: Flask) -> None:
     app.add_template_filter(lambda moment: moment.strftime("%-d %b %Y"), "day")
     app.add_template_filter(lambda moment: moment.strftime("%-d %b %Y %H:%M:%S UTC"), "moment")
     app.add_template_filter(ago, "ago")
+    app.add_template_filter(ahead, "ahead")
     app.add_template_filter(lambda thing: Visibility(thing.visibility).text, "visibility")
 
 
@@ -113,12 +114,22 @@ def with_query(**changes: Any) -> str:
 
 def ago(moment: dt.datetime) -> str:
     """How long ago something was, in words."""
-    seconds = (clock.now() - moment).total_seconds()
+    length = _length(clock.now() - moment)
+    return f"{length} ago" if length else "just now"
+
+
+def ahead(moment: dt.datetime) -> str:
+    """How soon something will be, in words."""
+    return f"in {_length(moment - clock.now()) or 'less than a minute'}"
+
+
+def _length(time: dt.timedelta) -> str:
+    """A time in its largest unit; nothing below a minute."""
     for length, unit in STEPS:
-        number = int(seconds // length)
+        number = int(time.total_seconds() // length)
         if number >= 1:
-            return f"{number} {unit}{'s' if number > 1 else ''} ago"
-    return "just now"
+            return f"{number} {unit}{'s' if number > 1 else ''}"
+    return ""
 
 
 def _is_here(address: str, *, exact: bool) -> bool:

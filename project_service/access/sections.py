@@ -16,9 +16,17 @@ from project_service.kit.errors import Forbidden
 PAGES = {"general": "General", "repository": "Repository", "ci_cd": "CI/CD", "operations": "Operations"}
 
 
+def always() -> bool:
+    """No condition."""
+    return True
+
+
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A part of a settings page: a template, and the function that fills it for a project."""
+    """A part of a settings page: a template, and the function that fills it for a project.
+
+    ``offered`` says whether the instance has it at all.
+    """
 
     page: str
     name: str
@@ -27,6 +35,7 @@ class Section:
     ability: Ability
     template: str
     fill: Callable[[Project], dict[str, Any]]
+    offered: Callable[[], bool] = always
 
 
 SECTIONS: list[Section] = []
@@ -43,7 +52,8 @@ def add(section: Section) -> None:
 
 def sections_of(project: Project, page: str) -> list[Section]:
     """The sections of a page that the caller may use."""
-    return [one for one in SECTIONS if one.page == page and allowed(caller(), one.ability, project)]
+    usable = (one for one in SECTIONS if one.page == page and allowed(caller(), one.ability, project))
+    return [one for one in usable if one.offered()]
 
 
 def pages_of(project: Project) -> dict[str, str]:

@@ -112,7 +112,7 @@ class Application(Flask):
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        self.url_map.converters["path"] = urls.PagePath
+        self.url_map.converters |= {"path": urls.PagePath, "project_path": urls.ProjectPath}
 
     def make_default_options_response(self) -> Response:
         """204 with ``Allow``."""

@@ -58,11 +58,16 @@ class Deferred(Exception):
     """The server did not take every mail yet."""
 
 
+def is_on() -> bool:
+    """Whether there is a server to send mails with."""
+    settings: Settings = current_app.config["SETTINGS"]
+    return bool(settings.smtp_host)
+
+
 def queue(recipients: Iterable[str], subject: str, body: str) -> int:
     """Put a mail to each recipient into the outbox, in the current transaction; how many."""
-    settings: Settings = current_app.config["SETTINGS"]
     wanted = sorted(set(recipients))
-    if not settings.smtp_host or not wanted:
+    if not is_on() or not wanted:
         return 0
     subject = " ".join(subject.split())
     db.session.add_all([Mail(recipient=recipient, subject=subject, body=body) for recipient in wanted])

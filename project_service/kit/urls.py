@@ -101,6 +101,12 @@ class PagePath(PathConverter):
     regex = "(?!api/)[^/].*?"
 
 
+class ProjectPath(PagePath):
+    """The full path of a project: at least two segments, so that a project may be called as a page below others is."""
+
+    regex = "(?!api/)[^/]+/[^/].*?"
+
+
 def request_is_raw() -> bool:
     """Whether the current path still has its slashes encoded."""
     return has_request_context() and request.environ.get("PATH_INFO", "").startswith(API)

@@ -10,9 +10,8 @@ from project_service.access import navigation, sections
 from project_service.access.abilities import Ability, allowed
 from project_service.access.identity import caller, current_user
 from project_service.access.pages import PageBlueprint
-from project_service.core.namespaces import find_namespace, namespace_of
+from project_service.core.namespaces import find_namespace
 from project_service.core.projects import Project
-from project_service.kit.database import db
 from project_service.kit.errors import Invalid, UnknownRoute
 from project_service.kit.paging import read_page
 from project_service.projects import queries, service
@@ -88,13 +87,5 @@ def show_project(project: Project) -> Any:
 
 def _form() -> ProjectForm:
     form = ProjectForm()
-    user = current_user()
-    own = namespace_of(user)
-    groups = db.session.scalars(queries.groups_for_projects(caller()))
-    usable = [group for group in groups if allowed(caller(), Ability.CREATE_PROJECT, group)]
-    places: dict[Any, str] = {place.id: place.full_path for place in (own, *usable)}
-    form.namespace_id.choices = places
-    if request.method == "GET":
-        wanted = request.args.get("namespace_id", "")
-        form.namespace_id.data = int(wanted) if wanted.isdigit() else own.id
+    form.offer(queries.namespaces_for_projects(caller(), current_user()))
     return form

@@ -8,11 +8,19 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Select, func, or_, select
 
-from project_service.access.abilities import visible_projects
+from project_service.access.abilities import Ability, allowed, visible_projects
 from project_service.access.identity import Caller
 from project_service.core.levels import Role, Visibility
 from project_service.core.memberships import Membership, Share, alive, authorized_namespaces, authorized_projects
-from project_service.core.namespaces import Group, Namespace, NamespaceAncestor, UserNamespace, descendants_of, groups
+from project_service.core.namespaces import (
+    Group,
+    Namespace,
+    NamespaceAncestor,
+    UserNamespace,
+    descendants_of,
+    groups,
+    namespace_of,
+)
 from project_service.core.projects import DISABLED, Project, projects, with_owners
 from project_service.core.users import User
 from project_service.kit import searching
@@ -147,7 +155,13 @@ def _ordered(statement: Select[Project], wanted: dict[str, Any]) -> Select[Proje
     return statement.order_by(column.desc(), Project.id.desc())
 
 
-def groups_for_projects(caller: Caller) -> Select[Group]:
+def namespaces_for_projects(caller: Caller, user: User) -> list[Namespace]:
+    """Where somebody may make a project: the namespace of their own first."""
+    groups = db.session.scalars(_groups_for_projects(caller))
+    return [namespace_of(user), *(group for group in groups if allowed(caller, Ability.CREATE_PROJECT, group))]
+
+
+def _groups_for_projects(caller: Caller) -> Select[Group]:
     """The groups in which somebody might make a project; each still has its own rule."""
     statement = groups().order_by(Group.full_path)
     if caller.admin or caller.user_id is None:

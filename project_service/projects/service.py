@@ -38,7 +38,7 @@ def create_project(author: User, namespace: Namespace, **fields: Any) -> Project
     visibility = fields.pop("visibility", None) or instance.setting("default_project_visibility")
     project = Project(
         name=name or path or "",
-        path=path or _path_from(name or ""),
+        path=path or path_from(name or ""),
         namespace=namespace,
         namespace_id=namespace.id,
         creator_id=author.id,
@@ -126,7 +126,8 @@ def _taken() -> Invalid:
     return Invalid(name=paths.TAKEN, path=paths.TAKEN, limit_reached=[])
 
 
-def _path_from(name: str) -> str:
+def path_from(name: str) -> str:
+    """The path of a project that was given none."""
     return name if not paths.project_path_problems(name) else paths.slug(name)
 
 

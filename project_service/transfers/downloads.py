@@ -19,14 +19,14 @@ PARTIAL, GONE_WRONG = 206, 500
 
 
 def check(url: str, allowed: Policy) -> None:
-    """Ask the far side what it would send; ``BadRequest`` with the first thing that is wrong (section 6.2)."""
+    """Ask the far side what it would send; ``Unfit`` with the first thing that is wrong (section 6.2)."""
     try:
         answer = Client(allowed, read_timeout=HEAD_SECONDS, total_timeout=2 * HEAD_SECONDS).head(url)
     except (Blocked, RequestFailed) as error:
-        raise BadRequest(str(error)) from error
+        raise Unfit(str(error)) from error
     text = _problem(answer)
     if text is not None:
-        raise BadRequest(text)
+        raise Unfit(text)
 
 
 def download(url: str, place: Path, allowed: Policy) -> None:
@@ -57,6 +57,10 @@ def download(url: str, place: Path, allowed: Policy) -> None:
             time.sleep(FIRST_PAUSE * 2**attempt)
         except Refused as error:
             raise RequestFailed(str(error)) from error
+
+
+class Unfit(BadRequest):
+    """What lies at an address, or the address itself, cannot be imported."""
 
 
 class Refused(Exception):

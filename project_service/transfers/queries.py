@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Sequence
 
-from sqlalchemy import select
+from sqlalchemy import func, select
 
 from project_service.core.projects import Project
 from project_service.kit import clock
@@ -35,6 +35,12 @@ def failures_of(project: Project) -> Sequence[ImportFailure]:
     """What an import left out, the newest first, as many as are shown."""
     wanted = select(ImportFailure).where(ImportFailure.project_id == project.id)
     return db.session.scalars(wanted.order_by(ImportFailure.id.desc()).limit(MOST_FAILURES)).all()
+
+
+def count_failures(project: Project) -> int:
+    """How many rows an import left out, shown or not."""
+    counted = select(func.count()).select_from(ImportFailure).where(ImportFailure.project_id == project.id)
+    return db.session.scalar(counted) or 0
 
 
 def file_of(project: Project) -> ProjectExport | None:

@@ -11,9 +11,7 @@ from flask import Response
 from project_service.access.abilities import Ability
 from project_service.access.api import ApiBlueprint
 from project_service.access.identity import current_user
-from project_service.core import instance, limits
 from project_service.core.projects import Project
-from project_service.kit.errors import NotFound
 from project_service.transfers import queries, schemas, service
 from project_service.transfers.sending import send_export
 
@@ -24,12 +22,11 @@ View = Callable[..., Any]
 
 
 def while_enabled(view: View) -> View:
-    """Exports can be switched off for the whole instance; then there is nothing to be seen (export, section 1)."""
+    """Before anything else is asked, even who it is: exports that are switched off are not there."""
 
     @functools.wraps(view)
     def checked(*args: Any, **url: Any) -> Any:
-        if not instance.setting("project_export_enabled"):
-            raise NotFound
+        service.check_exports()
         return view(*args, **url)
 
     return checked
@@ -86,7 +83,7 @@ def show_import(project: Project) -> Project:
 def start_export(project: Project, fields: dict[str, Any]) -> dict[str, str]:
     """Ask for an archive of a project."""
     user = current_user()
-    limits.count("project_export", user.id, most=instance.setting("project_export_limit"))
+    service.count_export(user)
     service.start_export(user, project, fields.get("description"), fields.get("upload"))
     return {"message": "202 Accepted"}
 
@@ -110,6 +107,5 @@ def show_export(project: Project) -> Project:
 @api.response(200)
 def download_export(project: Project) -> Response:
     """Download the archive of a project."""
-    most = instance.setting("project_download_export_limit")
-    limits.count("project_download_export", current_user().id, project.id, most=most)
+    service.count_download(current_user(), project)
     return send_export(project)

@@ -34,15 +34,50 @@ def largest_body() -> int | None:
     return most * MIB + AROUND if most else None
 
 
+class ProjectRefused(BadRequest):
+    """The new project breaks a rule: told as one sentence, while ``problems`` has all of them, by field."""
+
+    def __init__(self, error: ServiceError) -> None:
+        super().__init__(_first_message(error))
+        self.problems: dict[str, list[str]] = error.message
+
+
+def remote_imports_are_on(user: User) -> bool:
+    """Importing from elsewhere is a feature that is off at first."""
+    return instance.feature_enabled(instance.IMPORT_PROJECT_FROM_REMOTE_FILE, f"User:{user.id}")
+
+
 def check_remote_flag(user: User) -> None:
-    """Importing from elsewhere is a feature that is off at first; while it is, it is not there."""
-    if not instance.feature_enabled(instance.IMPORT_PROJECT_FROM_REMOTE_FILE, f"User:{user.id}"):
+    """While importing from elsewhere is off, it is not there."""
+    if not remote_imports_are_on(user):
+        raise NotFound
+
+
+def exports_are_on() -> bool:
+    """Exports can be switched off for the whole instance."""
+    return bool(instance.setting("project_export_enabled"))
+
+
+def check_exports() -> None:
+    """While exports are off, there is nothing to be seen of them (export reference, section 1)."""
+    if not exports_are_on():
         raise NotFound
 
 
 def count_import(user: User) -> None:
-    """Count a call against the limit that both ways to import share."""
+    """Count a call against the limit that all ways to import share."""
     limits.count("project_import", user.id, most=instance.setting("project_import_limit"))
+
+
+def count_export(user: User) -> None:
+    """Count a call that asks for an export."""
+    limits.count("project_export", user.id, most=instance.setting("project_export_limit"))
+
+
+def count_download(user: User, project: Project) -> None:
+    """Count a download, whichever way it is asked for."""
+    most = instance.setting("project_download_export_limit")
+    limits.count("project_download_export", user.id, project.id, most=most)
 
 
 def import_file(user: User, file: Any, **wanted: Any) -> Project:
@@ -104,7 +139,7 @@ def _create(user: User, namespace: Namespace, wanted: dict[str, Any], **source: 
     except ProjectLimitReached as error:
         raise BadRequest(_limit_text(user)) from error
     except Invalid as error:
-        raise BadRequest(_first_message(error)) from error
+        raise ProjectRefused(error) from error
     project.import_status, project.loading = SCHEDULED, True
     record = ProjectImport(
         project_id=project.id,

@@ -24,11 +24,13 @@ from project_service.core.tokens import SESSION_LENGTH, BrowserSession, digest_o
 from project_service.core.users import User
 from project_service.kit import clock, secrets
 from project_service.kit.database import db
+from project_service.kit.storage import storage
 from project_service.planning import issues as planning
 from project_service.protected_tags.models import ProtectedTag
 from project_service.tracker.environments import Environment
 from project_service.tracker.issues import Issue
 from project_service.tracker.milestones import Milestone
+from project_service.transfers.models import FINISHED, ProjectExport
 from project_service.variables.models import Variable
 from project_service.vulnerabilities.models import Finding
 from tests import worlds
@@ -138,6 +140,7 @@ def values(
     """What stands in the places of a page's rule; tokens are each person's own."""
     store(Milestone(project_id=project.id, iid=1, title="Opening day"))
     store(Alert(project_id=project.id, iid=1, title="The till is stuck", started_at=clock.now()))
+    store_export(project)
     integration = store(AlertIntegration(project_id=project.id, name="Prom", endpoint_identifier="1f", token="t"))
     environment = store(Environment(project_id=project.id, name="production", slug="production"))
     ingest_report(project, report(vulnerability()))
@@ -161,6 +164,15 @@ def values(
         "note_id": note.id,
         "finding_id": finding.id,
     }
+
+
+def store_export(project: Project, content: bytes = b"\x1f\x8b an archive", **fields: Any) -> ProjectExport:
+    """An export that is ready to be downloaded."""
+    name = f"projects/{project.id}/exports/1.tar.gz"
+    with storage().write(name) as file:
+        file.write(content)
+    own = {"state": FINISHED, "storage_name": name, "file_name": "shop_export.tar.gz", "size": len(content)}
+    return store(ProjectExport(project_id=project.id, **own | fields))
 
 
 def page_rules(app: Flask, method: str) -> list[Rule]:

@@ -23,7 +23,7 @@ INLINE = re.compile(r"<script(?![^>]*\ssrc=)|<style|\sstyle=|\son[a-z]+=|javascr
 
 @pytest.mark.parametrize(
     ("address", "status"),
-    [("/", 200), ("/users/sign_in", 302), ("/acme/shop", 200), ("/none", 404), ("/acme/shop/-/settings/general", 403)],
+    [("/", 200), ("/users/sign_in", 302), ("/acme/shop", 200), ("/none", 404), ("/acme/shop/-/issues/1/delete", 403)],
 )
 def test_every_answer_carries_its_protection(address, status, maintainer, project):
     answer = maintainer.get(address)
@@ -67,7 +67,7 @@ def test_a_missing_page_says_so_and_shows_the_way_home(maintainer):
 @pytest.mark.parametrize(
     ("method", "address", "status", "title"),
     [
-        ("GET", "/acme/shop/-/settings/general", 403, "You may not do that"),
+        ("GET", "/acme/shop/-/issues/1/delete", 403, "You may not do that"),
         ("DELETE", "/acme/shop", 405, "That cannot be done here"),
         ("POST", "/", 405, "That cannot be done here"),
         ("POST", "/projects/new", 400, "That cannot be read"),

@@ -1,0 +1,178 @@
+"""The pages of imports and exports: a new project from an archive, how that goes, and the archive of a project."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flask import redirect, render_template
+
+from project_service.access import panels, sections
+from project_service.access.abilities import Ability
+from project_service.access.identity import caller, current_user
+from project_service.access.pages import PageBlueprint
+from project_service.core import instance, paths
+from project_service.core.projects import Project
+from project_service.kit import mail
+from project_service.kit.errors import Invalid, TooLarge, Unprocessable
+from project_service.kit.forms import Form
+from project_service.projects.queries import namespaces_for_projects
+from project_service.projects.service import path_from
+from project_service.transfers import downloads, queries, service, stages
+from project_service.transfers.forms import ImportForm
+from project_service.transfers.models import FAILED, SCHEDULED, STARTED
+from project_service.transfers.sending import NoExport, send_export
+
+pages = PageBlueprint("transfer_pages", __name__)
+
+NOT_AN_ARCHIVE = "has to be a project export, a file that ends in “.gz”"
+TELLING = (SCHEDULED, STARTED, FAILED)
+
+
+def fill_project(project: Project) -> dict[str, Any]:
+    """What the page of a project says of its import, as long as there is something to say."""
+    status = project.import_status if project.import_status in TELLING else None
+    return {"status": status, "full_path": project.full_path}
+
+
+def fill_settings(project: Project) -> dict[str, Any]:
+    """The export of a project."""
+    live, newest = queries.live_export_of(project), queries.newest_export_of(project)
+    return {
+        "live_export": live,
+        "export_stage": stages.of_export(live) if live else None,
+        "export_file": queries.file_of(project),
+        "export_lifetime": queries.LIFETIME,
+        "failed_export": newest if newest is not None and live is None and newest.error else None,
+        "export_missing": False,
+        "export_form": Form(formdata=None),
+        "mails": mail.is_on(),
+    }
+
+
+panels.add(panels.Panel("project", 10, "transfers/panel.html", fill_project))
+sections.add(
+    sections.Section(
+        "general",
+        "export",
+        "Export project",
+        80,
+        Ability.EXPORT_PROJECT,
+        "transfers/section.html",
+        fill_settings,
+        service.exports_are_on,
+    )
+)
+
+
+@pages.get("/projects/new/import")
+@pages.signed_in
+@pages.allow(Ability.IMPORT_PROJECTS)
+def new_import() -> Any:
+    """Show the form for a project from an archive."""
+    return render_template("transfers/new.html", form=_form(), largest=instance.setting("max_import_size"))
+
+
+@pages.post("/projects/new/import")
+@pages.signed_in
+@pages.allow(Ability.IMPORT_PROJECTS)
+@pages.large_body(service.largest_body)
+def create_import() -> Any:
+    """Make a project and have a worker fill it from an archive."""
+    form = _form()
+    made: list[Project] = []
+    if form.accepted(lambda: made.append(_import(form))):
+        return redirect(f"/{made[0].full_path}/-/import")
+    return render_template("transfers/new.html", form=form, largest=instance.setting("max_import_size")), 422
+
+
+@pages.get("/<path:project>/-/import")
+@pages.signed_in
+@pages.allow(Ability.READ_PROJECT)
+def show_import(project: Project) -> Any:
+    """Show how the import of a project goes, or went."""
+    found = queries.import_of(project)
+    return render_template(
+        "transfers/import.html",
+        project=project,
+        found=found,
+        stage=stages.of_import(found) if found else None,
+        failures=queries.failures_of(project),
+        failure_count=queries.count_failures(project),
+    )
+
+
+@pages.post("/<path:project>/-/settings/general/export")
+@pages.signed_in
+@pages.allow(Ability.EXPORT_PROJECT)
+def start_export(project: Project) -> Any:
+    """Ask for an archive of a project; a button that was pressed twice asks once."""
+    service.check_exports()
+    user = current_user()
+    service.count_export(user)
+    form = Form()
+
+    def start() -> None:
+        if queries.live_export_of(project) is None:
+            service.start_export(user, project, description=None, upload=None)
+
+    if form.accepted(start):
+        return redirect(f"/{project.full_path}/-/settings/general#export")
+    return sections.show(project, "general", status=422, export_form=form)
+
+
+@pages.get("/<project_path:project>/download_export")
+@pages.signed_in
+@pages.allow(Ability.EXPORT_PROJECT)
+def download_export(project: Project) -> Any:
+    """Download the archive of a project."""
+    service.check_exports()
+    service.count_download(current_user(), project)
+    try:
+        return send_export(project)
+    except NoExport as error:
+        return sections.show(project, "general", status=error.status, export_missing=True)
+
+
+def _form() -> ImportForm:
+    user = current_user()
+    form = ImportForm(remote=service.remote_imports_are_on(user))
+    form.offer(namespaces_for_projects(caller(), user))
+    return form
+
+
+def _import(form: ImportForm) -> Project:
+    """Start an import; ``Invalid`` with every refusal at the field that it is about."""
+    user = current_user()
+    name = (form.name.data or "").strip()
+    path = form.path.data or path_from(name)
+    if not path:
+        raise Invalid(name=paths.BLANK)
+    wanted = {"name": name, "path": path, "namespace_id": form.namespace_id.data}
+    service.count_import(user)
+    try:
+        if form.from_url:
+            return _import_url(form, wanted)
+        return _import_file(form, wanted)
+    except service.ProjectRefused as error:
+        raise Invalid(**error.problems) from error
+
+
+def _import_file(form: ImportForm, wanted: dict[str, Any]) -> Project:
+    if form.file.data is None:
+        raise Invalid(file="has to be chosen")
+    try:
+        return service.import_file(current_user(), form.file.data, **wanted)
+    except Unprocessable as error:
+        raise Invalid(file=NOT_AN_ARCHIVE) from error
+    except TooLarge as error:
+        raise Invalid(file=f"is larger than {instance.setting('max_import_size')} MB") from error
+
+
+def _import_url(form: ImportForm, wanted: dict[str, Any]) -> Project:
+    url = (form.url.data or "").strip()
+    if not url:
+        raise Invalid(url=paths.BLANK)
+    try:
+        return service.import_url(current_user(), url, **wanted)
+    except downloads.Unfit as error:
+        raise Invalid(url=f"cannot be used: {error}") from error

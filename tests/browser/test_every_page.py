@@ -71,6 +71,8 @@ def addresses(gl, paula, service, worker_id):
         "alerts": f"{home}/-/alert_management",
         "alert": f"{home}/-/alert_management/1/details",
         "environment": f"{home}/-/environments/{environment.id}",
+        "security": f"{home}/-/security/dashboard",
+        "upload report": f"{home}/-/security/reports/new",
         "environments": f"{home}/-/environments",
         "new environment": f"{home}/-/environments/new",
         "issues": f"{home}/-/issues",

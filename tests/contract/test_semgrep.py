@@ -1,0 +1,68 @@
+"""A real scanner looks at our own source, and its report comes in as it wrote it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).parents[2]
+PLACE = REPOSITORY / ".cache" / "semgrep"
+RULES = Path(__file__).parent / "rules.yaml"
+SCANNED = "project_service/kit"
+# it neither tells anybody of this nor asks for newer versions
+ALONE = {"SEMGREP_SEND_METRICS": "off", "SEMGREP_ENABLE_VERSION_CHECK": "0"}
+
+
+@pytest.fixture(scope="session")
+def semgrep():
+    """The scanner, in an environment of its own; whoever cannot install it leaves this out."""
+    program = PLACE / "bin" / "semgrep"
+    if not program.exists():
+        install = [PLACE / "bin" / "python", "-m", "pip", "--disable-pip-version-check", "-q", "install", "semgrep"]
+        for command in ([sys.executable, "-m", "venv", PLACE], install):
+            done = subprocess.run(command, check=False, capture_output=True, text=True)
+            if done.returncode:
+                pytest.skip(f"semgrep cannot be installed: {done.stderr.strip().splitlines()[-1:]}")
+    return program
+
+
+@pytest.fixture
+def report(semgrep, tmp_path):
+    """What it found in a part of this program, by rules of ours."""
+    written = tmp_path / "gl-sast-report.json"
+    words = ["scan", "--metrics=off", "--disable-version-check", "--gitlab-sast", "--no-git-ignore", "--jobs", "1"]
+    done = subprocess.run(
+        [semgrep, *words, "--config", RULES, "--output", written, SCANNED],
+        cwd=REPOSITORY,
+        env={**os.environ, **ALONE, "HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return written.read_bytes()
+
+
+def test_the_report_of_a_real_scanner_is_taken_in_and_listed(report, gl, project):
+    entries = json.loads(report)["vulnerabilities"]
+    told = gl.http_post(
+        f"/projects/{project.id}/security_reports",
+        post_data={"report_type": "sast"},
+        files={"file": ("gl-sast-report.json", report, "application/json")},
+    )
+
+    listed = gl.http_list(f"/projects/{project.id}/vulnerability_findings", get_all=True)
+
+    assert len(entries) > 1
+    assert (told["found"], told["merged"]) == (len(entries), len(entries))
+    places = {(one["location"]["file"], one["location"]["start_line"]) for one in entries}
+    assert {(one["location"]["file"], one["location"]["start_line"]) for one in listed} == places
+    assert {one["scanner"]["name"] for one in listed} == {"Semgrep"}
+    assert {one["severity"] for one in listed} <= {"high", "medium"}
+    assert len({one["uuid"] for one in listed}) == len(entries)
+    assert all(one["blob_path"].startswith(f"/{project.path_with_namespace}/-/blob/main/") for one in listed)

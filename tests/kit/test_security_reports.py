@@ -1,0 +1,163 @@
+"""What reports say, as pure functions (findings reference, section 10; security reports reference, section 11)."""
+
+from __future__ import annotations
+
+import io
+import uuid
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from project_service.vulnerabilities import merging, normalising, reports
+from project_service.vulnerabilities.fingerprints import NAMESPACE, finding_uuid, fingerprint
+from project_service.vulnerabilities.levels import Confidence, Severity
+from project_service.vulnerabilities.locations import image_without_tag, place_of
+from project_service.vulnerabilities.report_types import REPORT_TYPES
+from project_service.vulnerabilities.reports import BrokenReport
+from project_service.vulnerabilities.sorts import KINDS, Sort, numbers_of
+
+JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(st.characters(exclude_categories=["Cs"])),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text("abcdeé\0", max_size=6), inner, max_size=4),
+    max_leaves=12,
+)
+NAMES = ("name", "message", "severity", "confidence", "cve", "identifiers", "location", "scanner", "links", "details")
+ENTRY = st.dictionaries(st.sampled_from(NAMES), JSON, max_size=6) | JSON
+GOOD = ENTRY.map(lambda entry: {**entry, "name": "A"} if isinstance(entry, dict) else {"name": "A"})
+REPORT = st.fixed_dictionaries(
+    {},
+    optional={
+        "version": JSON,
+        "scan": JSON,
+        "vulnerabilities": st.lists(GOOD, max_size=3) | st.lists(ENTRY, max_size=3) | JSON,
+        "remediations": st.lists(st.fixed_dictionaries({"fixes": st.lists(JSON, max_size=2)}), max_size=2) | JSON,
+        "site": JSON,
+    },
+)
+
+
+@pytest.mark.parametrize(
+    ("kind", "location", "place"),
+    [
+        ("sast", {"file": "a/b.py", "start_line": 1, "end_line": 2, "class": "X"}, "a/b.py:1:2"),
+        ("sast", {"file": "a/b.py", "start_line": 1}, "a/b.py:1:"),
+        ("sast", {}, "::"),
+        ("secret_detection", {"file": "a", "start_line": 5, "end_line": 5, "commit": {"sha": "x"}}, "a:5:5"),
+        ("dependency_scanning", {"file": "f", "dependency": {"package": {"name": "p"}, "version": "1"}}, "f:p"),
+        ("dependency_scanning", {"dependency": "p"}, ":"),
+        ("container_scanning", {"image": "i:main", "dependency": {"package": {"name": "p"}}}, "i:p"),
+        ("dast", {"hostname": "h", "path": "/p", "method": "GET", "param": "q"}, "/p:GET:q"),
+        ("api_fuzzing", {"path": "/p"}, "/p::"),
+        ("coverage_fuzzing", {"crash_type": "Leak", "crash_state": "a\nb"}, "Leak:a\nb"),
+        ("coverage_fuzzing", {}, ":"),
+    ],
+)
+def test_what_stands_for_a_place(kind, location, place):
+    assert place_of(kind, location) == place
+
+
+@pytest.mark.parametrize(
+    ("image", "name"),
+    [
+        ("alpine:3.7.3", "alpine:3.7.3"),
+        ("alpine:1.0.0-beta", "alpine:1.0.0-beta"),
+        ("alpine:latest", "alpine"),
+        ("registry.example.com:5000/app:main", "registry.example.com:5000/app"),
+        ("registry.example.com:5000/app", "registry.example.com:5000/app"),
+        ("app:deadbeef", "app"),
+        (f"app:{'ab' * 20}", "app"),
+        (f"app@sha256:{'ab' * 32}", "app@sha256"),
+        ("app", "app"),
+        ("", ""),
+    ],
+)
+def test_an_image_without_its_tag(image, name):
+    assert image_without_tag(image) == name
+
+
+def test_identities_are_those_of_the_product():
+    first, place = fingerprint("find_sec_bugs_type:XSS_REQUEST_PARAMETER_TO_SERVLET_WRITER"), "src/main/java/"
+    place = fingerprint(f"{place}servlets/module/lesson/XssLesson.java:96:96")
+
+    assert str(uuid.uuid5(NAMESPACE, "GitLab")) == "4961388b-9d8e-5da0-a499-3ef5da58daf0"
+    assert finding_uuid("sast", first, place, 1) == "23697da8-a042-54bc-aa36-45a26e6712b8"
+
+
+def test_every_sort_has_a_number_of_its_own():
+    sorts = [Sort(kind, severity, level) for kind in REPORT_TYPES for severity in Severity for level in Confidence]
+
+    assert [Sort.of(sort.number) for sort in sorts] == sorts
+    for sort in sorts:
+        first, last = numbers_of(sort.report_type)
+        assert first <= sort.number <= last
+
+
+def test_the_numbers_of_kinds_are_stored_and_never_change():
+    assert KINDS[:4] == ("sast", "dast", "dependency_scanning", "container_scanning")
+    assert KINDS[4:] == ("secret_detection", "coverage_fuzzing", "api_fuzzing")
+
+
+def read(raw, kind):
+    """What a report says, or why it says nothing."""
+    try:
+        with reports.reading(io.BytesIO(raw), kind) as report:
+            entries = list(report.vulnerabilities)
+            return entries, list(report.remediations), report.scan
+    except BrokenReport as error:
+        return error.message, error.pointer
+
+
+@given(REPORT | st.lists(GOOD, max_size=3) | JSON, st.sampled_from(["sast", "dast"]))
+def test_both_parsers_say_the_same(document, kind):
+    raw = orjson.dumps(reports.storable(document)).replace(b"placeholder", b"\\u0000")
+    seen = []
+    for limit in (1 << 20, -1):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(reports, "PARSED_AT_ONCE", limit)
+            seen.append(read(raw, kind))
+
+    assert seen[0] == seen[1]
+
+
+@given(st.lists(GOOD, max_size=4), st.sampled_from(list(REPORT_TYPES)))
+def test_whatever_an_entry_says_it_becomes_a_finding(entries, kind):
+    raw = orjson.dumps(reports.storable({"vulnerabilities": entries}))
+    found = read(raw, kind)
+    if isinstance(found[0], str):
+        assert found[1].endswith(("severity", "confidence"))
+        return
+    for entry in found[0]:
+        outline = merging.outline(kind, entry)
+        data = normalising.finding_data(kind, entry, normalising.Scanners(None).of(entry), None)
+        assert data["name"]
+        assert len(outline.place) == 20
+        assert Sort.of(normalising.sort_of(kind, entry).number).report_type == kind
+        assert isinstance(orjson.dumps(data), bytes)
+
+
+@given(st.lists(st.lists(st.sampled_from([b"a", b"b", b"c", b"d"]), max_size=3), max_size=8))
+def test_what_is_kept_shares_no_key_and_what_is_dropped_does(keys):
+    stays = list(merging.kept(keys))
+    seen = set()
+    for some, kept in zip(keys, stays, strict=True):
+        assert kept is seen.isdisjoint(some)
+        seen |= set(some) if kept else set()
+
+
+@given(st.binary(max_size=200))
+def test_whatever_comes_is_a_report_or_refused(raw):
+    read(raw, "sast")
+
+
+@given(st.lists(st.text(max_size=4), max_size=8))
+def test_places_follow_the_bytes_of_the_keys(keys):
+    places = merging.places(keys)
+
+    ordered = [key for _, key in sorted(zip(places, keys, strict=True))]
+    assert ordered == sorted(keys, key=lambda key: key.encode("utf-8", "surrogatepass"))

@@ -7,14 +7,28 @@ in the current transaction, with the driver's own means: ``executemany`` on SQLi
 from __future__ import annotations
 
 import datetime as dt
+import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import orjson
-from sqlalchemy import JSON, Date, Table, text
+from sqlalchemy import (
+    ARRAY,
+    JSON,
+    BigInteger,
+    ColumnElement,
+    Date,
+    Table,
+    any_,
+    func,
+    select,
+    text,
+    type_coerce,
+)
 
 from project_service.kit.database import Base, Timestamp, db, unit_of_work
 
+WALL_CLOCK = len("2021-01-20 08:15:30.123456")
 Convert = Callable[[Any], Any]
 
 
@@ -60,6 +74,15 @@ class Writer:
                 if value is not None:
                     values[place] = convert(value)
             yield values
+
+
+def among(column: Any, numbers: Sequence[int]) -> ColumnElement[bool]:
+    """Whether a column is one of these numbers, with one parameter however many there are: the statement stays."""
+    if db.engine.dialect.name == "sqlite":
+        given = func.json_each(_json(list(numbers))).table_valued("value")
+        found: ColumnElement[bool] = column.in_(select(given.c.value))
+        return found
+    return column == any_(type_coerce(list(numbers), ARRAY(BigInteger)))  # type: ignore[no-any-return]  # of any column
 
 
 class Ids(Iterator[int]):
@@ -112,8 +135,9 @@ def _json(value: Any) -> str:
     return orjson.dumps(value).decode()
 
 
+@functools.lru_cache(maxsize=1024)
 def _wall_clock(value: dt.datetime) -> str:
-    return value.astimezone(dt.UTC).replace(tzinfo=None).isoformat(" ", "microseconds")
+    return value.astimezone(dt.UTC).isoformat(" ", "microseconds")[:WALL_CLOCK]
 
 
 def _day(value: dt.date) -> str:

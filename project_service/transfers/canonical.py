@@ -75,7 +75,8 @@ def _digests(archive: Path, folder: Path) -> dict[str, bytes]:
 
 def _rows(unpacked: Unpacked, relation: str) -> Iterator[Any]:
     for _, raw in trees.rows_of(unpacked, relation):
-        yield trees.loads(raw) if isinstance(raw, bytes) else {"note": "a line that is too long"}
+        row = trees.loads(raw) if isinstance(raw, bytes) else "a line that is too long"
+        yield "a row that is nested too deeply" if trees.too_deep(row) else row
 
 
 def _numbered(relation: str, rows: Iterator[Any]) -> dict[str, bytes]:

@@ -23,7 +23,7 @@ from project_service.core.repositories import BadBundle, Repository
 from project_service.core.users import User
 from project_service.events.models import Event
 from project_service.kit import clock, jobs
-from project_service.kit.bulk import Writer
+from project_service.kit.bulk import Writer, among
 from project_service.kit.database import Base, db, insert, unit_of_work
 from project_service.kit.outgoing import Blocked, RequestFailed
 from project_service.kit.storage import storage
@@ -42,12 +42,13 @@ from project_service.transfers.models import (
     ProjectImport,
 )
 from project_service.transfers.people import People, people_of
-from project_service.transfers.rows import COLUMNS, Known, Refused, Translator, read
+from project_service.transfers.refusals import Refused
+from project_service.transfers.rows import COLUMNS, Known, Translator, read
 from project_service.transfers.unpacking import BadArchive, Unpacked
 from project_service.transfers.workplace import fetch, folder_of, remove_leftovers, store, version_of, workplace
 
 WAITING, LOADING, FAILING, ENDED = "waiting", "loading", "failing", "ended"
-LINES_AT_ONCE = 200
+LINES_AT_ONCE = 400
 BYTES_AT_ONCE = 4 << 20
 FILES_AT_ONCE = 50
 NUMBERED_BY_IID: dict[str, type[Issue] | type[MergeRequest]] = {"issues": Issue, "merge_requests": MergeRequest}
@@ -202,7 +203,7 @@ class _Loader:
         iids = [row.get("iid") for _, row in rows if isinstance(row, dict)]
         numbers = [iid for iid in iids if isinstance(iid, int) and not isinstance(iid, bool)]
         with unit_of_work(write=False):
-            taken = select(model.iid).where(model.project_id == project_id, model.iid.in_(numbers))
+            taken = select(model.iid).where(model.project_id == project_id, among(model.iid, numbers))
             known.iids = set(db.session.scalars(taken))
             if len(numbers) < len(iids):
                 highest = db.session.scalar(select(func.max(model.iid)).where(model.project_id == project_id)) or 0

@@ -15,7 +15,8 @@ from project_service.core.levels import Visibility
 from project_service.transfers import layout, trees
 from project_service.transfers.models import ArchivedRow, ImportFailure
 from project_service.transfers.people import People
-from project_service.transfers.rows import COLUMNS, Known, Refused, Translator
+from project_service.transfers.refusals import Refused
+from project_service.transfers.rows import COLUMNS, Known, Translator
 from project_service.transfers.rows import read as read_row
 from project_service.transfers.unpacking import unpack
 

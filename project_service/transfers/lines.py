@@ -18,6 +18,7 @@ from project_service.core.projects import FEATURES, Project
 from project_service.core.users import User
 from project_service.error_tracking.models import ErrorTrackingSetting
 from project_service.events.models import Action, Event
+from project_service.kit.bulk import among
 from project_service.protected_tags.models import ProtectedTag
 from project_service.tracker import issues, milestones, others
 from project_service.tracker.issues import Issue, IssueAssignee, IssueLabel
@@ -50,6 +51,25 @@ ATTRIBUTES = {  # what the settings of a project are called in an archive
     "printing_merge_request_link_enabled": "printing_merge_request_link_enabled",
     "autoclose_referenced_issues": "autoclose_referenced_issues",
 }
+
+
+def usual(names: tuple[str, ...], nested: tuple[str, ...] = ()) -> Line:
+    """A row that says nothing yet, with all the keys that archives have."""
+    return dict.fromkeys(("id", *names)) | dict.fromkeys(nested, EMPTY)
+
+
+def filled(usually: Line, extra: Line | None) -> Line:
+    """A row with what an archive once said of it."""
+    return usually | extra if extra else usually.copy()
+
+
+EMPTY: list[Line] = []  # in many rows; whoever has something to say puts a list of their own in its place
+LABEL = usual(layout.LABEL)
+MILESTONE = usual(layout.MILESTONE)
+ISSUE = usual(layout.ISSUE, layout.ISSUE_NESTED)
+MERGE_REQUEST = usual(layout.MERGE_REQUEST, layout.MERGE_REQUEST_NESTED)
+SNIPPET = usual(layout.SNIPPET, layout.SNIPPET_NESTED)
+NOTE = usual(layout.NOTE, layout.NOTE_NESTED)
 
 
 class Reader:
@@ -116,7 +136,7 @@ class Reader:
         """What other rows are nested with: labels and milestones."""
         columns = (Label.id, Label.title, Label.color, Label.description, Label.extra)
         for number, title, color, description, extra, created_at, updated_at in self._all(Label, *columns):
-            self.labels[title] = self._line(layout.LABEL, (), extra) | {
+            self.labels[title] = filled(LABEL, extra) | {
                 "id": number,
                 "title": title,
                 "color": color,
@@ -142,7 +162,7 @@ class Reader:
         )
         events = self._events((milestones.TARGET,), None)
         for number, iid, title, description, state, start_date, due_date, extra, created_at, updated_at in found:
-            self.milestones[number] = self._line(layout.MILESTONE, (), extra) | {
+            self.milestones[number] = filled(MILESTONE, extra) | {
                 "id": number,
                 "title": title,
                 "project_id": self.project.id,
@@ -187,13 +207,8 @@ class Reader:
             ids = [row[1] for row in rows]
             noted = self._notes(issues.TARGET, ids)
             events = self._events((issues.TARGET,), ids)
-            labelled = self._grouped(
-                select(IssueLabel.issue_id, IssueLabel.title).where(IssueLabel.issue_id.in_(ids)), IssueLabel.title
-            )
-            assigned = self._grouped(
-                select(IssueAssignee.issue_id, IssueAssignee.user_id).where(IssueAssignee.issue_id.in_(ids)),
-                IssueAssignee.user_id,
-            )
+            labelled = self._grouped(select(IssueLabel.issue_id, IssueLabel.title), ids)
+            assigned = self._grouped(select(IssueAssignee.issue_id, IssueAssignee.user_id), ids)
             for (
                 iid,
                 number,
@@ -213,7 +228,7 @@ class Reader:
                 created_at,
                 updated_at,
             ) in rows:
-                line = self._line(layout.ISSUE, layout.ISSUE_NESTED, extra)
+                line = filled(ISSUE, extra)
                 line["id"] = number
                 line["title"] = title
                 line["author_id"] = author_id
@@ -270,7 +285,7 @@ class Reader:
                 extra,
                 *moments,
             ) in rows:
-                line = self._line(layout.MERGE_REQUEST, layout.MERGE_REQUEST_NESTED, extra)
+                line = filled(MERGE_REQUEST, extra)
                 line |= {
                     "id": number,
                     "target_branch": target,
@@ -308,7 +323,7 @@ class Reader:
         for rows in self._portions(statement, Snippet.id):
             noted = self._notes(others.SNIPPET, [row[0] for row in rows])
             for number, title, file_name, content, visibility, author_id, extra, created_at, updated_at in rows:
-                yield self._line(layout.SNIPPET, layout.SNIPPET_NESTED, extra) | {
+                yield filled(SNIPPET, extra) | {
                     "id": number,
                     "title": title,
                     "content": content,
@@ -425,7 +440,7 @@ class Reader:
                 self._iso(Note.updated_at),
             )
             .outerjoin(User, User.id == Note.author_id)
-            .where(Note.noteable_type == noteable_type, Note.noteable_id.in_(ids))
+            .where(Note.noteable_type == noteable_type, among(Note.noteable_id, ids))
             .order_by(Note.noteable_id, Note.id)
         )
         found: dict[int, list[Line]] = {}
@@ -447,7 +462,7 @@ class Reader:
             created_at,
             updated_at,
         ) in self._execute(statement):
-            line = self._line(layout.NOTE, layout.NOTE_NESTED, extra)
+            line = filled(NOTE, extra)
             line["id"] = number
             line["note"] = body
             line["noteable_type"] = noteable_type
@@ -483,7 +498,7 @@ class Reader:
         if ids is None:
             statement = statement.where(Event.project_id == self.project.id, Event.target_id.is_not(None))
         else:
-            statement = statement.where(Event.target_id.in_(ids))
+            statement = statement.where(among(Event.target_id, ids))
         found: dict[int, list[Line]] = {}
         for target_id, number, author_id, kind, action, data, extra, created_at in self._execute(
             statement.order_by(Event.created_at, Event.id)
@@ -530,14 +545,6 @@ class Reader:
             links.append(link | {"label": label})
         return links
 
-    def _line(self, usual: tuple[str, ...], nested: tuple[str, ...], extra: Line | None) -> Line:
-        line = dict.fromkeys(usual)
-        for name in nested:
-            line[name] = []
-        if extra:
-            line.update(extra)
-        return line
-
     def _iso(self, column: Any) -> Any:
         """A moment as archives have it, made by the database: that is quicker than by us, and there are many."""
         if self.sqlite:
@@ -558,10 +565,12 @@ class Reader:
             yield rows
             last = rows[-1][0]
 
-    def _grouped(self, statement: Any, order: Any) -> dict[int, list[Any]]:
+    def _grouped(self, statement: Any, owners: Sequence[int]) -> dict[int, list[Any]]:
+        """The second column by the first, which is one of the owners."""
+        owner, value = statement.selected_columns
         found: dict[int, list[Any]] = {}
-        for owner, value in self._execute(statement.order_by(order)):
-            found.setdefault(owner, []).append(value)
+        for number, each in self._execute(statement.where(among(owner, owners)).order_by(value)):
+            found.setdefault(number, []).append(each)
         return found
 
     def _execute(self, statement: Any) -> Sequence[Any]:

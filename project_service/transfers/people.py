@@ -12,6 +12,8 @@ from project_service.core.levels import Role
 from project_service.core.users import User, users
 from project_service.kit.database import db
 from project_service.transfers import layout
+from project_service.transfers.refusals import too_deep
+from project_service.transfers.trees import DEEPEST
 
 AT_A_TIME = 500
 
@@ -34,10 +36,12 @@ class People:
         """The same for what must have somebody."""
         return self.find(old) or self.importer_id
 
-    def settle(self, value: Any) -> Any:
-        """Data without a table, its references to people made ours and its secrets taken out."""
+    def settle(self, value: Any, left: int = DEEPEST) -> Any:
+        """Data without a table, its references to people made ours and its secrets taken out; may be ``Refused``."""
+        if left == 0:
+            raise too_deep()
         if isinstance(value, list):
-            return [self.settle(inner) if isinstance(inner, dict | list) else inner for inner in value]
+            return [self.settle(inner, left - 1) if isinstance(inner, dict | list) else inner for inner in value]
         if not isinstance(value, dict):
             return value
         settled: dict[str, Any] = {}
@@ -45,7 +49,7 @@ class People:
             if name in layout.PEOPLE:
                 settled[name] = self.find(inner)
             elif isinstance(inner, dict | list):
-                settled[name] = self.settle(inner) if inner else inner
+                settled[name] = self.settle(inner, left - 1) if inner else inner
             elif inner is None or not layout.SECRET.fullmatch(name):
                 settled[name] = inner
         return settled

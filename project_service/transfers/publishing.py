@@ -32,7 +32,8 @@ from project_service.tracker.others import MergeRequest
 from project_service.transfers import layout, trees
 from project_service.transfers.models import FINISHED, ArchivedRow, ImportFailure, ProjectImport
 from project_service.transfers.people import People
-from project_service.transfers.rows import INVALID, SAVING, text_of
+from project_service.transfers.refusals import INVALID, SAVING
+from project_service.transfers.rows import text_of
 from project_service.transfers.unpacking import Unpacked
 
 ENDED = "ended"
@@ -63,7 +64,8 @@ def publish(found: ProjectImport, unpacked: Unpacked, people: People) -> None:
     wanted = found.override_params.get("visibility")
     level = Visibility.of(wanted) if wanted else attributes.get("visibility_level")
     project.visibility = _visibility(level, project.namespace)
-    db.session.add(ArchivedRow(project_id=project.id, relation=layout.PROJECT, data=people.settle(attributes)))
+    kept = people.settle(attributes)
+    db.session.add(ArchivedRow(project_id=project.id, relation=layout.PROJECT, data=kept))
     _add_members(project, importer, people)
     _set_counters(project)
     if found.wanted_path:

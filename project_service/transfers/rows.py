@@ -7,6 +7,7 @@ once. What has no column is kept in ``extra``.
 from __future__ import annotations
 
 import datetime as dt
+import functools
 import itertools
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -27,11 +28,9 @@ from project_service.tracker.notes import Note
 from project_service.transfers import layout, trees
 from project_service.transfers.models import ArchivedRow, ImportFailure
 from project_service.transfers.people import People
+from project_service.transfers.refusals import Refused, invalid, too_deep, unreadable
+from project_service.transfers.trees import DEEPEST
 
-INVALID = "ActiveRecord::RecordInvalid"
-UNREADABLE = "ArgumentError"
-SAVING = "RelationTreeRestorer#save_relation_object"
-PROCESSING = "process_relation_item!"
 LONGEST_TITLE = 255
 LONGEST_MESSAGE = 255
 LARGEST_INTEGER = 2**63 - 1
@@ -79,20 +78,6 @@ COLUMNS: dict[type[Base], tuple[str, ...]] = {
 NUMBERED = (Label, Milestone, Issue, others.MergeRequest, others.Snippet, others.Design, Note, Event)
 
 
-class Refused(Exception):
-    """A row that cannot be made into what it stands for."""
-
-    def __init__(self, message: str, kind: str = INVALID, source: str = SAVING) -> None:
-        super().__init__(message)
-        self.kind = kind
-        self.source = source
-
-
-def invalid(text: str) -> Refused:
-    """What a rule of the record says."""
-    return Refused(f"Validation failed: {text}")
-
-
 @dataclass(slots=True)
 class Known:
     """What of the project is there already, by what rows refer to it with."""
@@ -132,12 +117,19 @@ class Batch:
 
     def __init__(self) -> None:
         self.rows: dict[type[Base], list[tuple[Any, ...]]] = {model: [] for model in COLUMNS}
-        self.weight = 0
 
     def add(self, model: type[Base], row: tuple[Any, ...]) -> None:
         """Add a row of a table."""
         self.rows[model].append(row)
-        self.weight += 1
+
+    def marks(self) -> list[int]:
+        """How much there is; for ``cut``."""
+        return [len(rows) for rows in self.rows.values()]
+
+    def cut(self, marks: list[int]) -> None:
+        """Take out what was added since."""
+        for rows, length in zip(self.rows.values(), marks, strict=True):
+            del rows[length:]
 
 
 class Translator:
@@ -167,11 +159,10 @@ class Translator:
 
     def take(self, relation: str, line: int, row: Any) -> None:
         """Add what a row becomes to the batch; a refused one becomes a failure, with nothing of it left."""
-        batch, self.batch = self.batch, Batch()
-        before = self.known.sizes()
+        marks, before = self.batch.marks(), self.known.sizes()
         try:
             if not isinstance(row, dict):
-                raise Refused("no implicit conversion into Hash", UNREADABLE, PROCESSING)
+                raise unreadable("no implicit conversion into Hash")
             translate = self.translate.get(relation)
             if translate is None:
                 self.batch.add(ArchivedRow, (self.project_id, relation, self.people.settle(row)))
@@ -179,13 +170,8 @@ class Translator:
                 translate(row)
         except Refused as refused:
             self.known.forget(before)
-            self.batch = batch
+            self.batch.cut(marks)
             self.fail(relation, line, refused)
-            return
-        for model, rows in self.batch.rows.items():
-            batch.rows[model].extend(rows)
-        batch.weight += self.batch.weight
-        self.batch = batch
 
     def fail(self, relation: str, line: int, refused: Refused) -> None:
         """Note that a row, or something in it, was left out."""
@@ -211,7 +197,7 @@ class Translator:
         if title in self.known.labels:
             return
         number = self.known.labels[title] = next(self.ids[Label])
-        extra = self._extra(row, LABEL_COLUMNS, layout.LABEL)
+        extra = self._extra(row, LABEL_COLUMNS, LABEL_USUAL)
         color = text_of(row.get("color")) or labels.DEFAULT_COLOR
         self.batch.add(
             Label,
@@ -245,7 +231,7 @@ class Translator:
                     state,
                     day_of(row.get("start_date")),
                     day_of(row.get("due_date")),
-                    self._extra(row, MILESTONE_COLUMNS, layout.MILESTONE),
+                    self._extra(row, MILESTONE_COLUMNS, MILESTONE_USUAL),
                     *self._moments(row),
                 ),
             )
@@ -286,7 +272,7 @@ class Translator:
                 moment_of(row.get("closed_at")),
                 self.people.find(row.get("closed_by_id")),
                 milestone_id,
-                self._extra(row, ISSUE_COLUMNS, layout.ISSUE + layout.ISSUE_NESTED),
+                self._extra(row, ISSUE_COLUMNS, ISSUE_USUAL),
                 *self._moments(row),
             ),
         )
@@ -303,7 +289,7 @@ class Translator:
             self._linked_label(link)
         self._events(row.get("events"), others.MERGE_REQUEST, number, audience)
         self._notes(row.get("notes"), others.MERGE_REQUEST, number, audience)
-        extra = self._extra(row, MERGE_REQUEST_COLUMNS, layout.MERGE_REQUEST + layout.MERGE_REQUEST_NESTED) or {}
+        extra = self._extra(row, MERGE_REQUEST_COLUMNS, MERGE_REQUEST_USUAL) or {}
         extra.pop("merge_when_pipeline_succeeds", None)
         from_fork = row.get("source_project_id") != row.get("target_project_id")
         if from_fork and not row.get("diff_head_sha"):
@@ -343,46 +329,51 @@ class Translator:
                 text_of(row.get("content")),
                 visibility,
                 self.people.author(row.get("author_id")),
-                self._extra(row, SNIPPET_COLUMNS, layout.SNIPPET + layout.SNIPPET_NESTED),
+                self._extra(row, SNIPPET_COLUMNS, SNIPPET_USUAL),
                 *self._moments(row),
             ),
         )
 
     def _notes(self, rows: Any, noteable_type: str, noteable_id: int, audience: Audience) -> int:
         """Add the notes under something; how many of them people wrote."""
+        if not rows:
+            return 0
         written = 0
+        number_of, added, extra_of = self.ids[Note], self.batch.rows[Note], self._extra
         for row in listed(rows):
-            if row.get("type") == notes.DIFF_NOTE and not isinstance(row.get("position"), dict | str):
+            read = row.get
+            kind, position = text_of(read("type")), read("position")
+            if kind == notes.DIFF_NOTE and not isinstance(position, dict | str):
                 raise invalid("Position can't be blank")
-            number = next(self.ids[Note])
-            system = row.get("system") is True
-            internal = row.get("confidential") is True
+            number = next(number_of)
+            system, internal = read("system") is True, read("confidential") is True
             created_at, updated_at = self._moments(row)
-            attachment = row.get("attachment")
-            self.batch.add(
-                Note,
+            attachment = read("attachment")
+            if isinstance(attachment, dict):
+                attachment = attachment.get("url")
+            added.append(
                 (
                     number,
                     self.project_id,
                     noteable_type,
                     noteable_id,
-                    text_of(row.get("commit_id")),
-                    text_of(row.get("type")),
+                    text_of(read("commit_id")),
+                    kind,
                     self._body(row),
-                    text_of(attachment.get("url")) if isinstance(attachment, dict) else text_of(attachment),
+                    text_of(attachment),
                     system,
                     internal,
-                    position_of(row.get("position")),
-                    self.people.author(row.get("author_id")),
-                    self._extra(row, NOTE_COLUMNS, layout.NOTE + layout.NOTE_NESTED),
+                    None if position is None else position_of(position),
+                    self.people.author(read("author_id")),
+                    extra_of(row, NOTE_COLUMNS, NOTE_USUAL),
                     created_at,
                     updated_at,
-                ),
+                )
             )
             written += not system
-            if row.get("events"):
+            if read("events"):
                 seen = Audience(audience.kind, Restriction.INTERNAL, audience.issue_id) if internal else audience
-                self._events(row["events"], text_of(row.get("type")) or notes.TARGET, number, seen)
+                self._events(row["events"], kind or notes.TARGET, number, seen)
         return written
 
     def _body(self, row: dict[str, Any]) -> str:
@@ -455,12 +446,13 @@ class Translator:
         created_at = moment_of(row.get("created_at")) or self.now
         return created_at, moment_of(row.get("updated_at")) or created_at
 
-    def _extra(self, row: dict[str, Any], columns: frozenset[str], usual: tuple[str, ...]) -> dict[str, Any] | None:
+    def _extra(self, row: dict[str, Any], columns: frozenset[str], usual: frozenset[str]) -> dict[str, Any] | None:
         """What a row says beside its columns; what archives usually say and here is empty is not kept."""
         extra = {}
         people = self.people
-        for name, value in row.items():
-            if name in columns or ((value is None or value == []) and name in usual):
+        for name in row.keys() - columns:
+            value = row[name]
+            if (value is None or value == []) and name in usual:
                 continue
             if name in layout.PEOPLE:
                 extra[name] = people.find(value)
@@ -468,7 +460,7 @@ class Translator:
                 continue
             elif isinstance(value, dict | list):
                 extra[name] = people.settle(value)
-            elif value is None or not layout.SECRET.fullmatch(name):
+            elif value is None or name in usual or not layout.SECRET.fullmatch(name):
                 extra[name] = value
         return extra or None
 
@@ -528,15 +520,19 @@ NOTE_COLUMNS = _MOMENTS | {
     "author",
     "events",
 }
+LABEL_USUAL = frozenset(layout.LABEL)
+MILESTONE_USUAL = frozenset(layout.MILESTONE)
+ISSUE_USUAL = frozenset(layout.ISSUE + layout.ISSUE_NESTED)
+MERGE_REQUEST_USUAL = frozenset(layout.MERGE_REQUEST + layout.MERGE_REQUEST_NESTED)
+SNIPPET_USUAL = frozenset(layout.SNIPPET + layout.SNIPPET_NESTED)
+NOTE_USUAL = frozenset(layout.NOTE + layout.NOTE_NESTED)
 
 
 def read(raw: bytes | trees.TooLong) -> Any:
     """A row of a line, or why it is none."""
     if isinstance(raw, trees.TooLong):
-        return Refused(f"The line is longer than {trees.LONGEST_LINE >> 20} MB", UNREADABLE, PROCESSING)
+        return unreadable(f"The line is longer than {trees.LONGEST_LINE >> 20} MB")
     row = trees.loads(raw)
-    if trees.too_deep(row):
-        return Refused("nested too deeply", UNREADABLE, PROCESSING)
     if b"\\u0000" in raw:
         try:
             refuse_unstorable(row)
@@ -545,23 +541,21 @@ def read(raw: bytes | trees.TooLong) -> Any:
     return row
 
 
-def refuse_unstorable(row: Any) -> None:
+def refuse_unstorable(row: Any, left: int = DEEPEST) -> None:
     """Raise ``Refused`` for text with a NUL, which no database of ours takes."""
     if isinstance(row, str):
         if "\0" in row:
-            raise Refused("string contains null byte", UNREADABLE, PROCESSING)
-    elif isinstance(row, dict):
-        for name, value in row.items():
-            refuse_unstorable(name)
-            refuse_unstorable(value)
-    elif isinstance(row, list):
-        for value in row:
-            refuse_unstorable(value)
+            raise unreadable("string contains null byte")
+    elif isinstance(row, dict | list):
+        if left == 0:
+            raise too_deep()
+        for value in (*row, *row.values()) if isinstance(row, dict) else row:
+            refuse_unstorable(value, left - 1)
 
 
 def listed(rows: Any) -> Iterable[dict[str, Any]]:
     """The objects of an array that may be missing."""
-    return (row for row in rows if isinstance(row, dict)) if isinstance(rows, list) else ()
+    return [row for row in rows if isinstance(row, dict)] if rows and isinstance(rows, list) else ()
 
 
 def text_of(value: Any) -> str | None:
@@ -588,8 +582,12 @@ def is_number(value: Any) -> bool:
 
 def moment_of(value: Any) -> dt.datetime | None:
     """A moment; nothing where there is none to be read."""
-    if not isinstance(value, str):
-        return None
+    return _moment(value) if isinstance(value, str) else None
+
+
+@functools.lru_cache(maxsize=1024)
+def _moment(value: str) -> dt.datetime | None:
+    # what happened together has the same moment, so that most are known
     try:
         moment = dt.datetime.fromisoformat(value.removesuffix(" UTC"))
         return moment.replace(tzinfo=dt.UTC) if moment.tzinfo is None else moment.astimezone(dt.UTC)
@@ -616,7 +614,7 @@ def action_of(value: Any) -> int:
     try:
         return Action[value.upper()] if isinstance(value, str) else Action(value)
     except (KeyError, ValueError, TypeError):
-        raise Refused(f"'{str(value)[:50]}' is not a valid action", UNREADABLE, PROCESSING) from None
+        raise unreadable(f"'{str(value)[:50]}' is not a valid action") from None
 
 
 def position_of(value: Any) -> dict[str, Any] | None:

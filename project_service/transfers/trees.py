@@ -40,7 +40,7 @@ def project_of(unpacked: Unpacked) -> dict[str, Any]:
     if unpacked.project.stat().st_size > LARGEST_OBJECT:
         raise BadArchive(BAD_JSON)
     found = loads(unpacked.project.read_bytes())
-    if not isinstance(found, dict):
+    if not isinstance(found, dict) or too_deep(found):
         raise BadArchive(BAD_JSON)
     return found
 

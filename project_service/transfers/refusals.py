@@ -1,0 +1,32 @@
+"""Why a row of an archive is left out, in the words that clients of the real product know."""
+
+from __future__ import annotations
+
+INVALID = "ActiveRecord::RecordInvalid"
+UNREADABLE = "ArgumentError"
+SAVING = "RelationTreeRestorer#save_relation_object"
+PROCESSING = "process_relation_item!"
+
+
+class Refused(Exception):
+    """A row that cannot be made into what it stands for."""
+
+    def __init__(self, message: str, kind: str = INVALID, source: str = SAVING) -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.source = source
+
+
+def invalid(text: str) -> Refused:
+    """What a rule of the record says."""
+    return Refused(f"Validation failed: {text}")
+
+
+def unreadable(text: str) -> Refused:
+    """A row that is no record at all."""
+    return Refused(text, UNREADABLE, PROCESSING)
+
+
+def too_deep() -> Refused:
+    """Data nested more deeply than anything an archive needs."""
+    return unreadable("nested too deeply")

@@ -1,0 +1,190 @@
+"""Whatever is killed in the middle of an import or an export: it goes on, and ends with everything exactly once."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import signal
+import sqlite3
+import subprocess
+import time
+
+import gitlab
+import pytest
+
+from tests.archives import MOMENT, make_archive, make_event, make_issue, make_note, rows, unpack
+from tests.contract.service import TOKEN, Service, tree_of, wait_for
+from tests.repositories import make_bundle
+
+ISSUES, NOTES = 4000, 3
+PATIENCE = 120.0
+TAKEN_UP_SECONDS = 30.0
+WEB, WORKER, REDIS, SERVER = "web", "worker", "redis", "server"
+names = (f"shop{number}" for number in itertools.count())
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory):
+    running = Service(tmp_path_factory.mktemp("transfers"))
+    running.start()
+    yield running
+    running.stop()
+
+
+@pytest.fixture
+def gl(service):
+    with gitlab.Gitlab(service.url, private_token=TOKEN) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def archive(tmp_path_factory):
+    """An archive whose import takes some seconds."""
+    bundle = make_bundle(tmp_path_factory.mktemp("repository"), "v1")
+    issues = [
+        make_issue(
+            iid,
+            notes=[make_note(f"{iid} {number} {'word ' * 60}") for number in range(NOTES)],
+            events=[make_event()],
+            milestone={"title": f"M{iid % 5}", "iid": iid % 5 + 1, "created_at": MOMENT, "events": [make_event()]},
+        )
+        for iid in range(1, ISSUES + 1)
+    ]
+    uploads = {f"uploads/{number:032x}/file.txt": b"content" for number in range(20)}
+    return make_archive({"issues": issues}, {"description": "big"}, files=uploads | {"project.bundle": bundle})
+
+
+def kill(service, what):
+    """Kill a process as the kernel would; of the server all at once, and Redis with all it has."""
+    if what == SERVER:
+        pids = [service.pid, *tree_of(service.pid)]
+        for pid in pids:
+            os.kill(pid, signal.SIGKILL)
+        service.start()
+        return
+    if what == REDIS:
+        subprocess.run(["rm", "-rf", str(service.directory / "data" / "redis")], check=True)
+    os.kill(int(wait_for(lambda: service.child(what))), signal.SIGKILL)
+
+
+def start_import(gl, archive):
+    made = gl.projects.import_project(archive, path=next(names), file="a.tar.gz")
+    assert made["import_status"] == "scheduled"
+    return made["id"]
+
+
+def state_of(service, number):
+    """The record of an import; nothing while the server does not answer."""
+    try:
+        with gitlab.Gitlab(service.url, private_token=TOKEN, timeout=5) as client:
+            return client.http_get(f"/projects/{number}/import")
+    except (gitlab.GitlabError, OSError):
+        return {"import_status": "unknown", "progress": None}
+
+
+def progress(service, number):
+    return (state_of(service, number)["progress"] or {}).get("rows_done") or 0
+
+
+def has_ended(service, number):
+    return state_of(service, number)["import_status"] in ("finished", "failed")
+
+
+def leftovers(service, number):
+    """Files of the storage that no row speaks of, and folders that somebody worked in."""
+    data = service.directory / "data"
+    with sqlite3.connect(data / "project-service.db") as connection:
+        tables = ("repositories", "project_files", "project_exports", "project_imports")
+        known = {
+            name
+            for table in tables
+            for (name,) in connection.execute(f"SELECT storage_name FROM {table} WHERE storage_name IS NOT NULL")
+        }
+    places = [*(data / "storage" / "projects" / str(number)).rglob("*"), *(data / "storage" / "imports").rglob("*")]
+    found = {str(place.relative_to(data / "storage")) for place in places if place.is_file()}
+    return found - known, list((data / "transfers").glob("*"))
+
+
+def total(gl, path):
+    return int(gl.http_request("get", path).headers["X-Total"])
+
+
+def contents(service, number):
+    with sqlite3.connect(service.directory / "data" / "project-service.db") as connection:
+        return {
+            table: connection.execute(f"SELECT count(*) FROM {table} WHERE project_id = ?", [number]).fetchone()[0]
+            for table in ("issues", "notes", "events", "milestones", "repositories", "project_files")
+        }
+
+
+EVERYTHING = {
+    "issues": ISSUES,
+    "notes": ISSUES * NOTES,
+    "events": ISSUES + 5 + 1,
+    "milestones": 5,
+    "repositories": 1,
+    "project_files": 20,
+}
+
+
+@pytest.mark.parametrize("what", [WORKER, REDIS, SERVER])
+def test_an_import_in_whose_middle_something_dies_ends_with_everything_once(what, service, gl, archive):
+    number = start_import(gl, archive)
+    assert wait_for(lambda: progress(service, number), PATIENCE)
+
+    before = progress(service, number)
+    kill(service, what)
+    killed = time.monotonic()
+    assert wait_for(lambda: progress(service, number) > before or has_ended(service, number), PATIENCE)
+    taken_up = time.monotonic() - killed
+
+    assert wait_for(lambda: has_ended(service, number), PATIENCE)
+    assert state_of(service, number)["import_status"] == "finished", state_of(service, number)
+    assert contents(service, number) == EVERYTHING
+    with gitlab.Gitlab(service.url, private_token=TOKEN) as client:
+        assert total(client, f"/projects/{number}/issues") == ISSUES
+    assert wait_for(lambda: leftovers(service, number) == (set(), []), PATIENCE), leftovers(service, number)
+    # what the machine is slowed down by others is not what is promised
+    assert taken_up < TAKEN_UP_SECONDS * max(1.0, os.getloadavg()[0] / 2)
+
+
+@pytest.mark.parametrize("what", [WORKER, REDIS, SERVER])
+def test_an_export_in_whose_middle_something_dies_ends_with_everything_once(what, service, gl, archive):
+    number = start_import(gl, archive)
+    assert wait_for(lambda: has_ended(service, number), PATIENCE)
+    gl.http_post(f"/projects/{number}/export")
+    assert wait_for(lambda: gl.http_get(f"/projects/{number}/export")["export_status"] != "queued", PATIENCE)
+
+    kill(service, what)
+
+    def ended():
+        try:
+            with gitlab.Gitlab(service.url, private_token=TOKEN, timeout=5) as client:
+                return client.http_get(f"/projects/{number}/export")["export_status"] == "finished"
+        except (gitlab.GitlabError, OSError):
+            return False
+
+    assert wait_for(ended, PATIENCE)
+    with gitlab.Gitlab(service.url, private_token=TOKEN) as client:
+        files = unpack(client.projects.get(number, lazy=True).exports.get().download())
+    issues = rows(files, "issues")
+    assert [issue["iid"] for issue in issues] == list(range(1, ISSUES + 1))
+    assert sum(len(issue["notes"]) for issue in issues) == ISSUES * NOTES
+    assert wait_for(lambda: leftovers(service, number) == (set(), []), PATIENCE), leftovers(service, number)
+
+
+def test_an_import_that_fails_late_leaves_an_empty_project_and_the_one_to_be_overwritten(service, gl):
+    kept = gl.projects.create({"name": next(names)})
+    kept.issues.create({"title": "Mine"})
+    broken = make_archive(
+        {"issues": [make_issue(iid) for iid in range(1, 900)]}, {}, files={"tree/project/releases.ndjson": b"{broken\n"}
+    )
+
+    made = gl.projects.import_project(broken, path=kept.path, file="a.tar.gz", overwrite=True)
+
+    assert wait_for(lambda: has_ended(service, made["id"]), PATIENCE)
+    state = state_of(service, made["id"])
+    assert (state["import_status"], state["import_error"].endswith("Incorrect JSON format")) == ("failed", True)
+    assert contents(service, made["id"]) == dict.fromkeys(EVERYTHING, 0) | {"events": 1}
+    assert [issue.title for issue in gl.projects.get(kept.id).issues.list(get_all=True)] == ["Mine"]
+    assert leftovers(service, made["id"]) == (set(), [])

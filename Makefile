@@ -76,7 +76,7 @@ bench-data: $(DEV) ## make the data that is measured with
 nightly: $(DEV) ## the long forms of the tests
 	$(PYTEST) -m nightly $(ARGS)
 
-soak: $(DEV) ## hours of load, watching for leaks
+soak: $(DEV) ## half an hour of load, watching for leaks
 	$(BIN)/python -m pytest -m soak $(ARGS)
 
 clean: ## remove what was installed and cached; the data directory stays

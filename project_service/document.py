@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from http import HTTPStatus
 from importlib.resources import files
 from itertools import combinations
 from typing import Any
@@ -90,6 +91,13 @@ class Document(Api):  # type: ignore[misc]  # flask-smorest is untyped
     """flask-smorest's API with our errors, rendered by our own handler, and without its own pages and tags."""
 
     ERROR_SCHEMA = ErrorSchema
+
+    def _register_responses(self) -> None:
+        """The library's, and that what cannot even be read is refused in plain text."""
+        super()._register_responses()
+        for name in (HTTPStatus.BAD_REQUEST.name, self.DEFAULT_ERROR_RESPONSE_NAME):
+            response = self.spec.components.responses_lazy[name]
+            response["content"]["text/plain"] = {"schema": {"type": "string", "enum": ["Bad Request"]}}
 
     def _register_error_handlers(self) -> None:
         """Nothing: the application renders errors."""

@@ -229,6 +229,14 @@ def project(people: dict[str, User], group: Group) -> Project:
 
 
 @pytest.fixture
+def furnished(project: Project, group: Group, people: dict[str, User], client_of: Callable[..., Client]) -> Client:
+    """An administrator's client; the project, the group and everybody's account have something in every list."""
+    client = client_of(people[ADA])
+    worlds.furnish(project, group, people, client)
+    return client
+
+
+@pytest.fixture
 def run_jobs(app: Flask) -> Callable[[], int]:
     """Runs all tasks that are due, as workers would, until there are none."""
 

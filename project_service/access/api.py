@@ -246,9 +246,7 @@ class ApiBlueprint(Blueprint):  # type: ignore[misc]  # flask-smorest is untyped
 
 def _operation(name: str, view: View) -> dict[str, Any]:
     """What the document says of a view beyond its parameters and its answer."""
-    refusals = [HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND]
-    if view._apidoc.get("schemas"):  # type: ignore[attr-defined]  # flask-smorest keeps its documentation there
-        refusals.append(HTTPStatus.BAD_REQUEST)
+    refusals = [HTTPStatus.BAD_REQUEST, HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND]
     described: dict[str, Any] = {
         "operationId": name,
         "responses": {status.value: status.name for status in refusals},

@@ -177,7 +177,8 @@ class Array(Parameter, marshmallow_fields.List[Any]):
         if not isinstance(value, list):
             raise ValueError(value)
         inner: Parameter = self.inner  # type: ignore[assignment]  # the constructor takes nothing else
-        return [inner.deserialize(item) for item in value]
+        # an element that stands for nothing, as [""] from a form, is none
+        return [read for item in value if (read := inner.deserialize(item)) is not None]
 
 
 class Hash(Parameter, marshmallow_fields.Dict):
@@ -195,9 +196,19 @@ class Hash(Parameter, marshmallow_fields.Dict):
 class Upload(Parameter, marshmallow_fields.Raw):
     """A file part of a multipart body."""
 
+    blank_is_absent = False
+
     def __init__(self, **options: Any) -> None:
         metadata = {"type": "string", "format": "binary"} | dict(options.pop("metadata", None) or {})
         super().__init__(metadata=metadata, **options)
+
+    def deserialize(
+        self, value: Any, attr: str | None = None, data: Mapping[str, Any] | None = None, **options: Any
+    ) -> Any:
+        """``null`` is no file either."""
+        if value is None and self.required:
+            raise ValidationError([INVALID])
+        return super().deserialize(value, attr, data, **options)
 
     def read(self, value: Any) -> Any:
         if isinstance(value, str | int | float | bool | list | dict):

@@ -119,11 +119,13 @@ def _body(asked: Request) -> dict[str, Any]:
     if kind == "application/x-www-form-urlencoded":
         return nest(_pairs(asked.get_data(cache=True)))
     if kind == "multipart/form-data":
-        texts = list(asked.form.items(multi=True))
+        # a part without a name is none of ours, whatever the reader's types say
+        texts = [(name, value) for name, value in asked.form.items(multi=True) if isinstance(name, str)]
+        files = [(name, file) for name, file in asked.files.items(multi=True) if isinstance(name, str)]
         # the multipart reader puts this character where bytes are no UTF-8; nobody sends it on purpose
         if any(REPLACEMENT in name or REPLACEMENT in value for name, value in texts):
             raise Malformed
-        return nest([*texts, *asked.files.items(multi=True)])
+        return nest([*texts, *files])
     if (asked.content_length or asked.headers.get("Transfer-Encoding")) and asked.get_data(cache=True):
         raise UnsupportedContentType(kind)
     return {}

@@ -211,3 +211,14 @@ def test_any_bytes_are_read_or_refused(body, content_type):
         suppress(Malformed, BadRequest, UnsupportedContentType),
     ):
         assert isinstance(read(request), dict)
+
+
+@pytest.mark.parametrize("kind", ["", '; filename="a"'])
+def test_a_part_without_a_name_is_no_parameter(kind, app):
+    body = (
+        f'--x\r\nContent-Disposition: form-data{kind}\r\n\r\n1\r\n--x\r\nContent-Disposition: form-data; name="a"\r\n'
+    )
+    body += "\r\n2\r\n--x--\r\n"
+
+    with app.test_request_context(method="POST", data=body, content_type="multipart/form-data; boundary=x") as context:
+        assert read(context.request) == {"a": "2"}

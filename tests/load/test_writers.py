@@ -22,23 +22,28 @@ WRITERS = 50
         pytest.param(1800, id="30min", marks=pytest.mark.soak),
     ],
 )
-def test_fifty_writers_all_get_their_turn(seconds, project, as_, people):
+def test_fifty_writers_all_get_their_turn(seconds, project, as_, people, capsys):
     numbers, lock, client = itertools.count(), threading.Lock(), as_(MAX)
     path, until = f"/projects/{project.id}/variables", time.monotonic() + seconds
 
-    def write() -> list[int]:
-        statuses = []
+    def write() -> list[tuple[int, float]]:
+        answers = []
         while time.monotonic() < until:
             with lock:
                 key = f"KEY_{next(numbers)}"
-            statuses.append(
-                client.browser.post(f"/api/v4{path}", json={"key": key, "value": "x"}, headers=headers).status_code
-            )
-        return statuses
+            began = time.perf_counter()
+            answer = client.browser.post(f"/api/v4{path}", json={"key": key, "value": "x"}, headers=headers)
+            answers.append((answer.status_code, time.perf_counter() - began))
+        return answers
 
     headers = {"PRIVATE-TOKEN": client.token}
     with ThreadPoolExecutor(WRITERS) as pool:
-        statuses = [status for each in [pool.submit(write) for _ in range(WRITERS)] for status in each.result()]
+        answers = [answer for each in [pool.submit(write) for _ in range(WRITERS)] for answer in each.result()]
 
+    statuses, waited = [status for status, _ in answers], sorted(seconds for _, seconds in answers)
+    with capsys.disabled():
+        half, most = waited[len(waited) // 2], waited[len(waited) * 99 // 100]
+        figures = f"p50 {half * 1000:.0f} ms, p99 {most * 1000:.0f} ms"
+        print(f"\n{WRITERS} writers, {seconds} s: {len(waited)} writes, {figures}")
     assert set(statuses) == {201}
     assert len(statuses) == int(client.get(f"{path}?per_page=1").headers.get("X-Total", len(statuses)))

@@ -11,9 +11,6 @@ from flask import Flask
 
 from project_service.access.api import PREFIX
 from project_service.kit.database import db
-from tests import worlds
-from tests.conftest import Client
-from tests.worlds import ADA
 
 
 @pytest.fixture
@@ -21,14 +18,6 @@ def document(app: Flask) -> dict[str, Any]:
     """The API's own document."""
     found: dict[str, Any] = app.test_client().get(f"{PREFIX}/openapi.json").json
     return found
-
-
-@pytest.fixture
-def furnished(project: Any, group: Any, people: Any, client_of: Callable[..., Client]) -> Client:
-    """An administrator's client; the project, the group and everybody's account have something in every list."""
-    client = client_of(people[ADA])
-    worlds.furnish(project, group, people, client)
-    return client
 
 
 @pytest.fixture

@@ -1,0 +1,155 @@
+"""Mixed load on a service that really runs, for a long time: memory stays flat, no file stays open, nothing fails."""
+
+from __future__ import annotations
+
+import itertools
+import statistics
+import threading
+import time
+from collections import Counter
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+import requests
+
+from tests.contract.alerting import Maintainer
+from tests.contract.service import ROLES, TOKEN, Service, children_of, command_of, tree_of
+
+SAMPLE_SECONDS = 2.0
+THREADS = 4
+# what is filled once (pools, caches, compiled statements) is filled in the first part
+WARM = 0.4
+# an hour of this would cost a process less than a tenth of what it has; noise of short runs is larger
+MOST_GROWTH = 0.10
+MOST_FILES = 16
+
+
+def memory(pid: int) -> int:
+    """Bytes of a process that are its own, or 0 once it has gone."""
+    with suppress(OSError, ValueError):
+        for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
+            if line.startswith("Pss:"):
+                return int(line.split()[1]) * 1024
+    return 0
+
+
+def files(pid: int) -> int:
+    with suppress(OSError):
+        return len(list(Path(f"/proc/{pid}/fd").iterdir()))
+    return 0
+
+
+def lasting(service: Service) -> dict[str, int]:
+    """The processes that live as long as the service: the supervisor, its children, and the web processes."""
+    found = {"supervisor": service.pid}
+    for child in children_of(service.pid):
+        role = next((role for role, fits in ROLES.items() if fits(command_of(child))), "other")
+        found[role] = child
+        if role == "web":
+            found |= {f"web {number}": pid for number, pid in enumerate(sorted(children_of(child)), 1)}
+    return found
+
+
+class Load:
+    """Reads and writes everywhere, with exports and imports among it."""
+
+    def __init__(self, service: Service, project: dict, endpoint) -> None:
+        self.service, self.project, self.endpoint = service, project, endpoint
+        self.statuses: Counter = Counter()
+        self.seconds: list[float] = []
+        self.stop = threading.Event()
+        self.archive = b""
+
+    def run(self, number: int) -> None:
+        session = requests.Session()
+        session.headers["PRIVATE-TOKEN"] = TOKEN
+        path = f"/api/v4/projects/{self.project['id']}"
+
+        def send(method, address, **options):
+            began = time.perf_counter()
+            answer = session.request(method, f"{self.service.url}{address}", timeout=120, **options)
+            self.seconds.append(time.perf_counter() - began)
+            self.statuses[answer.status_code // 100] += 1
+            return answer
+
+        for count in itertools.count():
+            if self.stop.is_set():
+                session.close()
+                return
+            name = f"K{number}_{count}"
+            send("POST", f"{path}/variables", json={"key": name, "value": "v"})
+            send("GET", f"{path}/variables?per_page=20")
+            send("DELETE", f"{path}/variables/{name}")
+            send("POST", f"{path}/issues", json={"title": name})
+            send("GET", f"{path}/issues?per_page=20&page=2")
+            send("GET", "/api/v4/projects?per_page=20&simple=true")
+            key = {"Authorization": f"Bearer {self.endpoint.key}", "PRIVATE-TOKEN": None}
+            address = "/" + self.endpoint.url.split("/", 3)[3]
+            send("POST", address, json={"title": "Stuck", "fingerprint": f"f{count % 20}"}, headers=key)
+            if number == 0 and count % 25 == 0:
+                send("POST", f"{path}/export")
+            if number == 1 and count % 25 == 0:
+                self.take_home_and_bring_back(send, path, name.lower())
+
+    def take_home_and_bring_back(self, send, path, name) -> None:
+        found = send("GET", f"{path}/export/download")
+        if found.status_code == 200:
+            fields = {"path": name, "overwrite": "true"}
+            made = send("POST", "/api/v4/projects/import", data=fields, files={"file": ("a.tar.gz", found.content)})
+            if made.status_code == 201:
+                send("DELETE", f"/api/v4/projects/{made.json()['id']}")
+
+
+def slope(samples: list[float]) -> float:
+    """How much of its middle a series gains from the end of its first part to its end."""
+    warm = samples[int(len(samples) * WARM) :]
+    gain = statistics.linear_regression(range(len(warm)), warm).slope * len(warm)
+    return gain / statistics.median(warm)
+
+
+@pytest.mark.parametrize(
+    "seconds",
+    [
+        pytest.param(120, marks=pytest.mark.nightly, id="2min"),
+        pytest.param(1800, marks=pytest.mark.soak, id="30min"),
+    ],
+)
+def test_nothing_grows_under_load(seconds, tmp_path, capsys):
+    service = Service(tmp_path)
+    service.start()
+    try:
+        headers = {"PRIVATE-TOKEN": TOKEN}
+        project = requests.post(f"{service.url}/api/v4/projects", {"name": "shop"}, headers=headers, timeout=30).json()
+        maintainer = Maintainer(service)
+        endpoint = maintainer.add_integration(project["path_with_namespace"], type="http", name="Soak")
+        maintainer.close()
+        load, watched = Load(service, project, endpoint), lasting(service)
+        samples: dict[str, list[tuple[int, int]]] = {name: [] for name in watched}
+        threads = [threading.Thread(target=load.run, args=(number,)) for number in range(THREADS)]
+        for thread in threads:
+            thread.start()
+        until = time.monotonic() + seconds
+        while time.monotonic() < until:
+            time.sleep(SAMPLE_SECONDS)
+            for name, pid in watched.items():
+                samples[name].append((memory(pid), files(pid)))
+        load.stop.set()
+        for thread in threads:
+            thread.join(130)
+        assert lasting(service) == watched, "a process died"
+        assert tree_of(service.pid)
+    finally:
+        service.stop()
+
+    growth = {name: slope([each for each, _ in taken]) for name, taken in samples.items()}
+    opened = {name: taken[-1][1] - taken[int(len(taken) * WARM)][1] for name, taken in samples.items()}
+    ordered = sorted(load.seconds)
+    with capsys.disabled():
+        print(f"\n{len(ordered)} requests in {seconds} s, p50 {ordered[len(ordered) // 2] * 1000:.0f} ms, ", end="")
+        print(f"p99 {ordered[len(ordered) * 99 // 100] * 1000:.0f} ms; statuses {dict(load.statuses)}")
+        for name, taken in samples.items():
+            print(f"{name}: {taken[-1][0] >> 20} MB, {growth[name]:+.1%}, files {taken[-1][1]} ({opened[name]:+d})")
+    assert load.statuses[5] == 0
+    assert {name: gained for name, gained in growth.items() if gained > MOST_GROWTH} == {}
+    assert {name: count for name, count in opened.items() if count > MOST_FILES} == {}

@@ -508,3 +508,14 @@ def test_the_example_of_great_size(post):
     [alert] = alerts()
     assert (alert.title, len(alert.description), len(alert.service)) == ("T" * 197 + "...", 1000, 100)
     assert (sum(map(len, alert.hosts)), alert.payload) == (255, json.loads(body))
+
+
+def test_open_alerts_are_found_by_their_index_however_many_there_are(app, post_batch, count_queries):
+    elements = [ELEMENT | {"labels": {"alertname": f"A{number}"}} for number in range(3)]
+    post_batch(*elements)
+    with count_queries() as queries:
+        post_batch(*elements)
+    [adding] = [statement for statement in queries if statement.startswith("UPDATE alerts")]
+
+    assert "alerts.project_id" not in adding.partition("IN (SELECT")[0]
+    assert [alert.events for alert in alerts()] == [2, 2, 2]

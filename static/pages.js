@@ -69,7 +69,7 @@ const upload = (form) => {
   const part = form.querySelector("[data-upload]"), bar = part.querySelector("progress");
   const say = (text) => { part.querySelector("[role=status]").textContent = text; };
   const count = (text) => { part.querySelector("span").textContent = text; };
-  const buttons = form.querySelectorAll("button:not([data-upload] *)");
+  const buttons = form.querySelectorAll("button:not([data-upload] *)"), fields = new FormData(form);
   const request = new XMLHttpRequest();
   const end = (text) => {
     say(text);
@@ -87,16 +87,24 @@ const upload = (form) => {
   });
   request.addEventListener("error", () => end("The connection broke off. Try again."));
   request.addEventListener("abort", () => end("The upload was cancelled."));
+  part.hidden = false;
+  for (const unwanted of form.querySelectorAll("[hidden] input[type=file]")) fields.delete(unwanted.name);
+  const size = Math.max(...[...fields.values()].map((value) => value.size ?? 0)), most = Number(form.dataset.most);
+  if (most && size > most * MIB) {
+    end(`The file is larger than ${most} MB.`);
+    return;
+  }
   request.open("POST", form.action);
-  request.send(new FormData(form));
+  request.send(fields);
   for (const button of buttons) button.disabled = true;
-  part.hidden = bar.parentNode.hidden = part.querySelector("button").hidden = false;
+  bar.parentNode.hidden = part.querySelector("button").hidden = false;
   part.querySelector("button").onclick = () => request.abort();
   bar.value = 0;
   count("");
   say("The archive is being sent.");
 };
-const megabytes = (bytes) => (bytes / 1e6).toFixed(1);
+const MIB = 2 ** 20;
+const megabytes = (bytes) => (bytes / MIB).toFixed(1);
 // the page that came instead of another address takes the place of this one; files that were chosen stay so
 const showAnswer = (text, form) => {
   const page = new DOMParser().parseFromString(text, "text/html"), main = page.querySelector("main");

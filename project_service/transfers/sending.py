@@ -33,8 +33,9 @@ def send_export(project: Project) -> Response:
     if not storage().exists(export.storage_name):
         raise NoExport("The project export file is not available yet")
     name = export.file_name or "export.tar.gz"
-    return Response(
-        _chunks(storage().open(export.storage_name)),
+    file = storage().open(export.storage_name)
+    response = Response(
+        _chunks(file),
         headers={
             "Content-Type": "application/octet-stream",
             "Content-Disposition": f"attachment; filename=\"{name}\"; filename*=UTF-8''{quote(name)}",
@@ -42,6 +43,8 @@ def send_export(project: Project) -> Response:
             "Content-Length": str(storage().size(export.storage_name)),
         },
     )
+    response.call_on_close(file.close)  # also when nobody reads it, as after HEAD
+    return response
 
 
 def upload(file: IO[bytes], size: int, url: str, method: str, allowed: Policy) -> str | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from playwright.sync_api import expect
 
@@ -115,11 +117,50 @@ def test_while_an_archive_is_sent_one_sees_how_much_and_may_stop(visit, signed_i
     page.get_by_role("button", name="Import project").click()
     expect(page.get_by_role("status")).to_have_text("The archive is being sent.")
     expect(page.get_by_role("progressbar", name="Sent of the archive")).not_to_have_attribute("value", "0")
-    expect(page.get_by_text("of 4.0 MB")).to_be_visible()
+    expect(page.get_by_text("of 3.8 MB")).to_be_visible()
     page.get_by_role("button", name="Cancel upload").click()
 
     expect(page.get_by_role("status")).to_have_text("The upload was cancelled.")
     expect(page.get_by_role("button", name="Import project")).to_be_enabled()
+
+
+def test_a_file_that_is_too_large_is_not_even_sent(visit, signed_in, archive, name):
+    page = visit("/projects/new/import", state=signed_in)
+    page.locator("form[data-uploads]").evaluate("form => { form.dataset.most = 1; }")
+    page.get_by_label("Project name").fill(name)
+    page.get_by_label("Archive", exact=True).set_input_files(archive(b"\0" * 2_000_000))
+    sent = []
+    page.on("request", lambda request: sent.append(request.method))
+
+    page.get_by_role("button", name="Import project").click()
+
+    expect(page.get_by_role("status")).to_have_text("The file is larger than 1 MB.")
+    expect(page.get_by_role("button", name="Import project")).to_be_enabled()
+    assert sent == []
+
+
+def test_a_page_that_is_watched_follows_without_being_left(visit, signed_in, archive, name):
+    page = visit("/projects/new/import", state=signed_in)
+    page.get_by_label("Project name").fill(name)
+    page.get_by_label("Archive", exact=True).set_input_files(archive())
+    page.get_by_role("button", name="Import project").click()
+    page.wait_for_url(f"**/{name}/-/import")
+    expect(page.get_by_text("The import is finished.")).to_be_visible(timeout=SECONDS)
+
+    def go_back(route):
+        """What the page was a moment ago."""
+        text = route.fetch().text().replace("The import is finished.", "Rows are being imported.")
+        bar = f'<div data-moving="{page.url}"><progress aria-label="Rows" max="9" value="4"></progress></div>'
+        route.fulfill(body=re.sub(r'(<div id="import-bar" data-live>)', rf"\1{bar}", text), content_type="text/html")
+
+    page.route("**/-/import", go_back, times=1)
+    page.reload()
+    expect(page.get_by_role("status")).to_have_text("Rows are being imported.")
+    row = page.get_by_role("row", name="issues").element_handle()
+
+    expect(page.get_by_role("status")).to_have_text("The import is finished.")
+    expect(page.get_by_role("progressbar")).to_have_count(0)
+    assert row.evaluate("row => row.isConnected")
 
 
 def test_an_archive_is_a_file_or_an_address(visit, signed_in, gl):

@@ -14,7 +14,7 @@ from werkzeug.test import encode_multipart
 from project_service.core import instance
 from project_service.kit import clock
 from project_service.kit.database import db
-from project_service.kit.storage import storage
+from project_service.kit.storage import Storage, storage
 from project_service.settings import Settings
 from project_service.transfers import downloads
 from project_service.transfers.importing import FAILING, LOADING
@@ -287,7 +287,8 @@ def test_numbers_are_told_beside_the_bar(maintainer, imported):
     answer = maintainer.get("/acme/shop/-/import")
 
     assert "1,200 of 5,000 rows, 3 of 12 relations" in answer.text
-    assert 'href="/acme/shop/-/import">Refresh</a>' in answer.text
+    address = re.search(r'href="([^"]+)">Refresh</a>', answer.text)[1]
+    assert maintainer.get(address).text.partition("<main")[2] == answer.text.partition("<main")[2]
 
 
 @pytest.mark.parametrize(
@@ -409,6 +410,34 @@ def test_an_export_that_is_gone_is_a_page_that_offers_a_new_one(maintainer, proj
     assert (answer.status_code, answer.mimetype) == (404, "text/html")
     assert "none was made, or it has expired" in answer.text
     assert f'action="{START}"' in answer.text
+
+
+@pytest.mark.parametrize(
+    ("age", "said"),
+    [
+        ({"hours": 1}, "in 22 hours"),
+        ({"hours": 23, "minutes": 30}, "in 29 minutes"),
+        ({"seconds": 86_370}, "in less than a minute"),
+    ],
+)
+def test_the_expiry_is_told_in_words(age, said, maintainer, project):
+    store_export(project, updated_at=clock.now() - dt.timedelta(**age))
+
+    assert f">{said}</time>" in maintainer.get(SETTINGS).text
+
+
+def test_asking_for_the_head_of_a_download_leaves_nothing_open(maintainer, project, monkeypatch):
+    store_export(project)
+    opened, begin = [], Storage.open
+
+    def note(self, name):
+        opened.append(begin(self, name))
+        return opened[-1]
+
+    monkeypatch.setattr(Storage, "open", note)
+
+    assert maintainer.open("HEAD", DOWNLOAD).status_code == 200
+    assert [file.closed for file in opened] == [True]
 
 
 def test_the_download_counts_against_the_same_limit_as_that_of_the_api(maintainer, as_, project):

@@ -63,6 +63,7 @@ def serve(settings: Settings, host: str, port: int, workers: int, prepare: Calla
                     ready=lambda: embedded.is_ready(settings),
                     needed=True,
                     pass_fds=(lock,),
+                    prepare=lambda: embedded.prepare_directories(settings),
                 )
             )
         children += [

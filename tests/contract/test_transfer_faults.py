@@ -68,7 +68,7 @@ def kill(service, what):
 
 
 def start_import(gl, archive):
-    made = gl.projects.import_project(archive, path=next(names), file="a.tar.gz")
+    made = gl.projects.import_project(archive, path=next(names))
     assert made["import_status"] == "scheduled"
     return made["id"]
 
@@ -180,7 +180,7 @@ def test_an_import_that_fails_late_leaves_an_empty_project_and_the_one_to_be_ove
         {"issues": [make_issue(iid) for iid in range(1, 900)]}, {}, files={"tree/project/releases.ndjson": b"{broken\n"}
     )
 
-    made = gl.projects.import_project(broken, path=kept.path, file="a.tar.gz", overwrite=True)
+    made = gl.projects.import_project(broken, path=kept.path, overwrite=True)
 
     assert wait_for(lambda: has_ended(service, made["id"]), PATIENCE)
     state = state_of(service, made["id"])

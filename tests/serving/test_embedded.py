@@ -96,3 +96,12 @@ def test_without_a_server_program_it_says_what_to_do(monkeypatch: pytest.MonkeyP
 
     with pytest.raises(EmbeddedRedisError, match="install valkey-server or redis-server"):
         embedded.redis_command(settings)
+
+
+def test_the_directories_are_made_again_when_somebody_removed_them(settings):
+    embedded.redis_command(settings)
+    shutil.rmtree(settings.data_dir / "redis")
+
+    embedded.prepare_directories(settings)
+
+    assert (settings.data_dir / "redis").is_dir()

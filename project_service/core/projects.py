@@ -101,6 +101,11 @@ class Route(Base):
     project_id: Mapped[int | None] = mapped_column(Key, ForeignKey("projects.id", ondelete="CASCADE"), unique=True)
 
 
+def folder_of(project_id: int) -> str:
+    """Where the storage keeps the files of a project."""
+    return f"projects/{project_id}"
+
+
 def projects() -> Select[Project]:
     """Every project that is not being deleted, with its namespace; without an order."""
     return (

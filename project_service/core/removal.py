@@ -11,7 +11,7 @@ from sqlalchemy import Column, ColumnElement, Table, delete, select, update
 
 from project_service.core.bots import GHOST, bot
 from project_service.core.namespaces import Namespace, UserNamespace
-from project_service.core.projects import Project, projects_below
+from project_service.core.projects import Project, folder_of, projects_below
 from project_service.core.users import User
 from project_service.kit import jobs
 from project_service.kit.database import Base, db
@@ -28,6 +28,8 @@ def remove_project(project_id: int) -> None:
         if project is None or project.deleting_since is None:
             return
     empty_project(project_id)
+    for name in storage().names(folder_of(project_id)):  # what was being written when the project was deleted
+        storage().delete(name)
     with jobs.step():
         db.session.execute(delete(Project).where(Project.id == project_id, Project.deleting_since.is_not(None)))
 

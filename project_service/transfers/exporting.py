@@ -16,7 +16,7 @@ from sqlalchemy import Connection, select
 from project_service.access.abilities import Ability, allowed
 from project_service.access.identity import Caller
 from project_service.core import instance
-from project_service.core.projects import Project
+from project_service.core.projects import Project, folder_of
 from project_service.core.repositories import Repository
 from project_service.core.users import ACTIVE, User
 from project_service.kit import clock, jobs, mail, urls
@@ -26,7 +26,7 @@ from project_service.transfers import layout, sending
 from project_service.transfers.lines import Reader
 from project_service.transfers.models import FAILED, FINISHED, LIVE, STARTED, ProjectExport, ProjectFile
 from project_service.transfers.packing import Packer, packing
-from project_service.transfers.workplace import folder_of, remove_leftovers, workplace
+from project_service.transfers.workplace import remove_leftovers, workplace
 
 LONGEST_NAME = 51
 ENDING = "_export.tar.gz"

@@ -18,7 +18,7 @@ import structlog
 from sqlalchemy import func, select
 
 from project_service.core import instance, removal, repositories
-from project_service.core.projects import Project
+from project_service.core.projects import Project, folder_of
 from project_service.core.repositories import BadBundle, Repository
 from project_service.core.users import User
 from project_service.events.models import Event
@@ -45,7 +45,7 @@ from project_service.transfers.people import People, people_of
 from project_service.transfers.refusals import Refused
 from project_service.transfers.rows import COLUMNS, Known, Translator, read
 from project_service.transfers.unpacking import BadArchive, Unpacked
-from project_service.transfers.workplace import fetch, folder_of, remove_leftovers, store, version_of, workplace
+from project_service.transfers.workplace import fetch, remove_leftovers, store, version_of, workplace
 
 WAITING, LOADING, FAILING, ENDED = "waiting", "loading", "failing", "ended"
 LINES_AT_ONCE = 400

@@ -13,10 +13,11 @@ from typing import IO
 from flask import current_app
 from sqlalchemy import select
 
+from project_service.core.projects import folder_of
 from project_service.core.repositories import Repository
 from project_service.kit.database import db
 from project_service.kit.storage import storage
-from project_service.transfers.models import ProjectExport, ProjectFile
+from project_service.transfers.models import LIVE, ProjectExport, ProjectFile
 
 CHUNK = 1 << 20
 UPLOADS = "imports"
@@ -42,11 +43,6 @@ def sweep_workplaces() -> None:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def folder_of(project_id: int) -> str:
-    """Where the storage keeps the files of a project."""
-    return f"projects/{project_id}"
-
-
 def store(source: IO[bytes], name: str) -> None:
     """Copy a file into the storage."""
     with storage().write(name) as target:
@@ -66,14 +62,21 @@ def version_of(place: Path) -> str:
 
 
 def remove_leftovers(project_id: int) -> None:
-    """Remove the files of a project that no row speaks of: what killed workers left."""
+    """Remove the files of a project that no row speaks of: what killed workers left.
+
+    While something else is made for the project its files are not spoken of yet: then whoever ends last does this.
+    """
     db.session.commit()
+    live = select(ProjectExport.id).where(ProjectExport.project_id == project_id, ProjectExport.state.in_(LIVE))
+    busy = db.session.scalar(live.limit(1)) is not None
     known = {
         name
         for model in (ProjectFile, Repository, ProjectExport)
         for name in db.session.scalars(select(model.storage_name).where(model.project_id == project_id))
     }
     db.session.commit()
+    if busy:
+        return
     for name in storage().names(folder_of(project_id)):
         if name not in known:
             storage().delete(name)

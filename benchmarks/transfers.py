@@ -2,7 +2,7 @@
 
 ``python -m benchmarks.transfers [--issues 100000] [--database sqlite|postgresql]`` makes an archive of so many issues
 with three notes each (kept under ``.cache/bench``), then, each in a process of its own and in turn: the floor of an
-import (gunzip, parse, insert of the same values into bare tables), the import, ``tar czf`` of the tree, and the export.
+import (gunzip, parse, insert of the same values into bare tables), the import, the export, and ``tar czf`` of its tree.
 Prints seconds, ratios and the most memory of the process that did it.
 """
 
@@ -27,7 +27,7 @@ from typing import Any
 
 import orjson
 import psycopg
-from isal import igzip_threaded
+from zlib_ng import gzip_ng_threaded
 
 from project_service.core import places
 from project_service.core.namespaces import UserNamespace
@@ -130,7 +130,7 @@ def _measure(archive: Path, issues: int, database: str) -> int:
     found: dict[str, list[dict[str, float]]] = {}
     for _ in range(ROUNDS):
         with tempfile.TemporaryDirectory(dir=CACHE) as folder:
-            for what in ("floor", "import", "tar", "export"):
+            for what in ("floor", "import", "export", "tar"):
                 found.setdefault(what, []).append(_child(what, issues, database, folder))
                 if what == "floor":
                     _prepare(archive, Path(folder), database)
@@ -199,7 +199,7 @@ def _tell(what: str, archive: Path, folder: Path, url: str) -> None:
     if what == "floor":
         seconds, size = _floor(archive, folder, url)
     elif what == "tar":
-        seconds, size = _tar(archive, folder)
+        seconds, size = _tar(folder)
     else:
         seconds, size = _import(folder, url) if what == "import" else _export(folder, url)
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
@@ -220,7 +220,7 @@ def _floor(archive: Path, folder: Path, url: str) -> tuple[float, int]:
     for table, columns in (("f_issues", 19), ("f_notes", 15)):
         kind = "text" if url else ""
         connection.execute(f"CREATE TABLE {table} ({', '.join(f'c{i} {kind}' for i in range(columns))})")
-    with igzip_threaded.open(str(archive), "rb") as stream, tarfile.open(fileobj=stream, mode="r|") as tar:
+    with gzip_ng_threaded.open(str(archive), "rb") as stream, tarfile.open(fileobj=stream, mode="r|") as tar:
         for member in tar:
             if member.name.endswith("issues.ndjson"):
                 _floor_rows(connection, insert, tar.extractfile(member))
@@ -290,11 +290,11 @@ def _export(folder: Path, url: str) -> tuple[float, int]:
         return seconds, export.size or 0
 
 
-def _tar(archive: Path, folder: Path) -> tuple[float, int]:
-    """``tar czf`` of the tree, as it is made by an export: there is one already that was unpacked."""
+def _tar(folder: Path) -> tuple[float, int]:
+    """``tar czf`` of the finished tree of the export."""
     tree = folder / "tree"
     tree.mkdir()
-    subprocess.run(["tar", "xzf", str(archive), "-C", str(tree)], check=True)
+    subprocess.run(["tar", "xzf", str(folder / "export.tar.gz"), "-C", str(tree)], check=True)
     began = time.perf_counter()
     subprocess.run(["tar", "czf", str(folder / "tar.tar.gz"), "-C", str(tree), "."], check=True)
     return time.perf_counter() - began, (folder / "tar.tar.gz").stat().st_size

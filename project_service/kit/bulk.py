@@ -17,13 +17,14 @@ from sqlalchemy import (
     JSON,
     BigInteger,
     ColumnElement,
+    Connection,
     Date,
     Table,
     any_,
+    bindparam,
     func,
     select,
     text,
-    type_coerce,
 )
 
 from project_service.kit.database import Base, Timestamp, db, unit_of_work
@@ -76,13 +77,34 @@ class Writer:
             yield values
 
 
-def among(column: Any, numbers: Sequence[int]) -> ColumnElement[bool]:
-    """Whether a column is one of these numbers, with one parameter however many there are: the statement stays."""
+def among(column: Any, parameter: str) -> ColumnElement[bool]:
+    """Whether a column is one of some ``numbers``, given as one parameter: the statement stays, however many."""
     if db.engine.dialect.name == "sqlite":
-        given = func.json_each(_json(list(numbers))).table_valued("value")
+        given = func.json_each(bindparam(parameter)).table_valued("value")
         found: ColumnElement[bool] = column.in_(select(given.c.value))
         return found
-    return column == any_(type_coerce(list(numbers), ARRAY(BigInteger)))  # type: ignore[no-any-return]  # of any column
+    return column == any_(bindparam(parameter, type_=ARRAY(BigInteger)))  # type: ignore[no-any-return]  # of any column
+
+
+def numbers(values: Iterable[int]) -> str | list[int]:
+    """The value of such a parameter."""
+    return _json(list(values)) if db.engine.dialect.name == "sqlite" else list(values)
+
+
+class Query:
+    """A statement that is compiled once, and whose rows come as the driver has them: nothing is converted."""
+
+    def __init__(self, connection: Connection, statement: Any) -> None:
+        self.connection = connection
+        self.compiled = statement.compile(dialect=connection.dialect)
+        self.text = str(self.compiled)
+
+    def rows(self, **values: Any) -> Sequence[Any]:
+        """All rows for these values."""
+        given = self.compiled.construct_params(values)
+        positions = self.compiled.positiontup
+        sent = given if positions is None else tuple(given[name] for name in positions)
+        return self.connection.exec_driver_sql(self.text, sent).all()
 
 
 class Ids(Iterator[int]):

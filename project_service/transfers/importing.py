@@ -23,7 +23,7 @@ from project_service.core.repositories import BadBundle, Repository
 from project_service.core.users import User
 from project_service.events.models import Event
 from project_service.kit import clock, jobs
-from project_service.kit.bulk import Writer, among
+from project_service.kit.bulk import Writer, among, numbers
 from project_service.kit.database import Base, db, insert, unit_of_work
 from project_service.kit.outgoing import Blocked, RequestFailed
 from project_service.kit.storage import storage
@@ -43,7 +43,7 @@ from project_service.transfers.models import (
 )
 from project_service.transfers.people import People, people_of
 from project_service.transfers.refusals import Refused
-from project_service.transfers.rows import COLUMNS, Known, Translator, read
+from project_service.transfers.rows import COLUMNS, Known, Translator, is_number, read
 from project_service.transfers.unpacking import BadArchive, Unpacked
 from project_service.transfers.workplace import fetch, remove_leftovers, store, version_of, workplace
 
@@ -201,13 +201,13 @@ class _Loader:
             return
         known, project_id = self.translator.known, self.translator.project_id
         iids = [row.get("iid") for _, row in rows if isinstance(row, dict)]
-        numbers = [iid for iid in iids if isinstance(iid, int) and not isinstance(iid, bool)]
+        given = [iid for iid in iids if is_number(iid)]
         with unit_of_work(write=False):
-            taken = select(model.iid).where(model.project_id == project_id, among(model.iid, numbers))
-            known.iids = set(db.session.scalars(taken))
-            if len(numbers) < len(iids):
+            taken = select(model.iid).where(model.project_id == project_id, among(model.iid, "iids"))
+            known.iids = set(db.session.scalars(taken, {"iids": numbers(given)}))
+            if len(given) < len(iids):
                 highest = db.session.scalar(select(func.max(model.iid)).where(model.project_id == project_id)) or 0
-                known.next_iids = itertools.count(max(highest, *numbers, 0) + 1)
+                known.next_iids = itertools.count(max(highest, *given, 0) + 1)
 
     def _write(self, relation: str, line: int, count: int) -> None:
         batch, self.translator.batch = self.translator.batch, type(self.translator.batch)()

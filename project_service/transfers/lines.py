@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, String, cast, func, literal, or_, select, type_coerce
+import orjson
+from sqlalchemy import Connection, String, bindparam, cast, exists, func, literal, or_, select, type_coerce
 from sqlalchemy.orm import InstrumentedAttribute
 
 from project_service.core.memberships import Membership, alive
@@ -18,7 +19,7 @@ from project_service.core.projects import FEATURES, Project
 from project_service.core.users import User
 from project_service.error_tracking.models import ErrorTrackingSetting
 from project_service.events.models import Action, Event
-from project_service.kit.bulk import among
+from project_service.kit.bulk import Query, among, numbers
 from project_service.protected_tags.models import ProtectedTag
 from project_service.tracker import issues, milestones, others
 from project_service.tracker.issues import Issue, IssueAssignee, IssueLabel
@@ -72,6 +73,11 @@ SNIPPET = usual(layout.SNIPPET, layout.SNIPPET_NESTED)
 NOTE = usual(layout.NOTE, layout.NOTE_NESTED)
 
 
+def read_json(stored: str | None) -> Any:
+    """Nested data; nothing where none is stored."""
+    return orjson.loads(stored) if stored else None
+
+
 class Reader:
     """Reads a project as lines, all from one moment: the transaction of the connection."""
 
@@ -93,6 +99,9 @@ class Reader:
             "error_tracking_setting": self._error_tracking,
             "project_feature": self._features,
         }
+        self.queries = {name: Query(connection, statement) for name, statement in self._statements().items()}
+        of_notes = exists().where(Event.project_id == project.id, Event.target_type.in_(NOTE_TYPES))
+        self.notes_have_events = bool(connection.scalar(select(of_notes)))
         self._load()
 
     def relations(self) -> list[str]:
@@ -160,7 +169,7 @@ class Reader:
             Milestone.extra,
             order=Milestone.iid,
         )
-        events = self._events((milestones.TARGET,), None)
+        events = self._events_of("milestone_events", None)
         for number, iid, title, description, state, start_date, due_date, extra, created_at, updated_at in found:
             self.milestones[number] = filled(MILESTONE, extra) | {
                 "id": number,
@@ -184,31 +193,13 @@ class Reader:
         yield from self.milestones.values()
 
     def _issues(self) -> Iterator[Line]:
-        statement = select(
-            Issue.iid,
-            Issue.id,
-            Issue.title,
-            Issue.description,
-            Issue.state,
-            Issue.issue_type,
-            Issue.confidential,
-            Issue.discussion_locked,
-            cast(Issue.due_date, String),
-            Issue.weight,
-            Issue.author_id,
-            self._iso(Issue.closed_at),
-            Issue.closed_by_id,
-            Issue.milestone_id,
-            Issue.extra,
-            self._iso(Issue.created_at),
-            self._iso(Issue.updated_at),
-        ).where(Issue.project_id == self.project.id)
-        for rows in self._portions(statement, Issue.iid):
-            ids = [row[1] for row in rows]
+        last = -1
+        while rows := self.queries["issues"].rows(last=last):
+            ids = numbers(row[1] for row in rows)
             noted = self._notes(issues.TARGET, ids)
-            events = self._events((issues.TARGET,), ids)
-            labelled = self._grouped(select(IssueLabel.issue_id, IssueLabel.title), ids)
-            assigned = self._grouped(select(IssueAssignee.issue_id, IssueAssignee.user_id), ids)
+            events = self._events_of("issue_events", ids)
+            labelled, assigned = self._grouped("labels", ids), self._grouped("assignees", ids)
+            last = rows[-1][0]
             for (
                 iid,
                 number,
@@ -228,7 +219,7 @@ class Reader:
                 created_at,
                 updated_at,
             ) in rows:
-                line = filled(ISSUE, extra)
+                line = filled(ISSUE, read_json(extra))
                 line["id"] = number
                 line["title"] = title
                 line["author_id"] = author_id
@@ -238,9 +229,9 @@ class Reader:
                 line["description"] = description
                 line["iid"] = iid
                 line["weight"] = weight
-                line["confidential"] = confidential
+                line["confidential"] = bool(confidential)
                 line["due_date"] = due_date
-                line["discussion_locked"] = locked
+                line["discussion_locked"] = None if locked is None else bool(locked)
                 line["closed_at"] = closed_at
                 line["closed_by_id"] = closed_by_id
                 line["issue_type"] = issue_type
@@ -269,9 +260,9 @@ class Reader:
             self._iso(MergeRequest.updated_at),
         ).where(MergeRequest.project_id == self.project.id)
         for rows in self._portions(statement, MergeRequest.iid):
-            ids = [row[1] for row in rows]
+            ids = numbers(row[1] for row in rows)
             noted = self._notes(others.MERGE_REQUEST, ids)
-            events = self._events((others.MERGE_REQUEST,), ids)
+            events = self._events_of("merge_request_events", ids)
             for (
                 iid,
                 number,
@@ -321,7 +312,7 @@ class Reader:
             self._iso(Snippet.updated_at),
         ).where(Snippet.project_id == self.project.id)
         for rows in self._portions(statement, Snippet.id):
-            noted = self._notes(others.SNIPPET, [row[0] for row in rows])
+            noted = self._notes(others.SNIPPET, numbers(row[0] for row in rows))
             for number, title, file_name, content, visibility, author_id, extra, created_at, updated_at in rows:
                 yield filled(SNIPPET, extra) | {
                     "id": number,
@@ -421,28 +412,8 @@ class Reader:
             for _, data in rows:
                 yield data
 
-    def _notes(self, noteable_type: str, ids: Sequence[int]) -> dict[int, list[Line]]:
-        statement = (
-            select(
-                Note.noteable_id,
-                Note.id,
-                Note.body,
-                Note.commit_id,
-                Note.type,
-                Note.attachment,
-                Note.system,
-                Note.confidential,
-                Note.position,
-                Note.author_id,
-                User.name,
-                Note.extra,
-                self._iso(Note.created_at),
-                self._iso(Note.updated_at),
-            )
-            .outerjoin(User, User.id == Note.author_id)
-            .where(Note.noteable_type == noteable_type, among(Note.noteable_id, ids))
-            .order_by(Note.noteable_id, Note.id)
-        )
+    def _notes(self, noteable_type: str, ids: Any) -> dict[int, list[Line]]:
+        """The notes under things, by what they are under."""
         found: dict[int, list[Line]] = {}
         by_id: dict[int, Line] = {}
         project_id = self.project.id
@@ -461,8 +432,8 @@ class Reader:
             extra,
             created_at,
             updated_at,
-        ) in self._execute(statement):
-            line = filled(NOTE, extra)
+        ) in self.queries["notes"].rows(noteable_type=noteable_type, ids=ids):
+            line = filled(NOTE, read_json(extra))
             line["id"] = number
             line["note"] = body
             line["noteable_type"] = noteable_type
@@ -472,37 +443,23 @@ class Reader:
             line["project_id"] = project_id
             line["attachment"] = {"url": attachment}
             line["commit_id"] = commit_id
-            line["system"] = system
-            line["position"] = position
-            line["confidential"] = confidential or None
+            line["system"] = bool(system)
+            line["position"] = read_json(position)
+            line["confidential"] = True if confidential else None
             line["type"] = kind
             line["author"] = {"name": author}
             by_id[number] = line
             found.setdefault(noteable_id, []).append(line)
-        for number, events in self._events(NOTE_TYPES, list(by_id)).items():
-            by_id[number]["events"] = events
+        if self.notes_have_events:
+            for number, events in self._events_of("note_events", numbers(by_id)).items():
+                by_id[number]["events"] = events
         return found
 
-    def _events(self, kinds: Sequence[str], ids: Sequence[int] | None) -> dict[int, list[Line]]:
-        """The events of things, by what they are about; of all things of these kinds when no ids are given."""
-        statement = select(
-            Event.target_id,
-            Event.id,
-            Event.author_id,
-            Event.target_type,
-            Event.action,
-            Event.data,
-            Event.extra,
-            self._iso(Event.created_at),
-        ).where(Event.target_type.in_(kinds))
-        if ids is None:
-            statement = statement.where(Event.project_id == self.project.id, Event.target_id.is_not(None))
-        else:
-            statement = statement.where(among(Event.target_id, ids))
+    def _events_of(self, query: str, ids: Any) -> dict[int, list[Line]]:
+        """The events of things, by what they are about; of all things of a kind when no ids are given."""
         found: dict[int, list[Line]] = {}
-        for target_id, number, author_id, kind, action, data, extra, created_at in self._execute(
-            statement.order_by(Event.created_at, Event.id)
-        ):
+        values = {} if ids is None else {"ids": ids}
+        for target_id, number, author_id, kind, action, data, extra, created_at in self.queries[query].rows(**values):
             line = {
                 "id": number,
                 "project_id": self.project.id,
@@ -514,12 +471,79 @@ class Reader:
                 "fingerprint": None,
                 "action": WORDS.get(action, action),
             }
-            if extra:
-                line |= extra
-            if data:
+            line |= read_json(extra) or {}
+            if data := read_json(data):
                 line["push_event_payload"] = data
             found.setdefault(target_id, []).append(line)
         return found
+
+    def _statements(self) -> dict[str, Any]:
+        """What is asked for every portion of rows; see ``Query``."""
+        issue_rows = select(
+            Issue.iid,
+            Issue.id,
+            Issue.title,
+            Issue.description,
+            Issue.state,
+            Issue.issue_type,
+            Issue.confidential,
+            Issue.discussion_locked,
+            cast(Issue.due_date, String),
+            Issue.weight,
+            Issue.author_id,
+            self._iso(Issue.closed_at),
+            Issue.closed_by_id,
+            Issue.milestone_id,
+            self._text(Issue.extra),
+            self._iso(Issue.created_at),
+            self._iso(Issue.updated_at),
+        )
+        note_rows = select(
+            Note.noteable_id,
+            Note.id,
+            Note.body,
+            Note.commit_id,
+            Note.type,
+            Note.attachment,
+            Note.system,
+            Note.confidential,
+            self._text(Note.position),
+            Note.author_id,
+            User.name,
+            self._text(Note.extra),
+            self._iso(Note.created_at),
+            self._iso(Note.updated_at),
+        ).outerjoin(User, User.id == Note.author_id)
+        event_rows = select(
+            Event.target_id,
+            Event.id,
+            Event.author_id,
+            Event.target_type,
+            Event.action,
+            self._text(Event.data),
+            self._text(Event.extra),
+            self._iso(Event.created_at),
+        ).order_by(Event.created_at, Event.id)
+        about = among(Event.target_id, "ids")
+        mine = (Event.project_id == self.project.id, Event.target_id.is_not(None))
+        return {
+            "issues": issue_rows.where(Issue.project_id == self.project.id, Issue.iid > bindparam("last"))
+            .order_by(Issue.iid)
+            .limit(AT_ONCE),
+            "notes": note_rows.where(Note.noteable_type == bindparam("noteable_type"), among(Note.noteable_id, "ids"))
+            # in the order they were written in, which is not always that of their dates
+            .order_by(Note.noteable_id, Note.id),
+            "milestone_events": event_rows.where(Event.target_type == milestones.TARGET, *mine),
+            "issue_events": event_rows.where(Event.target_type == issues.TARGET, about),
+            "merge_request_events": event_rows.where(Event.target_type == others.MERGE_REQUEST, about),
+            "note_events": event_rows.where(or_(*(Event.target_type == kind for kind in NOTE_TYPES)), about),
+            "labels": select(IssueLabel.issue_id, IssueLabel.title)
+            .where(among(IssueLabel.issue_id, "ids"))
+            .order_by(IssueLabel.title),
+            "assignees": select(IssueAssignee.issue_id, IssueAssignee.user_id)
+            .where(among(IssueAssignee.issue_id, "ids"))
+            .order_by(IssueAssignee.user_id),
+        }
 
     def _label_links(self, brought: list[Line], titles: Sequence[str], issue: Line) -> list[Line]:
         """The labels of an issue now: a link as it was brought, or one of ours."""
@@ -565,13 +589,16 @@ class Reader:
             yield rows
             last = rows[-1][0]
 
-    def _grouped(self, statement: Any, owners: Sequence[int]) -> dict[int, list[Any]]:
-        """The second column by the first, which is one of the owners."""
-        owner, value = statement.selected_columns
+    def _grouped(self, query: str, ids: Any) -> dict[int, list[Any]]:
+        """The second column by the first."""
         found: dict[int, list[Any]] = {}
-        for number, each in self._execute(statement.where(among(owner, owners)).order_by(value)):
+        for number, each in self.queries[query].rows(ids=ids):
             found.setdefault(number, []).append(each)
         return found
+
+    def _text(self, column: Any) -> Any:
+        """Nested data as the text it is stored as."""
+        return type_coerce(column, String) if self.sqlite else cast(column, String)
 
     def _execute(self, statement: Any) -> Sequence[Any]:
         return self.connection.execute(statement).all()

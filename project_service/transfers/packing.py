@@ -10,9 +10,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-from isal import igzip_threaded
+from zlib_ng import gzip_ng_threaded
 
-LEVEL = 2
+LEVEL = 4  # a tenth larger than what gzip makes, in a quarter of the time
 BLOCK = 1 << 20
 
 
@@ -59,7 +59,7 @@ def packing(target: IO[bytes]) -> Iterator[Packer]:
 
 
 def _gzip(target: IO[bytes]) -> IO[bytes]:
-    opened: IO[bytes] = igzip_threaded.open(  # type: ignore[no-untyped-call]  # it has no types
+    opened: IO[bytes] = gzip_ng_threaded.open(  # type: ignore[no-untyped-call]  # it has no types
         target, "wb", compresslevel=LEVEL, threads=1, block_size=BLOCK
     )
     return opened

@@ -11,7 +11,7 @@ import functools
 import itertools
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeGuard
 
 import orjson
 
@@ -575,7 +575,7 @@ def title_of(row: dict[str, Any]) -> str:
     return title
 
 
-def is_number(value: Any) -> bool:
+def is_number(value: Any) -> TypeGuard[int]:
     """A whole number that a column holds."""
     return isinstance(value, int) and not isinstance(value, bool) and abs(value) <= LARGEST_INTEGER
 

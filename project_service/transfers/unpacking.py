@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, cast
 
-from isal import igzip_threaded, isal_zlib
+from zlib_ng import gzip_ng_threaded, zlib_ng
 
 from project_service.transfers import layout
 
@@ -30,7 +30,7 @@ class BadArchive(Exception):
     """An archive that cannot be imported; the text is what people are told, without a path of this server."""
 
 
-UNREADABLE: Any = isal_zlib.IsalError  # its types call it an object
+UNREADABLE: Any = zlib_ng.error  # its types call it an object
 NOT_GZIP = "The file is not in gzip format"
 BROKEN = "The archive is damaged or incomplete"
 TOO_BIG = "Decompressed archive size validation failed."
@@ -211,7 +211,7 @@ def _is_text(name: str) -> bool:
 
 
 def _gunzip(archive: Path) -> IO[bytes]:
-    opened: IO[bytes] = igzip_threaded.open(str(archive), "rb")  # type: ignore[no-untyped-call]  # it has no types
+    opened: IO[bytes] = gzip_ng_threaded.open(str(archive), "rb")  # type: ignore[no-untyped-call]  # it has no types
     return opened
 
 

@@ -39,9 +39,11 @@ from project_service.kit.errors import Unavailable
 from project_service.kit.proxies import TrustedProxies
 from project_service.kit.storage import open_storage
 from project_service.kit.urls import API, RawPaths, Segment
+from project_service.labels import routes as labels
 from project_service.members import jobs as members_jobs
 from project_service.members import pages as members_pages
 from project_service.members import routes as members
+from project_service.merge_requests import routes as merge_requests
 from project_service.milestones import pages as milestones_pages
 from project_service.milestones import routes as milestones
 from project_service.namespaces import jobs as namespaces_jobs
@@ -72,6 +74,8 @@ APIS = (
     activity.api,
     issues.api,
     milestones.api,
+    merge_requests.api,
+    labels.api,
     environments.api,
     vulnerabilities.api,
     instance.api,

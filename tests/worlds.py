@@ -23,6 +23,9 @@ from project_service.core.users import User
 from project_service.kit import clock
 from project_service.kit.database import db, unit_of_work
 from project_service.tracker.counters import next_iid
+from project_service.tracker.labels import Label
+from project_service.tracker.notes import Note
+from project_service.tracker.others import MERGE_REQUEST, MergeRequest
 from tests import scanning
 
 ADA, OLIVE, MAX, DEV, RITA, GUS, SAM = "ada", "olive", "max", "dev", "rita", "gus", "sam"
@@ -146,6 +149,30 @@ def reload(row: Any) -> Any:
     return db.session.get(type(row), identity)
 
 
+def make_label(project: Project, title: str, **fields: Any) -> Label:
+    """Make a label, as an import does."""
+    return _kept(Label(project_id=project.id, title=title, **fields))
+
+
+def make_merge_request(project: Project, title: str = "Better totals", **fields: Any) -> MergeRequest:
+    """Make a merge request, as an import does."""
+    branches = {"source_branch": "totals", "target_branch": "main"}
+    number = next_iid(project.id, "merge_requests")
+    return _kept(MergeRequest(project_id=project.id, iid=number, title=title, **branches | fields))
+
+
+def make_note(merge_request: MergeRequest, body: str = "a word", **fields: Any) -> Note:
+    """Make a note under a merge request, as an import does."""
+    about = {"noteable_type": MERGE_REQUEST, "noteable_id": merge_request.id}
+    return _kept(Note(project_id=merge_request.project_id, body=body, **about | fields))
+
+
+def _kept(row: Any) -> Any:
+    with unit_of_work():
+        db.session.add(row)
+    return row
+
+
 def furnish(project: Project, group: Group, people: dict[str, User], client: Any, mark: str = "") -> None:
     """Have a client of an administrator put something into every list of a project, a group and somebody's account.
 
@@ -182,3 +209,6 @@ def furnish(project: Project, group: Group, people: dict[str, User], client: Any
         db.session.add(
             AlertIntegration(project_id=project.id, name=f"Prom{mark}", endpoint_identifier=f"1f{mark}", token="t")
         )
+    make_label(project, f"tills{mark}")
+    change = make_merge_request(project, f"Oil the till {mark}", author_id=people[DEV].id, labels=[f"tills{mark}"])
+    make_note(change, "Squeaks", author_id=people[DEV].id)

@@ -60,6 +60,8 @@ class Ability(enum.Enum):
     ADMIN_ISSUES = enum.auto()
     READ_MILESTONES = enum.auto()
     ADMIN_MILESTONES = enum.auto()
+    READ_MERGE_REQUESTS = enum.auto()
+    READ_LABELS = enum.auto()
     # a group
     READ_GROUP = enum.auto()
     ADMIN_GROUP = enum.auto()
@@ -97,11 +99,16 @@ def at_least(role: Role) -> Rule:
     return rule
 
 
+def opened_to(caller: Caller, visibility: int) -> bool:
+    """Whether a place of this visibility takes no role: public, or internal for people who are not external."""
+    if visibility == Visibility.INTERNAL:
+        return caller.user_id is not None and not caller.external
+    return visibility == Visibility.PUBLIC
+
+
 def sees(caller: Caller, subject: Project | Namespace) -> bool:
-    """The subject is visible to the caller: public, internal for people who are not external, or their own."""
-    if subject.visibility == Visibility.PUBLIC or caller.admin:
-        return True
-    if subject.visibility == Visibility.INTERNAL and caller.user_id is not None and not caller.external:
+    """The subject is visible to the caller: open to them, or their own."""
+    if opened_to(caller, subject.visibility) or caller.admin:
         return True
     return role_of(caller, subject) > Role.NONE or (isinstance(subject, Group) and _has_project_below(caller, subject))
 
@@ -116,8 +123,20 @@ def has(feature: str) -> Rule:
     return rule
 
 
+def has_from(feature: str, least: Role) -> Rule:
+    """The same for a feature that members have from a role on, unless the project is open to everybody."""
+
+    def rule(caller: Caller, project: Project) -> bool:
+        level = getattr(project, f"{feature}_access_level")
+        if level == ENABLED and opened_to(caller, project.visibility):
+            return True
+        return level != DISABLED and role_of(caller, project) >= least
+
+    return rule
+
+
 def has_issues_or_merge_requests(caller: Caller, project: Project) -> bool:
-    """Milestones belong to either."""
+    """Milestones and labels belong to either."""
     return has("issues")(caller, project) or has("merge_requests")(caller, project)
 
 
@@ -208,6 +227,8 @@ RULES: dict[Ability, tuple[Rule, ...]] = {
     Ability.ADMIN_ISSUES: (at_least(Role.REPORTER), has("issues"), is_not_archived, is_loaded),
     Ability.READ_MILESTONES: (sees, has_issues_or_merge_requests),
     Ability.ADMIN_MILESTONES: (at_least(Role.DEVELOPER), has_issues_or_merge_requests, is_not_archived, is_loaded),
+    Ability.READ_MERGE_REQUESTS: (sees, has_from("merge_requests", Role.REPORTER)),
+    Ability.READ_LABELS: (sees, has_issues_or_merge_requests),
     Ability.READ_GROUP: (sees,),
     Ability.ADMIN_GROUP: (at_least(Role.OWNER),),
     Ability.CREATE_SUBGROUP: (may_create_subgroups,),
@@ -318,6 +339,16 @@ def may_change_note(caller: Caller, note: Note) -> bool:
     """Whoever wrote it, and maintainers; what the service wrote itself nobody changes."""
     own = note.author_id == caller.user_id and caller.user_id is not None
     return not note.system and (own or role_of(caller, note.project) >= Role.MAINTAINER)
+
+
+def may_see_note(caller: Caller, note: Note) -> bool:
+    """An internal note is for reporters and above; who sees what it is under is judged before."""
+    return not note.confidential or role_of(caller, note.project) >= Role.REPORTER
+
+
+def visible_notes(caller: Caller, project: Project) -> ColumnElement[bool]:
+    """The condition for lists of notes: what ``may_see_note`` says of one."""
+    return true() if role_of(caller, project) >= Role.REPORTER else Note.confidential.is_(False)
 
 
 def visible_issues(caller: Caller, project: Project) -> ColumnElement[bool]:

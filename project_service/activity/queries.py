@@ -28,9 +28,9 @@ from sqlalchemy import (
 )
 from sqlalchemy.orm import aliased, load_only
 
-from project_service.access.abilities import own_issues, role_of
+from project_service.access.abilities import opened_to, own_issues, role_of
 from project_service.access.identity import Caller
-from project_service.core.levels import Role, Visibility
+from project_service.core.levels import Role
 from project_service.core.memberships import levels_by_project
 from project_service.core.projects import ENABLED, PRIVATE, Project
 from project_service.core.users import ACTIVE, User
@@ -121,9 +121,7 @@ def events_of_project(caller: Caller, project: Project, **wanted: Any) -> Select
 
 def sight_of(caller: Caller, role: int, project: Any) -> Sight:
     """What somebody with this role sees of a project."""
-    opened = project.visibility == Visibility.PUBLIC or (
-        project.visibility == Visibility.INTERNAL and caller.user_id is not None and not caller.external
-    )
+    opened = opened_to(caller, project.visibility)
     loaded = {} if project.loading else FEATURES  # what an archive brings appears when all of it is there
     kinds = [kind for kind, features in loaded.items() if _any_open(project, features, role, opened=opened)]
     if opened or role > Role.NONE:

@@ -19,6 +19,7 @@ from project_service.kit.errors import Forbidden
 from project_service.kit.forms import confirmation
 from project_service.kit.paging import read_page
 from project_service.planning import issues as planning
+from project_service.planning import notes as planned_notes
 from project_service.tracker.issues import Issue
 from project_service.tracker.milestones import ACTIVE, Milestone, milestones_of
 from project_service.tracker.notes import Note
@@ -218,14 +219,14 @@ def _changeable(project: Project, iid: int) -> Issue:
 
 def _changeable_note(project: Project, iid: int, note_id: int) -> tuple[Issue, Note]:
     issue = queries.find_issue(caller(), project, iid)
-    note = queries.find_visible_note(caller(), issue, note_id)
+    note = planned_notes.find_visible_note(caller(), issue, note_id)
     if not may_change_note(caller(), note):
         raise Forbidden
     return issue, note
 
 
 def _page(issue: Issue, form: NoteForm) -> str:
-    notes = read_page(queries.notes_matching(caller(), issue, sort="asc"), _page_number(issue), NOTES_PER_PAGE)
+    notes = read_page(planned_notes.notes_matching(caller(), issue, sort="asc"), _page_number(issue), NOTES_PER_PAGE)
     return render_template(
         "issues/show.html",
         project=issue.project,
@@ -283,8 +284,8 @@ def _page_number(issue: Issue) -> str | None:
     wanted = request.args.get("note", "")
     if not wanted.isascii() or not wanted.isdigit():
         return request.args.get("page")
-    note = queries.find_visible_note(caller(), issue, int(wanted))
-    return str(queries.count_notes_until(caller(), issue, note) // NOTES_PER_PAGE + 1)
+    note = planned_notes.find_visible_note(caller(), issue, int(wanted))
+    return str(planned_notes.count_notes_until(caller(), issue, note) // NOTES_PER_PAGE + 1)
 
 
 def _address(project: Project, iid: int) -> str:

@@ -1,4 +1,4 @@
-"""Which issues and notes there are, for whom."""
+"""Which issues there are, for whom."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ from collections.abc import Iterable
 from typing import Any
 
 from sqlalchemy import ColumnElement, Select, and_, exists, false, func, not_, or_, select
-from sqlalchemy.orm import contains_eager, selectinload
+from sqlalchemy.orm import selectinload
 
-from project_service.access.abilities import may_see_issue, role_of, visible_issues
+from project_service.access.abilities import may_see_issue, visible_issues
 from project_service.access.identity import Caller
-from project_service.core.levels import Role
 from project_service.core.projects import Project
 from project_service.core.users import User
 from project_service.kit import searching
@@ -20,7 +19,6 @@ from project_service.kit.fields import LARGEST_INTEGER
 from project_service.tracker import issues as tracker
 from project_service.tracker.issues import Issue, IssueAssignee, IssueLabel
 from project_service.tracker.milestones import Milestone
-from project_service.tracker.notes import Note, find_note, notes_on
 
 
 def issues_matching(caller: Caller, project: Project, **wanted: Any) -> Select[Issue]:
@@ -57,42 +55,6 @@ def find_issue(caller: Caller, project: Project, iid: int) -> Issue:
     if not may_see_issue(caller, issue):
         raise RecordNotFound
     return issue
-
-
-def notes_matching(caller: Caller, issue: Issue, **wanted: Any) -> Select[Note]:
-    """The notes of an issue that the caller sees."""
-    statement = notes_on(issue).outerjoin(Note.author).options(contains_eager(Note.author))
-    if role_of(caller, issue.project) < Role.REPORTER:
-        statement = statement.where(Note.confidential.is_(False))
-    if wanted.get("activity_filter") == "only_comments":
-        statement = statement.where(Note.system.is_(False))
-    if wanted.get("activity_filter") == "only_activity":
-        statement = statement.where(Note.system.is_(True))
-    column = getattr(Note, wanted.get("order_by") or "created_at")
-    if wanted.get("sort") == "asc":
-        return statement.order_by(column.asc(), Note.id.asc())
-    return statement.order_by(column.desc(), Note.id.desc())
-
-
-def count_notes_until(caller: Caller, issue: Issue, note: Note) -> int:
-    """How many notes the caller sees before one, oldest first."""
-    before = or_(Note.created_at < note.created_at, and_(Note.created_at == note.created_at, Note.id < note.id))
-    earlier = notes_matching(caller, issue).where(before).order_by(None).with_only_columns(Note.id).subquery()
-    return db.session.scalar(select(func.count()).select_from(earlier)) or 0
-
-
-def find_visible_note(caller: Caller, issue: Issue, note_id: int) -> Note:
-    """One note, if the caller sees it."""
-    note = find_note(issue, note_id)
-    if note.confidential and role_of(caller, issue.project) < Role.REPORTER:
-        raise RecordNotFound
-    return note
-
-
-def add_iids(issue: Issue, notes: list[Note]) -> None:
-    """Set on each note the number of the issue it is under."""
-    for note in notes:
-        note.noteable_iid = issue.iid  # type: ignore[attr-defined]  # shown beside the columns, never stored
 
 
 def _conditions(caller: Caller, wanted: dict[str, Any]) -> Iterable[ColumnElement[bool]]:

@@ -13,10 +13,11 @@ from project_service.issues import queries, schemas, service
 from project_service.kit.conditions import unmodified
 from project_service.kit.errors import Forbidden
 from project_service.planning import issues as planning
+from project_service.planning import notes as planned_notes
 from project_service.tracker.issues import Issue
 from project_service.tracker.milestones import find_milestone
 from project_service.tracker.notes import Note
-from project_service.tracker.schemas import NoteSchema
+from project_service.tracker.schemas import NoteFilterSchema, NoteSchema
 
 api = ApiBlueprint("issues", __name__, description="Issues of a project and the notes under them.")
 
@@ -89,14 +90,18 @@ def delete_issue(project: Project, iid: str) -> None:
 
 @api.get(NOTES)
 @api.signed_in
-@api.arguments(schemas.NoteFilterSchema)
+@api.arguments(NoteFilterSchema)
 @api.allow(Ability.READ_ISSUES)
 @api.response(200, NoteSchema(many=True))
 @api.paged
 def list_notes(project: Project, fields: dict[str, Any], iid: str) -> As:
     """List the notes of an issue."""
     issue = _find(project, iid)
-    return As(NoteSchema, queries.notes_matching(caller(), issue, **fields), lambda rows: queries.add_iids(issue, rows))
+    return As(
+        NoteSchema,
+        planned_notes.notes_matching(caller(), issue, **fields),
+        lambda rows: planned_notes.add_iids(issue, rows),
+    )
 
 
 @api.get(f"{NOTES}/<note>")
@@ -117,7 +122,7 @@ def create_note(project: Project, fields: dict[str, Any], iid: str) -> Note:
     """Comment on an issue."""
     issue = _find(project, iid)
     note = service.create_note(issue, **fields)
-    queries.add_iids(issue, [note])
+    planned_notes.add_iids(issue, [note])
     return note
 
 
@@ -152,6 +157,6 @@ def _find(project: Project, iid: str) -> Issue:
 
 
 def _find_note(issue: Issue, note_id: str) -> Note:
-    note = queries.find_visible_note(caller(), issue, numeric(note_id))
-    queries.add_iids(issue, [note])
+    note = planned_notes.find_visible_note(caller(), issue, numeric(note_id))
+    planned_notes.add_iids(issue, [note])
     return note

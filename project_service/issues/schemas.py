@@ -167,14 +167,6 @@ class IssueUpdateSchema(IssueFieldsSchema):
     state_event = fields.String(choices=("reopen", "close"))
 
 
-class NoteFilterSchema(Schema):
-    """Which notes to list."""
-
-    order_by = fields.String(default="created_at", choices=("created_at", "updated_at"))
-    sort = fields.String(default="desc", choices=("asc", "desc"))
-    activity_filter = fields.String(default="all_notes", choices=("all_notes", "only_comments", "only_activity"))
-
-
 class NoteCreateSchema(Schema):
     """A new note."""
 

@@ -8,7 +8,9 @@ from sqlalchemy import ForeignKey, Select, UniqueConstraint, select
 from sqlalchemy.orm import Mapped, mapped_column, relationship
 
 from project_service.core.projects import Project
-from project_service.kit.database import Model, Timestamps
+from project_service.kit.database import Model, Timestamps, db
+from project_service.kit.errors import NotFound
+from project_service.kit.fields import LARGEST_INTEGER
 
 DEFAULT_COLOR = "#6699cc"
 
@@ -30,3 +32,16 @@ class Label(Timestamps, Model):
 def labels_of(project: Project) -> Select[Label]:
     """The labels of a project, by title."""
     return select(Label).where(Label.project_id == project.content_id).order_by(Label.title)
+
+
+def find_label(project: Project, id_or_title: str) -> Label:
+    """One label: by its id, and if there is none of that id by its title."""
+    found = labels_of(project)
+    if id_or_title.isascii() and id_or_title.isdigit():
+        by_id = db.session.scalar(found.where(Label.id == min(int(id_or_title), LARGEST_INTEGER)))
+        if by_id is not None:
+            return by_id
+    by_title = db.session.scalar(found.where(Label.title == id_or_title))
+    if by_title is None:
+        raise NotFound("Label")
+    return by_title

@@ -11,11 +11,15 @@ from project_service.core.projects import Project
 from project_service.core.users import User
 from project_service.kit.database import Model, Timestamps, db
 from project_service.kit.errors import RecordNotFound
-from project_service.tracker import issues
+from project_service.tracker import issues, others
 from project_service.tracker.issues import Issue
+from project_service.tracker.others import MergeRequest
 
 TARGET = "Note"
 DIFF_NOTE = "DiffNote"
+
+Noteable = Issue | MergeRequest
+TYPES: dict[type[Any], str] = {Issue: issues.TARGET, MergeRequest: others.MERGE_REQUEST}
 
 
 class Note(Timestamps, Model):
@@ -44,14 +48,14 @@ class Note(Timestamps, Model):
     extra: Mapped[dict[str, Any] | None] = mapped_column(deferred=True)
 
 
-def notes_on(issue: Issue) -> Select[Note]:
-    """The notes of an issue, internal ones included; without an order."""
-    return select(Note).where(Note.noteable_type == issues.TARGET, Note.noteable_id == issue.id)
+def notes_on(noteable: Noteable) -> Select[Note]:
+    """The notes of an issue or a merge request, internal ones included; without an order."""
+    return select(Note).where(Note.noteable_type == TYPES[type(noteable)], Note.noteable_id == noteable.id)
 
 
-def find_note(issue: Issue, note_id: int) -> Note:
-    """One note of an issue; whether the caller may see it is not judged here."""
-    note = db.session.scalar(notes_on(issue).where(Note.id == note_id))
+def find_note(noteable: Noteable, note_id: int) -> Note:
+    """One of these notes; whether the caller may see it is not judged here."""
+    note = db.session.scalar(notes_on(noteable).where(Note.id == note_id))
     if note is None:
         raise RecordNotFound
     return note

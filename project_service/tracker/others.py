@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import ForeignKey, Index, UniqueConstraint
+from sqlalchemy import ForeignKey, Index, Select, UniqueConstraint, select
+from sqlalchemy.ext.associationproxy import AssociationProxy, association_proxy
 from sqlalchemy.orm import Mapped, mapped_column, relationship
 
 from project_service.core.levels import Visibility
 from project_service.core.projects import Project
 from project_service.core.users import User
-from project_service.kit.database import Model, Timestamps
+from project_service.kit.database import Base, Key, Model, Timestamps, db
+from project_service.kit.errors import RecordNotFound
 from project_service.tracker.issues import Issue
 from project_service.tracker.milestones import Milestone
 
@@ -24,7 +26,12 @@ class MergeRequest(Timestamps, Model):
     """A proposed change of a repository."""
 
     __tablename__ = "merge_requests"
-    __table_args__ = (UniqueConstraint("project_id", "iid"), Index("ix_merge_requests_author_id", "author_id"))
+    __table_args__ = (
+        UniqueConstraint("project_id", "iid"),
+        Index("ix_merge_requests_project_id_created_at", "project_id", "created_at", "id"),
+        Index("ix_merge_requests_project_id_updated_at", "project_id", "updated_at", "id"),
+        Index("ix_merge_requests_author_id", "author_id"),
+    )
 
     project_id: Mapped[int] = mapped_column(ForeignKey("projects.id", ondelete="CASCADE"))
     project: Mapped[Project] = relationship()
@@ -39,6 +46,24 @@ class MergeRequest(Timestamps, Model):
     milestone_id: Mapped[int | None] = mapped_column(ForeignKey("milestones.id", ondelete="SET NULL"), index=True)
     milestone: Mapped[Milestone | None] = relationship()
     extra: Mapped[dict[str, Any] | None] = mapped_column(deferred=True)
+    label_rows: Mapped[list[MergeRequestLabel]] = relationship(
+        order_by="MergeRequestLabel.title", cascade="all, delete-orphan", passive_deletes=True
+    )
+    labels: AssociationProxy[list[str]] = association_proxy(
+        "label_rows", "title", creator=lambda title: MergeRequestLabel(title=title)
+    )
+
+
+class MergeRequestLabel(Base):
+    """A word that a merge request is marked with."""
+
+    __tablename__ = "merge_request_labels"
+    __table_args__ = (Index("ix_merge_request_labels_title", "title", "merge_request_id"),)
+
+    merge_request_id: Mapped[int] = mapped_column(
+        Key, ForeignKey("merge_requests.id", ondelete="CASCADE"), primary_key=True
+    )
+    title: Mapped[str] = mapped_column(primary_key=True)
 
 
 class Snippet(Timestamps, Model):
@@ -82,3 +107,16 @@ class WikiPage(Model):
     project: Mapped[Project] = relationship()
     title: Mapped[str]
     slug: Mapped[str]
+
+
+def merge_requests_of(project: Project) -> Select[MergeRequest]:
+    """The merge requests of a project; without an order."""
+    return select(MergeRequest).where(MergeRequest.project_id == project.content_id)
+
+
+def find_merge_request(project: Project, iid: int) -> MergeRequest:
+    """One merge request by its number in the project."""
+    merge_request = db.session.scalar(merge_requests_of(project).where(MergeRequest.iid == iid))
+    if merge_request is None:
+        raise RecordNotFound
+    return merge_request

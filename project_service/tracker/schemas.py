@@ -1,4 +1,4 @@
-"""Notes and milestones as they stand inside other answers."""
+"""Notes and milestones as they travel, by themselves and inside other answers."""
 
 from __future__ import annotations
 
@@ -29,6 +29,14 @@ class NoteSchema(Schema):
     internal = fields.Computed(lambda note: note.confidential, type="boolean")
     noteable_iid = fields.Computed(lambda note: getattr(note, "noteable_iid", None), type="integer")
     commands_changes = fields.Computed(lambda _: {}, type="object")
+
+
+class NoteFilterSchema(Schema):
+    """Which notes to list."""
+
+    order_by = fields.String(default="created_at", choices=("created_at", "updated_at"))
+    sort = fields.String(default="desc", choices=("asc", "desc"))
+    activity_filter = fields.String(default="all_notes", choices=("all_notes", "only_comments", "only_activity"))
 
 
 def is_expired(milestone: Milestone) -> bool:

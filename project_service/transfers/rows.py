@@ -54,6 +54,7 @@ COLUMNS: dict[type[Base], tuple[str, ...]] = {
             """id project_id iid title description state source_branch target_branch author_id milestone_id extra
             created_at updated_at""",
         ),
+        (others.MergeRequestLabel, "merge_request_id title"),
         (
             others.Snippet,
             "id project_id title file_name content visibility author_id extra created_at updated_at",
@@ -246,7 +247,7 @@ class Translator:
         confidential = row.get("confidential") is True
         audience = Audience(Kind.ISSUE, Restriction.CONFIDENTIAL if confidential else Restriction.NONE, number)
         milestone_id = self._milestone(row.get("milestone"), fresh_iid=True)
-        self._links(row, number)
+        self._links(row, IssueLabel, number)
         self._assignees(row, number)
         self._events(row.get("events"), issues.TARGET, number, audience)
         counted = self._notes(row.get("notes"), issues.TARGET, number, audience)
@@ -285,8 +286,7 @@ class Translator:
         number = next(self.ids[others.MergeRequest])
         audience = Audience(Kind.MERGE_REQUEST)
         milestone_id = self._milestone(row.get("milestone"), fresh_iid=True)
-        for link in listed(row.get("label_links")):
-            self._linked_label(link)
+        self._links(row, others.MergeRequestLabel, number)
         self._events(row.get("events"), others.MERGE_REQUEST, number, audience)
         self._notes(row.get("notes"), others.MERGE_REQUEST, number, audience)
         extra = self._extra(row, MERGE_REQUEST_COLUMNS, MERGE_REQUEST_USUAL) or {}
@@ -423,11 +423,11 @@ class Translator:
             self._events(row.get("events"), others.DESIGN, number, audience)
             self._notes(row.get("notes"), others.DESIGN, number, audience)
 
-    def _links(self, row: dict[str, Any], issue_id: int) -> None:
+    def _links(self, row: dict[str, Any], model: type[Base], number: int) -> None:
         titles = [self._linked_label(link) for link in listed(row.get("label_links"))]
         for title in dict.fromkeys(titles):
             if title is not None:
-                self.batch.add(IssueLabel, (issue_id, title))
+                self.batch.add(model, (number, title))
 
     def _linked_label(self, link: dict[str, Any]) -> str | None:
         label = link.get("label")

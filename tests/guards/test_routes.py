@@ -10,7 +10,17 @@ import pytest
 from project_service.access.abilities import RULES
 from project_service.access.api import PREFIX
 from project_service.core.levels import Role
-from tests.worlds import add_member, make_group, make_project, make_token, make_user, share
+from tests.worlds import (
+    add_member,
+    make_group,
+    make_label,
+    make_merge_request,
+    make_note,
+    make_project,
+    make_token,
+    make_user,
+    share,
+)
 
 # answered by hand or by a library, before or beside the views of areas
 BESIDE = {"document", "api-docs", "static"}
@@ -66,6 +76,9 @@ def world(people):
         add_member(make_group(parent=group), newcomer, Role.GUEST)
         make_project(namespace=group)
         make_project(namespace=owner)
+        change = make_merge_request(project, author_id=newcomer.id, labels=[newcomer.username])
+        make_note(change, author_id=newcomer.id)
+        make_label(project, newcomer.username)
         return project, group, owner
 
     return grow

@@ -48,6 +48,8 @@ PROJECT = {
     Ability.ADMIN_ISSUES: (Role.REPORTER,) * 2,
     Ability.READ_MILESTONES: (Role.GUEST, ANYBODY),
     Ability.ADMIN_MILESTONES: (Role.DEVELOPER,) * 2,
+    Ability.READ_MERGE_REQUESTS: (Role.REPORTER, ANYBODY),
+    Ability.READ_LABELS: (Role.GUEST, ANYBODY),
 }
 GROUP = {
     Ability.READ_GROUP: (SEES, ANYBODY),

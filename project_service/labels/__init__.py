@@ -1,0 +1,1 @@
+"""Labels of projects: to be read."""

@@ -1,0 +1,50 @@
+"""Which notes there are, for whom."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from sqlalchemy import Select, and_, func, or_, select
+from sqlalchemy.orm import contains_eager
+
+from project_service.access.abilities import may_see_note, visible_notes
+from project_service.access.identity import Caller
+from project_service.kit.database import db
+from project_service.kit.errors import RecordNotFound
+from project_service.tracker.notes import Note, Noteable, find_note, notes_on
+
+
+def notes_matching(caller: Caller, noteable: Noteable, **wanted: Any) -> Select[Note]:
+    """The notes of an issue or a merge request that the caller sees."""
+    statement = notes_on(noteable).outerjoin(Note.author).options(contains_eager(Note.author))
+    statement = statement.where(visible_notes(caller, noteable.project))
+    if wanted.get("activity_filter") == "only_comments":
+        statement = statement.where(Note.system.is_(False))
+    if wanted.get("activity_filter") == "only_activity":
+        statement = statement.where(Note.system.is_(True))
+    column = getattr(Note, wanted.get("order_by") or "created_at")
+    if wanted.get("sort") == "asc":
+        return statement.order_by(column.asc(), Note.id.asc())
+    return statement.order_by(column.desc(), Note.id.desc())
+
+
+def count_notes_until(caller: Caller, noteable: Noteable, note: Note) -> int:
+    """How many notes the caller sees before one, oldest first."""
+    before = or_(Note.created_at < note.created_at, and_(Note.created_at == note.created_at, Note.id < note.id))
+    earlier = notes_matching(caller, noteable).where(before).order_by(None).with_only_columns(Note.id).subquery()
+    return db.session.scalar(select(func.count()).select_from(earlier)) or 0
+
+
+def find_visible_note(caller: Caller, noteable: Noteable, note_id: int) -> Note:
+    """One note, if the caller sees it."""
+    note = find_note(noteable, note_id)
+    if not may_see_note(caller, note):
+        raise RecordNotFound
+    return note
+
+
+def add_iids(noteable: Noteable, notes: Iterable[Note]) -> None:
+    """Set on each note the number of what it is under."""
+    for note in notes:
+        note.noteable_iid = noteable.iid  # type: ignore[attr-defined]  # shown beside the columns, never stored

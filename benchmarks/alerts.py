@@ -20,7 +20,7 @@ import sys
 import tempfile
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -135,9 +135,17 @@ def report(database: str, hello_rate: float, found: dict[tuple[str, str], list[S
         print(f"{goal:7.2f}{share:10.2f}{'' if median >= goal and share >= STORED_GOAL else '   below the goal'}")
 
 
-def speed(web: int, address: str, seconds: int, script: Path | None = None, **environment: str) -> Speed:
-    """How many requests ``wrk`` gets answered; anything but success ends the measurement."""
-    command = ["wrk", "-t1", f"-c{CONNECTIONS}", f"-d{seconds}s", *([f"-s{script}"] if script else []), address]
+def speed(
+    web: int,
+    address: str,
+    seconds: int,
+    script: Path | None = None,
+    headers: Mapping[str, str] | None = None,
+    **environment: str,
+) -> Speed:
+    """How many requests ``wrk`` gets answered; anything but success, or a known answer, ends the measurement."""
+    sent = [f"-H{name}: {text}" for name, text in (headers or {}).items()]
+    command = ["wrk", "-t1", f"-c{CONNECTIONS}", f"-d{seconds}s", *([f"-s{script}"] if script else []), *sent, address]
     env = os.environ | environment | {"RUN": f"{os.getpid()}-{next(runs)}"}
     before = work_of(web)
     told = subprocess.run(command, check=True, capture_output=True, text=True, env=env).stdout

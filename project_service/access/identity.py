@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from flask import Request, g, session
-from sqlalchemy import select, update
+from sqlalchemy import bindparam, select, update
 
 from project_service.core.tokens import BrowserSession, PersonalAccessToken, digest_of
 from project_service.core.users import ACTIVE, BLOCKED, User, user_by
@@ -22,6 +22,7 @@ from project_service.kit.errors import (
     Unauthorized,
 )
 from project_service.kit.parameters import header, parameters, query
+from project_service.kit.statements import prepared
 
 READ_METHODS = ("GET", "HEAD", "OPTIONS")
 USED_EVERY = dt.timedelta(minutes=10)
@@ -82,7 +83,23 @@ def by_token(asked: Request, allowed: tuple[str, ...] | None, *, unread: bool = 
     text = token_of(asked, query(asked) if unread else parameters())
     if text is None:
         return NOBODY
-    found = db.session.execute(
+    found = _holder_of(digest=digest_of(text)).first()
+    if found is None:
+        raise Unauthorized
+    if found.expires_at is not None and found.expires_at <= clock.today():
+        raise InvalidToken(EXPIRED)
+    if found.revoked:
+        raise InvalidToken(REVOKED)
+    refuse_inactive(found.state)
+    check_scopes(tuple(found.scopes), allowed, asked.method)
+    _note_use(found.id, found.last_used_at, found.user_id, found.last_activity_on)
+    return Caller(found.user_id, found.username, found.admin, found.external, found.id, tuple(found.scopes))
+
+
+@prepared
+def _holder_of() -> Any:
+    """A token and whose it is, by its digest."""
+    return (
         select(
             PersonalAccessToken.id,
             PersonalAccessToken.scopes,
@@ -97,18 +114,8 @@ def by_token(asked: Request, allowed: tuple[str, ...] | None, *, unread: bool = 
             User.last_activity_on,
         )
         .join(User, User.id == PersonalAccessToken.user_id)
-        .where(PersonalAccessToken.digest == digest_of(text), User.deleting_since.is_(None))
-    ).first()
-    if found is None:
-        raise Unauthorized
-    if found.expires_at is not None and found.expires_at <= clock.today():
-        raise InvalidToken(EXPIRED)
-    if found.revoked:
-        raise InvalidToken(REVOKED)
-    refuse_inactive(found.state)
-    check_scopes(tuple(found.scopes), allowed, asked.method)
-    _note_use(found.id, found.last_used_at, found.user_id, found.last_activity_on)
-    return Caller(found.user_id, found.username, found.admin, found.external, found.id, tuple(found.scopes))
+        .where(PersonalAccessToken.digest == bindparam("digest"), User.deleting_since.is_(None))
+    )
 
 
 def refuse_inactive(state: str) -> None:

@@ -14,11 +14,13 @@ from sqlalchemy import (
     CTE,
     CheckConstraint,
     ColumnElement,
+    Date,
     ForeignKey,
     Index,
     Select,
     UniqueConstraint,
     and_,
+    bindparam,
     case,
     func,
     literal,
@@ -33,7 +35,8 @@ from project_service.core.namespaces import Namespace, NamespaceAncestor
 from project_service.core.projects import Project
 from project_service.core.users import User
 from project_service.kit import clock
-from project_service.kit.database import Model, Timestamps, db
+from project_service.kit.database import Key, Model, Timestamps, db
+from project_service.kit.statements import prepared
 
 
 class Membership(Timestamps, Model):
@@ -91,9 +94,9 @@ class Share(Timestamps, Model):
     expires_at: Mapped[dt.date | None]
 
 
-def alive(kind: Any = Membership) -> ColumnElement[bool]:
+def alive(kind: Any = Membership, today: Any = None) -> ColumnElement[bool]:
     """Whether a membership or share still counts today."""
-    return or_(kind.expires_at.is_(None), kind.expires_at > clock.today())
+    return or_(kind.expires_at.is_(None), kind.expires_at > (clock.today() if today is None else today))
 
 
 def lesser(one: Any, other: Any) -> ColumnElement[int]:
@@ -106,8 +109,10 @@ def role_in(user_id: int, subject: Project | Namespace) -> Role:
     project, namespace = (subject, subject.namespace) if isinstance(subject, Project) else (None, subject)
     if namespace.owner_id == user_id:
         return Role.OWNER
-    level = db.session.scalar(select(func.max(_grants(user_id, project, namespace).subquery().c.access_level)))
-    return Role(level or 0)
+    db.session.flush()  # a membership that was made in this request counts
+    of_user = {"user": user_id, "namespace": namespace.id, "today": clock.today()}
+    level = _level_below(**of_user) if project is None else _level_in_project(**of_user, project=project.id)
+    return Role(level.scalar() or 0)
 
 
 def inherited_role(user_id: int, subject: Project | Namespace) -> tuple[Role, Namespace | None]:
@@ -213,33 +218,44 @@ def authorized_projects(user_id: int, least: Role = Role.GUEST) -> Select[int]:
     return select(union_all(owned, direct, inherited, shared).subquery().c[0])
 
 
-def _grants(user_id: int, project: Project | None, namespace: Namespace) -> Any:
-    """Every level a person has in a place, one row each."""
+@prepared
+def _level_below() -> Any:
+    """The highest level a person has in a namespace."""
+    return select(func.max(_grants(in_project=False).subquery().c.access_level))
+
+
+@prepared
+def _level_in_project() -> Any:
+    """The highest level a person has in a project."""
+    return select(func.max(_grants(in_project=True).subquery().c.access_level))
+
+
+def _grants(*, in_project: bool) -> Any:
+    """Every level a person has in a place, one row each; ``role_in`` tells who, where and when."""
+    user = Membership.user_id == bindparam("user", type_=Key)
+    today = bindparam("today", type_=Date)
     shared_with = aliased(NamespaceAncestor)
-    above = NamespaceAncestor.namespace_id == namespace.id
+    above = NamespaceAncestor.namespace_id == bindparam("namespace", type_=Key)
     inherited = (
         select(Membership.access_level)
         .join(NamespaceAncestor, NamespaceAncestor.ancestor_id == Membership.namespace_id)
-        .where(above, Membership.user_id == user_id, alive())
+        .where(above, user, alive(today=today))
     )
     through = (
         select(lesser(Membership.access_level, Share.access_level).label("access_level"))
         .select_from(Share)
         .join(shared_with, shared_with.namespace_id == Share.group_id)
         .join(Membership, Membership.namespace_id == shared_with.ancestor_id)
-        .where(Membership.user_id == user_id, alive(), alive(Share))
+        .where(user, alive(today=today), alive(Share, today))
     )
     branches: list[Select[int]] = [
         inherited,
         through.join(NamespaceAncestor, NamespaceAncestor.ancestor_id == Share.namespace_id).where(above),
     ]
-    if project is not None:
-        branches.append(
-            select(Membership.access_level).where(
-                Membership.project_id == project.id, Membership.user_id == user_id, alive()
-            )
-        )
-        branches.append(through.where(Share.project_id == project.id))
+    if in_project:
+        project = bindparam("project", type_=Key)
+        direct = select(Membership.access_level).where(Membership.project_id == project, user, alive(today=today))
+        branches += [direct, through.where(Share.project_id == project)]
     return union_all(*branches)
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import datetime as dt
+import functools
 from typing import Any
 
-from sqlalchemy import ForeignKey, Index, Select, false, func, select
+from sqlalchemy import ForeignKey, Index, Select, bindparam, false, func, select
 from sqlalchemy.orm import Mapped, contains_eager, mapped_column, relationship
 from sqlalchemy.sql.base import ExecutableOption
 
@@ -125,8 +126,18 @@ def project_by(id_or_path: str | int) -> Project | None:
     """One project: digits are always an id, everything else a full path in any case."""
     text = str(id_or_path)
     if text.isascii() and text.isdigit():
-        return db.session.scalar(projects().where(Project.id == min(int(text), 2**63 - 1)))
-    return db.session.scalar(projects().where(func.lower(Project.full_path) == text.lower()))
+        return db.session.scalar(_by_id(), {"wanted": min(int(text), 2**63 - 1)})
+    return db.session.scalar(_by_path(), {"wanted": text.lower()})
+
+
+@functools.cache
+def _by_id() -> Select[Project]:
+    return projects().where(Project.id == bindparam("wanted"))
+
+
+@functools.cache
+def _by_path() -> Select[Project]:
+    return projects().where(func.lower(Project.full_path) == bindparam("wanted"))
 
 
 def find_project(id_or_path: str | int) -> Project:

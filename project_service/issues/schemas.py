@@ -34,7 +34,7 @@ def _links(issue: Issue) -> dict[str, str]:
 
 
 def _first_assignee(issue: Issue) -> Any:
-    return UserBasicSchema().dump(issue.assignees[0]) if issue.assignees else None
+    return UserBasicSchema.shown(issue.assignees[0]) if issue.assignees else None
 
 
 class IssueSchema(Schema):

@@ -17,4 +17,6 @@ def today() -> dt.date:
 
 def isoformat(moment: dt.datetime) -> str:
     """``2021-01-20T08:15:30.123Z``: UTC, milliseconds, as every timestamp of the API (common behaviour, section 12)."""
-    return moment.astimezone(dt.UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    if moment.tzinfo is not dt.UTC:
+        moment = moment.astimezone(dt.UTC)
+    return moment.isoformat(timespec="milliseconds")[: -len("+00:00")] + "Z"

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import marshmallow
 from marshmallow.exceptions import ValidationError
 
-from project_service.kit import fields
+from project_service.kit import dumping, fields
 from project_service.kit.errors import BadParameters
 
 
@@ -29,6 +30,26 @@ class Schema(marshmallow.Schema):
     exactly_one: ClassVar[tuple[str, ...]] = ()
     all_or_none: ClassVar[tuple[str, ...]] = ()
     alternatives: ClassVar[Mapping[str, str]] = {}
+    _dumper: dumping.Dumper | None = None
+
+    @classmethod
+    def shown(cls, thing: Any) -> Any:
+        """Dump one thing, or a list of things, through the only instance that this takes."""
+        return _instance_of(cls).dump(thing, many=isinstance(thing, list | tuple))
+
+    def _serialize(self, obj: Any, *, many: bool = False) -> Any:
+        if many:
+            return super()._serialize(obj, many=True)
+        if hasattr(obj, "__getitem__"):  # what is read by key: marshmallow knows the ways
+            return super()._serialize(obj)
+        if self._dumper is None:
+            self._dumper = dumping.compiled(self)
+        return self._dumper(obj)
+
+
+@functools.cache
+def _instance_of(schema: type[Schema]) -> Schema:
+    return schema()
 
 
 def load(*schemas: Schema, parameters: Mapping[str, Any]) -> dict[str, Any]:

@@ -34,7 +34,7 @@ from project_service.instance import routes as instance
 from project_service.instance.probes import probes
 from project_service.issues import pages as issues_pages
 from project_service.issues import routes as issues
-from project_service.kit import answers, database, encryption, logs, secrets
+from project_service.kit import answers, database, encryption, kept, logs, secrets
 from project_service.kit.errors import Unavailable
 from project_service.kit.proxies import TrustedProxies
 from project_service.kit.storage import open_storage
@@ -118,6 +118,7 @@ def create_app(settings: Settings | None = None) -> answers.Application:
     app.session_interface = CookieSessions()
     _configure(app, settings)
     database.init_app(app, settings)
+    kept.init_app(app)
     app.extensions["redis"] = redis.Redis.from_url(
         settings.redis_url, socket_timeout=REDIS_TIMEOUT_SECONDS, socket_connect_timeout=REDIS_TIMEOUT_SECONDS
     )

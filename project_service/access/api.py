@@ -22,7 +22,7 @@ from werkzeug.exceptions import HTTPException, MethodNotAllowed
 
 from project_service.access import identity, steps
 from project_service.access.abilities import Ability
-from project_service.kit import paging
+from project_service.kit import answers, kept, paging
 from project_service.kit.database import unit_of_work
 from project_service.kit.errors import MethodNotAllowed as NotAllowed
 from project_service.kit.errors import ServiceError, Unauthorized
@@ -211,9 +211,12 @@ class ApiBlueprint(Blueprint):  # type: ignore[misc]  # flask-smorest is untyped
     def _answer(self, view: View) -> View:
         scopes = getattr(view, "scopes", ())
         largest_body = getattr(view, "largest_body", None)
+        paged = getattr(view, "paged", False)
 
         @functools.wraps(view)
         def answered(**url: Any) -> Response:
+            if paged and (known := kept.answers().find(request)) is not None:
+                return known
             g.path_names = self.path_names
             if largest_body is not None:
                 with unit_of_work(write=False):
@@ -225,6 +228,8 @@ class ApiBlueprint(Blueprint):  # type: ignore[misc]  # flask-smorest is untyped
                 g.caller = identity.sudo(request, identity.by_token(request, scopes))
                 if request.method in identity.READ_METHODS:
                     read: Response = view(**url)
+                    if paged:
+                        kept.answers().keep(answers.tagged(read))
                     return read
             with unit_of_work(write=largest_body is None):
                 response: Response = view(**url)

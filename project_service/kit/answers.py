@@ -130,13 +130,23 @@ def handle(error: Exception) -> ResponseReturnValue:
     return render(as_service_error(error))
 
 
+def tagged(response: Response) -> Response:
+    """The answer with its validator, which changes with every change of the body."""
+    tag = hashlib.blake2b(response.get_data(), digest_size=16).hexdigest()
+    response.headers["ETag"] = f'W/"{tag}"'
+    return response
+
+
 def _revalidate(response: Response) -> None:
     response.headers.setdefault("Cache-Control", "max-age=0, private, must-revalidate")
     if response.is_streamed or response.direct_passthrough:
         return
-    tag = hashlib.blake2b(response.get_data(), digest_size=16).hexdigest()
-    response.headers["ETag"] = f'W/"{tag}"'
+    if "ETag" not in response.headers:
+        tagged(response)
     wanted = request.headers.get("If-None-Match", "")
+    if not wanted:
+        return
+    tag = response.headers["ETag"].removeprefix('W/"').removesuffix('"')
     if wanted.strip() == "*" or tag in VALIDATORS.findall(wanted):
         response.status_code = 304
         response.set_data(b"")

@@ -1,0 +1,178 @@
+"""Answers that are kept for as long as the database stays as it is.
+
+What a list answers follows from the request, the day, and what is in the database, permissions included. Both databases
+can say cheaply whether anything at all has been committed since: SQLite counts changes (``PRAGMA data_version``), and
+PostgreSQL tells which transactions are visible (``pg_current_snapshot()``). As long as they say the same, the answer to
+the same token is the same; whatever anybody commits, in whatever process, makes all that was kept worthless at once.
+Nobody has to announce a change, and none can be forgotten.
+
+The state is read before the answer is made: a change in between makes an answer newer than its state, never older.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import hashlib
+import sqlite3
+import threading
+from collections import OrderedDict, deque
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import psycopg
+import structlog
+from flask import Flask, Request, Response, current_app, g
+from sqlalchemy import Engine, event
+
+from project_service.kit import clock, urls
+from project_service.kit.database import db
+
+MOST = 256
+LARGEST = 64 << 10
+LONGEST = dt.timedelta(seconds=60)  # after which it counts again that time passes and that tokens are used
+CREDENTIALS = ("HTTP_PRIVATE_TOKEN", "HTTP_AUTHORIZATION", "HTTP_SUDO")
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """An answer with the state it belongs to."""
+
+    state: Hashable
+    until: dt.datetime
+    headers: tuple[tuple[str, str], ...]
+    body: bytes
+
+
+class Source(Protocol):
+    """Where the state comes from."""
+
+    def state(self) -> Hashable:
+        """Something that is only the same when nothing was committed in between."""
+
+    def close(self) -> None:
+        """Let go of all connections."""
+
+
+class Answers:
+    """The answers of one process that were asked for last; number and size are bounded."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self._kept: OrderedDict[bytes, Kept] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def find(self, asked: Request) -> Response | None:
+        """The answer to the same request if nothing has changed since; if there is none, ``keep`` takes the new one."""
+        try:
+            state = self.source.state()
+        except (sqlite3.Error, psycopg.Error) as error:
+            log.warning("the database does not tell its state", error=str(error))
+            return None
+        key = _key(asked)
+        with self._lock:
+            kept = self._kept.get(key)
+            if kept is not None:
+                self._kept.move_to_end(key)
+        if kept is None or kept.state != state or kept.until < clock.now():
+            g.kept_as = key, state
+            return None
+        response = Response(kept.body, 200)
+        response.headers.clear()
+        response.headers.extend(kept.headers)
+        return response
+
+    def keep(self, response: Response) -> None:
+        """Keep the answer to a request that ``find`` had none for."""
+        found: tuple[bytes, Hashable] | None = g.pop("kept_as", None)
+        if found is None or response.status_code != 200 or response.is_streamed:
+            return
+        body = response.get_data()
+        if len(body) > LARGEST:
+            return
+        key, state = found
+        with self._lock:
+            self._kept[key] = Kept(state, clock.now() + LONGEST, tuple(response.headers), body)
+            self._kept.move_to_end(key)
+            while len(self._kept) > MOST:
+                self._kept.popitem(last=False)
+
+
+class CountOfChanges:
+    """SQLite counts for a connection what all others commit; this one commits nothing, so it counts everything."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._path = str(engine.url.database)
+        self._lock = threading.Lock()
+        self._opened = 0
+        self._connection: sqlite3.Connection | None = None
+
+    def state(self) -> Hashable:
+        with self._lock:
+            if self._connection is None:
+                self._opened += 1  # the count begins anew with each connection
+                self._connection = sqlite3.connect(self._path, check_same_thread=False, isolation_level=None)
+            return self._opened, self._connection.execute("PRAGMA data_version").fetchone()
+
+    def close(self) -> None:
+        with self._lock:
+            if self._connection is not None:
+                self._connection.close()
+            self._connection = None
+
+
+class VisibleTransactions:
+    """PostgreSQL tells which transactions are visible: while these are the same, so is everything one reads."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._address = engine.url.set(drivername="postgresql").render_as_string(hide_password=False)
+        self._idle: deque[psycopg.Connection[Any]] = deque()
+        self._closed = 0  # a server that comes back may be another, for which the numbers mean something else
+
+    def state(self) -> Hashable:
+        closed = self._closed
+        try:
+            connection = self._idle.pop()
+        except IndexError:
+            connection = psycopg.connect(self._address, autocommit=True)
+        try:
+            row = connection.execute("SELECT pg_current_snapshot()::text").fetchone()
+        except BaseException:
+            connection.close()
+            self.close()
+            raise
+        if closed == self._closed:
+            self._idle.append(connection)
+        else:
+            connection.close()
+        return closed, row
+
+    def close(self) -> None:
+        self._closed += 1
+        while self._idle:
+            self._idle.pop().close()
+
+
+def init_app(app: Flask) -> None:
+    """Begin with nothing."""
+    with app.app_context():
+        engine = db.engine
+    source: Source = CountOfChanges(engine) if engine.dialect.name == "sqlite" else VisibleTransactions(engine)
+    event.listen(engine, "engine_disposed", lambda _engine: source.close())
+    app.extensions["kept_answers"] = Answers(source)
+
+
+def answers() -> Answers:
+    """What this process keeps."""
+    found: Answers = current_app.extensions["kept_answers"]
+    return found
+
+
+def _key(asked: Request) -> bytes:
+    environ = asked.environ
+    target = environ.get("RAW_URI") or environ.get("REQUEST_URI") or asked.full_path
+    credentials = (environ.get(name, "") for name in CREDENTIALS)
+    parts = (asked.method, urls.base_url(), target, clock.today().isoformat(), *credentials)
+    return hashlib.blake2b("\0".join(parts).encode(), digest_size=16).digest()

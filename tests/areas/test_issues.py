@@ -416,7 +416,7 @@ def test_a_list_takes_as_many_statements_for_ten_issues_as_for_one(
     full = {"labels": "a,b", "assignee_ids": [people[GUS].id], "milestone_id": milestone.id}
     open_issue(DEV, **full)
     client = as_(RITA)
-    client.get(issues(project))
+    client.get(f"{issues(project)}?per_page=99")
 
     with count_queries() as one:
         client.get(issues(project))
@@ -432,7 +432,7 @@ def test_notes_take_as_many_statements_for_ten_as_for_one(project, open_issue, c
     iid = open_issue()["iid"]
     comment(DEV, iid)
     client = as_(RITA)
-    client.get(notes(project, iid))
+    client.get(f"{notes(project, iid)}?per_page=99")
 
     with count_queries() as one:
         client.get(notes(project, iid))

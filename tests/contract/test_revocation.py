@@ -1,0 +1,71 @@
+"""What was taken from somebody is gone with the answer to whoever took it: in every web process, also for a 304."""
+
+from __future__ import annotations
+
+import secrets
+
+import pytest
+import requests
+
+from tests.contract.service import TOKEN, children_of
+
+CONNECTIONS = 12
+CHANGES = {
+    "the token is revoked": ("DELETE", "/personal_access_tokens/{token}", {}, {401}),
+    "the membership is removed": ("DELETE", "/groups/{group}/members/{user}", {}, {404}),
+    "the role is lowered": ("PUT", "/groups/{group}/members/{user}", {"access_level": 10}, {403}),
+    "the person is blocked": ("POST", "/users/{user}/block", {}, {403}),
+}
+
+
+def admin(service, method, path, /, **fields):
+    answer = requests.request(
+        method, f"{service.url}/api/v4{path}", json=fields, headers={"PRIVATE-TOKEN": TOKEN}, timeout=30
+    )
+    assert answer.status_code < 300, answer.text
+    return answer.json() if answer.content else None
+
+
+@pytest.fixture
+def world(service):
+    """A maintainer through a group, and a project with a list that both web processes have answered."""
+    name = f"rev{secrets.token_hex(4)}"
+    user = admin(
+        service, "POST", "/users", username=name, name=name, email=f"{name}@example.org", password=secrets.token_hex()
+    )
+    token = admin(service, "POST", f"/users/{user['id']}/personal_access_tokens", name="t", scopes=["api"])
+    group = admin(service, "POST", "/groups", name=name, path=f"{name}-group")
+    admin(service, "POST", f"/groups/{group['id']}/members", user_id=user["id"], access_level=40)
+    project = admin(service, "POST", "/projects", name=name, namespace_id=group["id"])
+    admin(service, "POST", f"/projects/{project['id']}/variables", key="A", value="1")
+    ids = {"user": user["id"], "token": token["id"], "group": group["id"]}
+    return f"{service.url}/api/v4/projects/{project['id']}/variables", {"PRIVATE-TOKEN": token["token"]}, ids
+
+
+def ask(address, headers):
+    """Each time on connections of their own, so that every process answers some."""
+    return [requests.get(address, headers=headers, timeout=30) for _ in range(CONNECTIONS)]
+
+
+@pytest.mark.parametrize(("method", "path", "fields", "refused"), CHANGES.values(), ids=CHANGES)
+def test_what_was_taken_away_is_refused_at_once(service, world, method, path, fields, refused):
+    address, headers, ids = world
+    tag = ask(address, headers)[-1].headers["ETag"]
+    assert {answer.status_code for answer in ask(address, headers | {"If-None-Match": tag})} == {304}
+
+    admin(service, method, path.format(**ids), **fields)
+
+    assert {answer.status_code for answer in ask(address, headers | {"If-None-Match": tag})} == refused
+    assert {answer.status_code for answer in ask(address, headers)} == refused
+    assert len(children_of(service.child("web"))) == 2
+
+
+def test_what_somebody_wrote_is_in_the_next_list_wherever_it_is_answered(service, world):
+    address, headers, _ = world
+    for number in range(5):
+        ask(address, headers)
+        requests.post(address, json={"key": f"B{number}", "value": "x"}, headers=headers, timeout=30).raise_for_status()
+
+        found = [(answer.headers["X-Total"], len(answer.json())) for answer in ask(address, headers)]
+
+        assert set(found) == {(str(number + 2), number + 2)}

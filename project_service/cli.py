@@ -24,9 +24,9 @@ from project_service.backups import service as backups
 from project_service.backups.archive import BackupError
 from project_service.core import instance
 from project_service.core.namespaces import PLANS, change_plan, find_group
-from project_service.core.projects import find_project
+from project_service.core.projects import Project, find_project
 from project_service.core.tokens import SCOPES
-from project_service.core.users import User, user_by
+from project_service.core.users import User, find_user_by, user_by
 from project_service.factory import create_app
 from project_service.instance import service as instance_service
 from project_service.kit import encryption, secrets
@@ -36,7 +36,7 @@ from project_service.kit.errors import ServiceError
 from project_service.kit.fields import Date
 from project_service.kit.supervisor import SupervisorError
 from project_service.settings import Settings, SettingsError
-from project_service.transfers import canonical, inspection
+from project_service.transfers import canonical, inspection, watching
 from project_service.transfers.unpacking import BadArchive
 from project_service.vulnerabilities import ingestion
 from project_service.vulnerabilities.report_types import REPORT_TYPES
@@ -55,6 +55,7 @@ TOLD = (
     EmbeddedRedisError,
     SupervisorError,
     BackupError,
+    watching.TransferFailed,
 )
 
 
@@ -321,6 +322,33 @@ def inspect_archive(file: Path) -> None:
             click.echo(line)
 
 
+@project_archive.command("import")
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("path")
+@click.option("--as", "username", required=True, help="Who imports: people are matched only for administrators.")
+@click.option("--namespace", default=None, help="Id or full path; that of the user when absent.")
+@click.option("--overwrite", is_flag=True, help="Take the place of a project of this path.")
+def import_archive(file: Path, path: str, username: str, namespace: str | None, overwrite: bool) -> None:
+    """Import FILE as a project of this PATH, with the workers of the running service, and watch how it goes."""
+    with create_app().app_context():
+        user = find_user_by(username)
+        project = watching.start_import(user, file, path, namespace=namespace, overwrite=overwrite)
+        _show("Importing", watching.follow_import(project.id))
+        click.echo(db.session.get_one(Project, project.id, populate_existing=True).full_path)
+
+
+@project_archive.command("export")
+@click.argument("project")
+@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+@click.option("--as", "username", required=True, help="In whose name.")
+def export_archive(project: str, file: Path, username: str) -> None:
+    """Export PROJECT into FILE, with the workers of the running service, and watch how it goes."""
+    with create_app().app_context():
+        export_id = watching.start_export(find_user_by(username), find_project(project))
+        _show("Exporting", watching.follow_export(export_id, file))
+        click.echo(str(file))
+
+
 @project_archive.command("diff")
 @click.argument("one", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.argument("other", type=click.Path(exists=True, dir_okay=False, path_type=Path))
@@ -371,6 +399,16 @@ def rotate(forget: bool) -> None:
     with app.app_context():
         count = (encryption.forget if forget else encryption.rotate)(app.config["SETTINGS"])
     click.echo(f"encrypted {count} secrets with the newest key")
+
+
+def _show(label: str, steps: Iterator[watching.Progress]) -> None:
+    """A bar that moves with a transfer until that has ended."""
+    with click.progressbar(length=1, label=label, file=sys.stderr) as bar:
+        for step in steps:
+            bar.length = step.total or 1
+            bar.pos = min(step.done, bar.length)
+            bar.finished = step.ended
+            bar.render_progress()
 
 
 @contextmanager

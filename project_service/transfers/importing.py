@@ -160,8 +160,8 @@ def _load(import_id: int, project_id: int, unpacked: Unpacked) -> People:
         translator = Translator(project_id, people, _known(project_id), clock.now())
         found.rows_total, found.relations_total = trees.count_rows(unpacked), len(relations)
         relation, line = found.relation, found.line
-    if relation in relations:
-        relations = relations[relations.index(relation) :]
+        found.relations_done = relations.index(relation) if relation in relations else 0
+    relations = relations[found.relations_done :]
     loader = _Loader(import_id, translator)
     for name in relations:
         loader.load(unpacked, name, after=line if name == relation else 0)

@@ -13,7 +13,7 @@ import gitlab
 import pytest
 
 from tests.archives import MOMENT, make_archive, make_event, make_issue, make_note, rows, unpack
-from tests.contract.service import TOKEN, Service, tree_of, wait_for
+from tests.contract.service import COMMAND, TOKEN, Service, tree_of, wait_for
 from tests.repositories import make_bundle
 
 ISSUES, NOTES = 4000, 3
@@ -188,3 +188,19 @@ def test_an_import_that_fails_late_leaves_an_empty_project_and_the_one_to_be_ove
     assert contents(service, made["id"]) == dict.fromkeys(EVERYTHING, 0) | {"events": 1}
     assert [issue.title for issue in gl.projects.get(kept.id).issues.list(get_all=True)] == ["Mine"]
     assert leftovers(service, made["id"]) == (set(), [])
+
+
+def test_an_operator_imports_and_exports_and_sees_how_it_goes(service, archive, tmp_path):
+    name, source, target = next(names), tmp_path / "in.tar.gz", tmp_path / "out.tar.gz"
+    source.write_bytes(archive)
+
+    def run(*words):
+        environment = {**os.environ, "PROJECT_SERVICE_DATA_DIR": str(service.directory / "data")}
+        command = [COMMAND, "archive", *map(str, words), "--as", "root"]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=PATIENCE, check=False)
+        assert done.returncode == 0, done.stderr
+        return done.stdout.strip()
+
+    assert run("import", source, name) == f"root/{name}"
+    assert run("export", f"root/{name}", target) == str(target)
+    assert len(rows(unpack(target.read_bytes()), "issues")) == ISSUES

@@ -1,0 +1,77 @@
+"""Imports and exports as operators start and watch them, from a terminal."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from flask import g
+from werkzeug.datastructures import FileStorage
+
+from project_service.access.identity import Caller
+from project_service.core.projects import Project
+from project_service.core.users import User
+from project_service.kit.database import db, unit_of_work
+from project_service.transfers import service, workplace
+from project_service.transfers.models import FAILED, FINISHED, ProjectExport, ProjectImport
+
+LOOK_EVERY_SECONDS = 0.5
+
+
+class TransferFailed(Exception):
+    """The import or export has ended without success; the text says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a transfer has come: rows done, of how many once that is known."""
+
+    done: int
+    total: int | None
+    ended: bool
+
+
+def start_import(user: User, file: Path, path: str, **wanted: Any) -> Project:
+    """Have a worker import an archive, in somebody's name."""
+    g.caller = Caller.of(user)
+    with file.open("rb") as stream, unit_of_work(write=False):
+        return service.import_file(user, FileStorage(stream, file.name), path=path, **wanted)
+
+
+def follow_import(project_id: int, pause: Callable[[float], None] = time.sleep) -> Iterator[Progress]:
+    """How an import goes, until it has ended; ``TransferFailed`` when that was no success."""
+    while True:
+        with unit_of_work(write=False):
+            project = db.session.get_one(Project, project_id, populate_existing=True)
+            record = db.session.query(ProjectImport).filter_by(project_id=project_id).populate_existing().one()
+            status, error = project.import_status, project.import_error
+            yield Progress(record.rows_done, record.rows_total, status in (FINISHED, FAILED))
+        if status == FAILED:
+            raise TransferFailed(error or "the import failed")
+        if status == FINISHED:
+            return
+        pause(LOOK_EVERY_SECONDS)
+
+
+def start_export(user: User, project: Project) -> int:
+    """Have a worker export a project, in somebody's name; the id of the export."""
+    with unit_of_work():
+        return service.start_export(user, project, None, None).id
+
+
+def follow_export(export_id: int, target: Path, pause: Callable[[float], None] = time.sleep) -> Iterator[Progress]:
+    """How an export goes, until its archive lies at ``target``; ``TransferFailed`` when there is none."""
+    while True:
+        with unit_of_work(write=False):
+            export = db.session.get_one(ProjectExport, export_id, populate_existing=True)
+            state, error, name = export.state, export.error, export.storage_name
+            yield Progress(export.rows_done, export.rows_total, state in (FINISHED, FAILED))
+        if state == FAILED or (state == FINISHED and name is None):
+            raise TransferFailed(error or "a newer export has taken the place of this one")
+        if state == FINISHED:
+            workplace.fetch(str(name), target)
+            return
+        pause(LOOK_EVERY_SECONDS)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from flask import g, has_request_context
-from sqlalchemy import ColumnElement, or_, select, true
+from sqlalchemy import ColumnElement, and_, or_, select, true
 
 from project_service.access.identity import Caller
 from project_service.core import instance
@@ -265,6 +265,18 @@ def visible_projects(caller: Caller) -> ColumnElement[bool]:
         return public
     own = Project.id.in_(authorized_projects(caller.user_id))
     return or_(public, own) if caller.external else or_(Project.visibility >= Visibility.INTERNAL, own)
+
+
+def projects_with(caller: Caller, feature: str) -> ColumnElement[bool]:
+    """The condition for lists of projects: what ``has`` says of one."""
+    level: ColumnElement[str] = getattr(Project, f"{feature}_access_level")
+    if caller.admin:
+        return level.in_((ENABLED, PRIVATE))
+    if caller.user_id is None:
+        return level == ENABLED
+    return or_(
+        level == ENABLED, and_(level == PRIVATE, Project.id.in_(authorized_projects(caller.user_id, Role.MINIMAL)))
+    )
 
 
 def visible_groups(caller: Caller) -> ColumnElement[bool]:

@@ -117,8 +117,12 @@ def _attribute(name: str, default: Any) -> fields.Computed:
     return fields.Computed(lambda project: project.attributes.get(name, default), type=kinds.get(type(default)))
 
 
+def _has_open_issues(project: Project) -> bool:
+    return getattr(project, "open_issues_count", None) is not None
+
+
 class ProjectSchema(ProjectBasicSchema):
-    """A project as people who are signed in see it."""
+    """A project as people who are signed in see it; ``shares`` and ``open_issues_count`` are prepared with the page."""
 
     _links = fields.Computed(_links, type="object")
     packages_enabled = _attribute("packages_enabled", True)
@@ -152,7 +156,7 @@ class ProjectSchema(ProjectBasicSchema):
     lfs_enabled = _attribute("lfs_enabled", True)
     creator_id = fields.Integer()
     import_status = fields.String()
-    open_issues_count = fields.Constant(0)
+    open_issues_count = fields.When(_has_open_issues, lambda project: project.open_issues_count, type="integer")
     ci_default_git_depth = _attribute("ci_default_git_depth", 50)
     ci_forward_deployment_enabled = _attribute("ci_forward_deployment_enabled", True)
     public_jobs = _attribute("public_builds", True)

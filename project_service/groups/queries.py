@@ -16,6 +16,7 @@ from project_service.core.namespaces import Group, NamespaceAncestor, groups
 from project_service.core.projects import Project, projects, with_owners
 from project_service.kit import searching
 from project_service.kit.database import db
+from project_service.planning.counts import add_open_issues
 
 
 def groups_matching(caller: Caller, **wanted: Any) -> Select[Group]:
@@ -100,5 +101,7 @@ def details_of(caller: Caller, group: Group, *, with_projects: bool) -> Details:
     own = seen.where(Project.namespace_id == group.id).limit(MOST_INSIDE)
     shared = seen.where(Project.id.in_(select(Share.project_id).where(Share.group_id == group.id))).limit(MOST_INSIDE)
     details = Details(shares, list(db.session.scalars(own)), list(db.session.scalars(shared)))
-    add_shares([*(details.projects or ()), *(details.shared_projects or ())])
+    inside = [*(details.projects or ()), *(details.shared_projects or ())]
+    add_shares(inside)
+    add_open_issues(caller, inside)
     return details

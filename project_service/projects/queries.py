@@ -11,7 +11,14 @@ from sqlalchemy import ColumnElement, Select, func, or_, select
 from project_service.access.abilities import Ability, allowed, visible_projects
 from project_service.access.identity import Caller
 from project_service.core.levels import Role, Visibility
-from project_service.core.memberships import Membership, Share, alive, authorized_namespaces, authorized_projects
+from project_service.core.memberships import (
+    Membership,
+    Share,
+    add_shares,
+    alive,
+    authorized_namespaces,
+    authorized_projects,
+)
 from project_service.core.namespaces import (
     Group,
     Namespace,
@@ -25,6 +32,7 @@ from project_service.core.projects import DISABLED, Project, projects, with_owne
 from project_service.core.users import User
 from project_service.kit import searching
 from project_service.kit.database import db
+from project_service.planning.counts import add_open_issues
 
 
 def projects_matching(caller: Caller, **wanted: Any) -> Select[Project]:
@@ -86,6 +94,12 @@ def add_permissions(caller: Caller, found: Sequence[Project]) -> None:
         project.permissions = Permissions(  # type: ignore[attr-defined]  # shown beside the columns, never stored
             direct.get(project.id), above.get(project.namespace_id)
         )
+
+
+def add_details(caller: Caller, found: Sequence[Project]) -> None:
+    """Set on each project of a page what it shows beside its columns, whoever sees it."""
+    add_shares(found)
+    add_open_issues(caller, found)
 
 
 def share_of(project: Project, group_id: int) -> Share | None:

@@ -8,7 +8,6 @@ from project_service.access.abilities import Ability, allowed, judge
 from project_service.access.api import ApiBlueprint, As
 from project_service.access.identity import Caller, caller, current_user
 from project_service.access.steps import numeric
-from project_service.core.memberships import add_shares
 from project_service.core.namespaces import Group, find_group, namespace_by, namespace_of
 from project_service.core.projects import Project
 from project_service.core.schemas import ProjectBasicSchema, ShareCreateSchema
@@ -63,7 +62,7 @@ def show_project(project: Project, fields: dict[str, Any]) -> As:
     if caller().user_id is None:
         return As(ProjectBasicSchema, project)
     queries.add_permissions(caller(), [project])
-    add_shares([project])
+    queries.add_details(caller(), [project])
     maintains = allowed(caller(), Ability.ADMIN_PROJECT, project)
     return As(schemas.ProjectFullWithAccessSchema if maintains else schemas.ProjectWithAccessSchema, project)
 
@@ -97,7 +96,7 @@ def update_project(project: Project, fields: dict[str, Any]) -> Project:
     """Change a project; its name and visibility only as its owner."""
     if fields.get("name") or fields.get("visibility"):
         judge(caller(), Ability.OWN_PROJECT, project)
-    return _with_shares(service.update_project(project, **fields))
+    return _detailed(service.update_project(project, **fields))
 
 
 @api.delete("/projects/<project>")
@@ -116,7 +115,7 @@ def delete_project(project: Project) -> dict[str, str]:
 @api.response(201, schemas.ProjectFullSchema)
 def archive_project(project: Project) -> Project:
     """Put a project away."""
-    return _with_shares(service.archive_project(project, archived=True))
+    return _detailed(service.archive_project(project, archived=True))
 
 
 @api.post("/projects/<project>/unarchive")
@@ -125,7 +124,7 @@ def archive_project(project: Project) -> Project:
 @api.response(201, schemas.ProjectFullSchema)
 def unarchive_project(project: Project) -> Project:
     """Take a project out of the archive."""
-    return _with_shares(service.archive_project(project, archived=False))
+    return _detailed(service.archive_project(project, archived=False))
 
 
 @api.post("/projects/<project>/share")
@@ -149,8 +148,8 @@ def unshare_project(project: Project, group_id: str) -> None:
     service.unshare_project(project, numeric(group_id))
 
 
-def _with_shares(project: Project) -> Project:
-    add_shares([project])
+def _detailed(project: Project) -> Project:
+    queries.add_details(caller(), [project])
     return project
 
 
@@ -166,7 +165,7 @@ def _listed(fields: dict[str, Any], statement: Any) -> As:
 
     def prepare(rows: list[Project]) -> None:
         queries.add_permissions(asking, rows)
-        add_shares(rows)
+        queries.add_details(asking, rows)
 
     return As(schemas.ProjectWithAccessSchema, found, prepare)
 
@@ -176,4 +175,4 @@ def _created(owner: User, fields: dict[str, Any]) -> Project:
     namespace = namespace_of(owner) if namespace_id is None else namespace_by(namespace_id)
     if namespace is None or not allowed(Caller.of(owner), Ability.CREATE_PROJECT, namespace):
         raise Invalid(namespace="is not valid", limit_reached=[])
-    return service.create_project(owner, namespace, **fields)
+    return _detailed(service.create_project(owner, namespace, **fields))

@@ -913,3 +913,50 @@ def test_a_project_and_a_subgroup_at_once_do_not_share_a_path(app, group, as_):
         below = pool.submit(create, "/groups", {"parent_id": group.id})
 
     assert sorted([project.result(), below.result()]) == [201, 400]
+
+
+def open_issues(client, project):
+    """What a client is told of the open issues of a project, in every answer that shows it."""
+    path = f"/projects/{project.id}"
+    found = [client.get(path).json, *(row for row in client.get("/projects").json if row["id"] == project.id)]
+    group = f"/groups/{project.namespace_id}"
+    found += [row for row in client.get(f"{group}/projects").json if row["id"] == project.id]
+    found += [row for row in client.get(group).json["projects"] if row["id"] == project.id]
+    told = {row.get("open_issues_count", "hidden") for row in found}
+    assert len(found) == 4
+    return told.pop() if len(told) == 1 else told
+
+
+def test_open_issues_are_counted_without_confidential_ones(project, as_):
+    client, issues = as_(OLIVE), f"/projects/{project.id}/issues"
+    counts = [open_issues(client, project)]
+    for fields in ({}, {}, {"confidential": True}):
+        client.post(issues, json={"title": "x"} | fields)
+    counts.append(open_issues(client, project))
+    client.put(f"{issues}/1", json={"state_event": "close"})
+    counts.append(open_issues(client, project))
+
+    assert counts == [0, 2, 1]
+    assert client.put(f"/projects/{project.id}", json={"description": "x"}).json["open_issues_count"] == 1
+    assert client.post("/projects", json={"name": "fresh"}).json["open_issues_count"] == 0
+
+
+@pytest.mark.parametrize(
+    ("level", "told"), [("enabled", [1, 1, 1]), ("private", [1, 1, "hidden"]), ("disabled", ["hidden"] * 3)]
+)
+def test_open_issues_are_told_to_whom_the_issues_are_open(level, told, people, as_admin, as_):
+    group = make_group(visibility="public")
+    project = make_project("open", group, visibility="public")
+    as_admin.post(f"/projects/{project.id}/issues", json={"title": "x"})
+    as_admin.put(f"/projects/{project.id}", json={"issues_access_level": level})
+    add_member(project, people[GUS], Role.GUEST)
+
+    assert [open_issues(as_(person), project) for person in (ADA, GUS, SAM)] == told
+
+
+def test_a_project_that_an_archive_still_comes_into_has_no_open_issues(project, as_):
+    as_(OLIVE).post(f"/projects/{project.id}/issues", json={"title": "x"})
+    reload(project).loading = True
+    db.session.commit()
+
+    assert open_issues(as_(OLIVE), project) == 0

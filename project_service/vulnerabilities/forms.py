@@ -23,4 +23,4 @@ class UploadForm(Form):
     file = FileField("Report", description="A JSON report of a scanner.")
     report_type = SelectField("Kind of report", choices=REPORT_TYPES)
     ref = StringField("Branch", description="The project's default branch when empty.")
-    sha = StringField("Commit", description="Its SHA; links to source lead there.")
+    sha = StringField("Commit", description="Its SHA.")

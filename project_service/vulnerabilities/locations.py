@@ -43,6 +43,14 @@ def short_name(report_type: str, location: Location) -> str:
     return _NAMES[report_type](location) if location else ""
 
 
+def lines_of(location: Location) -> str:
+    """The file with its lines, as people write them: ``src/X.java:96``, ``src/X.java:96-98``; empty without a file."""
+    file, first, last = (text(location.get(name)) for name in ("file", "start_line", "end_line"))
+    if not file or not first:
+        return file
+    return f"{file}:{first}" if last in ("", first) else f"{file}:{first}-{last}"
+
+
 def image_without_tag(image: str) -> str:
     """The name of an image without a tag that changes with every build; a version says which image it is, and stays.
 

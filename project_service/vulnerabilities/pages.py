@@ -20,11 +20,12 @@ from project_service.kit.schemas import load
 from project_service.vulnerabilities import charts, ingestion, queries, service
 from project_service.vulnerabilities.forms import DismissForm, UploadForm
 from project_service.vulnerabilities.levels import Confidence, Severity
+from project_service.vulnerabilities.locations import lines_of
 from project_service.vulnerabilities.models import DISMISSAL_REASONS, ISSUE, Finding
 from project_service.vulnerabilities.report_types import REPORT_TYPES
 from project_service.vulnerabilities.reports import BrokenReport
 from project_service.vulnerabilities.routes import LARGEST_REPORT
-from project_service.vulnerabilities.schemas import FeedbackEnvelopeSchema, FeedbackSchema, blob_path
+from project_service.vulnerabilities.schemas import FeedbackEnvelopeSchema, FeedbackSchema
 
 pages = PageBlueprint("vulnerability_pages", __name__)
 HOME = "/-/security"
@@ -187,7 +188,7 @@ def _page(project: Project, finding: Finding, form: DismissForm) -> str:
         finding=finding,
         report_types=REPORT_TYPES,
         reasons=DISMISSAL_REASONS,
-        blob_path=blob_path(finding),
+        lines=lines_of(finding.data["location"]),
         dismissals=queries.dismissals_meaning(finding),
         form=form,
     )

@@ -154,11 +154,12 @@ def test_a_finding_shows_everything(developer, project):
             ">Advisory</a>",
             "<li>javascript:alert(1)</li>",
         ),
-        *('<a href="https://rules.example/a"', f'href="/acme/shop/-/blob/{"ab" * 20}/app/a.py#L3-5"', "app/a.py:3-5"),
+        *('<a href="https://rules.example/a"', "<p><code>app/a.py:3-5</code></p>"),
         *("GET https://x", "A: B", "500 No", "in a list", "Inner", "Head", "Cell", ">There</a>", "x = &lt;1&gt;"),
         *("<del>old</del>", "<ins>new</ins>", "**strong**", "abc123", "f.c:1-4", "m.so:100", "unheard-of", ">7<"),
     ):
         assert part in page, part
+    assert "/-/blob/" not in page  # no source is served here
 
 
 def test_details_nested_deeply_are_shown(developer, project):

@@ -20,7 +20,7 @@ from project_service.kit.database import db, writing
 from project_service.kit.errors import Invalid
 from project_service.vulnerabilities import merging, normalising, reports
 from project_service.vulnerabilities.fingerprints import finding_uuid, fingerprint
-from project_service.vulnerabilities.marks import dismissals_of, hold
+from project_service.vulnerabilities.marks import hold, mark_anew
 from project_service.vulnerabilities.merging import Outline
 from project_service.vulnerabilities.models import Finding, Pipeline, Remediation, SecurityReport, Tally
 from project_service.vulnerabilities.queries import default_branch, find_pipeline
@@ -75,7 +75,8 @@ def ingest(
             stored = _store(pipeline, report, outlines)
             if _has_others(stored):
                 _merge_again(pipeline, report_type)
-            _count_again(pipeline, report_type)
+            mark_anew(pipeline)
+            _count_again(pipeline)
             merged = _count_kept(stored)
     return Ingested(pipeline.id, report_type, len(outlines), merged, len(outlines) - merged)
 
@@ -138,7 +139,6 @@ def _rows(
     project_id: int,
 ) -> Iterator[tuple[Any, ...]]:
     """What stands in the columns after the origins."""
-    dismissals = dismissals_of(project_id)
     report_type = report.report_type
     places = merging.places([outline.compare_key for outline in outlines])
     kept = merging.kept(outline.keys for outline in outlines)
@@ -156,7 +156,7 @@ def _rows(
             place,
             position,
             stays,
-            dismissals.mean(identity, project_fingerprint),
+            False,  # until all of them are there: what a dismissal means depends on the others
             identity,
             project_fingerprint,
             outline.compare_key,
@@ -216,15 +216,14 @@ def _merge_again(pipeline: Pipeline, report_type: str) -> None:
         db.session.execute(update(Finding), some)
 
 
-def _count_again(pipeline: Pipeline, report_type: str) -> None:
-    """Count the findings of a pipeline of one kind by their levels."""
-    of_this_kind = numbers_of(report_type)
-    db.session.execute(delete(Tally).where(Tally.pipeline_id == pipeline.id, Tally.sort.between(*of_this_kind)))
+def _count_again(pipeline: Pipeline) -> None:
+    """Count the findings of a pipeline by their sorts; a report may have changed what is dismissed of other kinds."""
+    db.session.execute(delete(Tally).where(Tally.pipeline_id == pipeline.id))
     sort = (Finding.pipeline_id, Finding.sort)
     dismissed = func.sum(case((Finding.dismissed.is_(True), 1), else_=0))
     counted = (
         select(*sort, func.count(), dismissed)
-        .where(Finding.pipeline_id == pipeline.id, Finding.sort.between(*of_this_kind), Finding.kept.is_(True))
+        .where(Finding.pipeline_id == pipeline.id, Finding.kept.is_(True))
         .group_by(*sort)
     )
     db.session.execute(insert(Tally).from_select(["pipeline_id", "sort", "found", "dismissed"], counted))

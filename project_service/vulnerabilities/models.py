@@ -138,8 +138,9 @@ class Tally(Base):
 class Feedback(Timestamps, Model):
     """What somebody decided about a finding; it holds in every pipeline that has the finding again.
 
-    ``meant`` is what the finding is recognised by beside its uuid: the project fingerprint, where that stands for one
-    finding only, else the uuid itself. Of one type there is one for what is meant.
+    ``meant`` is what the finding is recognised by beside its uuid: the project fingerprint, where that stood for one
+    finding only when it was given, else the uuid itself. Of one type there is one for what is meant. What it means in a
+    pipeline is said in ``marks``.
     """
 
     __tablename__ = "vulnerability_feedback"

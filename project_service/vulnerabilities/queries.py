@@ -18,6 +18,7 @@ from project_service.kit.errors import NotFound, RecordNotFound
 from project_service.kit.fields import LARGEST_INTEGER
 from project_service.vulnerabilities.fingerprints import EMPTY
 from project_service.vulnerabilities.levels import Severity
+from project_service.vulnerabilities.marks import meanings_in
 from project_service.vulnerabilities.models import (
     DISMISSAL,
     Feedback,
@@ -156,13 +157,15 @@ class Findings:
 
 
 def prepare(findings: list[Finding]) -> None:
-    """Fetch for all findings of a page what each shows: its remediation, and what people decided about it."""
+    """Fetch for findings of one pipeline what each shows: its remediation, and what people decided about it."""
     remediations = _remediations_of(findings)
     feedback = list(_feedback_on(findings))
+    meanings = meanings_in(findings[0].pipeline_id, feedback) if feedback else None
     for finding in findings:
         data = remediations.get((finding.report_id, finding.remediation))
         finding.remediations = None if data is None else [data]  # type: ignore[attr-defined]  # shown, never stored
-        finding.feedback = _about(finding, feedback)  # type: ignore[attr-defined]  # as above
+        meant = (one for one in feedback if meanings and meanings.mean(one, finding))
+        finding.feedback = _about(finding, meant)  # type: ignore[attr-defined]  # as above
 
 
 def find_dismissal(project: Project, feedback_id: int) -> Feedback:
@@ -181,13 +184,15 @@ def find_dismissal(project: Project, feedback_id: int) -> Feedback:
 
 def dismissals_meaning(finding: Finding) -> list[Feedback]:
     """The dismissals that mean a finding, of whatever category."""
-    means = Feedback.meant == finding.project_fingerprint
+    named = Feedback.meant == finding.project_fingerprint
     if finding.uuid is not None:
-        means = or_(means, Feedback.finding_uuid == finding.uuid)
+        named = or_(named, Feedback.finding_uuid == finding.uuid)
     statement = select(Feedback).where(
-        Feedback.project_id == finding.project_id, Feedback.feedback_type == DISMISSAL, means
+        Feedback.project_id == finding.project_id, Feedback.feedback_type == DISMISSAL, named
     )
-    return list(db.session.scalars(statement.order_by(Feedback.id).options(joinedload(Feedback.author))))
+    found = db.session.scalars(statement.order_by(Feedback.id).options(joinedload(Feedback.author))).all()
+    meanings = meanings_in(finding.pipeline_id, found)
+    return [one for one in found if meanings.mean(one, finding)]
 
 
 def feedback_about(project: Project, **meaning: Any) -> Feedback | None:
@@ -213,6 +218,17 @@ def finding_meant(pipeline: Pipeline | None, uuid: str | None, project_fingerpri
         Finding.pipeline_id == pipeline.id, Finding.project_id == pipeline.project_id, means
     )
     return db.session.scalar(statement.order_by(Finding.kept.desc(), Finding.id).limit(1))
+
+
+def contradict(pipeline: Pipeline | None, uuid: str | None, project_fingerprint: str) -> bool:
+    """Whether the finding of a pipeline with a uuid has another project fingerprint than this."""
+    if pipeline is None or uuid is None:
+        return False
+    carried = select(Finding.project_fingerprint).where(
+        Finding.project_id == pipeline.project_id, Finding.uuid == uuid, Finding.pipeline_id == pipeline.id
+    )
+    known = db.session.scalars(carried).all()
+    return bool(known) and project_fingerprint not in known
 
 
 def share_fingerprint(pipeline: Pipeline | None, project_fingerprint: str) -> bool:
@@ -264,13 +280,13 @@ def _feedback_on(findings: Collection[Finding]) -> Iterable[Feedback]:
 
 
 def _about(finding: Finding, feedback: Iterable[Feedback]) -> dict[str, Feedback]:
-    """One of each type: what names the finding's uuid goes before what names its fingerprint."""
+    """One of each type: what names the uuid of the finding goes before what names its fingerprint."""
     found: dict[str, Feedback] = {}
     for one in feedback:
         if one.category != finding.report_type:
             continue
         if finding.uuid is not None and one.finding_uuid == finding.uuid:
             found[one.feedback_type] = one
-        elif one.meant == finding.project_fingerprint:
+        else:
             found.setdefault(one.feedback_type, one)
     return found

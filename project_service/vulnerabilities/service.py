@@ -18,6 +18,7 @@ from project_service.tracker.issues import Issue
 from project_service.tracker.others import MergeRequest
 from project_service.vulnerabilities import queries
 from project_service.vulnerabilities.fingerprints import EMPTY
+from project_service.vulnerabilities.locations import lines_of
 from project_service.vulnerabilities.marks import hold, mark, unmark
 from project_service.vulnerabilities.models import (
     DISMISSAL,
@@ -35,6 +36,7 @@ LONGEST_COMMENT = 50_000
 FINGERPRINT = re.compile(r"[0-9a-f]{40}")
 UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 UNRECOGNISABLE = "The finding has neither a key nor identifiers: it could not be recognised again"
+CONTRADICTION = "Project fingerprint is not that of the finding with this uuid"
 ISSUE_TITLE = "Investigate vulnerability: {}"
 
 
@@ -48,6 +50,8 @@ def give_feedback(author: User, project: Project, **fields: Any) -> tuple[Feedba
     pipeline = _pipeline(project, fields.pop("pipeline_id", None))
     about = pipeline or queries.pipeline_meant(project)
     uuid, project_fingerprint = fields["finding_uuid"], fields["project_fingerprint"]
+    if queries.contradict(about, uuid, project_fingerprint):
+        raise Unprocessable([CONTRADICTION])
     by_uuid = uuid is not None and queries.share_fingerprint(about, project_fingerprint)
     fields["meant"] = uuid if by_uuid else project_fingerprint
     feedback = queries.feedback_about(project, **fields)
@@ -172,7 +176,7 @@ def _description(known: dict[str, Any]) -> str:
     """What the issue says of the finding, in Markdown."""
     blocks = [f"### Description:\n\n{known['description']}"] if known.get("description") else []
     location = known.get("location")
-    place = location.get("file") if isinstance(location, dict) else None
+    place = lines_of(location) if isinstance(location, dict) else ""
     facts = [("Severity", known.get("severity")), ("Confidence", known.get("confidence")), ("Location", place)]
     if written := "\n".join(f"* {name}: {value}" for name, value in facts if value):
         blocks.append(written)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,6 +10,8 @@ from sqlalchemy import select
 from sqlalchemy.orm import selectinload
 from sqlalchemy.orm.interfaces import ORMOption
 
+from project_service.core.projects import Project
+from project_service.core.repositories import commit_titles
 from project_service.events.models import Event
 from project_service.kit.database import Model, db
 from project_service.tracker import issues, milestones, others
@@ -17,6 +20,7 @@ from project_service.tracker.milestones import Milestone
 from project_service.tracker.notes import DIFF_NOTE, TARGET, Note
 
 NOTES = (TARGET, DIFF_NOTE, "DiscussionNote", "LegacyDiffNote")
+COMMIT = "Commit"
 MODELS: dict[str, type[Any]] = {
     issues.TARGET: Issue,
     milestones.TARGET: Milestone,
@@ -57,11 +61,14 @@ def add_targets(events: list[Event], *also: ORMOption) -> None:
         if note.noteable_id is not None:
             wanted.setdefault(note.noteable_type, set()).add(note.noteable_id)
     found = {name: _by_id(MODELS[name], ids) for name, ids in wanted.items() if name in MODELS}
+    titles = _titles_of_commits(notes.values())
     for event in events:
-        event.target = _target(event, notes, found)  # type: ignore[attr-defined]  # shown beside the columns
+        event.target = _target(event, notes, found, titles)  # type: ignore[attr-defined]  # shown beside the columns
 
 
-def _target(event: Event, notes: dict[int, Note], found: dict[str, dict[int, Any]]) -> Target:
+def _target(
+    event: Event, notes: dict[int, Note], found: dict[str, dict[int, Any]], titles: dict[tuple[int, str], str]
+) -> Target:
     if event.target_id is None or not event.target_type:
         return Target()
     if event.target_type not in NOTES:
@@ -77,7 +84,21 @@ def _target(event: Event, notes: dict[int, Note], found: dict[str, dict[int, Any
         return Target(iid=event.target_id)
     noteable = found.get(note.noteable_type, {}).get(note.noteable_id or 0)
     note.noteable_iid = noteable.iid if isinstance(noteable, Issue | others.MergeRequest) else None  # type: ignore[attr-defined]  # shown beside the columns
-    return Target(title=title_of(noteable), iid=event.target_id, note=note, noteable=noteable)
+    title = title_of(noteable) or titles.get((note.project_id, note.commit_id or ""))
+    return Target(title=title, iid=event.target_id, note=note, noteable=noteable)
+
+
+def _titles_of_commits(notes: Iterable[Note]) -> dict[tuple[int, str], str]:
+    """The titles of the commits that were commented on, by project and id; each repository is opened once."""
+    wanted: dict[Project, set[str]] = {}
+    for note in notes:
+        if note.noteable_type == COMMIT and note.commit_id:
+            wanted.setdefault(note.project, set()).add(note.commit_id)
+    return {
+        (project.id, number): title
+        for project, numbers in wanted.items()
+        for number, title in commit_titles(project, numbers).items()
+    }
 
 
 def title_of(row: Any) -> str | None:
@@ -90,5 +111,5 @@ def _by_id(model: type[Model], ids: set[int]) -> dict[int, Any]:
         return {}
     statement: Any = select(model).where(model.id.in_(ids))
     if model is Note:
-        statement = statement.options(selectinload(Note.author))
+        statement = statement.options(selectinload(Note.author), selectinload(Note.project))
     return {row.id: row for row in db.session.scalars(statement)}

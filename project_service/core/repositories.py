@@ -9,12 +9,14 @@ from __future__ import annotations
 import fcntl
 import functools
 import os
+import re
 import secrets
 import shutil
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pygit2
 from flask import current_app
@@ -28,6 +30,7 @@ from project_service.kit.storage import storage
 CODE, WIKI, DESIGN = "project", "project.wiki", "project.design"
 KINDS = (CODE, WIKI, DESIGN)
 TAGS = "refs/tags/"
+COMMIT = re.compile(r"[0-9a-f]{40}")
 SIGNATURES = (b"# v2 git bundle\n", b"# v3 git bundle\n")
 # bits of the exit status of git fsck: objects that are missing or unreadable, as opposed to merely odd
 BROKEN = 0b1110
@@ -144,6 +147,21 @@ def tag_names(project: Project) -> list[str]:
         return []
     opened = pygit2.Repository(str(bare(repository)))
     return sorted(name.removeprefix(TAGS) for name in opened.references if name.startswith(TAGS))
+
+
+def commit_titles(project: Project, ids: Iterable[str]) -> dict[str, str]:
+    """The first lines of the messages of commits; without those that the repository of the project has not."""
+    repository = repository_of(project)
+    if repository is None:
+        return {}
+    opened = pygit2.Repository(str(bare(repository)))
+    # what an archive calls a commit may be anything, also part of an id or the name of a branch
+    titles: dict[str, str] = {}
+    for number in ids:
+        commit: Any = opened.get(number) if COMMIT.fullmatch(number) else None
+        if isinstance(commit, pygit2.Commit):
+            titles[number] = commit.message.strip().partition("\n")[0].rstrip()
+    return titles
 
 
 def forget_old() -> int:

@@ -75,7 +75,10 @@ def record(
 
 
 def audience(action: Action, target: Target | None) -> tuple[Kind, Restriction, int | None]:
-    """Which rule says who sees an event, and the issue it hangs on."""
+    """Which rule says who sees an event, and the issue it hangs on.
+
+    A snippet's events keep the visibility it had: nothing in the service changes that of a snippet.
+    """
     if target is None:
         return (Kind.CODE if action is Action.PUSHED else Kind.PROJECT), Restriction.NONE, None
     if isinstance(target, Note):

@@ -8,6 +8,7 @@ import random
 from dataclasses import dataclass, field
 from urllib.parse import quote
 
+import pygit2
 import pytest
 from flask.testing import FlaskClient
 from hypothesis import HealthCheck, given, settings
@@ -26,6 +27,7 @@ from project_service.tracker.milestones import Milestone
 from project_service.tracker.notes import Note
 from project_service.tracker.others import Design, MergeRequest, Snippet, WikiPage
 from tests import conftest
+from tests.repositories import keep_repository
 from tests.worlds import (
     ADA,
     DEV,
@@ -764,6 +766,20 @@ def test_a_comment_on_something_without_a_number_has_none(name, noteable_type, t
 
     assert (event["note"]["noteable_type"], event["note"]["noteable_iid"]) == (noteable_type, None)
     assert event["target_title"] == title
+
+
+def test_a_comment_on_a_commit_has_the_title_of_the_commit(people, project, as_, tmp_path):
+    keep_repository(project, tmp_path)
+    repository = pygit2.Repository(str(tmp_path))
+    commit = str(repository.head.target)
+    tree = str(repository[commit].tree_id)
+    for number in (commit, commit[:8], "main", tree, COMMIT, None):
+        note = make_note(project, people[DEV], None, noteable_type="Commit", commit_id=number)
+        write(people[DEV], Action.COMMENTED, project, note)
+
+    events = as_(DEV).get(own(sort="asc")).json
+
+    assert [event["target_title"] for event in events] == ["first", None, None, None, None, None]
 
 
 def test_only_comments_on_diffs_have_a_position(people, project, as_):

@@ -174,5 +174,7 @@ def _key(asked: Request) -> bytes:
     environ = asked.environ
     target = environ.get("RAW_URI") or environ.get("REQUEST_URI") or asked.full_path
     credentials = (environ.get(name, "") for name in CREDENTIALS)
-    parts = (asked.method, urls.base_url(), target, clock.today().isoformat(), *credentials)
+    # not every server has the query in the raw target
+    query = environ.get("QUERY_STRING", "")
+    parts = (asked.method, urls.base_url(), target, query, clock.today().isoformat(), *credentials)
     return hashlib.blake2b("\0".join(parts).encode(), digest_size=16).digest()

@@ -9,12 +9,12 @@ from __future__ import annotations
 import base64
 import contextlib
 import fcntl
+import functools
 import hashlib
 import hmac
 import os
 import secrets
 from collections.abc import Iterator
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -45,12 +45,12 @@ class Keyring:
         self._read: dict[str, str] = {}
         self._fernet = MultiFernet([Fernet(_derive(key, b"encryption")) for key in keys])
 
-    @cached_property
+    @functools.cached_property
     def signing_key(self) -> bytes:
         """The key that signs browser sessions and form tokens."""
         return _derive(self.keys[0], b"signing")
 
-    @cached_property
+    @functools.cached_property
     def signing_key_fallbacks(self) -> list[bytes]:
         """Older keys whose signatures still count while a rotation is under way."""
         return [_derive(key, b"signing") for key in self.keys[1:]]
@@ -221,8 +221,9 @@ def hash_password(password: str) -> str:
 
 def password_matches(stored: str | None, password: str) -> bool:
     """Check a password; somebody without one costs the same time."""
+    nobody = _nobody()  # made with the first password, whoever's: to hash takes long, and not every process checks any
     try:
-        return _passwords.verify(stored or _NOBODY, password) and stored is not None
+        return _passwords.verify(stored or nobody, password) and stored is not None
     except (argon2.exceptions.VerificationError, argon2.exceptions.InvalidHashError):
         return False
 
@@ -231,4 +232,6 @@ def _derive(key: str, purpose: bytes) -> bytes:
     return base64.urlsafe_b64encode(hmac.digest(key.encode(), b"project-service " + purpose, "sha256"))
 
 
-_NOBODY = _passwords.hash(secrets.token_hex())
+@functools.cache
+def _nobody() -> str:
+    return _passwords.hash(secrets.token_hex())

@@ -78,7 +78,7 @@ def test_a_report_is_taken_in(ingest, environment):
         (b"{", (), {}, "project-service: JSON parsing failed: "),
         (
             {"vulnerabilities": [{"name": "A", "severity": 1}]},
-            *((), {}, "sast security report parsing failed: /vulnerabilities/0/severity must be string or null"),
+            *((), {}, "sast security report parsing failed: /vulnerabilities/0/severity must be a string or null"),
         ),
         ({}, (), {"project": "shop/none"}, "404 Project Not Found"),
         ({}, ("--pipeline-id", "77"), {}, "404 Pipeline Not Found"),

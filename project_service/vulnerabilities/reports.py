@@ -31,6 +31,7 @@ VULNERABILITIES, REMEDIATIONS, SITE = "vulnerabilities", "remediations", "site"
 # analyzers of these kinds once wrote a bare list
 LISTS = (SAST, SECRET_DETECTION, DEPENDENCY_SCANNING)
 NAMELESS = "has no message, no name and no identifiers"
+ARTICLES = {"object": "an object", "array": "an array", "string": "a string"}
 _LEVEL = {"type": ["string", "null"]}
 _TITLE = {"type": ["string", "number"], "pattern": r"\S"}
 
@@ -124,9 +125,19 @@ def _checked(report_type: str, check: Any, items: Iterator[tuple[str, Any]]) -> 
             check(item)
         except fastjsonschema.JsonSchemaValueException as error:
             inside = "".join(f"/{part}" for part in error.path[1:])
-            reason = NAMELESS if error.rule == "anyOf" else error.message.removeprefix(str(error.name)).strip()
-            raise refused(report_type, reason, pointer + inside) from error
+            raise refused(report_type, _reason(error), pointer + inside) from error
         yield item
+
+
+def _reason(error: fastjsonschema.JsonSchemaValueException) -> str:
+    """Why an entry is refused, in the words of the other refusals."""
+    if error.rule == "type":
+        types = [error.rule_definition] if isinstance(error.rule_definition, str) else error.rule_definition
+        return f"must be {' or '.join(ARTICLES.get(name, name) for name in types)}"
+    if error.rule == "required":
+        missing = [name for name in error.rule_definition if name not in error.value]
+        return f"must contain the property {missing[0]}"
+    return NAMELESS
 
 
 def _placed(pointer: str, items: Iterator[Any]) -> Iterator[tuple[str, Any]]:

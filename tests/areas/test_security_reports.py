@@ -152,20 +152,25 @@ NAMELESS = "has no message, no name and no identifiers"
         (b'{"vulnerabilities": "none"}', NO_REPORT, "/vulnerabilities", "must be an array"),
         (b'{"vulnerabilities": [{"name": "A"}, {}]}', NO_REPORT, "/vulnerabilities/1", NAMELESS),
         (b'{"vulnerabilities": [{"name": " ", "identifiers": []}]}', NO_REPORT, "/vulnerabilities/0", NAMELESS),
-        (b'{"vulnerabilities": [7]}', NO_REPORT, "/vulnerabilities/0", "must be object"),
+        (b'{"vulnerabilities": [7]}', NO_REPORT, "/vulnerabilities/0", "must be an object"),
         (
             b'{"vulnerabilities": [{"name": "A", "severity": 5}]}',
-            *(NO_REPORT, "/vulnerabilities/0/severity", "must be string or null"),
+            *(NO_REPORT, "/vulnerabilities/0/severity", "must be a string or null"),
         ),
         (
             b'{"vulnerabilities": [{"name": "A"}, {"name": "A", "confidence": {}}]}',
-            *(NO_REPORT, "/vulnerabilities/1/confidence", "must be string or null"),
+            *(NO_REPORT, "/vulnerabilities/1/confidence", "must be a string or null"),
         ),
         (
             b'{"vulnerabilities": [], "remediations": [{"fixes": []}, {"summary": "x"}]}',
-            *(NO_REPORT, "/remediations/1", "must contain ['fixes'] properties"),
+            *(NO_REPORT, "/remediations/1", "must contain the property fixes"),
         ),
-        (b'[{"name": "A"}, {"severity": 1, "name": "B"}]', NO_REPORT, "/1/severity", "must be string or null"),
+        (
+            b'{"vulnerabilities": [], "remediations": [{"fixes": {}}]}',
+            *(NO_REPORT, "/remediations/0/fixes", "must be an array"),
+        ),
+        (b'{"vulnerabilities": [], "remediations": ["x"]}', NO_REPORT, "/remediations/0", "must be an object"),
+        (b'[{"name": "A"}, {"severity": 1, "name": "B"}]', NO_REPORT, "/1/severity", "must be a string or null"),
     ],
 )
 def test_a_broken_report_is_refused_with_its_place_and_nothing_is_stored(

@@ -71,6 +71,24 @@ def test_a_report_is_uploaded_and_a_finding_dismissed(width, open_as_paula, shop
     expect(page.get_by_text("11 findings")).to_be_visible()
 
 
+@pytest.mark.parametrize("width", [1400, 400])
+def test_long_names_leave_room_for_the_other_columns(width, open_as_paula, shop, tmp_path):
+    long = {"identifiers": [{"type": "x", "value": "v", "name": "identifier_" * 40}], "name": "overflow_" * 60}
+    file = tmp_path / "long.json"
+    file.write_bytes(orjson.dumps(report(vulnerability("a", **long), vulnerability("b", name="long words " * 40))))
+    page = open_as_paula(f"/{shop}/-/security/reports/new", width=width)
+    page.get_by_label("Report", exact=True).set_input_files(file)
+    page.get_by_role("button", name="Upload report").click()
+    expect(page.get_by_text("2 findings")).to_be_visible()
+
+    page.screenshot(path=tmp_path / f"long-{width}.png", full_page=True)
+    assert page.evaluate(WIDER) <= 0
+    for column in ("Kind", "State"):
+        cell = page.locator(f"td[data-label={column}]").first
+        assert cell.evaluate("cell => cell.getBoundingClientRect().right") <= width
+        assert cell.evaluate("cell => cell.scrollWidth <= cell.clientWidth")
+
+
 def test_a_broken_report_is_told_beside_the_form(open_as_paula, shop, tmp_path):
     file = tmp_path / "broken.json"
     file.write_text('{"vulnerabilities": [{"name": "A", "severity": 5}]}')
@@ -79,5 +97,5 @@ def test_a_broken_report_is_told_beside_the_form(open_as_paula, shop, tmp_path):
     page.get_by_label("Report", exact=True).set_input_files(file)
     page.get_by_role("button", name="Upload report").click()
 
-    expect(page.get_by_role("alert")).to_contain_text("/vulnerabilities/0/severity must be string or null")
+    expect(page.get_by_role("alert")).to_contain_text("/vulnerabilities/0/severity must be a string or null")
     page.screenshot(path=tmp_path / "broken-400.png", full_page=True)

@@ -18,7 +18,7 @@ from tests.worlds import DEV, RITA
 
 DASHBOARD = "/acme/shop/-/security/dashboard"
 UPLOAD = "/acme/shop/-/security/reports/new"
-TITLES = re.compile(r'<td><a href="/acme/shop/-/security/findings/\d+">(.*?)</a>')
+TITLES = re.compile(r'<td class="long"><a href="/acme/shop/-/security/findings/\d+">(.*?)</a>')
 COUNTERS = re.compile(r"</span> (\w+) <strong>(\d+)</strong>")
 
 
@@ -64,6 +64,16 @@ def test_the_dashboard_lists_and_counts(developer, project):
     assert counters(page) == {"Critical": 1, "High": 0, "Medium": 0, "Low": 2, "Unknown": 0, "Info": 0}
     for part in ("app/b.py:3", "Rule b", "SAST", "3 findings", "abcdef12"):
         assert part in page.text
+
+
+def test_a_long_name_is_cut_on_the_dashboard_and_whole_on_its_page(developer, project):
+    name = "overflow" * 60
+    ingest_report(project, report(vulnerability("a", name=name)))
+
+    (shown,) = titles(developer.get(DASHBOARD))
+
+    assert (len(shown), shown[-1], name.startswith(shown[:-1])) == (200, "…", True)
+    assert f"<h1>{name}</h1>" in developer.get(address(name)).text
 
 
 @pytest.mark.parametrize(

@@ -28,6 +28,7 @@ from project_service.kit.jobs import Task
 from project_service.settings import Settings
 from tests import worlds
 from tests.databases import create_database
+from tests.far_sides import FarSide, serving
 from tests.worlds import ADA, MAX, ROLES, SAM
 
 API = "/api/v4"
@@ -254,6 +255,13 @@ def run_jobs(app: Flask) -> Callable[[], int]:
                 count += 1
 
     return run
+
+
+@pytest.fixture
+def far_side() -> Iterator[FarSide]:
+    """A server that is not ours."""
+    with serving() as far_side:
+        yield far_side
 
 
 @pytest.fixture

@@ -195,15 +195,19 @@ def _finish(export_id: int, name: str, size: int) -> None:
             problem = sending.upload(file, size, url, method, allowed_hosts)
     with jobs.step():
         export = db.session.get_one(ProjectExport, export_id)
-        older = select(ProjectExport).where(
+        with_file = select(ProjectExport).where(
             ProjectExport.project_id == export.project_id,
             ProjectExport.id != export_id,
             ProjectExport.storage_name.is_not(None),
         )
-        for other in db.session.scalars(older):
-            other.storage_name = None
+        others = db.session.scalars(with_file).all()
+        for other in others:
+            if other.id < export_id:
+                other.storage_name = None
         export.state, export.error = FINISHED, problem
-        export.storage_name, export.size = name, size
+        # one that was asked for later and is ready has what is newer
+        export.storage_name = None if any(other.id > export_id for other in others) else name
+        export.size = size
         export.file_name = file_name(export.project.full_path, clock.now())
         export.rows_done = export.rows_total or 0
         export.upload_url = None  # it may carry a signature, and has done its work

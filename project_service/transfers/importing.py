@@ -43,7 +43,7 @@ from project_service.transfers.models import (
 )
 from project_service.transfers.people import People, people_of
 from project_service.transfers.refusals import Refused
-from project_service.transfers.rows import COLUMNS, Known, Translator, is_number, read
+from project_service.transfers.rows import COLUMNS, Known, Translator, is_iid, read
 from project_service.transfers.unpacking import BadArchive, Unpacked
 from project_service.transfers.workplace import fetch, remove_leftovers, store, version_of, workplace
 
@@ -201,7 +201,7 @@ class _Loader:
             return
         known, project_id = self.translator.known, self.translator.project_id
         iids = [row.get("iid") for _, row in rows if isinstance(row, dict)]
-        given = [iid for iid in iids if is_number(iid)]
+        given = [iid for iid in iids if is_iid(iid)]
         with unit_of_work(write=False):
             taken = select(model.iid).where(model.project_id == project_id, among(model.iid, "iids"))
             known.iids = set(db.session.scalars(taken, {"iids": numbers(given)}))
@@ -249,8 +249,9 @@ def _is_invitation(row: Any) -> bool:
 
 def _parsed(unpacked: Unpacked, relation: str) -> Iterator[Any]:
     for _, raw in trees.rows_of(unpacked, relation):
-        if isinstance(raw, bytes):
-            yield trees.loads(raw)
+        row = read(raw)
+        if not isinstance(row, Refused):
+            yield row
 
 
 def _known(project_id: int) -> Known:
@@ -323,7 +324,11 @@ def _lfs_types(unpacked: Unpacked) -> dict[str, list[Any]]:
     if unpacked.lfs_types is None or unpacked.lfs_types.stat().st_size > trees.LONGEST_LINE:
         return {}
     found = trees.loads(unpacked.lfs_types.read_bytes() or b"{}")
-    return {oid: types for oid, types in found.items() if isinstance(types, list)} if isinstance(found, dict) else {}
+    kept = {}
+    for oid, types in found.items() if isinstance(found, dict) else ():
+        if isinstance(types, list):
+            kept[oid] = [one for one in types if one is None or isinstance(one, int)]
+    return kept
 
 
 def _take_back(import_id: int, project_id: int) -> None:

@@ -33,6 +33,7 @@ from project_service.transfers.publishing import LEVELS
 from project_service.transfers.rows import NOTE_TYPES
 
 AT_ONCE = 200
+TEXT_COLOR = "#333333"
 Line = dict[str, Any]
 WORDS = {int(action): action.name.lower() for action in Action}
 ATTRIBUTES = {  # what the settings of a project are called in an archive
@@ -87,6 +88,7 @@ class Reader:
         self.with_group_members = with_group_members
         self.sqlite = connection.dialect.name == "sqlite"
         self.labels: dict[str, Line] = {}
+        self.text_colors: dict[str, Any] = {}  # of labels, said where they stand by themselves and not where nested
         self.milestones: dict[int, Line] = {}
         self.readers: dict[str, Callable[[], Iterator[Line]]] = {
             "labels": self._labels,
@@ -157,6 +159,7 @@ class Reader:
                 "type": "ProjectLabel",
                 "priorities": (extra or {}).get("priorities", []),
             }
+            self.text_colors[title] = self.labels[title].pop("textColor", TEXT_COLOR)
         found = self._all(
             Milestone,
             Milestone.id,
@@ -186,8 +189,8 @@ class Reader:
             }
 
     def _labels(self) -> Iterator[Line]:
-        for line in self.labels.values():
-            yield line | {"textColor": "#333333"}
+        for title, line in self.labels.items():
+            yield line | {"textColor": self.text_colors[title]}
 
     def _milestones(self) -> Iterator[Line]:
         yield from self.milestones.values()

@@ -26,6 +26,10 @@ class People:
     known: dict[int, int] = field(default_factory=dict)
     levels: dict[int, int] = field(default_factory=dict)
 
+    def knows(self, old: Any) -> bool:
+        """Whether a reference is to somebody who has an account here."""
+        return isinstance(old, int) and old in self.known
+
     def find(self, old: Any) -> int | None:
         """Who is meant by a reference; the importer for strangers, nobody for no reference at all."""
         if old is None:

@@ -32,9 +32,9 @@ from project_service.tracker.others import MergeRequest
 from project_service.transfers import layout, trees
 from project_service.transfers.models import FINISHED, ArchivedRow, ImportFailure, ProjectImport
 from project_service.transfers.people import People
-from project_service.transfers.refusals import INVALID, SAVING
-from project_service.transfers.rows import text_of
-from project_service.transfers.unpacking import Unpacked
+from project_service.transfers.refusals import INVALID, SAVING, Refused
+from project_service.transfers.rows import moment_of, read, refuse_unstorable, text_of
+from project_service.transfers.unpacking import BadArchive, Unpacked
 
 ENDED = "ended"
 LEVELS = {0: DISABLED, 10: PRIVATE, 20: ENABLED}
@@ -55,7 +55,7 @@ def publish(found: ProjectImport, unpacked: Unpacked, people: People) -> None:
     """Make an import visible, all at once."""
     project = found.project
     importer = db.session.get_one(User, found.user_id)
-    attributes = trees.project_of(unpacked)
+    attributes = _attributes(unpacked)
     _set_attributes(project, attributes)
     _set_features(project, _single(unpacked, layout.FEATURES))
     _set_error_tracking(project, _single(unpacked, layout.ERROR_TRACKING))
@@ -88,6 +88,15 @@ def sentence(texts: Iterable[str]) -> str:
     if len(known) <= 2:
         return " and ".join(known)
     return f"{', '.join(known[:-1])}, and {known[-1]}"
+
+
+def _attributes(unpacked: Unpacked) -> dict[str, Any]:
+    found = trees.project_of(unpacked)
+    try:
+        refuse_unstorable(found)
+    except Refused as refused:
+        raise BadArchive(str(refused)) from refused
+    return found
 
 
 def _set_attributes(project: Project, row: dict[str, Any]) -> None:
@@ -131,7 +140,7 @@ def _protect_tags(project: Project, unpacked: Unpacked) -> None:
     now = clock.now()
     names = set(db.session.scalars(select(ProtectedTag.name).where(ProtectedTag.project_id == project.id)))
     for line, raw in trees.rows_of(unpacked, layout.PROTECTED_TAGS):
-        row = trees.loads(raw) if isinstance(raw, bytes) else None
+        row = read(raw)
         name = text_of(row.get("name")) if isinstance(row, dict) else None
         problem = _tag_problem(name, names)
         if problem or not isinstance(row, dict) or name is None:
@@ -148,7 +157,8 @@ def _protect_tags(project: Project, unpacked: Unpacked) -> None:
             continue
         names.add(name)
         tag = ProtectedTag(project_id=project.id, name=name, create_access_levels=_levels(row))
-        tag.created_at = tag.updated_at = now
+        tag.created_at = moment_of(row.get("created_at")) or now
+        tag.updated_at = moment_of(row.get("updated_at")) or tag.created_at
         db.session.add(tag)
 
 
@@ -243,7 +253,5 @@ def _single(unpacked: Unpacked, relation: str) -> dict[str, Any]:
 
 
 def _objects(unpacked: Unpacked, relation: str) -> Iterator[dict[str, Any]]:
-    for _, raw in trees.rows_of(unpacked, relation):
-        row = trees.loads(raw) if isinstance(raw, bytes) else None
-        if isinstance(row, dict):
-            yield row
+    rows = (read(raw) for _, raw in trees.rows_of(unpacked, relation))
+    return (row for row in rows if isinstance(row, dict) and not trees.too_deep(row))

@@ -34,6 +34,7 @@ from project_service.transfers.trees import DEEPEST
 LONGEST_TITLE = 255
 LONGEST_MESSAGE = 255
 LARGEST_INTEGER = 2**63 - 1
+LARGEST_IID = 2**31 - 1  # with room behind it, for what comes after the import
 BLANK_NOTE = "*Blank note*"
 SUFFIX = "\n\n *By {name} on {moment} (imported from GitLab)*"
 
@@ -186,7 +187,7 @@ class Translator:
         iid = row.get("iid")
         if iid is None:
             return next(self.known.next_iids)
-        if not is_number(iid) or iid <= 0:
+        if not is_iid(iid):
             raise invalid("Iid is not a number")
         if iid in self.known.iids:
             raise invalid("Iid has already been taken")
@@ -217,9 +218,9 @@ class Translator:
         if number is None:
             number = self.known.milestones[title] = next(self.ids[Milestone])
             iid = row.get("iid")
-            if fresh_iid or not is_number(iid) or iid in self.known.milestone_iids:
+            if fresh_iid or not is_iid(iid) or iid in self.known.milestone_iids:
                 iid = max(self.known.milestone_iids, default=0) + 1
-            self.known.milestone_iids[int(iid or 0)] = None
+            self.known.milestone_iids[iid] = None
             state = milestones.CLOSED if row.get("state") == milestones.CLOSED else milestones.ACTIVE
             self.batch.add(
                 Milestone,
@@ -379,7 +380,7 @@ class Translator:
     def _body(self, row: dict[str, Any]) -> str:
         """The text of a note; one of somebody who is not known here says who wrote it (section 6.2)."""
         body = text_of(row.get("note")) or ""
-        if row.get("author_id") in self.people.known:
+        if self.people.knows(row.get("author_id")):
             return body
         author = row.get("author")
         name = text_of(author.get("name")) if isinstance(author, dict) else None
@@ -580,6 +581,11 @@ def is_number(value: Any) -> TypeGuard[int]:
     return isinstance(value, int) and not isinstance(value, bool) and abs(value) <= LARGEST_INTEGER
 
 
+def is_iid(value: Any) -> TypeGuard[int]:
+    """A number within a project."""
+    return is_number(value) and 0 < value <= LARGEST_IID
+
+
 def moment_of(value: Any) -> dt.datetime | None:
     """A moment; nothing where there is none to be read."""
     return _moment(value) if isinstance(value, str) else None
@@ -624,4 +630,4 @@ def position_of(value: Any) -> dict[str, Any] | None:
             value = orjson.loads(value)
         except ValueError:
             return None
-    return value if isinstance(value, dict) else None
+    return value if isinstance(value, dict) and not trees.too_deep(value) else None

@@ -129,7 +129,9 @@ def start_export(user: User, project: Project, description: str | None, upload: 
 
 
 def _create(user: User, namespace: Namespace, wanted: dict[str, Any], **source: Any) -> Project:
-    path, overwritten = wanted["path"], None
+    path, overwritten = (wanted["path"] or "").strip(), None
+    if not path:
+        raise BadRequest("Path can't be blank")
     if wanted.get("overwrite") and isinstance(places.at(f"{namespace.full_path}/{path}"), Project):
         path, overwritten = f"{path}-{secrets.token_hex(16)}", path
     try:

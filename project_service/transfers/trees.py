@@ -11,7 +11,7 @@ import ijson
 import orjson
 
 from project_service.transfers import layout
-from project_service.transfers.unpacking import BAD_JSON, BadArchive, Unpacked
+from project_service.transfers.unpacking import BAD_JSON, MOST_RELATIONS, BadArchive, Unpacked
 
 LONGEST_LINE = 50 << 20
 LARGEST_OBJECT = 16 << 20  # a project without its relations, or a setting
@@ -84,36 +84,58 @@ def split_legacy(unpacked: Unpacked) -> None:
     if unpacked.legacy is None or unpacked.project is not None:
         return
     attributes: dict[str, Any] = {}
+    size = 0
     place = unpacked.folder / "tree-project.json"
     try:
         with unpacked.legacy.open("rb") as file:
-            for name, value in _values(file):
+            for name, value in _values(_Bounded(file)):
                 if isinstance(value, _Rows):
                     _write_rows(unpacked, name, value)
                 elif isinstance(value, dict) and layout.RELATION_NAME.fullmatch(name):
                     _write_rows(unpacked, name, iter([value]))
                 else:
                     attributes[name] = value
+                    size += len(name) + len(orjson.dumps(value))
+                if size > LARGEST_OBJECT or len(unpacked.relations) > MOST_RELATIONS:
+                    raise BadArchive(BAD_JSON)
     except (ijson.JSONError, UnicodeError, TypeError) as error:
         raise BadArchive(BAD_JSON) from error
     place.write_bytes(orjson.dumps(attributes))
     unpacked.project = place
 
 
+class _Bounded:
+    """A file that ends the reading when one row, or what stands between two, is longer than a line may be."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self.file = file
+        self.since = 0
+
+    def read(self, size: int) -> bytes:
+        """Read on."""
+        data = self.file.read(size)
+        self.since += len(data)
+        if self.since > LONGEST_LINE:
+            raise BadArchive(BAD_JSON)
+        return data
+
+
 class _Rows:
     """The elements of one array, made as they are asked for."""
 
-    def __init__(self, events: Iterator[tuple[str, Any]]) -> None:
+    def __init__(self, events: Iterator[tuple[str, Any]], file: _Bounded) -> None:
         self.events = events
+        self.file = file
 
     def __iter__(self) -> Iterator[Any]:
         for event, value in self.events:
+            self.file.since = 0
             if event == "end_array":
                 return
             yield _build(event, value, self.events)
 
 
-def _values(file: IO[bytes]) -> Iterator[tuple[str, Any]]:
+def _values(file: _Bounded) -> Iterator[tuple[str, Any]]:
     """The members of the outermost object; an array comes as ``_Rows``, to be used up before the next member."""
     events = iter(ijson.basic_parse(file, use_float=True))
     if next(events, (None, None))[0] != "start_map":
@@ -122,7 +144,7 @@ def _values(file: IO[bytes]) -> Iterator[tuple[str, Any]]:
         if event == "end_map":
             continue
         inner, value = next(events)
-        yield name, _Rows(events) if inner == "start_array" else _build(inner, value, events)
+        yield name, _Rows(events, file) if inner == "start_array" else _build(inner, value, events)
 
 
 def _build(event: str, value: Any, events: Iterator[tuple[str, Any]], left: int = DEEPEST) -> Any:

@@ -23,6 +23,7 @@ MIB = 1 << 20
 CHUNK = MIB
 BUFFER = 64 * 1024
 GZIP = b"\x1f\x8b"
+MOST_RELATIONS = 1000
 LONGEST_HEADER = MIB  # bytes of a long name or of extended headers
 
 
@@ -31,6 +32,8 @@ class BadArchive(Exception):
 
 
 UNREADABLE: Any = zlib_ng.error  # its types call it an object
+# what tarfile stumbles over: numbers that are none, headers nested without end
+CONFUSED = (ValueError, OverflowError, IndexError, RecursionError)
 NOT_GZIP = "The file is not in gzip format"
 BROKEN = "The archive is damaged or incomplete"
 TOO_BIG = "Decompressed archive size validation failed."
@@ -102,8 +105,9 @@ def unpack(archive: Path, folder: Path, limits: Limits | None = None) -> Unpacke
             raise BadArchive(NOT_GZIP)
     with _reading(), _gunzip(archive) as stream:
         measured = Measured(stream, archive.stat().st_size, limits)
-        with tarfile.open(fileobj=cast(IO[bytes], measured), mode="r|", tarinfo=Member, bufsize=BUFFER) as tar:
-            for count, member in enumerate(tar):
+        with Tape.open(fileobj=cast(IO[bytes], measured), mode="r|", tarinfo=Member, bufsize=BUFFER) as tar:
+            for count, member in enumerate(iter(tar.next, None)):
+                tar.members.clear()  # it would remember them all
                 if count >= limits.members:
                     raise BadArchive(TOO_MANY)
                 _take(found, tar, member)
@@ -135,15 +139,24 @@ class Measured:
             pass
 
 
+class Tape(tarfile.TarFile):
+    """An archive that counts the headers which hold for all that follows, for these stay in memory."""
+
+    members: list[tarfile.TarInfo]
+    global_headers = 0
+
+
 class Member(tarfile.TarInfo):
     """A member whose headers are not read whole, whatever size they claim."""
 
-    def _proc_member(self, tar: tarfile.TarFile) -> Any:
+    def _proc_member(self, tar: Any) -> Any:
+        if self.type == tarfile.XGLTYPE:
+            tar.global_headers += self.size
         header = self.type in (tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE) or self.type in (
             tarfile.GNUTYPE_LONGNAME,
             tarfile.GNUTYPE_LONGLINK,
         )
-        if (header and self.size > LONGEST_HEADER) or self.size < 0:
+        if (header and self.size > LONGEST_HEADER) or self.size < 0 or tar.global_headers > LONGEST_HEADER:
             raise BadArchive(BROKEN)
         return super()._proc_member(tar)  # type: ignore[misc]  # the hook that tarfile gives to subclasses
 
@@ -196,6 +209,8 @@ def _enter(found: Unpacked, name: str, place: Path) -> None:
         found.lfs_types = place
     elif relation := layout.TREE_FILE.fullmatch(name):
         found.relations[relation[1]] = place
+        if len(found.relations) > MOST_RELATIONS:
+            raise BadArchive(TOO_MANY)
     elif layout.BUNDLE.fullmatch(name):
         found.bundles[name.removesuffix(".bundle")] = place
     else:
@@ -220,7 +235,7 @@ def _reading() -> Iterator[None]:
     """What the readers of gzip and tar raise, in one word; the disk's own errors go on."""
     try:
         yield
-    except (EOFError, zlib.error, UNREADABLE, tarfile.TarError) as error:
+    except (EOFError, zlib.error, UNREADABLE, tarfile.TarError, *CONFUSED) as error:
         raise BadArchive(BROKEN) from error
     except OSError as error:
         if error.errno is None:  # how the reader of gzip says that there is something else

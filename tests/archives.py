@@ -10,6 +10,9 @@ import tarfile
 from pathlib import Path
 from typing import Any
 
+from werkzeug.datastructures import FileStorage
+from werkzeug.test import encode_multipart
+
 FORMAT = "0.2.4"
 REAL = Path(os.environ.get("ARCHIVES_DIR", Path(__file__).parents[2] / "shared" / "data" / "archives"))
 MOMENT = "2021-02-15T15:56:00.645Z"
@@ -85,3 +88,12 @@ def make_note(text: str = "A note", **fields: Any) -> dict[str, Any]:
 def make_event(action: str | int = "created", **fields: Any) -> dict[str, Any]:
     """A row of an event."""
     return {"action": action, "author_id": 7, "created_at": MOMENT, "target_type": "Issue"} | fields
+
+
+def send(client: Any, archive: bytes | None = None, path: str = "tools", file: str = "it.tar.gz", **fields: Any) -> Any:
+    """Upload an archive as a new project; the answer."""
+    content = make_archive({}) if archive is None else archive
+    # encoded here: the test client would leave the temporary file of a big body open
+    boundary, body = encode_multipart({"path": path, "file": FileStorage(io.BytesIO(content), file), **fields})
+    kind = f'multipart/form-data; boundary="{boundary}"'
+    return client.post("/projects/import", data=body, content_type=kind)

@@ -1,0 +1,820 @@
+"""Exporting projects: who may, how far it is, what is in the archive, and where it goes."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+import json
+import re
+import tarfile
+
+import pytest
+from sqlalchemy import select, update
+
+from project_service.core.levels import Role
+from project_service.kit import clock, jobs
+from project_service.kit.database import db
+from project_service.kit.jobs import Task
+from project_service.kit.mail import Mail
+from project_service.kit.storage import storage
+from project_service.transfers import exporting, sending
+from project_service.transfers.models import ProjectExport
+from tests.archives import make_archive, make_issue, rows, send, unpack
+from tests.far_sides import raw, reply
+from tests.repositories import keep_repository
+from tests.worlds import (
+    ADA,
+    DEV,
+    GUS,
+    MAX,
+    NOBODY,
+    OLIVE,
+    RITA,
+    SAM,
+    add_member,
+    make_group,
+    make_project,
+    make_user,
+)
+
+KEYS = [
+    "id",
+    "description",
+    "name",
+    "name_with_namespace",
+    "path",
+    "path_with_namespace",
+    "created_at",
+    "export_status",
+]
+NO_EXPORT = {"message": "404 Not found or has expired"}
+ACCEPTED = {"message": "202 Accepted"}
+TOO_OFTEN = {"message": {"error": "This endpoint has been requested too many times. Try again later."}}
+NAME = re.compile(r"\d{4}-\d\d-\d\d_\d\d-\d\d-\d{3}_acme_shop_export\.tar\.gz")
+WAYS = [("POST", "export"), ("GET", "export"), ("GET", "export/download")]
+
+
+@pytest.fixture(autouse=True)
+def _empty_storage(app):
+    for name in stored():
+        storage().delete(name)
+
+
+@pytest.fixture
+def settings(as_admin):
+    """Changes application settings."""
+
+    def change(**values):
+        assert as_admin.put("/application/settings", json=values).status_code == 200
+
+    return change
+
+
+@pytest.fixture
+def export(as_maintainer, project, run_jobs):
+    """Exports the shop to its end; the files of the archive."""
+
+    def run(**fields):
+        answer = as_maintainer.post(f"/projects/{project.id}/export", json=fields)
+        assert (answer.status_code, answer.json) == (202, ACCEPTED)
+        run_jobs()
+        return unpack(as_maintainer.get(f"/projects/{project.id}/export/download").data)
+
+    return run
+
+
+@pytest.fixture
+def mails(app, monkeypatch):
+    """Configures a mail server; what has been queued for it: recipients, subjects and texts."""
+    monkeypatch.setitem(
+        app.config, "SETTINGS", dataclasses.replace(app.config["SETTINGS"], smtp_host="127.0.0.1", smtp_port=1)
+    )
+
+    def queued():
+        db.session.rollback()
+        return [(one.recipient, one.subject, one.body) for one in db.session.scalars(select(Mail).order_by(Mail.id))]
+
+    return queued
+
+
+def stored():
+    return storage().names("imports") + storage().names("projects")
+
+
+def status(client, project):
+    return client.get(f"/projects/{project.id}/export").json["export_status"]
+
+
+# who may, and in what order it is found out
+
+
+@pytest.mark.parametrize(
+    ("person", "status"),
+    [(NOBODY, 401), (SAM, 404), (GUS, 403), (RITA, 403), (DEV, 403), (MAX, 200), (OLIVE, 200), (ADA, 200)],
+)
+def test_who_may_export_a_private_project(person, status, as_, project):
+    answers = [as_(person).open(method, f"/projects/{project.id}/{place}") for method, place in WAYS]
+
+    expected = [202, 200, 404] if status == 200 else [status] * 3
+    assert [answer.status_code for answer in answers] == expected
+    if status == 404:
+        assert {answer.json["message"] for answer in answers} == {"404 Project Not Found"}
+    if status == 403:
+        assert {answer.json["message"] for answer in answers} == {"403 Forbidden"}
+
+
+def test_strangers_see_a_public_project_and_may_not_export_it(as_):
+    project = make_project("open", make_group(), visibility="public")
+
+    answers = [as_(SAM).open(method, f"/projects/{project.id}/{place}").status_code for method, place in WAYS]
+
+    assert answers == [403] * 3
+
+
+@pytest.mark.parametrize("person", [ADA, MAX, SAM, NOBODY])
+@pytest.mark.parametrize("where", ["acme%2Fshop", "99999999"])
+def test_where_exports_are_switched_off_nothing_is_found(person, where, as_, project, settings):
+    settings(project_export_enabled=False)
+
+    answers = [as_(person).open(method, f"/projects/{where}/{place}") for method, place in WAYS]
+
+    assert [(answer.status_code, answer.json) for answer in answers] == [(404, {"message": "404 Not Found"})] * 3
+
+
+def test_permission_comes_before_parameters(as_, project):
+    assert as_(DEV).post(f"/projects/{project.id}/export", json={"upload": "text"}).status_code == 403
+
+
+def test_an_archived_project_can_be_exported(as_, project, export):
+    as_(OLIVE).post(f"/projects/{project.id}/archive")
+
+    assert json.loads(export()["tree/project.json"])["archived"] is True
+
+
+def test_a_project_can_be_named_by_its_path(as_maintainer, project):
+    assert as_maintainer.post("/projects/acme%2Fshop/export").status_code == 202
+    assert as_maintainer.get("/projects/acme%2Fshop/export").json["id"] == project.id
+
+
+# what is said of an export
+
+
+def test_the_way_of_an_export(as_maintainer, project, run_jobs):
+    client, path = as_maintainer, f"/projects/{project.id}/export"
+
+    none, missing = client.get(path).json, client.get(f"{path}/download")
+    accepted = client.post(path)
+    queued = client.get(path).json
+    run_jobs()
+    finished, file = client.get(path).json, client.get(f"{path}/download")
+
+    assert ([key for key in none if key in KEYS], none["export_status"]) == (KEYS, "none")
+    assert (missing.status_code, missing.json) == (404, NO_EXPORT)
+    assert (accepted.status_code, accepted.json) == (202, ACCEPTED)
+    assert (queued["export_status"], finished["export_status"]) == ("queued", "finished")
+    assert ("_links" in none, "_links" in queued) == (False, False)
+    assert finished["_links"] == {
+        "api_url": f"http://localhost/api/v4/projects/{project.id}/export/download",
+        "web_url": "http://localhost/acme/shop/download_export",
+    }
+    assert (file.status_code, file.data[:2]) == (200, b"\x1f\x8b")
+
+
+def test_what_is_said_of_the_project(as_maintainer, project):
+    shown = as_maintainer.get(f"/projects/{project.id}/export").json
+
+    assert (shown["id"], shown["description"], shown["name"], shown["path"]) == (project.id, None, "shop", "shop")
+    assert (shown["name_with_namespace"], shown["path_with_namespace"]) == ("Acme / shop", "acme/shop")
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", shown["created_at"])
+
+
+def test_an_export_is_started_until_all_that_follows_is_done(as_maintainer, project, run_jobs, monkeypatch):
+    seen, real = [], exporting._finish
+
+    def finish(*arguments):
+        seen.append(status(as_maintainer, project))
+        real(*arguments)
+
+    monkeypatch.setattr(exporting, "_finish", finish)
+    as_maintainer.post(f"/projects/{project.id}/export")
+    run_jobs()
+
+    assert (seen, status(as_maintainer, project)) == (["started"], "finished")
+
+
+def test_the_old_file_can_be_downloaded_until_the_new_one_is_there(as_maintainer, project, export, run_jobs):
+    client, path = as_maintainer, f"/projects/{project.id}/export"
+    export(description="Old")
+    old = client.get(f"{path}/download")
+
+    client.post(path, json={"description": "New"})
+    shown, meanwhile = client.get(path).json, client.get(f"{path}/download")
+    run_jobs()
+    new = client.get(f"{path}/download")
+
+    assert (shown["export_status"], "_links" in shown) == ("regeneration_in_progress", False)
+    assert (meanwhile.status_code, meanwhile.data) == (200, old.data)
+    assert json.loads(unpack(new.data)["tree/project.json"])["description"] == "New"
+    assert (status(client, project), len(stored())) == ("finished", 1)
+
+
+def test_a_second_request_before_the_first_is_done_is_accepted(as_maintainer, project, run_jobs):
+    client, path = as_maintainer, f"/projects/{project.id}/export"
+
+    answers = [client.post(path).status_code for _ in range(2)]
+    run_jobs()
+
+    assert (answers, status(client, project), len(stored())) == ([202, 202], "finished", 1)
+    assert client.get(f"{path}/download").status_code == 200
+
+
+def test_two_exports_at_once_do_not_take_each_others_file(as_maintainer, project, run_jobs, monkeypatch):
+    client, path = as_maintainer, f"/projects/{project.id}/export"
+    real, nested = exporting._finish, []
+
+    def finish(*arguments):
+        if not nested:  # the first has stored its file when the second runs from its beginning to its end
+            nested.append(1)
+            [other] = db.session.scalars(select(ProjectExport.id).where(ProjectExport.state == "queued"))
+            exporting.run(other)
+        real(*arguments)
+
+    monkeypatch.setattr(exporting, "_finish", finish)
+    client.post(path, json={"description": "First"})
+    client.post(path, json={"description": "Second"})
+    run_jobs()
+
+    file = client.get(f"{path}/download")
+    assert (file.status_code, status(client, project), len(stored())) == (200, "finished", 1)
+    assert json.loads(unpack(file.data)["tree/project.json"])["description"] == "Second"
+
+
+def test_a_failed_export_reads_none_and_leaves_nothing(as_maintainer, project, run_jobs, monkeypatch, mails):
+    def full(*_arguments):
+        raise OSError(28, "No space left on device", "/somewhere/secret")
+
+    monkeypatch.setattr(exporting, "_add_files", full)
+    as_maintainer.post(f"/projects/{project.id}/export")
+    run_jobs()
+
+    assert (status(as_maintainer, project), stored()) == ("none", [])
+    [(recipient, subject, text)] = mails()
+    assert (recipient, subject) == ("max@example.org", "shop | Project export failed")
+    assert ("No space left on device" in text, "secret" in text) == (True, False)
+
+
+def test_a_failed_export_leaves_the_file_of_the_one_before(as_maintainer, project, export, run_jobs, monkeypatch):
+    export()
+
+    def full(*_arguments):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(exporting, "_add_files", full)
+    as_maintainer.post(f"/projects/{project.id}/export")
+    run_jobs()
+
+    assert status(as_maintainer, project) == "finished"
+    assert as_maintainer.get(f"/projects/{project.id}/export/download").status_code == 200
+
+
+def test_an_export_that_fails_again_and_again_reads_none(as_maintainer, project, run_jobs, monkeypatch, mails):
+    def broken(*_arguments):
+        raise OSError(5, "Input/output error", "/somewhere/secret")
+
+    monkeypatch.setattr(exporting, "_add_files", broken)
+    as_maintainer.post(f"/projects/{project.id}/export")
+    run_jobs()
+    for _ in range(jobs.ATTEMPTS):
+        again()
+
+    assert (status(as_maintainer, project), stored()) == ("none", [])
+    [(_, subject, text)] = mails()
+    assert (subject, "secret" in text) == ("shop | Project export failed", False)
+
+
+def again():
+    """Try tasks that failed again, at once."""
+    db.session.rollback()
+    waiting = list(db.session.scalars(select(Task.id).where(Task.failed_at.is_(None), Task.attempts > 0)))
+    db.session.execute(update(Task).where(Task.id.in_(waiting)).values(run_at=clock.now() - dt.timedelta(seconds=1)))
+    db.session.commit()
+    for task_id in waiting:
+        jobs.answer(task_id)
+
+
+def test_an_export_that_was_killed_begins_anew(as_maintainer, project, run_jobs, monkeypatch):
+    class Killed(Exception):
+        pass
+
+    def killed(*_arguments):
+        raise Killed
+
+    with monkeypatch.context() as changed:
+        changed.setattr(exporting, "_finish", killed)  # the file is stored, and no row speaks of it
+        as_maintainer.post(f"/projects/{project.id}/export")
+        run_jobs()
+    before = status(as_maintainer, project)
+    again()
+
+    assert (before, status(as_maintainer, project), len(stored())) == ("started", "finished", 1)
+
+
+# the download
+
+
+def test_the_headers_of_a_download(as_maintainer, project, export):
+    export()
+
+    answer = as_maintainer.get(f"/projects/{project.id}/export/download")
+
+    name = re.search(r'filename="([^"]+)"', answer.headers["Content-Disposition"])[1]
+    assert NAME.fullmatch(name)
+    assert answer.headers["Content-Disposition"] == f"attachment; filename=\"{name}\"; filename*=UTF-8''{name}"
+    assert answer.headers["Content-Type"] == "application/octet-stream"
+    assert answer.headers["Content-Transfer-Encoding"] == "binary"
+    assert int(answer.headers["Content-Length"]) == len(answer.data)
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [
+        ("namespace/project", "2017-12-05_22-11-148_namespace_project_export.tar.gz"),
+        ("a/b/c-d.e", "2017-12-05_22-11-148_a_b_c-d.e_export.tar.gz"),
+        ("x" * 99, f"2017-12-05_22-11-148_{'x' * 30}_export.tar.gz"),
+    ],
+)
+def test_the_name_of_the_file(path, name):
+    moment = dt.datetime(2017, 12, 5, 22, 11, 35, 148_999, tzinfo=dt.UTC)
+
+    assert exporting.file_name(path, moment) == name
+
+
+def test_a_download_can_be_repeated(as_maintainer, project, export):
+    export()
+
+    answers = [as_maintainer.get(f"/projects/{project.id}/export/download").status_code for _ in range(3)]
+
+    assert answers == [200, 200, 200]
+
+
+def test_a_file_that_is_missing_from_the_storage(as_maintainer, project, export):
+    export()
+    for name in stored():
+        storage().delete(name)
+
+    answer = as_maintainer.get(f"/projects/{project.id}/export/download")
+
+    assert (answer.status_code, answer.json) == (404, {"message": "The project export file is not available yet"})
+
+
+def test_an_export_lives_for_a_day(as_maintainer, project, export, monkeypatch):
+    export()
+    real, passed = clock.now, [dt.timedelta(hours=23, minutes=59)]
+    monkeypatch.setattr(clock, "now", lambda: real() + passed[0])
+    clear_up()
+    young = (status(as_maintainer, project), len(stored()))
+    passed[0] = dt.timedelta(hours=24, minutes=1)
+    expired = status(as_maintainer, project)
+    answer = as_maintainer.get(f"/projects/{project.id}/export/download")
+    clear_up()
+
+    assert (young, expired) == (("finished", 1), "none")
+    assert (answer.status_code, answer.json, stored()) == (404, NO_EXPORT, [])
+
+
+def clear_up():
+    jobs.JOBS["transfers.jobs.clear_up"]()
+    db.session.commit()
+
+
+# limits
+
+
+def test_requests_are_limited_per_person(as_, project, settings):
+    settings(project_export_limit=2)
+    path = f"/projects/{project.id}/export"
+
+    answers = [as_(MAX).post(path) for _ in range(3)]
+
+    assert [answer.status_code for answer in answers] == [202, 202, 429]
+    assert (answers[2].json, answers[2].headers["Retry-After"].isdigit()) == (TOO_OFTEN, True)
+    assert as_(OLIVE).post(path).status_code == 202
+    assert {as_(MAX).get(path).status_code for _ in range(5)} == {200}
+
+
+def test_a_refused_parameter_does_not_count(as_, project, settings):
+    settings(project_export_limit=1)
+    client, path = as_(MAX), f"/projects/{project.id}/export"
+
+    answers = [client.post(path, json={"upload": "x"}).status_code, client.post(path).status_code]
+
+    assert [*answers, client.post(path).status_code] == [400, 202, 429]
+
+
+def test_downloads_are_limited_per_person_and_project_even_when_there_is_nothing(as_, project, people, settings):
+    settings(project_download_export_limit=1)
+    other = make_project("other", people[MAX])
+    add_member(other, people[MAX], Role.OWNER)
+    client, path = as_(MAX), f"/projects/{project.id}/export/download"
+
+    answers = [
+        client.get(path),
+        client.get(path),
+        as_(OLIVE).get(path),
+        client.get(f"/projects/{other.id}/export/download"),
+    ]
+
+    assert [answer.status_code for answer in answers] == [404, 429, 404, 404]
+    assert answers[1].json == TOO_OFTEN
+
+
+# what goes wrong with an upload before anything is made
+
+
+@pytest.mark.parametrize(
+    ("upload", "answer"),
+    [
+        ("text", {"error": "upload is invalid"}),
+        ({"http_method": "PUT"}, {"error": "upload[url] is missing"}),
+        ({"url": "whatever"}, {"message": {"url": ["is blocked: Only allowed schemes are http, https"]}}),
+        ({"url": "ftp://a.example.org/"}, {"message": {"url": ["is blocked: Only allowed schemes are http, https"]}}),
+        ({"url": "file:///etc/passwd"}, {"message": {"url": ["is blocked: Only allowed schemes are http, https"]}}),
+        ({"url": "http://a.example.org/\r\nx"}, {"message": {"url": ["is blocked: URI is invalid"]}}),
+        ({"url": "http://"}, {"message": {"url": ["is blocked: Hostname or IP address invalid"]}}),
+        (
+            {"url": "http://a.example.org", "http_method": "patch"},
+            {"message": {"http_method": ["invalid. Only PUT and POST methods allowed."]}},
+        ),
+        (
+            {"url": "whatever", "http_method": "GET"},
+            {
+                "message": {
+                    "url": ["is blocked: Only allowed schemes are http, https"],
+                    "http_method": ["invalid. Only PUT and POST methods allowed."],
+                }
+            },
+        ),
+    ],
+)
+def test_uploads_that_are_refused_at_once(upload, answer, as_maintainer, project, export):
+    export()
+
+    said = as_maintainer.post(f"/projects/{project.id}/export", json={"upload": upload})
+
+    assert (said.status_code, said.json) == (400, answer)
+    assert (status(as_maintainer, project), len(stored())) == ("finished", 1)
+
+
+@pytest.mark.parametrize("url", ["http://localhost/a", "http://10.0.0.1/a", "http://169.254.169.254/a"])
+def test_where_an_upload_leads_is_judged_when_it_is_sent(url, as_maintainer, project, run_jobs, mails):
+    answer = as_maintainer.post(f"/projects/{project.id}/export", json={"upload": {"url": url}})
+    run_jobs()
+
+    [(_, subject, text)] = mails()
+    assert (answer.status_code, status(as_maintainer, project)) == (202, "finished")
+    assert (subject, "URL is blocked: Requests to" in text) == ("shop | Project export failed", True)
+
+
+def test_a_blank_url_is_no_upload(as_maintainer, project, run_jobs):
+    answer = as_maintainer.post(f"/projects/{project.id}/export", data={"upload[url]": ""})
+    run_jobs()
+
+    assert (answer.status_code, status(as_maintainer, project)) == (202, "finished")
+
+
+# sending it somewhere
+
+
+@pytest.fixture
+def upload(far_side, as_maintainer, project, run_jobs, settings):
+    """Exports the shop to a path of the far side."""
+    settings(outbound_local_requests_whitelist=[f"127.0.0.1:{far_side.port}"])
+
+    def run(path="/store", **fields):
+        url = far_side.url(path)
+        form = {"upload[url]": url} | {f"upload[{name}]": value for name, value in fields.items()}
+        assert as_maintainer.post(f"/projects/{project.id}/export", data=form).status_code == 202
+        run_jobs()
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("method", "sent"), [(None, "PUT"), ("PUT", "PUT"), ("put", "PUT"), ("POST", "POST"), ("post", "POST")]
+)
+def test_an_export_is_sent_as_it_is(method, sent, far_side, upload, as_maintainer, project, mails):
+    upload("/store", **({"http_method": method} if method else {}))
+
+    [request] = far_side.received
+    file = as_maintainer.get(f"/projects/{project.id}/export/download").data
+    assert request.line == f"{sent} /store HTTP/1.1"
+    assert request.headers["Content-Type"] == "application/gzip"
+    assert (int(request.headers["Content-Length"]), request.body) == (len(file), file)
+    assert not {"authorization", "private-token", "cookie"} & {name.lower() for name in request.headers}
+    assert status(as_maintainer, project) == "finished"
+    [(recipient, subject, _)] = mails()
+    assert (recipient, subject) == ("max@example.org", "shop | Project was exported")
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "X-Amz-Signature=abc%2Fdef%3D&X-Amz-Date=20210101T000000Z",
+        "b=2&a=1&a=%20+%2B&sig=a/b==&x=%0A",
+        "q=%e2%82%ac&Q=%E2%82%AC&empty=&flag",
+    ],
+)
+def test_a_signed_address_is_asked_byte_for_byte(query, far_side, upload):
+    upload(f"/store/a%2Fb.tar.gz?{query}")
+
+    assert [one.line for one in far_side.received] == [f"PUT /store/a%2Fb.tar.gz?{query} HTTP/1.1"]
+
+
+@pytest.mark.parametrize("code", [200, 201, 204, 206])
+def test_any_answer_of_success_will_do(code, far_side, upload, as_maintainer, project, mails):
+    far_side.answers["/store"] = lambda handler: reply(handler, code, b"")
+
+    upload()
+
+    assert (status(as_maintainer, project), [mail[1] for mail in mails()]) == (
+        "finished",
+        ["shop | Project was exported"],
+    )
+
+
+@pytest.mark.parametrize(
+    ("code", "text"),
+    [
+        (404, "Error uploading the project. Code 404: Not Found"),
+        (500, "Error uploading the project. Code 500: Internal Server Error"),
+        (403, "Error uploading the project. Code 403: Forbidden"),
+    ],
+)
+def test_a_refused_upload_is_tried_once_and_the_file_stays(code, text, far_side, upload, as_maintainer, project, mails):
+    far_side.answers["/store"] = lambda handler: reply(handler, code)
+
+    upload()
+
+    [(_, subject, body)] = mails()
+    assert (subject, text in body) == ("shop | Project export failed", True)
+    assert (len(far_side.received), status(as_maintainer, project)) == (1, "finished")
+    assert as_maintainer.get(f"/projects/{project.id}/export/download").status_code == 200
+
+
+@pytest.mark.parametrize("code", [301, 302, 307, 308])
+def test_an_upload_follows_no_redirect(code, far_side, upload, as_maintainer, project, mails):
+    far_side.redirects("/store", far_side.url("/other"), code)
+
+    upload()
+
+    assert [one.line for one in far_side.received] == ["PUT /store HTTP/1.1"]
+    assert (status(as_maintainer, project), mails()[0][1]) == ("finished", "shop | Project export failed")
+
+
+def test_a_far_side_that_hangs_up(far_side, upload, as_maintainer, project, mails):
+    far_side.answers["/store"] = raw(b"")
+
+    upload()
+
+    assert (status(as_maintainer, project), mails()[0][1]) == ("finished", "shop | Project export failed")
+
+
+def test_a_far_side_that_never_answers(far_side, upload, as_maintainer, project, mails, monkeypatch):
+    monkeypatch.setattr(sending, "SILENT_SECONDS", 0.2)
+    far_side.answers["/store"] = raw(b"", pause=1)
+
+    upload()
+
+    assert (status(as_maintainer, project), "timed out" in mails()[0][2]) == ("finished", True)
+
+
+def test_the_signature_of_an_upload_is_neither_kept_nor_told(far_side, upload, as_maintainer, project, mails, caplog):
+    far_side.answers["/store"] = lambda handler: reply(handler, 404)
+
+    upload("/store?signature=SIGNED")
+
+    kept = db.session.connection().exec_driver_sql("SELECT upload_url FROM project_exports").scalar()
+    shown = as_maintainer.get(f"/projects/{project.id}/export").text
+    assert kept is None
+    assert "SIGNED" not in caplog.text + shown + str(mails())
+
+
+def test_an_address_is_encrypted_while_it_waits(as_maintainer, project):
+    as_maintainer.post(f"/projects/{project.id}/export", json={"upload": {"url": "http://a.example.org/?s=SIGNED"}})
+
+    kept = db.session.connection().exec_driver_sql("SELECT upload_url FROM project_exports").scalar()
+    assert (kept is not None, "SIGNED" in str(kept)) == (True, False)
+
+
+# e-mail
+
+
+def test_whoever_asked_is_told_by_mail(export, mails):
+    export()
+
+    [(recipient, subject, text)] = mails()
+    assert (recipient, subject) == ("max@example.org", "shop | Project was exported")
+    assert "http://localhost/acme/shop/download_export" in text
+
+
+def test_without_a_mail_server_no_mail_is_written(export):
+    export()
+
+    assert db.session.scalar(select(Mail.id)) is None
+
+
+def test_nobody_is_told_whose_account_is_blocked(as_, as_admin, people, project, run_jobs, mails):
+    as_(MAX).post(f"/projects/{project.id}/export")
+    as_admin.post(f"/users/{people[MAX].id}/block")
+    run_jobs()
+
+    assert mails() == []
+
+
+# what is in the archive
+
+
+def test_the_layout_of_an_archive(export, as_maintainer, project):
+    files = export()
+
+    assert (files["VERSION"], files["GITLAB_VERSION"]) == (b"0.2.4", b"13.8.0")
+    assert {"GITLAB_REVISION", "tree/project.json", "lfs-objects.json"} <= files.keys()
+    relations = {name.split("/")[-1] for name in files if name.startswith("tree/project/")}
+    assert len(relations) == 23
+    assert {"issues.ndjson", "ci_cd_settings.ndjson", "protected_tags.ndjson"} <= relations
+    assert (files["tree/project/labels.ndjson"], files["tree/project/auto_devops.ndjson"]) == (b"", b"null")
+    assert json.loads(files["lfs-objects.json"]) == {}
+    assert "project.bundle" not in files
+
+
+def test_an_archive_is_a_plain_tar_with_dots(export, as_maintainer, project, tmp_path):
+    export()
+    place = tmp_path / "it.tar.gz"
+    place.write_bytes(as_maintainer.get(f"/projects/{project.id}/export/download").data)
+
+    with tarfile.open(place) as tar:
+        members = tar.getmembers()
+    assert {member.name.split("/")[0] for member in members} == {"."}
+    assert {member.isfile() or member.isdir() for member in members} == {True}
+    assert "./snippets" in [member.name for member in members]
+
+
+def test_lines_end_and_timestamps_are_iso(export, as_maintainer, project):
+    as_maintainer.post(f"/projects/{project.id}/issues", json={"title": "One", "labels": "bug"})
+    as_maintainer.post(f"/projects/{project.id}/issues/1/notes", json={"body": "Hello"})
+
+    files = export()
+
+    [issue] = rows(files, "issues")
+    assert files["tree/project/issues.ndjson"].endswith(b"}\n")
+    for moment in (issue["created_at"], issue["notes"][0]["created_at"]):
+        assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", moment)
+    assert issue["notes"][0]["author"] == {"name": "Max"}
+    assert [link["label"]["title"] for link in issue["label_links"]] == ["bug"]
+
+
+def test_what_was_made_here_is_exported(export, as_maintainer, project):
+    path = f"/projects/{project.id}"
+    milestone = as_maintainer.post(f"{path}/milestones", json={"title": "v1", "due_date": "2030-01-02"}).json["id"]
+    as_maintainer.post(f"{path}/issues", json={"title": "One", "milestone_id": milestone, "confidential": True})
+    as_maintainer.post(f"{path}/protected_tags", json={"name": "v*", "create_access_level": 30})
+    as_maintainer.put(f"{path}/issues/1", json={"state_event": "close"})
+
+    files = export()
+
+    [issue] = rows(files, "issues")
+    [tag] = rows(files, "protected_tags")
+    assert (issue["state"], issue["confidential"], issue["milestone"]["due_date"]) == ("closed", True, "2030-01-02")
+    assert [event["action"] for event in issue["events"]] == ["created", "closed"]
+    assert (tag["name"], [level["access_level"] for level in tag["create_access_levels"]]) == ("v*", [30])
+
+
+def test_secrets_and_what_belongs_to_the_instance_are_not_exported(export, as_maintainer, project):
+    path = f"/projects/{project.id}"
+    as_maintainer.post(f"{path}/variables", json={"key": "KEY", "value": "SECRET-VALUE"})
+    as_maintainer.put(
+        f"{path}/error_tracking/settings",
+        json={"active": True, "integrated": True},
+    )
+
+    files = export()
+
+    assert not [name for name, content in files.items() if b"SECRET-VALUE" in content]
+    for line in rows(files, "error_tracking_setting"):
+        assert {"token", "enabled"} & line.keys() == set()
+    assert {"id", "name", "path", "namespace_id", "creator_id"} & json.loads(files["tree/project.json"]).keys() == set()
+
+
+def test_members_are_exported_with_their_addresses(export):
+    members = {row["user"]["username"]: row for row in rows(export(), "project_members")}
+
+    assert {name: row["access_level"] for name, row in members.items()} == {MAX: 40, DEV: 30, RITA: 20, GUS: 10}
+    assert members[DEV]["user"].keys() == {"id", "email", "username"}
+    assert {row["source_type"] for row in members.values()} == {"Project"}
+
+
+def test_members_of_the_group_come_along_when_its_owner_exports(as_, project, run_jobs):
+    as_(OLIVE).post(f"/projects/{project.id}/export")
+    run_jobs()
+
+    files = unpack(as_(OLIVE).get(f"/projects/{project.id}/export/download").data)
+    members = {row["user"]["username"]: row for row in rows(files, "project_members")}
+    assert {name: row["access_level"] for name, row in members.items()} == {
+        OLIVE: 50,
+        MAX: 40,
+        DEV: 30,
+        RITA: 20,
+        GUS: 10,
+    }
+    assert members[OLIVE]["source_type"] == "Project"
+
+
+@pytest.mark.parametrize(
+    ("given", "written"), [({"description": "Theirs"}, "Theirs"), ({"description": ""}, "Ours"), ({}, "Ours")]
+)
+def test_the_description_can_be_overridden_in_the_archive_alone(given, written, as_, export, project):
+    as_(MAX).put(f"/projects/{project.id}", json={"description": "Ours"})
+
+    files = export(**given)
+
+    assert json.loads(files["tree/project.json"])["description"] == written
+    assert as_(MAX).get(f"/projects/{project.id}/export").json["description"] == "Ours"
+
+
+def test_the_repository_comes_along(export, project, tmp_path):
+    kept = keep_repository(project, tmp_path / "git", "v1")
+    with storage().open(kept.storage_name) as file:
+        bundle = file.read()
+
+    assert export()["project.bundle"] == bundle
+
+
+def test_what_is_written_meanwhile_is_not_half_in_the_archive(as_maintainer, project, run_jobs, monkeypatch):
+    client = as_maintainer
+    client.post(f"/projects/{project.id}/issues", json={"title": "Before"})
+    real = exporting._write
+
+    def write(reader, relation, file):
+        if relation == "milestones":
+            db.session.rollback()
+            client.post(f"/projects/{project.id}/issues", json={"title": "After"})
+        yield from real(reader, relation, file)
+
+    monkeypatch.setattr(exporting, "_write", write)
+    client.post(f"/projects/{project.id}/export")
+    run_jobs()
+
+    files = unpack(client.get(f"/projects/{project.id}/export/download").data)
+    assert [row["title"] for row in rows(files, "issues")] == ["Before"]
+    assert len(client.get(f"/projects/{project.id}/issues").json) == 2
+
+
+def test_the_progress_of_an_export(as_maintainer, project, export):
+    as_maintainer.post(f"/projects/{project.id}/issues", json={"title": "One"})
+
+    export()
+
+    progress = as_maintainer.get(f"/projects/{project.id}/export").json["progress"]
+    assert progress == {"rows_done": 1, "rows_total": 1, "relations_done": 23, "relations_total": 23}
+
+
+def test_a_project_that_is_imported_is_exported_when_that_has_ended(as_, run_jobs, monkeypatch):
+    client = as_(MAX)
+    number = send(client, make_archive({"issues": [make_issue(1)]})).json["id"]
+    db.session.execute(update(Task).values(run_at=clock.now() + dt.timedelta(seconds=3)))
+    db.session.commit()
+    client.post(f"/projects/{number}/export")
+    run_jobs()
+    early = client.get(f"/projects/{number}/export").json["export_status"]
+    real = clock.now
+    monkeypatch.setattr(clock, "now", lambda: real() + dt.timedelta(seconds=10))
+    run_jobs()
+
+    files = unpack(client.get(f"/projects/{number}/export/download").data)
+    assert (early, len(rows(files, "issues"))) == ("queued", 1)
+
+
+def test_nothing_of_an_export_stays_where_it_was_made(export, app):
+    export()
+
+    assert list((app.config["SETTINGS"].data_dir / "transfers").glob("*")) == []
+
+
+def test_a_project_that_is_removed_takes_its_exports_along(as_, project, export, run_jobs):
+    export()
+
+    as_(OLIVE).delete(f"/projects/{project.id}")
+    run_jobs()
+
+    assert stored() == []
+
+
+def test_an_export_asked_for_by_somebody_who_is_gone_is_made_all_the_same(as_, as_admin, project, run_jobs):
+    user = make_user("leaving")
+    add_member(project, user, Role.MAINTAINER)
+    answer = as_admin.post(f"/projects/{project.id}/export")
+    db.session.execute(update(ProjectExport).values(user_id=None))
+    db.session.commit()
+    run_jobs()
+
+    assert (answer.status_code, status(as_admin, project)) == (202, "finished")

@@ -1,0 +1,847 @@
+"""Archives that are meant to harm: each is refused with a reason or read without its poison, and nothing escapes."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import itertools
+import json
+import os
+import random
+import subprocess
+import sys
+import tarfile
+import textwrap
+from contextlib import suppress
+from pathlib import Path
+
+import orjson
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from project_service.kit import clock
+from project_service.kit.storage import storage
+from project_service.transfers import layout, trees, unpacking
+from project_service.transfers.people import People
+from project_service.transfers.rows import Known, Refused, Translator, read
+from project_service.transfers.unpacking import BadArchive, Limits
+from tests.archives import make_archive, make_issue, make_note, send, unpack
+from tests.repositories import make_bundle
+from tests.worlds import ADA, MAX
+
+MIB = 1 << 20
+GOOD = {"VERSION": b"0.2.4", "tree/project.json": b"{}"}
+BROKEN = "The archive is damaged or incomplete"
+LINKED = "File shares hard link"
+CLIMBS = "The archive has a member outside of its own directory"
+TOO_BIG = "Decompressed archive size validation failed."
+SECRET = "a" * 32
+
+
+@pytest.fixture
+def bring(as_, run_jobs):
+    """Imports an archive to its end; the state of the import."""
+
+    def run(archive, person=MAX):
+        answer = send(as_(person), archive)
+        assert answer.status_code == 201, answer.text
+        run_jobs()
+        return as_(person).get(f"/projects/{answer.json['id']}/import").json
+
+    return run
+
+
+@pytest.fixture
+def take(tmp_path):
+    """Unpacks an archive; what was found, after a look around for what should not be there."""
+
+    def run(archive, limits=None, **more):
+        place, folder = tmp_path / "archive.tar.gz", tmp_path / "work" / "unpacked"
+        place.write_bytes(archive)
+        outside = tmp_path / "outside"
+        outside.write_text("untouched")
+        try:
+            return unpacking.unpack(place, folder, limits, **more)
+        finally:
+            assert {path.name for path in tmp_path.iterdir()} <= {"archive.tar.gz", "work", "outside"}
+            assert outside.read_text() == "untouched"
+            written = list((tmp_path / "work").rglob("*"))
+            assert all(path.is_file() and not path.is_symlink() for path in written if path != folder)
+            assert all(path.parent == folder for path in written if path != folder)
+
+    return run
+
+
+def member(name, kind=tarfile.REGTYPE, target="", **fields):
+    made = tarfile.TarInfo(name)
+    made.type, made.linkname = kind, target
+    for field, value in fields.items():
+        setattr(made, field, value)
+    return made
+
+
+def tape(*parts, form=tarfile.GNU_FORMAT):
+    """A tar of members, each alone or with its content."""
+    made = io.BytesIO()
+    with tarfile.open(fileobj=made, mode="w", format=form) as tar:
+        for part in parts:
+            info, content = part if isinstance(part, tuple) else (part, b"")
+            info.size = len(content) or info.size
+            tar.addfile(info, io.BytesIO(content))
+    return made.getvalue()
+
+
+def good_with(*parts):
+    """An archive that would be fine without these members."""
+    files = [(member(f"./{name}"), content) for name, content in GOOD.items()]
+    return gzip.compress(tape(*files, *parts), 1)
+
+
+def error_of(state):
+    assert state["import_status"] == "failed", state
+    return state["import_error"].partition(" - ")[2]
+
+
+# links, devices, names
+
+
+@pytest.mark.parametrize(
+    "poison",
+    [
+        member("./uploads", tarfile.SYMTYPE, "/etc"),
+        member(f"./uploads/{SECRET}/passwd", tarfile.SYMTYPE, "/etc/passwd"),
+        member(f"./uploads/{SECRET}/up", tarfile.SYMTYPE, "../../../outside"),
+        member("./.hidden", tarfile.SYMTYPE, "/etc/passwd"),
+        member("./odd\nname", tarfile.SYMTYPE, "/etc/passwd"),
+        member("./dangling", tarfile.SYMTYPE, "nowhere"),
+        member("./tree/project/issues.ndjson", tarfile.SYMTYPE, "/etc/passwd"),
+        member("./project.bundle", tarfile.SYMTYPE, "/etc/passwd"),
+        member("./tree/project/issues.ndjson", tarfile.FIFOTYPE),
+        member("./project.bundle", tarfile.CHRTYPE, devmajor=1, devminor=5),
+        member("./avatar/me.png", tarfile.BLKTYPE, devmajor=8, devminor=0),
+        member("./tree/project/labels.ndjson", tarfile.CONTTYPE),
+        member("./tree/project/labels.ndjson", b"Z"),
+        member("./tree/project/labels.ndjson", tarfile.DIRTYPE),
+    ],
+)
+def test_links_pipes_and_devices_are_neither_followed_nor_kept(poison, take):
+    found = take(good_with(poison))
+
+    found.check()
+    assert (found.bundles, found.carried) == ({}, {})
+    assert all(path.read_bytes() == b"" for path in found.relations.values())
+
+
+def test_a_link_is_not_written_through(take):
+    content = (member(f"./uploads/{SECRET}/outside"), b"changed")
+
+    found = take(good_with(member(f"./uploads/{SECRET}", tarfile.SYMTYPE, "../../.."), content))
+
+    [carried] = found.carried.values()
+    assert carried.place.parent == found.folder
+
+
+@pytest.mark.parametrize("name", ["VERSION", "tree/project.json"])
+def test_a_link_in_place_of_what_is_needed_counts_as_missing(name, take):
+    files = [(member(f"./{other}"), content) for other, content in GOOD.items() if other != name]
+
+    found = take(gzip.compress(tape(*files, member(f"./{name}", tarfile.SYMTYPE, "/etc/passwd"))))
+
+    with pytest.raises(BadArchive):
+        found.check()
+
+
+@pytest.mark.parametrize("target", ["./VERSION", "/etc/passwd", "../outside", "nowhere"])
+def test_hard_links_refuse_the_archive(target, take):
+    with pytest.raises(BadArchive, match=LINKED):
+        take(good_with(member(f"./uploads/{SECRET}/link", tarfile.LNKTYPE, target)))
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "../outside",
+        "./../outside",
+        f"./uploads/{SECRET}/../../../outside",
+        "./tree/project/../../../outside",
+        "/../outside",
+        "..",
+        f"uploads/../{SECRET}/x",
+    ],
+)
+def test_members_that_climb_refuse_the_archive(name, take):
+    with pytest.raises(BadArchive, match=CLIMBS):
+        take(good_with((member(name), b"changed")))
+
+
+def test_absolute_names_lose_their_root(take, tmp_path):
+    found = take(good_with((member("/tree/project/labels.ndjson"), b""), (member(str(tmp_path / "outside")), b"no")))
+
+    assert list(found.relations) == ["labels"]
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["Uploads/x", "TREE/project/issues.ndjson", "tree/project/Issues.ndjson", "version", "x/VERSION", "tree/VERSION"],
+)
+def test_names_that_only_look_like_known_ones_are_ignored(name, take):
+    found = take(good_with((member(name), b"poison")))
+
+    found.check()
+    assert (found.relations, found.carried) == ({}, {})
+
+
+def test_files_whose_names_differ_in_case_alone_are_two(take):
+    names = [f"uploads/{SECRET}/a.png", f"uploads/{SECRET}/A.png", f"uploads/{SECRET}/ä.png", f"uploads/{SECRET}/Ä.png"]
+
+    found = take(good_with(*((member(name), name.encode()) for name in names)))
+
+    assert {path: one.place.read_bytes().decode() for path, one in found.carried.items()} == {n: n for n in names}
+
+
+def test_of_members_with_one_name_the_last_one_counts(take):
+    labels = [(member("./tree/project/labels.ndjson"), b'{"title":"%d"}\n' % number) for number in range(3)]
+    files = [(member(f"uploads/{SECRET}/a"), b"first, and longer"), (member(f"./uploads//{SECRET}/./a"), b"second")]
+
+    found = take(good_with(*labels, *files))
+
+    assert found.relations["labels"].read_bytes() == b'{"title":"2"}\n'
+    [carried] = found.carried.values()
+    assert (carried.place.read_bytes(), carried.size) == (b"second", 6)
+
+
+@pytest.mark.parametrize("mode", [0o000, 0o4777, 0o7777, 0o400])
+def test_permissions_of_members_are_ignored(mode, take):
+    found = take(good_with((member("./tree/project/labels.ndjson", mode=mode, uid=0, gid=0), b"{}\n")))
+
+    assert found.relations["labels"].stat().st_mode & 0o7000 == 0
+    assert found.relations["labels"].read_bytes() == b"{}\n"
+
+
+@pytest.mark.parametrize("name", ["a\nb", "a\x1b[31m", "a\x7f", "\u202egnp.exe"])
+def test_files_with_unprintable_names_are_left_out(name, take):
+    found = take(good_with((member(f"./uploads/{SECRET}/{name}"), b"x")))
+
+    assert found.carried == {}
+
+
+def test_a_name_that_is_not_utf_8_is_left_out(take):
+    folder = f"uploads/{SECRET}/"
+    made = gzip.decompress(good_with((member(f"{folder}Q"), b"x")))
+
+    found = take(gzip.compress(resummed(made, f"{folder}Q".encode(), folder.encode() + b"\xff")))
+
+    found.check()
+    assert found.carried == {}
+
+
+def resummed(made, old, new):
+    """A tar in which the name of one member is another, its checksum right."""
+    start = made.index(old)
+    header = bytearray(made[start : start + 512])
+    header[: len(old)] = new
+    header[148:156] = b" " * 8
+    header[148:156] = b"%06o\0 " % sum(header)
+    return made[:start] + bytes(header) + made[start + 512 :]
+
+
+def test_a_pipe_in_an_archive_holds_nobody_up(bring):
+    assert bring(good_with(member("./tree/project/issues.ndjson", tarfile.FIFOTYPE)))["import_status"] == "finished"
+
+
+# bombs
+
+
+def zeros(size, name=f"uploads/{SECRET}/zeros"):
+    return good_with((member(f"./{name}"), bytes(size)))
+
+
+def test_an_archive_that_grows_too_many_times_is_refused(take):
+    bomb = zeros(8 * MIB)
+
+    with pytest.raises(BadArchive, match=TOO_BIG):
+        take(bomb, Limits(ratio=10, ratio_from=MIB))
+    take(bomb, Limits(ratio=10, ratio_from=9 * MIB))
+
+
+def test_an_archive_that_is_too_big_when_unpacked_is_refused(take):
+    content = random.Random(1).randbytes(2 * MIB)
+
+    with pytest.raises(BadArchive, match=TOO_BIG):
+        take(good_with((member(f"./uploads/{SECRET}/x"), content)), Limits(size=MIB))
+
+
+def test_what_nobody_reads_counts_too(take):
+    for name in ("unknown/file", "._junk"):
+        with pytest.raises(BadArchive, match=TOO_BIG):
+            take(zeros(2 * MIB, name), Limits(size=MIB))
+
+
+def test_what_follows_the_end_of_the_tar_counts_too(take):
+    bomb = gzip.compress(gzip.decompress(make_archive({})) + bytes(8 * MIB), 9)
+
+    with pytest.raises(BadArchive, match=TOO_BIG):
+        take(bomb, Limits(size=MIB))
+
+
+def test_an_archive_of_too_many_members_is_refused(take):
+    members = [member(f"./{number}") for number in range(50)]
+
+    with pytest.raises(BadArchive, match="too many members"):
+        take(good_with(*members), Limits(members=20))
+    take(good_with(*members), Limits(members=60))
+
+
+def test_an_archive_of_too_many_relations_is_refused(take, monkeypatch):
+    monkeypatch.setattr(unpacking, "MOST_RELATIONS", 5)
+
+    with pytest.raises(BadArchive, match="too many members"):
+        take(good_with(*(member(f"./tree/project/r{number}.ndjson") for number in range(9))))
+
+
+def test_a_bomb_fails_its_import_with_the_reason(bring, monkeypatch):
+    monkeypatch.setattr(unpacking, "Limits", lambda: Limits(size=MIB))
+
+    assert error_of(bring(zeros(2 * MIB))) == TOO_BIG
+    assert storage().names("imports") == []
+
+
+def raw_header(kind, size, name=b"x", content=b""):
+    """A header as it stands in a tar, whatever size it claims."""
+    info = tarfile.TarInfo(name.decode())
+    info.type = kind
+    info.size = size
+    return info.tobuf(tarfile.GNU_FORMAT) + content + bytes(-len(content) % 512)
+
+
+@pytest.mark.parametrize("kind", [tarfile.XHDTYPE, tarfile.XGLTYPE, b"X", tarfile.GNUTYPE_LONGNAME, b"K"])
+@pytest.mark.parametrize("size", [2 * MIB, 8 << 30, 1 << 62])
+def test_headers_that_claim_to_be_huge_are_refused(kind, size, take):
+    with pytest.raises(BadArchive):
+        take(gzip.compress(raw_header(kind, size) + bytes(3 * MIB)))
+
+
+def test_headers_that_hold_for_everything_may_not_pile_up(take):
+    record = b"%d GNU.junk%04d=" + b"x" * 100_000 + b"\n"
+    headers = b""
+    for number in range(30):
+        text = record % (0, number)
+        text = record % (len(text) + len(str(len(text) + 5)) - 1, number)
+        headers += raw_header(tarfile.XGLTYPE, len(text), content=text)
+
+    with pytest.raises(BadArchive, match=BROKEN):
+        take(gzip.compress(headers + gzip.decompress(make_archive({}))))
+
+
+@pytest.mark.parametrize("kind", [tarfile.GNUTYPE_LONGNAME, tarfile.XHDTYPE])
+def test_headers_that_are_nested_without_end_are_refused(kind, take):
+    content = b"x\0" if kind == tarfile.GNUTYPE_LONGNAME else b"9 a=bcd\n\n"[:8]
+
+    with pytest.raises(BadArchive, match=BROKEN):
+        take(gzip.compress(raw_header(kind, len(content), content=content) * 5000))
+
+
+@pytest.mark.parametrize(
+    "pax",
+    [
+        {"size": "-1"},
+        {"size": "99999999999999999999"},
+        {"size": "one"},
+        {"mtime": "inf"},
+        {"mtime": "nan"},
+        {"uid": "x"},
+        {"path": "\0"},
+        {"path": "../outside"},
+        {"path": "/etc/passwd"},
+        {"linkpath": "x"},
+        {"GNU.sparse.map": "a,b"},
+        {"GNU.sparse.map": "0,1", "GNU.sparse.size": "x"},
+        {"GNU.sparse.major": "1", "GNU.sparse.minor": "0"},
+        {"GNU.sparse.size": "99999999999", "GNU.sparse.numblocks": "1"},
+        {"hdrcharset": "BINARY", "path": "ä"},
+        {"hdrcharset": "nonsense"},
+    ],
+)
+def test_extended_headers_that_lie(pax, take):
+    lying = member("./tree/project/labels.ndjson", pax_headers=pax)
+    files = [(member(f"./{name}"), content) for name, content in GOOD.items()]
+
+    try:
+        found = take(gzip.compress(tape(*files, (lying, b"{}\n"), form=tarfile.PAX_FORMAT)))
+    except BadArchive:
+        return
+    assert set(found.relations) <= {"labels"}
+
+
+# broken and foreign files
+
+
+NO_ARCHIVES = [
+    b"",
+    b"\x1f",
+    b"\x1f\x8b",
+    b"\x1f\x8b\x08garbage that is no stream at all",
+    b"PK\x03\x04 a zip",
+    gzip.compress(b""),
+    gzip.compress(b"not a tar" * 100),
+    gzip.compress(bytes(1024)),
+    gzip.compress(random.Random(2).randbytes(20_000)),
+    make_archive({})[:-8],
+    make_archive({})[:-4] + b"\0\0\0\0",
+    make_archive({})[:-8] + b"\1\2\3\4" + make_archive({})[-4:],
+    make_archive({"issues": [make_issue(1)]})[:150],
+    gzip.compress(gzip.decompress(make_archive({}))[:1500]),
+    gzip.compress(gzip.compress(b"x")),
+    b"\0" * 1000,
+]
+
+
+@pytest.mark.parametrize("archive", NO_ARCHIVES, ids=range(len(NO_ARCHIVES)))
+def test_what_is_no_whole_archive_fails_with_a_reason(archive, bring, as_):
+    state = bring(archive)
+
+    assert error_of(state)
+    assert "/" not in error_of(state)
+    assert storage().names("imports") + storage().names(f"projects/{state['id']}") == []
+
+
+def test_every_truncation_of_an_archive_fails(take):
+    whole = make_archive({"issues": [make_issue(1)]}, {"description": "x"})
+
+    for size in range(2, len(whole), 7):
+        with pytest.raises(BadArchive):
+            take(whole[:size])
+
+
+def test_garbage_behind_an_archive_is_no_reason_to_crash(take):
+    with suppress(BadArchive):
+        take(make_archive({}) + b"garbage")
+
+
+@pytest.mark.parametrize(
+    ("content", "fails"),
+    [
+        (b'{"title":"\xff"}\n', True),
+        (b"\xff\xfe{\n", True),
+        ('{"title":"a"}\n'.encode("utf-16"), True),
+        (b'\xef\xbb\xbf{"title":"a"}\n', True),
+        (b'{"title":"a\0b"}\n', True),
+        (b'{"title":"\\ud800"}\n', True),
+        (b'{"title":"a"} {"title":"b"}\n', True),
+        (b'{"title":NaN}\n', True),
+        (b'{"title":"a"}\r\n', False),
+        (b"[" * 100_000 + b"]" * 100_000 + b"\n", True),
+        (b'{"a":' * 5_000 + b"1" + b"}" * 5_000 + b"\n", True),
+    ],
+)
+def test_lines_that_are_no_json(content, fails, bring):
+    state = bring(make_archive({}, files={"tree/project/labels.ndjson": content}))
+
+    assert (error_of(state) == "Incorrect JSON format") if fails else (state["import_status"] == "finished")
+
+
+def nested(depth):
+    value = "end"
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize("relation", ["issues", "labels", "boards", "merge_requests", "project_members"])
+def test_rows_that_are_nested_too_deeply_are_refused(relation, bring):
+    row = make_issue(1, source_branch="a", target_branch="b", user=None, invite_email="a@b", odd=nested(200))
+
+    state = bring(make_archive({relation: [row]}), person=ADA)
+
+    assert (state["import_status"], [failed["exception_message"] for failed in state["failed_relations"]]) == (
+        "finished",
+        ["nested too deeply"],
+    )
+
+
+@pytest.mark.parametrize("relation", ["protected_tags", "project_feature", "error_tracking_setting"])
+def test_settings_that_are_nested_too_deeply_do_no_harm(relation, bring):
+    row = {"name": "v*", "api_url": nested(300), "create_access_levels": nested(300), "odd": nested(300)}
+
+    assert bring(make_archive({relation: [row]}))["import_status"] == "finished"
+
+
+def test_a_project_that_is_nested_too_deeply_fails(bring):
+    assert error_of(bring(make_archive({}, {"odd": nested(300)}))) == "Incorrect JSON format"
+
+
+def test_a_position_that_is_nested_too_deeply_is_dropped(bring, as_):
+    note = make_note(position='{"a":' + "[" * 300 + "]" * 300 + "}", type="DiffNote")
+
+    state = bring(make_archive({"issues": [make_issue(1, notes=[note])]}))
+
+    assert state["import_status"] == "finished"
+    assert len(as_(MAX).get(f"/projects/{state['id']}/issues/1/notes").json) == 1
+
+
+def test_the_old_form_with_deep_data_fails(bring):
+    legacy = json.dumps({"issues": [make_issue(1, odd=nested(300))]}).encode()
+
+    assert error_of(bring(make_archive(files={"project.json": legacy}))) == "Incorrect JSON format"
+
+
+@pytest.mark.parametrize(
+    ("relations", "project"),
+    [
+        ({"project_members": [{"access_level": 30, "user": {"id": 7, "email": "a\0@b"}}]}, {}),
+        ({"protected_tags": [{"name": "v\0"}]}, {}),
+        ({"error_tracking_setting": [{"api_url": "http://a\0", "project_name": "\0"}]}, {}),
+        ({"project_feature": [{"odd\0": "\0"}]}, {}),
+        ({"boards": [{"name": "\0"}]}, {}),
+        ({"issues": [make_issue(1, notes=[make_note("a\0")])]}, {}),
+    ],
+)
+def test_text_with_a_nul_is_left_out(relations, project, bring):
+    state = bring(make_archive(relations, project), person=ADA)
+
+    assert state["import_status"] == "finished"
+
+
+def test_a_project_whose_description_has_a_nul_fails(bring):
+    assert error_of(bring(make_archive({}, {"description": "a\0b"}))) == "string contains null byte"
+
+
+ODD = [1, True, 1.5, 1e300, 2**63, 2**64 - 1, -(2**63), "text", "", [], [1], {}, {"a": 1}, [[None]], "2021-13-45", None]
+
+
+@pytest.mark.parametrize(
+    "relation", ["labels", "milestones", "issues", "merge_requests", "snippets", "project_members"]
+)
+def test_rows_whose_values_are_of_the_wrong_kind_do_no_harm(relation, bring, as_):
+    names = {
+        "labels": ["title", "color", "description", "priorities", "created_at"],
+        "milestones": ["title", "iid", "state", "due_date", "events", "description"],
+        "issues": [
+            *[
+                "iid",
+                "title",
+                "description",
+                "state",
+                "author_id",
+                "closed_by_id",
+                "weight",
+                "due_date",
+                "confidential",
+            ],
+            *["notes", "events", "label_links", "milestone", "issue_assignees", "designs", "created_at", "closed_at"],
+            *["issue_type", "discussion_locked", "assignee_id", "time_estimate"],
+        ],
+        "merge_requests": ["iid", "source_branch", "target_branch", "state", "source_project_id", "diff_head_sha"],
+        "snippets": ["title", "content", "visibility_level", "file_name", "author_id", "notes"],
+        "project_members": ["access_level", "user", "invite_email", "user_id"],
+    }[relation]
+    base = make_issue(1, source_branch="a", target_branch="b", access_level=30, user={"id": 1, "email": "a@b.c"})
+    lines = [
+        base | {"iid": 1 + at, "title": f"t{at}"} | {name: odd}
+        for at, (name, odd) in enumerate(itertools.product(names, ODD))
+    ]
+
+    state = bring(make_archive({relation: lines}), person=ADA)
+
+    assert (state["import_status"], state["import_error"]) == ("finished", None)
+    assert as_(ADA).get(f"/projects/{state['id']}/issues?per_page=100").status_code == 200
+    assert as_(ADA).get(f"/projects/{state['id']}/events?per_page=100").status_code == 200
+
+
+@pytest.mark.parametrize("relation", ["notes", "events"])
+def test_nested_rows_whose_values_are_of_the_wrong_kind_do_no_harm(relation, bring, as_, run_jobs):
+    names = [
+        *["note", "author_id", "author", "created_at", "updated_at", "system", "confidential", "type", "position"],
+        *["attachment", "commit_id", "events", "action", "target_type", "push_event_payload", "fingerprint", "extra"],
+    ]
+    base = make_note() | {"action": "created", "target_type": "Issue"}
+    lines = [
+        make_issue(1 + at, **{relation: [base | {name: odd}, odd]})
+        for at, (name, odd) in enumerate(itertools.product(names, ODD))
+    ]
+
+    state = bring(make_archive({"issues": lines}))
+
+    client = as_(MAX)
+    assert (state["import_status"], state["import_error"]) == ("finished", None)
+    assert client.get(f"/projects/{state['id']}/events?per_page=100").status_code == 200
+    assert client.post(f"/projects/{state['id']}/export").status_code == 202
+    run_jobs()
+    assert unpack(client.get(f"/projects/{state['id']}/export/download").data)
+
+
+# bundles
+
+
+@pytest.mark.parametrize("kind", ["project", "project.wiki", "project.design"])
+@pytest.mark.parametrize(
+    "bundle",
+    [
+        b"",
+        b"#!/bin/sh\ntouch /tmp/owned\n",
+        b"# v2 git bundle\n" + b"0" * 40 + b" refs/heads/main\n\nPACK" + bytes(100),
+        b"# v2 git bundle\n-" + b"1" * 40 + b" missing\n" + b"2" * 40 + b" refs/heads/main\n\n",
+        b"# v9 git bundle\n\n",
+        b"ext::sh -c whoami",
+    ],
+)
+def test_broken_bundles_fail_the_import(kind, bundle, bring, app):
+    state = bring(make_archive({}, files={f"{kind}.bundle": bundle}))
+
+    assert error_of(state).startswith("Invalid bundle file")
+    assert storage().names(f"projects/{state['id']}") == []
+    left = (app.config["SETTINGS"].data_dir / "repositories").glob(f"*{state['id']}-*")
+    assert [path.name for path in left if path.is_dir()] == []
+
+
+@pytest.mark.parametrize("bundle", [b"# v2 git bundle\n", b"# v2 git bundle\n\nPACK"])
+def test_a_bundle_without_a_ref_is_an_empty_repository(bundle, bring, as_, run_jobs):
+    state = bring(make_archive({}, files={"project.bundle": bundle}))
+    client = as_(MAX)
+    client.post(f"/projects/{state['id']}/export")
+    run_jobs()
+
+    files = unpack(client.get(f"/projects/{state['id']}/export/download").data)
+    assert (state["import_status"], files["project.bundle"]) == ("finished", bundle)
+
+
+def test_a_bundle_whose_objects_are_damaged_fails_the_import(bring, tmp_path):
+    bundle = bytearray(make_bundle(tmp_path / "git", "v1"))
+    bundle[-30] ^= 0xFF
+
+    assert error_of(bring(make_archive({}, files={"project.bundle": bytes(bundle)}))).startswith("Invalid bundle file")
+
+
+# memory
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        "row(b'{\"title\":\"' + b'x' * (100 << 20) + b'\"}\\n')",
+        "row(b'[' * (100 << 20))",
+        "row(b'{}\\n' * 5_000_000)",
+        "legacy(b'{\"issues\":[{\"title\":\"' + b'x' * (100 << 20) + b'\"}]}')",
+        "legacy(b'{\"description\":\"' + b'x' * (100 << 20) + b'\"}')",
+        "legacy(b'{\"issues\":[' + b','.join([b'{\"title\":\"' + b'x' * 1000 + b'\"}'] * 100_000) + b']}')",
+        "legacy(b'{' + b','.join(b'\"a%d\":\"%s\"' % (n, b'x' * 100) for n in range(800_000)) + b'}')",
+        "legacy(b'{' + b','.join(b'\"a%d\":[]' % n for n in range(1_000_000)) + b'}')",
+        "members(300_000)",
+        "globals_(100)",
+    ],
+)
+def test_memory_stays_flat_whatever_the_archive_holds(make, tmp_path):
+    """The peak of a process that unpacks and reads an archive, over that of one that only imports the modules."""
+    script = tmp_path / "read.py"
+    script.write_text(textwrap.dedent(READER))
+    archive = tmp_path / "archive.tar.gz"
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    subprocess.run([sys.executable, str(script), "make", str(archive), make], env=environment, check=True)
+
+    peaks = []
+    for action in ("nothing", "read"):
+        words = [sys.executable, str(script), action, str(archive), str(tmp_path / "unpacked")]
+        done = subprocess.run(words, env=environment, check=True, capture_output=True, text=True)
+        peaks.append(int(done.stdout))
+
+    assert peaks[1] - peaks[0] < 130 << 10, f"{peaks} KiB"
+
+
+READER = """
+    import gzip, io, resource, sys, tarfile
+    from contextlib import suppress
+from pathlib import Path
+
+    def add(tar, name, content=b"", **fields):
+        member = tarfile.TarInfo(name)
+        member.size = len(content)
+        for field, value in fields.items():
+            setattr(member, field, value)
+        tar.addfile(member, io.BytesIO(content))
+
+    def row(content):
+        yield "tree/project.json", b"{}", {}
+        yield "tree/project/issues.ndjson", content, {}
+
+    def legacy(content):
+        yield "project.json", content, {}
+
+    def members(count):
+        for number in range(count):
+            yield f"some/{number}", b"", {}
+
+    def globals_(count):
+        for number in range(count):
+            pax = {f"key{number}": "x" * 1_000_000}
+            buffer = tarfile.TarInfo.create_pax_global_header(pax)
+            yield None, buffer, {}
+
+    action, place, what = sys.argv[1:]
+    if action == "make":
+        with gzip.open(place, "wb", 1) as file, tarfile.open(fileobj=file, mode="w|") as tar:
+            add(tar, "VERSION", b"0.2.4")
+            for name, content, fields in eval(what):
+                if name is None:
+                    tar.fileobj.write(content)
+                else:
+                    add(tar, name, content, **fields)
+        sys.exit()
+    from project_service.transfers import trees, unpacking
+    from project_service.transfers.rows import read
+    if action == "read":
+        try:
+            found = unpacking.unpack(Path(place), Path(what))
+            found.check()
+            trees.split_legacy(found)
+            trees.project_of(found)
+            trees.count_rows(found)
+            for relation in trees.relations_of(found):
+                for _, raw in trees.rows_of(found, relation):
+                    read(raw)
+        except unpacking.BadArchive:
+            pass
+    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+"""
+
+
+def test_a_line_of_a_hundred_megabytes_is_one_refused_row(bring, as_):
+    content = json.dumps(make_issue(1)).encode() + b'\n{"title":"' + b"x" * (100 * MIB) + b'"}\n'
+    content += json.dumps(make_issue(2)).encode() + b"\n"
+
+    state = bring(make_archive({}, files={"tree/project/issues.ndjson": content}))
+
+    [failed] = state["failed_relations"]
+    assert (state["import_status"], failed["line_number"]) == ("finished", 2)
+    assert failed["exception_message"] == "The line is longer than 50 MB"
+    assert {issue["iid"] for issue in as_(MAX).get(f"/projects/{state['id']}/issues").json} == {1, 2}
+
+
+def test_a_row_of_a_hundred_megabytes_in_the_old_form_fails(bring):
+    content = b'{"issues":[{"title":"' + b"x" * (100 * MIB) + b'"}]}'
+
+    assert error_of(bring(make_archive(files={"project.json": content}))) == "Incorrect JSON format"
+
+
+# whatever may come
+
+
+KEYS = sorted(
+    {
+        *(*layout.ISSUE, *layout.ISSUE_NESTED, *layout.NOTE, *layout.MERGE_REQUEST, *layout.SNIPPET),
+        *(*layout.MILESTONE, *layout.EVENT, "label", "user", "author", "milestone", "filename", "id"),
+        *("push_event_payload", "priorities"),
+    }
+)
+LEAVES = (
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**64), 2**64)
+    | st.floats(allow_nan=False)
+    | st.text(max_size=20)
+    | st.sampled_from(["opened", "closed", "created", "2021-01-01T00:00:00Z", "DiffNote", "Note", '{"a":1}'])
+)
+
+
+def deeper(inner):
+    names = st.sampled_from(KEYS) | st.text(max_size=5)
+    return st.lists(inner, max_size=3) | st.dictionaries(names, inner, max_size=4)
+
+
+JSON = st.recursive(LEAVES, deeper, max_leaves=15)
+NEEDED = {"title": "t", "source_branch": "a", "target_branch": "b"}
+ROW = st.dictionaries(st.sampled_from(KEYS), JSON, max_size=12).map(lambda row: NEEDED | row)
+TRANSLATED = st.sampled_from(["labels", "milestones", "issues", "merge_requests", "snippets", "boards"])
+
+
+class Numbers:
+    """Ids without a database."""
+
+    def __init__(self):
+        self.last = 0
+
+    def take(self):
+        self.last += 1
+        return self.last
+
+    __next__ = take
+
+    def __iter__(self):
+        return self
+
+
+@given(rows=st.lists(ROW | JSON, min_size=1, max_size=3), relation=TRANSLATED)
+@settings(max_examples=400, deadline=None, suppress_health_check=list(HealthCheck))
+def test_a_row_becomes_rows_of_ours_or_a_failure(rows, relation):
+    translator = Translator(1, People(5, known={7: 8}), Known(), clock.now())
+    translator.ids = dict.fromkeys(translator.ids, Numbers())
+
+    for line, row in enumerate(rows, start=1):
+        try:
+            parsed = read(orjson.dumps(row))
+        except TypeError:  # an integer that JSON of ours does not write
+            continue
+        if isinstance(parsed, Refused):
+            translator.fail(relation, line, parsed)
+        else:
+            translator.take(relation, line, parsed)
+
+    for stored in translator.batch.rows.values():
+        for row in stored:
+            for value in row:
+                if isinstance(value, dict | list):
+                    assert orjson.dumps(value)
+                if isinstance(value, int):
+                    assert abs(value) < 2**63
+                if isinstance(value, str):
+                    assert "\0" not in value
+
+
+@given(data=st.data())
+@settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
+def test_a_damaged_archive_is_read_or_refused(data, tmp_path_factory):
+    whole = bytearray(
+        gzip.decompress(
+            make_archive({"issues": [make_issue(1)]}, files={f"uploads/{SECRET}/{'x' * 120}": b"x", "avatar/a": b"b"})
+        )
+    )
+    for _ in range(data.draw(st.integers(1, 6))):
+        at = data.draw(st.integers(0, len(whole) - 1))
+        new = data.draw(st.binary(min_size=1, max_size=12))
+        whole[at : at + len(new)] = new
+        start = at - at % 512  # with its checksum right it gets further
+        if data.draw(st.booleans()) and len(whole) >= start + 512:
+            header = whole[start : start + 512]
+            header[148:156] = b" " * 8
+            whole[start + 148 : start + 156] = b"%06o\0 " % sum(header)
+    place = tmp_path_factory.mktemp("fuzz")
+    (place / "archive.tar.gz").write_bytes(gzip.compress(bytes(whole), 1))
+
+    try:
+        found = unpacking.unpack(place / "archive.tar.gz", place / "unpacked")
+        found.check()
+        trees.split_legacy(found)
+        trees.project_of(found)
+        for relation in trees.relations_of(found):
+            for _, raw in trees.rows_of(found, relation):
+                read(raw)
+    except BadArchive:
+        pass
+    assert {path.name for path in place.iterdir()} <= {"archive.tar.gz", "unpacked"}
+
+
+@given(content=st.binary(max_size=200) | JSON.map(lambda value: json.dumps(value).encode()))
+@settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
+def test_the_old_form_is_split_or_refused(content, tmp_path_factory):
+    place = tmp_path_factory.mktemp("legacy")
+    found = unpacking.Unpacked(place, texts={"VERSION": "0.2.4"}, legacy=place / "project.json")
+    found.legacy.write_bytes(content)
+
+    try:
+        trees.split_legacy(found)
+        trees.project_of(found)
+        for relation in trees.relations_of(found):
+            for _, raw in trees.rows_of(found, relation):
+                read(raw)
+    except BadArchive:
+        pass

@@ -1,0 +1,2009 @@
+"""Importing projects: who may, where to, what is refused, and what becomes of the rows of an archive."""
+
+from __future__ import annotations
+
+import datetime as dt
+import io
+import itertools
+import json
+import re
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+
+import pytest
+from flask import current_app
+from sqlalchemy import func, select, update
+
+from project_service.core import removal, repositories
+from project_service.core.levels import Role
+from project_service.core.memberships import Membership
+from project_service.core.projects import Project
+from project_service.events.models import Event
+from project_service.kit import clock, jobs
+from project_service.kit.bulk import Writer
+from project_service.kit.database import Base, db
+from project_service.kit.jobs import Task
+from project_service.kit.storage import storage
+from project_service.transfers import downloads, importing, publishing
+from project_service.transfers.models import ImportFailure, ProjectImport
+from tests.archives import MOMENT as MADE
+from tests.archives import make_archive, make_event, make_issue, make_note, rows, send, unpack
+from tests.far_sides import reply
+from tests.repositories import make_bundle
+from tests.worlds import (
+    ADA,
+    DEV,
+    GUS,
+    MAX,
+    NOBODY,
+    OLIVE,
+    RITA,
+    SAM,
+    add_member,
+    make_group,
+    make_project,
+    make_user,
+    reload,
+    share,
+)
+
+KEYS = [
+    "id",
+    "description",
+    "name",
+    "name_with_namespace",
+    "path",
+    "path_with_namespace",
+    "created_at",
+    "import_status",
+    "correlation_id",
+    "failed_relations",
+    "import_error",
+]
+FORBIDDEN = {"message": "403 Forbidden"}
+NO_NAMESPACE = {"message": "404 Namespace Not Found"}
+TOO_OFTEN = {"message": {"error": "This endpoint has been requested too many times. Try again later."}}
+NOT_GZIP = {"message": {"error": "You need to upload a GitLab project export archive (ending in .gz)."}}
+BAD_PATH = (
+    "Path can contain only letters, digits, '_', '-' and '.'. Cannot start with '-', end in '.git' or end in '.atom'"
+)
+BAD_NAME = (
+    "Name can contain only letters, digits, emojis, '_', '.', dash, space. "
+    "It must start with letter, digit, emoji or '_'."
+)
+NOT_ALLOWED = "not allowed. (Allowed content types: application/gzip)"
+DIFFERENT = ("id", "project_id", "source_project_id", "target_project_id")
+MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
+
+
+@pytest.fixture(autouse=True)
+def _empty_storage(app):
+    for name in stored():
+        storage().delete(name)
+
+
+@pytest.fixture
+def bring(as_, run_jobs):
+    """Imports an archive to its end; the state of the import."""
+
+    def run(archive, person=MAX, **fields):
+        answer = send(as_(person), archive, **fields)
+        assert answer.status_code == 201, answer.text
+        run_jobs()
+        return as_(person).get(f"/projects/{answer.json['id']}/import").json
+
+    return run
+
+
+@pytest.fixture
+def settings(as_admin):
+    """Changes application settings."""
+
+    def change(**values):
+        assert as_admin.put("/application/settings", json=values).status_code == 200
+
+    return change
+
+
+def known_projects():
+    db.session.rollback()
+    return db.session.scalar(select(func.count()).select_from(Project))
+
+
+def stored():
+    return storage().names("imports") + storage().names("projects")
+
+
+def again():
+    """Try tasks that failed again, at once."""
+    db.session.rollback()
+    db.session.execute(update(Task).values(run_at=clock.now() - dt.timedelta(seconds=1)))
+    db.session.commit()
+    waiting = list(db.session.scalars(select(Task.id).where(Task.failed_at.is_(None), Task.attempts > 0)))
+    db.session.remove()
+    for task_id in waiting:
+        jobs.answer(task_id)
+
+
+def error_of(state):
+    """What went wrong, behind the fixed beginning."""
+    assert state["import_status"] == "failed"
+    start = f"Error importing repository  into {state['path_with_namespace']} - "
+    assert state["import_error"].startswith(start)
+    return state["import_error"].removeprefix(start)
+
+
+# the record
+
+
+def test_an_accepted_import_is_scheduled(as_):
+    answer = send(as_(MAX))
+
+    shown = answer.json
+    assert (answer.status_code, [key for key in shown if key in KEYS]) == (201, KEYS)
+    assert shown | {"id": 0, "created_at": "", "correlation_id": ""} == {
+        "id": 0,
+        "description": None,
+        "name": "tools",
+        "name_with_namespace": "Max / tools",
+        "path": "tools",
+        "path_with_namespace": "max/tools",
+        "created_at": "",
+        "import_type": "gitlab_project",
+        "import_status": "scheduled",
+        "correlation_id": "",
+        "failed_relations": [],
+        "import_error": None,
+        "stats": None,
+        "progress": {"rows_done": 0, "rows_total": None, "relations_done": 0, "relations_total": None},
+    }
+    assert "_links" not in shown
+    assert MOMENT.fullmatch(shown["created_at"])
+    assert shown["correlation_id"] == answer.headers["X-Request-Id"]
+
+
+def test_an_import_is_scheduled_then_started_then_finished(as_, run_jobs, monkeypatch):
+    client, seen = as_(MAX), []
+    number = send(client).json["id"]
+    original = importing.publishing.publish
+
+    def publish(*arguments):
+        original(*arguments)
+        seen.append(status_in_another_thread(client, number))
+
+    monkeypatch.setattr(publishing, "publish", publish)
+    run_jobs()
+
+    assert (seen, client.get(f"/projects/{number}/import").json["import_status"]) == (["started"], "finished")
+
+
+def status_in_another_thread(client, number):
+    [answer] = at_once(lambda: client.get(f"/projects/{number}/import"))
+    return answer.json["import_status"]
+
+
+def at_once(*actions):
+    """Do things in threads of their own, all at once; what they gave."""
+    app, start = current_app._get_current_object(), threading.Barrier(len(actions))
+
+    def run(action):
+        with app.app_context():
+            start.wait()
+            return action()
+
+    with ThreadPoolExecutor(len(actions)) as pool:
+        return list(pool.map(run, actions))
+
+
+def test_what_was_imported_keeps_its_correlation_id_and_has_the_description_of_the_archive(bring):
+    state = bring(make_archive({}, {"description": "All of it"}))
+
+    assert (state["import_status"], state["description"]) == ("finished", "All of it")
+    assert state["correlation_id"]
+
+
+def test_a_project_that_was_never_imported(project, as_maintainer):
+    answer = as_maintainer.get(f"/projects/{project.id}/import")
+
+    shown = answer.json
+    assert (answer.status_code, [shown[key] for key in KEYS[-4:]]) == (200, ["none", None, [], None])
+
+
+@pytest.mark.parametrize(
+    ("person", "status"),
+    [(NOBODY, 401), (SAM, 404), (GUS, 200), (RITA, 200), (DEV, 200), (MAX, 200), (OLIVE, 200), (ADA, 200)],
+)
+def test_who_sees_how_an_import_goes(person, status, as_, project):
+    answer = as_(person).get("/projects/acme%2Fshop/import")
+
+    assert answer.status_code == status
+    if status == 404:
+        assert answer.json == {"message": "404 Project Not Found"}
+
+
+def test_a_public_project_shows_its_import_to_strangers_but_not_without_a_token(as_):
+    make_project("open", make_group("place"), visibility="public")
+
+    answers = [as_(person).get("/projects/place%2Fopen/import").status_code for person in (SAM, NOBODY)]
+
+    assert answers == [200, 401]
+
+
+def test_the_progress_counts_rows_and_relations(bring):
+    state = bring(make_archive({"issues": [make_issue(1), make_issue(2)], "labels": [{"title": "a"}]}))
+
+    assert state["progress"] == {"rows_done": 3, "rows_total": 3, "relations_done": 2, "relations_total": 2}
+
+
+def test_one_created_event_tells_of_an_import(bring, as_):
+    number = bring(make_archive({}))["id"]
+
+    [event] = as_(MAX).get(f"/projects/{number}/events").json
+    assert (event["action_name"], event["target_type"], event["author"]["username"]) == ("created", None, MAX)
+
+
+# parameters and the order of checks
+
+
+@pytest.mark.parametrize(
+    ("fields", "text"),
+    [
+        ({}, "path is missing, file is missing"),
+        ({"path": "tools"}, "file is missing"),
+        ({"path": "tools", "file": "text"}, "file is invalid"),
+        ({"path": "tools", "file": None, "overwrite": "maybe"}, "overwrite is invalid"),
+        ({"path": "tools", "file": None, "override_params": "text"}, "override_params is invalid"),
+        (
+            {"path": "tools", "file": None, "override_params[visibility]": "secret"},
+            "override_params[visibility] does not have a valid value",
+        ),
+        (
+            {"path": "tools", "file": None, "namespace": "acme", "namespace_id": "1", "namespace_path": "a"},
+            "namespace, namespace_id, namespace_path are mutually exclusive",
+        ),
+        ({"file": None, "overwrite": "maybe"}, "path is missing, overwrite is invalid"),
+    ],
+)
+def test_parameters_that_are_refused(fields, text, as_, people):
+    if "file" in fields and fields["file"] is None:
+        fields = fields | {"file": (io.BytesIO(make_archive({})), "it.tar.gz")}
+
+    answer = as_(MAX).post("/projects/import", data=fields, content_type="multipart/form-data")
+
+    assert (answer.status_code, answer.json, known_projects()) == (400, {"error": text}, 0)
+
+
+def test_the_file_cannot_come_as_json(as_):
+    answer = as_(MAX).post("/projects/import", json={"path": "tools", "file": "x"})
+
+    assert (answer.status_code, answer.json) == (400, {"error": "file is invalid"})
+
+
+def test_signing_in_comes_before_everything_else(as_, settings):
+    settings(import_sources=["git"], project_import_limit=1)
+
+    answer = as_(NOBODY).post("/projects/import", data={}, content_type="multipart/form-data")
+
+    assert (answer.status_code, answer.json) == (401, {"message": "401 Unauthorized"})
+
+
+@pytest.mark.parametrize("way", ["import", "remote-import"])
+def test_a_source_that_is_switched_off_comes_before_the_parameters(way, as_, settings, project):
+    settings(import_sources=["git"])
+
+    answer = as_(MAX).post(f"/projects/{way}", data={}, content_type="multipart/form-data")
+
+    assert (answer.status_code, answer.json) == (403, FORBIDDEN)
+    assert as_(MAX).get(f"/projects/{project.id}/import").status_code == 200
+
+
+def test_parameters_come_before_the_limit_and_the_limit_before_the_name_of_the_file(as_, settings):
+    settings(project_import_limit=1)
+    client = as_(MAX)
+
+    answers = [
+        client.post("/projects/import", data={}, content_type="multipart/form-data"),
+        send(client, file="it.zip", namespace="nowhere"),
+        send(client, file="it.zip", namespace="nowhere"),
+    ]
+
+    assert [answer.status_code for answer in answers] == [400, 422, 429]
+    assert (answers[2].json, answers[2].headers["Retry-After"].isdigit()) == (TOO_OFTEN, True)
+
+
+def test_the_name_of_the_file_comes_before_the_namespace_and_that_before_the_path(as_, group):
+    client = as_(GUS)
+
+    assert send(client, file="it.zip", namespace="nowhere").status_code == 422
+    assert send(client, namespace="nowhere", path="-bad").status_code == 404
+    assert send(client, path="-bad", name="Good").json == {"message": BAD_PATH}
+
+
+def test_both_ways_to_import_share_one_limit_and_other_people_have_their_own(as_, settings):
+    settings(project_import_limit=2)
+    client = as_(MAX)
+
+    statuses = [
+        send(client).status_code,
+        client.post("/projects/remote-import", json={"url": "http://a", "path": "b"}).status_code,
+        client.post("/projects/remote-import", json={"url": "http://a", "path": "b"}).status_code,
+        send(client).status_code,
+        send(as_(OLIVE)).status_code,
+    ]
+
+    assert statuses == [201, 404, 429, 429, 201]
+
+
+def test_a_minute_later_the_limit_begins_anew(as_, settings, monkeypatch):
+    settings(project_import_limit=1)
+    client = as_(MAX)
+    first, second = send(client, path="a").status_code, send(client, path="b").status_code
+    later = clock.now() + dt.timedelta(seconds=61)
+    monkeypatch.setattr(clock, "now", lambda: later)
+
+    assert (first, second, send(client, path="c").status_code) == (201, 429, 201)
+
+
+def test_at_first_there_is_no_limit(as_):
+    client = as_(MAX)
+
+    assert {send(client, path=f"tools{number}").status_code for number in range(8)} == {201}
+
+
+@pytest.mark.parametrize("name", ["x.tgz", "x.zip", "x.tar", "x.tar.GZ", "gz", ""])
+def test_the_name_of_the_file_has_to_end_in_gz(name, as_):
+    answer = send(as_(MAX), file=name)
+
+    if name:
+        assert (answer.status_code, answer.json) == (422, NOT_GZIP)
+    else:  # browsers send an empty name for no file at all
+        assert answer.status_code in (400, 422)
+    assert (known_projects(), stored()) == (0, [])
+
+
+def test_what_is_in_the_file_is_for_the_worker_to_find_out(as_, bring):
+    state = bring(b"no archive at all", file="anything.gz")
+
+    assert error_of(state)
+
+
+def test_a_file_above_the_setting_is_refused(as_, settings):
+    settings(max_import_size=1)
+    client = as_(MAX)
+
+    answer = send(client, bytes(1 + (1 << 20)))
+
+    assert (answer.status_code, answer.json) == (413, {"message": "413 Request Entity Too Large"})
+    assert (known_projects(), stored()) == (0, [])
+    assert send(client, bytes(1 << 20)).status_code == 201
+
+
+def test_a_body_far_above_the_setting_is_not_even_read(as_, settings):
+    settings(max_import_size=1)
+
+    answer = send(as_(MAX), bytes(5 << 20))
+
+    assert (answer.status_code, stored()) == (413, [])
+
+
+def test_a_setting_of_zero_means_any_size(as_, settings):
+    settings(max_import_size=0)
+
+    assert send(as_(MAX), bytes(12 << 20)).status_code == 201
+
+
+# where the project goes
+
+
+def test_without_a_namespace_it_is_the_own_one(as_):
+    client = as_(MAX)
+
+    assert send(client).json["path_with_namespace"] == "max/tools"
+    assert send(client, path="more", namespace="").json["path_with_namespace"] == "max/more"
+
+
+@pytest.mark.parametrize(
+    ("person", "status", "body"),
+    [
+        (ADA, 201, None),
+        (OLIVE, 201, None),
+        (MAX, 201, None),
+        (DEV, 201, None),
+        (RITA, 400, {"message": "Namespace is not valid"}),
+        (GUS, 400, {"message": "Namespace is not valid"}),
+        (SAM, 404, NO_NAMESPACE),
+    ],
+)
+def test_who_may_import_into_a_group(person, status, body, as_, people, group):
+    for name, role in ((MAX, Role.MAINTAINER), (DEV, Role.DEVELOPER), (RITA, Role.REPORTER), (GUS, Role.GUEST)):
+        add_member(group, people[name], role)
+
+    answer = send(as_(person), namespace="ACME")
+
+    assert answer.status_code == status
+    assert answer.json == body if body else answer.json["path_with_namespace"] == "acme/tools"
+
+
+@pytest.mark.parametrize("key", ["namespace", "namespace_id"])
+def test_a_namespace_can_be_named_by_its_id(key, as_, group):
+    assert send(as_(OLIVE), **{key: str(group.id)}).json["path_with_namespace"] == "acme/tools"
+
+
+def test_a_subgroup_is_named_by_its_full_path(as_, group):
+    make_group("tools", group)
+
+    answers = [send(as_(OLIVE), path=key, **{key: "acme/Tools"}) for key in ("namespace", "namespace_path")]
+
+    assert [answer.json["path_with_namespace"] for answer in answers] == [
+        "acme/tools/namespace",
+        "acme/tools/namespace_path",
+    ]
+
+
+@pytest.mark.parametrize("namespace", ["nowhere", "99999999", "acme", "open", "sam", "acme/nowhere"])
+def test_namespaces_that_are_not_there_for_the_caller(namespace, as_, group):
+    make_group("open", visibility="public")
+
+    answer = send(as_(MAX), namespace=namespace)
+
+    assert (answer.status_code, answer.json, known_projects(), stored()) == (404, NO_NAMESPACE, 0, [])
+
+
+def test_an_administrator_imports_anywhere(as_admin, group):
+    assert send(as_admin, namespace="sam").json["path_with_namespace"] == "sam/tools"
+    assert send(as_admin, namespace="acme").status_code == 201
+
+
+def test_the_importer_is_a_member_and_the_project_private_until_the_archive_says_more(as_, people):
+    client = as_(MAX)
+
+    answer = send(client, make_archive({}, {"visibility_level": 20}))
+
+    number = answer.json["id"]
+    assert client.get(f"/projects/{number}").json["visibility"] == "private"
+    [member] = client.get(f"/projects/{number}/members").json
+    assert (member["username"], member["access_level"]) == (MAX, 40)
+
+
+# what is wrong with the new project
+
+
+@pytest.mark.parametrize(
+    ("path", "name", "text"),
+    [
+        ("", None, "Path can't be blank"),
+        ("-bad", "Good", BAD_PATH),
+        ("bad.git", "Good", BAD_PATH),
+        ("bad.atom", "Good", BAD_PATH),
+        ("b d", "Good", BAD_PATH),
+        ("wikis", "Good", "Path wikis is a reserved name"),
+        ("x" * 256, "Good", "Path is too long (maximum is 255 characters)"),
+        ("good", "x" * 256, "Name is too long (maximum is 255 characters)"),
+        (
+            "good",
+            "(bad)",
+            BAD_NAME,
+        ),
+        ("taken", None, "Name has already been taken"),
+        ("TAKEN", "Other", "Path has already been taken"),
+        ("other", "taken", "Name has already been taken"),
+    ],
+)
+def test_projects_that_cannot_be_made(path, name, text, as_):
+    client = as_(MAX)
+    assert send(client, path="taken").status_code == 201
+    files = stored()
+
+    answer = send(client, path=path, **({"name": name} if name else {}))
+
+    assert (answer.status_code, answer.json) == (400, {"message": text})
+    assert (known_projects(), stored()) == (1, files)
+
+
+@pytest.mark.parametrize(
+    ("limit", "text"),
+    [
+        (
+            0,
+            "Limit reached Personal project creation is not allowed. Please contact your administrator with questions",
+        ),
+        (
+            1,
+            "Limit reached Your project limit is 1 projects! Please contact your administrator to increase it",
+        ),
+    ],
+)
+def test_the_limit_of_personal_projects(limit, text, as_, client_of):
+    user = make_user("limited", projects_limit=limit)
+    client = client_of(user)
+    for number in range(limit):
+        assert send(client, path=f"a{number}").status_code == 201
+
+    answer = send(client, path="b")
+
+    assert (answer.status_code, answer.json) == (400, {"message": text})
+
+
+@pytest.mark.parametrize(("name", "shown"), [("My tools", "My tools"), ("", "tools"), ("   ", "tools")])
+def test_the_name_is_the_path_unless_one_is_given(name, shown, as_):
+    assert send(as_(MAX), name=name).json["name"] == shown
+
+
+def test_two_imports_to_one_path_at_once(as_, app):
+    client = as_(MAX)
+    answers = at_once(lambda: send(client), lambda: send(client))
+
+    refused, accepted = sorted(answers, key=lambda answer: answer.status_code, reverse=True)
+    assert (accepted.status_code, refused.status_code) == (201, 400)
+    assert refused.json["message"] in ("Name has already been taken", "Path has already been taken")
+    assert (known_projects(), len(stored())) == (1, 1)
+
+
+# overwriting
+
+
+def test_overwriting_nothing_is_an_ordinary_import(bring):
+    assert bring(make_archive({}), overwrite="true")["path_with_namespace"] == "max/tools"
+
+
+def test_a_project_that_is_overwritten_gives_its_name_and_people_to_the_new_one(as_, people, run_jobs):
+    client = as_(MAX)
+    old = make_project("tools", people[MAX], name="Old tools")
+    for name, role in ((MAX, Role.MAINTAINER), (DEV, Role.DEVELOPER)):
+        add_member(old, people[name], role)
+    friends = make_group("friends")
+    share(old, friends, Role.REPORTER)
+    old_id = old.id
+
+    answer = send(client, make_archive({"issues": [make_issue(1)]}), overwrite="true", name="Lost")
+    waiting = client.get("/projects/max%2Ftools").json["id"]
+    run_jobs()
+
+    number = answer.json["id"]
+    shown = client.get("/projects/max%2Ftools").json
+    assert (answer.status_code, number != old_id, waiting) == (201, True, old_id)
+    assert re.fullmatch(r"tools-[0-9a-f]{32}", answer.json["path"])
+    assert answer.json["name"] == "Lost"
+    assert (shown["id"], shown["name"], shown["path"]) == (number, "Old tools", "tools")
+    assert client.get(f"/projects/{old_id}").status_code == 404
+    assert client.get(f"/projects/{number}/import").json["import_status"] == "finished"
+    levels = {one["username"]: one["access_level"] for one in client.get(f"/projects/{number}/members").json}
+    assert levels == {MAX: 40, DEV: 30}
+    assert [one["group_name"] for one in shown["shared_with_groups"]] == ["Friends"]
+    assert client.get(f"/projects/{number}/issues/1").status_code == 200
+
+
+def test_a_failed_overwrite_leaves_the_old_project_alone(as_, run_jobs):
+    client = as_(MAX)
+    old = send(client, make_archive({"issues": [make_issue(1)]}, {"description": "Old"})).json["id"]
+    run_jobs()
+
+    new = send(client, make_archive({"issues": [make_issue(2)]}, version="9"), overwrite="true").json["id"]
+    run_jobs()
+
+    shown = client.get("/projects/max%2Ftools").json
+    assert (shown["id"], shown["description"], shown["name"]) == (old, "Old", "tools")
+    assert [issue["iid"] for issue in client.get(f"/projects/{old}/issues").json] == [1]
+    state = client.get(f"/projects/{new}/import").json
+    assert (state["import_status"], state["path"][:6]) == ("failed", "tools-")
+
+
+def test_overwriting_needs_the_rights_of_an_owner(as_, people, group, run_jobs):
+    add_member(group, people[MAX], Role.MAINTAINER)
+    old = make_project("tools", group)
+
+    answer = send(as_(MAX), namespace="acme", overwrite="true")
+    run_jobs()
+
+    state = as_(MAX).get(f"/projects/{answer.json['id']}/import").json
+    assert (answer.status_code, state["import_status"]) == (201, "failed")
+    assert f"User max ({people[MAX].id}) cannot overwrite a project in acme" in state["import_error"]
+    assert as_(OLIVE).get("/projects/acme%2Ftools").json["id"] == old.id
+
+
+def test_the_namespace_of_a_refused_overwrite_is_hidden_where_it_looks_like_a_path(as_, people, group, run_jobs):
+    sub = make_group("sub", group)
+    add_member(sub, people[MAX], Role.MAINTAINER)
+    make_project("tools", sub)
+
+    answer = send(as_(MAX), namespace="acme/sub", overwrite="true")
+    run_jobs()
+
+    state = as_(MAX).get(f"/projects/{answer.json['id']}/import").json
+    assert error_of(state) == f"User max ({people[MAX].id}) cannot overwrite a project in [FILTERED]"
+
+
+def test_an_old_project_that_goes_away_meanwhile_is_no_hindrance(as_, people, run_jobs):
+    client = as_(MAX)
+    old = make_project("tools", people[MAX])
+    add_member(old, people[MAX], Role.OWNER)
+    number = send(client, overwrite="true").json["id"]
+    client.delete(f"/projects/{old.id}")
+    run_jobs()
+
+    shown = client.get(f"/projects/{number}").json
+    assert (shown["path"], shown["name"]) == ("tools", "tools")
+
+
+# what overrides the archive
+
+
+def test_overrides_win_over_the_archive(bring, as_):
+    state = bring(
+        make_archive({}, {"description": "Theirs", "build_timeout": 60, "visibility_level": 0}),
+        **{
+            "override_params[description]": "Ours",
+            "override_params[visibility]": "public",
+            "override_params[build_timeout]": "120",
+            "override_params[issues_access_level]": "disabled",
+            "override_params[tag_list]": "a,b",
+            "override_params[unheard_of]": "x",
+        },
+    )
+
+    shown = as_(MAX).get(f"/projects/{state['id']}").json
+    assert (state["import_status"], shown["description"], shown["visibility"]) == ("finished", "Ours", "public")
+    assert (shown["build_timeout"], shown["issues_access_level"], shown["tag_list"]) == (120, "disabled", ["a", "b"])
+
+
+def test_overrides_show_only_when_the_import_has_finished(as_, run_jobs):
+    client = as_(MAX)
+    number = send(client, **{"override_params[description]": "Ours"}).json["id"]
+
+    before = client.get(f"/projects/{number}").json["description"]
+    run_jobs()
+
+    assert (before, client.get(f"/projects/{number}").json["description"]) == (None, "Ours")
+
+
+def test_blank_overrides_and_those_of_name_and_path_are_ignored(bring, as_):
+    state = bring(
+        make_archive({}, {"description": "Theirs"}),
+        **{
+            "override_params[description]": "",
+            "override_params[name]": "Other",
+            "override_params[path]": "other",
+            "override_params[lfs_enabled]": "false",
+        },
+    )
+
+    assert (state["description"], state["name"], state["path"]) == ("Theirs", "tools", "tools")
+
+
+@pytest.mark.parametrize(("of_group", "archive", "shown"), [("private", 20, "private"), ("internal", 20, "internal")])
+def test_a_project_is_not_more_visible_than_its_group(of_group, archive, shown, bring, people, as_):
+    add_member(make_group("place", visibility=of_group), people[MAX], Role.OWNER)
+
+    state = bring(make_archive({}, {"visibility_level": archive}), namespace="place")
+
+    assert as_(MAX).get(f"/projects/{state['id']}").json["visibility"] == shown
+
+
+def test_a_level_that_the_instance_restricts_becomes_private(bring, as_, settings):
+    settings(restricted_visibility_levels=["public"])
+
+    of_archive = bring(make_archive({}, {"visibility_level": 20}), path="a")
+    of_override = bring(make_archive({}), path="b", **{"override_params[visibility]": "public"})
+
+    assert [as_(MAX).get(f"/projects/{one['id']}").json["visibility"] for one in (of_archive, of_override)] == [
+        "private",
+        "private",
+    ]
+
+
+def test_settings_of_the_archive_hold(bring, as_):
+    attributes = {
+        "archived": True,
+        "merge_requests_ff_only_enabled": True,
+        "build_allow_git_fetch": False,
+        "request_access_enabled": False,
+        "only_allow_merge_if_pipeline_succeeds": True,
+        "ci_config_path": ".ci.yml",
+        "auto_cancel_pending_pipelines": "disabled",
+    }
+    state = bring(make_archive({"project_feature": [{"wiki_access_level": 0, "issues_access_level": 10}]}, attributes))
+
+    shown = as_(MAX).get(f"/projects/{state['id']}").json
+    assert {name: shown[name] for name in ("archived", "merge_method", "build_git_strategy")} == {
+        "archived": True,
+        "merge_method": "ff",
+        "build_git_strategy": "clone",
+    }
+    assert (shown["wiki_access_level"], shown["issues_access_level"]) == ("disabled", "private")
+    assert (shown["request_access_enabled"], shown["only_allow_merge_if_pipeline_succeeds"]) == (False, True)
+    assert (shown["ci_config_path"], shown["auto_cancel_pending_pipelines"]) == (".ci.yml", "disabled")
+
+
+def test_an_archive_cannot_name_place_or_own_a_project(bring, as_, people):
+    attributes = {
+        "id": 1,
+        "name": "Theirs",
+        "path": "theirs",
+        "namespace_id": 1,
+        "creator_id": people[ADA].id,
+        "created_at": "2001-01-01T00:00:00.000Z",
+        "runners_token": "secret",
+    }
+    state = bring(make_archive({}, attributes))
+
+    shown = as_(MAX).get(f"/projects/{state['id']}").json
+    assert (shown["name"], shown["path_with_namespace"], shown["creator_id"]) == ("tools", "max/tools", people[MAX].id)
+    assert not shown["created_at"].startswith("2001")
+    assert shown.get("runners_token") != "secret"
+
+
+# from elsewhere
+
+
+@pytest.fixture
+def remote(far_side, as_, as_admin, settings):
+    """Asks for an import of what the far side has at a path; the answer."""
+    settings(outbound_local_requests_whitelist=[f"127.0.0.1:{far_side.port}", "127.0.0.1:1"])
+    assert as_admin.post("/features/import_project_from_remote_file", json={"value": "true"}).status_code == 201
+
+    def ask(url="/it.tar.gz", **fields):
+        url = far_side.url(url) if url.startswith("/") else url
+        return as_(MAX).post("/projects/remote-import", json={"url": url, "path": "tools"} | fields)
+
+    return ask
+
+
+def offers(far_side, archive=None, path="/it.tar.gz", status=200, **headers):
+    """Have the far side answer with an archive."""
+    headers = {"content_type": "application/gzip"} | headers
+    content = make_archive({"issues": [make_issue(1)]}) if archive is None else archive
+    far_side.answers[path] = lambda handler: reply(handler, status, content, **headers)
+
+
+def test_an_archive_from_elsewhere_is_imported(far_side, remote, as_, run_jobs):
+    offers(far_side)
+
+    answer = remote("/it.tar.gz?signature=a%2Fb+c==&x=%0a")
+    run_jobs()
+
+    number = answer.json["id"]
+    assert (answer.status_code, answer.json["import_status"], answer.json["import_error"]) == (201, "scheduled", None)
+    assert as_(MAX).get(f"/projects/{number}/import").json["import_status"] == "finished"
+    assert len(as_(MAX).get(f"/projects/{number}/issues").json) == 1
+    assert [one.line for one in far_side.received] == [
+        "HEAD /it.tar.gz?signature=a%2Fb+c==&x=%0a HTTP/1.1",
+        "GET /it.tar.gz?signature=a%2Fb+c==&x=%0a HTTP/1.1",
+    ]
+
+
+@pytest.mark.parametrize("way", ["json", "data"])
+def test_a_remote_import_takes_json_and_forms(way, far_side, remote, as_):
+    offers(far_side)
+    url = far_side.url("/it.tar.gz")
+
+    answer = as_(MAX).post("/projects/remote-import", **{way: {"url": url, "path": "tools", "name": "My tools"}})
+
+    assert (answer.status_code, answer.json["name"]) == (201, "My tools")
+
+
+def test_the_feature_is_off_at_first_and_can_be_switched_on(far_side, as_, as_admin, settings):
+    settings(outbound_local_requests_whitelist=["127.0.0.1"])
+    offers(far_side)
+    fields = {"url": far_side.url("/it.tar.gz"), "path": "tools", "namespace": "nowhere"}
+
+    off = as_(MAX).post("/projects/remote-import", json=fields)
+    as_admin.post("/features/import_project_from_remote_file", json={"value": "true", "user": MAX})
+    for_max = as_(MAX).post("/projects/remote-import", json=fields)
+    for_others = as_(OLIVE).post("/projects/remote-import", json=fields)
+
+    assert (off.status_code, off.json) == (404, {"message": "404 Not Found"})
+    assert (for_max.status_code, for_max.json) == (404, NO_NAMESPACE)
+    assert (for_others.status_code, for_others.json) == (404, {"message": "404 Not Found"})
+    assert far_side.received == []
+
+
+def test_the_order_of_the_checks_of_a_remote_import(as_, settings):
+    settings(project_import_limit=1)
+    post = as_(MAX).post
+
+    assert as_(NOBODY).post("/projects/remote-import", json={}).status_code == 401
+    assert post("/projects/remote-import", json={}).json == {"error": "url is missing, path is missing"}
+    assert post("/projects/remote-import", json={"url": "x", "path": "y"}).status_code == 404
+    assert post("/projects/remote-import", json={"url": "x", "path": "y"}).status_code == 429
+
+
+@pytest.mark.parametrize(
+    ("headers", "text"),
+    [
+        ({"content_length": None}, "Missing 'ContentLength' header"),
+        ({"content_length": "0"}, "Missing 'ContentLength' header"),
+        ({"content_length": "many"}, "Missing 'ContentLength' header"),
+        ({"content_length": "-5"}, "Missing 'ContentLength' header"),
+        ({"content_length": str((10 << 30) + 1)}, "Remote file larger than limit. (limit 10 GB)"),
+        ({"content_length": str((10 << 30) + 1), "content_type": None}, "Remote file larger than limit. (limit 10 GB)"),
+        ({"content_type": None}, "Missing 'ContentType' header"),
+        (
+            {"content_type": "application/js"},
+            f"Remote file content type 'application/js' {NOT_ALLOWED}",
+        ),
+        (
+            {"content_type": "application/gzip; charset=binary"},
+            f"Remote file content type 'application/gzip; charset=binary' {NOT_ALLOWED}",
+        ),
+    ],
+)
+def test_what_the_far_side_says_of_its_file(headers, text, far_side, remote):
+    headers = {"content_type": "application/gzip", "content_length": "100"} | headers
+
+    def answer(handler):
+        handler.send_response(200)
+        for name, value in headers.items():
+            if value is not None:
+                handler.send_header(name.replace("_", "-"), value)
+        handler.end_headers()
+
+    far_side.answers["/it.tar.gz"] = answer
+
+    said = remote()
+
+    assert (said.status_code, said.json) == (400, {"message": text})
+    assert ([one.line[:4] for one in far_side.received], known_projects()) == (["HEAD"], 0)
+
+
+def test_ten_gigabytes_are_still_allowed_and_the_status_of_the_head_does_not_matter(far_side, remote):
+    def answer(handler):
+        handler.send_response(403)
+        handler.send_header("Content-Type", "application/gzip")
+        handler.send_header("Content-Length", str(10 << 30))
+        handler.end_headers()
+
+    far_side.answers["/it.tar.gz"] = answer
+
+    assert remote().status_code == 201
+
+
+@pytest.mark.parametrize(
+    ("fields", "text"),
+    [
+        ({"path": ""}, "Parameter 'path' is required"),
+        ({"path": "", "url": ""}, "Parameter 'path' is required"),
+        ({"url": ""}, "Parameter 'remote_import_url' is required"),
+        ({"url": "ftp://a.example.org/b"}, "Only allowed schemes are http, https"),
+        ({"url": "http://a.example.org/b\r\nc"}, "URI is invalid"),
+        ({"url": "http://a.example.org/b%0d%0ac"}, "URI is invalid"),
+        ({"url": "http://-a/b"}, "Hostname or IP address invalid"),
+        ({"url": f"http://{'a' * 1025}/"}, "Host is too long (maximum is 1024 characters)"),
+        ({"url": "http://nowhere.invalid/"}, "Host cannot be resolved or invalid"),
+        ({"url": "http://localhost/"}, "Requests to localhost are not allowed"),
+        ({"url": "http://0.0.0.0/"}, "Requests to localhost are not allowed"),
+        ({"url": "http://127.0.0.2/"}, "Requests to loopback addresses are not allowed"),
+        ({"url": "http://[::1]/"}, "Requests to loopback addresses are not allowed"),
+        ({"url": "http://[::ffff:127.0.0.2]/"}, "Requests to loopback addresses are not allowed"),
+        ({"url": "http://0x7f000002/"}, "Requests to loopback addresses are not allowed"),
+        ({"url": "http://2130706434/"}, "Requests to loopback addresses are not allowed"),
+        ({"url": "http://127.2/"}, "Requests to loopback addresses are not allowed"),
+        ({"url": "http://10.1.2.3/"}, "Requests to the local network are not allowed"),
+        ({"url": "http://172.16.0.1/"}, "Requests to the local network are not allowed"),
+        ({"url": "http://192.168.0.1/"}, "Requests to the local network are not allowed"),
+        ({"url": "http://[fd00::1]/"}, "Requests to the local network are not allowed"),
+        ({"url": "http://169.254.169.254/"}, "Requests to the link local network are not allowed"),
+        ({"url": "http://[fe80::1]/"}, "Requests to the link local network are not allowed"),
+        ({"url": "http://255.255.255.255/"}, "Requests to the limited broadcast address are not allowed"),
+        ({"url": "http://100.64.0.1/"}, "Requests to the shared address space are not allowed"),
+    ],
+)
+def test_addresses_that_are_not_asked(fields, text, remote):
+    answer = remote(**fields)
+
+    assert (answer.status_code, answer.json, known_projects()) == (400, {"message": text}, 0)
+
+
+def test_a_far_side_that_is_not_there_is_told_of(remote):
+    answer = remote("http://127.0.0.1:1/it.tar.gz")
+
+    assert (answer.status_code, answer.json) == (
+        400,
+        {"message": "Request to 127.0.0.1:1 failed: Connection refused"},
+    )
+
+
+def test_a_redirect_to_where_nobody_may_go_is_refused(far_side, remote):
+    far_side.redirects("/it.tar.gz", "http://169.254.169.254/latest/meta-data")
+
+    answer = remote()
+
+    assert answer.json == {"message": "Requests to the link local network are not allowed"}
+
+
+def test_a_redirect_between_head_and_download_is_judged_again(far_side, remote, as_, run_jobs):
+    offers(far_side)
+    number = remote().json["id"]
+    far_side.redirects("/it.tar.gz", "http://10.0.0.1/secret")
+    run_jobs()
+
+    state = as_(MAX).get(f"/projects/{number}/import").json
+    assert error_of(state) == "Requests to the local network are not allowed"
+
+
+def test_the_path_is_checked_when_the_far_side_has_been_asked(far_side, remote, as_):
+    offers(far_side)
+    send(as_(MAX), path="tools", name="Other")
+
+    answer = remote()
+
+    assert (answer.status_code, answer.json) == (400, {"message": "Path has already been taken"})
+    assert len(far_side.received) == 1
+
+
+def test_a_download_that_is_refused_fails_the_import(far_side, remote, as_, run_jobs):
+    offers(far_side)
+    number = remote().json["id"]
+    offers(far_side, b"gone", status=404)
+    run_jobs()
+
+    assert "404" in error_of(as_(MAX).get(f"/projects/{number}/import").json)
+    assert stored() == []
+
+
+def test_a_download_that_breaks_off_is_resumed(far_side, remote, as_, run_jobs, monkeypatch):
+    monkeypatch.setattr(downloads, "FIRST_PAUSE", 0.0)
+    archive = make_archive({"issues": [make_issue(1, description="x" * 1000 + str(time.time_ns()))]})
+    half = len(archive) // 2
+    asked = []
+
+    def answer(handler):
+        wanted = handler.headers.get("Range")
+        asked.append((handler.command, wanted, handler.headers.get("If-Range")))
+        start = int(wanted.removeprefix("bytes=").rstrip("-")) if wanted else 0
+        handler.send_response(206 if wanted else 200)
+        handler.send_header("Content-Type", "application/gzip")
+        handler.send_header("Content-Length", str(len(archive) - start))
+        handler.send_header("Accept-Ranges", "bytes")
+        handler.send_header("ETag", '"one"')
+        if wanted:
+            handler.send_header("Content-Range", f"bytes {start}-{len(archive) - 1}/{len(archive)}")
+        handler.end_headers()
+        if handler.command == "GET":
+            handler.wfile.write(archive[start:] if wanted else archive[:half])
+            handler.wfile.flush()
+            handler.close_connection = True
+
+    far_side.answers["/it.tar.gz"] = answer
+    number = remote().json["id"]
+    run_jobs()
+
+    assert as_(MAX).get(f"/projects/{number}/import").json["import_status"] == "finished"
+    assert asked == [("HEAD", None, None), ("GET", None, None), ("GET", f"bytes={half}-", '"one"')]
+
+
+def test_a_file_that_changed_meanwhile_is_fetched_anew(far_side, remote, as_, run_jobs, monkeypatch):
+    monkeypatch.setattr(downloads, "FIRST_PAUSE", 0.0)
+    old, new = (make_archive({"issues": [make_issue(iid, description=str(iid) * 999)]}) for iid in (1, 2))
+    whole = []
+
+    def answer(handler):
+        content = new if handler.headers.get("Range") else old
+        handler.send_response(200)  # the tag is another: the whole of the new file, not a part
+        handler.send_header("Content-Type", "application/gzip")
+        handler.send_header("Content-Length", str(len(content)))
+        handler.send_header("Accept-Ranges", "bytes")
+        handler.send_header("ETag", '"new"' if content is new else '"old"')
+        handler.end_headers()
+        if handler.command == "GET":
+            handler.wfile.write(content if content is new else content[:20])
+            handler.close_connection = True
+            whole.append(content is new)
+
+    far_side.answers["/it.tar.gz"] = answer
+    number = remote().json["id"]
+    run_jobs()
+
+    assert (whole, [one["iid"] for one in as_(MAX).get(f"/projects/{number}/issues").json]) == ([False, True], [2])
+
+
+def test_a_far_side_without_parts_is_asked_for_the_whole_again(far_side, remote, as_, run_jobs, monkeypatch):
+    monkeypatch.setattr(downloads, "FIRST_PAUSE", 0.0)
+    archive = make_archive({"issues": [make_issue(1)]})
+    asked = []
+
+    def answer(handler):
+        asked.append((handler.command, handler.headers.get("Range")))
+        handler.send_response(200)
+        handler.send_header("Content-Type", "application/gzip")
+        handler.send_header("Content-Length", str(len(archive)))
+        handler.end_headers()
+        if handler.command == "GET":
+            handler.wfile.write(archive[:30] if len(asked) < 3 else archive)
+            handler.close_connection = True
+
+    far_side.answers["/it.tar.gz"] = answer
+    number = remote().json["id"]
+    run_jobs()
+
+    assert as_(MAX).get(f"/projects/{number}/import").json["import_status"] == "finished"
+    assert asked == [("HEAD", None), ("GET", None), ("GET", None)]
+
+
+def test_more_than_was_allowed_is_not_taken(far_side, remote, as_, run_jobs, monkeypatch):
+    offers(far_side)
+    number = remote().json["id"]
+    monkeypatch.setattr(downloads, "LARGEST", 100)
+    run_jobs()
+
+    assert error_of(as_(MAX).get(f"/projects/{number}/import").json) == "Remote file larger than limit. (limit 10 GB)"
+
+
+def test_neither_credentials_nor_signatures_of_an_address_are_told(far_side, remote, as_, run_jobs, caplog):
+    offers(far_side)
+    url = far_side.url("/it.tar.gz?signature=SIGNED").replace("//", "//robot:PASSWORD@")
+    number = remote(url).json["id"]
+    offers(far_side, b"gone", status=404)
+    run_jobs()
+
+    state = json.dumps(as_(MAX).get(f"/projects/{number}/import").json)
+    kept = db.session.connection().exec_driver_sql("SELECT url FROM project_imports").scalar()
+    for secret in ("SIGNED", "PASSWORD"):
+        assert secret not in state + caplog.text + str(kept)
+    assert far_side.received[1].headers["Authorization"].startswith("Basic ")
+
+
+# what fails
+
+
+@pytest.mark.parametrize(
+    ("archive", "text"),
+    [
+        (b"no gzip", "The file is not in gzip format"),
+        (make_archive({}, version=None), "No such file or directory @ rb_sysopen - [FILTERED]"),
+        (make_archive({}, version=""), "end of file reached"),
+        (make_archive({}, version=" \n"), "end of file reached"),
+        (make_archive({}, version="0.2.5"), "Import version mismatch: Required 0.2.4 but was 0.2.5"),
+        (make_archive({}, version="0.2.3"), "Import version mismatch: Required 0.2.4 but was 0.2.3"),
+        (make_archive({}, version="new"), "Incorrect VERSION format"),
+        (make_archive(), "invalid import format"),
+        (make_archive({}, files={"tree/project.json": b"{"}), "Incorrect JSON format"),
+        (make_archive({}, files={"tree/project.json": b"[]"}), "Incorrect JSON format"),
+        (make_archive({}, files={"tree/project/issues.ndjson": b'{"title":"a"}\n{broken'}), "Incorrect JSON format"),
+        (make_archive({}, files={"tree/project/boards.ndjson": b"nonsense\n"}), "Incorrect JSON format"),
+        (make_archive(files={"project.json": b'{"issues": [{]}'}), "Incorrect JSON format"),
+        (make_archive({}, files={"project.bundle": b"no bundle"}), "Invalid bundle file"),
+        (make_archive({}, files={"project.wiki.bundle": b"no bundle"}), "Invalid bundle file"),
+        (make_archive({}, files={"project.design.bundle": b"no bundle"}), "Invalid bundle file"),
+    ],
+)
+def test_archives_that_fail(archive, text, bring, as_):
+    state = bring(archive)
+
+    assert error_of(state) == text
+    assert (stored(), as_(MAX).get(f"/projects/{state['id']}/issues").json) == ([], [])
+    assert len(as_(MAX).get(f"/projects/{state['id']}/events").json) == 1
+
+
+def test_a_version_may_end_in_a_newline(bring):
+    assert bring(make_archive({}, version="0.2.4\n"))["import_status"] == "finished"
+
+
+def test_a_failed_project_stays_with_its_path_taken_and_can_be_removed(bring, as_, run_jobs):
+    client = as_(ADA)
+    number = bring(b"bad", person=ADA)["id"]
+
+    assert client.get("/projects/ada%2Ftools").json["id"] == number
+    assert send(client).json == {"message": "Name has already been taken"}
+    assert client.delete(f"/projects/{number}").status_code == 202
+    run_jobs()
+    assert send(client).status_code == 201
+
+
+def test_a_failure_takes_back_all_that_was_brought(bring, as_):
+    before = counts()
+    state = bring(
+        full_archive(files={"tree/project/triggers.ndjson": b"broken\n"}),
+    )
+
+    brought = {name: number for name, number in difference(before).items() if name not in NOT_BROUGHT}
+    assert (error_of(state), brought, stored()) == ("Incorrect JSON format", {}, [])
+
+
+def test_several_problems_become_one_sentence():
+    sentences = [publishing.sentence(texts) for texts in (["a"], ["a", "b"], ["a", "b", "c"])]
+
+    assert sentences == ["a", "a and b", "a, b, and c"]
+
+
+def test_every_word_with_a_slash_is_filtered(people):
+    project = make_project("tools", people[MAX])
+
+    text = publishing.error_text(project, ["No such file /var/lib/x in a/b", "gone"])
+
+    assert text == "Error importing repository  into max/tools - No such file [FILTERED] in [FILTERED] and gone"
+
+
+def test_an_import_that_takes_a_day_is_stopped(as_, run_jobs, monkeypatch):
+    client = as_(MAX)
+    number = send(client).json["id"]
+    db.session.execute(update(ProjectImport).values(created_at=clock.now() - dt.timedelta(days=1, seconds=1)))
+    db.session.execute(update(Task).values(run_at=clock.now() + dt.timedelta(days=1)))
+    db.session.commit()
+
+    jobs.JOBS["transfers.jobs.clear_up"].defer()
+    db.session.commit()
+    run_jobs()
+
+    state = client.get(f"/projects/{number}/import").json
+    assert (state["import_status"], state["import_error"]) == (
+        "failed",
+        "Import timed out. Import took longer than 86400 seconds",
+    )
+    assert stored() == []
+
+
+def test_a_full_disk_fails_the_import_with_a_reason(bring, as_, monkeypatch):
+    def full(*_arguments):
+        raise OSError(28, "No space left on device", "/somewhere/secret")
+
+    monkeypatch.setattr(importing.unpacking, "_enter", full)
+
+    assert error_of(bring(make_archive({}))) == "No space left on device"
+
+
+def test_what_fails_again_and_again_ends_failed(as_, run_jobs, monkeypatch):
+    def broken(*_arguments):
+        raise OSError(5, "Input/output error", "/somewhere/secret")
+
+    monkeypatch.setattr(importing.unpacking, "_enter", broken)
+    client = as_(MAX)
+    number = send(client).json["id"]
+    for _ in range(jobs.ATTEMPTS):
+        run_jobs()
+        again()
+    run_jobs()
+
+    state = client.get(f"/projects/{number}/import").json
+    assert (error_of(state), stored()) == ("the server failed (OSError)", [])
+
+
+def test_an_importer_who_is_gone_meanwhile(as_, as_admin, group, people, run_jobs):
+    add_member(group, people[MAX], Role.MAINTAINER)
+    number = send(as_(MAX), namespace="acme").json["id"]
+    db.session.execute(update(Task).values(run_at=clock.now() + dt.timedelta(days=1)))
+    db.session.commit()
+    as_admin.delete(f"/users/{people[MAX].id}")
+    run_jobs()
+    again()
+    run_jobs()
+
+    state = as_admin.get(f"/projects/{number}/import").json
+    assert (state["import_status"], stored()) == ("failed", [])
+
+
+# rows that are left out
+
+
+def test_rows_that_cannot_be_saved_are_listed_and_the_rest_is_imported(bring, as_):
+    archive = make_archive(
+        {
+            "labels": [{"title": ""}, {"title": "good"}],
+            "issues": [make_issue(1, title=None, notes=[make_note()], events=[make_event()]), make_issue(2)],
+        }
+    )
+
+    state = bring(archive)
+
+    assert state["import_status"] == "finished"
+    assert [list(one) for one in state["failed_relations"]] == [
+        [
+            "id",
+            "created_at",
+            "exception_class",
+            "exception_message",
+            "source",
+            "relation_name",
+            "line_number",
+        ]
+    ] * 2
+    first, second = state["failed_relations"]
+    assert first["id"] > second["id"]
+    assert (first["relation_name"], first["line_number"], first["exception_class"]) == (
+        "issues",
+        1,
+        "ActiveRecord::RecordInvalid",
+    )
+    assert first["exception_message"] == "Validation failed: Title can't be blank"
+    assert first["source"] == "RelationTreeRestorer#save_relation_object"
+    assert second["relation_name"] == "labels"
+    assert MOMENT.fullmatch(first["created_at"])
+    assert [issue["iid"] for issue in as_(MAX).get(f"/projects/{state['id']}/issues").json] == [2]
+    assert db.session.scalar(select(func.count()).select_from(Event).where(Event.target_type.is_not(None))) == 0
+
+
+DIFF_NOTE = make_note(type="DiffNote")
+
+
+@pytest.mark.parametrize(
+    ("relation", "row", "text"),
+    [
+        ("issues", make_issue(1, title=""), "Validation failed: Title can't be blank"),
+        ("issues", make_issue(1, title="x" * 256), "Validation failed: Title is too long (maximum is 255 characters)"),
+        ("issues", make_issue(0), "Validation failed: Iid is not a number"),
+        ("issues", make_issue(1) | {"iid": "one"}, "Validation failed: Iid is not a number"),
+        ("issues", make_issue(1) | {"iid": 2**31}, "Validation failed: Iid is not a number"),
+        ("issues", make_issue(1) | {"iid": 2**63}, "Validation failed: Iid is not a number"),
+        ("issues", make_issue(1) | {"iid": 2**64 - 1}, "Validation failed: Iid is not a number"),
+        ("issues", make_issue(1, notes=[DIFF_NOTE]), "Validation failed: Position can't be blank"),
+        ("issues", make_issue(1, milestone={"title": None}), "Validation failed: Title can't be blank"),
+        ("issues", make_issue(1, label_links=[{"label": {}}]), "Validation failed: Title can't be blank"),
+        ("issues", make_issue(1, events=[make_event("dancing")]), "'dancing' is not a valid action"),
+        ("issues", make_issue(1, description="a\0b"), "string contains null byte"),
+        ("issues", [1], "no implicit conversion into Hash"),
+        ("issues", "text", "no implicit conversion into Hash"),
+        ("milestones", {"title": ""}, "Validation failed: Title can't be blank"),
+        ("labels", {"title": "x" * 256}, "Validation failed: Title is too long (maximum is 255 characters)"),
+        (
+            "merge_requests",
+            make_issue(1, target_branch="b"),
+            "Validation failed: Source branch can't be blank",
+        ),
+        (
+            "merge_requests",
+            make_issue(1, source_branch="b"),
+            "Validation failed: Target branch can't be blank",
+        ),
+        ("protected_tags", {"name": ""}, "Validation failed: Name can't be blank"),
+        ("protected_tags", {"name": "x" * 256}, "Validation failed: Name is too long (maximum is 255 characters)"),
+    ],
+)
+def test_rows_that_are_refused(relation, row, text, bring, as_):
+    state = bring(make_archive({relation: [row]}))
+
+    assert (state["import_status"], state["import_error"]) == ("finished", None)
+    [failed] = state["failed_relations"]
+    assert (failed["relation_name"], failed["exception_message"]) == (relation, text)
+    assert as_(MAX).get(f"/projects/{state['id']}/issues").json == []
+
+
+def test_a_number_within_the_project_is_given_once(bring, as_):
+    state = bring(make_archive({"issues": [make_issue(3), make_issue(3, title="Second")]}))
+
+    [failed] = state["failed_relations"]
+    [issue] = as_(MAX).get(f"/projects/{state['id']}/issues").json
+    assert (failed["exception_message"], issue["title"]) == ("Validation failed: Iid has already been taken", "Issue 3")
+
+
+def test_the_newest_hundred_failures_are_shown_with_short_messages(bring):
+    state = bring(make_archive({"issues": [make_issue(number, title="") for number in range(1, 131)]}))
+
+    lines = [failed["line_number"] for failed in state["failed_relations"]]
+    assert (lines, db.session.scalar(select(func.count()).select_from(ImportFailure))) == (
+        list(range(130, 30, -1)),
+        130,
+    )
+    assert all(len(failed["exception_message"]) <= 255 for failed in state["failed_relations"])
+
+
+def test_an_empty_row_does_no_harm(bring):
+    state = bring(make_archive({name: [{}] for name in ("labels", "issues", "notes", "merge_requests", "releases")}))
+
+    assert state["import_status"] == "finished"
+    assert sorted(failed["relation_name"] for failed in state["failed_relations"]) == [
+        "issues",
+        "labels",
+        "merge_requests",
+    ]
+
+
+def test_the_number_after_an_import_is_the_next(bring, as_):
+    state = bring(make_archive({"issues": [make_issue(41)], "milestones": [{"title": "m", "iid": 7}]}))
+    client = as_(MAX)
+
+    issue = client.post(f"/projects/{state['id']}/issues", json={"title": "New"})
+    milestone = client.post(f"/projects/{state['id']}/milestones", json={"title": "New"})
+
+    assert (issue.json["iid"], milestone.json["iid"]) == (42, 8)
+
+
+# people
+
+
+MEMBERS = [
+    {"access_level": 50, "user": {"id": 7, "email": "DEV@example.org", "username": "somebody"}},
+    {"access_level": 20, "user": {"id": 8, "email": "x@example.org", "public_email": "rita@example.org"}},
+    {"access_level": 30, "user": {"id": 9, "email": "unknown@example.org", "username": "gus"}},
+]
+
+
+def test_an_administrators_import_knows_members_by_their_address(bring, as_, people):
+    archive = make_archive(
+        {
+            "issues": [
+                make_issue(number, author_id=number, notes=[make_note(author_id=number)]) for number in (7, 8, 9)
+            ],
+            "project_members": MEMBERS,
+        }
+    )
+
+    state = bring(archive, person=ADA)
+
+    client = as_(ADA)
+    issues = client.get(f"/projects/{state['id']}/issues?sort=asc").json
+    notes = [client.get(f"/projects/{state['id']}/issues/{issue['iid']}/notes").json[0] for issue in issues]
+    levels = {one["username"]: one["access_level"] for one in client.get(f"/projects/{state['id']}/members").json}
+    assert {issue["iid"]: issue["author"]["username"] for issue in issues} == {7: DEV, 8: RITA, 9: ADA}
+    assert [("imported from" in note["body"]) for note in sorted(notes, key=lambda note: note["noteable_iid"])] == [
+        False,
+        False,
+        True,
+    ]
+    assert levels == {ADA: 40, DEV: 40, RITA: 20}
+    events = client.get(f"/projects/{state['id']}/events").json
+    assert [event["action_name"] for event in events] == ["created"]
+
+
+def test_anybody_elses_import_knows_nobody(bring, as_):
+    archive = make_archive({"issues": [make_issue(1, notes=[make_note()])], "project_members": MEMBERS})
+
+    state = bring(archive)
+
+    client = as_(MAX)
+    [issue] = client.get(f"/projects/{state['id']}/issues").json
+    [note] = client.get(f"/projects/{state['id']}/issues/1/notes").json
+    members = [one["username"] for one in client.get(f"/projects/{state['id']}/members").json]
+    assert (issue["author"]["username"], note["author"]["username"], members) == (MAX, MAX, [MAX])
+    assert note["body"] == "A note\n\n *By Tess on 2021-02-15T15:56:00 (imported from GitLab)*"
+
+
+@pytest.mark.parametrize(
+    ("note", "body"),
+    [
+        (make_note(""), "*Blank note*\n\n *By Tess on 2021-02-15T15:56:00 (imported from GitLab)*"),
+        (make_note(None), "*Blank note*\n\n *By Tess on 2021-02-15T15:56:00 (imported from GitLab)*"),
+        (make_note("x", system=True), "x\n\n *By Tess on 2021-02-15T15:56:00 (imported from GitLab)*"),
+        (make_note("x", author=None), "x\n\n *By  on 2021-02-15T15:56:00 (imported from GitLab)*"),
+        (
+            make_note("x", updated_at="2016-06-14T15:02:47Z"),
+            "x\n\n *By Tess on 2016-06-14T15:02:47Z (imported from GitLab)*",
+        ),
+    ],
+)
+def test_the_text_that_says_who_wrote_a_note(note, body, bring, as_):
+    state = bring(make_archive({"issues": [make_issue(1, notes=[note])]}))
+
+    [shown] = as_(MAX).get(f"/projects/{state['id']}/issues/1/notes").json
+    assert shown["body"] == body
+
+
+def test_references_to_people_become_theirs_here_or_the_importers(bring, as_, people, run_jobs):
+    row = make_issue(1, author_id=7, closed_by_id=8, updated_by_id=9, issue_assignees=[{"user_id": 7}, {"user_id": 9}])
+    number = bring(make_archive({"issues": [row], "project_members": MEMBERS}), person=ADA)["id"]
+
+    [line] = rows(export(as_(ADA), number, run_jobs), "issues")
+    ids = {name: people[name].id for name in (ADA, DEV, RITA)}
+    assert (line["author_id"], line["closed_by_id"], line["updated_by_id"]) == (ids[DEV], ids[RITA], ids[ADA])
+    assert {one["user_id"] for one in line["issue_assignees"]} == {ids[DEV], ids[ADA]}
+
+
+def test_assignees_who_become_one_person_are_one(bring, as_):
+    row = make_issue(1, issue_assignees=[{"user_id": 7}, {"user_id": 8}])
+    state = bring(make_archive({"issues": [row]}))
+
+    [issue] = as_(MAX).get(f"/projects/{state['id']}/issues").json
+    assert [one["username"] for one in issue["assignees"]] == [MAX]
+
+
+def test_invitations_come_back_out(bring, as_, run_jobs):
+    invitation = {"user": None, "invite_email": "new@example.org", "access_level": 30}
+    number = bring(make_archive({"project_members": [invitation]}), person=ADA)["id"]
+
+    addresses = [one["invite_email"] for one in rows(export(as_(ADA), number, run_jobs), "project_members")]
+    assert "new@example.org" in addresses
+
+
+# labels, milestones and what hangs on issues
+
+
+def test_labels_are_one_per_title(bring, as_):
+    archive = make_archive(
+        {
+            "labels": [{"title": "bug", "color": "#ff0000", "type": "GroupLabel", "group_id": 3}, {"title": "bug"}],
+            "issues": [
+                make_issue(
+                    1, label_links=[{"label": {"title": "bug", "color": "#00ff00"}}, {"label": {"title": "new"}}]
+                ),
+                make_issue(2, label_links=[{"label": {"title": "new"}}]),
+            ],
+        }
+    )
+    number = bring(archive)["id"]
+
+    labels = {issue["iid"]: sorted(issue["labels"]) for issue in as_(MAX).get(f"/projects/{number}/issues").json}
+    assert labels == {1: ["bug", "new"], 2: ["new"]}
+
+
+def test_milestones_are_one_per_title_with_their_events_once(bring, as_):
+    nested = {"title": "v1", "iid": 5, "events": [make_event(target_type="Milestone")]}
+    number = bring(
+        make_archive(
+            {
+                "milestones": [{"title": "v1", "iid": 3, "state": "closed", "events": nested["events"]}],
+                "issues": [make_issue(1, milestone=nested), make_issue(2, milestone=nested)],
+            }
+        )
+    )["id"]
+
+    client = as_(MAX)
+    [milestone] = client.get(f"/projects/{number}/milestones").json
+    issues = client.get(f"/projects/{number}/issues").json
+    events = client.get(f"/projects/{number}/events?target_type=milestone").json
+    assert (milestone["iid"], milestone["state"], len(events)) == (3, "closed", 1)
+    assert {issue["milestone"]["id"] for issue in issues} == {milestone["id"]}
+
+
+def test_group_milestones_become_the_projects_own_with_other_numbers(bring, as_):
+    number = bring(
+        make_archive(
+            {
+                "milestones": [
+                    {"title": "own", "iid": 1, "group_id": None},
+                    {"title": "groups", "iid": 1, "group_id": 9},
+                    {"title": "clash", "iid": 1, "group_id": None},
+                ]
+            }
+        )
+    )["id"]
+
+    iids = {one["title"]: one["iid"] for one in as_(MAX).get(f"/projects/{number}/milestones").json}
+    assert (iids["own"], sorted(iids.values())) == (1, [1, 2, 3])
+
+
+@pytest.mark.parametrize("iid", [0, -3, 2**31, 2**63 - 1, 2**64, "one", None, 1.5, True])
+def test_a_milestone_with_an_odd_number_gets_another(iid, bring, as_):
+    state = bring(make_archive({"milestones": [{"title": "odd", "iid": iid}, {"title": "next", "group_id": 1}]}))
+
+    assert state["import_status"] == "finished"
+    milestones = as_(MAX).get(f"/projects/{state['id']}/milestones").json
+    assert sorted(one["iid"] for one in milestones) == [1, 2]
+    assert as_(MAX).post(f"/projects/{state['id']}/milestones", json={"title": "after"}).json["iid"] == 3
+
+
+def test_actions_come_as_words_and_as_numbers(bring, as_):
+    events = [make_event("created"), make_event(1), make_event("closed"), make_event(3), make_event(author_id=None)]
+    number = bring(make_archive({"issues": [make_issue(1, events=events)]}))["id"]
+
+    shown = as_(MAX).get(f"/projects/{number}/events?target_type=issue").json
+    assert sorted(event["action_name"] for event in shown) == ["closed", "closed", "opened", "opened"]
+    assert {event["created_at"] for event in shown} == {"2021-02-15T15:56:00.645Z"}
+    assert {(event["target_iid"], event["target_title"]) for event in shown} == {(1, "Issue 1")}
+
+
+def test_commented_events_show_the_note(bring, as_):
+    note = make_note("Hello", events=[make_event("commented", target_type="Note")])
+    number = bring(make_archive({"issues": [make_issue(1, notes=[note])]}))["id"]
+
+    [event] = as_(MAX).get(f"/projects/{number}/events?target_type=note").json
+    assert (event["action_name"], event["note"]["body"].startswith("Hello")) == ("commented on", True)
+
+
+def test_a_merge_request_from_a_fork_has_no_source_project(bring, as_, run_jobs):
+    row = make_issue(1, source_branch="a", target_branch="b", source_project_id=5, target_project_id=6)
+    own = make_issue(2, source_branch="a", target_branch="b", source_project_id=6, target_project_id=6)
+    number = bring(
+        make_archive(
+            {
+                "merge_requests": [
+                    row | {"merge_when_pipeline_succeeds": True},
+                    own,
+                    row | {"iid": 3, "diff_head_sha": "abc"},
+                ]
+            }
+        )
+    )["id"]
+
+    found = {line["iid"]: line for line in rows(export(as_(MAX), number, run_jobs), "merge_requests")}
+    assert {iid: line["source_project_id"] for iid, line in found.items()} == {1: None, 2: number, 3: number}
+    assert found[1]["merge_when_pipeline_succeeds"] is False
+
+
+def test_protected_tags_come_with_their_levels(bring, as_):
+    levels = [{"access_level": 40}, {"access_level": 30, "user_id": 5}, {"access_level": 0, "group_id": 2}]
+    number = bring(
+        make_archive(
+            {
+                "protected_tags": [
+                    {"name": "v*", "create_access_levels": [{"access_level": 30}]},
+                    {"name": "none", "create_access_levels": [{"access_level": 0}]},
+                    {"name": "people", "create_access_levels": levels},
+                    {"name": "v*"},
+                ]
+            }
+        )
+    )
+
+    shown = as_(MAX).get(f"/projects/{number['id']}/protected_tags").json
+    assert {tag["name"]: [level["access_level"] for level in tag["create_access_levels"]] for tag in shown} == {
+        "v*": [30],
+        "none": [0],
+        "people": [40],
+    }
+    [failed] = number["failed_relations"]
+    assert failed["exception_message"].endswith("Name has already been taken")
+
+
+def test_error_tracking_comes_without_its_token_and_switched_off(bring, as_):
+    row = {"api_url": "https://sentry.example.org/api/0/projects/a/b", "project_name": "A", "token": "secret"}
+    number = bring(make_archive({"error_tracking_setting": [row | {"enabled": True}]}))["id"]
+
+    shown = as_(MAX).get(f"/projects/{number}/error_tracking/settings").json
+    assert (shown["active"], shown["project_name"], shown["api_url"]) == (False, "A", row["api_url"])
+
+
+def test_what_nobody_may_bring_along_is_ignored(bring, as_, run_jobs):
+    rows_ = {
+        name: [{"id": 1, "url": "http://x", "key": "K", "value": "v"}] for name in ("services", "hooks", "variables")
+    }
+    state = bring(make_archive(rows_))
+
+    assert (state["import_status"], state["failed_relations"]) == ("finished", [])
+    assert as_(MAX).get(f"/projects/{state['id']}/variables").json == []
+    files = export(as_(MAX), state["id"], run_jobs)
+    assert not [name for name in files if re.search("services|hooks|variables", name)]
+
+
+def test_tokens_and_encrypted_values_are_not_kept(bring, as_, run_jobs):
+    trigger = {"description": "t", "token": "SECRET", "encrypted_x": "SECRET", "secret": "SECRET", "owner_id": 7}
+    issue = make_issue(1, token="SECRET", timelogs=[{"time_spent": 5, "runners_token": "SECRET"}])
+    number = bring(make_archive({"triggers": [trigger], "issues": [issue]}, {"runners_token": "SECRET"}))["id"]
+
+    files = export(as_(MAX), number, run_jobs)
+    assert not [name for name, content in files.items() if b"SECRET" in content]
+    assert rows(files, "issues")[0]["timelogs"] == [{"time_spent": 5}]
+
+
+def test_rows_cannot_choose_their_ids_or_hang_themselves_on_other_projects(bring, as_, project, people):
+    victim = as_(MAX).post(f"/projects/{project.id}/issues", json={"title": "Theirs"}).json
+    row = make_issue(
+        1, id=victim["id"], project_id=project.id, milestone_id=1, notes=[make_note(noteable_id=victim["id"])]
+    )
+    state = bring(make_archive({"issues": [row], "labels": [{"title": "l", "project_id": project.id, "id": 1}]}))
+
+    [theirs] = as_(MAX).get(f"/projects/{project.id}/issues").json
+    [ours] = as_(MAX).get(f"/projects/{state['id']}/issues").json
+    assert (theirs["title"], ours["title"], theirs["id"] != ours["id"]) == ("Theirs", "Issue 1", True)
+    assert theirs["user_notes_count"] == 0
+    assert ours["project_id"] == state["id"]
+
+
+def test_junk_blank_lines_null_and_empty_files_are_skipped(bring, as_):
+    files = {
+        "._VERSION": b"junk",
+        "tree/._project": b"junk",
+        "tree/project/._issues.ndjson": b"junk",
+        "tree/project/.DS_Store": b"junk",
+        "tree/project/issues.ndjson": b"\n" + json.dumps(make_issue(1)).encode() + b"\n\n  \n",
+        "tree/project/auto_devops.ndjson": b"null",
+        "tree/project/labels.ndjson": b"",
+    }
+    state = bring(make_archive({}, files=files))
+
+    assert (state["import_status"], state["failed_relations"]) == ("finished", [])
+    assert len(as_(MAX).get(f"/projects/{state['id']}/issues").json) == 1
+
+
+def test_the_old_form_is_read_too_and_the_new_one_wins(bring, as_):
+    legacy = {
+        "description": "Old",
+        "issues": [make_issue(1), make_issue(2)],
+        "labels": [{"title": "l"}],
+        "project_feature": {"wiki_access_level": 0},
+        "services": [{"id": 1}],
+        "milestones": None,
+        "pipelines": [{"id": 3, "ref": "main"}],
+    }
+    old = bring(make_archive(files={"project.json": json.dumps(legacy).encode()}), path="old")
+    both = bring(
+        make_archive({"issues": [make_issue(5)]}, files={"project.json": json.dumps(legacy).encode()}), path="b"
+    )
+
+    client = as_(MAX)
+    assert (old["import_status"], old["description"], both["description"]) == ("finished", "Old", None)
+    assert {issue["iid"] for issue in client.get(f"/projects/{old['id']}/issues").json} == {1, 2}
+    assert client.get(f"/projects/{old['id']}").json["wiki_access_level"] == "disabled"
+    assert [issue["iid"] for issue in client.get(f"/projects/{both['id']}/issues").json] == [5]
+
+
+def test_the_order_of_members_does_not_matter(bring, as_):
+    files = {
+        "tree/project/issues.ndjson": json.dumps(make_issue(1)).encode(),
+        "tree/project.json": b"{}",
+        "VERSION": b"0.2.4",
+    }
+
+    assert bring(make_archive(version=None, files=files))["import_status"] == "finished"
+
+
+# hidden until all of it is there
+
+
+def full_archive(**options):
+    """An archive with something of everything."""
+    moments = {"created_at": MADE, "updated_at": MADE}
+    relations = {
+        "labels": [{"title": f"label {number}", **moments} for number in range(3)],
+        "milestones": [{"title": "v1", "iid": 1, **moments, "events": [make_event(target_type="Milestone")]}],
+        "issues": [
+            make_issue(
+                number,
+                milestone={"title": "v1", "iid": 1},
+                label_links=[{"label": {"title": f"label {number % 3}"}}],
+                notes=[make_note(events=[make_event("commented", target_type="Note")]), make_note(system=True)],
+                events=[make_event()],
+                issue_assignees=[{"user_id": 7}],
+                designs=[{"filename": "a.png", "iid": 1}],
+            )
+            for number in range(1, 6)
+        ]
+        + [make_issue(9, title=None)],
+        "merge_requests": [make_issue(number, source_branch="a", target_branch="b") for number in (1, 2, 3)],
+        "snippets": [{"title": "s", "content": "c", "visibility_level": 0, **moments, "notes": [make_note()]}],
+        "releases": [{"tag": "v1", "author_id": 7, "links": []}],
+        "protected_tags": [{"name": "v*", **moments, "create_access_levels": [{"access_level": 40}]}],
+        "protected_branches": [{"name": "main", "push_access_levels": [{"access_level": 40}]}],
+        "project_members": [{"user": None, "invite_email": "x@example.org", "access_level": 20}, *MEMBERS],
+        "boards": [{"name": "Board", "lists": []}],
+        "unheard_of": [{"a": 1}],
+    }
+    secret = "a" * 32
+    files = {
+        f"uploads/{secret}/a.png": b"one",
+        f"uploads/{secret}/b.png": b"two",
+        "avatar/me.png": b"three",
+        f"lfs-objects/{'b' * 64}": b"four",
+        "lfs-objects.json": json.dumps({"b" * 64: [0]}).encode(),
+        **options.pop("files", {}),
+    }
+    return make_archive(relations, {"description": "Full"}, files=files, **options)
+
+
+NOT_BROUGHT = {
+    "projects",
+    "routes",
+    "project_imports",
+    "memberships",
+    "events",
+    "import_failures",
+    "personal_access_tokens",
+    "counters",
+}
+
+
+def counts():
+    """How many rows each table has."""
+    db.session.rollback()
+    return {
+        table.name: db.session.scalar(select(func.count()).select_from(table)) for table in Base.metadata.sorted_tables
+    }
+
+
+def difference(before):
+    now = counts()
+    return {name: now[name] - number for name, number in before.items() if now[name] != number}
+
+
+def export(client, number, run_jobs):
+    """The files of an export of a project."""
+    assert client.post(f"/projects/{number}/export").status_code == 202
+    run_jobs()
+    return unpack(client.get(f"/projects/{number}/export/download").data)
+
+
+class Interrupted(Exception):
+    """What kills an import in the middle."""
+
+
+LISTS = (
+    "/projects/{id}/issues",
+    "/projects/{id}/milestones",
+    "/projects/{id}/protected_tags",
+    "/projects/{id}/events",
+    "/events",
+    "/users/{user}/events",
+)
+
+
+def test_nothing_of_an_archive_shows_before_all_of_it_is_there(as_, people, group, run_jobs, monkeypatch):
+    client = as_(OLIVE)
+    number = send(client, full_archive(), namespace="acme").json["id"]
+    places = [place.format(id=number, user=people[OLIVE].id) for place in LISTS]
+    before = [client.get(place) for place in places]
+    original = publishing.publish
+
+    def stop(*_arguments):
+        raise Interrupted
+
+    monkeypatch.setattr(publishing, "publish", stop)
+    run_jobs()
+    loaded = db.session.scalar(select(func.count()).select_from(Event).where(Event.target_type.is_not(None)))
+    during = [client.get(place) for place in places]
+    project = client.get(f"/projects/{number}").json
+    singles = [
+        client.get(f"/projects/{number}{place}").status_code
+        for place in ("/issues/1", "/issues/1/notes", "/milestones/1")
+    ]
+    monkeypatch.setattr(publishing, "publish", original)
+    again()
+    run_jobs()
+    after = [client.get(place) for place in places]
+
+    assert loaded > 10
+    assert [(one.status_code, one.data) for one in during] == [(one.status_code, one.data) for one in before]
+    assert [one.headers.get("X-Total") for one in during] == [one.headers.get("X-Total") for one in before]
+    assert (singles, project.get("open_issues_count", 0), project["description"]) == ([404, 404, 404], 0, None)
+    assert [one.headers.get("X-Total") for one in after[:2]] == ["5", "1"]
+    assert [one.status_code for one in after] == [200] * len(after)
+
+
+def test_while_an_archive_is_loaded_no_issues_or_milestones_are_made(as_, run_jobs):
+    client = as_(MAX)
+    number = send(client, full_archive()).json["id"]
+
+    answers = [
+        client.post(f"/projects/{number}/issues", json={"title": "Early"}),
+        client.post(f"/projects/{number}/milestones", json={"title": "Early"}),
+        client.post(f"/projects/{number}/protected_tags", json={"name": "v*"}),
+    ]
+    run_jobs()
+
+    assert [answer.status_code for answer in answers] == [403, 403, 201]
+    state = client.get(f"/projects/{number}/import").json
+    assert state["import_status"] == "finished"
+    assert {failed["relation_name"] for failed in state["failed_relations"]} == {"issues", "protected_tags"}
+
+
+# going on where an import was interrupted
+
+
+@contextmanager
+def killed_in_step(monkeypatch, wanted, *, before_commit):
+    """Raise in one of the units of the import, before or right after it is committed."""
+    real, passed, hit = jobs.step, itertools.count(1), []
+
+    @contextmanager
+    def step():
+        number = next(passed)
+        with real():
+            yield
+            if number == wanted and before_commit:
+                hit.append(number)
+                raise Interrupted
+        if number == wanted:
+            hit.append(number)
+            raise Interrupted
+
+    monkeypatch.setattr(jobs, "step", step)
+    try:
+        yield hit
+    finally:
+        monkeypatch.setattr(jobs, "step", real)
+
+
+def canonical(files):
+    """The lines of an export without what differs between two imports of one archive."""
+    found = {}
+    for name in files:
+        if name.endswith(".ndjson"):
+            lines = [settle(json.loads(line)) for line in files[name].splitlines()]
+            if name == "tree/project/project_members.ndjson":  # who became a member by the import did so now
+                lines = [line | {"created_at": None, "updated_at": None} for line in lines]
+            found[name] = sorted(json.dumps(line, sort_keys=True) for line in lines)
+        elif name == "tree/project.json":
+            found[name] = settle(json.loads(files[name]))
+        else:
+            found[name] = files[name]
+    return found
+
+
+def settle(value):
+    if isinstance(value, list):
+        return [settle(inner) for inner in value]
+    if not isinstance(value, dict):
+        return value
+    return {name: settle(inner) for name, inner in value.items() if name not in DIFFERENT}
+
+
+@pytest.mark.parametrize("before_commit", [True, False])
+def test_an_import_that_was_killed_anywhere_goes_on_exactly_there(before_commit, as_, run_jobs, monkeypatch, tmp_path):
+    client = as_(ADA)
+    monkeypatch.setattr(importing, "LINES_AT_ONCE", 3)
+    monkeypatch.setattr(importing, "FILES_AT_ONCE", 2)
+    archive = full_archive(files={"project.bundle": make_bundle(tmp_path / "git", "v1")})
+    before, files_before = counts(), len(stored())
+    whole = send(client, archive, path="whole").json["id"]
+    run_jobs()
+    expected, kept = difference(before), len(stored()) - files_before
+    wanted = canonical(export(client, whole, run_jobs))
+    assert client.get(f"/projects/{whole}/import").json["progress"]["rows_done"] > 10
+
+    for number in itertools.count(1 if before_commit else 2, 2):
+        before, files_before = counts(), len(stored())
+        path = f"killed-{number}"
+        made = send(client, archive, path=path).json["id"]
+        with killed_in_step(monkeypatch, number, before_commit=before_commit) as hit:
+            run_jobs()
+        if not hit:
+            break
+        again()
+        run_jobs()
+        state = client.get(f"/projects/{made}/import").json
+        assert (number, state["import_status"], len(state["failed_relations"])) == (number, "finished", 1)
+        assert (number, difference(before)) == (number, expected)
+        assert (number, len(stored()) - files_before) == (number, kept)
+        if number in (7, 16):
+            assert canonical(export(client, made, run_jobs)) == wanted
+    assert number > 20
+
+
+@pytest.mark.parametrize("before_commit", [True, False])
+def test_taking_back_a_failed_import_survives_being_killed(before_commit, as_, run_jobs, monkeypatch):
+    client = as_(ADA)
+    monkeypatch.setattr(removal, "BATCH", 3)
+    archive = full_archive(files={"tree/project/zzz.ndjson": b"broken\n"})
+    for number in itertools.count(1):
+        before = counts()
+        made = send(client, archive, path=f"killed-{number}").json["id"]
+        with killed_in_step(monkeypatch, number * 7, before_commit=before_commit) as hit:
+            run_jobs()
+        again()
+        run_jobs()
+        assert error_of(client.get(f"/projects/{made}/import").json) == "Incorrect JSON format"
+        brought = {name: count for name, count in difference(before).items() if name not in NOT_BROUGHT}
+        assert (number, brought, stored()) == (number, {}, [])
+        if not hit:
+            break
+    assert number > 3
+
+
+def test_a_batch_that_was_half_written_is_written_anew(as_, run_jobs, monkeypatch):
+    client = as_(MAX)
+    real, left = Writer.write, itertools.count(1)
+
+    def write(self, rows):
+        real(self, rows)
+        if next(left) == 9:
+            raise Interrupted
+
+    monkeypatch.setattr(Writer, "write", write)
+    number = send(client, full_archive()).json["id"]
+    run_jobs()
+    again()
+    run_jobs()
+
+    assert client.get(f"/projects/{number}/import").json["import_status"] == "finished"
+    assert client.get(f"/projects/{number}/issues").headers["X-Total"] == "5"
+    assert len(client.get(f"/projects/{number}/issues/1/notes").json) == 2
+
+
+def test_nothing_of_a_finished_import_stays_where_it_worked(as_, run_jobs, app):
+    client = as_(MAX)
+    send(client, full_archive())
+    run_jobs()
+
+    assert list((app.config["SETTINGS"].data_dir / "transfers").glob("*")) == []
+    assert [name for name in stored() if name.startswith("imports/")] == []
+
+
+def test_uploads_that_nobody_came_to_import_are_removed_after_a_day(as_, run_jobs, monkeypatch):
+    with storage().write("imports/lost.tar.gz") as file:
+        file.write(b"lost")
+    client = as_(MAX)
+    send(client, path="waiting")
+    waiting = set(stored()) - {"imports/lost.tar.gz"}
+    db.session.execute(update(Task).values(run_at=clock.now() + dt.timedelta(days=9)))
+    db.session.commit()
+    clear_up = jobs.JOBS["transfers.jobs.clear_up"]
+    clear_up()
+    db.session.commit()
+    early = set(stored())
+    later = clock.now() + dt.timedelta(hours=25)
+    with monkeypatch.context() as changed:
+        changed.setattr(clock, "now", lambda: later)
+        changed.setattr("project_service.transfers.jobs._stop_endless_imports", lambda: None)
+        clear_up()
+        db.session.commit()
+
+    assert (early, set(stored())) == (waiting | {"imports/lost.tar.gz"}, waiting)
+
+
+# removal
+
+
+def test_a_project_that_is_removed_leaves_no_file_behind(as_, run_jobs, tmp_path):
+    client = as_(ADA)
+    before = counts()
+    number = send(client, full_archive(files={"project.bundle": make_bundle(tmp_path / "git")})).json["id"]
+    run_jobs()
+    export(client, number, run_jobs)
+    kept = len(stored())
+
+    client.delete(f"/projects/{number}")
+    run_jobs()
+
+    left = {name for name in difference(before) if name not in ("personal_access_tokens", "rate_limits")}
+    assert (kept >= 6, stored(), left) == (True, [], set())
+
+
+def test_a_project_that_is_removed_while_its_import_waits(as_, run_jobs):
+    client = as_(ADA)
+    number = send(client, full_archive()).json["id"]
+
+    client.delete(f"/projects/{number}")
+    run_jobs()
+
+    assert (stored(), known_projects()) == ([], 0)
+
+
+def test_a_project_that_is_removed_while_it_is_imported(as_, run_jobs, monkeypatch):
+    client = as_(ADA)
+    number = send(client, full_archive()).json["id"]
+    real = importing._keep_files
+
+    def removed_meanwhile(*arguments):
+        at_once(lambda: client.delete(f"/projects/{number}"))
+        real(*arguments)
+
+    monkeypatch.setattr(importing, "_keep_files", removed_meanwhile)
+    run_jobs()
+    again()
+    run_jobs()
+
+    assert (stored(), known_projects(), db.session.scalar(select(func.count()).select_from(Membership))) == ([], 0, 0)
+
+
+# the round trip
+
+
+def test_what_was_imported_is_exported_and_imported_again_the_same(as_, run_jobs, tmp_path):
+    client = as_(ADA)
+    archive = full_archive(files={"project.bundle": make_bundle(tmp_path / "git", "v1", "v2")})
+    first_id = send(client, archive, path="first").json["id"]
+    run_jobs()
+    first = export(client, first_id, run_jobs)
+    from_export = make_archive(version=None, files=first)
+
+    second_id = send(client, from_export, path="second").json["id"]
+    run_jobs()
+    second = export(client, second_id, run_jobs)
+
+    state = client.get(f"/projects/{second_id}/import").json
+    assert (state["import_status"], state["failed_relations"]) == ("finished", [])
+    assert sorted(first) == sorted(second)
+    mine, theirs = canonical(first), canonical(second)
+    for name in mine:
+        assert (name, mine[name]) == (name, theirs[name])
+    assert first["project.bundle"] == unpack(archive)["project.bundle"]
+
+
+def test_what_has_no_table_goes_back_out_where_it_was(as_, bring, run_jobs):
+    issue = make_issue(1, health_status="at_risk", unheard_of={"a": [1]}, zoom_meetings=[{"url": "https://z"}])
+    archive = make_archive(
+        {"issues": [issue], "boards": [{"name": "B", "lists": [{"position": 1}]}], "unheard_of": [{"x": 1}, {"x": 2}]},
+        {"description": "d", "merge_requests_template": "Tell", "approvals_before_merge": 2},
+    )
+    number = bring(archive)["id"]
+
+    files = export(as_(MAX), number, run_jobs)
+    [line] = rows(files, "issues")
+    assert (line["health_status"], line["unheard_of"], line["zoom_meetings"]) == (
+        "at_risk",
+        {"a": [1]},
+        [{"url": "https://z"}],
+    )
+    assert rows(files, "boards") == [{"name": "B", "lists": [{"position": 1}]}]
+    assert rows(files, "unheard_of") == [{"x": 1}, {"x": 2}]
+    attributes = json.loads(files["tree/project.json"])
+    assert (attributes["merge_requests_template"], attributes["approvals_before_merge"]) == ("Tell", 2)
+
+
+def test_a_restored_repository_has_all_refs_and_is_whole(as_, bring, tmp_path):
+    number = bring(make_archive({}, files={"project.bundle": make_bundle(tmp_path / "git", "v1", "v2")}))["id"]
+
+    project = db.session.get(Project, number)
+    folder = repositories.bare(repositories.repository_of(project))
+    refs = repositories.git("for-each-ref", "--format=%(refname)", folder=folder).decode().split()
+    assert refs == ["refs/heads/main", "refs/tags/v1", "refs/tags/v2"]
+    assert reload(project).default_branch == "main"
+    repositories.check(folder)

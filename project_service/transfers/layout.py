@@ -81,7 +81,11 @@ PEOPLE = frozenset(
 )
 # other keys that end in _id and mean something to whoever reads the archive (section 5)
 KEPT_IDS = frozenset({"commit_id", "discussion_id"})
-SECRET = re.compile(r"(?:.*_)?tokens?(?:_encrypted)?|encrypted_.*|secret.*")
+# what is never taken over, whatever row it stands in: secrets, addresses to fetch from, and rows in disguise
+DROPPED = re.compile(
+    r"(?:.*_)?tokens?(?:_encrypted)?|encrypted_.*|secret.*"
+    r"|remote_\w+_(?:urls?|request_header)|(?!custom_attributes$).*attributes.*"
+)
 
 ISSUE = (
     "title",

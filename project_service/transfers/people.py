@@ -52,10 +52,8 @@ class People:
         for name, inner in value.items():
             if name in layout.PEOPLE:
                 settled[name] = self.find(inner)
-            elif isinstance(inner, dict | list):
-                settled[name] = self.settle(inner, left - 1) if inner else inner
-            elif inner is None or not layout.SECRET.fullmatch(name):
-                settled[name] = inner
+            elif inner is None or not layout.DROPPED.fullmatch(name):
+                settled[name] = self.settle(inner, left - 1) if inner and isinstance(inner, dict | list) else inner
         return settled
 
 

@@ -457,12 +457,10 @@ class Translator:
                 continue
             if name in layout.PEOPLE:
                 extra[name] = people.find(value)
-            elif name.endswith(FOREIGN) and name not in layout.KEPT_IDS:
-                continue
-            elif isinstance(value, dict | list):
-                extra[name] = people.settle(value)
-            elif value is None or name in usual or not layout.SECRET.fullmatch(name):
-                extra[name] = value
+            elif not (name.endswith(FOREIGN) and name not in layout.KEPT_IDS) and (
+                value is None or name in usual or not layout.DROPPED.fullmatch(name)
+            ):
+                extra[name] = people.settle(value) if isinstance(value, dict | list) else value
         return extra or None
 
 

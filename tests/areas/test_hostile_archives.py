@@ -650,8 +650,7 @@ def test_memory_stays_flat_whatever_the_archive_holds(make, tmp_path):
 
 READER = """
     import gzip, io, resource, sys, tarfile
-    from contextlib import suppress
-from pathlib import Path
+    from pathlib import Path
 
     def add(tar, name, content=b"", **fields):
         member = tarfile.TarInfo(name)

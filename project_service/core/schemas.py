@@ -187,5 +187,5 @@ class ShareCreateSchema(Schema):
     """A group to share a group or project with, and the role its members get at most."""
 
     group_id = fields.Integer(required=True)
-    group_access = fields.Integer(required=True, allow_blank=False, choices=(10, 20, 30, 40, 50))
+    group_access = fields.Integer(required=True, choices=(10, 20, 30, 40, 50))
     expires_at = fields.Date()

@@ -72,6 +72,8 @@ class Parameter(marshmallow_fields.Field[Any]):
             if not self.allow_blank:
                 raise ValidationError([EMPTY])
             default = self._default()
+            if default is missing and self.required and self.choices:
+                raise ValidationError([NOT_IN_LIST])  # it has to be there, and nothing is not in the list
             return None if default is missing else default
         if value == "" and not self.allow_blank:
             raise ValidationError([EMPTY])

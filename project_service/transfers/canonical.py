@@ -106,7 +106,7 @@ def _without(value: Any, names: frozenset[str]) -> Any:
         return value
     kept = {}
     for name, inner in value.items():
-        if name in LEFT_OUT or name in names or _is_reference(name) or layout.DROPPED.fullmatch(name):
+        if name in LEFT_OUT or name in names or _is_reference(name) or layout.DROPPED.search(name):
             continue
         reduced = _text(inner) if name == "note" and isinstance(inner, str) else _without(inner, names)
         if name == "label_links" and isinstance(reduced, list):

@@ -83,8 +83,8 @@ PEOPLE = frozenset(
 KEPT_IDS = frozenset({"commit_id", "discussion_id"})
 # what is never taken over, whatever row it stands in: secrets, addresses to fetch from, and rows in disguise
 DROPPED = re.compile(
-    r"(?:.*_)?tokens?(?:_encrypted)?|encrypted_.*|secret.*"
-    r"|remote_\w+_(?:urls?|request_header)|(?!custom_attributes$).*attributes.*"
+    r"(?:\A|_)tokens?(?:_encrypted)?\Z|\A(?:encrypted_|secret)|\Aremote_\w+_(?:urls?|request_header)\Z"
+    r"|(?<!\Acustom_)attributes|\Acustom_attributes."
 )
 
 ISSUE = (

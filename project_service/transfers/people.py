@@ -52,7 +52,7 @@ class People:
         for name, inner in value.items():
             if name in layout.PEOPLE:
                 settled[name] = self.find(inner)
-            elif inner is None or not layout.DROPPED.fullmatch(name):
+            elif inner is None or not layout.DROPPED.search(name):
                 settled[name] = self.settle(inner, left - 1) if inner and isinstance(inner, dict | list) else inner
         return settled
 

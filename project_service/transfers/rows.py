@@ -458,7 +458,7 @@ class Translator:
             if name in layout.PEOPLE:
                 extra[name] = people.find(value)
             elif not (name.endswith(FOREIGN) and name not in layout.KEPT_IDS) and (
-                value is None or name in usual or not layout.DROPPED.fullmatch(name)
+                value is None or name in usual or not layout.DROPPED.search(name)
             ):
                 extra[name] = people.settle(value) if isinstance(value, dict | list) else value
         return extra or None

@@ -22,40 +22,50 @@ from tests.pages.conftest import page_rules, visit  # noqa: F401  # a fixture
 from tests.surveys import PART, api_rules, body_of, sent
 from tests.worlds import OLIVE
 
-FAR = 100_000
+FAR = 100_000  # how far above every id there is
 # written whenever somebody asks for anything
 RESTLESS = {"users", "personal_access_tokens", "browser_sessions", "feature_gates", "application_settings"}
 
 
 @pytest.fixture
-def theirs(furnished, people, project):
-    """A project of other people, with something in every list, and ids far above ours."""
+def far(furnished):
+    """The number above which ids are those of the other project: all ids of what is there already are well below it.
+
+    No two tables have the same.
+    """
+    numbered = [table for table in Base.metadata.sorted_tables if "id" in table.columns]
+    numbered = [table for table in numbered if isinstance(table.columns["id"].type, Integer)]
     with unit_of_work():
-        for table in Base.metadata.sorted_tables:
-            if "id" in table.columns and table.columns["id"].primary_key:
-                last = db.session.scalar(select(func.max(table.columns["id"]))) or 0
-                db.session.execute(text("DELETE FROM sqlite_sequence WHERE name = :name"), {"name": table.name})
-                counted = text("INSERT INTO sqlite_sequence (name, seq) VALUES (:name, :last)")
-                db.session.execute(counted, {"name": table.name, "last": FAR + last})
+        far = FAR + max(db.session.scalar(select(func.max(table.columns["id"]))) or 0 for table in numbered)
+        for index, table in enumerate(numbered):
+            db.session.execute(text("DELETE FROM sqlite_sequence WHERE name = :name"), {"name": table.name})
+            counted = text("INSERT INTO sqlite_sequence (name, seq) VALUES (:name, :last)")
+            db.session.execute(counted, {"name": table.name, "last": far + 1_000 * index})
+    return far
+
+
+@pytest.fixture
+def theirs(far, furnished, people, project):
+    """A project of other people, with something in every list, and ids far above ours."""
     group = worlds.make_group("others")
     made = worlds.make_project("theirs", group)
     with unit_of_work():
         for kind in db.session.scalars(select(Counter.kind).where(Counter.project_id == project.id)):
-            db.session.add(Counter(project_id=made.id, kind=kind, last=FAR))
+            db.session.add(Counter(project_id=made.id, kind=kind, last=far))
     worlds.furnish(made, group, people, furnished, mark="theirs")
     return made
 
 
-def own_values():
+def own_values(far):
     """Every id and every name in rows of the other project, and in whatever hangs on them."""
     found = set()
     with snapshot() as connection:
         for table in Base.metadata.sorted_tables:
             if "id" not in table.columns:
                 continue
-            for row in connection.execute(select(table).where(table.columns["id"] > FAR)).mappings():
+            for row in connection.execute(select(table).where(table.columns["id"] > far)).mappings():
                 for column in table.columns:
-                    if isinstance(column.type, Integer) and (row[column.name] or 0) > FAR:
+                    if isinstance(column.type, Integer) and (row[column.name] or 0) > far:
                         found.add(row[column.name])
                     named = isinstance(column.type, String) and "theirs" in str(row[column.name])
                     if named and len(row[column.name]) < 60:
@@ -86,8 +96,8 @@ def mine(project, group, people):
     return {"project": project.id, "group": group.id, "namespace": group.id}
 
 
-def test_the_api_reaches_nothing_of_others(app, theirs, mine, document, as_):
-    client, values, reached, tried = as_(OLIVE), own_values(), {}, 0
+def test_the_api_reaches_nothing_of_others(app, far, theirs, mine, document, as_):
+    client, values, reached, tried = as_(OLIVE), own_values(far), {}, 0
     before = state()
 
     for method, path, _rule in api_rules(app):
@@ -113,9 +123,9 @@ def filled(path, mine, part, value):
     return PART.sub("1", path)
 
 
-def test_pages_reach_nothing_of_others(app, theirs, project, group, people, visit):  # noqa: F811  # the fixture
+def test_pages_reach_nothing_of_others(app, far, theirs, project, group, people, visit):  # noqa: F811  # the fixture
     visitor, reached, tried = visit(OLIVE), {}, 0
-    values = [value for value in own_values() if isinstance(value, int)]
+    values = [value for value in own_values(far) if isinstance(value, int)]
     mine = {"project": "acme/shop", "group": "acme"}
     before, token = state(), visitor.csrf_token()
 
@@ -134,10 +144,10 @@ def test_pages_reach_nothing_of_others(app, theirs, project, group, people, visi
     assert tried > 200
 
 
-def test_ids_of_others_in_parameters_reach_nothing(app, theirs, mine, document, as_):
+def test_ids_of_others_in_parameters_reach_nothing(app, far, theirs, mine, document, as_):
     """The same for what bodies name: a milestone, a pipeline, an issue of another project."""
     client, tried = as_(OLIVE), 0
-    ids = [value for value in own_values() if isinstance(value, int)]
+    ids = [value for value in own_values(far) if isinstance(value, int)]
 
     for method, path, _rule in api_rules(app, "POST", "PUT", "PATCH"):
         if not PART.findall(path) or PART.findall(path)[0] not in SUBJECTS:

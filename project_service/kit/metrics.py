@@ -7,6 +7,7 @@ queues and jobs belongs to the whole instance: every machine tells the same.
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Iterator
 
@@ -26,8 +27,14 @@ SECONDS = Histogram(
 
 def note_request(method: str, route: str, status: int, seconds: float) -> None:
     """Count an answer. Routes are patterns, so that there are no more of them than views."""
-    REQUESTS.labels(method, route, str(status)).inc()
-    SECONDS.labels(route).observe(seconds)
+    requests, durations = _counters(method, route, status)
+    requests.inc()
+    durations.observe(seconds)
+
+
+@functools.lru_cache(maxsize=4096)
+def _counters(method: str, route: str, status: int) -> tuple[Counter, Histogram]:
+    return REQUESTS.labels(method, route, str(status)), SECONDS.labels(route)
 
 
 def text(queues: dict[str, tuple[int, float]], outcomes: dict[tuple[str, str], int]) -> bytes:

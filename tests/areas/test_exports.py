@@ -588,7 +588,7 @@ def test_a_far_side_that_never_answers(far_side, upload, as_maintainer, project,
     assert (status(as_maintainer, project), "timed out" in mails()[0][2]) == ("finished", True)
 
 
-def test_the_signature_of_an_upload_is_neither_kept_nor_told(far_side, upload, as_maintainer, project, mails, caplog):
+def test_the_signature_of_an_upload_is_neither_kept_nor_told(far_side, upload, as_maintainer, project, mails, capfd):
     far_side.answers["/store"] = lambda handler: reply(handler, 404)
 
     upload("/store?signature=SIGNED")
@@ -596,7 +596,7 @@ def test_the_signature_of_an_upload_is_neither_kept_nor_told(far_side, upload, a
     kept = db.session.connection().exec_driver_sql("SELECT upload_url FROM project_exports").scalar()
     shown = as_maintainer.get(f"/projects/{project.id}/export").text
     assert kept is None
-    assert "SIGNED" not in caplog.text + shown + str(mails())
+    assert "SIGNED" not in capfd.readouterr().err + shown + str(mails())
 
 
 def test_an_address_is_encrypted_while_it_waits(as_maintainer, project):

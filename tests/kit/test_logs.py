@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import io
 import json
 import logging
-import sys
 
 import pytest
 import structlog
@@ -40,15 +38,19 @@ NAMES = st.sampled_from(
 
 
 @pytest.fixture
-def lines(monkeypatch):
+def lines(capfd):
     """What was written, entry by entry."""
     root = logging.getLogger()
     handlers, level = list(root.handlers), root.level
-    written = io.StringIO()
-    monkeypatch.setattr(sys, "stderr", written)
+    written = []
+
+    def read():
+        written.extend(json.loads(line) for line in capfd.readouterr().err.splitlines())
+        return written
+
     logs.configure("INFO")
     structlog.contextvars.clear_contextvars()
-    yield lambda: [json.loads(line) for line in written.getvalue().splitlines()]
+    yield read
     root.handlers = handlers
     root.setLevel(level)
 

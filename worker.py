@@ -1,6 +1,8 @@
 """The worker: ``python worker.py`` is ``project-service worker``."""
 
-from project_service.cli import worker
+import sys
+
+from project_service.cli import main
 
 if __name__ == "__main__":
-    worker()
+    main(["worker", *sys.argv[1:]])

@@ -1,80 +1,55 @@
-"""Operator commands: ``project-service …``."""
+"""Operator commands: ``project-service …``.
+
+``serve`` starts the processes of the service and does nothing but watch over them: it takes neither the time nor the
+memory that the application takes. All other commands are in ``operations``, which is loaded when one is called.
+"""
 
 from __future__ import annotations
 
-import datetime as dt
 import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import click
-import flask_migrate
-from sqlalchemy import select
-from sqlalchemy.exc import OperationalError
 
-from project_service import doctor as examination
 from project_service import serving
-from project_service.accounts import service as accounts
-from project_service.activity import service as activity
-from project_service.activity.jobs import prune_events
-from project_service.backups import service as backups
-from project_service.backups.archive import BackupError
-from project_service.core import instance
-from project_service.core.namespaces import PLANS, change_plan, find_group
-from project_service.core.projects import Project, find_project
-from project_service.core.tokens import SCOPES
-from project_service.core.users import User, find_user_by, user_by
-from project_service.factory import create_app
-from project_service.instance import service as instance_service
-from project_service.kit import encryption, secrets
-from project_service.kit.database import MIGRATIONS, db, unit_of_work
+from project_service.kit import collecting, logs
 from project_service.kit.embedded import EmbeddedRedisError
-from project_service.kit.errors import ServiceError
-from project_service.kit.fields import Date
-from project_service.kit.supervisor import SupervisorError
+from project_service.kit.supervisor import ChildFailed, SupervisorError
 from project_service.settings import Settings, SettingsError
-from project_service.transfers import canonical, inspection, watching
-from project_service.transfers.unpacking import BadArchive
-from project_service.vulnerabilities import ingestion
-from project_service.vulnerabilities.report_types import REPORT_TYPES
 
-ROOT = "root"
-ROOT_EMAIL = "admin@example.com"
-ROOT_SCOPES = ["api", "read_user", "sudo"]
-CREDENTIALS = "initial_credentials"
-
-
-TOLD = (
-    SettingsError,
-    ServiceError,
-    secrets.SecretKeyMissing,
-    serving.ServeError,
-    EmbeddedRedisError,
-    SupervisorError,
-    BackupError,
-    watching.TransferFailed,
-)
+REFUSALS = (SettingsError, serving.ServeError, EmbeddedRedisError, SupervisorError)
 
 
 class Commands(click.Group):
     """The commands, with errors told in one line."""
 
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The names of all commands."""
+        return sorted([*super().list_commands(ctx), *_operations().list_commands(ctx)])
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """One command; only those of ``operations`` load it."""
+        return super().get_command(ctx, cmd_name) or _operations().get_command(ctx, cmd_name)
+
     def main(self, *args: Any, **options: Any) -> Any:
         """Run a command; what the operator can mend is said in one line with exit status 1."""
         try:
             return super().main(*args, **options)
+        except ChildFailed as error:  # it has told why
+            sys.exit(error.status)
+        except REFUSALS as error:
+            text: str | None = str(error)
         except OSError as error:
-            click.echo(f"project-service: PROJECT_SERVICE_DATA_DIR: cannot be used ({error})", err=True)
-            sys.exit(1)
-        except OperationalError as error:
-            click.echo(f"project-service: PROJECT_SERVICE_DATABASE_URL: {str(error.orig).splitlines()[0]}", err=True)
-            sys.exit(1)
-        except TOLD as error:
-            click.echo(f"project-service: {error}", err=True)
-            sys.exit(1)
+            text = f"PROJECT_SERVICE_DATA_DIR: cannot be used ({error})"
+        except Exception as error:
+            from project_service import operations  # noqa: PLC0415  # as in _operations
+
+            text = operations.told(error)
+            if text is None:
+                raise
+        click.echo(f"project-service: {text}", err=True)
+        sys.exit(1)
 
 
 @click.group(cls=Commands)
@@ -89,360 +64,12 @@ def main() -> None:
 def serve(host: str, port: int, workers: int) -> None:
     """Run everything on this machine: database upgrade, Redis, web, worker, scheduler."""
     settings = Settings.from_environment()
+    logs.configure(settings.log_level)
+    sys.exit(serving.serve(settings, host, port, workers))
 
-    def prepare() -> None:
-        with create_app(settings).app_context():
-            _upgrade()
-            _first_start(settings)
-            db.engine.dispose()
 
-    sys.exit(serving.serve(settings, host, port, workers, prepare))
+def _operations() -> click.Group:
+    with collecting.spared():
+        from project_service import operations  # noqa: PLC0415  # with the application, which takes a second
 
-
-@main.command()
-def worker() -> None:
-    """Run one worker: it takes up jobs until it is stopped."""
-    serving.work(create_app())
-
-
-@main.command()
-def scheduler() -> None:
-    """Run the scheduler: it starts periodic jobs and rings again for forgotten ones."""
-    serving.schedule(create_app())
-
-
-@main.command()
-def doctor() -> None:
-    """Examine database, Redis, storage, secrets and versions, and say what to do."""
-    app = create_app()
-    with app.app_context():
-        findings = examination.examine(app.config["SETTINGS"])
-    for finding in findings:
-        click.echo(f"{'ok  ' if finding.well else 'BAD '} {finding.part}: {finding.text}")
-    if not all(finding.well for finding in findings):
-        sys.exit(1)
-
-
-@main.command()
-@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
-def backup(file: Path) -> None:
-    """Write everything to FILE as of one moment, while the service goes on; the secret keys are not in it."""
-    app = create_app()
-    with app.app_context():
-        click.echo(f"{file}: {backups.back_up(app.config['SETTINGS'], file)}")
-
-
-@main.command()
-@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-def restore(file: Path) -> None:
-    """Fill an empty instance with the back-up in FILE, also on the other database; nothing else may run on it."""
-    app = create_app()
-    settings = app.config["SETTINGS"]
-    with app.app_context(), serving.only_one(settings.data_dir):
-        click.echo(f"{file}: {backups.restore(settings, file)}")
-
-
-@main.group("db")
-def database() -> None:
-    """The database."""
-
-
-@database.command()
-def upgrade() -> None:
-    """Bring the database to the newest version."""
-    with create_app().app_context():
-        _upgrade()
-
-
-@database.command()
-def check() -> None:
-    """Say whether the database is at the newest version; exit status 1 when it is not."""
-    with create_app().app_context():
-        finding = examination.migrations()
-    click.echo(finding.text)
-    if not finding.well:
-        sys.exit(1)
-
-
-@database.command()
-@click.option("--message", "-m", required=True, help="What the migration does.")
-def revision(message: str) -> None:
-    """Write a migration from what has changed in the models (for developers)."""
-    with create_app().app_context():
-        numbers = [int(path.name[:4]) for path in (MIGRATIONS / "versions").glob("[0-9]*.py")]
-        flask_migrate.migrate(message=message, rev_id=f"{max(numbers, default=0) + 1:04d}")
-
-
-@main.group()
-def user() -> None:
-    """People."""
-
-
-@user.command("create")
-@click.argument("username")
-@click.option("--email", required=True)
-@click.option("--name", default=None, help="The username by default.")
-@click.option("--admin", is_flag=True, help="Make an administrator.")
-@click.password_option(help="Asked for when absent.")
-def create_user(username: str, email: str, name: str | None, admin: bool, password: str) -> None:
-    """Create a user."""
-    with create_app().app_context(), unit_of_work():
-        made = accounts.create_user(
-            username=username, email=email, name=name or username, password=password, admin=admin
-        )
-        click.echo(f"created user {made.username} with id {made.id}")
-
-
-@main.group()
-def token() -> None:
-    """Personal access tokens."""
-
-
-@token.command("create")
-@click.argument("username")
-@click.option("--name", required=True)
-@click.option("--scopes", required=True, help="Separated by commas.")
-@click.option("--expires-at", default=None, help="The day from which the token is worthless, YYYY-MM-DD.")
-def create_token(username: str, name: str, scopes: str, expires_at: str | None) -> None:
-    """Create a token for a user and print it, once."""
-    wanted = [scope.strip() for scope in scopes.split(",") if scope.strip()]
-    unknown = sorted(set(wanted) - set(SCOPES))
-    if unknown:
-        raise click.BadParameter(f"{', '.join(unknown)} (there are {', '.join(SCOPES)})", param_hint="--scopes")
-    day = _day(expires_at, "--expires-at")
-    with create_app().app_context(), unit_of_work():
-        owner = user_by(username)
-        if owner is None:
-            raise click.BadParameter(f"there is no user {username}", param_hint="USERNAME")
-        made = accounts.create_token(owner, name=name, scopes=wanted, expires_at=day)
-        click.echo(made.token)  # type: ignore[attr-defined]  # shown once, never stored
-
-
-@main.group()
-def setting() -> None:
-    """Application settings."""
-
-
-@setting.command("get")
-@click.argument("name", type=click.Choice(sorted(instance.SETTINGS)), required=False)
-def get_setting(name: str | None) -> None:
-    """Print one setting, or all."""
-    with create_app().app_context(), unit_of_work(write=False):
-        values = instance.all_settings()
-    for shown in [name] if name else sorted(values):
-        click.echo(f"{shown} = {values[shown]!r}")
-
-
-@setting.command("set")
-@click.argument("name", type=click.Choice(sorted(instance.SETTINGS)))
-@click.argument("value")
-def set_setting(name: str, value: str) -> None:
-    """Set one setting."""
-    with create_app().app_context(), unit_of_work():
-        values = instance_service.change_settings_from_text({name: value})
-    click.echo(f"{name} = {values[name]!r}")
-
-
-@main.group()
-def feature() -> None:
-    """Feature flags."""
-
-
-@feature.command("list")
-def list_features() -> None:
-    """List the features that were ever set."""
-    with create_app().app_context(), unit_of_work(write=False):
-        for found in instance_service.features():
-            click.echo(f"{found['name']}: {found['state']}")
-
-
-@feature.command("enable")
-@click.argument("name")
-def enable_feature(name: str) -> None:
-    """Switch a feature on for everybody."""
-    with create_app().app_context(), unit_of_work():
-        instance_service.set_feature(name, value="true")
-    click.echo(f"{name}: on")
-
-
-@feature.command("disable")
-@click.argument("name")
-def disable_feature(name: str) -> None:
-    """Switch a feature off for everybody."""
-    with create_app().app_context(), unit_of_work():
-        instance_service.set_feature(name, value="false")
-    click.echo(f"{name}: off")
-
-
-@main.group("namespace")
-def namespace() -> None:
-    """Namespaces."""
-
-
-@namespace.command("set-plan")
-@click.argument("path")
-@click.argument("plan", type=click.Choice([*PLANS, "none"]))
-@click.option("--trial-ends-on", default=None, help="The last day of a trial, YYYY-MM-DD.")
-def set_plan(path: str, plan: str, trial_ends_on: str | None) -> None:
-    """Give a group a plan, or take it away with "none"."""
-    day = _day(trial_ends_on, "--trial-ends-on")
-    with create_app().app_context(), unit_of_work():
-        change_plan(find_group(path), plan=None if plan == "none" else plan, trial_ends_on=day)
-    click.echo(f"{path}: {plan}")
-
-
-@main.group()
-def events() -> None:
-    """Activity events."""
-
-
-@events.command()
-@click.option("--dry-run", is_flag=True, help="Only say how many there are.")
-def prune(dry_run: bool) -> None:
-    """Remove the events that are older than two years."""
-    with create_app().app_context():
-        with unit_of_work(write=False):
-            count = activity.count_old()
-        if not dry_run:
-            prune_events()
-    click.echo(f"{count} events {'would be' if dry_run else 'were'} removed")
-
-
-@main.group("archive")
-def project_archive() -> None:
-    """Export archives, apart from any project."""
-
-
-@project_archive.command("inspect")
-@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-def inspect_archive(file: Path) -> None:
-    """Tell what FILE holds and what it would become; nothing is imported."""
-    with _told():
-        for line in inspection.inspect(file).lines():
-            click.echo(line)
-
-
-@project_archive.command("import")
-@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.argument("path")
-@click.option("--as", "username", required=True, help="Who imports: people are matched only for administrators.")
-@click.option("--namespace", default=None, help="Id or full path; that of the user when absent.")
-@click.option("--overwrite", is_flag=True, help="Take the place of a project of this path.")
-def import_archive(file: Path, path: str, username: str, namespace: str | None, overwrite: bool) -> None:
-    """Import FILE as a project of this PATH, with the workers of the running service, and watch how it goes."""
-    with create_app().app_context():
-        user = find_user_by(username)
-        project = watching.start_import(user, file, path, namespace=namespace, overwrite=overwrite)
-        _show("Importing", watching.follow_import(project.id))
-        click.echo(db.session.get_one(Project, project.id, populate_existing=True).full_path)
-
-
-@project_archive.command("export")
-@click.argument("project")
-@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
-@click.option("--as", "username", required=True, help="In whose name.")
-def export_archive(project: str, file: Path, username: str) -> None:
-    """Export PROJECT into FILE, with the workers of the running service, and watch how it goes."""
-    with create_app().app_context():
-        export_id = watching.start_export(find_user_by(username), find_project(project))
-        _show("Exporting", watching.follow_export(export_id, file))
-        click.echo(str(file))
-
-
-@project_archive.command("diff")
-@click.argument("one", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.argument("other", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-def diff_archives(one: Path, other: Path) -> None:
-    """Tell what differs between two archives but for what every transfer changes; exit status 1 if something does."""
-    with _told():
-        found = canonical.compare(one, other)
-    for difference in found:
-        click.echo(str(difference))
-    click.echo(f"{len(found)} differences" if found else "The archives say the same.", err=bool(found))
-    sys.exit(bool(found))
-
-
-@main.group("report")
-def security_report() -> None:
-    """Reports of security scanners."""
-
-
-@security_report.command("ingest")
-@click.argument("project")
-@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option("--report-type", required=True, type=click.Choice(list(REPORT_TYPES)), help="What the report is of.")
-@click.option("--ref", default=None, help="The branch; the project's default branch when absent.")
-@click.option("--sha", default=None, help="The commit.")
-@click.option("--pipeline-id", default=None, type=int, help="Add the report to a pipeline that is there.")
-def ingest_report(
-    project: str, file: Path, report_type: str, ref: str | None, sha: str | None, pipeline_id: int | None
-) -> None:
-    """Take in a report: PROJECT is an id or a full path."""
-    with create_app().app_context(), file.open("rb") as opened:
-        told = ingestion.ingest(find_project(project), opened, report_type, ref=ref, sha=sha, pipeline_id=pipeline_id)
-    click.echo(f"pipeline {told.pipeline_id}: {told.found} found, {told.merged} merged, {told.dropped} dropped")
-
-
-@main.group("secrets")
-def secret() -> None:
-    """Encryption at rest."""
-
-
-@secret.command()
-@click.option("--forget", is_flag=True, help="Make no new key, but forget the old ones.")
-def rotate(forget: bool) -> None:
-    """Encrypt every stored secret with a new key; the service goes on meanwhile.
-
-    The old key is kept for reading until a second call with --forget.
-    """
-    app = create_app()
-    with app.app_context():
-        count = (encryption.forget if forget else encryption.rotate)(app.config["SETTINGS"])
-    click.echo(f"encrypted {count} secrets with the newest key")
-
-
-def _show(label: str, steps: Iterator[watching.Progress]) -> None:
-    """A bar that moves with a transfer until that has ended."""
-    with click.progressbar(length=1, label=label, file=sys.stderr) as bar:
-        for step in steps:
-            bar.length = step.total or 1
-            bar.pos = min(step.done, bar.length)
-            bar.finished = step.ended
-            bar.render_progress()
-
-
-@contextmanager
-def _told() -> Iterator[None]:
-    """Say what is wrong with an archive as every other error of a command."""
-    try:
-        yield
-    except BadArchive as error:
-        raise click.ClickException(str(error)) from error
-
-
-def _day(text: str | None, option: str) -> dt.date | None:
-    try:
-        return Date().read(text) if text else None
-    except ValueError as error:
-        raise click.BadParameter("not a date", param_hint=option) from error
-
-
-def _upgrade() -> None:
-    flask_migrate.upgrade()
-    encryption.leave_proof()
-
-
-def _first_start(settings: Settings) -> None:
-    """Make the administrator of an empty instance, and tell their credentials this once."""
-    with unit_of_work():
-        if db.session.scalar(select(User.id).limit(1)) is not None:
-            return
-        password = settings.root_password or secrets.new_token()
-        root = accounts.create_user(
-            username=ROOT, name="Administrator", email=ROOT_EMAIL, password=password, admin=True
-        )
-        text = accounts.create_token(root, name="first token", scopes=ROOT_SCOPES, secret=settings.root_token).token  # type: ignore[attr-defined]  # shown once
-    told = f"username: {ROOT}\npassword: {password}\ntoken: {text}\n"
-    path = settings.data_dir / CREDENTIALS
-    secrets.write_private(path, told)
-    click.echo(f"The administrator of this new instance (kept in {path}):\n{told}")
+    return operations.main

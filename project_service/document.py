@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import functools
+from collections.abc import Sequence
 from http import HTTPStatus
 from importlib.resources import files
 from itertools import combinations
 from typing import Any
 
+import orjson
 from apispec.ext.marshmallow import MarshmallowPlugin
 from apispec.ext.marshmallow.openapi import OpenAPIConverter
 from flask import Blueprint, Flask, Response, current_app, make_response, render_template, send_from_directory
@@ -18,6 +20,7 @@ from project_service.kit import fields
 from project_service.kit.schemas import Nested, Schema
 
 PREFIX = "/api/v4"
+EXTENSION = "document"
 ASSETS = str(files("flask_swagger_ui") / "dist")
 ASSET_NAMES = ("swagger-ui.css", "swagger-ui-bundle.js", "favicon-32x32.png")
 # the viewer sets styles of elements from scripts, which no hash can allow
@@ -109,14 +112,24 @@ class Document(Api):  # type: ignore[misc]  # flask-smorest is untyped
         """Nothing: every read has its tag."""
 
 
-def init_app(app: Flask, blueprints: Iterable[ApiBlueprint]) -> None:
+def init_app(app: Flask, blueprints: Sequence[ApiBlueprint]) -> None:
     """Register the blueprints, the document under ``/api/v4/openapi.json`` and the page under ``/api/docs``."""
+    for blueprint in blueprints:
+        app.register_blueprint(blueprint)
+    app.register_blueprint(page)
+    app.extensions[EXTENSION] = functools.cache(lambda: made_of(blueprints))
+
+
+def made_of(blueprints: Sequence[ApiBlueprint]) -> bytes:
+    """The document, in JSON. It takes long to make and much memory, on an application that is there for nothing else.
+
+    So it is made when somebody asks for it first.
+    """
+    app = Flask(__name__)
     app.config.update(
         API_TITLE="Project Service",
         API_VERSION="v4",
         OPENAPI_VERSION="3.0.3",
-        OPENAPI_URL_PREFIX=PREFIX,
-        OPENAPI_JSON_PATH="openapi",  # .json is tolerated after every address
         API_SPEC_OPTIONS={
             "components": {"securitySchemes": SECURITY},
             "security": [{name: []} for name in SECURITY],
@@ -126,7 +139,13 @@ def init_app(app: Flask, blueprints: Iterable[ApiBlueprint]) -> None:
     document = Document(app, spec_kwargs={"marshmallow_plugin": Plugin()})
     for blueprint in blueprints:
         document.register_blueprint(blueprint)
-    app.register_blueprint(page)
+    return orjson.dumps(document.spec.to_dict())
+
+
+@page.get(f"{PREFIX}/openapi")  # .json is tolerated after every address
+def show_openapi() -> Response:
+    """The document."""
+    return Response(current_app.extensions[EXTENSION](), mimetype="application/json")
 
 
 @page.get("/api/docs")

@@ -7,44 +7,34 @@ import fcntl
 import http.client
 import os
 import shutil
-import signal
 import socket
 import sys
-import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import structlog
-from flask import Flask
-from sqlalchemy.exc import OperationalError
-from sqlalchemy.orm import configure_mappers
-
-from project_service.kit import embedded, encryption, jobs, rqworker
-from project_service.kit.database import db, dispose_after_fork
+from project_service.kit import embedded
+from project_service.kit.preparing import Preparation
 from project_service.kit.supervisor import Child, Supervisor
 from project_service.settings import PREFIX, Settings
 
 EVERYWHERE = ("0.0.0.0", "::", "")  # to know them when an operator asks for them
 PATIENCE = 2.0
 
-log = structlog.get_logger(__name__)
-
 
 class ServeError(Exception):
     """The service cannot be started here; the text says why."""
 
 
-def serve(settings: Settings, host: str, port: int, workers: int, prepare: Callable[[], None]) -> int:
+def serve(settings: Settings, host: str, port: int, workers: int) -> int:
     """Run everything until SIGTERM, SIGINT or SIGHUP and return the exit status. Port 0 takes any free one.
 
-    ``prepare`` is called when the data directory is ours, before anything is started: it upgrades the database and
-    makes the first administrator. Prints the address as soon as the web server answers. Raises ``ServeError``,
-    ``EmbeddedRedisError`` or ``SupervisorError``.
+    When the data directory is ours the database is prepared, in a process that tells by itself what is wrong with it.
+    The web server, whose start takes as long, is started beside it and waits for its end before it answers anything.
+    Prints the address as soon as it does. Raises ``ServeError``, ``EmbeddedRedisError`` or ``SupervisorError``.
     """
     with only_one(settings.data_dir) as lock, _listen(host, port) as listener:
-        prepare()
         bound_port = listener.getsockname()[1]
         env = dict(os.environ)
         env[PREFIX + "DATA_DIR"] = str(settings.data_dir)
@@ -52,7 +42,8 @@ def serve(settings: Settings, host: str, port: int, workers: int, prepare: Calla
         env[PREFIX + "EXTERNAL_URL"] = settings.external_url or url_of(
             "localhost" if host in EVERYWHERE else host, bound_port
         )
-        children = []
+        Preparation(settings.runtime_dir).begin()
+        children = [Child("preparation", _command("prepare"), env, once=True)]
         if settings.embedded_redis:
             # Redis holds the lock as well: were we killed, the next start waits for it to be gone from its files.
             children.append(
@@ -62,6 +53,7 @@ def serve(settings: Settings, host: str, port: int, workers: int, prepare: Calla
                     env,
                     ready=lambda: embedded.is_ready(settings),
                     needed=True,
+                    early=True,
                     pass_fds=(lock,),
                     prepare=lambda: embedded.prepare_directories(settings),
                 )
@@ -72,10 +64,11 @@ def serve(settings: Settings, host: str, port: int, workers: int, prepare: Calla
                 _web_command(listener, workers),
                 env,
                 ready=lambda: _answers(listener),
+                early=True,
                 pass_fds=(listener.fileno(),),
             ),
-            Child("worker", [sys.executable, "-m", "project_service", "worker"], env),
-            Child("scheduler", [sys.executable, "-m", "project_service", "scheduler"], env),
+            Child("worker", _command("worker"), env),
+            Child("scheduler", _command("scheduler"), env),
         ]
 
         def announce() -> None:
@@ -84,44 +77,6 @@ def serve(settings: Settings, host: str, port: int, workers: int, prepare: Calla
         status = Supervisor(children).run(announce)
         shutil.rmtree(settings.runtime_dir, ignore_errors=True)
         return status
-
-
-def work(app: Flask) -> None:
-    """Answer the bells that jobs ring, until SIGTERM or SIGINT."""
-    configure_mappers()  # once, before the forks
-    with app.app_context():
-        _prove_key()
-
-    def after_fork() -> None:
-        with app.app_context():
-            dispose_after_fork()
-
-    rqworker.work(app.config["SETTINGS"], jobs.QUEUES, app.app_context, after_fork)
-
-
-def schedule(app: Flask) -> None:
-    """Start periodic jobs and ring again for forgotten tasks, until SIGTERM or SIGINT; several may run side by side."""
-    stop = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop.set())
-    while not stop.is_set():
-        with app.app_context():
-            try:
-                jobs.start_periodic()
-                jobs.sweep()
-            except OperationalError as error:
-                log.warning("the database cannot be reached", error=str(error.orig))
-        stop.wait(jobs.SWEEP_EVERY.total_seconds())
-
-
-def _prove_key() -> None:
-    """Raise ``SecretKeyMissing`` before a job could write what nobody else reads."""
-    try:
-        encryption.prove_key()
-    except OperationalError as error:
-        log.warning("the database cannot be reached", error=str(error.orig))
-    finally:
-        db.engine.dispose()
 
 
 def url_of(host: str, port: int) -> str:
@@ -146,6 +101,10 @@ def only_one(data_dir: Path) -> Iterator[int]:
         yield lock
     finally:
         os.close(lock)
+
+
+def _command(name: str) -> list[str]:
+    return [sys.executable, "-m", "project_service", name]
 
 
 def _web_command(listener: socket.socket, workers: int) -> list[str]:

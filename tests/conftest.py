@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import argon2
-import flask_migrate
 import pytest
 from flask import Flask
 from flask.testing import FlaskClient
@@ -22,7 +21,7 @@ from project_service.core.namespaces import Group
 from project_service.core.projects import Project
 from project_service.core.users import User
 from project_service.factory import create_app
-from project_service.kit import clock, jobs, secrets
+from project_service.kit import clock, jobs, migrating, secrets
 from project_service.kit.database import Base, db
 from project_service.kit.jobs import Task
 from project_service.settings import Settings
@@ -84,7 +83,7 @@ def make_app(backend: str, directory: Path, **changes: Any) -> Flask:
     app.extensions["redis"] = Silence()
     app.test_client_class = FreshClient
     with app.app_context():
-        flask_migrate.upgrade()
+        migrating.upgrade()
     return app
 
 

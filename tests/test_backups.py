@@ -9,7 +9,6 @@ import itertools
 import threading
 from contextlib import suppress
 
-import flask_migrate
 import pytest
 from sqlalchemy import Boolean, Date, DateTime, Integer, delete, insert, select
 
@@ -17,7 +16,7 @@ from project_service.backups import archive, service, tables
 from project_service.backups.archive import BackupError
 from project_service.core import repositories
 from project_service.core.projects import Project
-from project_service.kit import clock, encryption, secrets
+from project_service.kit import clock, encryption, migrating, secrets
 from project_service.kit.database import Base, db, snapshot, unit_of_work
 from project_service.kit.storage import storage
 from project_service.variables.models import Variable
@@ -386,7 +385,7 @@ def test_a_back_up_of_an_older_release_is_upgraded(backend, another, tmp_path, p
 
     def make_old():
         service.restore(old.config["SETTINGS"], tmp_path / "backup")
-        flask_migrate.downgrade(revision="0001")
+        migrating.downgrade("0001")
         service.back_up(old.config["SETTINGS"], path)
 
     elsewhere(old, make_old)

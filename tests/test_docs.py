@@ -51,7 +51,9 @@ def leads_somewhere(path: Path, link: str) -> bool:
 
 def commands_of(group: click.Group, above: str) -> Iterator[str]:
     """The full names of all commands."""
-    for name, command in group.commands.items():
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
         if isinstance(command, click.Group):
             yield from commands_of(command, f"{above} {name}")
         else:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import datetime as dt
 
-import flask_migrate
 import pytest
 
 from project_service import doctor
-from project_service.kit import clock, jobs, secrets
+from project_service.kit import clock, jobs, migrating, secrets
 from project_service.kit.database import db, unit_of_work
 from project_service.kit.jobs import Task
 from project_service.kit.storage import Storage
@@ -132,7 +131,7 @@ def test_tasks_that_wait_are_no_trouble(examine):
 def test_an_old_database_is_told_with_what_to_do(tmp_path):
     app = make_app(SQLITE, tmp_path)
     with app.app_context():
-        flask_migrate.downgrade(revision="base")
+        migrating.downgrade("base")
         findings = {finding.part: finding for finding in doctor.examine(app.config["SETTINGS"])}
         db.engine.dispose()
 

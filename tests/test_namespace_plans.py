@@ -8,7 +8,7 @@ import datetime as dt
 import pytest
 from click.testing import CliRunner
 
-from project_service import cli
+from project_service import cli, operations
 from project_service.core.levels import Role
 from project_service.core.namespaces import Group
 from project_service.kit import clock, jobs
@@ -39,7 +39,7 @@ def seats_of(client, group):
 @pytest.fixture
 def run(app, monkeypatch):
     """Runs a command on the application of the test; its exit status and what it printed."""
-    monkeypatch.setattr(cli, "create_app", lambda: app)
+    monkeypatch.setattr(operations, "create_app", lambda: app)
 
     def call(*words):
         answer = contextvars.Context().run(CliRunner().invoke, cli.main, ["namespace", "set-plan", *words])

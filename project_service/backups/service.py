@@ -9,14 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import flask_migrate
 from alembic.script import ScriptDirectory
 from alembic.util import CommandError
 
 from project_service.backups import archive, tables
 from project_service.backups.archive import BackupError
 from project_service.instance.version import OWN
-from project_service.kit import clock, secrets
+from project_service.kit import clock, migrating, secrets
 from project_service.kit.database import MIGRATIONS, db, snapshot, unit_of_work
 from project_service.kit.encryption import PROOF, KeyProof
 from project_service.kit.storage import CHUNK, Storage, storage
@@ -81,7 +80,7 @@ def restore(settings: Settings, path: Path) -> Summary:
     _check(manifest, settings)
     trees = _trees()
     _check_empty(trees)
-    flask_migrate.upgrade(revision=manifest["revision"])
+    migrating.upgrade(manifest["revision"])
     with _undone_on_failure(trees):
         for name, _size, content in archive.members(path):
             tree = trees.get(name.partition("/")[0])
@@ -90,7 +89,7 @@ def restore(settings: Settings, path: Path) -> Summary:
                     while piece := content.read(CHUNK):
                         file.write(piece)
         _load(path, manifest)
-    flask_migrate.upgrade()
+    migrating.upgrade()
     return Summary(manifest["rows"], manifest["files"])
 
 

@@ -16,9 +16,8 @@ import subprocess
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pygit2
 from flask import current_app
 from sqlalchemy import ForeignKey, UniqueConstraint, select
 from sqlalchemy.orm import Mapped, mapped_column
@@ -26,6 +25,9 @@ from sqlalchemy.orm import Mapped, mapped_column
 from project_service.core.projects import Project
 from project_service.kit.database import Model, Timestamps, db
 from project_service.kit.storage import storage
+
+if TYPE_CHECKING:
+    import pygit2
 
 CODE, WIKI, DESIGN = "project", "project.wiki", "project.design"
 KINDS = (CODE, WIKI, DESIGN)
@@ -133,7 +135,7 @@ def git(*words: str, folder: Path | None = None) -> bytes:
 
 def default_branch(folder: Path) -> str | None:
     """The branch that HEAD names, if there is such a branch."""
-    opened = pygit2.Repository(str(folder))
+    opened = _opened(folder)
     if opened.head_is_unborn or opened.head_is_detached:
         names = [name for name in opened.branches.local if name in ("main", "master")]
         return names[0] if names else next(iter(opened.branches.local), None)
@@ -145,7 +147,7 @@ def tag_names(project: Project) -> list[str]:
     repository = repository_of(project)
     if repository is None:
         return []
-    opened = pygit2.Repository(str(bare(repository)))
+    opened = _opened(bare(repository))
     return sorted(name.removeprefix(TAGS) for name in opened.references if name.startswith(TAGS))
 
 
@@ -154,14 +156,20 @@ def commit_titles(project: Project, ids: Iterable[str]) -> dict[str, str]:
     repository = repository_of(project)
     if repository is None:
         return {}
-    opened = pygit2.Repository(str(bare(repository)))
+    opened = _opened(bare(repository))
     # what an archive calls a commit may be anything, also part of an id or the name of a branch
     titles: dict[str, str] = {}
     for number in ids:
         commit: Any = opened.get(number) if COMMIT.fullmatch(number) else None
-        if isinstance(commit, pygit2.Commit):
+        if commit is not None and commit.type_str == "commit":
             titles[number] = commit.message.strip().partition("\n")[0].rstrip()
     return titles
+
+
+def _opened(folder: Path) -> pygit2.Repository:
+    import pygit2  # noqa: PLC0415  # it takes 9 MB, which a process that opens no repository has no use for
+
+    return pygit2.Repository(str(folder))
 
 
 def forget_old() -> int:

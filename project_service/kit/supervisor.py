@@ -39,13 +39,23 @@ class SupervisorError(Exception):
     """The children could not be brought up; the text names the one that failed."""
 
 
+class ChildFailed(SupervisorError):
+    """A child that runs once has ended with another status than 0."""
+
+    def __init__(self, name: str, status: int) -> None:
+        super().__init__(f"{name} ended with status {status}")
+        self.status = status if status > 0 else 1
+
+
 @dataclass(frozen=True)
 class Child:
     """A program to keep running.
 
-    ``ready`` tells whether it does its work; nothing is announced before all that have it say so. Others rely on a
-    ``needed`` child: they are started once it is ready, and it is stopped once they are gone. ``pass_fds`` are open
-    files it inherits under their number. ``prepare`` is called before every start.
+    ``ready`` tells whether it does its work: the next child is started then, and nothing is announced before all that
+    have it say so. One that runs ``once`` has to end well before the next is started. An ``early`` one is started
+    before all others: it takes long to get ready, and waits by itself for what it needs. Others rely on a ``needed``
+    child: it is stopped once they are gone. ``pass_fds`` are open files it inherits under their number. ``prepare`` is
+    called before every start.
     """
 
     name: str
@@ -53,6 +63,8 @@ class Child:
     env: Mapping[str, str]
     ready: Callable[[], bool] | None = None
     needed: bool = False
+    early: bool = False
+    once: bool = False
     pass_fds: tuple[int, ...] = ()
     prepare: Callable[[], None] | None = None
 
@@ -86,7 +98,8 @@ class Supervisor:
     def run(self, announce: Callable[[], None] | None = None) -> int:
         """Start all, call ``announce`` when all are ready, and return the exit status once a signal has stopped them.
 
-        Raises ``SupervisorError`` when a child is not ready within ``START_SECONDS``; all are stopped then.
+        Raises ``ChildFailed`` when one that runs once fails, and ``SupervisorError`` when one is not ready within
+        ``START_SECONDS``; all are stopped then.
         """
         former = {number: signal.signal(number, self._on_signal) for number in (*STOP_SIGNALS, signal.SIGCHLD)}
         former_wakeup = signal.set_wakeup_fd(self._wake_write, warn_on_full_buffer=False)
@@ -111,14 +124,28 @@ class Supervisor:
 
     def _start(self) -> bool:
         """Bring up all children; False when a signal stopped that."""
-        deadline = time.monotonic() + START_SECONDS
         for running in self._all:
-            self._launch(running)
-            if running.child.needed and not self._wait_ready(running, deadline):
+            if running.child.early:
+                self._launch(running)
+        for running in self._all:
+            if not running.child.early:
+                self._launch(running)
+            if not (self._wait_ended(running) if running.child.once else self._wait_ready(running)):
                 return False
-        return all(self._wait_ready(running, deadline) for running in self._all)
+        return True
 
-    def _wait_ready(self, running: _Running, deadline: float) -> bool:
+    def _wait_ended(self, running: _Running) -> bool:
+        while self._signal is None and running.process is not None:
+            status = running.process.poll()
+            if status:
+                raise ChildFailed(running.child.name, status)
+            if status == 0:
+                return True
+            self._tend(0.05)
+        return False
+
+    def _wait_ready(self, running: _Running) -> bool:
+        deadline = time.monotonic() + START_SECONDS
         while self._signal is None:
             if running.child.ready is None or (running.alive and running.child.ready()):
                 return True
@@ -150,14 +177,18 @@ class Supervisor:
     def _tend(self, timeout: float) -> None:
         """Wait for a signal, a death or ``timeout`` seconds, and start again what is due."""
         now = time.monotonic()
-        due = [running.start_at - now for running in self._all if running.process and not running.alive]
+        due = [
+            running.start_at - now
+            for running in self._all
+            if running.process and not running.alive and not running.child.once
+        ]
         if any(len(running.sessions) > 1 for running in self._all):
             due.append(0.2)
         select.select([self._wake_read], [], [], max(0.0, min([timeout, *due])))
         with suppress(BlockingIOError):
             os.read(self._wake_read, 512)
         for running in self._all:
-            if running.process is not None and self._signal is None:
+            if running.process is not None and self._signal is None and not running.child.once:
                 self._revive(running, running.process, time.monotonic())
 
     def _revive(self, running: _Running, process: subprocess.Popen[bytes], now: float) -> None:

@@ -41,7 +41,8 @@ limit_request_field_size = 8190
 forwarded_allow_ips = ""
 secure_scheme_headers: dict[str, str] = {}
 control_socket_disable = True
-preload_app = False
+# Imported once and shared by all workers: they start sooner, and take less memory together.
+preload_app = True
 # The workers' heartbeat is a file: one on a disk that is busy would look like a worker that hangs.
 MEMORY = "/dev/shm"  # noqa: S108  # gunicorn opens and unlinks its file there safely
 worker_tmp_dir = MEMORY if os.access(MEMORY, os.W_OK) else None
@@ -59,11 +60,19 @@ DRAIN_SECONDS = 30.0
 DRAIN_BYTES = 256 * 1024 * 1024
 CROWDED = 0.9
 
+
 FRAMING = re.compile(rb"\r\n(content-length|transfer-encoding|expect)[ \t]*:[ \t]*([^\r\n]*)", re.IGNORECASE)
 UNFINISHED = object()
 
 StartResponse = Callable[..., Any]
 Application = Callable[[dict[str, Any], StartResponse], Iterable[bytes]]
+
+
+def post_fork(server: Any, _worker: Any) -> None:
+    """Have a worker open connections of its own, if the application has an ``after_fork`` that does so."""
+    after_fork: Callable[[], None] | None = getattr(server.app.wsgi(), "after_fork", None)
+    if after_fork is not None:
+        after_fork()
 
 
 class Pace:

@@ -9,7 +9,7 @@ import pytest
 from flask.testing import FlaskClient
 from sqlalchemy import func, select, text
 
-from project_service import cli
+from project_service import cli, operations
 from project_service.activity import jobs as activity
 from project_service.activity import service
 from project_service.core.levels import Role
@@ -62,7 +62,7 @@ def store(people, project):
 @pytest.fixture
 def command(app, monkeypatch, capsys):
     """Runs an operator command on this instance; what it prints."""
-    monkeypatch.setattr(cli, "create_app", lambda: app)
+    monkeypatch.setattr(operations, "create_app", lambda: app)
 
     def run(*arguments):
         cli.main(arguments, standalone_mode=False)

@@ -312,7 +312,8 @@ def test_a_unit_starts_a_command_that_is_there_and_waits_for_its_end(unit):
         assert words[:2] == ["--config", "python:project_service.kit.webserver"]
         assert words[-1] == "project_service.wsgi:app"
     else:
-        command = cli.main.commands[words[0]]
+        command = cli.main.get_command(click.Context(cli.main), words[0])
+        assert command is not None
         with click.Context(command) as context:
             command.make_parser(context).parse_args(list(words[1:]))
         assert program.endswith("/project-service")

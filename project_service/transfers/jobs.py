@@ -31,7 +31,6 @@ TIMED_OUT = f"Import timed out. Import took longer than {round(LONGEST.total_sec
 @contextmanager
 def many_objects() -> Iterator[None]:
     """Spare the collector of garbage what was there before: looking through all of it takes longer than the work."""
-    gc.collect()
     gc.freeze()
     before = gc.get_threshold()
     gc.set_threshold(OBJECTS_BETWEEN_COLLECTIONS, *before[1:])

@@ -23,7 +23,7 @@ from werkzeug.exceptions import HTTPException, MethodNotAllowed
 from project_service.access import identity, steps
 from project_service.access.abilities import Ability
 from project_service.kit import answers, kept, paging
-from project_service.kit.database import unit_of_work
+from project_service.kit.database import reading, unit_of_work
 from project_service.kit.errors import MethodNotAllowed as NotAllowed
 from project_service.kit.errors import ServiceError, Unauthorized
 from project_service.kit.fields import Upload
@@ -57,12 +57,13 @@ View = Callable[..., Any]
 class As:
     """What a view found, in a form of its own: people see different fields of the same thing.
 
-    ``prepare`` gets the rows of the page before they are dumped, to fetch for all what each shows.
+    ``prepare`` gets the rows of the page before they are dumped, to fetch for all what each shows; it may give
+    others in their place.
     """
 
     schema: type[Schema]
     found: Any
-    prepare: Callable[[list[Any]], None] | None = None
+    prepare: Callable[[list[Any]], list[Any] | None] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +178,8 @@ class ApiBlueprint(Blueprint):  # type: ignore[misc]  # flask-smorest is untyped
                 return Listed(*paging.cut(found, g.page))
             rows, headers = paging.cut(found.found, g.page)
             if found.prepare is not None:
-                found.prepare(rows)
+                others = found.prepare(rows)
+                rows = rows if others is None else others
             return As(found.schema, Listed(rows, headers))
 
         cut.paged = True  # type: ignore[attr-defined]  # a mark that ``arguments`` reads
@@ -219,12 +221,12 @@ class ApiBlueprint(Blueprint):  # type: ignore[misc]  # flask-smorest is untyped
                 return known
             g.path_names = self.path_names
             if largest_body is not None:
-                with unit_of_work(write=False):
+                with reading():
                     # whose token stands in the body is known too late for more than others may send
                     if identity.by_token(request, scopes, unread=True).user_id is not None:
                         steps.admit(largest_body())
             parameters()
-            with unit_of_work(write=False):
+            with reading():
                 g.caller = identity.sudo(request, identity.by_token(request, scopes))
                 if request.method in identity.READ_METHODS:
                     read: Response = view(**url)
@@ -334,7 +336,7 @@ def wrong_method(error: MethodNotAllowed) -> ServiceError:
     methods = sorted({*(error.valid_methods or ()), "OPTIONS"})
     if any(_needs_user(method) for method in methods):
         try:
-            with unit_of_work(write=False):
+            with reading():
                 known = identity.by_token(request, None).user_id is not None
         except ServiceError as refused:
             return refused

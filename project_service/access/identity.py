@@ -12,7 +12,7 @@ from sqlalchemy import bindparam, select, update
 from project_service.core.tokens import BrowserSession, PersonalAccessToken, digest_of
 from project_service.core.users import ACTIVE, BLOCKED, User, user_by
 from project_service.kit import clock, urls
-from project_service.kit.database import db, unit_of_work
+from project_service.kit.database import Timestamp, db, unit_of_work
 from project_service.kit.errors import (
     BadParameters,
     Forbidden,
@@ -169,21 +169,34 @@ def by_session() -> Caller:
     secret = session.get(SESSION_SECRET)
     if not secret:
         return NOBODY
-    found = db.session.execute(
-        select(User, BrowserSession.id)
-        .join(BrowserSession, BrowserSession.user_id == User.id)
+    found = _browser_of(digest=digest_of(str(secret)), now=clock.now()).first()
+    if found is None:
+        return NOBODY
+    g.valid_until = found.expires_at
+    _note_activity(found.user_id, found.last_activity_on)
+    return Caller(found.user_id, found.username, found.admin, found.external)
+
+
+@prepared
+def _browser_of() -> Any:
+    """Whose a browser session is, by its digest."""
+    return (
+        select(
+            BrowserSession.expires_at,
+            User.id.label("user_id"),
+            User.username,
+            User.admin,
+            User.external,
+            User.last_activity_on,
+        )
+        .join(User, User.id == BrowserSession.user_id)
         .where(
-            BrowserSession.digest == digest_of(str(secret)),
-            BrowserSession.expires_at > clock.now(),
+            BrowserSession.digest == bindparam("digest"),
+            BrowserSession.expires_at > bindparam("now", type_=Timestamp),
             User.state == ACTIVE,
             User.deleting_since.is_(None),
         )
-    ).first()
-    if found is None:
-        return NOBODY
-    user = found[0]
-    _note_activity(user.id, user.last_activity_on)
-    return Caller.of(user)
+    )
 
 
 def _note_use(token_id: int, last_used_at: dt.datetime | None, user_id: int, last_activity_on: dt.date | None) -> None:

@@ -7,7 +7,19 @@ from collections.abc import Callable
 from typing import Any
 from urllib.parse import urlsplit
 
-from flask import Blueprint, Flask, Request, current_app, g, make_response, redirect, render_template, request, url_for
+from flask import (
+    Blueprint,
+    Flask,
+    Request,
+    current_app,
+    g,
+    make_response,
+    redirect,
+    render_template,
+    request,
+    session,
+    url_for,
+)
 from flask import Response as FlaskResponse
 from flask.sessions import SecureCookieSessionInterface
 from flask_wtf.csrf import CSRFProtect
@@ -15,7 +27,8 @@ from werkzeug.wrappers import Response
 
 from project_service.access import identity, steps
 from project_service.access.abilities import Ability
-from project_service.kit.database import unit_of_work
+from project_service.kit import kept
+from project_service.kit.database import reading, unit_of_work
 from project_service.kit.errors import ServiceError, Unauthorized
 from project_service.kit.parameters import parameters
 
@@ -99,26 +112,38 @@ class PageBlueprint(Blueprint):
         def answered(**url: Any) -> Any:
             writing = request.method not in identity.READ_METHODS
             if is_for_programs() and identity.token_of(request, parameters()) is not None:
-                with unit_of_work(write=False):
+                with reading():
                     g.caller = identity.sudo(request, identity.by_token(request, ()))
                 with unit_of_work(write=writing):
                     return view(**url)
-            if writing:
-                _ask_first(largest_body)
-                csrf.protect()
-            with unit_of_work(write=False):
+            if not writing:
+                return kept.answers().find(request) or _read(view, url)
+            _ask_first(largest_body)
+            csrf.protect()
+            with reading():
                 g.caller = identity.by_session()
-            with unit_of_work(write=writing and largest_body is None):
+            with unit_of_work(write=largest_body is None):
                 return view(**url)
 
         return answered
+
+
+def _read(view: View, url: dict[str, Any]) -> FlaskResponse:
+    with reading():
+        g.caller = identity.by_session()
+        response = make_response(view(**url))
+        if (
+            not session.modified
+        ):  # what told somebody something once, or made a token for the forms to come, is not kept
+            kept.answers().keep(response)
+        return response
 
 
 def _ask_first(largest_body: Callable[[], int | None] | None) -> None:
     """Whoever sends a large body, or what programs send too, hears that nobody is signed in before anything else."""
     if largest_body is None and not is_for_programs():
         return
-    with unit_of_work(write=False):
+    with reading():
         if identity.by_session().user_id is None:
             raise Unauthorized
         if largest_body is not None:
@@ -128,7 +153,7 @@ def _ask_first(largest_body: Callable[[], int | None] | None) -> None:
 def error_page(error: ServiceError) -> FlaskResponse:
     """What people see of a refusal. Whoever is not signed in may find more after signing in."""
     if "caller" not in g and error.status < 500:  # refused before any page had asked who it is
-        with unit_of_work(write=False):
+        with reading():
             g.caller = identity.by_session()
     if error.status in (401, 404) and request.method == "GET" and _is_page() and identity.caller().user_id is None:
         return make_response(redirect(url_for(SIGN_IN, next=request.full_path.rstrip("?"))))

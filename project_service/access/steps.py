@@ -10,9 +10,9 @@ from typing import Any, TypeVar
 from flask import request
 
 from project_service.access.abilities import Ability, judge
-from project_service.access.identity import caller
+from project_service.access.identity import READ_METHODS, caller
 from project_service.core.namespaces import find_group, find_namespace
-from project_service.core.projects import find_project
+from project_service.core.projects import find_project, read_project
 from project_service.kit.errors import NotFound, UnknownRoute
 
 View = TypeVar("View", bound=Callable[..., Any])
@@ -25,6 +25,7 @@ SUBJECTS: dict[str, Callable[[str], Any]] = {
     "group": find_group,
     "namespace": find_namespace,
 }
+READ: dict[str, Callable[[str], Any]] = SUBJECTS | {"project": read_project}
 
 
 class Unguarded(Exception):
@@ -53,12 +54,13 @@ def allow(ability: Ability) -> Callable[[View], View]:
 
 def _find(name: str, text: str) -> Any:
     """What is meant; the suffix ``.json`` is tolerated where nothing is called so (common behaviour, section 1)."""
+    find = (READ if request.method in READ_METHODS else SUBJECTS)[name]
     try:
-        return SUBJECTS[name](text)
+        return find(text)
     except NotFound:
         if not text.endswith(".json"):
             raise
-        return SUBJECTS[name](text.removesuffix(".json"))
+        return find(text.removesuffix(".json"))
 
 
 def check_guarded(view: Callable[..., Any]) -> None:

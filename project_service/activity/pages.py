@@ -6,17 +6,16 @@ from typing import Any
 
 from flask import request
 from sqlalchemy import Select
-from sqlalchemy.orm import selectinload
 
 from project_service.access import panels
 from project_service.access.identity import caller
 from project_service.activity import queries
 from project_service.activity.sentences import sentence_of
-from project_service.activity.targets import add_targets
+from project_service.activity.targets import events_with_targets
 from project_service.core.projects import Project
 from project_service.core.users import User
 from project_service.events.models import Event
-from project_service.kit.database import db
+from project_service.kit.reading import rows
 
 FILTERS: dict[str, tuple[str, dict[str, str]]] = {
     "all": ("All", {}),
@@ -34,12 +33,12 @@ MOST = 1000
 FARTHEST = 1_000_000
 
 
-def _feed(statement: Select[Event], chosen: str) -> dict[str, Any]:
+def _feed(statement: Select[int], chosen: str) -> dict[str, Any]:
     shown = min(max(_number("shown"), STEP), MOST)
     skipped = min(_number("skip"), FARTHEST)
-    events = list(db.session.scalars(statement.limit(shown + 1).offset(skipped)))
-    more, events = len(events) > shown, events[:shown]
-    add_targets(events, selectinload(Event.project).selectinload(Project.namespace))
+    ids = rows(statement, limit=shown + 1, offset=skipped)
+    more = len(ids) > shown
+    events = events_with_targets(ids[:shown], (Event.project, Project.namespace))
     return {
         "events": [(event, sentence_of(event, event.project)) for event in events],
         "more": {"shown": shown + STEP} if more and shown < MOST else None,

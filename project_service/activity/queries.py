@@ -2,7 +2,8 @@
 
 What somebody sees of a project is judged once per project, in Python (``sight_of``, the rules of the events reference,
 section 5), and becomes a condition on columns that the index of the feed carries: a page is cut, and the total counted,
-inside the index. The rows come with what the index has; ``targets.add_targets`` fetches the rest for the page.
+inside the index. The statements give ids, which the index has; ``targets.events_with_targets`` fetches what a page
+shows of them.
 """
 
 from __future__ import annotations
@@ -26,7 +27,6 @@ from sqlalchemy import (
     select,
     union_all,
 )
-from sqlalchemy.orm import aliased, load_only
 
 from project_service.access.abilities import opened_to, own_issues, role_of
 from project_service.access.identity import Caller
@@ -87,36 +87,32 @@ class Sight:
         return some_kinds, some_restrictions, Restriction.CONFIDENTIAL in self.restrictions
 
 
-def events_of_author(caller: Caller, author_id: int, **wanted: Any) -> Select[Event]:
+def events_of_author(caller: Caller, author_id: int, **wanted: Any) -> Select[int]:
     """What somebody did, as far as the caller may see it."""
     sights = _sights(caller, _worked_in(author_id))
-    return _ordered(
-        select(Event).where(Event.author_id == author_id, _seen_in(caller, sights), *_wanted(wanted)), wanted
-    )
+    return _ordered(Event, wanted).where(Event.author_id == author_id, _seen_in(caller, sights), *_wanted(wanted))
 
 
-def events_of_user(caller: Caller, user: User, **wanted: Any) -> Select[Event]:
+def events_of_user(caller: Caller, user: User, **wanted: Any) -> Select[int]:
     """The same for a profile: private ones, and those of blocked users, show nothing to others."""
     hidden = user.private_profile or user.state != ACTIVE
     if hidden and user.id != caller.user_id and not caller.admin:
-        return _ordered(select(Event).where(false()), wanted)
+        return _ordered(Event, wanted).where(false())
     return events_of_author(caller, user.id, **wanted)
 
 
-def events_of_memberships(caller: Caller, **wanted: Any) -> Select[Event]:
+def events_of_memberships(caller: Caller, **wanted: Any) -> Select[int]:
     """What anybody did in the projects the caller belongs to."""
     sights = _sights(caller)
     if not 0 < len(sights) <= MERGED:
-        return _ordered(select(Event).where(_seen_in(caller, sights), *_wanted(wanted)), wanted)
-    found = aliased(Event, _merged(caller, sights, wanted).subquery())
-    return _ordered(select(found), wanted, found)
+        return _ordered(Event, wanted).where(_seen_in(caller, sights), *_wanted(wanted))
+    return _ordered(_merged(caller, sights, wanted).subquery().c, wanted)
 
 
-def events_of_project(caller: Caller, project: Project, **wanted: Any) -> Select[Event]:
+def events_of_project(caller: Caller, project: Project, **wanted: Any) -> Select[int]:
     """What happened in a project, as far as the caller may see it."""
     sight = sight_of(caller, role_of(caller, project), project)
-    statement = select(Event).where(Event.project_id == project.id, *_within(caller, sight), *_wanted(wanted))
-    return _ordered(statement, wanted)
+    return _ordered(Event, wanted).where(Event.project_id == project.id, *_within(caller, sight), *_wanted(wanted))
 
 
 def sight_of(caller: Caller, role: int, project: Any) -> Sight:
@@ -244,9 +240,8 @@ def _wanted(wanted: dict[str, Any]) -> Iterable[ColumnElement[bool]]:
         yield Event.created_at > dt.datetime.combine(wanted["after"], dt.time.max, dt.UTC)
 
 
-def _ordered(statement: Select[Event], wanted: dict[str, Any], entity: Any = Event) -> Select[Event]:
-    columns = (entity.created_at, entity.id)
-    return statement.order_by(*_order(*columns, wanted)).options(load_only(*columns))
+def _ordered(events: Any, wanted: dict[str, Any]) -> Select[int]:
+    return select(events.id).order_by(*_order(events.created_at, events.id, wanted))
 
 
 def _order(created_at: Any, number: Any, wanted: dict[str, Any]) -> tuple[ColumnElement[Any], ColumnElement[Any]]:

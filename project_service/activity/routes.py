@@ -8,7 +8,7 @@ from project_service.access.abilities import Ability
 from project_service.access.api import ApiBlueprint, As
 from project_service.access.identity import caller
 from project_service.activity import queries, schemas
-from project_service.activity.targets import add_targets
+from project_service.activity.targets import events_with_targets
 from project_service.core.projects import Project
 from project_service.core.users import find_user_by
 
@@ -25,8 +25,10 @@ api = ApiBlueprint("events", __name__, description="What happened: by you, by so
 def list_events(fields: dict[str, Any]) -> As:
     """List what you did, or with ``scope=all`` what happened in your projects."""
     if fields.pop("scope", None) == "all":
-        return As(schemas.EventSchema, queries.events_of_memberships(caller(), **fields), add_targets)
-    return As(schemas.EventSchema, queries.events_of_author(caller(), caller().user_id or 0, **fields), add_targets)
+        return As(schemas.EventSchema, queries.events_of_memberships(caller(), **fields), events_with_targets)
+    return As(
+        schemas.EventSchema, queries.events_of_author(caller(), caller().user_id or 0, **fields), events_with_targets
+    )
 
 
 @api.get("/users/<user>/events")
@@ -38,7 +40,7 @@ def list_events(fields: dict[str, Any]) -> As:
 @api.paged
 def list_user_events(fields: dict[str, Any], user: str) -> As:
     """List what somebody did."""
-    return As(schemas.EventSchema, queries.events_of_user(caller(), find_user_by(user), **fields), add_targets)
+    return As(schemas.EventSchema, queries.events_of_user(caller(), find_user_by(user), **fields), events_with_targets)
 
 
 @api.get("/projects/<project>/events")
@@ -49,4 +51,4 @@ def list_user_events(fields: dict[str, Any], user: str) -> As:
 @api.paged
 def list_project_events(project: Project, fields: dict[str, Any]) -> As:
     """List what happened in a project."""
-    return As(schemas.ProjectEventSchema, queries.events_of_project(caller(), project, **fields), add_targets)
+    return As(schemas.ProjectEventSchema, queries.events_of_project(caller(), project, **fields), events_with_targets)

@@ -39,7 +39,7 @@ def sentence_of(event: Event, project: Project) -> Sentence:
     """The sentence of an event whose target was fetched with the page."""
     if event.action == Action.PUSHED:
         return _push(event)
-    target = event.target  # type: ignore[attr-defined]  # set by ``targets.add_targets``
+    target = event.target  # type: ignore[attr-defined]  # set by ``events_with_targets``
     verb = action_name(event)
     if target.note is not None:
         return _comment(target.note, target.noteable, project)

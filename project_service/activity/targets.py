@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
-
-from sqlalchemy import select
-from sqlalchemy.orm import selectinload
-from sqlalchemy.orm.interfaces import ORMOption
 
 from project_service.core.projects import Project
 from project_service.core.repositories import commit_titles
 from project_service.events.models import Event
-from project_service.kit.database import Model, db
+from project_service.kit.reading import Path, by_id
 from project_service.tracker import issues, milestones, others
 from project_service.tracker.issues import Issue
 from project_service.tracker.milestones import Milestone
@@ -42,28 +38,28 @@ class Target:
     noteable: Any = None
 
 
-def add_targets(events: list[Event], *also: ORMOption) -> None:
-    """Fetch what the index of a feed does not have of the events of a page, and set ``target`` on each.
+def events_with_targets(ids: Sequence[int], *also: Path) -> list[Event]:
+    """The events of a page, in its order, with ``target`` on each; without those that were removed meanwhile.
 
-    ``also`` says what else to load with them. Events that were removed since the page was cut are taken out.
+    ``also`` says what else to read along.
     """
-    if not events:
-        return
-    whole = select(Event).where(Event.id.in_([event.id for event in events]))
-    there = set(db.session.scalars(whole.options(selectinload(Event.author), *also)))
-    events[:] = [event for event in events if event in there]
+    if not ids:
+        return []
+    there = by_id(Event, ids, Event.author, *also)
+    events = [there[number] for number in ids if number in there]
     wanted: dict[str, set[int]] = {}
     for event in events:
         if event.target_id is not None and event.target_type:
             wanted.setdefault("Note" if event.target_type in NOTES else event.target_type, set()).add(event.target_id)
-    notes = _by_id(Note, wanted.pop("Note", set()))
+    notes = by_id(Note, wanted.pop("Note", set()), Note.author, Note.project)
     for note in notes.values():
         if note.noteable_id is not None:
             wanted.setdefault(note.noteable_type, set()).add(note.noteable_id)
-    found = {name: _by_id(MODELS[name], ids) for name, ids in wanted.items() if name in MODELS}
+    found = {name: by_id(MODELS[name], ids) for name, ids in wanted.items() if name in MODELS}
     titles = _titles_of_commits(notes.values())
     for event in events:
-        event.target = _target(event, notes, found, titles)  # type: ignore[attr-defined]  # shown beside the columns
+        event.target = _target(event, notes, found, titles)  # shown beside the columns
+    return events
 
 
 def _target(
@@ -104,12 +100,3 @@ def _titles_of_commits(notes: Iterable[Note]) -> dict[tuple[int, str], str]:
 def title_of(row: Any) -> str | None:
     """What people call something."""
     return getattr(row, "title", None) or getattr(row, "filename", None)
-
-
-def _by_id(model: type[Model], ids: set[int]) -> dict[int, Any]:
-    if not ids:
-        return {}
-    statement: Any = select(model).where(model.id.in_(ids))
-    if model is Note:
-        statement = statement.options(selectinload(Note.author), selectinload(Note.project))
-    return {row.id: row for row in db.session.scalars(statement)}

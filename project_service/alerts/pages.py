@@ -22,7 +22,8 @@ from project_service.kit import clock
 from project_service.kit.database import db
 from project_service.kit.errors import Invalid
 from project_service.kit.forms import Form
-from project_service.kit.paging import COUNTED, read_page
+from project_service.kit.paging import read_page
+from project_service.kit.reading import COUNTED
 from project_service.tracker.environments import Environment
 from project_service.tracker.issues import INCIDENT, Issue
 

@@ -20,7 +20,7 @@ from project_service.core.projects import Project
 from project_service.core.users import User
 from project_service.kit.database import db
 from project_service.kit.errors import RecordNotFound
-from project_service.kit.paging import COUNTED
+from project_service.kit.reading import COUNTED, along
 from project_service.tracker.environments import Environment
 from project_service.tracker.issues import Issue
 from project_service.tracker.notes import Note
@@ -70,7 +70,7 @@ def alerts_matching(project: Project, **wanted: Any) -> Select[Alert]:
     order = (column.desc(), Alert.id.desc()) if descending else (column.asc(), Alert.id.asc())
     if name == "ended_at":  # the databases disagree where nothing goes
         order = (order[0].nulls_last(), order[1])
-    return statement.order_by(*order).options(selectinload(Alert.issue), selectinload(Alert.assignee))
+    return along(statement.order_by(*order), Alert.issue, Alert.assignee)
 
 
 def counts_of(project: Project, **wanted: Any) -> dict[str, int]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from sqlalchemy import (
     CTE,
@@ -28,7 +28,7 @@ from sqlalchemy import (
     select,
     union_all,
 )
-from sqlalchemy.orm import Mapped, aliased, joinedload, mapped_column, query_expression, relationship
+from sqlalchemy.orm import Mapped, aliased, joinedload, mapped_column, relationship
 
 from project_service.core.levels import Role
 from project_service.core.namespaces import Namespace, NamespaceAncestor
@@ -61,7 +61,7 @@ class Membership(Timestamps, Model):
     access_level: Mapped[int]
     expires_at: Mapped[dt.date | None]
     created_by_id: Mapped[int | None] = mapped_column(ForeignKey("users.id", ondelete="SET NULL"))
-    capped_level: Mapped[int | None] = query_expression()
+    capped_level: ClassVar[int | None] = None  # on rows that were looked up for a place: what they count for there
 
     @property
     def level(self) -> int:

@@ -8,7 +8,6 @@ from typing import Any
 
 from sqlalchemy import ForeignKey, Index, Select, bindparam, false, func, select
 from sqlalchemy.orm import Mapped, contains_eager, mapped_column, relationship
-from sqlalchemy.sql.base import ExecutableOption
 
 from project_service.core.levels import Visibility
 from project_service.core.namespaces import Namespace, NamespaceAncestor
@@ -16,6 +15,8 @@ from project_service.core.users import User
 from project_service.kit import clock
 from project_service.kit.database import Base, Key, Model, Timestamps, db, unique_while_kept
 from project_service.kit.errors import NotFound
+from project_service.kit.reading import Kind, remember
+from project_service.kit.statements import prepared
 
 DISABLED = "disabled"
 PRIVATE = "private"
@@ -108,18 +109,8 @@ def folder_of(project_id: int) -> str:
 
 
 def projects() -> Select[Project]:
-    """Every project that is not being deleted, with its namespace; without an order."""
-    return (
-        select(Project)
-        .join(Project.namespace)
-        .options(contains_eager(Project.namespace))
-        .where(Project.deleting_since.is_(None))
-    )
-
-
-def with_owners() -> ExecutableOption:
-    """For lists of ``projects()``: fetch the owners of personal namespaces along with them."""
-    return contains_eager(Project.namespace).joinedload(Namespace.owner)
+    """Every project that is not being deleted, joined with its namespace; without an order."""
+    return select(Project).join(Project.namespace).where(Project.deleting_since.is_(None))
 
 
 def project_by(id_or_path: str | int) -> Project | None:
@@ -130,14 +121,18 @@ def project_by(id_or_path: str | int) -> Project | None:
     return db.session.scalar(_by_path(), {"wanted": text.lower()})
 
 
+def _one() -> Select[Project]:
+    return projects().options(contains_eager(Project.namespace))
+
+
 @functools.cache
 def _by_id() -> Select[Project]:
-    return projects().where(Project.id == bindparam("wanted"))
+    return _one().where(Project.id == bindparam("wanted"))
 
 
 @functools.cache
 def _by_path() -> Select[Project]:
-    return projects().where(func.lower(Project.full_path) == bindparam("wanted"))
+    return _one().where(func.lower(Project.full_path) == bindparam("wanted"))
 
 
 def find_project(id_or_path: str | int) -> Project:
@@ -146,6 +141,42 @@ def find_project(id_or_path: str | int) -> Project:
     if project is None:
         raise NotFound("Project")
     return project
+
+
+def read_project(id_or_path: str | int) -> Project:
+    """The same for what only reads: a row of no session, with its namespace, that cannot be changed."""
+    text = str(id_or_path)
+    if text.isascii() and text.isdigit():
+        found = _row_by_id(wanted=min(int(text), 2**63 - 1)).first()
+    else:
+        found = _row_by_path(wanted=text.lower()).first()
+    if found is None:
+        raise NotFound("Project")
+    projects, namespaces = _kinds()
+    (project,), (namespace,) = projects.made([found[: projects.width]]), namespaces.made([found[projects.width :]])
+    project.__dict__["namespace"] = namespace
+    remember(project, namespace)
+    return project  # type: ignore[no-any-return]  # what a kind makes is of its model
+
+
+@functools.cache
+def _kinds() -> tuple[Kind, Kind]:
+    return Kind(Project), Kind(Namespace)
+
+
+def _rows() -> Select[Any]:
+    columns = [column for kind in _kinds() for column in kind.columns]
+    return select(*columns).join(Project.namespace).where(Project.deleting_since.is_(None))
+
+
+@prepared
+def _row_by_id() -> Any:
+    return _rows().where(Project.id == bindparam("wanted", type_=Key))
+
+
+@prepared
+def _row_by_path() -> Any:
+    return _rows().where(func.lower(Project.full_path) == bindparam("wanted"))
 
 
 def projects_below(namespace: Namespace) -> Select[int]:

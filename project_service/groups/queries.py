@@ -12,10 +12,11 @@ from project_service.access.abilities import own_groups, visible_groups, visible
 from project_service.access.identity import Caller
 from project_service.core.levels import Role
 from project_service.core.memberships import Share, add_shares, authorized_namespaces
-from project_service.core.namespaces import Group, NamespaceAncestor, groups
-from project_service.core.projects import Project, projects, with_owners
+from project_service.core.namespaces import Group, Namespace, NamespaceAncestor, groups
+from project_service.core.projects import Project, projects
 from project_service.kit import searching
 from project_service.kit.database import db
+from project_service.kit.reading import along, rows
 from project_service.planning.counts import add_open_issues
 
 
@@ -92,15 +93,11 @@ def details_of(caller: Caller, group: Group, *, with_projects: bool) -> Details:
     shares = list(db.session.scalars(shares_of(group)))
     if not with_projects:
         return Details(shares, None, None)
-    seen = (
-        projects()
-        .options(with_owners())
-        .where(visible_projects(caller))
-        .order_by(Project.created_at.desc(), Project.id.desc())
-    )
-    own = seen.where(Project.namespace_id == group.id).limit(MOST_INSIDE)
-    shared = seen.where(Project.id.in_(select(Share.project_id).where(Share.group_id == group.id))).limit(MOST_INSIDE)
-    details = Details(shares, list(db.session.scalars(own)), list(db.session.scalars(shared)))
+    seen = projects().where(visible_projects(caller)).order_by(Project.created_at.desc(), Project.id.desc())
+    seen = along(seen, (Project.namespace, Namespace.owner))
+    own = seen.where(Project.namespace_id == group.id)
+    shared = seen.where(Project.id.in_(select(Share.project_id).where(Share.group_id == group.id)))
+    details = Details(shares, rows(own, limit=MOST_INSIDE), rows(shared, limit=MOST_INSIDE))
     inside = [*(details.projects or ()), *(details.shared_projects or ())]
     add_shares(inside)
     add_open_issues(caller, inside)

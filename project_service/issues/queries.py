@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from typing import Any
 
 from sqlalchemy import ColumnElement, Select, and_, exists, false, func, not_, or_, select
-from sqlalchemy.orm import selectinload
 
 from project_service.access.abilities import may_see_issue, visible_issues
 from project_service.access.identity import Caller
@@ -16,6 +15,7 @@ from project_service.kit import searching
 from project_service.kit.database import db
 from project_service.kit.errors import RecordNotFound
 from project_service.kit.fields import LARGEST_INTEGER
+from project_service.kit.reading import along
 from project_service.tracker import issues as tracker
 from project_service.tracker.issues import Issue, IssueAssignee, IssueLabel
 from project_service.tracker.milestones import Milestone
@@ -23,22 +23,13 @@ from project_service.tracker.milestones import Milestone
 
 def issues_matching(caller: Caller, project: Project, **wanted: Any) -> Select[Issue]:
     """The issues of a project that the caller sees, filtered and ordered."""
-    statement = (
-        tracker.issues_of(project)
-        .where(visible_issues(caller, project), *_conditions(caller, wanted))
-        .options(
-            selectinload(Issue.author),
-            selectinload(Issue.assignees),
-            selectinload(Issue.label_rows),
-            selectinload(Issue.milestone),
-            selectinload(Issue.closed_by),
-        )
-    )
+    statement = tracker.issues_of(project).where(visible_issues(caller, project), *_conditions(caller, wanted))
     column = getattr(Issue, wanted.get("order_by") or "created_at")
     order = (column.asc(), Issue.id.asc()) if wanted.get("sort") == "asc" else (column.desc(), Issue.id.desc())
     if column is Issue.due_date:  # the databases differ in where they put what has none
         order = (order[0].nulls_last(), order[1])
-    return statement.order_by(*order)
+    shown = (Issue.project, Issue.author, Issue.assignees, Issue.label_rows, Issue.closed_by)
+    return along(statement.order_by(*order), *shown, (Issue.milestone, Milestone.project))
 
 
 def progress_of(caller: Caller, milestone: Milestone) -> tuple[int, int]:

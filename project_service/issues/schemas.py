@@ -33,10 +33,6 @@ def _links(issue: Issue) -> dict[str, str]:
     return {"self": own, "notes": f"{own}/notes", "award_emoji": f"{own}/award_emoji", "project": project}
 
 
-def _first_assignee(issue: Issue) -> Any:
-    return UserBasicSchema.shown(issue.assignees[0]) if issue.assignees else None
-
-
 class IssueSchema(Schema):
     """An issue."""
 
@@ -54,7 +50,7 @@ class IssueSchema(Schema):
     milestone = Inside(MilestoneSchema, keep_none=True)
     assignees = fields.Array(Inside(UserBasicSchema))
     author = Inside(UserBasicSchema, keep_none=True)
-    assignee = fields.Computed(_first_assignee, type="object")
+    assignee = Inside(UserBasicSchema, attribute="first_assignee", keep_none=True)
     user_notes_count = fields.Computed(lambda issue: issue.notes_count, type="integer")
     merge_requests_count = fields.Constant(0)
     upvotes = fields.Constant(0)

@@ -20,6 +20,7 @@ from werkzeug import exceptions
 from werkzeug.exceptions import HTTPException
 
 from project_service.kit import errors, logs, metrics, urls
+from project_service.kit.database import dispose_after_fork
 
 EXPOSED = (
     "Link, X-Total, X-Total-Pages, X-Per-Page, X-Page, X-Next-Page, X-Prev-Page, X-Request-Id, ETag, "
@@ -113,6 +114,11 @@ class Application(Flask):
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self.url_map.converters |= {"path": urls.PagePath, "project_path": urls.ProjectPath}
+
+    def after_fork(self) -> None:
+        """Have this process open connections of its own."""
+        with self.app_context():
+            dispose_after_fork()
 
     def make_default_options_response(self) -> Response:
         """204 with ``Allow``."""

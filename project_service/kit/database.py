@@ -2,14 +2,16 @@
 
 SQLite and PostgreSQL are served by the same code. On SQLite a unit that writes takes a kernel lock before
 ``BEGIN IMMEDIATE``: waiters queue in the kernel instead of polling, which keeps the tail of the waiting times short,
-and no transaction has to be upgraded half-way. A unit that only reads takes no lock at all.
+and no transaction has to be upgraded half-way. What only reads takes no lock at all.
 """
 
 from __future__ import annotations
 
 import datetime as dt
+import enum
 import fcntl
 import os
+import select
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -18,11 +20,10 @@ from typing import Any, TypeVar
 
 import orjson
 from flask import Flask
-from flask_migrate import Migrate
 from flask_sqlalchemy import SQLAlchemy
 from sqlalchemy import BigInteger, Connection, DateTime, Dialect, Engine, Index, Integer, MetaData, event, text
 from sqlalchemy.dialects import postgresql, sqlite
-from sqlalchemy.exc import IntegrityError
+from sqlalchemy.exc import DisconnectionError, IntegrityError
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column, registry
 from sqlalchemy.types import JSON, TypeDecorator
 
@@ -32,6 +33,7 @@ from project_service.settings import Settings
 MIGRATIONS = Path(__file__).parents[1] / "migrations"
 BUSY_TIMEOUT_MS = 30_000
 POOL_SIZE = 8
+ROWS = "rows"
 NAMES = {
     "ix": "ix_%(table_name)s_%(column_0_N_name)s",
     "uq": "uq_%(table_name)s_%(column_0_N_name)s",
@@ -40,7 +42,16 @@ NAMES = {
     "pk": "pk_%(table_name)s",
 }
 
-_writing: ContextVar[bool] = ContextVar("writing", default=True)
+
+class Mode(enum.Enum):
+    """What a unit of work does with the database."""
+
+    WRITES = enum.auto()
+    SNAPSHOT = enum.auto()  # all of its statements read the same state, on SQLite
+    READS = enum.auto()
+
+
+_mode: ContextVar[Mode] = ContextVar("mode", default=Mode.WRITES)
 
 
 class Timestamp(TypeDecorator[dt.datetime]):
@@ -58,11 +69,19 @@ class Timestamp(TypeDecorator[dt.datetime]):
         value = value.astimezone(dt.UTC)
         return value.replace(tzinfo=None) if dialect.name == "sqlite" else value
 
+    def result_processor(self, dialect: Dialect, coltype: object) -> Callable[[Any], Any] | None:
+        """Read SQLite's text at one go: lists have very many moments."""
+        return _from_wall_clock if dialect.name == "sqlite" else super().result_processor(dialect, coltype)
+
     def process_result_value(self, value: dt.datetime | None, dialect: Dialect) -> dt.datetime | None:
         """Hand back UTC."""
         if value is None:
             return None
         return value.replace(tzinfo=dt.UTC) if value.tzinfo is None else value.astimezone(dt.UTC)
+
+
+def _from_wall_clock(stored: str | None) -> dt.datetime | None:
+    return None if stored is None else dt.datetime.fromisoformat(f"{stored}+00:00")
 
 
 # SQLite counts only a column of exactly this type upwards by itself; its integers have 64 bits all the same
@@ -108,19 +127,19 @@ def unique_while_kept(name: str, *columns: str) -> Index:
 
 
 db = SQLAlchemy(model_class=Base, session_options={"expire_on_commit": False})
-migrate = Migrate()
 Row = TypeVar("Row", bound=Base)
 
 
 def init_app(app: Flask, settings: Settings) -> None:
-    """Wire engine, session and migrations into the application."""
+    """Wire engine and session into the application."""
     app.config["SQLALCHEMY_DATABASE_URI"] = settings.database_url
     app.config["SQLALCHEMY_ENGINE_OPTIONS"] = _engine_options(settings)
     db.init_app(app)
-    migrate.init_app(app, db, directory=str(MIGRATIONS), compare_type=True)
     with app.app_context():
         if settings.uses_sqlite:
             _listen_to_sqlite(db.engine, settings)
+        else:
+            _listen_to_postgresql(db.engine)
 
 
 @contextmanager
@@ -129,7 +148,25 @@ def unit_of_work(*, write: bool = True) -> Iterator[None]:
 
     Any exception leaves neither rows nor jobs behind. ``write=False`` is for steps that only read.
     """
-    token = _writing.set(write)
+    with _unit(Mode.WRITES if write else Mode.SNAPSHOT):
+        yield
+
+
+@contextmanager
+def reading() -> Iterator[None]:
+    """Answer a request that only reads: each statement sees what is committed when it begins.
+
+    No transaction is begun or ended for it, which would take as long as a statement.
+    """
+    with _unit(Mode.READS):
+        if db.engine.dialect.name == "postgresql":
+            db.session.connection(execution_options={"isolation_level": "AUTOCOMMIT"})
+        yield
+
+
+@contextmanager
+def _unit(mode: Mode) -> Iterator[None]:
+    token = _mode.set(mode)
     try:
         yield
         db.session.commit()
@@ -139,9 +176,18 @@ def unit_of_work(*, write: bool = True) -> Iterator[None]:
         _callbacks()
         raise
     finally:
-        _writing.reset(token)
+        _mode.reset(token)
+        db.session.info.pop(ROWS, None)
     for callback in callbacks:
         callback()
+
+
+def rows_of_unit() -> dict[Any, Any]:
+    """What was read in the current unit of work and may be shown in it again; empty in one that writes."""
+    if _mode.get() is Mode.WRITES:
+        return {}
+    found: dict[Any, Any] = db.session.info.setdefault(ROWS, {})
+    return found
 
 
 @contextmanager
@@ -155,14 +201,14 @@ def writing() -> Iterator[None]:
 @contextmanager
 def snapshot() -> Iterator[Connection]:
     """A connection that reads everything as of one moment, that of its first statement; others go on writing."""
-    token = _writing.set(False)
+    token = _mode.set(Mode.SNAPSHOT)
     try:
         with db.engine.connect() as connection:
             if connection.dialect.name == "postgresql":
                 connection.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
             yield connection
     finally:
-        _writing.reset(token)
+        _mode.reset(token)
 
 
 def undo() -> None:
@@ -234,8 +280,6 @@ def _engine_options(settings: Settings) -> dict[str, Any]:
         "pool_size": POOL_SIZE,
         "max_overflow": 2 * POOL_SIZE,
     }
-    if not settings.uses_sqlite:
-        options["pool_pre_ping"] = True
     return options
 
 
@@ -267,10 +311,11 @@ def _listen_to_sqlite(engine: Engine, settings: Settings) -> None:
     def begin(connection: Connection) -> None:
         if connection.get_execution_options().get("isolation_level") == "AUTOCOMMIT":
             return
-        if _writing.get():
+        mode = _mode.get()
+        if mode is Mode.WRITES:
             _lock(connection.connection.info, lock_path)
             connection.exec_driver_sql("BEGIN IMMEDIATE")
-        else:
+        elif mode is Mode.SNAPSHOT:
             connection.exec_driver_sql("BEGIN")
 
     @event.listens_for(engine, "checkin")
@@ -282,6 +327,16 @@ def _listen_to_sqlite(engine: Engine, settings: Settings) -> None:
     def forget(_connection: Any, record: Any = None) -> None:
         if record is not None:
             _unlock(record.info)
+
+
+def _listen_to_postgresql(engine: Engine) -> None:
+    @event.listens_for(engine, "checkout")
+    def refuse_closed(connection: Any, _record: Any, _proxy: Any) -> None:
+        """What a server that ended has closed has something to be read: its end. To ask it would take a round trip."""
+        told = select.poll()
+        told.register(connection.fileno(), select.POLLIN)
+        if told.poll(0):
+            raise DisconnectionError
 
 
 def _folded(text: str | None) -> str | None:

@@ -4,12 +4,15 @@ marshmallow asks every field of every row how to get at its value, whether there
 is known when the schema is: ``compiled`` writes a function that only does what is left. It gives exactly what
 ``Schema.dump`` gives, and leaves to marshmallow what it does not know: fields of other kinds, fields with a
 ``dump_default``, rows that are read by key.
+
+The same thing inside many rows, as the author of all of them, is dumped once: ``seen`` holds for one dump what has been
+shown, and the things themselves, so that none of them makes room for another in the meantime.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import marshmallow
 from marshmallow import fields as known
@@ -19,13 +22,23 @@ from marshmallow.utils import ensure_text_type, get_value
 from project_service.kit import clock
 from project_service.kit.fields import Computed, Moment, When
 
-Dumper = Callable[[Any], dict[str, Any]]
+Seen = dict[tuple[type, int], tuple[Any, Any]]
+Dumper = Callable[[Any, Seen], dict[str, Any]]
+
+
+@runtime_checkable
+class Compiled(Protocol):
+    """A schema that dumps through the function that was made of it."""
+
+    def shown_once(self, thing: Any, seen: Seen) -> Any:
+        """One thing, as it was shown before in the same dump if it was."""
 
 
 def compiled(schema: marshmallow.Schema) -> Dumper:
-    """The function that dumps one row of attributes."""
-    names: dict[str, Any] = {"missing": missing, "get_value": get_value, "access": schema.get_attribute}
-    lines = ["def dump(o):", " d = {}"]
+    """The function that dumps one row of attributes, in a dump in which others have been seen."""
+    names: dict[str, Any] = {"missing": missing, "nothing": {}, "get_value": get_value, "access": schema.get_attribute}
+    # what stands on a row itself is taken from there: to ask a mapped attribute for it takes several times as long
+    lines = ["def dump(o, seen):", " d, own = {}, getattr(o, '__dict__', nothing)"]
     for number, (attribute, field) in enumerate(schema.dump_fields.items()):
         names[f"f{number}"] = field
         key = attribute if field.data_key is None else field.data_key
@@ -57,14 +70,10 @@ def _lines(field: Any, attribute: str, key: str, number: int, names: dict[str, A
         return
     source = attribute if field.attribute is None else field.attribute
     if source.isidentifier():
-        yield "try:"
-        yield f" v = o.{source}"
-        yield "except AttributeError:"
-        yield " pass"
-        yield "else:"
+        yield f"v = own[{source!r}] if {source!r} in own else getattr(o, {source!r}, missing)"
     else:
         yield f"v = get_value(o, {source!r}, missing)"
-        yield "if v is not missing:"
+    yield "if v is not missing:"
     if inside is False:
         yield f" if v is not None: {store}{shown}"
     else:
@@ -82,8 +91,7 @@ def _shown(field: Any, number: int, names: dict[str, Any]) -> str | None:
     if show is known.Integer._serialize and not field.as_string:
         return "v if type(v) is int else int(v)"
     if show is known.Nested._serialize:
-        names[f"n{number}"] = field.schema
-        return f"n{number}.dump(v, many={field.schema.many or field.many})"
+        return _nested(field, number, names)
     if show is known.List._serialize:
         return _listed(field, number, names)
     if show is Moment._serialize:
@@ -98,7 +106,15 @@ def _listed(field: Any, number: int, names: dict[str, Any]) -> str | None:
         names["text"] = ensure_text_type
         return "[x if type(x) is str else None if x is None else text(x) for x in v]"
     if inner is known.Nested._serialize:
-        names[f"n{number}"] = field.inner.schema
-        many = field.inner.schema.many or field.inner.many
-        return f"[None if x is None else n{number}.dump(x, many={many}) for x in v]"
+        shown = _nested(field.inner, number, names, "x")
+        return f"[None if x is None else {shown} for x in v]"
     return None
+
+
+def _nested(field: Any, number: int, names: dict[str, Any], name: str = "v") -> str:
+    schema = field.schema
+    many = schema.many or field.many
+    names[f"n{number}"] = schema
+    if many or not isinstance(schema, Compiled):
+        return f"n{number}.dump({name}, many={many})"
+    return f"n{number}.shown_once({name}, seen)"

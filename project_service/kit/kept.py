@@ -1,10 +1,10 @@
 """Answers that are kept for as long as the database stays as it is.
 
-What a list answers follows from the request, the day, and what is in the database, permissions included. Both databases
-can say cheaply whether anything at all has been committed since: SQLite counts changes (``PRAGMA data_version``), and
-PostgreSQL tells which transactions are visible (``pg_current_snapshot()``). As long as they say the same, the answer to
-the same token is the same; whatever anybody commits, in whatever process, makes all that was kept worthless at once.
-Nobody has to announce a change, and none can be forgotten.
+What a list or a page answers follows from the request, the day, and what is in the database, permissions included.
+Both databases can say cheaply whether anything at all has been committed since: SQLite counts changes (``PRAGMA
+data_version``), and PostgreSQL tells which transactions are visible (``pg_current_snapshot()``). As long as they say
+the same, the answer to the same token is the same; whatever anybody commits, in whatever process, makes all that was
+kept worthless at once. Nobody has to announce a change, and none can be forgotten.
 
 The state is read before the answer is made: a change in between makes an answer newer than its state, never older.
 """
@@ -30,8 +30,9 @@ from project_service.kit.database import db
 
 MOST = 256
 LARGEST = 64 << 10
+NEVER = dt.datetime.max.replace(tzinfo=dt.UTC)
 LONGEST = dt.timedelta(seconds=60)  # after which it counts again that time passes and that tokens are used
-CREDENTIALS = ("HTTP_PRIVATE_TOKEN", "HTTP_AUTHORIZATION", "HTTP_SUDO")
+CREDENTIALS = ("HTTP_PRIVATE_TOKEN", "HTTP_AUTHORIZATION", "HTTP_SUDO", "HTTP_COOKIE")
 
 log = structlog.get_logger(__name__)
 
@@ -93,8 +94,9 @@ class Answers:
         if len(body) > LARGEST:
             return
         key, state = found
+        until = min(clock.now() + LONGEST, g.get("valid_until", NEVER))
         with self._lock:
-            self._kept[key] = Kept(state, clock.now() + LONGEST, tuple(response.headers), body)
+            self._kept[key] = Kept(state, until, tuple(response.headers), body)
             self._kept.move_to_end(key)
             while len(self._kept) > MOST:
                 self._kept.popitem(last=False)

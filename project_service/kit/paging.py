@@ -5,22 +5,21 @@ There is one ``paged``; a view hands over an ordered statement and nothing else.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 from urllib.parse import quote
 
 from flask import g, request
-from sqlalchemy import Select, func, select
+from sqlalchemy import Select
 
-from project_service.kit import fields, urls
-from project_service.kit.database import db
+from project_service.kit import fields, reading, urls
 from project_service.kit.parameters import parameters
+from project_service.kit.reading import COUNTED
 from project_service.kit.schemas import Schema
 
 DEFAULT_SIZE = 20
 LARGEST_SIZE = 100
-COUNTED = 10_000
 HEADERS = {
     "X-Total": "How many rows there are; left out above 10,000.",
     "X-Total-Pages": "How many pages there are, at least 1; left out above 10,000 rows.",
@@ -98,26 +97,20 @@ def cut(found: Select[Any] | Keyset | Counted, page: Page) -> tuple[list[Any], d
     if not isinstance(found, Select):
         total = found.total
         return found.rows(page.offset, page.size), headers(page, total, more=page.offset + page.size < total)
-    rows = list(db.session.scalars(found.limit(page.size + 1).offset(page.offset)).unique())
+    rows = reading.rows(found, limit=page.size + 1, offset=page.offset)
     more = len(rows) > page.size
     is_last = not more and (bool(rows) or page.number == 1)
-    total = page.offset + len(rows) if is_last else count(found)
+    total = page.offset + len(rows) if is_last else reading.count(found)
     return rows[: page.size], headers(page, total, more=more)
 
 
 def _cut_keyset(found: Keyset, page: Page) -> tuple[list[Any], dict[str, str]]:
-    rows = list(db.session.scalars(found.statement.limit(page.size)).unique())
+    rows = reading.rows(found.statement, limit=page.size)
     if not rows:
         return rows, {}
     name = "id_before" if found.descending else "id_after"
     link = f'<{address({name: getattr(rows[-1], found.key.key)})}>; rel="next"'
     return rows, {"Link": link, "Links": link}
-
-
-def count(statement: Select[Any]) -> int:
-    """How many rows a statement has, counted up to one more than ``COUNTED``."""
-    capped = statement.order_by(None).with_only_columns(1, maintain_column_froms=True).limit(COUNTED + 1).subquery()
-    return db.session.scalar(select(func.count()).select_from(capped)) or 0
 
 
 def headers(page: Page, total: int, *, more: bool) -> dict[str, str]:
@@ -127,16 +120,13 @@ def headers(page: Page, total: int, *, more: bool) -> dict[str, str]:
     following = page.number + 1 if more else None
     before = page.number - 1 if 1 < page.number <= pages or (page.number > 1 and not counted) else None
     links = [("prev", before), ("next", following), ("first", 1), ("last", pages if counted else None)]
+    start, end = _around_number(page.asked_size)
     answer = {
         "X-Per-Page": str(page.size),
         "X-Page": str(page.number),
         "X-Next-Page": str(following or ""),
         "X-Prev-Page": str(before or ""),
-        "Link": ", ".join(
-            f'<{address({"page": number, "per_page": page.asked_size})}>; rel="{name}"'
-            for name, number in links
-            if number
-        ),
+        "Link": ", ".join(f'<{start}{number}{end}>; rel="{name}"' for name, number in links if number),
     }
     if counted:
         answer |= {"X-Total": str(total), "X-Total-Pages": str(pages)}
@@ -146,9 +136,23 @@ def headers(page: Page, total: int, *, more: bool) -> dict[str, str]:
 def address(changes: Mapping[str, Any]) -> str:
     """This request's address with all its effective parameters, keys in order, some of them changed."""
     effective: dict[str, Any] = {**g.get("defaults", {}), **parameters(), **_path_parameters(), **changes}
-    pairs = [pair for name in sorted(effective.keys() - UNSHOWN) for pair in flatten(name, effective[name])]
-    query = "&".join(f"{quote(name, safe='')}={quote(value, safe='')}" for name, value in pairs)
+    query = "&".join(_query(effective, sorted(effective.keys() - UNSHOWN)))
     return f"{urls.base_url()}{urls.raw_path(_target())}?{query}"
+
+
+def _around_number(size: int) -> tuple[str, str]:
+    """What stands before and behind the number of the page in the addresses of all pages of this list."""
+    effective = {**g.get("defaults", {}), **parameters(), **_path_parameters(), "per_page": size}
+    names = sorted(effective.keys() - UNSHOWN - {"page"})
+    before = _query(effective, [name for name in names if name < "page"])
+    behind = _query(effective, [name for name in names if name > "page"])
+    start = f"{urls.base_url()}{urls.raw_path(_target())}?{'&'.join([*before, 'page='])}"
+    return start, "&".join(["", *behind])
+
+
+def _query(values: Mapping[str, Any], names: Iterable[str]) -> list[str]:
+    pairs = (pair for name in names for pair in flatten(name, values[name]))
+    return [f"{quote(name, safe='')}={quote(value, safe='')}" for name, value in pairs]
 
 
 def flatten(name: str, value: Any) -> list[tuple[str, str]]:

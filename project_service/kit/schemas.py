@@ -37,14 +37,24 @@ class Schema(marshmallow.Schema):
         """Dump one thing, or a list of things, through the only instance that this takes."""
         return _instance_of(cls).dump(thing, many=isinstance(thing, list | tuple))
 
+    def shown_once(self, thing: Any, seen: dumping.Seen) -> Any:
+        """Dump one thing, unless that has been done in the same dump."""
+        key = type(self), id(thing)
+        known = seen.get(key)
+        if known is None:
+            known = seen[key] = thing, self.dump(thing, many=False)
+        return known[1]
+
     def _serialize(self, obj: Any, *, many: bool = False) -> Any:
-        if many:
-            return super()._serialize(obj, many=True)
-        if hasattr(obj, "__getitem__"):  # what is read by key: marshmallow knows the ways
-            return super()._serialize(obj)
+        seen: dumping.Seen = {}
+        return [self._dumped(one, seen) for one in obj] if many else self._dumped(obj, seen)
+
+    def _dumped(self, thing: Any, seen: dumping.Seen) -> Any:
+        if hasattr(thing, "__getitem__"):  # what is read by key: marshmallow knows the ways
+            return super()._serialize(thing)
         if self._dumper is None:
             self._dumper = dumping.compiled(self)
-        return self._dumper(obj)
+        return self._dumper(thing, seen)
 
 
 @functools.cache

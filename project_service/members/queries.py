@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from sqlalchemy import ColumnElement, Select, and_, case, func, or_, select
-from sqlalchemy.orm import aliased, contains_eager, with_expression
+from sqlalchemy.orm import aliased
 
 from project_service.core.memberships import Membership, Share, alive, lesser
 from project_service.core.namespaces import Namespace, NamespaceAncestor
@@ -14,6 +14,7 @@ from project_service.core.users import User
 from project_service.kit import searching
 from project_service.kit.database import db
 from project_service.kit.errors import RecordNotFound
+from project_service.kit.reading import along, rows
 
 Place = Project | Namespace
 
@@ -24,16 +25,19 @@ def members_of(place: Place, **wanted: Any) -> Select[Membership]:
     return _filtered(_memberships().where(here == place.id, alive()), wanted).order_by(Membership.id)
 
 
-def all_members_of(place: Place, **wanted: Any) -> Select[Membership]:
-    """The members of a place, direct, inherited and invited with a group: one row a person, the highest role."""
+def all_members_of(place: Place, **wanted: Any) -> Select[Any]:
+    """The members of a place, direct, inherited and invited with a group: one row a person, the highest role.
+
+    It stands on each row as ``capped_level``.
+    """
     reach = _reach_of(place).subquery()
     rank = func.row_number().over(
         partition_by=reach.c.user_id, order_by=(reach.c.access_level.desc(), reach.c.distance, reach.c.id)
     )
     best = select(reach.c.id, reach.c.access_level, rank.label("rank")).subquery()
     statement = _memberships().join(best, and_(best.c.id == Membership.id, best.c.rank == 1))
-    capped = statement.options(with_expression(Membership.capped_level, best.c.access_level))
-    return _filtered(capped, wanted).order_by(Membership.user_id).execution_options(populate_existing=True)
+    capped = statement.add_columns(best.c.access_level.label("capped_level"))
+    return _filtered(capped, wanted).order_by(Membership.user_id)
 
 
 def find_member(place: Place, user_id: int) -> Membership:
@@ -46,19 +50,15 @@ def find_member(place: Place, user_id: int) -> Membership:
 
 def find_any_member(place: Place, user_id: int) -> Membership:
     """The membership that counts for somebody, wherever it comes from."""
-    membership = db.session.scalar(all_members_of(place).where(Membership.user_id == user_id))
-    if membership is None:
+    found: list[Membership] = rows(all_members_of(place).where(Membership.user_id == user_id), limit=1)
+    if not found:
         raise RecordNotFound
-    return membership
+    return found[0]
 
 
 def _memberships() -> Select[Membership]:
-    return (
-        select(Membership)
-        .join(User, User.id == Membership.user_id)
-        .options(contains_eager(Membership.user))
-        .where(User.deleting_since.is_(None))
-    )
+    statement = select(Membership).join(User, User.id == Membership.user_id).where(User.deleting_since.is_(None))
+    return along(statement, Membership.user)
 
 
 def _filtered(statement: Select[Membership], wanted: dict[str, Any]) -> Select[Membership]:

@@ -6,13 +6,13 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from sqlalchemy import ColumnElement, Select, exists, false, func, select
-from sqlalchemy.orm import selectinload
 
 from project_service.access.identity import Caller
 from project_service.core.projects import Project
 from project_service.core.users import User
 from project_service.kit import searching
 from project_service.kit.database import db
+from project_service.kit.reading import along
 from project_service.tracker.milestones import Milestone
 from project_service.tracker.notes import Note
 from project_service.tracker.others import MERGE_REQUEST, MergeRequest, MergeRequestLabel, merge_requests_of
@@ -20,14 +20,12 @@ from project_service.tracker.others import MERGE_REQUEST, MergeRequest, MergeReq
 
 def merge_requests_matching(caller: Caller, project: Project, **wanted: Any) -> Select[MergeRequest]:
     """The merge requests of a project, filtered and ordered; without what only the view of one shows."""
-    statement = (
-        merge_requests_of(project)
-        .where(*_conditions(caller, wanted))
-        .options(
-            selectinload(MergeRequest.author),
-            selectinload(MergeRequest.label_rows),
-            selectinload(MergeRequest.milestone),
-        )
+    statement = along(
+        merge_requests_of(project).where(*_conditions(caller, wanted)),
+        MergeRequest.project,
+        MergeRequest.author,
+        MergeRequest.label_rows,
+        (MergeRequest.milestone, Milestone.project),
     )
     column = getattr(MergeRequest, wanted.get("order_by") or "created_at")
     if wanted.get("sort") == "asc":

@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from sqlalchemy import Select
-from sqlalchemy.orm import contains_eager
 
 from project_service.core.projects import Project
 from project_service.kit import searching
+from project_service.kit.reading import along
 from project_service.tracker.milestones import Milestone, milestones_of
 
 
 def milestones_matching(project: Project, **wanted: Any) -> Select[Milestone]:
     """The milestones of a project, those due first at the top."""
-    statement = milestones_of(project).join(Milestone.project).options(contains_eager(Milestone.project))
+    statement = along(milestones_of(project), Milestone.project)
     if wanted.get("state") in ("active", "closed"):
         statement = statement.where(Milestone.state == wanted["state"])
     if wanted.get("iids"):

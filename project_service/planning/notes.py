@@ -6,19 +6,18 @@ from collections.abc import Iterable
 from typing import Any
 
 from sqlalchemy import Select, and_, func, or_, select
-from sqlalchemy.orm import contains_eager
 
 from project_service.access.abilities import may_see_note, visible_notes
 from project_service.access.identity import Caller
 from project_service.kit.database import db
 from project_service.kit.errors import RecordNotFound
+from project_service.kit.reading import along
 from project_service.tracker.notes import Note, Noteable, find_note, notes_on
 
 
 def notes_matching(caller: Caller, noteable: Noteable, **wanted: Any) -> Select[Note]:
     """The notes of an issue or a merge request that the caller sees."""
-    statement = notes_on(noteable).outerjoin(Note.author).options(contains_eager(Note.author))
-    statement = statement.where(visible_notes(caller, noteable.project))
+    statement = along(notes_on(noteable).where(visible_notes(caller, noteable.project)), Note.author, Note.project)
     if wanted.get("activity_filter") == "only_comments":
         statement = statement.where(Note.system.is_(False))
     if wanted.get("activity_filter") == "only_activity":

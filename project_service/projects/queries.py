@@ -28,16 +28,17 @@ from project_service.core.namespaces import (
     groups,
     namespace_of,
 )
-from project_service.core.projects import DISABLED, Project, projects, with_owners
+from project_service.core.projects import DISABLED, Project, projects
 from project_service.core.users import User
 from project_service.kit import searching
 from project_service.kit.database import db
+from project_service.kit.reading import fetch
 from project_service.planning.counts import add_open_issues
 
 
 def projects_matching(caller: Caller, **wanted: Any) -> Select[Project]:
     """The projects a caller sees, filtered and ordered."""
-    found = projects().where(visible_projects(caller), *_conditions(caller, wanted)).options(with_owners())
+    found = projects().where(visible_projects(caller), *_conditions(caller, wanted))
     return _ordered(found, wanted)
 
 
@@ -98,6 +99,7 @@ def add_permissions(caller: Caller, found: Sequence[Project]) -> None:
 
 def add_details(caller: Caller, found: Sequence[Project]) -> None:
     """Set on each project of a page what it shows beside its columns, whoever sees it."""
+    fetch(found, (Project.namespace, Namespace.owner))
     add_shares(found)
     add_open_issues(caller, found)
 

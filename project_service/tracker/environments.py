@@ -8,6 +8,7 @@ from sqlalchemy.orm import Mapped, mapped_column, relationship
 from project_service.core.projects import Project
 from project_service.kit.database import Model, Timestamps, db
 from project_service.kit.errors import NotFound
+from project_service.kit.reading import along
 
 AVAILABLE = "available"
 
@@ -28,7 +29,9 @@ class Environment(Timestamps, Model):
 
 def environments_of(project: Project) -> Select[Environment]:
     """The environments of a project, oldest first."""
-    return select(Environment).where(Environment.project_id == project.id).order_by(Environment.id)
+    return along(
+        select(Environment).where(Environment.project_id == project.id).order_by(Environment.id), Environment.project
+    )
 
 
 def environment_called(project_id: int, name: str) -> int | None:

@@ -66,9 +66,23 @@ class Issue(Timestamps, Model):
     label_rows: Mapped[list[IssueLabel]] = relationship(
         order_by="IssueLabel.title", cascade="all, delete-orphan", passive_deletes=True
     )
-    labels: AssociationProxy[list[str]] = association_proxy(
+    label_titles: AssociationProxy[list[str]] = association_proxy(
         "label_rows", "title", creator=lambda title: IssueLabel(title=title)
     )
+
+    @property
+    def labels(self) -> list[str]:
+        """The words it is marked with; a list that is set replaces them."""
+        return [row.title for row in self.label_rows]
+
+    @labels.setter
+    def labels(self, titles: list[str]) -> None:
+        self.label_titles = titles
+
+    @property
+    def first_assignee(self) -> User | None:
+        """The one who is shown where only one can be."""
+        return self.assignees[0] if self.assignees else None
 
 
 class IssueLabel(Base):

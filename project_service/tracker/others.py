@@ -49,9 +49,18 @@ class MergeRequest(Timestamps, Model):
     label_rows: Mapped[list[MergeRequestLabel]] = relationship(
         order_by="MergeRequestLabel.title", cascade="all, delete-orphan", passive_deletes=True
     )
-    labels: AssociationProxy[list[str]] = association_proxy(
+    label_titles: AssociationProxy[list[str]] = association_proxy(
         "label_rows", "title", creator=lambda title: MergeRequestLabel(title=title)
     )
+
+    @property
+    def labels(self) -> list[str]:
+        """The words it is marked with; a list that is set replaces them."""
+        return [row.title for row in self.label_rows]
+
+    @labels.setter
+    def labels(self, titles: list[str]) -> None:
+        self.label_titles = titles
 
 
 class MergeRequestLabel(Base):

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, Select, or_, select, tuple_
-from sqlalchemy.orm import joinedload, selectinload
-from sqlalchemy.orm.attributes import set_committed_value
+from sqlalchemy.orm import joinedload
 
 from project_service.core import instance
 from project_service.core.projects import Project
 from project_service.kit.database import db
 from project_service.kit.errors import NotFound, RecordNotFound
 from project_service.kit.fields import LARGEST_INTEGER
+from project_service.kit.reading import along, remember, rows
+from project_service.tracker.issues import Issue
 from project_service.vulnerabilities.fingerprints import EMPTY
 from project_service.vulnerabilities.levels import Severity
 from project_service.vulnerabilities.marks import meanings_in
@@ -58,11 +59,15 @@ def pipeline_meant(project: Project, pipeline_id: str | None = None) -> Pipeline
     """The pipeline that a list is of: the newest of the default branch, or the one asked for; ``None`` if not there."""
     text = (pipeline_id or "").strip()
     if not text:
-        return db.session.scalar(pipelines_of(project).limit(1))
+        return _first(pipelines_of(project))
     if not text.isascii() or not text.isdigit():
         return None
     number = min(int(text), LARGEST_INTEGER)
-    return db.session.scalar(select(Pipeline).where(Pipeline.project_id == project.id, Pipeline.id == number))
+    return _first(select(Pipeline).where(Pipeline.project_id == project.id, Pipeline.id == number))
+
+
+def _first(pipelines: Select[Pipeline]) -> Pipeline | None:
+    return next(iter(rows(along(pipelines, Pipeline.project), limit=1)), None)
 
 
 class Tallied(NamedTuple):
@@ -79,18 +84,18 @@ def findings_of(pipeline: Pipeline | None, *, scope: str = "dismissed", **wanted
     """
     if pipeline is None:
         return Findings(None)
-    reports = list(
-        db.session.scalars(
-            select(SecurityReport).where(SecurityReport.pipeline_id == pipeline.id).order_by(SecurityReport.id)
-        )
-    )
+    of_pipeline = SecurityReport.pipeline_id == pipeline.id
+    reports: list[SecurityReport] = rows(select(SecurityReport).where(of_pipeline).order_by(SecurityReport.id))
     turns = {kind: turn for turn, kind in enumerate(dict.fromkeys(report.report_type for report in reports))}
     dismissed_too = scope == ALL
     counted = Tally.found if dismissed_too else Tally.found - Tally.dismissed
-    rows = db.session.execute(select(Tally.sort, counted).where(Tally.pipeline_id == pipeline.id))
-    tallied = [Tallied(sort, count) for number, count in rows if count and _is_wanted(sort := Sort.of(number), wanted)]
+    tallies = rows(select(Tally.sort, counted).where(Tally.pipeline_id == pipeline.id))
+    tallied = [
+        Tallied(sort, count) for number, count in tallies if count and _is_wanted(sort := Sort.of(number), wanted)
+    ]
     tallied.sort(key=lambda one: (-one.sort.severity, -one.sort.confidence, turns[one.sort.report_type]))
-    return Findings(pipeline, tuple(tallied), {report.id: report for report in reports}, dismissed_too)
+    remember(pipeline, *reports)
+    return Findings(pipeline, tuple(tallied), dismissed_too)
 
 
 def counts_of(findings: Findings) -> Counter[Severity]:
@@ -117,7 +122,6 @@ class Findings:
 
     pipeline: Pipeline | None
     tallied: tuple[Tallied, ...] = ()
-    reports: Mapping[int, SecurityReport] = field(default_factory=dict)
     dismissed_too: bool = False
 
     @property
@@ -139,21 +143,24 @@ class Findings:
             if not limit:
                 break
         if whole:
-            found += db.session.scalars(select(Finding).where(*self._listed(), Finding.sort.in_(whole)))
-        for finding in found:
-            set_committed_value(finding, "report", self.reports[finding.report_id])
+            found += rows(_shown(select(Finding).where(*self._listed(), Finding.sort.in_(whole))))
         turns = {tallied.sort.number: turn for turn, tallied in enumerate(self.tallied)}
         return sorted(found, key=lambda one: (turns[one.sort], one.place))
 
     def _part(self, sort: int, offset: int, limit: int) -> Iterable[Finding]:
         ids = select(Finding.id).where(*self._listed(), Finding.sort == sort).order_by(Finding.place)
-        return db.session.scalars(select(Finding).where(Finding.id.in_(ids.offset(offset).limit(limit))))
+        found: list[Finding] = rows(_shown(select(Finding).where(Finding.id.in_(ids.offset(offset).limit(limit)))))
+        return found
 
     def _listed(self) -> Iterable[ColumnElement[bool]]:
-        yield Finding.pipeline == self.pipeline
+        yield Finding.pipeline_id == (self.pipeline.id if self.pipeline else None)
         yield Finding.kept.is_(True)
         if not self.dismissed_too:
             yield Finding.dismissed.is_(False)
+
+
+def _shown(findings: Select[Finding]) -> Select[Finding]:
+    return along(findings, Finding.report, (Finding.pipeline, Pipeline.project))
 
 
 def prepare(findings: list[Finding]) -> None:
@@ -256,8 +263,8 @@ def _remediations_of(findings: Iterable[Finding]) -> dict[tuple[int, int | None]
     if not wanted:
         return {}
     key = tuple_(Remediation.report_id, Remediation.position)
-    rows = db.session.scalars(select(Remediation).where(key.in_(list(wanted))))
-    return {(row.report_id, row.position): row.data for row in rows}
+    statement = select(Remediation.report_id, Remediation.position, Remediation.data).where(key.in_(list(wanted)))
+    return {(report_id, position): data for report_id, position, data in rows(statement)}
 
 
 def _feedback_on(findings: Collection[Finding]) -> Iterable[Feedback]:
@@ -267,16 +274,19 @@ def _feedback_on(findings: Collection[Finding]) -> Iterable[Feedback]:
     means = or_(Feedback.finding_uuid.in_(uuids), Feedback.meant.in_({one.project_fingerprint for one in findings}))
     project_id = next(iter(findings)).project_id
     statement = select(Feedback).where(Feedback.project_id == project_id, means)
-    return db.session.scalars(
-        statement.order_by(Feedback.id).options(
-            # asked only where there is any
-            selectinload(Feedback.author),
-            selectinload(Feedback.comment_author),
-            selectinload(Feedback.pipeline),
-            selectinload(Feedback.issue),
-            selectinload(Feedback.merge_request),
+    found: list[Feedback] = rows(
+        along(
+            statement.order_by(Feedback.id),
+            Feedback.project,
+            Feedback.author,
+            Feedback.comment_author,
+            Feedback.pipeline,
+            (Feedback.issue, Issue.project),
+            (Feedback.issue, Issue.assignees),
+            Feedback.merge_request,
         )
     )
+    return found
 
 
 def _about(finding: Finding, feedback: Iterable[Feedback]) -> dict[str, Feedback]:

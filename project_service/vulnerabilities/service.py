@@ -133,7 +133,7 @@ def _pipeline(project: Project, pipeline_id: int | None) -> Pipeline | None:
     found = queries.pipeline_meant(project, str(pipeline_id))
     if found is None:
         raise Unprocessable(["Pipeline must belong to the project"])
-    return found
+    return db.session.get_one(Pipeline, found.id)
 
 
 def _write(feedback: Feedback, author: User, pipeline: Pipeline | None, fields: dict[str, Any]) -> None:

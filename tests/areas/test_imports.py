@@ -1030,7 +1030,7 @@ def test_more_than_was_allowed_is_not_taken(far_side, remote, as_, run_jobs, mon
     assert error_of(as_(MAX).get(f"/projects/{number}/import").json) == "Remote file larger than limit. (limit 10 GB)"
 
 
-def test_neither_credentials_nor_signatures_of_an_address_are_told(far_side, remote, as_, run_jobs, caplog):
+def test_neither_credentials_nor_signatures_of_an_address_are_told(far_side, remote, as_, run_jobs, capfd):
     offers(far_side)
     url = far_side.url("/it.tar.gz?signature=SIGNED").replace("//", "//robot:PASSWORD@")
     number = remote(url).json["id"]
@@ -1040,7 +1040,7 @@ def test_neither_credentials_nor_signatures_of_an_address_are_told(far_side, rem
     state = json.dumps(as_(MAX).get(f"/projects/{number}/import").json)
     kept = db.session.connection().exec_driver_sql("SELECT url FROM project_imports").scalar()
     for secret in ("SIGNED", "PASSWORD"):
-        assert secret not in state + caplog.text + str(kept)
+        assert secret not in state + capfd.readouterr().err + str(kept)
     assert far_side.received[1].headers["Authorization"].startswith("Basic ")
 
 

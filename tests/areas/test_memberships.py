@@ -25,7 +25,7 @@ from project_service.core.memberships import (
 from project_service.core.namespaces import Group, Namespace, groups
 from project_service.core.projects import Project, projects
 from project_service.core.users import User
-from project_service.kit import clock
+from project_service.kit import clock, reading
 from project_service.kit.database import db
 from project_service.members.queries import all_members_of
 from tests.worlds import make_user
@@ -250,7 +250,7 @@ def test_all_members_are_those_that_have_a_role_with_that_role(stored, world):
     made = stored(world)
 
     for spot, place in made.at.items():
-        found = [(member.user_id, member.level) for member in db.session.scalars(all_members_of(place))]
+        found = [(member.user_id, member.level) for member in reading.rows(all_members_of(place))]
         wanted = [(made.users[user].id, granted(world, user, spot)) for user in range(USERS)]
         assert found == [(user_id, level) for user_id, level in wanted if level > Role.NONE]
 

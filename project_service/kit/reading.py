@@ -1,0 +1,271 @@
+"""Rows that are only read: what a list shows, as columns, without the machinery that follows every change of an entity.
+
+``rows`` carries out a ``select`` of one model. What it gives has the shape of the model, with its properties and
+methods, but belongs to no session: it cannot be changed or added, and whatever was not read raises instead of being
+fetched row by row. ``along`` names the relationships that are read with the rows; each kind of row they lead to takes
+one statement for the whole page, and rows that the session has already are taken from there.
+
+To put a statement together, to cut it into a page and to find out that it has been compiled before costs several times
+what the database needs for it. Statements that differ only in their values have the same *shape*, of which all this is
+kept.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from sqlalchemy import BigInteger, Column, Select, bindparam, func, inspect, select
+from sqlalchemy.orm import Mapper, RelationshipDirection, RelationshipProperty
+from sqlalchemy.orm.attributes import QueryableAttribute
+
+from project_service.kit.bulk import among, numbers
+from project_service.kit.database import db, rows_of_unit
+
+COUNTED = 10_000
+SHAPES = 512
+STATE = "_sa_instance_state"  # which only what belongs to a session has
+Statement = TypeVar("Statement", bound=Select[*tuple[Any, ...]])
+Path = QueryableAttribute[Any] | tuple[QueryableAttribute[Any], ...]
+Tree = dict["Link", "Tree"]
+Pool = dict[Mapper[Any], dict[int, Any]]
+
+
+def along(statement: Statement, *paths: Path) -> Statement:
+    """Read these relationships with the rows: ``Issue.author``, or one behind the other as a tuple."""
+    return statement.execution_options(along=_paths(statement) + paths)
+
+
+def rows(statement: Select[*tuple[Any, ...]], *, limit: int | None = None, offset: int = 0) -> list[Any]:
+    """The rows of a statement, or some of them; columns it has beside the model stand on each row under their names.
+
+    A statement without a model gives its only column, or tuples.
+    """
+    shape, values = _shape_of(statement)
+    if limit is None:
+        found = shape.send(shape.whole, values)
+    else:
+        found = shape.send(shape.page, values | {"page_limit": limit, "page_offset": offset})
+    if shape.kind is None:
+        return [row[0] for row in found] if shape.is_single else list(found)
+    made = shape.kind.made(found)
+    add_related(made, shape.related)
+    return made
+
+
+def count(statement: Select[*tuple[Any, ...]]) -> int:
+    """How many rows a statement has, counted up to one more than ``COUNTED``."""
+    shape, values = _shape_of(statement)
+    found: int = shape.send(shape.counted, values)[0][0]
+    return found
+
+
+def by_id(model: type[Any], ids: Iterable[int], *paths: Path) -> dict[int, Any]:
+    """The rows of a model that have these ids, each under its own, with whatever the paths lead to."""
+    found: dict[int, Any] = {}
+    mapper = inspect(model).mapper
+    _fetch(mapper, set(ids), found)
+    add_related(_without_own(found.values()), _tree(mapper, paths), {mapper: found})
+    return found
+
+
+def fetch(found: Sequence[Any], *paths: Path) -> None:
+    """Read relationships of rows of one model that were read without them."""
+    if missing := _without_own(found):
+        add_related(missing, _tree(inspect(type(missing[0])).mapper, paths))
+
+
+def remember(*found: Any) -> None:
+    """Have rows that were read taken for what leads to them, for as long as the current unit of work goes on."""
+    rows_of_unit().update(((inspect(type(row)).base_mapper, row.id), row) for row in found)
+
+
+class Kind:
+    """What it takes to make rows of a model out of columns, and further columns if there are any."""
+
+    def __init__(self, entity: Any, *also: Any) -> None:
+        mapper: Mapper[Any] = inspect(entity).mapper
+        read = [one.key for one in mapper.column_attrs if not one.deferred and isinstance(one.columns[0], Column)]
+        self.mapper = mapper
+        self.columns = [*(getattr(entity, name) for name in read), *also]
+        self.names = (*read, *(column.key for column in also))
+        self.width = len(self.names)
+        self.classes: Mapping[Any, type[Any]] | None = None
+        if mapper.polymorphic_on is not None:
+            self.classes = {value: one.class_ for value, one in mapper.polymorphic_map.items()}
+            self.told_by = self.names.index(mapper.get_property_by_column(mapper.polymorphic_on).key)
+
+    def made(self, found: Iterable[Sequence[Any]]) -> list[Any]:
+        """The rows; ``object.__new__`` leaves out what would connect them with a session."""
+        new, names, classes, cls = object.__new__, self.names, self.classes, self.mapper.class_
+        made = []
+        for values in found:
+            row = new(cls if classes is None else classes[values[self.told_by]])
+            row.__dict__.update(zip(names, values, strict=True))
+            made.append(row)
+        return made
+
+
+class Shape:
+    """What statements have in common that differ only in their values."""
+
+    def __init__(self, statement: Select[*tuple[Any, ...]], binds: Sequence[Any]) -> None:
+        self.names = [bind.key for bind in binds]
+        # compiled from nothing but these statements: in others of the same shape the values have other names
+        self.options: dict[str, Any] = {"compiled_cache": {}}
+        first, *others = statement.column_descriptions
+        self.is_single = not others
+        self.kind: Kind | None = None
+        self.related: Tree = {}
+        self.whole = statement
+        entity = first.get("entity")
+        if entity is not None and first["expr"] is entity:
+            self.kind = Kind(entity, *(other["expr"] for other in others))
+            self.related = _tree(self.kind.mapper, _paths(statement))
+            self.whole = statement.with_only_columns(*self.kind.columns, maintain_column_froms=True)
+        limit, offset = bindparam("page_limit", type_=BigInteger), bindparam("page_offset", type_=BigInteger)
+        self.page = self.whole.limit(limit).offset(offset)
+        capped = statement.order_by(None).with_only_columns(1, maintain_column_froms=True).limit(COUNTED + 1)
+        self.counted = select(func.count()).select_from(capped.subquery())
+
+    def send(self, statement: Select[*tuple[Any, ...]], values: dict[str, Any]) -> Sequence[Any]:
+        """Carry out one of the statements, with what the session has not flushed yet."""
+        db.session.flush()
+        return db.session.connection().execute(statement, values, execution_options=self.options).all()
+
+
+class Link:
+    """How rows of one model lead to rows of another, as a relationship says."""
+
+    def __init__(self, relationship: RelationshipProperty[Any]) -> None:
+        (local, remote), *further = relationship.local_remote_pairs or []
+        self.name = relationship.key
+        self.target: Mapper[Any] = relationship.mapper
+        self.local = relationship.parent.get_property_by_column(local).key
+        self.direction = relationship.direction
+        self.kind = Kind(self.target.class_)
+        columns = [remote, further[0][1]] if further else [remote, *self.kind.columns]
+        self.statement = select(*columns).where(among(remote, "ids")).order_by(*(relationship.order_by or ()))
+
+    def ends(self, found: Iterable[Any]) -> dict[int, list[Any]]:
+        """Where rows lead to, by their value that leads there: ids of the target, or its rows if these are children."""
+        values = {value for row in found if (value := row.__dict__[self.local]) is not None}
+        if self.direction is RelationshipDirection.MANYTOONE:
+            return {value: [value] for value in values}
+        sent = _by_ids(self.statement, values)
+        reached = [row[1] for row in sent] if self.by_id else self.kind.made(row[1:] for row in sent)
+        ends: dict[int, list[Any]] = {}
+        for (value, *_), end in zip(sent, reached, strict=True):
+            ends.setdefault(value, []).append(end)
+        return ends
+
+    @property
+    def by_id(self) -> bool:
+        """Whether the rows it leads to have to be looked up by their ids."""
+        return self.direction is not RelationshipDirection.ONETOMANY
+
+    def put(self, row: Any, ends: dict[int, list[Any]], known: Mapping[int, Any]) -> list[Any]:
+        """Set on a row what it leads to, and return that."""
+        there = ends.get(row.__dict__[self.local], [])
+        if self.by_id:
+            there = [known[number] for number in there if number in known]
+        to_one = self.direction is RelationshipDirection.MANYTOONE
+        row.__dict__[self.name] = (there[0] if there else None) if to_one else there
+        return there
+
+
+def add_related(found: Sequence[Any], tree: Tree, pool: Pool | None = None) -> None:
+    """Set related rows on rows that were read: a statement for each link to many, and one for each kind of row."""
+    if not found or not tree:
+        return
+    pool = {} if pool is None else pool
+    ends = {link: link.ends(found) for link in tree}
+    wanted: dict[Mapper[Any], set[int]] = {}
+    for link in tree:
+        if link.by_id:
+            wanted.setdefault(link.target, set()).update(number for some in ends[link].values() for number in some)
+    for mapper, ids in wanted.items():
+        _fetch(mapper, ids, pool.setdefault(mapper, {}))
+    for link, behind in tree.items():
+        known = pool.get(link.target, {})
+        reached = {id(one): one for row in found for one in link.put(row, ends[link], known)}
+        if behind:
+            add_related(_without_own(reached.values()), behind, pool)
+
+
+def _without_own(found: Iterable[Any]) -> list[Any]:
+    """The rows that do not belong to the session, which find by themselves what they lead to."""
+    return [row for row in found if STATE not in row.__dict__]
+
+
+def _tree(mapper: Mapper[Any], paths: Iterable[Path]) -> Tree:
+    """Paths that begin at a model, as links; whatever the model always brings along is among them."""
+    behind: dict[RelationshipProperty[Any], list[Path]] = {
+        one: [] for one in mapper.relationships if one.lazy == "joined"
+    }
+    for path in paths:
+        head, *rest = path if isinstance(path, tuple) else (path,)
+        behind.setdefault(_relationship(head), []).extend([tuple(rest)] if rest else [])
+    return {_link(one, db.engine.dialect.name): _tree(one.mapper, further) for one, further in behind.items()}
+
+
+def _relationship(attribute: QueryableAttribute[Any]) -> RelationshipProperty[Any]:
+    if not isinstance(attribute.property, RelationshipProperty):
+        raise TypeError(f"{attribute} leads to no other rows")
+    return attribute.property
+
+
+def _fetch(mapper: Mapper[Any], ids: set[int], known: dict[int, Any]) -> None:
+    """Add rows of a model to those that are known, from the session or the unit of work if it has them."""
+    present, before = db.session.identity_map, rows_of_unit()
+    for number in ids - known.keys():
+        there = present.get(mapper.identity_key_from_primary_key((number,))) or before.get((mapper.base_mapper, number))
+        if there is not None:
+            known[number] = there
+    if missing := ids - known.keys():
+        kind, statement = _lookup(mapper, db.engine.dialect.name)
+        known.update((row.id, row) for row in kind.made(_by_ids(statement, missing)))
+
+
+def _by_ids(statement: Select[Any], ids: Iterable[int]) -> Sequence[Any]:
+    return db.session.connection().execute(statement, {"ids": numbers(ids)}).all()
+
+
+@functools.cache
+def _lookup(mapper: Mapper[Any], _dialect: str) -> tuple[Kind, Select[Any]]:
+    kind = Kind(mapper.class_)
+    return kind, select(*kind.columns).where(among(mapper.primary_key[0], "ids"))
+
+
+@functools.cache
+def _link(relationship: RelationshipProperty[Any], _dialect: str) -> Link:
+    return Link(relationship)
+
+
+_shapes: OrderedDict[Any, Shape] = OrderedDict()
+_lock = threading.Lock()
+
+
+def _shape_of(statement: Select[*tuple[Any, ...]]) -> tuple[Shape, dict[str, Any]]:
+    """The shape of a statement, and its values under the names they have there."""
+    made = statement._generate_cache_key()
+    if made is None:
+        raise TypeError(f"no shape can be told of {statement}")
+    key = made.key, _paths(statement), db.engine.dialect.name
+    with _lock:
+        shape = _shapes.get(key)
+        if shape is None:
+            shape = _shapes[key] = Shape(statement, made.bindparams)
+            if len(_shapes) > SHAPES:
+                _shapes.popitem(last=False)
+        else:
+            _shapes.move_to_end(key)
+    return shape, {name: bind.effective_value for name, bind in zip(shape.names, made.bindparams, strict=True)}
+
+
+def _paths(statement: Select[*tuple[Any, ...]]) -> tuple[Path, ...]:
+    found: tuple[Path, ...] = statement.get_execution_options().get("along", ())
+    return found

@@ -117,14 +117,12 @@ def _add_relations(export_id: int, reader: Reader, packer: Packer, folder: Path)
     relations = reader.relations()
     total, done = reader.count(), 0
     _note_progress(export_id, 0, total, 0, len(relations))
-    place = folder / "relation.ndjson"
     for count, relation in enumerate(relations, start=1):
-        with place.open("wb", buffering=1 << 20) as file:
+        with packer.made(f"tree/project/{relation}.ndjson", folder / "relation") as file:
             for written in _write(reader, relation, file):
                 done += 1
                 if written and done % PROGRESS_EVERY == 0:
                     _note_progress(export_id, done, total, count, len(relations))
-        packer.add_file(f"tree/project/{relation}.ndjson", place)
         _note_progress(export_id, done, total, count, len(relations))
 
 

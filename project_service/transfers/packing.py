@@ -1,27 +1,102 @@
-"""Writing an archive: a gzip-compressed tar whose members stand as the format has them (section 1)."""
+"""Writing an archive: a gzip-compressed tar whose members stand as the format has them (section 1).
+
+The head of a member tells its size, which nobody knows of the rows of a relation before all are written. So these are
+compressed while they are made, into a file of their own, and this piece of a deflate stream is put behind the head
+afterwards: what is written twice is small, and one processor compresses while another reads rows.
+"""
 
 from __future__ import annotations
 
 import io
+import queue
+import shutil
+import struct
 import tarfile
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
-from zlib_ng import gzip_ng_threaded
+from zlib_ng import zlib_ng
 
 LEVEL = 4  # a tenth larger than what gzip makes, in a quarter of the time
 BLOCK = 1 << 20
+WAITING = 4  # blocks that are made and not compressed yet
+LAST_BLOCK = b"\x03\x00"  # of a deflate stream, with nothing in it
+GZIP_HEAD = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"  # no name, no time, an unknown system
+
+
+class Press(io.RawIOBase):
+    """Compresses what is written to it, in a thread; ``crc`` and ``size`` are those of what was written."""
+
+    def __init__(self, sink: IO[bytes]) -> None:
+        self.crc = 0
+        self.size = 0
+        self._sink = sink
+        self._compressor = zlib_ng.compressobj(LEVEL, zlib_ng.DEFLATED, -zlib_ng.MAX_WBITS)
+        self._blocks: queue.Queue[bytes | threading.Event | None] = queue.Queue(WAITING)
+        self._failure: Exception | None = None
+        self._thread = threading.Thread(target=self._work, name="press", daemon=True)
+        self._thread.start()
+
+    def writable(self) -> bool:
+        """It is written to."""
+        return True
+
+    def write(self, block: Any) -> int:
+        """Take a block; raises what an earlier one met."""
+        self._raise_failure()
+        self._blocks.put(bytes(block))
+        return len(block)
+
+    def cut(self) -> None:
+        """Wait until everything is compressed; what follows refers to nothing before."""
+        done = threading.Event()
+        self._blocks.put(done)
+        done.wait()
+        self._raise_failure()
+
+    def close(self) -> None:
+        """End the thread."""
+        if not self.closed:
+            self._blocks.put(None)
+            self._thread.join()
+        super().close()
+
+    def _work(self) -> None:
+        while (block := self._blocks.get()) is not None:
+            try:
+                if self._failure is None:
+                    self._compress(block)
+            except Exception as error:  # noqa: BLE001  # whatever it is: whoever writes next, or cuts, hears of it
+                self._failure = error
+            if isinstance(block, threading.Event):
+                block.set()
+
+    def _compress(self, block: bytes | threading.Event) -> None:
+        if isinstance(block, threading.Event):
+            self._sink.write(self._compressor.flush(zlib_ng.Z_FULL_FLUSH))
+            return
+        self.crc = zlib_ng.crc32(block, self.crc)
+        self.size += len(block)
+        self._sink.write(self._compressor.compress(block))
+
+    def _raise_failure(self) -> None:
+        if self._failure is not None:
+            raise self._failure
 
 
 class Packer:
     """Adds members to an archive."""
 
-    def __init__(self, tar: tarfile.TarFile) -> None:
-        self.tar = tar
+    def __init__(self, target: IO[bytes]) -> None:
         self.now = int(time.time())
+        self._target = target
+        self._target.write(GZIP_HEAD)
+        self._press = Press(target)
+        self._crc = self._size = 0  # of all that stands before what the press has taken
 
     def add_bytes(self, name: str, content: bytes) -> None:
         """Add a small member."""
@@ -34,32 +109,75 @@ class Packer:
 
     def add_stream(self, name: str, file: IO[bytes], size: int) -> None:
         """Add what a file gives, which has to be ``size`` bytes."""
-        self.tar.addfile(self._member(name, size), file)
+        self._press.write(self._head(name, size))
+        left = size
+        while left:
+            block = file.read(min(BLOCK, left))
+            if not block:
+                raise OSError(f"{name} is shorter than {size} bytes")
+            self._press.write(block)
+            left -= len(block)
+        self._press.write(_padding(size))
 
     def add_folder(self, name: str) -> None:
         """Add a folder."""
-        member = self._member(f"{name}/", 0)
-        member.type, member.mode = tarfile.DIRTYPE, 0o755
-        self.tar.addfile(member)
+        self._press.write(self._head(f"{name}/", 0, type=tarfile.DIRTYPE, mode=0o755))
 
-    def _member(self, name: str, size: int) -> tarfile.TarInfo:
+    @contextmanager
+    def made(self, name: str, place: Path) -> Iterator[IO[bytes]]:
+        """Add a member that is written to the file this gives; at ``place`` it waits for its head."""
+        with place.open("w+b") as piece:
+            with Press(piece) as press:
+                file = io.BufferedWriter(press, BLOCK)
+                yield file
+                file.flush()
+                press.cut()
+            self._press.write(self._head(name, press.size))
+            self._end_press()
+            piece.seek(0)
+            shutil.copyfileobj(piece, self._target, BLOCK)
+            self._count(press)
+        place.unlink()
+        self._press = Press(self._target)
+        self._press.write(_padding(press.size))
+
+    def finish(self) -> None:
+        """End the tar, and the stream around it."""
+        self._press.write(bytes(2 * tarfile.BLOCKSIZE))
+        self._end_press()
+        self._target.write(LAST_BLOCK + struct.pack("<LL", self._crc, self._size & 0xFFFFFFFF))
+
+    def abandon(self) -> None:
+        """End the thread; what was written is no archive."""
+        self._press.close()
+
+    def _end_press(self) -> None:
+        self._press.cut()
+        self._press.close()
+        self._count(self._press)
+
+    def _count(self, press: Press) -> None:
+        self._crc = zlib_ng.crc32_combine(self._crc, press.crc, press.size)
+        self._size += press.size
+
+    def _head(self, name: str, size: int, **fields: Any) -> bytes:
         member = tarfile.TarInfo(f"./{name}")
         member.size, member.mtime, member.mode = size, self.now, 0o644
-        return member
+        for field, value in fields.items():
+            setattr(member, field, value)
+        return member.tobuf(tarfile.GNU_FORMAT)
+
+
+def _padding(size: int) -> bytes:
+    return bytes(-size % tarfile.BLOCKSIZE)
 
 
 @contextmanager
 def packing(target: IO[bytes]) -> Iterator[Packer]:
-    """Write an archive into an open file; another thread compresses."""
-    with (
-        _gzip(target) as packed,
-        tarfile.open(fileobj=packed, mode="w|", format=tarfile.GNU_FORMAT, bufsize=256 * 1024) as tar,
-    ):
-        yield Packer(tar)
-
-
-def _gzip(target: IO[bytes]) -> IO[bytes]:
-    opened: IO[bytes] = gzip_ng_threaded.open(  # type: ignore[no-untyped-call]  # it has no types
-        target, "wb", compresslevel=LEVEL, threads=1, block_size=BLOCK
-    )
-    return opened
+    """Write an archive into an open file."""
+    packer = Packer(target)
+    try:
+        yield packer
+        packer.finish()
+    finally:
+        packer.abandon()

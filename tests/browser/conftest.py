@@ -15,7 +15,7 @@ import gitlab
 import pytest
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, sync_playwright
 
-from tests.contract.conftest import client_with, gl, group, name, project, service  # noqa: F401  # the same service
+from tests.contract.conftest import client_with, gl, group, name, project, running, service  # noqa: F401  # the same
 from tests.contract.service import Service
 
 REPOSITORY = Path(__file__).parents[2]

@@ -14,11 +14,17 @@ from tests.contract.service import TOKEN, Service, shared
 
 
 @pytest.fixture(scope="session")
-def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     """The running service of this test run."""
     base = tmp_path_factory.getbasetemp()
-    with shared((base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "service") as running:
-        yield running
+    with shared((base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "service") as found:
+        yield found
+
+
+@pytest.fixture(scope="session")
+def service(running: Service) -> Service:
+    """The same; a module that needs another has a fixture of this name."""
+    return running
 
 
 @pytest.fixture(scope="session")

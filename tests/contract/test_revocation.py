@@ -2,20 +2,45 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 
 import pytest
 import requests
 
-from tests.contract.service import TOKEN, children_of
+from tests.contract.alerting import CSRF
+from tests.contract.service import TOKEN, Service, children_of
+from tests.databases import create_database
 
 CONNECTIONS = 12
+PASSWORD = "a password nobody else has"
 CHANGES = {
     "the token is revoked": ("DELETE", "/personal_access_tokens/{token}", {}, {401}),
     "the membership is removed": ("DELETE", "/groups/{group}/members/{user}", {}, {404}),
     "the role is lowered": ("PUT", "/groups/{group}/members/{user}", {"access_level": 10}, {403}),
     "the person is blocked": ("POST", "/users/{user}/block", {}, {403}),
+    "the person is deleted": ("DELETE", "/users/{user}", {}, {401}),
 }
+# what a browser is answered then that has seen the page: refused, hidden, or sent to sign in
+PAGES = {
+    "the membership is removed": {404},
+    "the role is lowered": {403},
+    "the person is blocked": {302},
+    "the person is deleted": {302},
+}
+
+
+@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+def service(request, tmp_path_factory):
+    """A service of two web processes on each database."""
+    if request.param == "sqlite":
+        yield request.getfixturevalue("running")
+        return
+    address = create_database(f"revocation_{os.environ.get('PYTEST_XDIST_WORKER', 'gw')}")
+    made = Service(tmp_path_factory.mktemp("revocation"), PROJECT_SERVICE_DATABASE_URL=address)
+    made.start()
+    yield made
+    made.stop()
 
 
 def admin(service, method, path, /, **fields):
@@ -30,15 +55,13 @@ def admin(service, method, path, /, **fields):
 def world(service):
     """A maintainer through a group, and a project with a list that both web processes have answered."""
     name = f"rev{secrets.token_hex(4)}"
-    user = admin(
-        service, "POST", "/users", username=name, name=name, email=f"{name}@example.org", password=secrets.token_hex()
-    )
+    user = admin(service, "POST", "/users", username=name, name=name, email=f"{name}@example.org", password=PASSWORD)
     token = admin(service, "POST", f"/users/{user['id']}/personal_access_tokens", name="t", scopes=["api"])
     group = admin(service, "POST", "/groups", name=name, path=f"{name}-group")
     admin(service, "POST", f"/groups/{group['id']}/members", user_id=user["id"], access_level=40)
     project = admin(service, "POST", "/projects", name=name, namespace_id=group["id"])
     admin(service, "POST", f"/projects/{project['id']}/variables", key="A", value="1")
-    ids = {"user": user["id"], "token": token["id"], "group": group["id"]}
+    ids = {"user": user["id"], "token": token["id"], "group": group["id"], "name": name}
     return f"{service.url}/api/v4/projects/{project['id']}/variables", {"PRIVATE-TOKEN": token["token"]}, ids
 
 
@@ -58,6 +81,27 @@ def test_what_was_taken_away_is_refused_at_once(service, world, method, path, fi
     assert {answer.status_code for answer in ask(address, headers | {"If-None-Match": tag})} == refused
     assert {answer.status_code for answer in ask(address, headers)} == refused
     assert len(children_of(service.child("web"))) == 2
+
+
+@pytest.mark.parametrize("change", PAGES)
+def test_a_page_that_was_seen_is_refused_at_once(service, world, change):
+    _, _, ids = world
+    browser = requests.Session()
+    form = CSRF.search(browser.get(f"{service.url}/users/sign_in", timeout=30).text)
+    fields = {"login": ids["name"], "password": PASSWORD, "csrf_token": form[1]}
+    browser.post(f"{service.url}/users/sign_in", data=fields, timeout=30).raise_for_status()
+    page = f"{service.url}/{ids['name']}-group/{ids['name']}/-/settings/ci_cd"
+    browser.get(page, timeout=30)
+    cookie = {"Cookie": "; ".join(f"{one.name}={one.value}" for one in browser.cookies)}
+
+    def look():
+        return {requests.get(page, headers=cookie, timeout=30, allow_redirects=False).status_code for _ in range(12)}
+
+    assert look() == {200}
+    method, path, fields, _ = CHANGES[change]
+    admin(service, method, path.format(**ids), **fields)
+
+    assert look() == PAGES[change]
 
 
 def test_what_somebody_wrote_is_in_the_next_list_wherever_it_is_answered(service, world):

@@ -166,6 +166,8 @@ def reading() -> Iterator[None]:
 
 @contextmanager
 def _unit(mode: Mode) -> Iterator[None]:
+    if mode is Mode.WRITES and _mode.get() is Mode.READS:
+        db.session.commit()  # what was only read so far needs no lock, what is written now does
     token = _mode.set(mode)
     try:
         yield

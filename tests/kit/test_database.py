@@ -17,7 +17,7 @@ from sqlalchemy.exc import IntegrityError, StatementError
 from project_service.core import instance
 from project_service.core.instance import ApplicationSetting, FeatureGate
 from project_service.core.memberships import Membership
-from project_service.kit import clock
+from project_service.kit import clock, database
 from project_service.kit.database import add_unique, after_commit, db, dispose_after_fork, unique, unit_of_work
 from project_service.kit.errors import Conflict
 from tests.conftest import SQLITE, make_app
@@ -331,3 +331,15 @@ def test_many_threads_share_the_connections_there_are(app, counter):
         seen = [one.result(timeout=30) for one in [threads.submit(read) for _ in range(30)]]
 
     assert seen == [0] * 30
+
+
+def test_what_is_written_within_a_reading_is_a_unit_of_its_own(app, backend):
+    with database.reading():
+        db.session.execute(text("SELECT 1"))
+        with unit_of_work():
+            connection = db.session.connection()
+            locked = backend != SQLITE or "write_lock" in connection.connection.info
+            level = connection.get_execution_options().get("isolation_level")
+        db.session.execute(text("SELECT 1"))
+
+    assert (locked, level) == (True, None)

@@ -13,14 +13,12 @@ from __future__ import annotations
 
 import datetime as dt
 import hashlib
-import sqlite3
 import threading
 from collections import OrderedDict, deque
 from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
-import psycopg
 import structlog
 from flask import Flask, Request, Response, current_app, g
 from sqlalchemy import Engine, event
@@ -48,7 +46,9 @@ class Kept:
 
 
 class Source(Protocol):
-    """Where the state comes from."""
+    """Where the state comes from; ``errors`` are those of its driver."""
+
+    errors: type[Exception]
 
     def state(self) -> Hashable:
         """Something that is only the same when nothing was committed in between."""
@@ -69,7 +69,7 @@ class Answers:
         """The answer to the same request if nothing has changed since; if there is none, ``keep`` takes the new one."""
         try:
             state = self.source.state()
-        except (sqlite3.Error, psycopg.Error) as error:
+        except self.source.errors as error:
             log.warning("the database does not tell its state", error=str(error))
             return None
         key = _key(asked)
@@ -106,16 +106,18 @@ class CountOfChanges:
     """SQLite counts for a connection what all others commit; this one commits nothing, so it counts everything."""
 
     def __init__(self, engine: Engine) -> None:
+        self._driver = cast("Any", engine.dialect.dbapi)
+        self.errors = self._driver.Error
         self._path = str(engine.url.database)
         self._lock = threading.Lock()
         self._opened = 0
-        self._connection: sqlite3.Connection | None = None
+        self._connection: Any = None
 
     def state(self) -> Hashable:
         with self._lock:
             if self._connection is None:
                 self._opened += 1  # the count begins anew with each connection
-                self._connection = sqlite3.connect(self._path, check_same_thread=False, isolation_level=None)
+                self._connection = self._driver.connect(self._path, check_same_thread=False, isolation_level=None)
             return self._opened, self._connection.execute("PRAGMA data_version").fetchone()
 
     def close(self) -> None:
@@ -129,8 +131,10 @@ class VisibleTransactions:
     """PostgreSQL tells which transactions are visible: while these are the same, so is everything one reads."""
 
     def __init__(self, engine: Engine) -> None:
+        self._driver = cast("Any", engine.dialect.dbapi)
+        self.errors = self._driver.Error
         self._address = engine.url.set(drivername="postgresql").render_as_string(hide_password=False)
-        self._idle: deque[psycopg.Connection[Any]] = deque()
+        self._idle: deque[Any] = deque()
         self._closed = 0  # a server that comes back may be another, for which the numbers mean something else
 
     def state(self) -> Hashable:
@@ -138,7 +142,7 @@ class VisibleTransactions:
         try:
             connection = self._idle.pop()
         except IndexError:
-            connection = psycopg.connect(self._address, autocommit=True)
+            connection = self._driver.connect(self._address, autocommit=True)
         try:
             row = connection.execute("SELECT pg_current_snapshot()::text").fetchone()
         except BaseException:

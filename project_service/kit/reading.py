@@ -26,7 +26,7 @@ from project_service.kit.bulk import among, numbers
 from project_service.kit.database import db, rows_of_unit
 
 COUNTED = 10_000
-SHAPES = 512
+SHAPES = 128  # each takes some 80 kB
 STATE = "_sa_instance_state"  # which only what belongs to a session has
 Statement = TypeVar("Statement", bound=Select[*tuple[Any, ...]])
 Path = QueryableAttribute[Any] | tuple[QueryableAttribute[Any], ...]

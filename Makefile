@@ -15,7 +15,7 @@ PYTEST := $(BIN)/python -m pytest -n $(PARALLEL)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install serve worker test check format lint types imports migrate migration lock bench bench-quick bench-data nightly soak clean
+.PHONY: help install serve worker test check format lint types imports migrate migration lock bench bench-quick bench-data bench-peers nightly soak clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -64,14 +64,17 @@ lock: $(UV) ## choose the versions of all dependencies anew; ARGS=--upgrade for 
 	cp requirements-dev.lock requirements.lock
 	$(COMPILE) --output-file requirements.lock pyproject.toml
 
-bench: $(DEV) ## measure everything
+bench: $(DEV) ## measure all that was promised, on both databases; ARGS=--all for more
 	$(BIN)/python -m benchmarks $(ARGS)
 
-bench-quick: $(DEV) ## measure the most important in a few minutes
+bench-quick: $(DEV) ## measure the most important, on SQLite, in two minutes
 	$(BIN)/python -m benchmarks --quick $(ARGS)
 
-bench-data: $(DEV) ## make the data that is measured with
-	$(BIN)/python -m benchmarks --data $(ARGS)
+bench-data: $(DEV) ## make the data that is measured with, and keep it in .cache/bench
+	$(BIN)/python -m benchmarks.data $(ARGS)
+
+bench-peers: $(DEV) ## take alerts in beside Alerta, which is installed into .cache/alerta
+	$(BIN)/python -m benchmarks.peers $(ARGS)
 
 nightly: $(DEV) ## the long forms of the tests
 	$(PYTEST) -m nightly $(ARGS)

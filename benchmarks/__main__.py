@@ -1,64 +1,51 @@
-"""All benchmarks: ``python -m benchmarks``; ``--quick`` in a few minutes, ``--data`` only makes the data."""
+"""All benchmarks, each in a process of its own, and one table of all figures at the end.
+
+``python -m benchmarks``; ``--quick`` the most important ones, on SQLite; ``--all`` also those that nothing was
+promised of. The exit status is 1 when a figure misses what it must reach.
+"""
 
 from __future__ import annotations
 
 import argparse
-import re
-import subprocess
+import multiprocessing
 import sys
-from dataclasses import dataclass
+import time
+from concurrent.futures import ProcessPoolExecutor
 
-from benchmarks import events
+from benchmarks import alert_list, alerts, data, events, findings, lists, namespaces, transfers
+from benchmarks.cache import CLUSTER
+from benchmarks.figures import DATABASES, FULL, QUICK, Figure, conclude
+from tests.databases import postgres_server
 
-DATABASES = ("sqlite", "postgresql")
-ROWS = 1_000_000
-MISSED = re.compile(r"missed$|(below|above) the goal|TOO SLOW", re.IGNORECASE)
-
-
-@dataclass(frozen=True)
-class Result:
-    """Whether a benchmark reached all its goals."""
-
-    name: str
-    met: bool
+IMPORTANT = (lists, alerts, events)
+PROMISED = (*IMPORTANT, transfers)
+OTHERS = (alert_list, findings, namespaces)
 
 
-def main() -> None:
-    """Run each benchmark in a process of its own, show what was met; the exit status is 1 when something was not."""
-    arguments = argparse.ArgumentParser(description=__doc__)
+def main() -> int:
+    """Run what was asked for, one after the other."""
+    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("--quick", action="store_true")
-    arguments.add_argument("--data", action="store_true")
+    arguments.add_argument("--all", action="store_true")
+    arguments.add_argument("--database", choices=DATABASES, action="append", help="only on this one")
     options = arguments.parse_args()
-    if options.data:
-        events.application("sqlite", ROWS)
-        return
-    rounds = ["--rounds", "2", "--seconds", "1"] if options.quick else []
-    groups = ["--groups", "500", "--seen", "50", "--requests", "60"] if options.quick else []
-    results = [_run("namespaces", *groups)]
-    for database in DATABASES[:1] if options.quick else DATABASES:
-        on = ("--database", database)
-        results.append(_run("lists", *on, *rounds))
-        results.append(_run("alerts", *on, *(["--stored", "0", "--rounds", "3"] if options.quick else [])))
-        results.append(_run("alert_list", *on))
-        results.append(_run("findings", *on))
-        results.append(_run("events", "--rows", str(ROWS), *on))
-    print(f"\n{'benchmark':<60}{'goals':>8}")
-    for result in results:
-        print(f"{result.name:<60}{'met' if result.met else 'missed':>8}")
-    sys.exit(any(not result.met for result in results))
+    effort = QUICK if options.quick else FULL
+    modules = IMPORTANT if options.quick else (*PROMISED, *(OTHERS if options.all else ()))
+    databases = options.database or (DATABASES[:1] if options.quick else DATABASES)
+    if "postgresql" in databases:
+        postgres_server(CLUSTER)  # for all processes that come
+    data.make(databases, effort)
+    figures: list[Figure] = []
+    began = time.monotonic()
+    anew = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(max_workers=1, mp_context=anew, max_tasks_per_child=1) as processes:
+        for database in databases:
+            for module in modules:
+                print(f"{time.monotonic() - began:4.0f} s  {module.__name__} on {database}", flush=True)
+                figures += processes.submit(module.measure, database, effort).result()
+    print(f"{time.monotonic() - began:4.0f} s  done")
+    return conclude(figures)
 
 
-def _run(name: str, *options: str) -> Result:
-    """Run one, showing what it tells; it missed a goal when it says so or fails."""
-    title = " ".join((name, *options))
-    print(f"== {title}", flush=True)
-    command = [sys.executable, "-m", f"benchmarks.{name}", *options]
-    met = True
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        for line in process.stdout or ():
-            print(line, end="", flush=True)
-            met = met and MISSED.search(line) is None
-    return Result(title, met and process.returncode == 0)
-
-
-main()
+if __name__ == "__main__":
+    sys.exit(main())

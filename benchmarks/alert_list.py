@@ -1,32 +1,34 @@
 """How the list of alerts behaves as alerts gather: its pages at two hundred of them and at two hundred thousand.
 
-``python -m benchmarks.alert_list [--database sqlite|postgresql] [--rows 200000]`` sends whole requests through the
-application, in rounds that take both in turn, and prints medians and ratios.
+``python -m benchmarks.alert_list [--database sqlite|postgresql]`` sends whole requests through the application, in
+rounds that take both in turn.
 """
 
 from __future__ import annotations
 
-import argparse
 import statistics
+import sys
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 from flask.testing import FlaskClient
 
-from benchmarks.alerts import GOALS, fill
+from benchmarks.alerts import fill
+from benchmarks.cache import application_on, new_database
+from benchmarks.figures import Effort, Figure, Target, run
 from project_service.access.identity import SESSION_SECRET
 from project_service.core.tokens import SESSION_LENGTH, BrowserSession, digest_of
 from project_service.kit import clock
-from project_service.kit.database import db
-from tests.conftest import POSTGRESQL, SQLITE, make_app
+from project_service.kit.database import Base, db
 from tests.worlds import make_group, make_project, make_user
 
-SMALL = 200
-ROUNDS, REQUESTS = 5, 10
-GOAL = 2.0
+SMALL, LARGE, QUICK_LARGE = 200, 200_000, 20_000
+REQUESTS = 10
+TARGET = Target(2, 2, at_most=True)
 PAGES = {
     "open": "",
     "open, page 100": "?page=100",
@@ -38,36 +40,39 @@ PAGES = {
 }
 
 
-def main() -> None:
-    """Make both, measure, print."""
-    arguments = argparse.ArgumentParser(description=__doc__)
-    arguments.add_argument("--database", choices=list(GOALS), default=SQLITE)
-    arguments.add_argument("--rows", type=int, default=200_000)
-    options = arguments.parse_args()
-    clients = {rows: client(options.database, rows) for rows in (SMALL, options.rows)}
-    sends = {(name, rows): sender(clients[rows], query) for name, query in PAGES.items() for rows in clients}
-    found: dict[tuple[str, int], list[float]] = {}
-    for send in sends.values():
-        send()
-    for _ in range(ROUNDS):
-        times: dict[tuple[str, int], list[float]] = {}
-        for key, send in list(sends.items()) * REQUESTS:
-            started = time.perf_counter()
+def measure(database: str, effort: Effort) -> list[Figure]:
+    """Open every page of the short list and of the long one."""
+    large = QUICK_LARGE if effort.quick else LARGE
+    with ExitStack() as stack:
+        directories = {rows: Path(stack.enter_context(tempfile.TemporaryDirectory())) for rows in (SMALL, large)}
+        clients = {rows: client(database, rows, directory) for rows, directory in directories.items()}
+        sends = {(name, rows): sender(clients[rows], query) for name, query in PAGES.items() for rows in clients}
+        for send in sends.values():
             send()
-            times.setdefault(key, []).append(time.perf_counter() - started)
-        for key, values in times.items():
-            found.setdefault(key, []).append(statistics.median(values) * 1000)
-    print(f"{options.database:16}{SMALL:>10,}{options.rows:>12,}{'ratio':>8}   (ms)")
-    for name in PAGES:
-        few, many = (statistics.median(found[name, rows]) for rows in clients)
-        print(f"{name:16}{few:10.1f}{many:12.1f}{many / few:8.2f}{'' if many / few <= GOAL else '   above the goal'}")
+        found: dict[tuple[str, int], list[float]] = {}
+        for _ in range(effort.rounds):
+            times: dict[tuple[str, int], list[float]] = {}
+            for key, send in list(sends.items()) * REQUESTS:
+                started = time.perf_counter()
+                send()
+                times.setdefault(key, []).append(time.perf_counter() - started)
+            for key, values in times.items():
+                found.setdefault(key, []).append(statistics.median(values) * 1000)
+    return [figure(database, name, found[name, SMALL], found[name, large], large) for name in PAGES]
 
 
-def client(database: str, rows: int) -> FlaskClient:
+def figure(database: str, name: str, few: list[float], many: list[float], large: int) -> Figure:
+    """How much longer a page of the long list takes."""
+    ratios = tuple(longer / shorter for longer, shorter in zip(many, few, strict=True))
+    beside = f"{statistics.median(many):.1f} / {statistics.median(few):.1f} ms"
+    return Figure(f"page of alerts ({name}): {large:,} vs. {SMALL}", database, ratios, TARGET, beside)
+
+
+def client(database: str, rows: int, directory: Path) -> FlaskClient:
     """A browser of a developer whose project has so many alerts."""
-    directory = Path(tempfile.mkdtemp(prefix=f"alert-list-{rows}-"))
-    app = make_app(SQLITE if database == SQLITE else POSTGRESQL, directory, LOG_LEVEL="ERROR")
+    app = application_on(directory, new_database(f"alert_list_run_{rows}") if database == "postgresql" else "")
     with app.app_context():
+        Base.metadata.create_all(db.engine)
         user = make_user("dev", admin=True)
         make_project("shop", make_group("acme"))
         secret = "a session of the benchmark"
@@ -95,4 +100,4 @@ def sender(browser: FlaskClient, query: str) -> Callable[[], Any]:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(run(measure, __doc__))

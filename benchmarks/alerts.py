@@ -1,51 +1,49 @@
 """How fast alerts are taken in, as a share of what a bare Flask application answers on the same web server.
 
-``python -m benchmarks.alerts [--database sqlite|postgresql] [--stored 100000]`` really starts the service, twice: with
-an empty database and with one that holds so many alerts. Each round sends every kind of request to each in turn, with
-``wrk`` on 8 connections, and the base beside them; printed are the medians of the rounds' ratios. "By work" is the same
-ratio by the processor time that the web workers took, which other work on the machine disturbs less.
+``python -m benchmarks.alerts [--database sqlite|postgresql]`` really starts the service, twice: with an empty database
+and with one that holds 100,000 alerts. Each round sends every kind of request to each in turn, with ``wrk`` on 8
+connections, and the base beside them.
 """
 
 from __future__ import annotations
 
-import argparse
-import itertools
+import json
 import os
-import re
 import shutil
-import socket
 import statistics
-import subprocess
 import sys
 import tempfile
-import time
-import urllib.request
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import requests
 from sqlalchemy import create_engine, text
 
-from tests.contract.alerting import Credentials, Maintainer
-from tests.contract.service import REPOSITORY, TOKEN, Service, children_of
-from tests.databases import create_database
+from benchmarks.cache import home, indexes_last, kept_database, key_of, new_database, once, schema
+from benchmarks.figures import Effort, Figure, Target, run
+from benchmarks.load import Speed, hello, speed
+from project_service.alerts.models import Alert
+from tests.contract.alerting import Maintainer
+from tests.contract.service import TOKEN, Service
 
 SCRIPT = Path(__file__).with_suffix(".lua")
-WORKERS = 2
-CONNECTIONS = 8
-ROUNDS, SECONDS = 5, 2
-# kind → alerts in a request; goals as shares of the base
-KINDS = {"repeated": 1, "new": 1, "batch": 64, "new batch": 64}
-GOALS = {
-    "sqlite": {"repeated": 0.20, "new": 0.20, "batch": 5.0, "new batch": 5.0},
-    "postgresql": {"repeated": 0.14, "new": 0.14, "batch": 4.0, "new batch": 4.0},
+STORED = 100_000
+REPEATED, NEW, BATCH = "repeated", "new", "batch"
+IN_A_BATCH = 64
+TARGETS = {
+    "sqlite": {REPEATED: Target(0.20, 0.33), NEW: Target(0.20, 0.33), BATCH: Target(5, 9)},
+    "postgresql": {REPEATED: Target(0.14, 0.22), NEW: Target(0.14, 0.22), BATCH: Target(4, 7)},
 }
-STORED_GOAL = 0.80
-RATE = re.compile(r"Requests/sec:\s+([\d.]+)")
-COUNT = re.compile(r"(\d+) requests in")
-REFUSED = re.compile(r"Non-2xx or 3xx responses: (\d+)|Socket errors: (.*)")
+NAMES = {
+    REPEATED: "alert POST, repeated",
+    NEW: "alert POST, new",
+    BATCH: f"{IN_A_BATCH} alerts in one POST, alerts per hello",
+}
+STORED_TARGET = Target(0.80, 0.95)
+RECEIVERS = ("http", "prometheus")
 FILL = """
 INSERT INTO alerts (project_id, iid, title, severity, status, hosts, started_at, events, fingerprint, payload,
     created_at, updated_at)
@@ -62,168 +60,125 @@ MOMENT = {
     "postgresql": "now() - (i % 2000000) * interval '1 second'",
 }
 
-runs = itertools.count()
-
 
 @dataclass(frozen=True)
-class Speed:
-    """Things done in a second of the clock, and in a second of processor time."""
+class Receiver:
+    """The address of an integration and its key."""
 
-    by_clock: float
-    by_work: float
-
-    def times(self, count: int) -> Speed:
-        return Speed(self.by_clock * count, self.by_work * count)
-
-    def over(self, base: Speed) -> Speed:
-        return Speed(self.by_clock / base.by_clock, self.by_work / base.by_work)
+    url: str
+    key: str
 
 
 @dataclass(frozen=True)
 class Place:
     """A running service with two integrations."""
 
-    name: str
     web: int
-    http: Credentials
-    prometheus: Credentials
+    http: Receiver
+    prometheus: Receiver
 
     def measure(self, kind: str, seconds: int) -> Speed:
         """How fast alerts of a kind are taken in."""
-        receiver = self.prometheus if "batch" in kind else self.http
-        return speed(self.web, receiver.url, seconds, script=SCRIPT, KIND=kind, KEY=receiver.key).times(KINDS[kind])
+        receiver = self.prometheus if kind == BATCH else self.http
+        found = speed(self.web, receiver.url, seconds, SCRIPT, KIND=kind, KEY=receiver.key)
+        return found.times(IN_A_BATCH if kind == BATCH else 1)
 
 
-def main() -> None:
-    """Start, measure, print."""
-    arguments = argparse.ArgumentParser(description=__doc__)
-    arguments.add_argument("--database", choices=list(GOALS), default="sqlite")
-    arguments.add_argument("--stored", type=int, default=100_000)
-    arguments.add_argument("--rounds", type=int, default=ROUNDS)
-    arguments.add_argument("--seconds", type=int, default=SECONDS)
-    arguments.add_argument("--kinds", nargs="*", choices=list(KINDS), default=list(KINDS))
-    options = arguments.parse_args()
-    if shutil.which("wrk") is None:
-        sys.exit("wrk is needed to measure with (Debian has it in the package of this name)")
+def measure(database: str, effort: Effort) -> list[Figure]:
+    """All kinds on an empty database, single alerts beside many others too."""
     with ExitStack() as stack:
         base = stack.enter_context(hello())
-        sizes = [0, options.stored] if options.stored else [0]
-        places = [stack.enter_context(place(options.database, size)) for size in sizes]
-        for one in places:
-            for kind in options.kinds:
-                one.measure(kind, 1)
-        found: dict[tuple[str, str], list[Speed]] = {}
-        hellos = []
-        for _ in range(options.rounds):
-            hellos.append(speed(*base, options.seconds))
-            for one, kind in itertools.product(places, options.kinds):
-                found.setdefault((kind, one.name), []).append(one.measure(kind, options.seconds).over(hellos[-1]))
-        report(options.database, statistics.median(one.by_clock for one in hellos), found)
+        empty, full = (stack.enter_context(place(database, stored)) for stored in (0, STORED))
+        cases = [(empty, REPEATED), (full, REPEATED), (empty, NEW), (full, NEW), (empty, BATCH)]
+        for one, kind in cases:
+            one.measure(kind, 1)
+        hellos, found = [], []
+        for _ in range(effort.rounds):
+            hellos.append(speed(*base, effort.seconds))
+            rates = {(one is full, kind): one.measure(kind, effort.seconds) for one, kind in cases}
+            found.append({key: rate.over(hellos[-1]) for key, rate in rates.items()})
+    base_rate = Figure("hello beside alerts", database, tuple(one.by_clock for one in hellos), unit="requests/s")
+    return [base_rate, *figures(database, found)]
 
 
-def report(database: str, hello_rate: float, found: dict[tuple[str, str], list[Speed]]) -> None:
-    """The table of ratios."""
-    print(f"{database}, hello {hello_rate:,.0f} requests/s")
-    print(f"{'kind':12}{'stored':>10}{'alerts per hello':>18}{'lowest':>8}{'highest':>9}{'by work':>9}", end="")
-    print(f"{'goal':>7}{'of empty':>10}")
-    medians = {key: statistics.median(one.by_clock for one in speeds) for key, speeds in found.items()}
-    for (kind, name), speeds in found.items():
-        by_clock, by_work = [one.by_clock for one in speeds], statistics.median(one.by_work for one in speeds)
-        median, goal = medians[kind, name], GOALS[database][kind]
-        share = median / medians[kind, "0"]
-        print(f"{kind:12}{name:>10}{median:18.3f}{min(by_clock):8.2f}{max(by_clock):9.2f}{by_work:9.2f}", end="")
-        print(f"{goal:7.2f}{share:10.2f}{'' if median >= goal and share >= STORED_GOAL else '   below the goal'}")
-
-
-def speed(
-    web: int,
-    address: str,
-    seconds: int,
-    script: Path | None = None,
-    headers: Mapping[str, str] | None = None,
-    **environment: str,
-) -> Speed:
-    """How many requests ``wrk`` gets answered; anything but success, or a known answer, ends the measurement."""
-    sent = [f"-H{name}: {text}" for name, text in (headers or {}).items()]
-    command = ["wrk", "-t1", f"-c{CONNECTIONS}", f"-d{seconds}s", *([f"-s{script}"] if script else []), *sent, address]
-    env = os.environ | environment | {"RUN": f"{os.getpid()}-{next(runs)}"}
-    before = work_of(web)
-    told = subprocess.run(command, check=True, capture_output=True, text=True, env=env).stdout
-    work = work_of(web) - before
-    if refused := REFUSED.search(told):
-        sys.exit(f"{address}: {refused[0]}")
-    rate, count = RATE.search(told), COUNT.search(told)
-    if rate is None or count is None:
-        sys.exit(told)
-    return Speed(float(rate[1]), int(count[1]) / work)
-
-
-def work_of(pid: int) -> float:
-    """The processor time that the children of a process have taken, in seconds."""
-    ticks = 0
-    for child in children_of(pid):
-        fields = Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()
-        ticks += int(fields[11]) + int(fields[12])
-    return ticks / os.sysconf("SC_CLK_TCK")
-
-
-@contextmanager
-def hello() -> Iterator[tuple[int, str]]:
-    """Process and address of the base, served as we serve ourselves."""
-    with socket.create_server(("127.0.0.1", 0)) as held:
-        port = held.getsockname()[1]
-    address = f"http://127.0.0.1:{port}/hello"
-    command = [sys.executable, "-m", "gunicorn", "--config=python:project_service.kit.webserver"]
-    command += [f"--bind=127.0.0.1:{port}", f"--workers={WORKERS}", "benchmarks.hello:app"]
-    process = subprocess.Popen(command, cwd=REPOSITORY)
-    try:
-        deadline = time.monotonic() + 30
-        while time.monotonic() < deadline:
-            with suppress(OSError), urllib.request.urlopen(address, timeout=2):
-                break
-            time.sleep(0.1)
-        yield process.pid, address
-    finally:
-        process.terminate()
-        process.wait()
+def figures(database: str, found: list[dict[tuple[bool, str], Speed]]) -> Iterator[Figure]:
+    """The shares of the base, and those of the full database of what the empty one reaches."""
+    for kind, target in TARGETS[database].items():
+        speeds = [rates[False, kind] for rates in found]
+        by_work = f"by work {statistics.median(one.by_work for one in speeds):.2f}"
+        yield Figure(NAMES[kind], database, tuple(one.by_clock for one in speeds), target, by_work)
+    for kind in (REPEATED, NEW):
+        shares = tuple(rates[True, kind].by_clock / rates[False, kind].by_clock for rates in found)
+        yield Figure(f"{NAMES[kind]}, {STORED:,} stored vs. empty", database, shares, STORED_TARGET)
 
 
 @contextmanager
 def place(database: str, stored: int) -> Iterator[Place]:
-    """A service of our own with so many alerts."""
+    """A service on a copy of the data that is kept."""
+    kept = make_data(database, stored)
     with tempfile.TemporaryDirectory(prefix="alerts-bench-") as directory:
+        own = Path(directory) / "service"
+        shutil.copytree(kept, own)
         environment = {"PROJECT_SERVICE_LOG_LEVEL": os.environ.get("LOG_LEVEL", "INFO")}
-        address = f"sqlite:///{directory}/service/data/project-service.db"
         if database == "postgresql":
-            address = create_database(f"alerts_bench_{stored}", durable=True)
-            environment["PROJECT_SERVICE_DATABASE_URL"] = address
-        service = Service(Path(directory) / "service", **environment)
+            environment["PROJECT_SERVICE_DATABASE_URL"] = new_database(f"alerts_run_{stored}", f"alerts_{stored}")
+        service = Service(own, **environment)
         service.start()
         try:
-            project = requests.post(
-                f"{service.url}/api/v4/projects", {"name": "shop"}, headers={"PRIVATE-TOKEN": TOKEN}, timeout=30
-            ).json()
-            maintainer = Maintainer(service)
-            path = project["path_with_namespace"]
-            receivers = [maintainer.add_integration(path, type=kind, name=kind) for kind in ("http", "prometheus")]
-            maintainer.close()
-            if stored:
-                fill(database, address, stored)
-            yield Place(f"{stored:,}", service.child("web"), *receivers)
+            told = json.loads((own / "receivers.json").read_text())
+            receivers = [Receiver(service.url + path, key) for path, key in told]
+            yield Place(service.child("web"), *receivers)
         finally:
             service.stop()
+
+
+def make_data(database: str, stored: int) -> Path:
+    """The directory of a service that has a project with two integrations and so many alerts, made if it is missing.
+
+    On PostgreSQL the rows are in a database called ``alerts_`` and their number.
+    """
+    kept = home(database) / f"alerts-{stored}"
+    once(kept, key_of(schema(), FILL, str(SERIES), str(MOMENT), furnish, fill), lambda: furnish(database, stored, kept))
+    return kept
+
+
+def furnish(database: str, stored: int, directory: Path) -> None:
+    """Have the service make its tables, people and integrations, then store alerts behind its back."""
+    shutil.rmtree(directory, ignore_errors=True)
+    address = f"sqlite:///{directory}/data/project-service.db"
+    environment = {}
+    if database == "postgresql":
+        new_database(f"alerts_{stored}")
+        address = environment["PROJECT_SERVICE_DATABASE_URL"] = kept_database(f"alerts_{stored}")
+    service = Service(directory, **environment)
+    service.start()
+    try:
+        project = requests.post(
+            f"{service.url}/api/v4/projects", {"name": "shop"}, headers={"PRIVATE-TOKEN": TOKEN}, timeout=30
+        ).json()
+        maintainer = Maintainer(service)
+        path = project["path_with_namespace"]
+        made = [maintainer.add_integration(path, type=kind, name=kind) for kind in RECEIVERS]
+        maintainer.close()
+    finally:
+        service.stop()
+    receivers = [(urlsplit(one.url).path, one.key) for one in made]
+    (directory / "receivers.json").write_text(json.dumps(receivers))
+    if stored:
+        fill(database, address, stored)
 
 
 def fill(database: str, address: str, rows: int) -> None:
     """Store alerts, a quarter of them open, behind the back of the service."""
     engine = create_engine(address)
-    with engine.begin() as connection:
+    with engine.begin() as connection, indexes_last(connection, Alert):
         statement = FILL.format(series=SERIES[database].format(rows=rows), moment=MOMENT[database])
         connection.execute(text(statement.replace(":%", "\\:%")))
-        if database == "postgresql":
-            connection.execute(text("ANALYZE alerts"))
+    if database == "postgresql":
+        with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+            connection.execute(text("VACUUM (ANALYZE) alerts"))
     engine.dispose()
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(run(measure, __doc__))

@@ -1,17 +1,18 @@
 """How the feeds of events behave as the table grows: first pages and pages far behind, at ten thousand rows and at N.
 
-``python -m benchmarks.events [--rows 10000000] [--database sqlite|postgresql]`` makes both databases (SQLite's are kept
-under ``.cache/bench``), sends whole requests through the application, in rounds that take all cases in turn, and prints
-medians and ratios. ``--plans`` shows the statements with what the database makes of them.
+``python -m benchmarks.events [--rows 10000000] [--database sqlite|postgresql]`` sends whole requests through the
+application, each with a parameter of its own, so that no answer has been kept, in rounds that take all cases in turn.
+The databases are made on first use and kept. ``--plans`` shows the statements with what the database makes of them.
 """
 
 from __future__ import annotations
 
-import argparse
+import itertools
+import os
 import statistics
-import tempfile
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,8 @@ from flask import Flask
 from flask.testing import FlaskClient
 from sqlalchemy import event, text
 
+from benchmarks.cache import application_on, home, indexes_last, kept_database, key_of, new_database, once, schema
+from benchmarks.figures import Effort, Figure, Target, conclude, effort_of, parser
 from project_service.core import places
 from project_service.core.levels import Role, Visibility
 from project_service.core.memberships import Membership
@@ -28,19 +31,15 @@ from project_service.core.projects import Project
 from project_service.core.tokens import PersonalAccessToken, digest_of
 from project_service.core.users import User
 from project_service.events.models import Event
-from project_service.factory import create_app
 from project_service.kit import clock
 from project_service.kit.database import Base, db
-from project_service.settings import Settings
-from tests.databases import create_database
 
-CACHE = Path(".cache/bench")
-SECRET_KEY = "a key that only the benchmarks have and that is long enough"
-SMALL = 10_000
+SMALL, LARGE, QUICK_LARGE = 10_000, 10_000_000, 1_000_000
 USERS, PROJECTS, GROUPS, ISSUES = 1_000, 500, 25, 5_000
 FAR = 1_000
-WARMING, ROUNDS, REQUESTS = 5, 5, 40
-GROWTH_GOAL, DEPTH_GOAL = 1.5, 4.0
+WARMING, REQUESTS = 5, 40
+GROWTH_TARGET = Target(1.5, 1.2, at_most=True)
+DEPTH_TARGET = Target(4.0, 2.0, at_most=True)
 VISIBILITIES = (Visibility.PUBLIC, Visibility.INTERNAL, Visibility.INTERNAL, Visibility.PUBLIC, Visibility.PRIVATE)
 
 # the number of a row, from 1, and one number between 0 and 1 for each thing that is drawn: the same in every run
@@ -98,6 +97,9 @@ FROM ({series}) AS d
 """
 
 
+numbers = itertools.count()
+
+
 @dataclass(frozen=True)
 class Case:
     """One request, on one database."""
@@ -109,42 +111,51 @@ class Case:
 
 
 def main() -> None:
-    """Make the data, measure, print."""
-    arguments = argparse.ArgumentParser(description=__doc__)
-    arguments.add_argument("--rows", type=int, default=1_000_000)
-    arguments.add_argument("--database", choices=list(SERIES), default="sqlite")
+    """Measure as the command line says."""
+    arguments = parser(__doc__)
+    arguments.add_argument("--rows", type=int)
     arguments.add_argument("--plans", action="store_true", help="show the slow statements and their plans")
     options = arguments.parse_args()
-    sizes = sorted({SMALL, options.rows})
-    apps = {size: application(options.database, size) for size in sizes}
+    effort = effort_of(options)
+    rows = options.rows or rows_of(effort)
     if options.plans:
-        show_plans(apps[options.rows])
-    cases = [case for size in sizes for case in cases_of(apps[size], size)]
-    report(measure(cases), options.rows)
+        show_plans(application(options.database, rows))
+    sys.exit(conclude(measure(options.database, effort, rows)))
 
 
-def application(backend: str, size: int) -> Flask:
-    """The application on a database of so many events."""
-    environment = {"SECRET_KEY": SECRET_KEY, "LOG_LEVEL": "ERROR"}
-    made = False
-    if backend == "sqlite":
-        directory = CACHE / f"events-{size}"
-        made = (directory / "made").exists()
-    else:
-        directory = Path(tempfile.mkdtemp(prefix="events-bench-"))
-        environment["DATABASE_URL"] = create_database(f"events_{size}")
-    directory.mkdir(parents=True, exist_ok=True)
-    environment["DATA_DIR"] = str(directory)
-    app = create_app(
-        Settings.from_environment({f"PROJECT_SERVICE_{name}": value for name, value in environment.items()})
-    )
+def measure(database: str, effort: Effort, rows: int | None = None) -> list[Figure]:
+    """Every feed, small and large."""
+    large = rows or rows_of(effort)
+    apps = {size: application(database, size) for size in (SMALL, large)}
+    cases = [case for size, app in apps.items() for case in cases_of(app, size)]
+    return list(figures(database, take_turns(cases, effort.rounds), large))
+
+
+def rows_of(effort: Effort) -> int:
+    """How many events the large table has."""
+    return QUICK_LARGE if effort.quick else LARGE
+
+
+def application(database: str, size: int) -> Flask:
+    """The application on a database of so many events, made if it is missing."""
+    return application_on(*make_data(database, size))
+
+
+def make_data(database: str, size: int) -> tuple[Path, str]:
+    """Directory and, on PostgreSQL, address of a database of so many events, made if it is missing."""
+    directory, name = home(database) / f"events-{size}", f"events_{size}"
+    key = key_of(schema(), fill, make_people, FILL, FILL_ISSUES, FILL_NOTES, str(SERIES), str(MOMENT))
+    once(directory, key, lambda: make(database, directory, name, size))
+    return directory, kept_database(name) if database == "postgresql" else ""
+
+
+def make(database: str, directory: Path, name: str, size: int) -> None:
+    """The database, anew."""
+    app = application_on(directory, new_database(name) if database == "postgresql" else "")
     with app.app_context():
-        if not made:
-            started = time.perf_counter()
-            fill(backend, size)
-            print(f"made {size:,} events on {backend} in {time.perf_counter() - started:.0f} s")
-        (directory / "made").touch()
-    return app
+        fill(database, size)
+        db.session.remove()
+        db.engine.dispose()
 
 
 def fill(backend: str, size: int) -> None:
@@ -160,14 +171,13 @@ def fill(backend: str, size: int) -> None:
             connection.execute(text("PRAGMA synchronous=OFF"))
         else:
             connection.execute(text("SET session_replication_role = replica"))
+            connection.execute(text("SET synchronous_commit = off"))
+            connection.execute(text("SET maintenance_work_mem = '512MB'"))
         moment = MOMENT[backend]
         no = "0" if backend == "sqlite" else "false"
         for statement in (FILL_ISSUES, FILL_NOTES):
             filled = statement.format(moment=moment, series=series, no=no, projects=PROJECTS, users=USERS)
             connection.execute(text(filled.replace(":rows", str(ISSUES))))
-        indexes = list(Event.__table__.indexes)  # type: ignore[attr-defined]  # a Table, typed as less
-        for index in indexes:
-            index.drop(connection)
         author = f"1 + {whole(f'{USERS} * a * a')}"
         # everybody works in some thirty projects, which differ from one to the next; the lower numbers are busier
         turn = f"((({author}) * 618034) % 1000000) / 1000000.0 + {whole('30 * p')} / 30.0"
@@ -179,9 +189,8 @@ def fill(backend: str, size: int) -> None:
             moment=moment,
             series=series,
         )
-        connection.execute(text(statement.replace(":rows", str(size))))
-        for index in indexes:
-            index.create(connection)
+        with indexes_last(connection, Event):
+            connection.execute(text(statement.replace(":rows", str(size))))
         for table in ("events", "issues", "notes") if backend == "postgresql" else ():
             connection.execute(text(f"SELECT setval(pg_get_serial_sequence('{table}', 'id'), max(id)) FROM {table}"))
             connection.execute(text(f"VACUUM (ANALYZE) {table}"))
@@ -248,11 +257,11 @@ def cases_of(app: Flask, size: int) -> list[Case]:
 
 
 def request(client: FlaskClient, path: str, page: int, user: int) -> Callable[[], Any]:
-    """Sends one request; a page that is not full measures nothing."""
-    address = f"/api/v4{path}{'&' if '?' in path else '?'}page={page}"
+    """Sends one request, each time another; a page that is not full measures nothing."""
+    address = f"/api/v4{path}{'&' if '?' in path else '?'}page={page}&run={os.getpid()}-"
 
     def send() -> Any:
-        answer = client.get(address, headers={"PRIVATE-TOKEN": f"token-{user}"})
+        answer = client.get(f"{address}{next(numbers)}", headers={"PRIVATE-TOKEN": f"token-{user}"})
         if answer.status_code != 200 or len(answer.json or ()) < 20:
             raise SystemExit(f"{address}: {answer.status_code}, {len(answer.json or ())} events; take more --rows")
         return answer
@@ -260,32 +269,34 @@ def request(client: FlaskClient, path: str, page: int, user: int) -> Callable[[]
     return send
 
 
-def measure(cases: list[Case]) -> dict[tuple[str, int, int], float]:
-    """The median of the rounds' medians, in milliseconds; the cases take turns with every request."""
-    found: dict[tuple[str, int, int], list[float]] = {}
+def take_turns(cases: list[Case], rounds: int) -> list[dict[tuple[str, int, int], float]]:
+    """The median of each case in each round, in milliseconds; the cases take turns with every request."""
+    found = []
     for case in cases * WARMING:
         case.send()
-    for _ in range(ROUNDS):
+    for _ in range(rounds):
         times: dict[tuple[str, int, int], list[float]] = {}
         for case in cases * REQUESTS:
             started = time.perf_counter()
             case.send()
             times.setdefault((case.feed, case.size, case.page), []).append(time.perf_counter() - started)
-        for key, values in times.items():
-            found.setdefault(key, []).append(statistics.median(values) * 1000)
-    return {key: statistics.median(values) for key, values in found.items()}
+        found.append({key: statistics.median(values) * 1000 for key, values in times.items()})
+    return found
 
 
-def report(found: dict[tuple[str, int, int], float], size: int) -> None:
-    """The table of ratios."""
-    print(f"{'feed':20}{'page 1, 10 k':>14}{f'page 1, {size:,}':>22}{'ratio':>8}{'page 1000':>12}{'ratio':>8}   (ms)")
-    for feed in dict.fromkeys(key[0] for key in found):
-        small, large, far = found[feed, SMALL, 1], found[feed, size, 1], found.get((feed, size, FAR))
-        line = f"{feed:20}{small:14.2f}{large:22.2f}{large / small:8.2f}"
-        if far is not None:
-            line += f"{far:12.2f}{far / large:8.2f}"
-        good = large / small <= GROWTH_GOAL and (far is None or far / large <= DEPTH_GOAL)
-        print(line + ("" if good else "   above the goal"))
+def figures(database: str, found: list[dict[tuple[str, int, int], float]], large: int) -> Iterator[Figure]:
+    """How much longer a page takes than its like, feed by feed."""
+    for feed in dict.fromkeys(key[0] for key in found[0]):
+        keys = {"small": (feed, SMALL, 1), "first": (feed, large, 1), "far": (feed, large, FAR)}
+        first, small, far = (tuple(times[keys[name]] for times in found) for name in ("first", "small", "far"))
+        names = {
+            f"page 1, {large:,} vs. {SMALL:,}": (first, small, GROWTH_TARGET),
+            f"page {FAR:,} vs. page 1, {large:,}": (far, first, DEPTH_TARGET),
+        }
+        for name, (above, below, target) in names.items():
+            ratios = tuple(one / other for one, other in zip(above, below, strict=True))
+            beside = f"{statistics.median(above):.1f} / {statistics.median(below):.1f} ms"
+            yield Figure(f"feed of events ({feed}): {name}", database, ratios, target, beside)
 
 
 def show_plans(app: Flask) -> None:

@@ -1,6 +1,6 @@
 """How the list of findings behaves as a pipeline grows, and what taking in a report costs beside its floor.
 
-``python -m benchmarks.findings [--findings 50000] [--database sqlite|postgresql] [--plans]`` makes a project with 500
+``python -m benchmarks.findings [--database sqlite|postgresql] [--plans]`` makes a project with 500
 findings and one with 50,000, every tenth of them dismissed, and sends whole requests through the application for every
 combination of filters, in turn to the one and to the other. Then it takes a report of that size in, in turn with the
 floor: parsing it with the same parser, and inserting the same rows into the same table.
@@ -8,14 +8,15 @@ floor: parsing it with the same parser, and inserting the same rows into the sam
 
 from __future__ import annotations
 
-import argparse
 import io
 import itertools
 import random
 import statistics
+import sys
 import tempfile
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import IO, Any
 
 import ijson
@@ -23,7 +24,8 @@ import orjson
 from flask import Flask
 from sqlalchemy import event, insert, select
 
-from benchmarks.events import SECRET_KEY
+from benchmarks.cache import application_on, new_database
+from benchmarks.figures import Effort, Figure, Target, conclude, effort_of, parser
 from project_service.core import places
 from project_service.core.levels import Role
 from project_service.core.memberships import Membership
@@ -31,22 +33,20 @@ from project_service.core.namespaces import Group
 from project_service.core.projects import Project
 from project_service.core.tokens import PersonalAccessToken, digest_of
 from project_service.core.users import User
-from project_service.factory import create_app
 from project_service.kit import clock
 from project_service.kit.database import Base, db, unit_of_work
-from project_service.settings import Settings
 from project_service.vulnerabilities import ingestion, reports
 from project_service.vulnerabilities.fingerprints import fingerprint
 from project_service.vulnerabilities.levels import CONFIDENCES, SEVERITIES
 from project_service.vulnerabilities.models import DISMISSAL, Feedback, Finding
-from tests.databases import create_database
 
-SMALL = 500
+SMALL, LARGE, QUICK_LARGE = 500, 50_000, 5_000
 TOKEN = "token-of-the-reader"
 KINDS = ("sast", "secret_detection", "dast")
 DISMISSED_EVERY = 10
-ROUNDS = 15
-LIST_GOAL, INGESTION_GOAL = 1.5, 3.0
+REQUESTS = 3
+LIST_TARGET = Target(1.5, 1.5, at_most=True)
+INGESTION_TARGET = Target(3, 3, at_most=True)
 FILTERS = {
     "report_type": ("", "sast", "sast,dast"),
     "severity": ("", "info", "high", "critical,low,unknown"),
@@ -57,32 +57,40 @@ FILTERS = {
 
 
 def main() -> None:
-    """Make the data, measure, print."""
-    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    arguments.add_argument("--findings", type=int, default=50_000)
-    arguments.add_argument("--database", choices=("sqlite", "postgresql"), default="sqlite")
+    """Measure as the command line says."""
+    arguments = parser(__doc__)
     arguments.add_argument("--plans", action="store_true", help="show the statements of one request")
     options = arguments.parse_args()
+    sys.exit(conclude(measure(options.database, effort_of(options), plans=options.plans)))
+
+
+def measure(database: str, effort: Effort, *, plans: bool = False) -> list[Figure]:
+    """Make the data, ask for lists, take reports in."""
+    large = QUICK_LARGE if effort.quick else LARGE
     with tempfile.TemporaryDirectory() as directory:
-        app = application(options.database, directory)
+        app = application(database, Path(directory))
         with app.app_context():
-            projects = {size: make_project(size) for size in (SMALL, options.findings)}
-            analyze(options.database)
-        if options.plans:
-            show_statements(app, projects[options.findings])
-        report_lists(app, projects[SMALL], projects[options.findings])
+            projects = {size: make_project(size) for size in (SMALL, large)}
+            analyze(database)
+        if plans:
+            show_statements(app, projects[large])
+        lists = growth_of_lists(app, projects[SMALL], projects[large], effort.rounds)
         with app.app_context():
-            report_ingestion(options.findings)
+            reports_taken = ingestion_beside_floor(large)
+            db.engine.dispose()
+    of_all, query = max(lists)
+    name = f"list of findings, {large:,} vs. {SMALL}"
+    middle = statistics.median(ratio for ratio, _ in lists)
+    return [
+        Figure(f"{name}: what grows most of {len(lists)} filters", database, (of_all,), LIST_TARGET, query),
+        Figure(f"{name}: the filter in the middle", database, (middle,), LIST_TARGET),
+        Figure(f"report of {large:,} findings vs. floor", database, reports_taken, INGESTION_TARGET),
+    ]
 
 
-def application(backend: str, directory: str) -> Flask:
+def application(backend: str, directory: Path) -> Flask:
     """The application on an empty database."""
-    environment = {"SECRET_KEY": SECRET_KEY, "LOG_LEVEL": "ERROR", "DATA_DIR": directory}
-    if backend == "postgresql":
-        environment["DATABASE_URL"] = create_database("findings")
-    app = create_app(
-        Settings.from_environment({f"PROJECT_SERVICE_{name}": value for name, value in environment.items()})
-    )
+    app = application_on(directory, new_database("findings_run") if backend == "postgresql" else "")
     with app.app_context(), unit_of_work():
         Base.metadata.create_all(db.engine)
         user = User(username="reader", name="Reader", email="reader@example.org", last_activity_on=clock.today())
@@ -152,46 +160,40 @@ def analyze(backend: str) -> None:
             connection.exec_driver_sql("VACUUM (ANALYZE)")
 
 
-def report_lists(app: Flask, small: int, large: int) -> None:
-    """Every combination of filters that fills the page of either: the median of each, and how the two compare."""
-    worst: list[tuple[float, str]] = []
-    left_out = 0
+def growth_of_lists(app: Flask, small: int, large: int, rounds: int) -> list[tuple[float, str]]:
+    """How much longer the larger project takes, for every combination of filters that fills the page of either."""
+    found = []
     combinations = [dict(zip(FILTERS, values, strict=True)) for values in itertools.product(*FILTERS.values())]
     for wanted in combinations:
         query = "&".join(f"{name}={value}" for name, value in wanted.items() if value)
         send = {project: sender(app, project, query) for project in (small, large)}
         if send[small]() < send[large]():  # what a longer page costs is not what is asked
-            left_out += 1
             continue
-        times = take_turns(send)
-        ratio = times[large] / times[small]
-        worst.append((ratio, f"{times[small]:6.2f} → {times[large]:6.2f} ms  {ratio:4.2f} x  {query}"))
-    worst.sort(reverse=True)
-    print(f"{len(worst)} combinations of filters ({left_out} give fewer than a page of {SMALL}); those that grow most:")
-    for _, line in worst[:5]:
-        print(f"  {line}")
-    middle = statistics.median(ratio for ratio, _ in worst)
-    print(f"  median {middle:.2f} x, goal {LIST_GOAL} x: {'ok' if worst[0][0] <= LIST_GOAL else 'TOO SLOW'}")
+        times = take_turns(send, rounds * REQUESTS)
+        found.append((times[large] / times[small], query))
+    return found
 
 
 def sender(app: Flask, project: int, query: str) -> Callable[[], int]:
-    """Sends one request; how many findings came."""
+    """Sends one request, each time another; how many findings came."""
     client = app.test_client(use_cookies=False)
+    numbers = itertools.count()
 
     def send() -> int:
         answer = client.get(
-            f"/api/v4/projects/{project}/vulnerability_findings?{query}", headers={"PRIVATE-TOKEN": TOKEN}
+            f"/api/v4/projects/{project}/vulnerability_findings?{query}&run={next(numbers)}",
+            headers={"PRIVATE-TOKEN": TOKEN},
         )
         assert answer.status_code == 200
-        return len(answer.json)
+        return len(answer.json or ())
 
     return send
 
 
-def take_turns(send: dict[int, Callable[[], Any]]) -> dict[int, float]:
+def take_turns(send: dict[int, Callable[[], Any]], requests: int) -> dict[int, float]:
     """The median time of each in milliseconds."""
     times: dict[int, list[float]] = {name: [] for name in send}
-    for number in range(ROUNDS + 2):
+    for number in range(requests + 2):
         for name, act in send.items():
             started = time.perf_counter()
             act()
@@ -200,28 +202,22 @@ def take_turns(send: dict[int, Callable[[], Any]]) -> dict[int, float]:
     return {name: statistics.median(found) for name, found in times.items()}
 
 
-def report_ingestion(size: int) -> None:
-    """A report of so many findings, taken in by the service and by the floor in turn."""
+def ingestion_beside_floor(size: int) -> tuple[float, ...]:
+    """How many times its floor a report of so many findings takes, in each of three rounds."""
     raw = document(range(size))
     project = db.session.scalars(select(Project)).first()
     assert project is not None
     db.session.remove()
     rows = prepared_rows(project, raw)
-    ours, floor = [], []
+    found = []
     for _ in range(3):
-        started = time.perf_counter()
+        began = time.perf_counter()
         ingestion.ingest(project, io.BytesIO(raw), "sast")
-        ours.append(time.perf_counter() - started)
-        started = time.perf_counter()
+        taken_in = time.perf_counter()
         parse(io.BytesIO(raw))
         insert_rows(rows)
-        floor.append(time.perf_counter() - started)
-    ratio = statistics.median(ours) / statistics.median(floor)
-    print(
-        f"a report of {size:,} findings, {len(raw) >> 20} MB: {statistics.median(ours):.2f} s, "
-        f"floor {statistics.median(floor):.2f} s, {ratio:.2f} x, goal {INGESTION_GOAL} x: "
-        f"{'ok' if ratio <= INGESTION_GOAL else 'TOO SLOW'}"
-    )
+        found.append((taken_in - began) / (time.perf_counter() - taken_in))
+    return tuple(found)
 
 
 def parse(file: IO[bytes]) -> None:

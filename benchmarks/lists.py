@@ -1,45 +1,51 @@
 """How fast lists are answered, as a share of what a bare Flask application answers on the same web server.
 
-``python -m benchmarks.lists [--database sqlite|postgresql] [--rounds 5]`` really starts the service, with a maintainer
-whose role is inherited from a group and whose project has 40 of everything. Each round asks for 20 of each kind in
-requests that are all different, so that no answer has been kept; for the same again and again; for the same with the
-validator of the answer; and for a page that lists 20; and the base beside them. Printed are the medians of the rounds'
-ratios. "By work" is the same ratio by the processor time that the web workers took, which other
-work on the machine disturbs less, but which leaves out that of PostgreSQL.
+``python -m benchmarks.lists [--database sqlite|postgresql]`` really starts the service, with a maintainer whose role is
+inherited from a group and whose project has 40 of everything. Each round asks for 20 of each kind in requests that are
+all different, so that no answer has been kept; for the same with the validator of the answer; for a page that lists 20,
+each time another too; and the base beside them. ``--again`` also asks for the same again and again. Starting is timed,
+memory is read, and on PostgreSQL 200 different lists are asked for in each second.
 """
 
 from __future__ import annotations
 
-import argparse
 import os
-import shutil
 import statistics
 import sys
 import tempfile
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import requests
 
-from benchmarks.alerts import Speed, hello, speed
+from benchmarks.cache import new_database
+from benchmarks.figures import Effort, Figure, Target, conclude, effort_of, parser
 from benchmarks.findings import document
+from benchmarks.load import Speed, hello, memory_of, speed
+from benchmarks.rate import RATE, percentiles
 from tests.contract.alerting import CSRF
 from tests.contract.service import TOKEN, Service, children_of, wait_for
-from tests.databases import create_database
 
 ROWS = 40
-ROUNDS, SECONDS = 5, 2
 PASSWORD = "a password of the benchmarks"
 LISTS = ("variables", "issues", "protected_tags", "vulnerability_findings", "events")
-LIST, AGAIN, KNOWN, PAGE = "list of 20", "the same again", "304", "page"
+LIST, KNOWN, PAGE, AGAIN = "list of 20", "304", "page with a list of 20", "the same again"
+DIFFERENT = {LIST, PAGE}  # each request is another
 SCRIPT = Path(__file__).with_suffix(".lua")
-GOALS = {
-    "sqlite": {LIST: 0.30, AGAIN: 0.30, KNOWN: 0.60, PAGE: 0.14},
-    "postgresql": {LIST: 0.17, AGAIN: 0.17, KNOWN: 0.40, PAGE: 0.09},
+TARGETS = {
+    "sqlite": {LIST: Target(0.30, 0.45), KNOWN: Target(0.60, 0.80), PAGE: Target(0.14, 0.25)},
+    "postgresql": {LIST: Target(0.17, 0.28), KNOWN: Target(0.40, 0.60), PAGE: Target(0.09, 0.16)},
 }
-START_GOAL, MEMORY_GOAL = 3.0, 120
+START_TARGET = Target(3, 1.5, "s", at_most=True)
+MEMORY_TARGET = Target(120, 90, "MiB", at_most=True)
+RATE_TARGETS = {90: Target(20, 12, "ms", at_most=True), 99: Target(30, 16, "ms", at_most=True)}
+STARTS = 3
+MIB = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -47,13 +53,13 @@ class Place:
     """A running service with a project, and who asks for what is in it."""
 
     service: Service
-    started_in: float
+    started_in: tuple[float, ...]
     project: str
     page: str
     token: str
     cookie: str
 
-    def cases(self) -> Iterator[tuple[str, str, str, Mapping[str, str]]]:
+    def cases(self, again: bool) -> Iterator[tuple[str, str, str, Mapping[str, str]]]:
         """Kind and name of what is asked for, its address and the headers sent."""
         for name in LISTS:
             address, headers = f"{self.project}/{name}", {"PRIVATE-TOKEN": self.token}
@@ -61,86 +67,104 @@ class Place:
             if len(answer.json()) != 20 or "X-Total" not in answer.headers:
                 sys.exit(f"{address} is no list of 20: {answer.text[:200]}")
             yield LIST, name, address, headers
-            yield AGAIN, name, address, headers
+            if again:
+                yield AGAIN, name, address, headers
             yield KNOWN, name, address, headers | {"If-None-Match": answer.headers["ETag"]}
         yield PAGE, "issues", self.page, {"Cookie": self.cookie}
+        if again:
+            yield AGAIN, "page of issues", self.page, {"Cookie": self.cookie}
 
-    def memory(self) -> int:
+    def memory(self) -> float:
         """What the larger of the web workers has resident, in MiB."""
-        return max(resident(pid) for pid in children_of(self.service.child("web"))) // 1024
+        return max(memory_of(pid) for pid in children_of(self.service.child("web"))) / MIB
 
 
 def main() -> None:
-    """Start, measure, print; the exit status is 1 when a goal is missed."""
-    arguments = argparse.ArgumentParser(description=__doc__)
-    arguments.add_argument("--database", choices=list(GOALS), default="sqlite")
-    arguments.add_argument("--rounds", type=int, default=ROUNDS)
-    arguments.add_argument("--seconds", type=int, default=SECONDS)
-    arguments.add_argument("--only", nargs="*", default=[*LISTS, PAGE])
+    """Measure as the command line says."""
+    arguments = parser(__doc__)
+    arguments.add_argument("--again", action="store_true", help="also what is asked for again and again")
     options = arguments.parse_args()
-    if shutil.which("wrk") is None:
-        sys.exit("wrk is needed to measure with (Debian has it in the package of this name)")
+    sys.exit(conclude(measure(options.database, effort_of(options), again=options.again)))
+
+
+def measure(database: str, effort: Effort, *, again: bool = False) -> list[Figure]:
+    """Start the service, ask for everything in each round."""
     with ExitStack() as stack:
         base = stack.enter_context(hello())
-        place = stack.enter_context(running(options.database))
+        place = stack.enter_context(running(database, 1 if effort.quick else STARTS))
         web = place.service.child("web")
-        cases = [case for case in place.cases() if case[1 if case[0] != PAGE else 0] in options.only]
+        cases = list(place.cases(again))
         for kind, _, address, headers in cases:
-            speed(web, address, 1, SCRIPT if kind == LIST else None, headers)
+            speed(web, address, 1, SCRIPT if kind in DIFFERENT else None, headers)
         found: dict[tuple[str, str], list[Speed]] = {}
-        for _ in range(options.rounds):
-            rate = speed(*base, options.seconds)
+        hellos = []
+        for _ in range(effort.rounds):
+            hellos.append(speed(*base, effort.seconds))
             for kind, name, address, headers in cases:
-                each = speed(web, address, options.seconds, SCRIPT if kind == LIST else None, headers)
-                found.setdefault((kind, name), []).append(each.over(rate))
-        sys.exit(report(options.database, found, place))
+                each = speed(web, address, effort.seconds, SCRIPT if kind in DIFFERENT else None, headers)
+                found.setdefault((kind, name), []).append(each.over(hellos[-1]))
+        rate = Figure("hello beside lists", database, tuple(one.by_clock for one in hellos), unit="requests/s")
+        memory = (place.memory(),)
+        return [
+            rate,
+            *(figure(database, kind, name, speeds) for (kind, name), speeds in found.items()),
+            Figure("cold start to first answer", database, place.started_in, START_TARGET),
+            Figure("memory of a web worker", database, memory, MEMORY_TARGET),
+            *(at_a_steady_rate(database, place, effort) if database == "postgresql" else ()),
+        ]
 
 
-def report(database: str, found: Mapping[tuple[str, str], list[Speed]], place: Place) -> int:
-    """The table of ratios."""
-    missed = 0
-    print(f"{database:<40}{'ratio':>8}{'lowest':>8}{'highest':>9}{'by work':>9}{'goal':>7}")
-    for (kind, name), speeds in found.items():
-        clock, work = [one.by_clock for one in speeds], statistics.median(one.by_work for one in speeds)
-        median, goal = statistics.median(clock), GOALS[database][kind]
-        missed += median < goal
-        print(f"{f'{kind}, {name}':<40}{median:8.3f}{min(clock):8.3f}{max(clock):9.3f}{work:9.3f}{goal:7.2f}", end="")
-        print("" if median >= goal else "   missed")
-    for what, figure, goal in (
-        ("cold start, s", place.started_in, START_GOAL),
-        ("memory of a web worker, MiB", place.memory(), MEMORY_GOAL),
-    ):
-        missed += figure > goal
-        print(f"{what:<40}{figure:8.1f}{'':25}{goal:8.1f}{'' if figure <= goal else '   missed'}")
-    return int(missed > 0)
+def figure(database: str, kind: str, name: str, speeds: list[Speed]) -> Figure:
+    """The share of the base that one case reaches."""
+    by_work = f"by work {statistics.median(one.by_work for one in speeds):.2f}"
+    clock = tuple(one.by_clock for one in speeds)
+    return Figure(f"{kind}: {name}", database, clock, TARGETS[database].get(kind), by_work)
+
+
+def at_a_steady_rate(database: str, place: Place, effort: Effort) -> Iterator[Figure]:
+    """How long lists take when so many are asked for in a second, whatever became of those before."""
+    addresses = [f"{place.project}/{name}" for name in LISTS]
+    ask = partial(percentiles, addresses, {"PRIVATE-TOKEN": place.token}, tuple(RATE_TARGETS))
+    ask(effort.seconds)
+    rounds = [ask(2 * effort.seconds) for _ in range(effort.rounds)]
+    for percent, target in RATE_TARGETS.items():
+        yield Figure(f"{RATE} lists/s: p{percent}", database, tuple(one[percent] for one in rounds), target)
 
 
 @contextmanager
-def running(database: str) -> Iterator[Place]:
-    """A service of our own, started a second time on what the first start made."""
+def running(database: str, starts: int) -> Iterator[Place]:
+    """A service of our own, started again, and timed, on what the first start made."""
     with tempfile.TemporaryDirectory(prefix="lists-bench-") as directory:
         environment = {"PROJECT_SERVICE_LOG_LEVEL": os.environ.get("LOG_LEVEL", "INFO")}
         if database == "postgresql":
-            environment["PROJECT_SERVICE_DATABASE_URL"] = create_database("lists_bench", durable=True)
+            environment["PROJECT_SERVICE_DATABASE_URL"] = new_database("lists_run")
         service = Service(Path(directory) / "service", **environment)
         service.start()
-        service.stop()
-        started_in = service.start()
-        wait_for(lambda: service.get("/api/v4/version") == 200)
         try:
+            started_in = tuple(start_anew(service) for _ in range(starts))
             yield furnish(service, started_in)
         finally:
             service.stop()
 
 
-def furnish(service: Service, started_in: float) -> Place:
+def start_anew(service: Service) -> float:
+    """End a service and start it; the seconds until it answers."""
+    service.stop()
+    began = time.monotonic()
+    service.start()
+    if not wait_for(lambda: service.get("/api/v4/version") == 200):
+        sys.exit("the service does not answer")
+    return time.monotonic() - began
+
+
+def furnish(service: Service, started_in: tuple[float, ...]) -> Place:
     """Fill a project through the API."""
     api = f"{service.url}/api/v4"
 
-    def send(token: str, path: str, /, **fields: object) -> dict[str, object]:
+    def send(token: str, path: str, /, **fields: Any) -> dict[str, Any]:
         answer = requests.post(f"{api}{path}", json=fields, headers={"PRIVATE-TOKEN": token}, timeout=30)
         answer.raise_for_status()
-        found: dict[str, object] = answer.json()
+        found: dict[str, Any] = answer.json()
         return found
 
     user = send(TOKEN, "/users", username="mia", name="Mia", email="mia@example.org", password=PASSWORD)
@@ -174,12 +198,6 @@ def signed_in(url: str) -> str:
         fields = {"login": "mia", "password": PASSWORD, "csrf_token": form[1]}
         browser.post(f"{url}/users/sign_in", data=fields, timeout=30).raise_for_status()
         return "; ".join(f"{cookie.name}={cookie.value}" for cookie in browser.cookies)
-
-
-def resident(pid: int) -> int:
-    """The memory of a process that is in the machine, in KiB."""
-    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS:"))
 
 
 if __name__ == "__main__":

@@ -1,71 +1,72 @@
 """How ``/namespaces`` behaves as the instance grows: 5,000 groups of which somebody sees 300, and 20 groups in all.
 
-``python -m benchmarks.namespaces [--groups 5000] [--seen 300] [--requests 300] [--plans]`` fills four databases (SQLite
-and PostgreSQL, small and large), sends whole requests through the application, in turn to the small and to the large
-instance, and prints the median, the 95th percentile, and how many times as long the large instance takes. ``--plans``
-shows each statement of the large instance with what the database makes of it.
+``python -m benchmarks.namespaces [--database sqlite|postgresql] [--plans]`` fills two databases, small and large, sends
+whole requests through the application, in turn to the small and to the large instance, and compares the 95th
+percentiles. ``--plans`` shows each statement of the large instance with what the database makes of it.
 """
 
 from __future__ import annotations
 
-import argparse
+import itertools
 import statistics
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from flask import Flask
 from sqlalchemy import event, insert, text
 
+from benchmarks.cache import application_on, new_database
+from benchmarks.figures import Effort, Figure, Target, conclude, effort_of, parser
 from project_service.core.levels import Role
 from project_service.core.memberships import Membership, Share
 from project_service.core.namespaces import Namespace, NamespaceAncestor
 from project_service.core.projects import Project, Route
 from project_service.core.tokens import PersonalAccessToken, digest_of
 from project_service.core.users import User
-from project_service.factory import create_app
 from project_service.kit import clock
 from project_service.kit.database import Base, db
-from project_service.settings import Settings
-from tests.databases import create_database
 
-SECRET_KEY = "a key that nothing but the benchmarks ever has"
 TOKEN = "token-of-the-reader"
-BACKENDS = ("sqlite", "postgresql")
 ADDRESSES = ("/namespaces", "/namespaces?page=2&per_page=10", "/namespaces?search=group", "/namespaces?owned_only=true")
 SMALL = 20
+LARGE, SEEN = 5_000, 300
+QUICK_LARGE, QUICK_SEEN = 500, 50
+REQUESTS = 60
 BELOW, MEMBERS, PROJECTS = 9, 5, 2  # subgroups of a group, members of each, projects in each
-GOAL = 3.0
+TARGET = Target(3, 3, at_most=True)
 
 
 def main() -> None:
-    """Fill, measure, print."""
-    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    arguments.add_argument("--groups", type=int, default=5_000)
-    arguments.add_argument("--seen", type=int, default=300)
-    arguments.add_argument("--requests", type=int, default=300)
+    """Measure as the command line says."""
+    arguments = parser(__doc__)
     arguments.add_argument("--plans", action="store_true", help="show the statements and their plans")
     options = arguments.parse_args()
+    sys.exit(conclude(measure(options.database, effort_of(options), plans=options.plans)))
+
+
+def measure(database: str, effort: Effort, *, plans: bool = False) -> list[Figure]:
+    """Fill both, ask for every address in turn."""
+    groups, seen = (QUICK_LARGE, QUICK_SEEN) if effort.quick else (LARGE, SEEN)
     with tempfile.TemporaryDirectory() as directory:
-        for backend in BACKENDS:
-            small = application(backend, directory, SMALL, SMALL)
-            large = application(backend, directory, options.groups, options.seen)
-            if options.plans:
-                show_plans(large)
-            for address in ADDRESSES:
-                report(backend, address, measure([small, large], address, options.requests))
+        small = application(database, Path(directory), SMALL, SMALL)
+        large = application(database, Path(directory), groups, seen)
+        if plans:
+            show_plans(large)
+        requests = effort.rounds * REQUESTS
+        return [
+            figure(database, address, take_turns([small, large], address, requests), groups) for address in ADDRESSES
+        ]
 
 
-def application(backend: str, directory: str, groups: int, seen: int) -> Flask:
+def application(backend: str, directory: Path, groups: int, seen: int) -> Flask:
     """The application on a database of so many groups, of which the reader is a member of ``seen``."""
-    environment = {"SECRET_KEY": SECRET_KEY, "LOG_LEVEL": "ERROR", "DATA_DIR": f"{directory}/{backend}-{groups}"}
-    if backend == "postgresql":
-        environment["DATABASE_URL"] = create_database(f"namespaces_{groups}")
-    app = create_app(
-        Settings.from_environment({f"PROJECT_SERVICE_{name}": value for name, value in environment.items()})
-    )
+    url = new_database(f"namespaces_run_{groups}") if backend == "postgresql" else ""
+    app = application_on(directory / str(groups), url)
     with app.app_context():
         Base.metadata.create_all(db.engine)
         fill(groups, seen)
@@ -156,7 +157,7 @@ def fill(groups: int, seen: int) -> None:
             connection.execute(insert(table), values)
 
 
-def measure(apps: list[Flask], address: str, requests: int) -> list[list[float]]:
+def take_turns(apps: list[Flask], address: str, requests: int) -> list[list[float]]:
     """How many milliseconds each request took, by application; they take turns."""
     senders = [sender(app, address) for app in apps]
     times: list[list[float]] = [[] for _ in apps]
@@ -170,11 +171,13 @@ def measure(apps: list[Flask], address: str, requests: int) -> list[list[float]]
 
 
 def sender(app: Flask, address: str) -> Callable[[], Any]:
-    """Sends the request of the reader; an empty page measures nothing."""
+    """Sends the request of the reader, each time another; an empty page measures nothing."""
     client = app.test_client(use_cookies=False)
+    numbers = itertools.count()
+    varied = f"/api/v4{address}{'&' if '?' in address else '?'}run="
 
     def send() -> Any:
-        answer = client.get(f"/api/v4{address}", headers={"PRIVATE-TOKEN": TOKEN})
+        answer = client.get(f"{varied}{next(numbers)}", headers={"PRIVATE-TOKEN": TOKEN})
         if answer.status_code != 200 or len(answer.json or ()) < 2:
             raise SystemExit(f"{address}: {answer.status_code} {answer.text}")
         return answer
@@ -182,16 +185,14 @@ def sender(app: Flask, address: str) -> Callable[[], Any]:
     return send
 
 
-def report(backend: str, address: str, times: list[list[float]]) -> None:
-    """Medians, 95th percentiles, and how many times the large one is."""
+def figure(database: str, address: str, times: list[list[float]], groups: int) -> Figure:
+    """How much longer the slowest twentieth takes on the large one."""
     (small, small_tail), (large, large_tail) = (
         (statistics.median(one), statistics.quantiles(one, n=20)[-1]) for one in times
     )
-    ratio = large_tail / small_tail
-    print(
-        f"{backend:10} {address:32} p50 {small:6.2f} → {large:6.2f} ms ({large / small:4.2f} x)   "
-        f"p95 {small_tail:6.2f} → {large_tail:6.2f} ms ({ratio:4.2f} x)  {'ok' if ratio < GOAL else 'TOO SLOW'}"
-    )
+    beside = f"p50 {large:.1f} / {small:.1f} ms, p95 {large_tail:.1f} / {small_tail:.1f} ms"
+    name = f"{address}: p95 at {groups:,} groups vs. {SMALL}"
+    return Figure(name, database, (large_tail / small_tail,), TARGET, beside)
 
 
 def show_plans(app: Flask) -> None:

@@ -1,21 +1,18 @@
 """How long importing and exporting a big project takes, against what no program can save, and what memory it takes.
 
-``python -m benchmarks.transfers [--issues 100000] [--database sqlite|postgresql]`` makes an archive of so many issues
-with three notes each (kept under ``.cache/bench``), then, each in a process of its own and in turn: the floor of an
-import (gunzip, parse, insert of the same values into bare tables), the import, the export, and ``tar czf`` of its tree.
-Prints seconds, ratios and the most memory of the process that did it.
+``python -m benchmarks.transfers [--database sqlite|postgresql]`` takes an archive of 100,000 issues with three notes
+each (made on first use and kept) through, each in a process of its own and in turn: the floor of an import (gunzip,
+parse, insert of the same values into bare tables), the import, the export, and ``tar czf`` of its tree. An import of
+10,000 issues shows whether memory grows.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import os
 import random
-import resource
 import shutil
 import sqlite3
-import statistics
 import subprocess
 import sys
 import tarfile
@@ -23,26 +20,27 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import orjson
 import psycopg
+from flask import Flask
 from zlib_ng import gzip_ng_threaded
 
+from benchmarks.cache import CACHE, application_on, home, key_of, new_database, once
+from benchmarks.figures import Effort, Figure, Target, conclude, effort_of, parser
+from benchmarks.load import memory_of
 from project_service.core import places
 from project_service.core.namespaces import UserNamespace
 from project_service.core.projects import Project
 from project_service.core.users import User
-from project_service.factory import create_app
 from project_service.kit.database import Base, db, unit_of_work
 from project_service.kit.storage import storage
-from project_service.settings import Settings
 from project_service.transfers import jobs, layout
 from project_service.transfers.models import ProjectExport, ProjectImport
-from tests.databases import create_database
+from tests.contract.service import REPOSITORY
 
-CACHE = Path(".cache/bench")
-SECRET_KEY = "a key that only the benchmarks have and that is long enough"
+SMALL, LARGE = 10_000, 100_000
 MOMENT = "2021-02-15T15:56:00.645Z"
 WORDS = [
     "lorem",
@@ -63,32 +61,78 @@ WORDS = [
     "et",
     "dolore",
 ]
-NOTES, ROUNDS = 3, 3
-IMPORT_GOAL, EXPORT_GOAL, SIZE_GOAL = 3.0, 0.8, 1.2
+NOTES = 3
+MOST_ROUNDS = 2  # one takes half a minute, and differs little from the next
+IMPORT_TARGET = Target(3.0, 2.0, at_most=True)
+PEAK_TARGET = Target(200, 150, "MiB", at_most=True)
+GROWTH_TARGET = Target(1.25, 1.15, at_most=True)
+EXPORT_TARGET = Target(0.8, 0.5, at_most=True)
+SIZE_TARGET = Target(1.2, 1.15, at_most=True)
+EXPORT_MEMORY_TARGET = Target(60, 40, "MiB", at_most=True)
+STEPS = ("floor", "import", "export", "tar")
 MIB = 1 << 20
+
+Told = dict[str, float]
 
 
 def main() -> None:
     """Measure; or, as a child, do one thing and tell what it took."""
-    arguments = argparse.ArgumentParser(description=__doc__)
-    arguments.add_argument("--issues", type=int, default=100_000)
-    arguments.add_argument("--database", choices=("sqlite", "postgresql"), default="sqlite")
-    arguments.add_argument("--do", choices=("floor", "import", "export", "tar"))
-    arguments.add_argument("--url", default="")
-    arguments.add_argument("--folder", default="")
+    arguments = parser(__doc__)
+    arguments.add_argument("--do", choices=STEPS, help=argparse.SUPPRESS)
+    arguments.add_argument("--archive", type=Path, help=argparse.SUPPRESS)
+    arguments.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
+    arguments.add_argument("--url", default="", help=argparse.SUPPRESS)
     options = arguments.parse_args()
-    archive = CACHE / f"issues-{options.issues}.tar.gz"
     if options.do:
-        _tell(options.do, archive, Path(options.folder), options.url)
-        return
-    if not archive.exists():
-        make_archive(archive, options.issues)
-    sys.exit(_measure(archive, options.issues, options.database))
+        _tell(options.do, options.archive, options.folder, options.url)
+    else:
+        sys.exit(conclude(measure(options.database, effort_of(options))))
+
+
+def measure(database: str, effort: Effort) -> list[Figure]:
+    """The large project there and back, the small one there."""
+    small, large = (archive_of(issues) for issues in (SMALL, LARGE))
+    little = _round(database, small, STEPS[:2])["import"]["memory"]
+    rounds = [_round(database, large, STEPS) for _ in range(min(effort.rounds, MOST_ROUNDS))]
+    name = f"{LARGE:,} issues, {LARGE * NOTES:,} notes"
+
+    def each(step: str, what: str, over: str = "") -> tuple[float, ...]:
+        return tuple(told[step][what] / (told[over][what] if over else 1) for told in rounds)
+
+    def both(step: str, over: str) -> str:
+        return f"{min(each(step, 'seconds')):.1f} / {min(each(over, 'seconds')):.1f} s"
+
+    peaks = tuple(memory / MIB for memory in each("import", "memory"))
+    growth = tuple(memory / little for memory in each("import", "memory"))
+    above = tuple(memory / MIB for memory in each("export", "above"))
+    return [
+        Figure(
+            f"import of {name} vs. floor",
+            database,
+            each("import", "seconds", "floor"),
+            IMPORT_TARGET,
+            both("import", "floor"),
+        ),
+        Figure(f"import of {name}: most memory", database, peaks, PEAK_TARGET),
+        Figure(f"import: memory at {LARGE:,} issues vs. {SMALL:,}", database, growth, GROWTH_TARGET),
+        Figure(
+            "export vs. tar czf: time", database, each("export", "seconds", "tar"), EXPORT_TARGET, both("export", "tar")
+        ),
+        Figure("export vs. tar czf: size", database, each("export", "bytes", "tar"), SIZE_TARGET),
+        Figure("export: memory above idle", database, above, EXPORT_MEMORY_TARGET),
+    ]
+
+
+def archive_of(issues: int) -> Path:
+    """An archive of so many issues, made if it is missing."""
+    path = home("archives") / f"issues-{issues}.tar.gz"
+    key = key_of(make_archive, _issues, str(layout.ISSUE), str(layout.NOTE), layout.FORMAT, str(WORDS))
+    once(path, key, lambda: make_archive(path, issues))
+    return path
 
 
 def make_archive(path: Path, issues: int) -> None:
     """An archive of so many issues, the same in every run."""
-    path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
         tree = Path(folder) / "tree" / "project"
         tree.mkdir(parents=True)
@@ -126,51 +170,27 @@ def _issues(count: int) -> Iterator[dict[str, Any]]:
         )
 
 
-def _measure(archive: Path, issues: int, database: str) -> int:
-    found: dict[str, list[dict[str, float]]] = {}
-    for _ in range(ROUNDS):
-        with tempfile.TemporaryDirectory(dir=CACHE) as folder:
-            for what in ("floor", "import", "export", "tar"):
-                found.setdefault(what, []).append(_child(what, issues, database, folder))
-                if what == "floor":
-                    _prepare(archive, Path(folder), database)
-    medians = {
-        what: {name: statistics.median(each[name] for each in rounds) for name in rounds[0]}
-        for what, rounds in found.items()
-    }
-    ratios = (
-        ("import vs. floor", medians["import"]["seconds"] / medians["floor"]["seconds"], IMPORT_GOAL),
-        ("export vs. tar czf", medians["export"]["seconds"] / medians["tar"]["seconds"], EXPORT_GOAL),
-        ("size of the export vs. tar czf", medians["export"]["bytes"] / medians["tar"]["bytes"], SIZE_GOAL),
-    )
-    print(f"{issues} issues with {NOTES} notes each, {database}")
-    for what, figures in medians.items():
-        taken = f"{what:<8}{figures['seconds']:>8.2f} s{figures['memory'] / MIB:>8.0f} MiB"
-        print(f"{taken}{figures['bytes'] / MIB:>8.1f} MiB")
-    for name, ratio, goal in ratios:
-        print(f"{name:<32}{ratio:>6.2f}  at most {goal}: {'met' if ratio <= goal else 'MISSED'}")
-    return int(any(ratio > goal for _, ratio, goal in ratios))
+def _round(database: str, archive: Path, steps: tuple[str, ...]) -> dict[str, Told]:
+    """What each step took, one after the other, on an empty database."""
+    url = new_database("transfers_run") if database == "postgresql" else ""
+    with tempfile.TemporaryDirectory(dir=CACHE) as name:
+        folder = Path(name)
+        _prepare(archive, folder, url)
+        return {step: _child(step, archive, folder, url) for step in steps}
 
 
-URL: dict[str, str] = {}
-
-
-def _child(what: str, issues: int, database: str, folder: str) -> dict[str, float]:
-    if database == "postgresql" and folder not in URL:
-        URL[folder] = create_database(f"bench_transfers_{os.getpid()}_{len(URL)}")
-    words = ["--do", what, "--issues", str(issues), "--database", database, "--folder", folder]
-    done = subprocess.run(
-        [sys.executable, "-m", "benchmarks.transfers", *words, "--url", URL.get(folder, "")],
-        check=True,
-        stdout=subprocess.PIPE,
-    )
-    told: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+def _child(step: str, archive: Path, folder: Path, url: str) -> Told:
+    """Do one step in a process of its own."""
+    command = [sys.executable, "-m", "benchmarks.transfers", "--do", step]
+    command += ["--archive", str(archive), "--folder", str(folder), "--url", url]
+    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, cwd=REPOSITORY)
+    told: Told = json.loads(done.stdout.splitlines()[-1])
     return told
 
 
-def _prepare(archive: Path, folder: Path, database: str) -> None:
+def _prepare(archive: Path, folder: Path, url: str) -> None:
     """A user, an empty project and its waiting import."""
-    app = _app(folder, URL.get(str(folder), ""))
+    app = _app(folder, url)
     with app.app_context(), unit_of_work():
         Base.metadata.create_all(db.engine)
         user = User(username="root", name="Root", email="admin@example.com", admin=True)
@@ -186,24 +206,22 @@ def _prepare(archive: Path, folder: Path, database: str) -> None:
         db.session.add(row)
 
 
-def _app(folder: Path, url: str) -> Any:
-    environment = {"DATA_DIR": str(folder / "data"), "SECRET_KEY": SECRET_KEY, "LOG_LEVEL": "ERROR"}
-    if url:
-        environment["DATABASE_URL"] = url
-    return create_app(
-        Settings.from_environment({f"PROJECT_SERVICE_{name}": value for name, value in environment.items()})
-    )
+def _app(folder: Path, url: str) -> Flask:
+    return application_on(folder / "data", url)
 
 
-def _tell(what: str, archive: Path, folder: Path, url: str) -> None:
-    if what == "floor":
+def _tell(step: str, archive: Path, folder: Path, url: str) -> None:
+    """Do one step and print what it took: seconds, bytes made, the most memory, and how far above idle that is."""
+    above = 0
+    if step == "floor":
         seconds, size = _floor(archive, folder, url)
-    elif what == "tar":
+    elif step == "tar":
         seconds, size = _tar(folder)
+    elif step == "import":
+        seconds, size = _import(folder, url)
     else:
-        seconds, size = _import(folder, url) if what == "import" else _export(folder, url)
-    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    print(json.dumps({"seconds": seconds, "bytes": size, "memory": memory}))
+        seconds, size, above = _export(folder, url)
+    print(json.dumps({"seconds": seconds, "bytes": size, "memory": memory_of("self", "VmHWM"), "above": above}))
 
 
 def _floor(archive: Path, folder: Path, url: str) -> tuple[float, int]:
@@ -220,7 +238,8 @@ def _floor(archive: Path, folder: Path, url: str) -> tuple[float, int]:
     for table, columns in (("f_issues", 19), ("f_notes", 15)):
         kind = "text" if url else ""
         connection.execute(f"CREATE TABLE {table} ({', '.join(f'c{i} {kind}' for i in range(columns))})")
-    with gzip_ng_threaded.open(str(archive), "rb") as stream, tarfile.open(fileobj=stream, mode="r|") as tar:
+    unpacked: IO[bytes] = gzip_ng_threaded.open(str(archive), "rb")  # type: ignore[no-untyped-call]  # it has no types
+    with unpacked as stream, tarfile.open(fileobj=stream, mode="r|") as tar:
         for member in tar:
             if member.name.endswith("issues.ndjson"):
                 _floor_rows(connection, insert, tar.extractfile(member))
@@ -277,17 +296,19 @@ def _import(folder: Path, url: str) -> tuple[float, int]:
     return seconds, 0
 
 
-def _export(folder: Path, url: str) -> tuple[float, int]:
+def _export(folder: Path, url: str) -> tuple[float, int, int]:
     app = _app(folder, url)
     with app.app_context():
         with unit_of_work():
             db.session.add(ProjectExport(project_id=1, user_id=1))
+        idle = memory_of("self")
         began = time.perf_counter()
         jobs.export_project(1)
         seconds = time.perf_counter() - began
+        above = memory_of("self", "VmHWM") - idle
         export = db.session.get_one(ProjectExport, 1)
         shutil.copyfile(folder / "data" / "storage" / str(export.storage_name), folder / "export.tar.gz")
-        return seconds, export.size or 0
+        return seconds, export.size or 0, above
 
 
 def _tar(folder: Path) -> tuple[float, int]:
@@ -300,4 +321,5 @@ def _tar(folder: Path) -> tuple[float, int]:
     return time.perf_counter() - began, (folder / "tar.tar.gz").stat().st_size
 
 
-main()
+if __name__ == "__main__":
+    main()

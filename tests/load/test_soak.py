@@ -26,10 +26,10 @@ MOST_FILES = 16
 
 
 def memory(pid: int) -> int:
-    """Bytes of a process that are its own, or 0 once it has gone."""
+    """Bytes that a process has made, whether or not children share them at the moment, or 0 once it has gone."""
     with suppress(OSError, ValueError):
         for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
-            if line.startswith("Pss:"):
+            if line.startswith("Anonymous:"):
                 return int(line.split()[1]) * 1024
     return 0
 

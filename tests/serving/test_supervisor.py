@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -13,7 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from project_service.kit.supervisor import Child, Supervisor, SupervisorError
+from project_service.kit.preparing import Preparation
+from project_service.kit.supervisor import Child, ChildFailed, Supervisor, SupervisorError
 
 REPOSITORY = Path(__file__).parents[2]
 
@@ -184,3 +186,77 @@ def test_a_child_that_never_gets_ready_is_given_up(monkeypatch: pytest.MonkeyPat
 
     with pytest.raises(SupervisorError, match="web did not start within 1 seconds"):
         Supervisor([deaf]).run()
+
+
+def once(tmp_path: Path, program: str) -> list[Child]:
+    """A child that runs once, one that starts before it and one that starts behind it; each leaves its mark."""
+    mark = "from pathlib import Path; import sys, time; Path(sys.argv[1]).touch(); time.sleep(float(sys.argv[2]))"
+
+    def child(name: str, seconds: float, **options: bool) -> Child:
+        words = [sys.executable, "-c", mark, str(tmp_path / name), str(seconds)]
+        return Child(name, words, dict(os.environ), ready=(tmp_path / name).exists, **options)
+
+    return [
+        Child("first", [sys.executable, "-c", program, str(tmp_path)], dict(os.environ), once=True),
+        child("early", 600, early=True),
+        child("late", 600),
+    ]
+
+
+def test_what_runs_once_ends_before_the_next_is_started_and_is_not_started_again(tmp_path: Path) -> None:
+    program = """
+import sys, time, pathlib
+folder = pathlib.Path(sys.argv[1])
+while not (folder / "early").exists():
+    time.sleep(0.01)
+(folder / f"ran-{time.time_ns()}").write_text(str((folder / "late").exists()))
+"""
+    supervisor = Supervisor(once(tmp_path, program))
+
+    def stop() -> None:
+        supervisor._tend(0.5)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    assert supervisor.run(stop) == 0
+    assert [path.read_text() for path in tmp_path.glob("ran-*")] == ["False"]
+
+
+@pytest.mark.parametrize(("program", "status"), [("import sys; sys.exit(3)", 3), ("import os; os.abort()", 1)])
+def test_what_fails_to_run_once_stops_everything(tmp_path: Path, program: str, status: int) -> None:
+    children = once(tmp_path, program)
+    supervisor = Supervisor(children)
+
+    with pytest.raises(ChildFailed, match="first ended with status") as failed:
+        supervisor.run()
+
+    assert failed.value.status == status
+    assert not (tmp_path / "late").exists()
+    assert not any(running.alive for running in supervisor._all)
+
+
+def test_a_stop_while_something_runs_once_stops_that_too(tmp_path: Path) -> None:
+    supervisor = Supervisor(once(tmp_path, "import time; time.sleep(600)"))
+    signal.signal(signal.SIGALRM, lambda *_: os.kill(os.getpid(), signal.SIGTERM))
+    signal.setitimer(signal.ITIMER_REAL, 0.5)
+
+    assert supervisor.run() == 0
+    assert not any(running.alive for running in supervisor._all)
+
+
+def test_whoever_waits_goes_on_when_all_is_prepared_or_nobody_prepares_any_more(tmp_path: Path) -> None:
+    preparation = Preparation(tmp_path)
+    preparation.wait()
+    preparation.begin()
+    waiting = threading.Thread(target=preparation.wait)
+    waiting.start()
+    waiting.join(0.1)
+    held = waiting.is_alive()
+
+    preparation.end()
+    waiting.join(5)
+
+    assert (held, waiting.is_alive()) == (True, False)
+    dead = subprocess.Popen(["true"])
+    dead.wait()
+    (tmp_path / "preparing").write_text(str(dead.pid))
+    preparation.wait()

@@ -532,6 +532,8 @@ def read(raw: bytes | trees.TooLong) -> Any:
     if isinstance(raw, trees.TooLong):
         return unreadable(f"The line is longer than {trees.LONGEST_LINE >> 20} MB")
     row = trees.loads(raw)
+    if raw.count(b"[") + raw.count(b"{") > DEEPEST and trees.too_deep(row):
+        return too_deep()
     if b"\\u0000" in raw:
         try:
             refuse_unstorable(row)
@@ -628,4 +630,6 @@ def position_of(value: Any) -> dict[str, Any] | None:
             value = orjson.loads(value)
         except ValueError:
             return None
+        if not trees.too_deep(value):
+            refuse_unstorable(value)
     return value if isinstance(value, dict) and not trees.too_deep(value) else None

@@ -1,12 +1,14 @@
 """Reads a scanner's report: which files are taken, and what they say (security reports reference, 2, 3, 6 and 7).
 
-A file of up to 16 MB is parsed at once, a larger one is streamed: it is read once for every part, and only one entry of
-it is in memory at a time. What is refused is what the reference lists, and nothing else.
+A file of up to 16 MB is parsed at once, a larger one is streamed: it is judged, then read once for every part, and only
+one entry of it is in memory at a time. What is refused is what the reference lists, and nothing else.
 """
 
 from __future__ import annotations
 
+import math
 import os
+import sys
 import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
@@ -25,9 +27,23 @@ from project_service.vulnerabilities.report_types import DAST, DEPENDENCY_SCANNI
 PARSED_AT_ONCE = 16 << 20
 BUFFER = 1 << 20
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+BLANKS = b" \t\r\n"
 INTEGERS = range(-(2**63), 2**64)
 NUL = b"\\u0000"
-VULNERABILITIES, REMEDIATIONS, SITE = "vulnerabilities", "remediations", "site"
+DEEPEST = 254  # what can be written again
+# What digits may be in the way of the streaming parser, every digit taken for a 0: integers of more than 64 bits need
+# its exact numbers; on those with more digits than Python reads, or such an exponent, it would bring the process down.
+SHAPES = bytes.maketrans(b"123456789E+", b"000000000e-")
+LONG = b"0" * 19
+MOST_DIGITS = sys.int_info.str_digits_check_threshold
+DEADLY = (b"0" * MOST_DIGITS, b"e" + b"0" * 18, b"e-" + b"0" * 18)
+PARTS = VULNERABILITIES, REMEDIATIONS, SITE, SCAN, VERSION = (
+    "vulnerabilities",
+    "remediations",
+    "site",
+    "scan",
+    "version",
+)
 # analyzers of these kinds once wrote a bare list
 LISTS = (SAST, SECRET_DETECTION, DEPENDENCY_SCANNING)
 NAMELESS = "has no message, no name and no identifiers"
@@ -89,7 +105,7 @@ def reading(file: IO[bytes], report_type: str) -> Iterator[Report]:
     document: Document = (Whole if file.seek(0, os.SEEK_END) <= PARSED_AT_ONCE else Streamed)(file)
     vulnerabilities = _checked(report_type, check_vulnerability, _vulnerabilities(document, report_type))
     remediations = _checked(report_type, check_remediation, _placed(f"/{REMEDIATIONS}", document.items(REMEDIATIONS)))
-    version, scan = document.value("version"), document.value("scan")
+    version, scan = document.value(VERSION), document.value(SCAN)
     with document.kept(vulnerabilities) as entries, document.kept(remediations) as remedies:
         yield Report(
             report_type,
@@ -195,65 +211,100 @@ class Whole:
 
 
 class Streamed:
-    """A document that is too large to be in memory. The parser goes through the file once for each part."""
+    """A document that is too large to be in memory. It is gone through once to be judged, and once for each part."""
 
-    KINDS: ClassVar[dict[str, type]] = {"start_array": list, "start_map": dict, "null": type(None), "string": str}
+    KINDS: ClassVar[dict[str, type]] = {"start_array": list, "start_map": dict, "null": type(None)}
 
     def __init__(self, file: IO[bytes]) -> None:
         self.file = file
         file.seek(0)
         self.start = len(BYTE_ORDER_MARK) if file.read(len(BYTE_ORDER_MARK)) == BYTE_ORDER_MARK else 0
+        self.last = self.start
+        self.is_exact = self.has_nul = False
+        self.is_list: bool | None = None
         self.kinds: dict[str, type] = {}
-        self.texts: dict[str, str] = {}
-        top = next(self._read(ijson.basic_parse), (None, None))[0]
-        self.is_list = {"start_array": True, "start_map": False}.get(str(top))
+        self.version: str | None = None
+        self._look()
+        self._judge()
 
     def kind_of(self, name: str) -> type | None:
-        if name not in self.kinds and not self.is_list:
-            self._look_for(name)
         return self.kinds.get(name)
 
     def value(self, name: str) -> Any:
-        if self.is_list or self.texts.get(name):
-            return self.texts.get(name)
+        if self.kinds.get(name) not in (list, dict):
+            return self.version if name == VERSION else None
         found = None
         for found in self._read(ijson.items, name):  # noqa: B007  # the last one is wanted
             pass
         return orjson.loads(written(found))
 
     def items(self, name: str | None) -> Iterator[Any]:
-        if name is None:
-            return self._read(ijson.items, "item")
-        prefix = f"{name}.item"
-        # what is found may be below a name "item" too; that is looked for only when something was found
-        if self.is_list or next(self._read(ijson.items, prefix), self) is self or self.kind_of(name) is not list:
+        if name is not None and self.kinds.get(name) is not list:
             return iter(())
-        return self._read(ijson.items, prefix)
+        found = self._read(ijson.items, "item" if name is None else f"{name}.item")
+        return map(storable, found) if self.has_nul else found
 
     def kept(self, items: Iterator[Any]) -> AbstractContextManager[Iterable[Any]]:
         return closing(Spool(items))
 
-    def _look_for(self, name: str) -> None:
-        """Go on until a name at the top, and note what the names up to there have: mostly the version."""
+    def read(self, size: int) -> bytes:
+        """Read on for the parser. The last byte comes by itself: ``_judge`` sees whether the document needs it."""
+        left = self.last - self.file.tell()
+        return self.file.read(min(size, left) if left > 0 else size)
+
+    def _look(self) -> None:
+        """See which numbers there are, whether there are NULs, and where the last byte is that is no blank.
+
+        The parser takes vertical tabs and form feeds for blanks, which JSON does not have.
+        """
+        self.file.seek(self.start)
+        before, are_long, are_deadly = b"", False, False
+        while chunk := self.file.read(BUFFER):
+            if b"\v" in chunk or b"\f" in chunk:
+                raise _not_json(ValueError("a control character"))
+            if filled := chunk.rstrip(BLANKS):
+                self.last = self.file.tell() - len(chunk) + len(filled) - 1
+            text = before + chunk
+            before = text[-MOST_DIGITS:]
+            self.has_nul = self.has_nul or NUL in text
+            shape = text.translate(SHAPES)
+            are_long = are_long or LONG in shape
+            are_deadly = are_deadly or any(digits in shape for digits in DEADLY)
+        self.is_exact = are_long and not are_deadly
+
+    def _judge(self) -> None:
+        """Go through all of it: what is no JSON is refused, and what the top object has is noted."""
         depth, here = 0, ""
         for event, value in self._read(ijson.basic_parse):
-            if event in ("end_map", "end_array"):
+            if event == "map_key":
+                here = value if depth == 1 else here
+            elif event in ("end_map", "end_array"):
                 depth -= 1
-            elif depth == 1 and event == "map_key":
-                here = value
-            elif depth == 1:
-                self.kinds[here] = self.KINDS.get(event, object)
-                if event == "string":
-                    self.texts[here] = value.replace("\0", "")
-                if here == name:
-                    return
-            if event in ("start_map", "start_array"):
-                depth += 1
+                if depth == 0 and self.file.tell() <= self.last:
+                    raise _not_json(ValueError("something behind the end"))  # the parser misses half a string
+            else:
+                if depth <= 1:
+                    self._note(here, event, value)
+                if event in ("start_map", "start_array"):
+                    depth += 1
+                    if depth > DEEPEST:
+                        raise _not_json(RecursionError("nested too deeply"))
+                elif event == "number" and self.is_exact and not _is_finite(value):
+                    raise _not_json(OverflowError("a number is too large"))
+
+    def _note(self, name: str, event: str, value: Any) -> None:
+        """Note the top itself, or what it has under a name that is asked for."""
+        if self.is_list is None:
+            self.is_list = {"start_array": True, "start_map": False}.get(event)
+        elif name in PARTS:
+            self.kinds[name] = self.KINDS.get(event, object)
+            if name == VERSION:
+                self.version = value.replace("\0", "") if event == "string" else None
 
     def _read(self, how: Any, *names: str) -> Iterator[Any]:
         self.file.seek(self.start)
         try:
-            yield from how(self.file, *names, buf_size=BUFFER)
+            yield from how(self, *names, buf_size=BUFFER, use_float=not self.is_exact)
         except (ijson.JSONError, UnicodeDecodeError) as error:
             raise _not_json(error) from error
 
@@ -302,6 +353,13 @@ def storable(value: Any) -> Any:
     if isinstance(value, Decimal) or (isinstance(value, int) and value not in INTEGERS):
         return float(value)
     return value
+
+
+def _is_finite(number: int | Decimal) -> bool:
+    try:
+        return math.isfinite(float(number))
+    except OverflowError:
+        return False
 
 
 def _not_json(error: Exception) -> BrokenReport:

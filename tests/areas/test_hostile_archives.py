@@ -460,6 +460,27 @@ def test_rows_that_are_nested_too_deeply_are_refused(relation, bring):
     )
 
 
+@pytest.mark.parametrize(
+    ("relation", "changes"),
+    [
+        ("issues", {"title": nested(300)}),
+        ("issues", {"description": nested(300)}),
+        ("issues", {"notes": [make_note(nested(300))]}),
+        ("issues", {"milestone": {"title": nested(300)}}),
+        ("labels", {"color": nested(300)}),
+        ("snippets", {"content": nested(300)}),
+        ("protected_tags", {"name": nested(300)}),
+    ],
+)
+def test_no_text_is_made_of_what_is_nested_too_deeply(relation, changes, bring):
+    state = bring(make_archive({relation: [make_issue(1) | changes, make_issue(2, name="v*")]}))
+
+    assert (state["import_status"], [failed["line_number"] for failed in state["failed_relations"]]) == (
+        "finished",
+        [1],
+    )
+
+
 @pytest.mark.parametrize("relation", ["protected_tags", "project_feature", "error_tracking_setting"])
 def test_settings_that_are_nested_too_deeply_do_no_harm(relation, bring):
     row = {"name": "v*", "api_url": nested(300), "create_access_levels": nested(300), "odd": nested(300)}
@@ -478,6 +499,14 @@ def test_a_position_that_is_nested_too_deeply_is_dropped(bring, as_):
 
     assert state["import_status"] == "finished"
     assert len(as_(MAX).get(f"/projects/{state['id']}/issues/1/notes").json) == 1
+
+
+def test_a_text_inside_a_position_has_no_nul_either(bring):
+    note = make_note(position=json.dumps({"new_path": "a\0"}), type="DiffNote")
+
+    state = bring(make_archive({"issues": [make_issue(1, notes=[note])]}))
+
+    assert [failed["exception_message"] for failed in state["failed_relations"]] == ["string contains null byte"]
 
 
 def test_the_old_form_with_deep_data_fails(bring):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import tracemalloc
 import uuid
 
 import orjson
@@ -123,6 +124,70 @@ def test_both_parsers_say_the_same(document, kind):
             seen.append(read(raw, kind))
 
     assert seen[0] == seen[1]
+
+
+def streamed(raw, kind="sast", **changes):
+    """What the streaming parser makes of a report."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in ({"PARSED_AT_ONCE": -1} | changes).items():
+            patch.setattr(reports, name, value)
+        return read(raw, kind)
+
+
+@pytest.mark.parametrize(
+    "number",
+    ["9" * 400, "9" * 5_000, "-" + "9" * 100_000, "1e400", "-1E+400", "1e" + "9" * 20]
+    + ["9" * 20 + ",1e400", "9" * 20 + ",1e" + "9" * 20, "9" * 20 + "," + "9" * 400],
+    ids=len,
+)
+@pytest.mark.parametrize(
+    "document", ['{"vulnerabilities":[{"name":"A","details":{"a":[%s]}}]}', "[[%s]]", '{"a":[%s]}']
+)
+def test_numbers_beyond_all_measure_are_refused_by_either_parser(document, number):
+    raw = (document % number).encode()
+
+    assert [read(raw, "sast"), streamed(raw)] == [("JSON parsing failed", "")] * 2
+
+
+def test_a_number_next_to_nothing_is_none():
+    raw = b'{"vulnerabilities":[{"name":"A","details":{"a":1e-' + b"9" * 5_000 + b"}}]}"
+
+    assert read(raw, "sast") == streamed(raw) == ([{"name": "A", "details": {"a": 0.0}}], [], None)
+
+
+@pytest.mark.parametrize(
+    "behind", [b"", b" \n", b'"', b' "abc', b'"abc}', b"\\", b'"\\"', b"}", b"5", b"\f", b"\0", b"\xc3"]
+)
+def test_nothing_comes_behind_the_end(behind):
+    raw = b'{"vulnerabilities":[]}' + behind
+    said = ("JSON parsing failed", "") if behind.strip(b" \n") else ([], [], None)
+
+    assert [read(raw, "sast"), streamed(raw), streamed(raw, BUFFER=7)] == [said] * 3
+
+
+@given(st.integers(0, 1200), st.sampled_from([b"123456789012345678901234567890", b"1.5", b'"\\u0000"', b"9" * 500]))
+def test_it_is_the_same_wherever_pieces_of_a_file_end(shift, value):
+    raw = b" " * shift + b'{"vulnerabilities":[{"name":"A","details":{"a":' + value + b"}}]}"
+
+    assert streamed(raw, BUFFER=1000) == read(raw, "sast")
+
+
+@pytest.mark.parametrize("opening", [b"[", b'{"a":', b'{"vulnerabilities":['])
+def test_nesting_takes_no_memory(opening):
+    raw = b'{"vulnerabilities":[' + opening * 20_000
+    tracemalloc.start()
+
+    said = streamed(raw)
+
+    assert (said, tracemalloc.get_traced_memory()[1] < 16 << 20) == (("JSON parsing failed", ""), True)
+    tracemalloc.stop()
+
+
+@pytest.mark.parametrize(("depth", "is_read"), [(254, True), (255, False)])
+def test_both_parsers_read_to_the_same_depth(depth, is_read):
+    raw = b'{"vulnerabilities":[],"a":' + b"[" * (depth - 1) + b"]" * (depth - 1) + b"}"
+
+    assert [read(raw, "sast"), streamed(raw)] == [([], [], None) if is_read else ("JSON parsing failed", "")] * 2
 
 
 @given(st.lists(GOOD, max_size=4), st.sampled_from(list(REPORT_TYPES)))

@@ -1,0 +1,157 @@
+"""What bytes of all kinds are tried on: readers that take what they are given or refuse it in words of their own.
+
+A harness returns why its input was refused, or nothing if it was read; whatever else it raises is a fault. What was
+read has to fit where it goes: into a folder of its own, into the columns of the tables, and through the other parser.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import itertools
+import json
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+from unittest import mock
+
+import orjson
+
+from project_service.kit import clock
+from project_service.transfers import layout, trees, unpacking
+from project_service.transfers.people import People
+from project_service.transfers.refusals import Refused
+from project_service.transfers.rows import COLUMNS, Known, Translator
+from project_service.transfers.rows import read as read_row
+from project_service.transfers.unpacking import BadArchive, Limits, Unpacked
+from project_service.vulnerabilities import merging, normalising, reports
+from project_service.vulnerabilities.report_types import REPORT_TYPES
+from project_service.vulnerabilities.reports import BrokenReport
+
+LIMITS = Limits(size=256 << 10, ratio=100, ratio_from=64 << 10, members=40)
+IN_LITTLE = {
+    unpacking: {"LONGEST_HEADER": 2048, "MOST_RELATIONS": 12},
+    trees: {"LONGEST_LINE": 4096, "LARGEST_OBJECT": 2048},
+}
+NO_REPORT = "no report"
+LARGEST_INTEGER = 2**63 - 1
+UNCLEAR = {f"{name}.item" for name in (reports.VULNERABILITIES, reports.REMEDIATIONS)}
+HALF_A_PAIR = re.compile("[\ud800-\udfff]")
+AT_ONCE, STREAMED = 1 << 30, -1  # what PARSED_AT_ONCE has to be for one parser or the other
+
+
+def read_archive(raw: bytes) -> str | None:
+    """Take an archive apart and make rows of it, as an import and ``archive inspect`` do."""
+    with TemporaryDirectory(prefix="fuzzing-") as place, contextlib.ExitStack() as stack:
+        for module, limits in IN_LITTLE.items():
+            stack.enter_context(mock.patch.multiple(module, **limits))
+        archive, folder = Path(place, "archive.tar.gz"), Path(place, "unpacked")
+        archive.write_bytes(raw)
+        try:
+            unpacked = unpacking.unpack(archive, folder, LIMITS)
+            unpacked.check()
+            trees.split_legacy(unpacked)
+            trees.project_of(unpacked)
+            trees.count_rows(unpacked)
+            _translate(unpacked)
+        except BadArchive as refused:
+            return str(refused)
+        finally:
+            _look_around(Path(place))
+    return None
+
+
+def _translate(unpacked: Unpacked) -> None:
+    numbers = {model: itertools.count(1) for model in COLUMNS}
+    translator = Translator(1, People(5, known={7: 8}), Known(), clock.now(), numbers.__getitem__)
+    for relation in trees.relations_of(unpacked):
+        for line, raw in trees.rows_of(unpacked, relation):
+            row = read_row(raw)
+            if isinstance(row, Refused):
+                translator.fail(relation, line, row)
+            elif relation not in layout.SETTLED_AT_THE_END:
+                translator.take(relation, line, row)
+    for model, rows in translator.batch.rows.items():
+        for stored in rows:
+            assert len(stored) == len(COLUMNS[model])
+            for value in stored:
+                _fits(value)
+
+
+def _fits(value: Any) -> None:
+    """A value that both databases take."""
+    if isinstance(value, int):
+        assert abs(value) <= LARGEST_INTEGER
+    elif isinstance(value, str):
+        assert "\0" not in value
+        value.encode()
+    elif isinstance(value, dict | list):
+        assert b"\\u0000" not in orjson.dumps(value).replace(b"\\\\", b"")
+
+
+def _look_around(place: Path) -> None:
+    """Only files, right below the folder, and no more of them than the limits allow."""
+    assert {path.name for path in place.iterdir()} <= {"archive.tar.gz", "unpacked"}
+    files = list((place / "unpacked").iterdir()) if (place / "unpacked").exists() else []
+    assert all(path.is_file() and not path.is_symlink() for path in files)
+    assert sum(path.stat().st_size for path in files) <= 3 * LIMITS.size
+
+
+def read_report(raw: bytes) -> str | None:
+    """Read a report of every kind with both parsers, which have to say the same; the first refusal."""
+    found = [_read_both(raw, kind) for kind in REPORT_TYPES]
+    return next((refusal for refusal in found if refusal is not None), None)
+
+
+def _read_both(raw: bytes, kind: str) -> str | None:
+    at_once, streamed = _said(raw, kind, AT_ONCE), _said(raw, kind, STREAMED)
+    if at_once != streamed:
+        assert _is_ambiguous(raw), f"{kind}: {at_once} is not {streamed}"
+    return at_once if isinstance(at_once, str) else None
+
+
+def _said(raw: bytes, kind: str, limit: int) -> Any:
+    """What a report says to one of the parsers, or why it is none."""
+    try:
+        with mock.patch.object(reports, "PARSED_AT_ONCE", limit), reports.reading(io.BytesIO(raw), kind) as report:
+            return [*_outlined(kind, report)], list(report.remediations), report.version, report.scan
+    except BrokenReport as refused:
+        # where it is no JSON, or nothing but a text or a number, each parser has words of its own
+        return str(refused) if refused.pointer else NO_REPORT
+
+
+def _outlined(kind: str, report: reports.Report) -> Iterator[Any]:
+    """Every finding with all that decides about it, and what of it can be stored."""
+    scanners, remedies = normalising.Scanners(report.scan), normalising.Remedies(report.remediations)
+    normalising.scan_of(report.scan)
+    for entry in report.vulnerabilities:
+        summary = remedies.summary(remedies.position_of(entry))
+        data = normalising.finding_data(kind, entry, scanners.of(entry), summary)
+        assert data["name"].strip()
+        _fits(data)
+        yield merging.outline(kind, entry), normalising.sort_of(kind, entry), data
+
+
+def _is_ambiguous(raw: bytes) -> bool:
+    """Whether parsers may differ about a text: RFC 8259 leaves open names given twice, and halves of surrogate pairs.
+
+    The streaming parser also cannot tell ``{"a.item": 1}`` from ``{"a": [1]}``, and looks for names with their NULs.
+    """
+    objects: list[list[str]] = []
+
+    def noticed(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        objects.append([name for name, _ in pairs])
+        return dict(pairs)
+
+    try:
+        found = json.loads(raw.removeprefix(reports.BYTE_ORDER_MARK), object_pairs_hook=noticed)
+    except (ValueError, RecursionError):
+        return False
+    top = objects[-1] if isinstance(found, dict) else []  # the outermost object ends last
+    unclear = any("\0" in name or name in UNCLEAR for name in top)
+    return unclear or len(set(top)) < len(top) or HALF_A_PAIR.search(json.dumps(found, ensure_ascii=False)) is not None
+
+
+HARNESSES: dict[str, Callable[[bytes], str | None]] = {"archives": read_archive, "reports": read_report}

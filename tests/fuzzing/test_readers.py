@@ -1,0 +1,118 @@
+"""Whatever bytes come, the readers of archives and of reports take them or refuse them in their own words."""
+
+from __future__ import annotations
+
+import base64
+import importlib.util
+import random
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from project_service.transfers import trees
+from project_service.vulnerabilities import reports
+from tests.fuzzing.harnesses import HARNESSES, NO_REPORT, read_archive, read_report
+from tests.fuzzing.mutating import MUTATORS
+
+ROOT = Path(__file__).parents[2]
+CORPUS = Path(__file__).parent / "corpus"
+FILES = sorted(path for path in CORPUS.rglob("*") if path.is_file())
+MINUTES = 10
+NAMELESS = "has no message, no name and no identifiers"
+REFUSED = {
+    "archives/bad-json.tar.gz": "Incorrect JSON format",
+    "archives/climbs.tar.gz": "The archive has a member outside of its own directory",
+    "archives/cut-off.tar.gz": "The archive is damaged or incomplete",
+    "archives/hard-link.tar.gz": "File shares hard link",
+    "archives/no-archive": "The file is not in gzip format",
+    "archives/no-tree.tar.gz": "invalid import format",
+    "archives/version.tar.gz": "Import version mismatch: Required 0.2.4 but was 0.2.5",
+    "reports/behind.json": NO_REPORT,
+    "reports/cut-off.json": NO_REPORT,
+    "reports/deep.json": NO_REPORT,
+    "reports/digits.json": NO_REPORT,
+    "reports/exponent.json": NO_REPORT,
+    "reports/form-feed.json": NO_REPORT,
+    "reports/infinite.json": NO_REPORT,
+    "reports/list.json": NO_REPORT,
+    "reports/nameless.json": f"sast security report parsing failed: /vulnerabilities/0 {NAMELESS}",
+    "reports/no-object.json": NO_REPORT,
+    "reports/only-nul.json": f"sast security report parsing failed: /vulnerabilities/0 {NAMELESS}",
+}
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+def test_what_is_kept_is_read_or_refused(path):
+    assert HARNESSES[path.parent.name](path.read_bytes()) == REFUSED.get(f"{path.parent.name}/{path.name}")
+
+
+def test_all_that_is_kept_is_small_and_there():
+    assert REFUSED.keys() <= {f"{path.parent.name}/{path.name}" for path in FILES}
+    assert sum(path.stat().st_size for path in FILES) < 64 << 10
+
+
+def test_a_fault_of_a_reader_is_noticed(monkeypatch):
+    monkeypatch.setattr(trees, "too_deep", lambda _: False)
+    monkeypatch.setattr(reports, "DEEPEST", 1000)
+
+    with pytest.raises(TypeError, match="Recursion"):
+        read_archive((CORPUS / "archives" / "deep.tar.gz").read_bytes())
+    with pytest.raises(AssertionError, match="is not"):
+        read_report((CORPUS / "reports" / "deep.json").read_bytes())
+
+
+def flip(chance):
+    """A way with bytes for when there is no fuzzer: one of them becomes another."""
+
+    def change(raw):
+        at = chance.randrange(len(raw) + 1)
+        return raw[:at] + bytes([chance.randrange(256)]) + raw[at + 1 :]
+
+    return change
+
+
+def mutated(name, seed):
+    chance = random.Random(seed)
+    raw = chance.choice([path for path in FILES if path.parent.name == name]).read_bytes()
+    return MUTATORS[name](raw, chance, flip(chance))
+
+
+@pytest.mark.parametrize(("name", "count", "least"), [("archives", 100, 20), ("reports", 300, 60)])
+def test_changes_of_what_is_kept_are_read_or_refused(name, count, least):
+    said = [HARNESSES[name](mutated(name, seed)) for seed in range(count)]
+
+    assert said.count(None) >= least
+    assert len(set(said)) > 4
+
+
+@pytest.mark.parametrize("name", HARNESSES)
+def test_a_change_can_be_made_again(name):
+    assert [mutated(name, seed) for seed in range(20)] == [mutated(name, seed) for seed in range(20)]
+
+
+@pytest.mark.skipif(importlib.util.find_spec("atheris") is None, reason="the fuzzer is not made for this system")
+@pytest.mark.parametrize("name", HARNESSES)
+@pytest.mark.parametrize(
+    ("stop", "least"),
+    [
+        pytest.param("-runs=200", 200, id="few"),
+        pytest.param(f"-max_total_time={MINUTES * 60}", 2000, id="many", marks=pytest.mark.nightly),
+    ],
+)
+def test_inputs_led_by_coverage_find_no_fault(name, stop, least, tmp_path):
+    found = tmp_path / "found"
+    found.mkdir()
+    options = ["-rss_limit_mb=2048", "-timeout=30", "-max_len=16384", f"-artifact_prefix={tmp_path}/", stop]
+    command = [sys.executable, "-m", "tests.fuzzing", name, str(found), str(CORPUS / name), *options]
+
+    ran = subprocess.run(
+        command, check=False, cwd=ROOT, capture_output=True, text=True, errors="replace", timeout=MINUTES * 60 + 300
+    )
+
+    inputs = [f"{path.name}: {base64.b64encode(path.read_bytes()).decode()}" for path in tmp_path.glob("*-*")]
+    assert ran.returncode == 0, "\n".join(["to be kept in tests/fuzzing/corpus:", *inputs, ran.stderr[-5000:]])
+    assert int(re.search(r"Done (\d+) runs", ran.stderr)[1]) >= least
+    assert any(found.iterdir()), "nothing that was tried led further"

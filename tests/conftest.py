@@ -13,6 +13,7 @@ import argon2
 import pytest
 from flask import Flask
 from flask.testing import FlaskClient
+from hypothesis import HealthCheck, settings
 from sqlalchemy import event, select
 from werkzeug.test import TestResponse
 
@@ -33,6 +34,9 @@ from tests.worlds import ADA, MAX, ROLES, SAM
 API = "/api/v4"
 SECRET_KEY = "a key that only the tests have and that is long enough"
 SQLITE, POSTGRESQL = "sqlite", "postgresql"
+# how long an example takes says how busy the machine is
+settings.register_profile("unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("unhurried")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

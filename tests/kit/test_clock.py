@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from project_service.kit import clock
@@ -23,7 +23,6 @@ def test_a_timestamp_is_in_utc_with_milliseconds(moment, text):
     assert clock.isoformat(moment) == text
 
 
-@settings(deadline=None)
 @given(st.datetimes(timezones=st.just(dt.UTC)))
 def test_a_timestamp_is_read_back_to_the_millisecond(moment):
     read = dt.datetime.fromisoformat(clock.isoformat(moment))

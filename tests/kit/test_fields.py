@@ -8,7 +8,7 @@ from contextlib import suppress
 from io import BytesIO
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from project_service.kit import clock, fields
@@ -189,7 +189,22 @@ def test_moments(value, expected):
     check(fields.DateTime(), value, expected)
 
 
-@settings(deadline=None)
+@given(st.dates(min_value=dt.date(1000, 1, 1)), st.sampled_from(["%Y-%m-%d", "%Y/%m/%d", "%Y-%m-%dT00:00:00Z"]))
+def test_every_day_is_read_back(day, form):
+    assert loaded(fields.Date(), day.strftime(form)) == {"x": day}
+
+
+offsets = st.integers(-14 * 60, 14 * 60).map(lambda minutes: dt.timezone(dt.timedelta(minutes=minutes)))
+moments = st.datetimes(min_value=dt.datetime(1000, 1, 2), max_value=dt.datetime(9999, 12, 30), timezones=offsets)
+
+
+@given(moments, st.sampled_from(["T", " "]))
+def test_every_moment_is_read_back_in_utc(moment, between):
+    found = fields.read_moment(moment.isoformat(between))
+
+    assert (found, found.tzinfo) == (moment, dt.UTC)
+
+
 @given(st.text(max_size=30) | st.from_regex(r"[0-9:TZ+. apm/-]{1,20}", fullmatch=True))
 def test_any_text_is_a_moment_in_utc_or_invalid(text):
     with suppress(ValueError):
@@ -318,7 +333,6 @@ anything = st.recursive(
 )
 
 
-@settings(deadline=None)
 @given(st.sampled_from(SCALARS), anything)
 def test_anything_is_coerced_or_invalid(kind, value):
     with suppress(BadParameters):

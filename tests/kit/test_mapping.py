@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+import json
+from contextlib import suppress
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from project_service.alerts import mapping
 from project_service.alerts.mapping import SampleField, Unusable, fields_of, fitting, read_sample
+from project_service.alerts.payloads import parse_plain, value_at
 
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(0, 2**63) | st.text(max_size=5) | st.just("2026-03-04"),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    max_leaves=10,
+)
+SAMPLES = st.dictionaries(st.text(max_size=3), JSON, max_size=4)
 SAMPLE = {
     "event": {
         "name": "Disk is full",
@@ -106,3 +118,33 @@ def test_a_sample_of_the_largest_size_is_read():
 
 def test_a_sample_with_very_many_fields_offers_the_first():
     assert len(fields_of({f"key{number}": "x" for number in range(2500)})) == 2000
+
+
+@given(st.text(max_size=30) | JSON.map(json.dumps))
+def test_any_text_is_a_sample_or_unusable(text):
+    with suppress(Unusable):
+        assert read_sample(text) == json.loads(text)
+
+
+@given(SAMPLES)
+def test_every_field_leads_to_a_value_of_its_type(sample):
+    kinds = {"string": str, "datetime": str, "number": int, "array": list}
+
+    for field in fields_of(sample):
+        assert isinstance(value_at(sample, list(field.path)), kinds[field.type])
+
+
+@given(SAMPLES, st.sampled_from(list(mapping.TARGETS)))
+def test_whatever_fits_is_stored_chosen_again_and_read(sample, target):
+    for field in fitting(fields_of(sample), target):
+        stored = mapping.mapping_of(fields_of(sample), {target: field.key})
+
+        assert mapping.chosen_of(stored) == {target: field.key}
+        assert value_at(sample, stored[target]["path"]) == value_at(sample, list(field.path))
+
+
+@given(SAMPLES, st.dictionaries(st.sampled_from(list(mapping.TARGETS)), st.lists(st.text(max_size=3) | st.integers())))
+def test_whatever_a_mapping_says_an_alert_is_read(sample, paths):
+    stored = {target: {"path": path} for target, path in paths.items()}
+
+    assert parse_plain(sample, stored).title

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import suppress
 from io import BytesIO
+from urllib.parse import parse_qsl, urlencode
 
 import pytest
 from flask import Request
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from werkzeug.test import EnvironBuilder
 
 from project_service.kit.errors import BadRequest, Malformed, UnsupportedContentType
 from project_service.kit.paging import flatten
-from project_service.kit.parameters import DEEPEST, DEEPEST_JSON, MOST_KEYS, header, nest, read, refuse_broken
+from project_service.kit.parameters import DEEPEST, DEEPEST_JSON, MOST_KEYS, header, nest, query, read, refuse_broken
 
 FORM = "application/x-www-form-urlencoded"
 JSON = "application/json"
@@ -78,7 +80,6 @@ def test_contradictions_and_excess_are_bad_requests(pairs):
         nest(pairs)
 
 
-@settings(deadline=None)
 @given(st.dictionaries(names, trees, max_size=4))
 def test_what_links_flatten_is_read_back_the_same(tree):
     pairs = [pair for name, value in tree.items() for pair in flatten(name, value)]
@@ -86,7 +87,6 @@ def test_what_links_flatten_is_read_back_the_same(tree):
     assert nest(pairs) == tree
 
 
-@settings(deadline=None)
 @given(st.lists(st.dictionaries(st.sampled_from("vwx"), texts), min_size=1, max_size=4))
 def test_arrays_of_hashes_survive_when_every_hash_begins_alike(hashes):
     tree = [{"k": "1", **each} for each in hashes]
@@ -94,7 +94,6 @@ def test_arrays_of_hashes_survive_when_every_hash_begins_alike(hashes):
     assert nest(flatten("a", tree)) == {"a": tree}
 
 
-@settings(deadline=None)
 @given(st.lists(st.tuples(st.text(alphabet="ab[]", max_size=12), texts), max_size=8))
 def test_any_names_are_nested_or_refused(pairs):
     with suppress(BadRequest):
@@ -203,7 +202,6 @@ def test_a_credential_has_to_be_text(value):
         header(Request(environ), "PRIVATE-TOKEN")
 
 
-@settings(deadline=None)
 @given(st.binary(max_size=60), st.sampled_from([JSON, FORM, "multipart/form-data; boundary=x", "text/plain"]))
 def test_any_bytes_are_read_or_refused(body, content_type):
     with (
@@ -211,6 +209,46 @@ def test_any_bytes_are_read_or_refused(body, content_type):
         suppress(Malformed, BadRequest, UnsupportedContentType),
     ):
         assert isinstance(read(request), dict)
+
+
+@given(st.binary(max_size=60) | st.text(alphabet="ab[]=&%20cf+", max_size=30).map(str.encode))
+def test_any_query_is_read_or_refused(text):
+    with suppress(Malformed, BadRequest):
+        found = query(Request(EnvironBuilder().get_environ() | {"QUERY_STRING": text.decode("latin-1")}))
+
+        assert found == nest(parse_qsl(text.decode(), keep_blank_values=True))
+
+
+@given(st.lists(st.tuples(names, texts), max_size=8), st.sampled_from(["query_string", "data"]))
+def test_what_is_encoded_is_read_back_the_same(pairs, place):
+    asked_for = asked(**{place: urlencode(pairs)}, content_type=FORM)
+
+    assert read(asked_for) == dict(pairs)
+
+
+jsons = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | texts,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(st.dictionaries(texts, jsons, max_size=4), st.booleans())
+def test_json_is_read_with_every_digit(tree, as_ascii):
+    body = json.dumps(tree, ensure_ascii=as_ascii).encode()
+
+    assert read(asked(data=body, content_type=JSON)) == tree
+
+
+@given(jsons, st.lists(st.sampled_from("lkv"), max_size=6), st.sampled_from(["\0", "a\0b", "\ud800", "\udc00\ud800"]))
+def test_no_broken_text_hides_in_json(beside, steps, broken):
+    value = broken
+    for step in steps:
+        value = {"l": [beside, value], "k": {"a": beside, "\0": value}, "v": {"a": value, "b": beside}}[step]
+
+    refuse_broken(beside)
+    with pytest.raises(Malformed):
+        refuse_broken(value)
 
 
 @pytest.mark.parametrize("kind", ["", '; filename="a"'])

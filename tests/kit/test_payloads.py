@@ -7,7 +7,7 @@ import hashlib
 import json
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from project_service.alerts import payloads
@@ -519,7 +519,62 @@ def test_a_payload_is_flattened_to_dotted_keys():
     assert payloads.flatten(payload) == [("a.b.c", 1), ("a.d", [1, {"e": 2}]), ("f", {}), ("g", None)]
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow])  # on a busy machine drawing what is nested takes its time
+@given(st.binary(max_size=60) | JSON.map(lambda value: json.dumps(value).encode()))
+def test_whatever_bytes_come_are_an_object_or_unreadable(body):
+    try:
+        found = read(body)
+    except Unreadable:
+        assert body.strip()
+    else:
+        assert found == (json.loads(body, parse_int=inexact) if body.strip() else {})
+
+
+def inexact(digits):
+    """Integers of more than 64 bits are read as the nearest number there is."""
+    return int(digits) if -(2**63) <= int(digits) < 2**64 else float(digits)
+
+
+MOMENTS = st.datetimes(
+    min_value=dt.datetime(1000, 1, 2),
+    max_value=dt.datetime(9999, 12, 30),
+    timezones=st.integers(-14 * 60, 14 * 60).map(lambda minutes: dt.timezone(dt.timedelta(minutes=minutes))),
+)
+
+
+@given(MOMENTS)
+def test_every_moment_is_read_back_in_utc(moment):
+    found = read_time(moment.isoformat())
+
+    assert (found, found.utcoffset()) == (moment, dt.timedelta())
+
+
+@given(st.dictionaries(st.sampled_from([*ELEMENT, "endsAt", "more"]), JSON), st.lists(JSON, max_size=3))
+def test_whatever_alertmanager_sends_becomes_alerts_that_can_be_stored(changes, others):
+    batch = read(json.dumps(BATCH | {"alerts": [ELEMENT, ELEMENT | changes, *others]}).encode())
+
+    parsed = parse_batch(batch)
+
+    assert parsed[0].title == "HighLatency"
+    assert len(parsed) <= 2 + sum(isinstance(other, dict) for other in others)
+    for one in parsed:
+        assert 0 < len(one.title) <= 200
+        assert len(one.fingerprint) == 40
+        assert not any("\0" in text for text in (one.title, one.description or "", one.environment or ""))
+
+
+@given(st.dictionaries(st.text(max_size=4), JSON, max_size=4), JSON, st.randoms(use_true_random=False))
+def test_a_repeat_has_the_same_fingerprint_whatever_its_order_and_its_times(payload, other, chance):
+    repeat = [*payload.items(), ("title", "a"), ("start_time", other), ("hosts", other)]
+    chance.shuffle(repeat)
+
+    first, second, third = (
+        parse_plain(read(json.dumps(one).encode()))
+        for one in (payload | {"title": "a"}, dict(repeat), payload | {"title": "b"})
+    )
+
+    assert first.fingerprint == second.fingerprint != third.fingerprint
+
+
 @given(st.dictionaries(st.sampled_from([*payloads.FIELDS, "start_time", "end_time", "labels", "more"]), JSON))
 def test_whatever_is_sent_becomes_an_alert_that_can_be_stored(payload):
     parsed = parse_plain(read(json.dumps(payload).encode()))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from flask import Flask
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from project_service.kit import urls
@@ -80,7 +80,6 @@ def test_a_path_that_is_no_text_is_a_plain_400(path, segments):
     assert (answer.status_code, answer.content_type, answer.data) == (400, "text/plain", b"Bad Request")
 
 
-@settings(deadline=None)
 @given(st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=20))
 def test_any_text_comes_through_as_one_segment(segments, text):
     path = f"/api/{urls.encode(text)}/end"

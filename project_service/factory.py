@@ -137,7 +137,8 @@ def create_app(settings: Settings | None = None) -> answers.Application:
     issue_closed.connect(incidents.on_issue_closed)
     for pages in PAGES:
         app.register_blueprint(pages)
-    app.wsgi_app = TrustedProxies(RawPaths(app.wsgi_app, _endings(app)), settings.trusted_proxies)  # type: ignore[method-assign]
+    known = answers.KnownAnswers(RawPaths(app.wsgi_app, _endings(app)), kept.answers_of(app))
+    app.wsgi_app = TrustedProxies(known, settings.trusted_proxies)  # type: ignore[method-assign]
     return app
 
 

@@ -217,8 +217,10 @@ class ApiBlueprint(Blueprint):  # type: ignore[misc]  # flask-smorest is untyped
 
         @functools.wraps(view)
         def answered(**url: Any) -> Response:
-            if paged and (known := kept.answers().find(request)) is not None:
-                return known
+            if paged:
+                if (known := answers.known()) is not None:
+                    return known
+                kept.answers().expect(request.environ)
             g.path_names = self.path_names
             if largest_body is not None:
                 with reading():
@@ -230,9 +232,7 @@ class ApiBlueprint(Blueprint):  # type: ignore[misc]  # flask-smorest is untyped
                 g.caller = identity.sudo(request, identity.by_token(request, scopes))
                 if request.method in identity.READ_METHODS:
                     read: Response = view(**url)
-                    if paged:
-                        kept.answers().keep(answers.tagged(read))
-                    return read
+                    return answers.tagged(read) if paged else read
             with unit_of_work(write=largest_body is None):
                 response: Response = view(**url)
             return response

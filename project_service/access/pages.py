@@ -27,7 +27,7 @@ from werkzeug.wrappers import Response
 
 from project_service.access import identity, steps
 from project_service.access.abilities import Ability
-from project_service.kit import kept
+from project_service.kit import answers, kept
 from project_service.kit.database import reading, unit_of_work
 from project_service.kit.errors import ServiceError, Unauthorized
 from project_service.kit.parameters import parameters
@@ -117,7 +117,7 @@ class PageBlueprint(Blueprint):
                 with unit_of_work(write=writing):
                     return view(**url)
             if not writing:
-                return kept.answers().find(request) or _read(view, url)
+                return answers.known() or _read(view, url)
             _ask_first(largest_body)
             csrf.protect()
             with reading():
@@ -129,13 +129,12 @@ class PageBlueprint(Blueprint):
 
 
 def _read(view: View, url: dict[str, Any]) -> FlaskResponse:
+    kept.answers().expect(request.environ)
     with reading():
         g.caller = identity.by_session()
         response = make_response(view(**url))
-        if (
-            not session.modified
-        ):  # what told somebody something once, or made a token for the forms to come, is not kept
-            kept.answers().keep(response)
+        if session.modified:  # what told somebody something once, or made a token for the forms to come, is not kept
+            g.pop("kept_as", None)
         return response
 
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 import hashlib
 import re
 import time
-from typing import Any
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
 
 import orjson
 import redis.exceptions
@@ -19,14 +20,18 @@ from sqlalchemy.exc import OperationalError
 from werkzeug import exceptions
 from werkzeug.exceptions import HTTPException
 
-from project_service.kit import errors, logs, metrics, urls
+from project_service.kit import errors, kept, logs, metrics, urls
 from project_service.kit.database import dispose_after_fork
+
+if TYPE_CHECKING:
+    from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
 
 EXPOSED = (
     "Link, X-Total, X-Total-Pages, X-Per-Page, X-Page, X-Next-Page, X-Prev-Page, X-Request-Id, ETag, "
     "Retry-After, RateLimit-Limit, RateLimit-Observed, RateLimit-Remaining, RateLimit-Reset"
 )
 PREFLIGHT_SECONDS = "7200"
+FOUND = "project_service.kept"  # of the environment of a request
 PAGE_POLICY = (
     "default-src 'self'; script-src 'self'; style-src 'self'; img-src 'self' data: https:; font-src 'self'; "
     "connect-src 'self'; object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'self'"
@@ -45,9 +50,7 @@ def is_api() -> bool:
 def before() -> Response | None:
     """Give the request its id, and answer what needs no route: old API versions and preflights."""
     g.began = time.perf_counter()
-    given = request.headers.get("X-Request-Id", "")
-    g.request_id = given if logs.REQUEST_ID.fullmatch(given) else logs.new_request_id()
-    logs.bind(request_id=g.request_id)
+    g.request_id = _begin(request.environ)
     if is_api() and request.method == "OPTIONS" and "Access-Control-Request-Method" in request.headers:
         return Response(status=200)
     return None
@@ -57,9 +60,9 @@ def after(response: Response) -> Response:
     """Set the headers every answer has, and turn a known answer into 304."""
     api = is_api()
     headers = response.headers
-    if api and response.status_code == 200 and request.method in ("GET", "HEAD"):
-        _revalidate(response)
-    headers.setdefault("Cache-Control", "no-cache" if api else "no-store")
+    read = api and response.status_code == 200 and request.method in ("GET", "HEAD")
+    usual = "max-age=0, private, must-revalidate" if read else "no-cache" if api else "no-store"
+    headers.setdefault("Cache-Control", usual)
     headers["X-Frame-Options"] = "SAMEORIGIN"
     headers["X-Content-Type-Options"] = "nosniff"
     headers["Referrer-Policy"] = "strict-origin-when-cross-origin"
@@ -72,9 +75,73 @@ def after(response: Response) -> Response:
         if "Origin" in request.headers:
             _open_to_all_origins(headers)
     route = request.url_rule.rule if request.url_rule else "unknown"
-    metrics.note_request(request.method, route, response.status_code, seconds)
-    log.info("request", method=request.method, route=route, status=response.status_code, seconds=round(seconds, 6))
+    kept.answers().keep(response, route)
+    if read:
+        _revalidate(response)
+    _note(request.method, route, response.status_code, seconds)
     return response
+
+
+class KnownAnswers:
+    """A WSGI layer: what was kept is the answer, and the application is not even asked.
+
+    Pages have sessions, and other origins headers of their own: to these the application answers with what was kept.
+    """
+
+    def __init__(self, application: WSGIApplication, known: kept.Answers) -> None:
+        self.application = application
+        self.known = known
+
+    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        """Answer with 304 whoever has the answer already."""
+        began = time.perf_counter()
+        found = environ[FOUND] = self.known.find(environ)
+        if found is None or not found.tag or "HTTP_ORIGIN" in environ:
+            return self.application(environ, start_response)
+        request_id = _begin(environ)
+        headers = [*found.headers, ("X-Request-Id", request_id)]
+        has_it = is_known(environ.get("HTTP_IF_NONE_MATCH", ""), found.tag)
+        if has_it:
+            headers = [(name, value) for name, value in headers if name.lower() != "content-type"]
+        else:
+            headers.append(("Content-Length", str(len(found.body))))
+        seconds = time.perf_counter() - began
+        headers.append(("X-Runtime", f"{seconds:.6f}"))
+        start_response("304 NOT MODIFIED" if has_it else "200 OK", headers)
+        _note("GET", found.route, 304 if has_it else 200, seconds)
+        return [] if has_it else [found.body]
+
+
+def known() -> Response | None:
+    """What was kept of the answer to this request, where it takes the application to complete it."""
+    found: kept.Kept | None = request.environ.get(FOUND)
+    if found is None:
+        return None
+    response = Response(found.body)
+    response.headers.clear()
+    response.headers.extend(found.headers)
+    return response
+
+
+def is_known(wanted: str, tag: str) -> bool:
+    """Whether ``If-None-Match`` names a validator."""
+    return bool(wanted) and (wanted.strip() == "*" or _bare(tag) in VALIDATORS.findall(wanted))
+
+
+def _bare(tag: str) -> str:
+    return tag.removeprefix('W/"').removesuffix('"')
+
+
+def _begin(environ: WSGIEnvironment) -> str:
+    given = environ.get("HTTP_X_REQUEST_ID", "")
+    request_id: str = given if logs.REQUEST_ID.fullmatch(given) else logs.new_request_id()
+    logs.bind(request_id=request_id)
+    return request_id
+
+
+def _note(method: str, route: str, status: int, seconds: float) -> None:
+    metrics.note_request(method, route, status, seconds)
+    log.info("request", method=method, route=route, status=status, seconds=round(seconds, 6))
 
 
 def render(error: errors.ServiceError) -> Response:
@@ -144,16 +211,11 @@ def tagged(response: Response) -> Response:
 
 
 def _revalidate(response: Response) -> None:
-    response.headers.setdefault("Cache-Control", "max-age=0, private, must-revalidate")
     if response.is_streamed or response.direct_passthrough:
         return
     if "ETag" not in response.headers:
         tagged(response)
-    wanted = request.headers.get("If-None-Match", "")
-    if not wanted:
-        return
-    tag = response.headers["ETag"].removeprefix('W/"').removesuffix('"')
-    if wanted.strip() == "*" or tag in VALIDATORS.findall(wanted):
+    if is_known(request.headers.get("If-None-Match", ""), response.headers["ETag"]):
         response.status_code = 304
         response.set_data(b"")
         response.headers.pop("Content-Type", None)

@@ -13,23 +13,30 @@ from __future__ import annotations
 
 import datetime as dt
 import hashlib
+import re
 import threading
 from collections import OrderedDict, deque
 from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import structlog
-from flask import Flask, Request, Response, current_app, g
+from flask import Flask, Response, current_app, g
 from sqlalchemy import Engine, event
 
-from project_service.kit import clock, urls
+from project_service.kit import clock
 from project_service.kit.database import db
+
+if TYPE_CHECKING:
+    from _typeshed.wsgi import WSGIEnvironment
 
 MOST = 256
 LARGEST = 64 << 10
 NEVER = dt.datetime.max.replace(tzinfo=dt.UTC)
 LONGEST = dt.timedelta(seconds=60)  # after which it counts again that time passes and that tokens are used
+KEY, STATE = "project_service.key", "project_service.state"  # of the environment of a request
+NO_BODY = ("", "0")
+OF_ONE_REQUEST = re.compile("X-Request-Id|X-Runtime|Access-Control-", re.IGNORECASE)
 CREDENTIALS = ("HTTP_PRIVATE_TOKEN", "HTTP_AUTHORIZATION", "HTTP_SUDO", "HTTP_COOKIE")
 
 log = structlog.get_logger(__name__)
@@ -37,12 +44,14 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """An answer with the state it belongs to."""
+    """An answer, whole but for what belongs to a single request, with the state of the database it belongs to."""
 
     state: Hashable
     until: dt.datetime
     headers: tuple[tuple[str, str], ...]
     body: bytes
+    tag: str
+    route: str
 
 
 class Source(Protocol):
@@ -60,33 +69,36 @@ class Source(Protocol):
 class Answers:
     """The answers of one process that were asked for last; number and size are bounded."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Source, base_url: str | None) -> None:
         self.source = source
+        self.base_url = base_url
         self._kept: OrderedDict[bytes, Kept] = OrderedDict()
         self._lock = threading.Lock()
 
-    def find(self, asked: Request) -> Response | None:
-        """The answer to the same request if nothing has changed since; if there is none, ``keep`` takes the new one."""
-        try:
-            state = self.source.state()
-        except self.source.errors as error:
-            log.warning("the database does not tell its state", error=str(error))
+    def find(self, environ: WSGIEnvironment) -> Kept | None:
+        """The answer to the same request, if nothing has changed since; ``expect`` needs to have asked for it here."""
+        if environ["REQUEST_METHOD"] != "GET" or environ.get("CONTENT_LENGTH", "0") not in NO_BODY:
             return None
-        key = _key(asked)
+        if "HTTP_TRANSFER_ENCODING" in environ:
+            return None
+        key = environ[KEY] = self._key(environ)
         with self._lock:
             kept = self._kept.get(key)
-            if kept is not None:
-                self._kept.move_to_end(key)
-        if kept is None or kept.state != state or kept.until < clock.now():
-            g.kept_as = key, state
-            return None
-        response = Response(kept.body, 200)
-        response.headers.clear()
-        response.headers.extend(kept.headers)
-        return response
+            if kept is None:
+                return None
+            self._kept.move_to_end(key)
+        environ[STATE] = self._state()
+        return kept if kept.state == environ[STATE] and kept.until >= clock.now() else None
 
-    def keep(self, response: Response) -> None:
-        """Keep the answer to a request that ``find`` had none for."""
+    def expect(self, environ: WSGIEnvironment) -> None:
+        """Note the state of the database before an answer is made that may be kept."""
+        key = environ.get(KEY)
+        if key is not None:
+            state = environ.get(STATE) or self._state()
+            g.kept_as = None if state is None else (key, state)
+
+    def keep(self, response: Response, route: str) -> None:
+        """Keep the answer that was expected, with all its headers."""
         found: tuple[bytes, Hashable] | None = g.pop("kept_as", None)
         if found is None or response.status_code != 200 or response.is_streamed:
             return
@@ -95,11 +107,28 @@ class Answers:
             return
         key, state = found
         until = min(clock.now() + LONGEST, g.get("valid_until", NEVER))
+        headers = tuple((name, value) for name, value in response.headers if not OF_ONE_REQUEST.match(name))
+        kept = Kept(state, until, headers, body, response.headers.get("ETag", ""), route)
         with self._lock:
-            self._kept[key] = Kept(state, until, tuple(response.headers), body)
+            self._kept[key] = kept
             self._kept.move_to_end(key)
             while len(self._kept) > MOST:
                 self._kept.popitem(last=False)
+
+    def _state(self) -> Hashable:
+        try:
+            return self.source.state()
+        except self.source.errors as error:
+            log.warning("the database does not tell its state", error=str(error))
+            return None
+
+    def _key(self, environ: WSGIEnvironment) -> bytes:
+        base = self.base_url or f"{environ['wsgi.url_scheme']}://{environ.get('HTTP_HOST', '')}"
+        target = environ.get("RAW_URI") or environ.get("REQUEST_URI") or environ.get("PATH_INFO", "")
+        credentials = (environ.get(name, "") for name in CREDENTIALS)
+        # not every server has the query in the raw target
+        parts = (base, target, environ.get("QUERY_STRING", ""), clock.today().isoformat(), *credentials)
+        return hashlib.blake2b("\0".join(parts).encode(), digest_size=16).digest()
 
 
 class CountOfChanges:
@@ -167,20 +196,15 @@ def init_app(app: Flask) -> None:
         engine = db.engine
     source: Source = CountOfChanges(engine) if engine.dialect.name == "sqlite" else VisibleTransactions(engine)
     event.listen(engine, "engine_disposed", lambda _engine: source.close())
-    app.extensions["kept_answers"] = Answers(source)
+    app.extensions["kept_answers"] = Answers(source, app.config["EXTERNAL_URL"])
 
 
-def answers() -> Answers:
+def answers_of(app: Flask) -> Answers:
     """What this process keeps."""
-    found: Answers = current_app.extensions["kept_answers"]
+    found: Answers = app.extensions["kept_answers"]
     return found
 
 
-def _key(asked: Request) -> bytes:
-    environ = asked.environ
-    target = environ.get("RAW_URI") or environ.get("REQUEST_URI") or asked.full_path
-    credentials = (environ.get(name, "") for name in CREDENTIALS)
-    # not every server has the query in the raw target
-    query = environ.get("QUERY_STRING", "")
-    parts = (asked.method, urls.base_url(), target, query, clock.today().isoformat(), *credentials)
-    return hashlib.blake2b("\0".join(parts).encode(), digest_size=16).digest()
+def answers() -> Answers:
+    """The same, of the current application."""
+    return answers_of(current_app)

@@ -1,0 +1,114 @@
+"""Lists that have been answered before, while nothing has changed since."""
+
+from __future__ import annotations
+
+import pytest
+
+from project_service.kit import metrics
+from tests.worlds import DEV, GUS, MAX
+
+pytestmark = pytest.mark.both_databases
+OF_ONE_REQUEST = {"X-Request-Id", "X-Runtime"}
+
+
+@pytest.fixture
+def asked(project, as_):
+    """The first answer to a list, and what asks for it again."""
+    client, address = as_(MAX), f"/projects/{project.id}/issues?per_page=5&state=all"
+    client.post(f"/projects/{project.id}/issues", json={"title": "It is cold"})
+    client.get(address)  # notes that the token was used
+    return client.get(address), lambda **headers: client.get(address, headers=headers)
+
+
+def headers_of(answer):
+    return {name: value for name, value in answer.headers.items() if name not in OF_ONE_REQUEST}
+
+
+def test_the_same_is_answered_without_a_statement(asked, count_queries):
+    first, ask = asked
+
+    with count_queries() as sent:
+        again = ask()
+
+    assert (again.status_code, again.data, headers_of(again), sent) == (200, first.data, headers_of(first), [])
+    assert again.headers["X-Request-Id"] != first.headers["X-Request-Id"]
+
+
+def test_who_has_it_already_is_told_so(asked, count_queries):
+    first, ask = asked
+
+    with count_queries() as sent:
+        answers = [
+            ask(**{"If-None-Match": tag}) for tag in (first.headers["ETag"], f'"x", {first.headers["ETag"]}', "*")
+        ]
+    other = ask(**{"If-None-Match": 'W/"other"'})
+
+    assert [(answer.status_code, answer.data, "Content-Type" in answer.headers) for answer in answers] == [
+        (304, b"", False)
+    ] * 3
+    assert ({answer.headers["ETag"] for answer in answers}, sent) == ({first.headers["ETag"]}, [])
+    assert (other.status_code, other.data) == (200, first.data)
+
+
+def test_the_id_of_the_request_is_its_own(asked):
+    _, ask = asked
+
+    assert ask(**{"X-Request-Id": "mine-1"}).headers["X-Request-Id"] == "mine-1"
+    assert len(ask(**{"X-Request-Id": "no id at all!"}).headers["X-Request-Id"]) == 32
+
+
+def test_pages_of_other_origins_may_read_it(asked, count_queries):
+    first, ask = asked
+
+    with count_queries() as sent:
+        again = ask(Origin="https://elsewhere.example.org")
+
+    assert (again.headers["Access-Control-Allow-Origin"], again.data, sent) == ("*", first.data, [])
+    assert "Access-Control-Allow-Origin" not in ask().headers
+
+
+def test_a_head_of_it_is_the_same(asked, project, as_):
+    first, _ = asked
+    head = as_(MAX).open("HEAD", f"/projects/{project.id}/issues?per_page=5&state=all")
+
+    assert (head.status_code, head.data, head.headers["X-Total"]) == (200, b"", first.headers["X-Total"])
+
+
+def test_whatever_is_committed_makes_it_worthless(asked, project, as_):
+    first, ask = asked
+    as_(DEV).post(f"/projects/{project.id}/issues", json={"title": "It is dark"})
+
+    assert [issue["title"] for issue in ask().json] == ["It is dark", "It is cold"]
+    assert len(first.json) == 1
+
+
+def test_others_get_their_own(project, as_):
+    address = f"/projects/{project.id}/variables"
+    as_(MAX).post(address, json={"key": "A", "value": "1"})
+
+    statuses = [as_(name).get(address).status_code for name in (MAX, MAX, GUS, MAX, GUS)]
+
+    assert statuses == [200, 200, 403, 200, 403]
+
+
+def test_what_comes_with_a_body_is_made_anew(asked, project, as_, count_queries):
+    """What is asked in a body is no part of what an answer is known by."""
+    first, _ = asked
+
+    with count_queries() as sent:
+        again = as_(MAX).open("GET", f"/projects/{project.id}/issues?per_page=5&state=all", json={"state": "closed"})
+
+    assert (again.data, len(sent) > 0) == (first.data, True)
+
+
+def test_it_is_counted_as_every_answer(asked):
+    _, ask = asked
+    route = "/api/v4/projects/<project>/issues"
+
+    def counted(status):
+        return metrics.REQUESTS.labels("GET", route, status)._value.get()
+
+    before = counted("200")
+    ask()
+
+    assert counted("200") == before + 1

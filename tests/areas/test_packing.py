@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import os
 import subprocess
 import tarfile
 import threading
+import time
 import zlib
 
 import pytest
 
+from project_service.transfers import unpacking
 from project_service.transfers.packing import packing
 
 ROWS = b"".join(b'{"iid":%d,"title":"The till is open"}\n' % number for number in range(60_000))
 BUNDLE = os.urandom(3_000_000)  # takes no compression
+MIB = 1 << 20
 LONG = f"uploads/{'a' * 120}/file.txt"
 
 
@@ -96,3 +100,40 @@ def test_rows_that_cannot_be_made_leave_no_thread_behind(tmp_path):
         make()
 
     assert not [thread for thread in threading.enumerate() if thread.name == "press"]
+
+
+@pytest.mark.parametrize("size", [0, 1, MIB - 1, MIB, MIB + 1, 5 * MIB + 7])
+def test_what_was_packed_is_read_whole_however_late_its_last_block_comes(size, tmp_path, monkeypatch):
+    content = (b"0123456789" * (size // 10 + 1))[:size]
+    path = tmp_path / "some.gz"
+    path.write_bytes(gzip.compress(content, 1))
+    put = unpacking.Unpressed._put
+
+    def late(reader, block):
+        time.sleep(0.03)
+        put(reader, block)
+
+    monkeypatch.setattr(unpacking.Unpressed, "_put", late)
+    with unpacking._gunzip(path) as stream:
+        assert stream.read() == content
+
+
+@pytest.mark.parametrize("damage", [lambda packed: packed[:-20], lambda packed: packed[:50] + b"xxx" + packed[53:]])
+def test_a_damaged_stream_raises_and_leaves_no_thread_behind(damage, tmp_path):
+    path = tmp_path / "some.gz"
+    path.write_bytes(damage(gzip.compress(os.urandom(3 * MIB), 1)))
+
+    with pytest.raises((EOFError, OSError, zlib.error, unpacking.UNREADABLE)), unpacking._gunzip(path) as stream:
+        stream.read()
+
+    assert not [thread for thread in threading.enumerate() if thread.name == "unpress"]
+
+
+def test_a_stream_that_is_left_early_leaves_no_thread_behind(tmp_path):
+    path = tmp_path / "some.gz"
+    path.write_bytes(gzip.compress(bytes(50 * MIB), 1))
+
+    with unpacking._gunzip(path) as stream:
+        assert stream.read(10) == bytes(10)
+
+    assert not [thread for thread in threading.enumerate() if thread.name == "unpress"]

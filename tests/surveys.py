@@ -7,10 +7,12 @@ A part of a path is found in the list that stands in front of it: for ``/project
 from __future__ import annotations
 
 import io
+import itertools
 import re
 from collections.abc import Callable, Iterator
+from html.parser import HTMLParser
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlencode, urlsplit
 
 from flask import Flask
 from werkzeug.routing import Rule
@@ -78,6 +80,79 @@ def survey(app: Flask, client: Any) -> dict[str, tuple[int, Any]]:
         for address in addresses(path, read):
             read(address)
     return answers
+
+
+# what a filter is asked for where its kind does not tell
+SAMPLES = {"weight": "1", "requested_hosted_plan": "gold", "milestone": "Opening", "scope": "all"}
+
+
+def variations(document: dict[str, Any], path: str, known: dict[str, Any]) -> list[str]:
+    """The queries that a list is asked with: none, each filter with its first and last value, and each order both ways.
+
+    ``known`` has ids by the names of parameters.
+    """
+    operation = document["paths"][PREFIX + PART.sub(r"{\1}", path)]["get"]
+    asked = {part["name"]: part["schema"] for part in operation.get("parameters", []) if part["in"] == "query"}
+    orders = {name: asked.pop(name)["enum"] for name in ("order_by", "sort") if name in asked}
+    pairs = [()] + [
+        ((name, value),)
+        for name, schema in asked.items()
+        if name not in ("page", "per_page")
+        for name, value in _values_of(document, name, schema, known)
+    ]
+    pairs += [tuple(zip(orders, values, strict=True)) for values in itertools.product(*orders.values()) if orders]
+    return [urlencode(pair) for pair in pairs]
+
+
+def _values_of(document: dict[str, Any], name: str, schema: dict[str, Any], known: dict[str, Any]) -> Iterator[Any]:
+    schema = _resolved(document, schema)
+    kinds = {"boolean": ["true"], "integer": [1], "number": [1], "string": ["till"]}
+    dates = {"date": ["2020-01-01"], "date-time": ["2020-01-01T00:00:00Z"]}
+    if schema.get("type") == "object":
+        for inner, kind in schema["properties"].items():
+            for below, value in _values_of(document, inner, kind, known):
+                first, bracket, rest = below.partition("[")
+                yield f"{name}[{first}]{bracket}{rest}", value
+    elif schema.get("type") == "array":
+        for _, value in _values_of(document, name, schema["items"], known):
+            yield f"{name}[]", value
+    else:
+        given = known.get(name, SAMPLES.get(name))
+        values = [given] if given is not None else schema.get("enum") or dates.get(schema.get("format", ""))
+        values = values or kinds[schema.get("type", "string")]
+        yield from ((name, value) for value in dict.fromkeys((values[0], values[-1])))
+
+
+class _Offers(HTMLParser):
+    """What the links and forms of a page say that it can be asked for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.links: list[str] = []
+        self.fields: list[tuple[str, str]] = []
+        self._reads, self._select = False, ""
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        has = {name: value or "" for name, value in attrs}
+        if tag == "form":
+            self._reads = has.get("method", "get").lower() == "get"
+        elif tag == "a" and "?" in has.get("href", ""):
+            self.links.append(has["href"])
+        elif self._reads and tag == "select":
+            self._select = has["name"]
+        elif self._reads and tag == "option":
+            self.fields.append((self._select, has.get("value", "")))
+        elif self._reads and tag == "input" and has.get("name"):
+            self.fields.append((has["name"], has.get("value") or "till"))
+
+
+def offered(address: str, page: str) -> list[str]:
+    """The queries that a page offers for itself in its links and forms, and none."""
+    offers = _Offers()
+    offers.feed(page)
+    links = [urlsplit(link) for link in offers.links]
+    own = [link.query for link in links if link.path in ("", address)]
+    return list(dict.fromkeys(["", *own, *(urlencode([field]) for field in offers.fields)]))
 
 
 def body_of(document: dict[str, Any], method: str, path: str) -> dict[str, Any]:

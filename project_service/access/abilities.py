@@ -7,7 +7,7 @@ behaviour, section 7.1, has it. No view or service asks for a role.
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from flask import g, has_request_context
@@ -20,6 +20,7 @@ from project_service.core.memberships import (
     authorized_namespaces,
     authorized_projects,
     role_in,
+    roles_in_groups,
 )
 from project_service.core.namespaces import Group, Namespace, NamespaceAncestor
 from project_service.core.projects import DISABLED, ENABLED, PRIVATE, Project
@@ -78,11 +79,23 @@ def role_of(caller: Caller, subject: Project | Namespace) -> Role:
         return Role.NONE
     if caller.admin:
         return Role.OWNER
-    known: dict[tuple[int, bool, int], Role] = g.setdefault("roles", {}) if has_request_context() else {}
+    known = _known_roles()
     key = (caller.user_id, isinstance(subject, Project), subject.id)
     if key not in known:
         known[key] = role_in(caller.user_id, subject)
     return known[key]
+
+
+def ask_roles(caller: Caller, groups: Sequence[Group]) -> None:
+    """Find the roles in some groups with one statement, before each is judged."""
+    if caller.user_id is not None and not caller.admin:
+        roles = roles_in_groups(caller.user_id, [group.id for group in groups])
+        _known_roles().update({(caller.user_id, False, number): role for number, role in roles.items()})
+
+
+def _known_roles() -> dict[tuple[int, bool, int], Role]:
+    known: dict[tuple[int, bool, int], Role] = g.setdefault("roles", {}) if has_request_context() else {}
+    return known
 
 
 def forget_roles() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,12 +11,16 @@ PAGES = ("dashboard", "project", "profile", "environment", "issue", "milestone")
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """A part of a page: a template, and the function that fills it for what the page is about."""
+    """A part of a page: a template, and the function that fills it for what the page is about.
+
+    Where a list shows it for each row, ``prepare`` fetches for all of them what ``fill`` takes.
+    """
 
     page: str
     order: int
     template: str
     fill: Callable[[Any], dict[str, Any]]
+    prepare: Callable[[Sequence[Any]], None] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,3 +46,10 @@ def add(panel: Panel) -> None:
 def panels_of(page: str, subject: Any = None) -> list[Filled]:
     """The panels of a page, filled."""
     return [Filled(panel.template, panel.fill(subject)) for panel in PANELS if panel.page == page]
+
+
+def prepare(page: str, subjects: Sequence[Any]) -> None:
+    """Fetch what the panels of a page show for each of some things, before they are filled."""
+    for panel in PANELS:
+        if panel.page == page and panel.prepare is not None and subjects:
+            panel.prepare(subjects)

@@ -16,10 +16,10 @@ from typing import Any
 from sqlalchemy import (
     CTE,
     ColumnElement,
-    CompoundSelect,
     Select,
     and_,
     bindparam,
+    column,
     false,
     func,
     literal,
@@ -106,7 +106,7 @@ def events_of_memberships(caller: Caller, **wanted: Any) -> Select[int]:
     sights = _sights(caller)
     if not 0 < len(sights) <= MERGED:
         return _ordered(Event, wanted).where(_seen_in(caller, sights), *_wanted(wanted))
-    return _ordered(_merged(caller, sights, wanted).subquery().c, wanted)
+    return _merged(caller, sights, wanted)
 
 
 def events_of_project(caller: Caller, project: Project, **wanted: Any) -> Select[int]:
@@ -187,17 +187,17 @@ def _seen_in(caller: Caller, sights: dict[int, Sight]) -> ColumnElement[bool]:
     )
 
 
-def _merged(caller: Caller, sights: dict[int, Sight], wanted: dict[str, Any]) -> CompoundSelect[Any]:
+def _merged(caller: Caller, sights: dict[int, Sight], wanted: dict[str, Any]) -> Select[int]:
     """The events of several projects: each has its own index, which the database reads in order and merges.
 
-    That every part has an order of its own is what PostgreSQL takes it from; else it would read them all and sort.
+    PostgreSQL takes it from the order of every part, SQLite from that of the union, which it keeps; for any other both
+    would read all there are and sort them.
     Statements are kept compiled, which takes time and memory: so that there are few of them for many callers, the
     parts stand together by what conditions they have, and are filled up to 1, 2, 4, 8 … with a project there is not.
     """
     events = Event.__table__.c
-    order = _order(events.created_at, events.id, wanted)
     parts: dict[Sight, Select[Any]] = {
-        sight: select(events.id, events.created_at).where(*_within(caller, sight), *_wanted(wanted)).order_by(*order)
+        sight: select(events.id, events.created_at).where(*_within(caller, sight), *_wanted(wanted))
         for sight in set(sights.values())
     }
     alike: dict[tuple[bool, ...], list[tuple[int, Sight]]] = {}
@@ -206,13 +206,14 @@ def _merged(caller: Caller, sights: dict[int, Sight], wanted: dict[str, Any]) ->
     for group in alike.values():
         missing = (1 << (len(group) - 1).bit_length()) - len(group)
         group.extend([(NO_PROJECT, group[0][1])] * missing)
-    return union_all(
-        *(
-            select(parts[sight].where(events.project_id == number).subquery())
-            for _, group in sorted(alike.items())
-            for number, sight in group
-        )
-    )
+    found = [
+        parts[sight].where(events.project_id == number) for _, group in sorted(alike.items()) for number, sight in group
+    ]
+    if db.engine.dialect.name == "sqlite":
+        order = _order(column("created_at"), column("id"), wanted)
+        return select(union_all(*found).order_by(*order).subquery().c.id)
+    order = _order(events.created_at, events.id, wanted)
+    return _ordered(union_all(*(select(part.order_by(*order).subquery()) for part in found)).subquery().c, wanted)
 
 
 def _within(caller: Caller, sight: Sight) -> Iterable[ColumnElement[bool]]:

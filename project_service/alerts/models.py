@@ -102,7 +102,7 @@ class Alert(Timestamps, Model):
         ),
         Index("ix_alerts_status", "project_id", "status", "started_at", "id"),
         Index("ix_alerts_issue_id", "issue_id"),
-        Index("ix_alerts_environment_id", "environment_id"),
+        Index("ix_alerts_environment_id_started_at", "environment_id", "started_at", "id"),
     )
 
     project_id: Mapped[int] = mapped_column(ForeignKey("projects.id", ondelete="CASCADE"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Sequence
 from typing import Any
 
 from flask import redirect, render_template, request
@@ -24,7 +25,6 @@ from project_service.kit.errors import Invalid
 from project_service.kit.forms import Form
 from project_service.kit.paging import read_page
 from project_service.kit.reading import COUNTED
-from project_service.tracker.environments import Environment
 from project_service.tracker.issues import INCIDENT, Issue
 
 pages = PageBlueprint("alert_pages", __name__)
@@ -37,12 +37,16 @@ MOST_SHOWN = 5
 RECENT = dt.timedelta(hours=12)
 
 
-def fill_environment(environment: Environment) -> dict[str, Any]:
-    """The open alerts of one environment on the page of environments."""
-    shown = read_page(queries.open_alerts_of(environment), None, MOST_SHOWN)
+def prepare_environments(environments: Sequence[Any]) -> None:
+    """Fetch the open alerts of all environments of a page."""
+    queries.add_open_alerts(environments, MOST_SHOWN)
+
+
+def fill_environment(environment: Any) -> dict[str, Any]:
+    """The open alerts of one environment, which have been fetched."""
     return {
-        "alerts": shown.rows,
-        "more": shown.total - len(shown.rows),
+        "alerts": environment.open_alerts,
+        "more": environment.open_alerts_count - len(environment.open_alerts),
         "severity": Severity,
         "full_path": environment.project.full_path,
     }
@@ -55,7 +59,7 @@ def fill_issue(issue: Issue) -> dict[str, Any]:
     return {"alerts": alerts, "severity": Severity, "status": Status, "full_path": issue.project.full_path}
 
 
-panels.add(panels.Panel("environment", 10, "alerts/of_environment.html", fill_environment))
+panels.add(panels.Panel("environment", 10, "alerts/of_environment.html", fill_environment, prepare_environments))
 panels.add(panels.Panel("issue", 10, "alerts/of_issue.html", fill_issue))
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, func, or_, select, text
+from sqlalchemy import ColumnElement, Select, func, or_, select, text, union_all
 from sqlalchemy.orm import selectinload
 
 from project_service.alerts.models import (
@@ -17,10 +17,10 @@ from project_service.alerts.models import (
     Status,
 )
 from project_service.core.projects import Project
-from project_service.core.users import User
+from project_service.core.users import ids_called
 from project_service.kit.database import db
 from project_service.kit.errors import RecordNotFound
-from project_service.kit.reading import COUNTED, along
+from project_service.kit.reading import COUNTED, along, rows
 from project_service.tracker.environments import Environment
 from project_service.tracker.issues import Issue
 from project_service.tracker.notes import Note
@@ -99,9 +99,26 @@ def find_alert(project: Project, iid: int) -> Alert:
     return alert
 
 
-def open_alerts_of(environment: Environment) -> Select[Alert]:
-    """The open alerts of an environment, newest first."""
-    statement = select(Alert).where(Alert.environment_id == environment.id, Alert.status.in_(OPEN))
+def add_open_alerts(environments: Sequence[Environment], most: int) -> None:
+    """Set ``open_alerts`` and ``open_alerts_count`` on each environment of a page, with two statements for all.
+
+    Of the alerts these are the newest; ``COUNTED`` stands for that many or more.
+    """
+    ids = [environment.id for environment in environments]
+    newest = union_all(*(select(_newest_open(number).limit(most).subquery().c.id) for number in ids))
+    found: dict[int | None, list[Alert]] = {}
+    for alert in rows(select(Alert).where(Alert.id.in_(newest)).order_by(Alert.started_at.desc(), Alert.id.desc())):
+        found.setdefault(alert.environment_id, []).append(alert)
+    opened = select(1).where(Alert.environment_id == Environment.id, Alert.status.in_(OPEN)).correlate(Environment)
+    counted = select(func.count()).select_from(opened.limit(COUNTED).subquery()).scalar_subquery()
+    counts: dict[int, int] = dict(rows(select(Environment.id, counted).where(Environment.id.in_(ids))))
+    for environment in environments:
+        environment.open_alerts = found.get(environment.id, [])  # type: ignore[attr-defined]  # shown beside the columns, never stored
+        environment.open_alerts_count = counts.get(environment.id, 0)  # type: ignore[attr-defined]  # as above
+
+
+def _newest_open(environment_id: int) -> Select[int]:
+    statement = select(Alert.id).where(Alert.environment_id == environment_id, Alert.status.in_(OPEN))
     return statement.order_by(Alert.started_at.desc(), Alert.id.desc())
 
 
@@ -148,4 +165,4 @@ def _conditions(wanted: dict[str, Any]) -> Iterable[ColumnElement[bool]]:
         columns = (Alert.title, Alert.description, Alert.monitoring_tool, Alert.service)
         yield or_(*(func.lower(column).contains(search, autoescape=True) for column in columns))
     if username := (wanted.get("assignee_username") or "").strip():
-        yield Alert.assignee_id.in_(select(User.id).where(func.lower(User.username) == username.lower()))
+        yield Alert.assignee_id.in_(ids_called(username))

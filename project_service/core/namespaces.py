@@ -44,13 +44,14 @@ class Namespace(Timestamps, Model):
     seats_in_use: Mapped[int] = mapped_column(default=0)
     max_seats_used: Mapped[int] = mapped_column(default=0)
     deleting_since: Mapped[dt.datetime | None]
-    parent_id: Mapped[int | None] = mapped_column(ForeignKey("namespaces.id", ondelete="CASCADE"), index=True)
+    parent_id: Mapped[int | None] = mapped_column(ForeignKey("namespaces.id", ondelete="CASCADE"))
     owner_id: Mapped[int | None] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"), unique=True)
     owner: Mapped[User | None] = relationship()
 
     __mapper_args__ = {"polymorphic_on": "kind"}
     __table_args__ = (
         unique_while_kept("uq_namespaces_full_path", "lower(full_path)"),
+        Index("ix_namespaces_parent_id_name", "parent_id", text("lower(name)"), "id"),
         Index("ix_namespaces_path", text("lower(path)")),
         Index("ix_namespaces_name", text("lower(name)")),
     )

@@ -79,7 +79,10 @@ class Project(Timestamps, Model):
         Index("ix_projects_namespace_id_created_at", "namespace_id", "created_at", "id"),
         Index("ix_projects_created_at", "created_at", "id"),
         Index("ix_projects_last_activity_at", "last_activity_at", "id"),
-        Index("ix_projects_visibility", "visibility", "id"),
+        Index("ix_projects_updated_at", "updated_at", "id"),
+        Index("ix_projects_listed_name", "name", "id"),
+        Index("ix_projects_listed_path", "path", "id"),
+        Index("ix_projects_visibility_created_at", "visibility", "created_at", "id"),
     )
 
     @property

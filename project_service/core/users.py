@@ -91,6 +91,12 @@ def user_by(id_or_username: str) -> User | None:
     return db.session.scalar(users().where(condition))
 
 
+def ids_called(*usernames: str) -> Select[int]:
+    """The ids of the users with these names, in any case: said as the index of the names has it."""
+    named = func.lower(User.username).in_([username.lower() for username in usernames])
+    return select(User.id).where(User.deleting_since.is_(None), named)
+
+
 def user_by_login(login: str) -> User | None:
     """Who signs in with this username or e-mail address."""
     wanted = login.strip().lower()

@@ -6,7 +6,7 @@ from typing import Any
 
 from flask import redirect, render_template, request
 
-from project_service.access import navigation
+from project_service.access import navigation, panels
 from project_service.access.abilities import Ability
 from project_service.access.pages import PageBlueprint
 from project_service.core.projects import Project
@@ -29,6 +29,7 @@ ONE = f"{HERE}/<int:environment_id>"
 def list_environments(project: Project) -> Any:
     """Show the environments of a project."""
     page = read_page(environments_of(project), request.args.get("page"))
+    panels.prepare("environment", page.rows)
     return render_template("environments/list.html", project=project, page=page)
 
 
@@ -59,6 +60,7 @@ def create_environment(project: Project) -> Any:
 def show_environment(project: Project, environment_id: int) -> Any:
     """Show one environment with its open alerts."""
     environment = find_environment(project, environment_id)
+    panels.prepare("environment", [environment])
     return render_template("environments/show.html", project=project, environment=environment)
 
 

@@ -49,6 +49,13 @@ def shares_of(group: Group) -> Select[Share]:
     return shares.options(joinedload(Share.group))
 
 
+# as the indexes have them
+ORDERS: dict[str, Any] = {
+    "name": func.lower(Group.name),
+    "path": func.lower(Group.path),
+    "id": Group.id,
+    "similarity": func.lower(Group.name),
+}
 EVERY = {"all_available": True}
 
 
@@ -72,7 +79,7 @@ def _conditions(caller: Caller, wanted: dict[str, Any]) -> list[ColumnElement[bo
 
 def _ordered(statement: Select[Group], wanted: dict[str, Any]) -> Select[Group]:
     name = wanted.get("order_by") or "name"
-    column: Any = {"name": func.lower(Group.name), "path": Group.path, "id": Group.id, "similarity": Group.name}[name]
+    column = ORDERS[name]
     return statement.order_by(column.desc() if wanted.get("sort") == "desc" else column.asc(), Group.id.asc())
 
 

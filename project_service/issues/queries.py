@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, and_, exists, false, func, not_, or_, select
+from sqlalchemy import ColumnElement, Select, and_, exists, false, func, not_, select
 
 from project_service.access.abilities import may_see_issue, visible_issues
 from project_service.access.identity import Caller
 from project_service.core.projects import Project
-from project_service.core.users import User
+from project_service.core.users import ids_called
 from project_service.kit import searching
 from project_service.kit.database import db
 from project_service.kit.errors import RecordNotFound
@@ -93,14 +93,14 @@ def _by_people(caller: Caller, wanted: dict[str, Any]) -> Iterable[ColumnElement
     if wanted.get("author_id") is not None:
         yield Issue.author_id == wanted["author_id"]
     if wanted.get("author_username"):
-        yield Issue.author_id.in_(_users_called([wanted["author_username"]]))
+        yield Issue.author_id.in_(ids_called(wanted["author_username"]))
     assignee = wanted.get("assignee_id")
     if assignee in ("None", "Any"):
         yield exists().where(IssueAssignee.issue_id == Issue.id).is_(assignee == "Any")
     elif assignee is not None:
         yield Issue.id.in_(_assigned_to(IssueAssignee.user_id == min(int(assignee), LARGEST_INTEGER)))
     if wanted.get("assignee_username"):
-        yield Issue.id.in_(_assigned_to(IssueAssignee.user_id.in_(_users_called(wanted["assignee_username"]))))
+        yield Issue.id.in_(_assigned_to(IssueAssignee.user_id.in_(ids_called(*wanted["assignee_username"]))))
 
 
 def _by_marks(wanted: dict[str, Any]) -> Iterable[ColumnElement[bool]]:
@@ -110,7 +110,8 @@ def _by_marks(wanted: dict[str, Any]) -> Iterable[ColumnElement[bool]]:
     elif milestone == "Any":
         yield Issue.milestone_id.is_not(None)
     elif milestone:
-        yield Issue.milestone_id.in_(select(Milestone.id).where(Milestone.title == milestone))
+        called = select(Milestone.id).where(Milestone.project_id == Issue.project_id, Milestone.title == milestone)
+        yield Issue.milestone_id.in_(called)
     if wanted.get("milestone_id") is not None:
         yield Issue.milestone_id == wanted["milestone_id"]
     if wanted.get("my_reaction_emoji") not in (None, "", "None"):
@@ -132,10 +133,6 @@ def _by_marks(wanted: dict[str, Any]) -> Iterable[ColumnElement[bool]]:
 
 def _assigned_to(condition: ColumnElement[bool]) -> Select[int]:
     return select(IssueAssignee.issue_id).where(condition)
-
-
-def _users_called(usernames: list[str]) -> Select[int]:
-    return select(User.id).where(or_(*(func.lower(User.username) == name.lower() for name in usernames)))
 
 
 def _has_labels() -> ColumnElement[bool]:

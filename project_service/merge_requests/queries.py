@@ -9,7 +9,7 @@ from sqlalchemy import ColumnElement, Select, exists, false, func, select
 
 from project_service.access.identity import Caller
 from project_service.core.projects import Project
-from project_service.core.users import User
+from project_service.core.users import ids_called
 from project_service.kit import searching
 from project_service.kit.database import db
 from project_service.kit.reading import along
@@ -77,8 +77,7 @@ def _by_people(caller: Caller, wanted: dict[str, Any]) -> Iterable[ColumnElement
     if wanted.get("author_id") is not None:
         yield MergeRequest.author_id == wanted["author_id"]
     if wanted.get("author_username"):
-        called = select(User.id).where(func.lower(User.username) == wanted["author_username"].lower())
-        yield MergeRequest.author_id.in_(called)
+        yield MergeRequest.author_id.in_(ids_called(wanted["author_username"]))
 
 
 def _by_marks(wanted: dict[str, Any]) -> Iterable[ColumnElement[bool]]:
@@ -88,7 +87,10 @@ def _by_marks(wanted: dict[str, Any]) -> Iterable[ColumnElement[bool]]:
     elif milestone == "Any":
         yield MergeRequest.milestone_id.is_not(None)
     elif milestone:
-        yield MergeRequest.milestone_id.in_(select(Milestone.id).where(Milestone.title == milestone))
+        called = select(Milestone.id).where(
+            Milestone.project_id == MergeRequest.project_id, Milestone.title == milestone
+        )
+        yield MergeRequest.milestone_id.in_(called)
     if wanted.get("milestone_id") is not None:
         yield MergeRequest.milestone_id == wanted["milestone_id"]
     marked = exists().where(MergeRequestLabel.merge_request_id == MergeRequest.id)

@@ -34,6 +34,7 @@ class Issue(Timestamps, Model):
         UniqueConstraint("project_id", "iid"),
         Index("ix_issues_project_id_created_at", "project_id", "created_at", "id"),
         Index("ix_issues_project_id_updated_at", "project_id", "updated_at", "id"),
+        Index("ix_issues_project_id_due_date", "project_id", "due_date", "id"),
         Index("ix_issues_project_id_state", "project_id", "state", "confidential"),
         Index("ix_issues_author_id", "author_id"),
         Index("ix_issues_milestone_id", "milestone_id"),

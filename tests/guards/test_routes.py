@@ -92,26 +92,6 @@ def paths(app, project, group, user):
             yield re.sub(r"<(\w+)>", lambda found: quote(str(known[found[1]])), rule.rule).removeprefix(PREFIX)
 
 
-def test_a_list_sends_as_many_statements_for_five_rows_as_for_one(app, world, as_admin, count_queries):
-    def sent():
-        found = {}
-        for path in paths(app, *places):
-            with count_queries() as queries:
-                assert as_admin.get(f"{path}?per_page=100").status_code == 200, path
-            found[path] = queries[:]
-        return found
-
-    places = world()
-    as_admin.get("/user")
-    few = sent()
-    for _ in range(4):
-        world()
-    many = sent()
-
-    grown = {path: many[path] for path in few if len(many[path]) > len(few[path])}
-    assert (grown, len(few) > 8) == ({}, True)
-
-
 def test_every_list_is_cut(app, world, as_admin):
     places = world()
     for _ in range(2):

@@ -1,0 +1,85 @@
+"""An address for every route that is read, of things that are really there."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from flask import Flask
+from sqlalchemy import select
+
+from project_service.alerts.models import AlertIntegration
+from project_service.core.memberships import Membership
+from project_service.core.projects import Project
+from project_service.core.tokens import PersonalAccessToken
+from project_service.core.users import User
+from project_service.kit.database import db
+from project_service.protected_tags.models import ProtectedTag
+from project_service.tracker.environments import Environment
+from project_service.tracker.notes import Note
+from project_service.variables.models import Variable
+from project_service.vulnerabilities.models import Finding
+from tests.pages.conftest import page_rules
+from tests.surveys import addresses, api_rules
+
+# the addresses that answer 200 to nobody here, or not to every query, and why
+ELSEWHERE = {
+    "/projects/<project>/export/download": "no archive is made",
+    "/<project_path:project>/download_export": "no archive is made",
+    "/projects/<project>/vulnerabilities": "says that the list has another address",
+    "/users/sign_in": "who is signed in is sent home",
+    "/groups/<path:group>": "sends on to the page itself",
+}
+UNFIT = re.compile(r"extern_uid=|provider=|pagination=keyset|filter%5Benvironment_scope%5D")  # not by themselves
+
+
+def places_of(app: Flask, client: Any, project: Project, group: Any) -> dict[str, str]:
+    """Path and address of everything of the API that is read, as far as this client sees it."""
+    known: dict[str, Any] = {}
+
+    def read(address: str) -> Any:
+        if address not in known:
+            answer = client.get(address)
+            known[address] = answer.json if answer.status_code == 200 and answer.is_json else None
+        return known[address]
+
+    found = {}
+    for _method, path, _rule in api_rules(app, "GET"):
+        here = path.replace("<project>", str(project.id)).replace("<group>", str(group.id))
+        found[path] = next(iter(addresses(here, read)))
+    return found
+
+
+def page_addresses(app: Flask, project: Project, people: dict[str, User]) -> dict[str, str]:
+    """Rule and address of every page, of the project, its group, and what was there first in them."""
+
+    def first(column: Any, *conditions: Any) -> int:
+        return int(db.session.scalars(select(column).where(*conditions).order_by(column)).first() or 0)
+
+    places = {
+        "variable_id": Variable,
+        "tag_id": ProtectedTag,
+        "integration_id": AlertIntegration,
+        "environment_id": Environment,
+        "finding_id": Finding,
+    }
+    values: dict[str, Any] = {name: first(kind.id, kind.project_id == project.id) for name, kind in places.items()}
+    values |= {"project": project.full_path, "full_path": project.full_path, "group": "acme", "iid": 1}
+    values["token_id"] = first(PersonalAccessToken.id, PersonalAccessToken.user_id == people["ada"].id)
+    values["note_id"] = first(Note.id, Note.project_id == project.id, Note.noteable_type == "Issue")
+    found = {}
+    with app.test_request_context():
+        for rule in page_rules(app, "GET"):
+            place = Membership.namespace_id if "<path:group>" in rule.rule else Membership.project_id
+            here = project.namespace_id if "<path:group>" in rule.rule else project.id
+            values["user_id"] = first(Membership.user_id, place == here)
+            for page in ("general", "repository", "ci_cd", "operations") if "<page>" in rule.rule else ("",):
+                built: Any = rule.build({name: (values | {"page": page})[name] for name in rule.arguments})
+                found[rule.rule.replace("<page>", page)] = built[1].replace("%2F", "/")
+    return found
+
+
+def refused(answer: Any, rule: str, query: str) -> list[tuple[str, str, int]]:
+    """What was not answered, and should have been."""
+    fit = answer.status_code == 200 or rule in ELSEWHERE or UNFIT.search(query)
+    return [] if fit else [(rule, query, answer.status_code)]

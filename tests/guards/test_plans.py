@@ -1,0 +1,193 @@
+"""Every list, and every other address that is read, finds what it shows by an index, on both databases.
+
+The addresses are those of the live route table; filters and orders are those of the API's own document, and on pages
+those that their links and forms offer. Nobody has to register a new one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from urllib.parse import parse_qsl
+
+import pytest
+from sqlalchemy import event
+
+from project_service.kit.database import db
+from tests import crowds, plans, worlds
+from tests.guards.places import page_addresses, places_of, refused
+from tests.pages.conftest import visit  # noqa: F401  # a fixture
+from tests.plans import READ, SORTED, WALKED
+from tests.surveys import offered, variations
+from tests.worlds import ADA, GUS, NOBODY, OLIVE
+
+COPIES = 120  # of the whole world: some thousand rows
+ORDERS = ("order_by=", "sort=")
+
+
+@dataclass(frozen=True)
+class Allowed:
+    """What may be done to a table for want of an index, at which addresses, in which orders (all of them), and why."""
+
+    what: str
+    table: str
+    rules: str
+    why: str
+    orders: str = ""
+
+    def covers(self, fault, rule, order):
+        """Whether this is what a plan does; the order of a list that is not told is called ``default``."""
+        here = (fault.what, fault.table) == (self.what, self.table) and rule in self.rules.split()
+        return here and (not self.orders or order in self.orders.split())
+
+
+ALL = "the list of all there are, in the order of an index"
+ADMINISTRATORS = "an order of all there are that administrators alone have"
+NOTHING = "asks for nothing, and nothing is read"
+OWN = "whatever somebody belongs to is found by an index, and is few; then it is put in order"
+WITHIN = "found by an index, and sorted among its neighbours: an order that few ask for"
+CHOICE = "the members of a project, 500 at most, by name"
+MEMBERS = (
+    "/projects/<project>/members/all /groups/<group>/members/all"
+    " /<path:project>/-/project_members /groups/<path:group>/-/group_members"
+)
+CHOICES = (
+    "/<path:project>/-/issues/new /<path:project>/-/issues/<int:iid>/edit"
+    " /<path:project>/-/alert_management/<int:iid>/details"
+)
+EXPORTS = "/projects/<project>/export /<path:project>/-/settings/general /<project_path:project>/download_export"
+TOKENS = "personal_access_tokens"
+ALLOWED = (
+    Allowed(WALKED, "users", "/users /personal_access_tokens", ALL),
+    Allowed(WALKED, TOKENS, "/personal_access_tokens", ALL),
+    Allowed(WALKED, "projects", "/projects", ALL),
+    Allowed(WALKED, "namespaces", "/groups /namespaces /dashboard/groups /projects/new /projects/new/import", ALL),
+    Allowed(WALKED, "events", "/ /events", NOTHING),
+    Allowed(READ, "issues", "/projects/<project>/issues", NOTHING),
+    Allowed(READ, "users", "/users", ADMINISTRATORS, "name username created_at updated_at"),
+    Allowed(READ, TOKENS, "/personal_access_tokens", ADMINISTRATORS),
+    Allowed(SORTED, "users", "/users", ADMINISTRATORS, "name username created_at updated_at"),
+    Allowed(SORTED, TOKENS, "/personal_access_tokens", ADMINISTRATORS, "sort"),
+    Allowed(SORTED, "users", "/personal_access_tokens", OWN, "sort"),
+    Allowed(SORTED, "projects", "/", OWN),
+    Allowed(SORTED, "namespaces", "/groups /dashboard/groups /namespaces", OWN),
+    Allowed(SORTED, "namespaces", "/groups/<group>/subgroups", WITHIN, "id path similarity"),
+    Allowed(SORTED, "namespaces", "/groups/<group>/descendant_groups", WITHIN),
+    Allowed(SORTED, "projects", "/groups/<group>/projects /groups/<group>", WITHIN),
+    Allowed(
+        SORTED, "namespaces", "/users/<user>/projects", WITHIN, "id name path similarity updated_at last_activity_at"
+    ),
+    Allowed(SORTED, "issues", "/projects/<project>/issues", WITHIN, "title due_date"),
+    Allowed(SORTED, "notes", "/projects/<project>/issues/<iid>/notes", WITHIN, "updated_at"),
+    Allowed(SORTED, "notes", "/projects/<project>/merge_requests/<iid>/notes", WITHIN, "updated_at"),
+    Allowed(
+        SORTED,
+        "alerts",
+        "/<path:project>/-/alert_management",
+        WITHIN,
+        "created_at updated_at ended_at events severity status",
+    ),
+    Allowed(SORTED, "memberships", MEMBERS, "everybody counts once, by the highest role, which is known only then"),
+    Allowed(SORTED, "memberships", CHOICES, CHOICE),
+    Allowed(SORTED, "users", CHOICES, CHOICE),
+    Allowed(SORTED, "project_exports", EXPORTS, "a project has two at a time, one of which is the next"),
+)
+
+
+@pytest.fixture
+def sent(app):
+    """What is read while something is answered: statements, each with its first parameters."""
+    found = {}
+
+    def note(_connection, _cursor, statement, parameters, *_rest):
+        if statement.lstrip().startswith(("SELECT", "WITH")):
+            found.setdefault(statement, parameters)
+
+    event.listen(db.engine, "before_cursor_execute", note)
+    yield found
+    event.remove(db.engine, "before_cursor_execute", note)
+
+
+@pytest.fixture
+def look(sent):
+    """Asks for something, and judges the plans of what is then sent, each once; ``look.found`` has what is wrong."""
+    judged, found = {}, {}
+
+    def ask(get, rule, address, query=""):
+        sent.clear()
+        # an answer that is known is not made anew
+        answer = get(f"{address}?{query}&run={len(judged)}")
+        for statement, parameters in list(sent.items()):
+            if statement not in judged:
+                judged[statement] = plans.faults(statement, parameters)
+            for fault in judged[statement]:
+                # an index gives the order of a list; what a filter leaves of it may be sorted
+                if fault.what is not SORTED or not query or query.startswith(ORDERS):
+                    found.setdefault((fault, rule, order_of(query)), (query, statement))
+        return answer
+
+    ask.judged, ask.found = judged, found
+    return ask
+
+
+@pytest.mark.both_databases
+def test_whatever_is_read_has_its_index(app, furnished, project, group, people, as_, visit, look):  # noqa: F811
+    document = app.test_client().get("/api/v4/openapi.json").json
+    worlds.furnish(project, group, people, furnished, mark="x")
+    crowds.fill(furnished, project, people, 2)
+    crowds.scatter(project.id)
+    places, pages = places_of(app, furnished, project, group), page_addresses(app, project, people)
+    crowds.multiply(COPIES)
+    clients = {name: as_(name) for name in (ADA, OLIVE, GUS, NOBODY)}
+    visitors = {name: visit(name) for name in (ADA, OLIVE, GUS)}
+    known = dict.fromkeys(("user_id", "author_id", "assignee_id"), people[OLIVE].id)
+    unseen = []
+
+    for path, address in places.items():
+        for query in variations(document, path, known):
+            for name, client in clients.items():
+                # filters add their conditions to those of the caller; over all there is both kinds matter
+                if not query or name is OLIVE or (name is ADA and "<" not in path):
+                    # of two rows one is shown, so that they are counted too
+                    answer = look(client.get, path, address, f"{query}&per_page=1".lstrip("&"))
+                    unseen += refused(answer, path, query) if name is ADA else ()
+    for path, address in pages.items():
+        for name, visitor in visitors.items():
+            answer = look(visitor.get, path, address)
+            unseen += refused(answer, path, "") if name is ADA else ()
+            for query in filter(None, offered(address, answer.text) if name is OLIVE else ()):
+                look(visitor.get, path, address, query)
+
+    wrong = {
+        f"{fault.table} is {fault.what} for {rule}?{query}: {statement}"
+        for (fault, rule, order), (query, statement) in look.found.items()
+        if not any(allowed.covers(fault, rule, order) for allowed in ALLOWED)
+    }
+    assert wrong == set()
+    assert (unseen, len(look.judged) > 300) == ([], True)
+
+
+def order_of(query):
+    """The order that is asked for, by its name; ``sort`` where it has none."""
+    asked = dict(parse_qsl(query))
+    return asked.get("order_by") or ("sort" if "sort" in asked else "default")
+
+
+@pytest.mark.both_databases
+@pytest.mark.parametrize(
+    ("statement", "expected"),
+    [
+        ("SELECT id FROM issues WHERE project_id = 1 ORDER BY created_at DESC, id DESC LIMIT 20", set()),
+        ("SELECT id FROM issues AS one WHERE one.title = 'a'", {("issues", READ)}),
+        ("SELECT count(*) FROM issues", {("issues", READ)}),
+        ("SELECT id FROM issues WHERE project_id = 1 ORDER BY weight LIMIT 20", {("issues", SORTED)}),
+        ("SELECT title FROM issues WHERE weight = 1 ORDER BY id LIMIT 20", {("issues", WALKED)}),
+        ("SELECT id FROM issues WHERE weight IN (SELECT iid FROM alerts) AND project_id = 1", {("alerts", READ)}),
+        (
+            "SELECT issues.id FROM issues JOIN alerts ON alerts.title = issues.title WHERE issues.id = 1",
+            {("alerts", READ)},
+        ),
+        ("SELECT id FROM key_proofs ORDER BY proof LIMIT 20", set()),
+    ],
+)
+def test_the_guard_knows_what_has_no_index(app, statement, expected):
+    assert {(fault.table, fault.what) for fault in plans.faults(statement, ())} == expected

@@ -1,0 +1,70 @@
+"""Every address that is read takes as many statements for twenty rows of everything as for two."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests import crowds, worlds
+from tests.guards.places import page_addresses, places_of, refused
+from tests.pages.conftest import visit  # noqa: F401  # a fixture
+from tests.worlds import ADA, OLIVE
+
+FEW, MANY = 2, 20
+# a page that holds all there is knows how many that are; any other has it counted
+COUNTED = re.compile(r"SELECT count\(\*\) AS count_1\s+FROM \(SELECT 1\b")
+
+
+@pytest.fixture
+def statements(as_, visit, count_queries):  # noqa: F811
+    """Tells what is sent to answer each address: to an owner, and outside of projects to an administrator too."""
+    clients = {name: (as_(name).get, visit(name).get) for name in (OLIVE, ADA)}
+
+    def sent(places, pages, run):
+        found, seen = {}, set()
+        for name, (get, get_page) in clients.items():
+            asked = [(get, rule, f"{address}?per_page=100") for rule, address in places.items()]
+            asked += [(get_page, rule, f"{address}?") for rule, address in pages.items()]
+            for ask, rule, address in asked:
+                if name is ADA and "project>" in rule:
+                    continue
+                if run == 1:
+                    ask(f"{address}&run=0")  # what a process keeps for a while is there from then on
+                with count_queries() as queries:
+                    answer = ask(f"{address}&run={run}")
+                found[name, rule] = [one for one in queries if not COUNTED.match(one)]
+                seen |= set() if refused(answer, rule, "") else {rule}
+        return found, {*places, *pages} - seen
+
+    return sent
+
+
+def test_twenty_rows_take_as_many_statements_as_two(app, furnished, project, group, people, statements):
+    grow(furnished, project, group, people, FEW - 1, FEW)
+    places, pages = places_of(app, furnished, project, group), page_addresses(app, project, people)
+    few, _ = statements(places, pages, 1)
+
+    grow(furnished, project, group, people, MANY - FEW, MANY)
+    many, unseen = statements(places, pages, 2)
+
+    grown = {
+        f"{rule} ({name}): {' | '.join(added(few[name, rule], sent))}"
+        for (name, rule), sent in many.items()
+        if len(sent) > len(few[name, rule])
+    }
+    assert grown == set()
+    assert (unseen, len(many) > 150) == (set(), True)
+
+
+def grow(client, project, group, people, times, rows):
+    """Furnish so many times more, and have so many rows under single things; all of them lead elsewhere."""
+    for time in range(times):
+        worlds.furnish(project, group, people, client, mark=f"x{rows}x{time}")
+    crowds.fill(client, project, people, rows)
+    crowds.scatter(project.id)
+
+
+def added(before, after):
+    """The statements that are sent more often than before, each once."""
+    return sorted({one for one in after if after.count(one) > before.count(one)})

@@ -37,7 +37,8 @@ from project_service.kit.database import Base, db
 SMALL, LARGE, QUICK_LARGE = 10_000, 10_000_000, 1_000_000
 USERS, PROJECTS, GROUPS, ISSUES = 1_000, 500, 25, 5_000
 FAR = 1_000
-WARMING, REQUESTS = 5, 40
+WARMING, FEWEST, MOST = 3, 3, 40
+SHARE = 0.25  # of the seconds of a case: one request at a time needs no more
 GROWTH_TARGET = Target(1.5, 1.2, at_most=True)
 DEPTH_TARGET = Target(4.0, 2.0, at_most=True)
 VISIBILITIES = (Visibility.PUBLIC, Visibility.INTERNAL, Visibility.INTERNAL, Visibility.PUBLIC, Visibility.PRIVATE)
@@ -97,6 +98,7 @@ FROM ({series}) AS d
 """
 
 
+Key = tuple[str, int, int]
 numbers = itertools.count()
 
 
@@ -108,6 +110,11 @@ class Case:
     size: int
     page: int
     send: Callable[[], Any]
+
+    @property
+    def key(self) -> Key:
+        """What tells it from the others."""
+        return self.feed, self.size, self.page
 
 
 def main() -> None:
@@ -128,7 +135,7 @@ def measure(database: str, effort: Effort, rows: int | None = None) -> list[Figu
     large = rows or rows_of(effort)
     apps = {size: application(database, size) for size in (SMALL, large)}
     cases = [case for size, app in apps.items() for case in cases_of(app, size)]
-    return list(figures(database, take_turns(cases, effort.rounds), large))
+    return list(figures(database, take_turns(cases, effort), large))
 
 
 def rows_of(effort: Effort) -> int:
@@ -269,22 +276,27 @@ def request(client: FlaskClient, path: str, page: int, user: int) -> Callable[[]
     return send
 
 
-def take_turns(cases: list[Case], rounds: int) -> list[dict[tuple[str, int, int], float]]:
-    """The median of each case in each round, in milliseconds; the cases take turns with every request."""
+def take_turns(cases: list[Case], effort: Effort) -> list[dict[Key, float]]:
+    """The median of each case in each round, in milliseconds; the cases take turns with every request.
+
+    One that has had its seconds in a round drops out of it.
+    """
     found = []
     for case in cases * WARMING:
         case.send()
-    for _ in range(rounds):
-        times: dict[tuple[str, int, int], list[float]] = {}
-        for case in cases * REQUESTS:
-            started = time.perf_counter()
-            case.send()
-            times.setdefault((case.feed, case.size, case.page), []).append(time.perf_counter() - started)
-        found.append({key: statistics.median(values) * 1000 for key, values in times.items()})
+    for _ in range(effort.rounds):
+        times: dict[Key, list[float]] = {case.key: [] for case in cases}
+        for case in cases * MOST:
+            took = times[case.key]
+            if len(took) < FEWEST or sum(took) < effort.seconds * SHARE:
+                started = time.perf_counter()
+                case.send()
+                took.append(time.perf_counter() - started)
+        found.append({key: statistics.median(took) * 1000 for key, took in times.items()})
     return found
 
 
-def figures(database: str, found: list[dict[tuple[str, int, int], float]], large: int) -> Iterator[Figure]:
+def figures(database: str, found: list[dict[Key, float]], large: int) -> Iterator[Figure]:
     """How much longer a page takes than its like, feed by feed."""
     for feed in dict.fromkeys(key[0] for key in found[0]):
         keys = {"small": (feed, SMALL, 1), "first": (feed, large, 1), "far": (feed, large, FAR)}

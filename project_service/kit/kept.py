@@ -36,7 +36,8 @@ NEVER = dt.datetime.max.replace(tzinfo=dt.UTC)
 LONGEST = dt.timedelta(seconds=60)  # after which it counts again that time passes and that tokens are used
 KEY, STATE = "project_service.key", "project_service.state"  # of the environment of a request
 NO_BODY = ("", "0")
-OF_ONE_REQUEST = re.compile("X-Request-Id|X-Runtime|Access-Control-", re.IGNORECASE)
+# what says something of one request, or of a body that a 304 leaves out
+OF_ONE_REQUEST = re.compile("X-Request-Id|X-Runtime|Access-Control-|Content-Length", re.IGNORECASE)
 CREDENTIALS = ("HTTP_PRIVATE_TOKEN", "HTTP_AUTHORIZATION", "HTTP_SUDO", "HTTP_COOKIE")
 
 log = structlog.get_logger(__name__)

@@ -21,7 +21,8 @@ def asked(project, as_):
 
 
 def headers_of(answer):
-    return {name: value for name, value in answer.headers.items() if name not in OF_ONE_REQUEST}
+    """All of them, in pairs, so that none is there twice."""
+    return sorted(pair for pair in answer.headers if pair[0] not in OF_ONE_REQUEST)
 
 
 def test_the_same_is_answered_without_a_statement(asked, count_queries):
@@ -43,9 +44,8 @@ def test_who_has_it_already_is_told_so(asked, count_queries):
         ]
     other = ask(**{"If-None-Match": 'W/"other"'})
 
-    assert [(answer.status_code, answer.data, "Content-Type" in answer.headers) for answer in answers] == [
-        (304, b"", False)
-    ] * 3
+    assert [(answer.status_code, answer.data) for answer in answers] == [(304, b"")] * 3
+    assert not any({"Content-Type", "Content-Length"} & set(answer.headers.keys()) for answer in answers)
     assert ({answer.headers["ETag"] for answer in answers}, sent) == ({first.headers["ETag"]}, [])
     assert (other.status_code, other.data) == (200, first.data)
 

@@ -30,7 +30,7 @@ from project_service.kit.database import db
 if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIEnvironment
 
-MOST = 256
+MOST_BYTES = 4 << 20
 LARGEST = 64 << 10
 NEVER = dt.datetime.max.replace(tzinfo=dt.UTC)
 LONGEST = dt.timedelta(seconds=60)  # after which it counts again that time passes and that tokens are used
@@ -68,12 +68,13 @@ class Source(Protocol):
 
 
 class Answers:
-    """The answers of one process that were asked for last; number and size are bounded."""
+    """The answers of one process that were asked for last, as many as ``MOST_BYTES`` hold."""
 
     def __init__(self, source: Source, base_url: str | None) -> None:
         self.source = source
         self.base_url = base_url
         self._kept: OrderedDict[bytes, Kept] = OrderedDict()
+        self._size = 0
         self._lock = threading.Lock()
 
     def find(self, environ: WSGIEnvironment) -> Kept | None:
@@ -111,10 +112,15 @@ class Answers:
         headers = tuple((name, value) for name, value in response.headers if not OF_ONE_REQUEST.match(name))
         kept = Kept(state, until, headers, body, response.headers.get("ETag", ""), route)
         with self._lock:
+            self._drop(key)
             self._kept[key] = kept
-            self._kept.move_to_end(key)
-            while len(self._kept) > MOST:
-                self._kept.popitem(last=False)
+            self._size += len(body)
+            while self._size > MOST_BYTES:
+                self._drop(next(iter(self._kept)))
+
+    def _drop(self, key: bytes) -> None:
+        dropped = self._kept.pop(key, None)
+        self._size -= len(dropped.body) if dropped else 0
 
     def _state(self) -> Hashable:
         try:

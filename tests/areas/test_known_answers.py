@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from project_service.kit import metrics
+from project_service.kit import kept, metrics
 from tests.worlds import DEV, GUS, MAX
 
 pytestmark = pytest.mark.both_databases
@@ -112,3 +112,20 @@ def test_it_is_counted_as_every_answer(asked):
     ask()
 
     assert counted("200") == before + 1
+
+
+def test_what_was_asked_for_last_is_kept_as_far_as_there_is_room(asked, project, as_, count_queries, monkeypatch):
+    first, _ = asked
+    client = as_(MAX)
+    others = [f"/projects/{project.id}/issues?per_page=5&state=all&run={number}" for number in range(3)]
+    monkeypatch.setattr(kept, "MOST_BYTES", len(first.data) * 2)
+    for address in others:
+        client.get(address)
+
+    counts = []
+    for address in reversed(others):
+        with count_queries() as sent:
+            client.get(address)
+        counts.append(len(sent))
+
+    assert (counts[0], counts[1], counts[2] > 0) == (0, 0, True)

@@ -306,7 +306,7 @@ def _listen_to_sqlite(engine: Engine, settings: Settings) -> None:
             "foreign_keys=ON",
             f"busy_timeout={BUSY_TIMEOUT_MS}",
             "temp_store=MEMORY",
-            "cache_size=-16000",
+            "cache_size=-4000",
         ):
             cursor.execute(f"PRAGMA {pragma}")
         cursor.close()

@@ -13,7 +13,7 @@ from typing import Any
 
 import gitlab
 import pytest
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, expect, sync_playwright
 
 from tests.contract.conftest import client_with, gl, group, name, project, running, service  # noqa: F401  # the same
 from tests.contract.service import Service
@@ -30,6 +30,7 @@ ARGUMENTS = [
     "--disable-sync",
 ]
 PASSWORD = "correct horse battery"
+PATIENCE = 30_000  # ms, on a machine that does other work too
 LEFT = "net::ERR_ABORTED"  # a page was left before all of it had come
 EXPECTED = "the server responded with a status of 4"  # what Chromium says of a refused form
 
@@ -48,6 +49,7 @@ def chromium() -> Iterator[Browser]:
     found = subprocess.run(program, check=False, capture_output=True, text=True)
     if found.returncode:
         (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)(found.stderr.strip())
+    expect.set_options(timeout=PATIENCE)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=found.stdout.strip(), args=ARGUMENTS)
         yield browser
@@ -69,7 +71,7 @@ class Visits:
             base_url=self.service.url, storage_state=state, viewport={"width": width, "height": 900}, **options
         )
         self.contexts.callback(context.close)
-        context.set_default_timeout(20_000)
+        context.set_default_timeout(PATIENCE)
         page = context.new_page()
         page.on("console", self.hear)
         page.on("pageerror", lambda error: self.complaints.append(str(error)))

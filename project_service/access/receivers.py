@@ -15,6 +15,7 @@ import redis.exceptions
 import structlog
 from flask import Blueprint, Response, request
 from sqlalchemy.exc import OperationalError
+from werkzeug.exceptions import RequestEntityTooLarge
 
 from project_service.access.api import json_response
 from project_service.core import instance
@@ -104,15 +105,27 @@ class ReceiverBlueprint(Blueprint):
 
         return decorate
 
+    def leave_out(self, *rules: str) -> None:
+        """Say of these addresses that nothing is received there."""
+        for number, rule in enumerate(rules):
+            self.add_url_rule(rule, f"nothing_{number}", _not_there, methods=["POST"])
+
     def _read(self, check: Callable[[Any], None] | None) -> tuple[Any, Refused | None]:
         """The payload, or why there is none; refused requests are counted too, so that is told later."""
         try:
-            payload = self.read(request.get_data(cache=False))
+            payload = self.read(_body())
             if check is not None:
                 check(payload)
         except Refused as error:
             return None, error
         return payload, None
+
+
+def _body() -> bytes:
+    try:
+        return request.get_data(cache=False)
+    except RequestEntityTooLarge as error:  # beyond the limit of every body, so beyond that of a payload
+        raise Refused(400) from error
 
 
 def given_key() -> str:

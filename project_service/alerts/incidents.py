@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from project_service.alerts.models import TARGET, Alert, Severity, Status
-from project_service.alerts.payloads import DEFAULT_TITLE, PROMETHEUS_TOOL, query_of
+from project_service.alerts.payloads import DEFAULT_TITLE, PROMETHEUS_TOOL, query_of, storable
 from project_service.core.users import User
 from project_service.events import recording
 from project_service.events.models import Action
@@ -82,7 +82,8 @@ def description_of(alert: Alert) -> str:
     markdown = annotations.get("gitlab_incident_markdown") if isinstance(annotations, dict) else None
     if isinstance(markdown, str) and markdown.strip():
         blocks.append(markdown)
-    return "\n\n---\n\n".join(blocks)
+    # an alert is never lost for what its incident would say
+    return storable("\n\n---\n\n".join(blocks))[: planning.LONGEST_TEXT]
 
 
 def address_of(alert: Alert) -> str:

@@ -45,6 +45,12 @@ PROMETHEUS_SEVERITIES = {
 }
 QUERY = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:(?:[^?#\[\]]|\[[0-9A-Fa-f:.]+\])*\?(?:[^#]*?&)?g0\.expr=([^&#]*)")
 ISO = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)", re.ASCII)
+# the names that dates in mail may have for their zones (RFC 2822, section 4.3), in seconds
+ZONES = {
+    f"{zone}{half}T": (hours + (half == "D")) * 3600
+    for zone, hours in {"E": -5, "C": -6, "M": -7, "P": -8}.items()
+    for half in "SD"
+}
 Mapping = dict[str, dict[str, Any]]
 
 
@@ -124,7 +130,7 @@ def parse_plain(payload: dict[str, Any], mapping: Mapping | None = None) -> Pars
         started_at=_start(payload, mapping or {}) or clock.now(),
         ended_at=_end(payload, mapping or {}),
         fingerprint=_fingerprint(values["fingerprint"], payload),
-        environment=_text(values["gitlab_environment_name"], LIMITS["title"]),
+        environment=_plain_text(values["gitlab_environment_name"]),
         payload=payload,
     )
 
@@ -155,7 +161,7 @@ def parse_prometheus(element: dict[str, Any]) -> Parsed | None:
         started_at=read_time(element["startsAt"]) or clock.now(),
         ended_at=(read_time(element.get("endsAt")) or clock.now()) if over else None,
         fingerprint=sha1(identity),
-        environment=_text(labels.get("gitlab_environment_name"), LIMITS["title"]),
+        environment=_plain_text(labels.get("gitlab_environment_name")),
         payload=element,
     )
 
@@ -186,10 +192,15 @@ def read_time(value: Any, *, epoch: bool = False) -> dt.datetime | None:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # unknown names of time zones are read as UTC
-            moment = dates.parse(value, default=dt.datetime(clock.today().year, 1, 1, tzinfo=dt.UTC))
+            moment = dates.parse(value, default=dt.datetime(clock.today().year, 1, 1, tzinfo=dt.UTC), tzinfos=ZONES)
         return moment.astimezone(dt.UTC)
     except (ValueError, OverflowError, TypeError, AttributeError):
         return None
+
+
+def storable(text: str) -> str:
+    """A text without the one character that PostgreSQL takes in no text."""
+    return text.replace("\0", "\ufffd")
 
 
 def sha1(text: str) -> str:
@@ -255,12 +266,13 @@ def _blank(value: Any) -> bool:
 
 
 def _plain_text(value: Any) -> str | None:
-    if _blank(value):
-        return None
-    if isinstance(value, bool):
-        return "true"
-    text = value if isinstance(value, str) else orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode()
-    return text.replace("\0", "\ufffd")
+    return None if _blank(value) else storable(_exact_text(value))
+
+
+def _exact_text(value: Any) -> str:
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode()
 
 
 def _text(value: Any, limit: int) -> str | None:
@@ -275,7 +287,7 @@ def _cut(text: str, limit: int) -> str:
 def _hosts(value: Any) -> list[str]:
     hosts: list[str] = []
     left = HOSTS_LIMIT
-    for item in _flat(value):
+    for item in _items(value):
         text = _plain_text(item)
         if text is None:
             continue
@@ -286,11 +298,12 @@ def _hosts(value: Any) -> list[str]:
     return hosts
 
 
-def _flat(value: Any) -> Iterator[Any]:
+def _items(value: Any) -> Iterator[Any]:
+    """What lists hold, at whatever depth; anything else is an item itself."""
     if isinstance(value, list):
         for item in value:
-            yield from _flat(item)
-    elif not _blank(value):
+            yield from _items(item)
+    else:
         yield value
 
 
@@ -302,10 +315,8 @@ def _severity(value: Any) -> Severity:
 def _fingerprint(value: Any, payload: dict[str, Any]) -> str | None:
     if isinstance(value, dict):
         return _digest_of_object(value)
-    if isinstance(value, list):
-        parts = [text for item in _flat(value) if (text := _plain_text(item)) is not None]
-        return sha1("".join(parts)) if parts else None
-    if (text := _plain_text(value)) is not None:
+    text = "".join(_exact_text(item) for item in _items(value))
+    if not _blank(text):
         return sha1(text)
     return _digest_of_object({key: inner for key, inner in payload.items() if key not in VOLATILE})
 

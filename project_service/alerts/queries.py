@@ -18,6 +18,7 @@ from project_service.alerts.models import (
 )
 from project_service.core.projects import Project
 from project_service.core.users import ids_called
+from project_service.kit import searching
 from project_service.kit.database import db
 from project_service.kit.errors import RecordNotFound
 from project_service.kit.reading import COUNTED, along, rows
@@ -163,6 +164,6 @@ def notes_of(alert: Alert) -> Select[Note]:
 def _conditions(wanted: dict[str, Any]) -> Iterable[ColumnElement[bool]]:
     if search := (wanted.get("search") or "").strip().lower():
         columns = (Alert.title, Alert.description, Alert.monitoring_tool, Alert.service)
-        yield or_(*(func.lower(column).contains(search, autoescape=True) for column in columns))
+        yield or_(*(searching.folded(column).contains(search, autoescape=True) for column in columns))
     if username := (wanted.get("assignee_username") or "").strip():
         yield Alert.assignee_id.in_(ids_called(username))

@@ -79,6 +79,9 @@ def receive_prometheus_alerts(receiver: Receiver, payload: dict[str, Any]) -> li
     return _ingest(receiver, payload)
 
 
+receivers.leave_out("/<path:project>/alerts/notify/<path:rest>")
+
+
 def _ingest(receiver: Receiver, payload: dict[str, Any]) -> list[dict[str, Any]]:
     if payloads.is_batch(payload):
         told = payloads.parse_batch(payload)

@@ -16,6 +16,7 @@ from sqlalchemy import select
 
 from project_service.alerts.models import HTTP, PROMETHEUS, TARGET, Alert, AlertIntegration, Status
 from project_service.core import instance
+from project_service.factory import LARGEST_BODY
 from project_service.kit.database import db, unit_of_work
 from project_service.tracker.environments import Environment
 from project_service.tracker.notes import Note
@@ -126,6 +127,9 @@ def test_the_name_in_the_address_is_ignored(tail, post):
     [
         "/acme/nothing/alerts/notify/x/00112233445566ff.json",
         "/nothing/shop/alerts/notify/x/00112233445566ff.json",
+        f"/acme/shop/alerts/notify/x/{IDENTIFIER}.json/",
+        f"/acme/shop/alerts/notify/x/y/{IDENTIFIER}.json",
+        f"/acme/shop/alerts/notify/{IDENTIFIER}.json",
         "/shop/alerts/notify/x/00112233445566ff.json",
         "/acme/shop/alerts/notify/x/not-hex.json",
         "/acme/nothing/alerts/notify.json",
@@ -133,10 +137,10 @@ def test_the_name_in_the_address_is_ignored(tail, post):
     ],
 )
 def test_where_there_is_no_receiver_is_404(path, post):
-    assert post(batch(), path=path).status_code == 404
+    assert bare(post(batch(), path=path)) == (404, b"")
 
 
-@pytest.mark.parametrize("method", ["GET", "PUT", "PATCH", "DELETE"])
+@pytest.mark.parametrize("method", ["GET", "HEAD", "PUT", "PATCH", "DELETE"])
 def test_other_methods_are_not_there(method, post):
     assert bare(post({}, method=method)) == (404, b"")
 
@@ -155,6 +159,12 @@ def test_the_address_from_before_there_were_names(path, post, project):
 @pytest.mark.parametrize("key", [KEY, None])
 def test_a_body_beyond_the_limits_is_refused_first(body, key, post):
     assert bare(post(body, key=key)) == (400, b"")
+    assert alerts() == []
+
+
+@pytest.mark.parametrize("key", [KEY, OTHER_KEY, None])
+def test_a_body_that_no_address_takes_is_refused_like_any_other(key, post):
+    assert bare(post(b'{"a":"' + b"x" * LARGEST_BODY + b'"}', key=key)) == (400, b"")
     assert alerts() == []
 
 
@@ -235,6 +245,15 @@ def test_nothing_sent_is_an_alert_of_defaults_each_time(body, post):
     assert [(alert.title, alert.severity, alert.fingerprint, alert.events) for alert in alerts()] == [
         ("New: Alert", 0, None, 1)
     ] * 2
+
+
+def test_an_environment_of_any_name_is_found(post, project):
+    db.session.add(Environment(project_id=project.id, name="review/" + "x" * 240, slug="review"))
+    db.session.commit()
+
+    post({"gitlab_environment_name": "review/" + "x" * 240})
+
+    assert alerts()[0].environment.slug == "review"
 
 
 @pytest.mark.parametrize("name", ["staging", "Production", "", None])

@@ -104,6 +104,18 @@ def test_an_incident_tells_the_query_and_the_words_of_prometheus(post, project):
     ]
 
 
+@pytest.mark.parametrize("words", ["\0", "x" * 1_000_000])
+def test_no_words_for_an_incident_are_the_end_of_its_alert(words, post, project):
+    set_up(project, create_issue=True)
+    annotations = {"gitlab_incident_markdown": words}
+    address = "http://prom.example/graph?g0.expr=%00"
+
+    assert post({"title": "A", "annotations": annotations, "generatorURL": address}) == [200]
+
+    [issue] = incidents()
+    assert issue.description.endswith("\ufffd" if words == "\0" else "x")
+
+
 def test_incidents_of_nameless_alerts_are_numbered(post, project):
     set_up(project, create_issue=True)
 

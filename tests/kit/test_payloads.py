@@ -196,6 +196,8 @@ def test_any_other_severity_is_critical(value):
         "2026-03-04 05:06:07",
         "Wed, 04 Mar 2026 06:06:07 +0100",
         "2026-03-04 06:06:07 +0100",
+        "Wed, 04 Mar 2026 00:06:07 EST",
+        "Tue, 03 Mar 2026 22:06:07 PDT",
     ],
 )
 def test_times_are_read_from_many_forms_of_text(text):
@@ -273,10 +275,17 @@ def test_an_end_makes_a_recovery_if_it_can_be_read(value, moment):
         (["db-2", "disk", 95], "6dde4ab3912722706b11eff1e02afa553f8f766a"),
         ("raum-nord/überhitzung", "4bb370cdf498734b4e8d9a4ea053db9b3e97ad43"),
         (True, hashlib.sha1(b"true").hexdigest()),
+        (["disk", " ", None, False], hashlib.sha1(b"disk false").hexdigest()),
+        ("a\0b", hashlib.sha1(b"a\0b").hexdigest()),
     ],
 )
 def test_fingerprints_are_digests(given_, digest):
     assert parse_plain({"fingerprint": given_}).fingerprint == digest
+
+
+@pytest.mark.parametrize("blank", [[None], [[], [" "]]])
+def test_a_fingerprint_of_blanks_is_generated_like_a_missing_one(blank):
+    assert parse_plain({"title": "A", "fingerprint": blank}).fingerprint is not None
 
 
 def test_fingerprints_are_not_normalised():

@@ -130,6 +130,8 @@ def test_a_column_that_sorts_turns_round_and_leads_to_the_first_page(developer, 
         ("nagios", [4]),
         ("ovens", [5]),
         ("+full+", [1]),
+        ("%C3%BCber", [6]),
+        ("%C3%9CBER", [6]),
         ("db-2", []),
         ("%5C", []),
     ],
@@ -140,6 +142,7 @@ def test_the_search_takes_everything_literally_and_looks_at_four_fields(search, 
     make_alert(3, description="There is Smoke")
     make_alert(4, monitoring_tool="Nagios")
     make_alert(5, service="ovens")
+    make_alert(6, title="Überhitzung")
 
     page = developer.get(f"{LIST}?search={search}")
 

@@ -33,6 +33,14 @@ CODE, WIKI, DESIGN = "project", "project.wiki", "project.design"
 KINDS = (CODE, WIKI, DESIGN)
 TAGS = "refs/tags/"
 COMMIT = re.compile(r"[0-9a-f]{40}")
+# what may be the name of a branch or a tag, by the rules of git-check-ref-format
+REF = re.compile(
+    r"""(?![./])                          # no part begins with a dot, and none is empty
+        (?!.* (?: \.\. | // | /\. | @\{ | \.lock(?:/|\Z) ))
+        [^\x00-\x20\x7f~^:?*\[\\]+
+        (?<![./])""",
+    re.VERBOSE | re.DOTALL,
+)
 SIGNATURES = (b"# v2 git bundle\n", b"# v3 git bundle\n")
 # bits of the exit status of git fsck: objects that are missing or unreadable, as opposed to merely odd
 BROKEN = 0b1110

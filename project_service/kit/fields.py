@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, ClassVar
 
 from dateutil import parser as dates
@@ -18,6 +18,7 @@ from marshmallow import missing
 from marshmallow.exceptions import ValidationError
 
 from project_service.kit import clock
+from project_service.kit.parameters import Repeated
 
 MISSING = "is missing"
 INVALID = "is invalid"
@@ -31,6 +32,8 @@ IN_BRACKETS = {"style": "deepObject", "explode": True}
 _TRUE = {text for word in ("t", "true", "on", "yes", "y") for text in (word, word.title(), word.upper())} | {"1"}
 _FALSE = {text for word in ("f", "false", "off", "no", "n") for text in (word, word.title(), word.upper())} | {"0"}
 _INTEGER = re.compile(r"[+-]?[0-9]{1,30}")
+_DIGIT = re.compile(r"[0-9]")
+_NO_DAY = dt.datetime(4, 2, 29, tzinfo=dt.UTC)  # nobody means that one
 LARGEST_INTEGER = 2**63 - 1
 
 
@@ -109,7 +112,7 @@ class String(Parameter, marshmallow_fields.String):
         if isinstance(value, int | float):
             return str(value)
         if isinstance(value, str):
-            return value
+            return str(value)
         raise ValueError(value)
 
 
@@ -163,7 +166,7 @@ class DateTime(Parameter, marshmallow_fields.DateTime):
 
 
 class Array(Parameter, marshmallow_fields.List[Any]):
-    """Several values; where a client sends one text it is split at commas."""
+    """Several values, in brackets, repeated, or in one text; texts are split at commas."""
 
     blank_is_absent = False
     in_forms = IN_COMMAS
@@ -172,15 +175,23 @@ class Array(Parameter, marshmallow_fields.List[Any]):
         super().__init__(cls_or_instance=inner, **options)
 
     def read(self, value: Any) -> list[Any]:
-        if isinstance(value, str):
-            value = [part.strip() for part in value.split(",") if part.strip()]
-        elif isinstance(value, int) and not isinstance(value, bool):
+        if isinstance(value, Repeated):
+            value = list(value.every)
+        elif isinstance(value, str) or (isinstance(value, int) and not isinstance(value, bool)):
             value = [value]
         if not isinstance(value, list):
             raise ValueError(value)
         inner: Parameter = self.inner  # type: ignore[assignment]  # the constructor takes nothing else
         # an element that stands for nothing, as [""] from a form, is none
-        return [read for item in value if (read := inner.deserialize(item)) is not None]
+        return [read for item in _split(value) if (read := inner.deserialize(item)) is not None]
+
+
+def _split(items: list[Any]) -> Iterator[Any]:
+    for item in items:
+        if isinstance(item, str):
+            yield from (part.strip() for part in item.split(",") if part.strip())
+        else:
+            yield item
 
 
 class Hash(Parameter, marshmallow_fields.Dict):
@@ -238,9 +249,12 @@ def parse_date(text: str, default: dt.datetime | None = None) -> dt.datetime:
 
 
 def _parse(value: Any) -> dt.datetime:
-    if not isinstance(value, str) or not re.match(r"\s*\d", value) or len(value) > 64:
+    if not isinstance(value, str) or not _DIGIT.search(value) or len(value) > 64:
         raise ValueError(value)
-    return parse_date(value, dt.datetime(clock.today().year, 1, 1, tzinfo=dt.UTC))
+    read = parse_date(value, dt.datetime(clock.today().year, 1, 1, tzinfo=dt.UTC))
+    if (read.month, read.day) == (1, 1) and parse_date(value, _NO_DAY).date() == _NO_DAY.date():
+        raise ValueError(value)  # a time, of no day
+    return read
 
 
 def _zone(_name: str | None, offset: int | None) -> dt.tzinfo:

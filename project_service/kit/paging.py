@@ -14,7 +14,7 @@ from flask import g, request
 from sqlalchemy import Select
 
 from project_service.kit import fields, reading, urls
-from project_service.kit.parameters import parameters
+from project_service.kit.parameters import Repeated, parameters
 from project_service.kit.reading import COUNTED
 from project_service.kit.schemas import Schema
 
@@ -156,7 +156,9 @@ def _query(values: Mapping[str, Any], names: Iterable[str]) -> list[str]:
 
 
 def flatten(name: str, value: Any) -> list[tuple[str, str]]:
-    """Bracketed pairs of one parameter."""
+    """Bracketed pairs of one parameter, or as many as it was repeated."""
+    if isinstance(value, Repeated):
+        return [(name, text) for text in value.every]
     if isinstance(value, dict):
         return [pair for key, inner in value.items() for pair in flatten(f"{name}[{key}]", inner)]
     if isinstance(value, list):

@@ -1,7 +1,8 @@
 """Everything a request says, as one set of parameters.
 
 Query, form, multipart and JSON are merged, a later place overriding an earlier one: query < body. Brackets make nested
-data (``filter[environment_scope]=x``, ``scopes[]=api``). This is the only reader of requests; rules and texts are those
+data (``filter[environment_scope]=x``, ``scopes[]=api``); a plain name that is repeated is its last value, and for what
+takes several it is all of them. This is the only reader of requests; rules and texts are those
 of the reference for common behaviour, sections 2 and 4.
 """
 
@@ -27,6 +28,20 @@ _LONG_NUMBER = re.compile(rb"[0-9]{19}")
 _BRACKETS = re.compile(r"\[([^\[\]]*)\]")
 REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 _BODIED = ("POST", "PUT", "PATCH", "DELETE")
+
+
+class Repeated(str):
+    """The last of the texts that were sent under one plain name (``a=1&a=2``); ``every`` has all of them."""
+
+    __slots__ = ("every",)
+    every: tuple[str, ...]
+
+    @classmethod
+    def of(cls, before: str, last: str) -> Repeated:
+        """One more text of a name."""
+        made = cls(last)
+        made.every = (*(before.every if isinstance(before, Repeated) else (before,)), last)
+        return made
 
 
 def parameters() -> dict[str, Any]:
@@ -65,7 +80,7 @@ def header(asked: Request, name: str) -> str:
 
 
 def nest(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
-    """Turn ``a[b]=1``, ``c[]=2`` and ``d[][k]=3`` into nested data; a later value of one name wins.
+    """Turn ``a[b]=1``, ``c[]=2`` and ``d[][k]=3`` into nested data; texts of one plain name become ``Repeated``.
 
     Names whose parts contradict each other (``a=1&a[b]=2``) are a ``BadRequest``.
     """
@@ -74,15 +89,19 @@ def nest(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
         if count >= MOST_KEYS:
             raise BadRequest("400 Bad request - too many parameters")
         stem, path = _split(name)
-        if not path:
-            root[stem] = value
-        else:
+        if path:
             _place(root, stem, path, value)
+        elif isinstance(value, str) and isinstance(before := root.get(stem), str):
+            root[stem] = Repeated.of(before, value)
+        else:
+            root[stem] = value
     return root
 
 
 def refuse_broken(value: Any, depth: int = 0) -> None:
     """Raise ``Malformed`` for a NUL or half a surrogate pair anywhere in nested data, or for data nested too deeply."""
+    if isinstance(value, Repeated):
+        value = list(value.every)
     if isinstance(value, str):
         if "\0" in value or not _encodable(value):
             raise Malformed

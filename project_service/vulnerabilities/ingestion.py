@@ -16,6 +16,7 @@ import orjson
 from sqlalchemy import Table, case, delete, func, insert, select, update
 
 from project_service.core.projects import Project
+from project_service.core.repositories import REF
 from project_service.kit.database import db, writing
 from project_service.kit.errors import Invalid
 from project_service.vulnerabilities import merging, normalising, reports
@@ -83,7 +84,7 @@ def ingest(
 
 def _check(ref: str | None, sha: str | None) -> None:
     problems: dict[str, str | list[str]] = {}
-    if ref is not None and (not ref.strip() or len(ref) > LONGEST_REF or not ref.isprintable()):
+    if ref is not None and (len(ref) > LONGEST_REF or not ref.isprintable() or not REF.fullmatch(ref)):
         problems["ref"] = "is invalid"
     if sha is not None and not SHA.fullmatch(sha):
         problems["sha"] = "is invalid"

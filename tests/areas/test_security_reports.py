@@ -60,6 +60,8 @@ def test_a_report_of_a_branch_and_a_commit(dev, project):
         ({"ref": " "}, {"ref": ["is invalid"]}),
         ({"ref": "x" * 256}, {"ref": ["is invalid"]}),
         ({"ref": "a\nb"}, {"ref": ["is invalid"]}),
+        ({"ref": "../../admin"}, {"ref": ["is invalid"]}),
+        ({"ref": "a..b"}, {"ref": ["is invalid"]}),
         ({"sha": "main"}, {"sha": ["is invalid"]}),
         ({"sha": "ab", "ref": ""}, {"ref": ["is invalid"], "sha": ["is invalid"]}),
     ],

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from project_service.kit import clock, fields
 from project_service.kit.errors import BadParameters
+from project_service.kit.parameters import nest
 from project_service.kit.schemas import Nested, Schema, load
 
 
@@ -151,6 +152,12 @@ def test_booleans(value, expected):
         ("2021-01-20", dt.date(2021, 1, 20)),
         ("2021-1-2", dt.date(2021, 1, 2)),
         ("2021-01-20T23:00:00-05:00", dt.date(2021, 1, 20)),
+        ("Jan 20 2021", dt.date(2021, 1, 20)),
+        ("Wed, 20 Jan 2021 08:15:30 GMT", dt.date(2021, 1, 20)),
+        ("2021-01-01T00:00", dt.date(2021, 1, 1)),
+        ("08:15", INVALID),
+        ("5pm", INVALID),
+        ("Friday", INVALID),
         ("", None),
         (None, None),
         ("2021-13-01", INVALID),
@@ -217,6 +224,8 @@ def test_any_text_is_a_moment_in_utc_or_invalid(text):
         (["a", "b"], ["a", "b"]),
         ("a,b", ["a", "b"]),
         (" a , b,", ["a", "b"]),
+        (["a, b", "c", ""], ["a", "b", "c"]),
+        (nest([("x", "a"), ("x", "b,c"), ("x", "d")])["x"], ["a", "b", "c", "d"]),
         ("a", ["a"]),
         ("", []),
         ([], []),
@@ -231,6 +240,12 @@ def test_any_text_is_a_moment_in_utc_or_invalid(text):
 )
 def test_arrays(value, expected):
     check(fields.Array(fields.String()), value, expected)
+
+
+def test_where_one_text_is_wanted_the_last_of_several_counts():
+    found = loaded(fields.String(), nest([("x", "a"), ("x", "b")])["x"])["x"]
+
+    assert (found, type(found)) == ("b", str)
 
 
 @pytest.mark.parametrize(

@@ -62,6 +62,19 @@ def test_brackets_make_nested_data(pairs, nested):
     assert nest(pairs) == nested
 
 
+@given(names, st.lists(texts, min_size=2, max_size=4))
+def test_a_plain_name_that_is_repeated_is_its_last_text_and_remembers_the_others(name, sent):
+    found = nest([(name, text) for text in sent])
+
+    assert found == {name: sent[-1]}
+    assert flatten(name, found[name]) == [(name, text) for text in sent]
+
+
+def test_a_broken_text_is_refused_among_those_that_are_repeated():
+    with pytest.raises(Malformed):
+        refuse_broken(nest([("a", "\0"), ("a", "b")]))
+
+
 @pytest.mark.parametrize(
     "pairs",
     [

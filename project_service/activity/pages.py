@@ -10,6 +10,7 @@ from sqlalchemy import Select
 from project_service.access import panels
 from project_service.access.identity import caller
 from project_service.activity import queries
+from project_service.activity.scattered import Scattered
 from project_service.activity.sentences import sentence_of
 from project_service.activity.targets import events_with_targets
 from project_service.core.projects import Project
@@ -33,10 +34,13 @@ MOST = 1000
 FARTHEST = 1_000_000
 
 
-def _feed(statement: Select[int], chosen: str) -> dict[str, Any]:
+def _feed(found: Select[int] | Scattered, chosen: str) -> dict[str, Any]:
     shown = min(max(_number("shown"), STEP), MOST)
     skipped = min(_number("skip"), FARTHEST)
-    ids = rows(statement, limit=shown + 1, offset=skipped)
+    if isinstance(found, Scattered):
+        ids = found.rows(skipped, shown + 1)
+    else:
+        ids = rows(found, limit=shown + 1, offset=skipped)
     more = len(ids) > shown
     events = events_with_targets(ids[:shown], (Event.project, Project.namespace))
     return {

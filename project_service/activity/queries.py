@@ -30,6 +30,7 @@ from sqlalchemy import (
 
 from project_service.access.abilities import opened_to, own_issues, role_of
 from project_service.access.identity import Caller
+from project_service.activity.scattered import Part, Scattered
 from project_service.core.levels import Role
 from project_service.core.memberships import levels_by_project
 from project_service.core.projects import ENABLED, PRIVATE, Project
@@ -68,7 +69,7 @@ LEFT_TO = {
     Restriction.INTERNAL: Role.REPORTER,
     Restriction.DEVELOPERS: Role.DEVELOPER,
 }
-# so many projects are merged from the index of each; in more it is shorter to walk through the events of all of them
+# so many projects are merged from the index of each in one statement; more of them are ``Scattered``
 MERGED = 200
 NO_PROJECT = 0
 
@@ -101,12 +102,18 @@ def events_of_user(caller: Caller, user: User, **wanted: Any) -> Select[int]:
     return events_of_author(caller, user.id, **wanted)
 
 
-def events_of_memberships(caller: Caller, **wanted: Any) -> Select[int]:
+def events_of_memberships(caller: Caller, **wanted: Any) -> Select[int] | Scattered:
     """What anybody did in the projects the caller belongs to."""
     sights = _sights(caller)
-    if not 0 < len(sights) <= MERGED:
-        return _ordered(Event, wanted).where(_seen_in(caller, sights), *_wanted(wanted))
-    return _merged(caller, sights, wanted)
+    if not sights:
+        return _ordered(Event, wanted).where(false())
+    if len(sights) <= MERGED:
+        return _merged(caller, sights, wanted)
+    parts = (
+        Part(tuple(projects), (*_within(caller, sight), *_wanted(wanted))) for sight, projects in _alike(sights).items()
+    )
+    walk = _ordered(Event, wanted).where(_seen_in(caller, sights), *_wanted(wanted))
+    return Scattered(tuple(parts), walk, tuple(_days(wanted)), wanted.get("sort") == "asc")
 
 
 def events_of_project(caller: Caller, project: Project, **wanted: Any) -> Select[int]:
@@ -172,9 +179,6 @@ def _sights(caller: Caller, worked: CTE | None = None) -> dict[int, Sight]:
 
 def _seen_in(caller: Caller, sights: dict[int, Sight]) -> ColumnElement[bool]:
     """The condition on events of several projects."""
-    alike: dict[Sight, list[int]] = {}
-    for project_id, sight in sights.items():
-        alike.setdefault(sight, []).append(project_id)
     # as a sum it is no reason for a database to leave the order of the feed's index for that of another;
     # written out, for there may be more ids than a statement can have parameters
     project = Event.project_id + 0
@@ -182,9 +186,17 @@ def _seen_in(caller: Caller, sights: dict[int, Sight]) -> ColumnElement[bool]:
         false(),
         *(
             and_(project.in_(bindparam(None, ids, expanding=True, literal_execute=True)), *_within(caller, sight))
-            for sight, ids in alike.items()
+            for sight, ids in _alike(sights).items()
         ),
     )
+
+
+def _alike(sights: dict[int, Sight]) -> dict[Sight, list[int]]:
+    """The projects of each sight."""
+    alike: dict[Sight, list[int]] = {}
+    for project_id, sight in sights.items():
+        alike.setdefault(sight, []).append(project_id)
+    return alike
 
 
 def _merged(caller: Caller, sights: dict[int, Sight], wanted: dict[str, Any]) -> Select[int]:
@@ -235,6 +247,10 @@ def _wanted(wanted: dict[str, Any]) -> Iterable[ColumnElement[bool]]:
         yield Event.action == Action[wanted["action"].upper()]
     if wanted.get("target_type"):
         yield _targets(wanted["target_type"])
+    yield from _days(wanted)
+
+
+def _days(wanted: dict[str, Any]) -> Iterable[ColumnElement[bool]]:
     if wanted.get("before"):
         yield Event.created_at < _midnight(wanted["before"])
     if wanted.get("after"):

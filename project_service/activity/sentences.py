@@ -10,7 +10,7 @@ from project_service.events.models import Action, Event
 from project_service.tracker import others
 from project_service.tracker.issues import INCIDENT, Issue
 from project_service.tracker.milestones import Milestone
-from project_service.tracker.notes import Note
+from project_service.tracker.notes import Note, Subject
 
 NOUNS = {
     "Issue": "issue",
@@ -63,19 +63,23 @@ def address_of(row: object, project: Project) -> str | None:
         return f"/{project.full_path}/-/issues/{row.iid}"
     if isinstance(row, Milestone):
         return f"/{project.full_path}/-/milestones/{row.iid}"
-    return None
+    if isinstance(row, others.MergeRequest):
+        return f"/{project.full_path}/-/merge_requests/{row.iid}"
+    return f"/{project.full_path}{row.page}" if isinstance(row, Subject) else None
 
 
 def _comment(note: Note, noteable: object, project: Project) -> Sentence:
     excerpt = note.body if len(note.body) <= LONGEST_EXCERPT else f"{note.body[:LONGEST_EXCERPT]}…"
     address = address_of(noteable, project)
-    noun = NOUNS.get(note.noteable_type, "something")
+    noun = noteable.noun if isinstance(noteable, Subject) else NOUNS.get(note.noteable_type, "something")
     text = _name(noteable) if noteable is not None else ""
     return Sentence("commented on", noun, text, _address_of_note(note, noteable, address), excerpt)
 
 
 def _address_of_note(note: Note, noteable: object, address: str | None) -> str | None:
-    return f"{address}?note={note.id}#note_{note.id}" if isinstance(noteable, Issue) else address
+    if isinstance(noteable, Issue | others.MergeRequest):  # their notes come in pages
+        return f"{address}?note={note.id}#note_{note.id}"
+    return address and f"{address}#note_{note.id}"
 
 
 def _push(event: Event) -> Sentence:

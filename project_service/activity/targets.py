@@ -13,7 +13,7 @@ from project_service.kit.reading import Path, by_id
 from project_service.tracker import issues, milestones, others
 from project_service.tracker.issues import Issue
 from project_service.tracker.milestones import Milestone
-from project_service.tracker.notes import DIFF_NOTE, TARGET, Note
+from project_service.tracker.notes import DIFF_NOTE, FINDERS, TARGET, Note
 
 NOTES = (TARGET, DIFF_NOTE, "DiscussionNote", "LegacyDiffNote")
 COMMIT = "Commit"
@@ -55,7 +55,10 @@ def events_with_targets(ids: Sequence[int], *also: Path) -> list[Event]:
     for note in notes.values():
         if note.noteable_id is not None:
             wanted.setdefault(note.noteable_type, set()).add(note.noteable_id)
-    found = {name: by_id(MODELS[name], ids) for name, ids in wanted.items() if name in MODELS}
+    found: dict[str, dict[int, Any]] = {
+        **{name: by_id(MODELS[name], ids) for name, ids in wanted.items() if name in MODELS},
+        **{name: FINDERS[name](ids) for name, ids in wanted.items() if name in FINDERS},
+    }
     titles = _titles_of_commits(notes.values())
     for event in events:
         event.target = _target(event, notes, found, titles)  # shown beside the columns

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 from sqlalchemy import ColumnElement, Select, func, or_, select, text, union_all
@@ -24,7 +24,7 @@ from project_service.kit.errors import RecordNotFound
 from project_service.kit.reading import COUNTED, along, rows
 from project_service.tracker.environments import Environment
 from project_service.tracker.issues import Issue
-from project_service.tracker.notes import Note
+from project_service.tracker.notes import Note, Subject, add_finder
 
 LEGACY = "legacy"
 LEGACY_PROMETHEUS = "legacy-prometheus"
@@ -167,3 +167,12 @@ def _conditions(wanted: dict[str, Any]) -> Iterable[ColumnElement[bool]]:
         yield or_(*(searching.folded(column).contains(search, autoescape=True) for column in columns))
     if username := (wanted.get("assignee_username") or "").strip():
         yield Alert.assignee_id.in_(ids_called(username))
+
+
+def subjects(ids: Collection[int]) -> dict[int, Subject]:
+    """Some alerts as feeds name them; payloads, which may be large, are left where they are."""
+    found = db.session.execute(select(Alert.id, Alert.iid, Alert.title).where(Alert.id.in_(ids)))
+    return {number: Subject(title, "alert", f"/-/alert_management/{iid}/details") for number, iid, title in found}
+
+
+add_finder(TARGET, subjects)

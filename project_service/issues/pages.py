@@ -226,7 +226,9 @@ def _changeable_note(project: Project, iid: int, note_id: int) -> tuple[Issue, N
 
 
 def _page(issue: Issue, form: NoteForm) -> str:
-    notes = read_page(planned_notes.notes_matching(caller(), issue, sort="asc"), _page_number(issue), NOTES_PER_PAGE)
+    number = planned_notes.page_of_note(caller(), issue, request.args.get("note", ""), NOTES_PER_PAGE)
+    found = planned_notes.notes_matching(caller(), issue, sort="asc")
+    notes = read_page(found, str(number) if number else request.args.get("page"), NOTES_PER_PAGE)
     return render_template(
         "issues/show.html",
         project=issue.project,
@@ -277,15 +279,6 @@ def _fields(form: IssueForm) -> dict[str, Any]:
             "due_date": form.due_date.data,
         }
     return fields
-
-
-def _page_number(issue: Issue) -> str | None:
-    """The page that was asked for, or the one that a note is on."""
-    wanted = request.args.get("note", "")
-    if not wanted.isascii() or not wanted.isdigit():
-        return request.args.get("page")
-    note = planned_notes.find_visible_note(caller(), issue, int(wanted))
-    return str(planned_notes.count_notes_until(caller(), issue, note) // NOTES_PER_PAGE + 1)
 
 
 def _address(project: Project, iid: int) -> str:

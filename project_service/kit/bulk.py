@@ -20,6 +20,7 @@ from sqlalchemy import (
     Connection,
     Date,
     Table,
+    TableValuedAlias,
     any_,
     bindparam,
     func,
@@ -89,6 +90,13 @@ def among(column: Any, parameter: str) -> ColumnElement[bool]:
 def numbers(values: Iterable[int]) -> str | list[int]:
     """The value of such a parameter."""
     return _json(list(values)) if db.engine.dialect.name == "sqlite" else list(values)
+
+
+def listed(values: Iterable[int]) -> TableValuedAlias:
+    """Some numbers as a table with the column ``value``, given as one parameter."""
+    if db.engine.dialect.name == "sqlite":
+        return func.json_each(bindparam(None, numbers(values))).table_valued("value")
+    return func.unnest(bindparam(None, numbers(values), type_=ARRAY(BigInteger))).table_valued("value").render_derived()
 
 
 class Query:

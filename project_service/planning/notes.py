@@ -11,6 +11,7 @@ from project_service.access.abilities import may_see_note, visible_notes
 from project_service.access.identity import Caller
 from project_service.kit.database import db
 from project_service.kit.errors import RecordNotFound
+from project_service.kit.fields import LARGEST_INTEGER
 from project_service.kit.reading import along
 from project_service.tracker.notes import Note, Noteable, find_note, notes_on
 
@@ -33,6 +34,14 @@ def count_notes_until(caller: Caller, noteable: Noteable, note: Note) -> int:
     before = or_(Note.created_at < note.created_at, and_(Note.created_at == note.created_at, Note.id < note.id))
     earlier = notes_matching(caller, noteable).where(before).order_by(None).with_only_columns(Note.id).subquery()
     return db.session.scalar(select(func.count()).select_from(earlier)) or 0
+
+
+def page_of_note(caller: Caller, noteable: Noteable, number: str, size: int) -> int | None:
+    """The page, oldest notes first, that the note with this number is on; ``None`` for what is no number."""
+    if not number.isascii() or not number.isdigit():
+        return None
+    note = find_visible_note(caller, noteable, min(int(number), LARGEST_INTEGER))
+    return count_notes_until(caller, noteable, note) // size + 1
 
 
 def find_visible_note(caller: Caller, noteable: Noteable, note_id: int) -> Note:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import ForeignKey, Index, Select, select
@@ -20,6 +22,24 @@ DIFF_NOTE = "DiffNote"
 
 Noteable = Issue | MergeRequest
 TYPES: dict[type[Any], str] = {Issue: issues.TARGET, MergeRequest: others.MERGE_REQUEST}
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """Something that notes are under and this room does not know, as feeds name it; ``page`` is below its project's."""
+
+    title: str
+    noun: str
+    page: str
+
+
+Finder = Callable[[Collection[int]], dict[int, Subject]]
+FINDERS: dict[str, Finder] = {}
+
+
+def add_finder(noteable_type: str, find: Finder) -> None:
+    """Register how an area names what notes are under; ``find`` takes ids."""
+    FINDERS[noteable_type] = find
 
 
 class Note(Timestamps, Model):

@@ -15,6 +15,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import select, update
 
+from project_service.alerts import incidents
+from project_service.alerts.models import Alert
 from project_service.core.levels import Role, Visibility
 from project_service.core.users import BLOCKED, DEACTIVATED
 from project_service.events.models import Action, Event, Restriction
@@ -246,9 +248,11 @@ def test_scope_all_has_no_projects_of_memberships_that_ran_out(people, project, 
     assert ids(as_(SAM).get(own(scope="all"))) == []
 
 
-@pytest.mark.parametrize("merged", [0, 1, 3])
-def test_scope_all_is_the_same_however_many_projects_there_are(merged, people, as_, monkeypatch):
+@pytest.mark.parametrize(("merged", "walked", "patience"), [(0, 0, 0), (0, 3, 1), (1, 10_000, 20), (3, 0, 0)])
+def test_scope_all_is_the_same_however_many_projects_there_are(merged, walked, patience, people, as_, monkeypatch):
     monkeypatch.setattr("project_service.activity.queries.MERGED", merged)
+    monkeypatch.setattr("project_service.activity.scattered.WALKED", walked)
+    monkeypatch.setattr("project_service.activity.scattered.PATIENCE", patience)
     group = make_group()
     add_member(group, people[SAM], Role.DEVELOPER)
     projects = [make_project(namespace=group) for _ in range(3)]
@@ -262,6 +266,42 @@ def test_scope_all_is_the_same_however_many_projects_there_are(merged, people, a
     assert ids(client.get(own(scope="all"))) == ordered
     assert ids(client.get(own(scope="all", sort="asc", per_page=4, page=2))) == ordered[::-1][4:8]
     assert client.get(own(scope="all", per_page=4)).headers["X-Total"] == "9"
+    assert ids(client.get(own(scope="all", per_page=5, page=2))) == ordered[5:]
+    assert ids(client.get(own(scope="all", page=2))) == []
+
+
+@pytest.mark.parametrize("walked", [0, 10_000])
+def test_many_projects_are_filtered_and_hide_what_few_would(walked, people, as_, monkeypatch):
+    group, other = make_group(), make_group("other")
+    add_member(group, people[SAM], Role.GUEST)
+    add_member(other, people[SAM], Role.DEVELOPER)
+    projects = [make_project(f"p{number}", namespace=place) for number in range(2) for place in (group, other)]
+    strange = make_project("strange", visibility="public")
+    for number, project in enumerate([*projects, strange] * 2):
+        at = NEWS + DAY * number
+        write(people[DEV], Action.PUSHED, project, data={"action": "pushed"}, at=at)
+        write(people[DEV], Action.JOINED, project, at=at)
+        write(
+            people[DEV], Action.CREATED, project, make_issue(project, people[DEV], confidential=bool(number % 2)), at=at
+        )
+    client = as_(SAM)
+    queries = [
+        {},
+        {"action": "pushed"},
+        {"target_type": "issue", "sort": "asc"},
+        {"after": (NEWS + DAY * 2).date(), "before": (NEWS + DAY * 6).date()},
+        {"per_page": 3, "page": 2, "sort": "asc"},
+    ]
+
+    few = [client.get(own(scope="all", **query)) for query in queries]
+    monkeypatch.setattr("project_service.activity.queries.MERGED", 0)
+    monkeypatch.setattr("project_service.activity.scattered.WALKED", walked)
+    monkeypatch.setattr("project_service.activity.scattered.PATIENCE", 0)
+    many = [client.get(own(scope="all", **query, x=walked)) for query in queries]
+
+    assert [ids(answer) for answer in many] == [ids(answer) for answer in few]
+    assert [answer.headers["X-Total"] for answer in many] == [answer.headers["X-Total"] for answer in few]
+    assert all(ids(answer) for answer in few)
 
 
 def test_a_user_is_found_by_id_and_by_name_in_any_case(people, shop, as_):
@@ -766,6 +806,17 @@ def test_a_comment_on_something_without_a_number_has_none(name, noteable_type, t
 
     assert (event["note"]["noteable_type"], event["note"]["noteable_iid"]) == (noteable_type, None)
     assert event["target_title"] == title
+
+
+def test_a_comment_on_an_alert_has_the_title_of_the_alert(people, project, as_):
+    alert = store(Alert(project_id=project.id, iid=3, title="The till is stuck", started_at=clock.now()))
+    note = incidents.comment(people[DEV], alert, "Looking into it")
+    db.session.commit()
+
+    (event,) = as_(DEV).get(own(target_type="note")).json
+
+    assert (event["target_id"], event["target_iid"], event["target_title"]) == (note.id, note.id, "The till is stuck")
+    assert (event["note"]["noteable_id"], event["note"]["noteable_iid"]) == (alert.id, None)
 
 
 def test_a_comment_on_a_commit_has_the_title_of_the_commit(people, project, as_, tmp_path):
@@ -1476,6 +1527,11 @@ def test_no_feed_shows_what_the_caller_may_not_see_nor_hides_what_they_may(app, 
         mine = [event.id for event in seen if belongs(world, caller, event.project)]
         assert ids(client.get(own(scope="all", per_page=100))) == mine
         assert client.get(own(scope="all", per_page=1)).headers["X-Total"] == str(len(mine))
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("project_service.activity.queries.MERGED", 0)
+            patch.setattr("project_service.activity.scattered.WALKED", chance.choice([0, 10_000]))
+            patch.setattr("project_service.activity.scattered.PATIENCE", 0)
+            assert ids(client.get(own(scope="all", per_page=99))) == mine
 
 
 def test_paths_of_projects_are_taken_encoded(people, as_admin):

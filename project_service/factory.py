@@ -34,7 +34,7 @@ from project_service.instance import routes as instance
 from project_service.instance.probes import probes
 from project_service.issues import pages as issues_pages
 from project_service.issues import routes as issues
-from project_service.kit import answers, database, encryption, kept, logs, secrets
+from project_service.kit import answers, database, encryption, kept, logs, markdown, secrets
 from project_service.kit.errors import Unavailable
 from project_service.kit.proxies import TrustedProxies
 from project_service.kit.storage import open_storage
@@ -43,6 +43,7 @@ from project_service.labels import routes as labels
 from project_service.members import jobs as members_jobs
 from project_service.members import pages as members_pages
 from project_service.members import routes as members
+from project_service.merge_requests import pages as merge_requests_pages
 from project_service.merge_requests import routes as merge_requests
 from project_service.milestones import pages as milestones_pages
 from project_service.milestones import routes as milestones
@@ -90,6 +91,7 @@ PAGES = (
     error_tracking_pages.pages,
     protected_tags_pages.pages,
     issues_pages.pages,
+    merge_requests_pages.pages,
     milestones_pages.pages,
     alerts_pages.pages,
     alerts_settings.pages,
@@ -133,6 +135,7 @@ def create_app(settings: Settings | None = None) -> answers.Application:
     app.register_blueprint(probes)
     document.init_app(app, APIS)
     navigation.init_app(app)
+    markdown.init_app(app.jinja_env)
     app.register_blueprint(receivers)
     issue_closed.connect(incidents.on_issue_closed)
     for pages in PAGES:

@@ -12,7 +12,7 @@ from project_service.access.api import json_response
 from project_service.access.identity import caller, current_user
 from project_service.access.pages import PageBlueprint
 from project_service.core.projects import Project
-from project_service.kit.errors import Forbidden, Invalid, Unprocessable
+from project_service.kit.errors import Forbidden, Invalid, NotFound, Unprocessable
 from project_service.kit.forms import Form
 from project_service.kit.paging import read_page
 from project_service.kit.parameters import parameters
@@ -21,7 +21,7 @@ from project_service.vulnerabilities import charts, ingestion, queries, service
 from project_service.vulnerabilities.forms import DismissForm, UploadForm
 from project_service.vulnerabilities.levels import Confidence, Severity
 from project_service.vulnerabilities.locations import lines_of
-from project_service.vulnerabilities.models import DISMISSAL_REASONS, ISSUE, Finding
+from project_service.vulnerabilities.models import DISMISSAL_REASONS, ISSUE, Finding, Pipeline
 from project_service.vulnerabilities.report_types import REPORT_TYPES
 from project_service.vulnerabilities.reports import BrokenReport
 from project_service.vulnerabilities.routes import LARGEST_REPORT
@@ -74,9 +74,23 @@ def delete_feedback(project: Project, feedback_id: int) -> Response:
 @pages.allow(Ability.READ_VULNERABILITIES)
 def show_dashboard(project: Project) -> str:
     """Show what scanners found in a project."""
+    return _dashboard(project, queries.pipeline_meant(project, request.args.get("pipeline_id")))
+
+
+@pages.get("/<path:project>/-/pipelines/<int:pipeline_id>")
+@pages.signed_in
+@pages.allow(Ability.READ_VULNERABILITIES)
+def show_pipeline(project: Project, pipeline_id: int) -> str:
+    """Show what scanners found in a pipeline, at the address that feedback names it by."""
+    pipeline = queries.pipeline_meant(project, str(pipeline_id))
+    if pipeline is None:
+        raise NotFound("Pipeline")
+    return _dashboard(project, pipeline)
+
+
+def _dashboard(project: Project, pipeline: Pipeline | None) -> str:
     wanted = {name: [text for text in request.args.getlist(name) if text in FILTERS[name]] for name in FILTERS}
     scope = "all" if request.args.get("scope") == "all" else "dismissed"
-    pipeline = queries.pipeline_meant(project, request.args.get("pipeline_id"))
     others = {name: values for name, values in wanted.items() if name != "severity"}
     page = read_page(queries.findings_of(pipeline, scope=scope, **wanted), request.args.get("page"))
     queries.prepare(page.rows)

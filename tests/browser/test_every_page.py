@@ -38,7 +38,9 @@ def addresses(gl, paula, service, worker_id):
         {"name": LONG, "scopes": ["api", "read_user", "read_repository"]}
     )
     issue = project.issues.create({"title": f"Mend the mast of {LONG}", "description": "Soon. " * 60, "labels": LONG})
-    issue.notes.create({"body": "As **soon** as possible."})
+    issue.notes.create(
+        {"body": f"As **soon** as\n\n|a|{LONG}|\n|-:|---|\n|{LONG}|1|\n\n```\n{LONG * 2}\n```\n- {LONG * 2}"}
+    )
     project.milestones.create({"title": LONG, "description": "All of it."})
     environment = project.environments.create({"name": LONG, "external_url": f"https://{LONG[:60]}.example.com"})
     maintainer = Maintainer(service)
@@ -71,6 +73,7 @@ def addresses(gl, paula, service, worker_id):
         "alerts": f"{home}/-/alert_management",
         "alert": f"{home}/-/alert_management/1/details",
         "environment": f"{home}/-/environments/{environment.id}",
+        "merge requests": f"{home}/-/merge_requests",
         "security": f"{home}/-/security/dashboard",
         "upload report": f"{home}/-/security/reports/new",
         "environments": f"{home}/-/environments",

@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from flask import Flask
-from sqlalchemy import select
+from sqlalchemy import func, select
 
 from project_service.alerts.models import AlertIntegration
 from project_service.core.memberships import Membership
@@ -18,7 +18,7 @@ from project_service.protected_tags.models import ProtectedTag
 from project_service.tracker.environments import Environment
 from project_service.tracker.notes import Note
 from project_service.variables.models import Variable
-from project_service.vulnerabilities.models import Finding
+from project_service.vulnerabilities.models import Finding, Pipeline
 from tests.pages.conftest import page_rules
 from tests.surveys import addresses, api_rules
 
@@ -66,6 +66,8 @@ def page_addresses(app: Flask, project: Project, people: dict[str, User]) -> dic
     values: dict[str, Any] = {name: first(kind.id, kind.project_id == project.id) for name, kind in places.items()}
     values |= {"project": project.full_path, "full_path": project.full_path, "group": "acme", "iid": 1}
     values["token_id"] = first(PersonalAccessToken.id, PersonalAccessToken.user_id == people["ada"].id)
+    newest = select(func.max(Pipeline.id)).where(Pipeline.project_id == project.id)  # what was said of it is of others
+    values["pipeline_id"] = db.session.scalar(newest)
     values["note_id"] = first(Note.id, Note.project_id == project.id, Note.noteable_type == "Issue")
     found = {}
     with app.test_request_context():

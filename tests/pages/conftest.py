@@ -145,6 +145,7 @@ def values(
     environment = store(Environment(project_id=project.id, name="production", slug="production"))
     ingest_report(project, report(vulnerability()))
     finding = db.session.query(Finding).one()
+    worlds.make_merge_request(project)
     note = planning.create_note(people[OLIVE], issue, body="Indeed.")
     db.session.commit()
     kay = worlds.make_user("kay")
@@ -163,6 +164,7 @@ def values(
         "environment_id": environment.id,
         "note_id": note.id,
         "finding_id": finding.id,
+        "pipeline_id": finding.pipeline_id,
     }
 
 

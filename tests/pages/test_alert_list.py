@@ -449,7 +449,7 @@ def test_a_comment_stands_under_the_alert_in_the_words_of_its_author(developer, 
     assert (answer.status_code, answer.location) == (302, f"{ONE}/details#activity")
     assert (blank.status_code, "can&#39;t be blank" in blank.text) == (422, True)
     assert notes() == ["Look at **this** <script>"]
-    assert ('<div class="text">Look at **this** &lt;script&gt;</div>' in page, "<strong>Dev</strong>" in page) == (
+    assert ("<p>Look at <strong>this</strong> &lt;script&gt;</p>" in page, "<strong>Dev</strong>" in page) == (
         True,
         True,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import re
 
 import pytest
 
@@ -100,6 +101,15 @@ def test_the_list_and_the_details_show_an_alert(visit, alert, people):
     assert "#1 The till is stuck" in developer.get(LIST).text
     assert "Looking into it" in developer.get(f"{ONE}/details").text
     assert developer.get(f"{LIST}/2/details").status_code == 404
+
+
+def test_the_feed_names_the_alert_that_was_commented_on_and_leads_to_the_comment(visit, alert, people):
+    note = service.comment(people[DEV], db.session.merge(alert), "Looking into it")
+    db.session.commit()
+
+    page = visit(DEV).get("/acme/shop").text
+
+    assert re.search(rf'commented on alert\s+<a href="{ONE}/details#note_{note.id}">The till is stuck</a>', page)
 
 
 def test_opsgenie_takes_no_test_alert_and_no_half_address(maintainer, project):

@@ -104,6 +104,23 @@ def test_others_leave_a_comment_alone(person, status, comment, visit):
     assert bodies() == ["It is cold."]
 
 
+def test_what_people_write_is_shown_as_markdown(comment, project, visit):
+    issue = db.session.query(Issue).one()
+    issue.description = "**Severity:** high\n\n- <script>alert(1)</script>\n- [x](javascript:alert(1))"
+    db.session.query(Note).one().body = "see [this](https://e.org)"
+    db.session.commit()
+
+    page = visit(DEV).get(f"/{project.full_path}/-/issues/1").text
+
+    for part in (
+        "<p><strong>Severity:</strong> high</p>",
+        "<li>&lt;script&gt;alert(1)&lt;/script&gt;</li>",
+        "<li>[x](javascript:alert(1))</li>",
+        '<a href="https://e.org" rel="nofollow noopener noreferrer">this</a>',
+    ):
+        assert part in page, part
+
+
 def test_a_milestone_shows_its_issues_and_how_far_they_are(project, visit):
     milestone = Milestone(project_id=project.id, iid=1, title="Spring")
     db.session.add(milestone)

@@ -13,6 +13,7 @@ from project_service.core.projects import DISABLED
 from project_service.kit.database import db
 from project_service.tracker.issues import Issue
 from project_service.vulnerabilities.models import Feedback, Finding, Pipeline
+from tests import worlds
 from tests.scanning import ingest_report, report, vulnerability
 from tests.worlds import DEV, RITA
 
@@ -166,7 +167,16 @@ def test_a_finding_shows_everything(developer, project):
         ),
         *('<a href="https://rules.example/a"', "<p><code>app/a.py:3-5</code></p>"),
         *("GET https://x", "A: B", "500 No", "in a list", "Inner", "Head", "Cell", ">There</a>", "x = &lt;1&gt;"),
-        *("<del>old</del>", "<ins>new</ins>", "**strong**", "abc123", "f.c:1-4", "m.so:100", "unheard-of", ">7<"),
+        *(
+            "<del>old</del>",
+            "<ins>new</ins>",
+            "<strong>strong</strong>",
+            "abc123",
+            "f.c:1-4",
+            "m.so:100",
+            "unheard-of",
+            ">7<",
+        ),
     ):
         assert part in page, part
     assert "/-/blob/" not in page  # no source is served here
@@ -187,6 +197,21 @@ def test_a_finding_of_little_is_shown(location, developer, project):
     ingest_report(project, report(entry), "container_scanning")
 
     assert developer.get(address("A")).status_code == 200
+
+
+def test_the_address_of_a_pipeline_shows_its_findings(developer, project, people):
+    finding = report(vulnerability("Old"))
+    pipeline = ingest_report(project, finding)
+    ingest_report(project, report(vulnerability("New")))
+    other = worlds.make_project()
+    foreign = ingest_report(other, finding)
+    home = f"/{project.full_path}/-/pipelines"
+
+    page = developer.get(f"{home}/{pipeline}")
+    missing = [developer.get(f"{home}/{number}").status_code for number in (foreign, 0, 10**20)]
+
+    assert (page.status_code, "Old" in page.text, "New" in page.text) == (200, True, False)
+    assert missing == [404] * 3
 
 
 def test_dismissing_and_undoing(developer, project):

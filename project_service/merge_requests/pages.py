@@ -1,0 +1,49 @@
+"""The pages of merge requests: what archives brought, to be read."""
+
+from __future__ import annotations
+
+from flask import render_template, request
+
+from project_service.access import navigation
+from project_service.access.abilities import Ability
+from project_service.access.identity import caller
+from project_service.access.pages import PageBlueprint
+from project_service.core.projects import Project
+from project_service.kit.fields import LARGEST_INTEGER
+from project_service.kit.paging import read_page
+from project_service.merge_requests import queries
+from project_service.planning import notes as planned_notes
+from project_service.tracker.others import find_merge_request
+
+pages = PageBlueprint("merge_request_pages", __name__)
+navigation.add(navigation.Entry("Merge requests", "/-/merge_requests", 22, Ability.READ_MERGE_REQUESTS))
+
+HERE = "/<path:project>/-/merge_requests"
+NOTES_PER_PAGE = 100
+TABS = {"opened": "Open", "merged": "Merged", "closed": "Closed", "all": "All"}
+
+
+@pages.get(HERE)
+@pages.allow(Ability.READ_MERGE_REQUESTS)
+def list_merge_requests(project: Project) -> str:
+    """Show the merge requests of a project."""
+    state = request.args.get("state", "opened")
+    state = state if state in TABS else "opened"
+    search = request.args.get("search", "")
+    found = queries.merge_requests_matching(caller(), project, state=state, search=search)
+    page = read_page(found, request.args.get("page"))
+    queries.add_notes_counts(page.rows)
+    return render_template(
+        "merge_requests/list.html", project=project, page=page, state=state, tabs=TABS, search=search
+    )
+
+
+@pages.get(f"{HERE}/<int:iid>")
+@pages.allow(Ability.READ_MERGE_REQUESTS)
+def show_merge_request(project: Project, iid: int) -> str:
+    """Show one merge request with its notes."""
+    merge_request = find_merge_request(project, min(iid, LARGEST_INTEGER))
+    number = planned_notes.page_of_note(caller(), merge_request, request.args.get("note", ""), NOTES_PER_PAGE)
+    found = planned_notes.notes_matching(caller(), merge_request, sort="asc")
+    notes = read_page(found, str(number) if number else request.args.get("page"), NOTES_PER_PAGE)
+    return render_template("merge_requests/show.html", project=project, merge_request=merge_request, notes=notes)

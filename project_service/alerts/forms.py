@@ -14,7 +14,11 @@ class IntegrationForm(Form):
     """An integration: one page for all types."""
 
     type = SelectField("Integration type", choices=TYPES)
-    name = StringField("Name", render_kw={"autocomplete": "off", "placeholder": "Where the alerts come from"})
+    name = StringField(
+        "Name",
+        description="An HTTP endpoint needs one; Prometheus and Opsgenie are called so without.",
+        render_kw={"autocomplete": "off", "placeholder": "Where the alerts come from"},
+    )
     active = BooleanField("Active", description="Address and key are made when you save, and can be seen afterwards.")
     target_url = StringField("Opsgenie URL", description="Only for Opsgenie: where the list of alerts leads to.")
     payload_example = TextAreaField(

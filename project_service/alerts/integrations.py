@@ -21,6 +21,8 @@ LONGEST_NAME = 255
 LONGEST_SLUG = 63
 DEFAULT_SLUG = "http-endpoint"
 TYPES = {HTTP: "HTTP Endpoint", PROMETHEUS: "Prometheus", OPSGENIE: "Opsgenie"}
+# of what one has of its own accord one only, a name says little
+NAMES = {name: TYPES[name] for name in (PROMETHEUS, OPSGENIE)}
 OTHERS_ACTIVE = "cannot be switched on beside Opsgenie: it takes the place of all other integrations"
 OPSGENIE_ALONE = "cannot be switched on while other integrations are active"
 NO_BATCH = "is no body of an Alertmanager webhook, which is what Prometheus sends"

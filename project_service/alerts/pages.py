@@ -33,6 +33,7 @@ navigation.add(navigation.Entry("Alerts", "/-/alert_management", 40, Ability.REA
 HERE = "/<path:project>/-/alert_management"
 ONE = f"{HERE}/<int:iid>"
 OFFERED = (Status.TRIGGERED, Status.ACKNOWLEDGED, Status.RESOLVED)
+PARTS = {"overview": "Alert details", "metrics": "Metrics", "activity": "Activity feed"}
 MOST_SHOWN = 5
 RECENT = dt.timedelta(hours=12)
 
@@ -104,6 +105,14 @@ def list_alerts(project: Project) -> Any:
 def show_alert(project: Project, iid: int) -> Any:
     """Show one alert."""
     return _page(queries.find_alert(project, iid), CommentForm())
+
+
+@pages.get(f"{ONE}/details/<any(overview,metrics,activity):part>")
+@pages.signed_in
+@pages.allow(Ability.READ_ALERTS)
+def show_part(project: Project, iid: int, part: str) -> Any:
+    """Show one alert from one of its parts on; all of them stand on one page."""
+    return _page(queries.find_alert(project, iid), CommentForm(), part)
 
 
 @pages.get(f"{ONE}/payload.json")
@@ -196,7 +205,7 @@ def _acted(alert: Alert, act: Any) -> Any:
     return _page(queries.find_alert(project, iid), shown), 422
 
 
-def _page(alert: Alert, form: CommentForm) -> str:
+def _page(alert: Alert, form: CommentForm, part: str = "overview") -> str:
     people = db.session.execute(members_for_choice(alert.project)).all()
     tree, left_out = trees.tree_of(alert.payload)
     return render_template(
@@ -207,6 +216,9 @@ def _page(alert: Alert, form: CommentForm) -> str:
         left_out=left_out,
         runbook=payloads.runbook_of(alert.payload),
         query=payloads.query_of(alert.payload),
+        source=payloads.source_of(alert.payload),
+        parts=PARTS,
+        part=part,
         me=caller().user_id,
         notes=list(db.session.scalars(queries.notes_of(alert))),
         people=people,

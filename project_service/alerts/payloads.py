@@ -171,6 +171,12 @@ def query_of(element: dict[str, Any]) -> str | None:
     return _query_in(element.get("generatorURL"))
 
 
+def source_of(element: dict[str, Any]) -> str | None:
+    """The page that an alert of Prometheus comes from, if that is an address of the web."""
+    address = element.get("generatorURL")
+    return address if isinstance(address, str) and address.startswith(("http://", "https://")) else None
+
+
 def runbook_of(payload: dict[str, Any]) -> str | None:
     """Where it is written what to do: a plain payload says it at its top, an alert of Prometheus in an annotation."""
     return _plain_text(payload.get("runbook")) or _plain_text(_object(payload, "annotations").get("runbook"))

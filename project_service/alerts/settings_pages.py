@@ -240,7 +240,7 @@ def _fields(form: IntegrationForm) -> dict[str, Any]:
     if chosen and text != _parsed_text():
         raise Invalid(payload_example=integrations.CHANGED)
     return {
-        "name": form.name.data or "",
+        "name": (form.name.data or "").strip() or integrations.NAMES.get(form.type.data, ""),
         "active": form.active.data,
         "target_url": form.target_url.data or None,
         **integrations.map_sample(text, chosen),

@@ -64,7 +64,13 @@ def page_addresses(app: Flask, project: Project, people: dict[str, User]) -> dic
         "finding_id": Finding,
     }
     values: dict[str, Any] = {name: first(kind.id, kind.project_id == project.id) for name, kind in places.items()}
-    values |= {"project": project.full_path, "full_path": project.full_path, "group": "acme", "iid": 1}
+    values |= {
+        "project": project.full_path,
+        "full_path": project.full_path,
+        "group": "acme",
+        "iid": 1,
+        "part": "metrics",
+    }
     values["token_id"] = first(PersonalAccessToken.id, PersonalAccessToken.user_id == people["ada"].id)
     newest = select(func.max(Pipeline.id)).where(Pipeline.project_id == project.id)  # what was said of it is of others
     values["pipeline_id"] = db.session.scalar(newest)

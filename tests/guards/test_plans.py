@@ -53,6 +53,7 @@ MEMBERS = (
 CHOICES = (
     "/<path:project>/-/issues/new /<path:project>/-/issues/<int:iid>/edit"
     " /<path:project>/-/alert_management/<int:iid>/details"
+    " /<path:project>/-/alert_management/<int:iid>/details/<any(overview,metrics,activity):part>"
 )
 EXPORTS = "/projects/<project>/export /<path:project>/-/settings/general /<project_path:project>/download_export"
 TOKENS = "personal_access_tokens"

@@ -165,6 +165,7 @@ def values(
         "note_id": note.id,
         "finding_id": finding.id,
         "pipeline_id": finding.pipeline_id,
+        "part": "activity",
     }
 
 

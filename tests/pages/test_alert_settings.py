@@ -79,6 +79,7 @@ def tell(visitor, address, key, body):
         ({"type": HTTP, "name": "厨房"}, r"/acme/shop/alerts/notify/http-endpoint/[0-9a-f]{16}\.json"),
         ({"type": HTTP, "name": "x" * 255}, rf"/acme/shop/alerts/notify/{'x' * 63}/[0-9a-f]{{16}}\.json"),
         ({"type": PROMETHEUS, "name": "Prom"}, r"/acme/shop/prometheus/alerts/notify\.json"),
+        ({"type": PROMETHEUS, "name": " "}, r"/acme/shop/prometheus/alerts/notify\.json"),
     ],
 )
 def test_saving_an_integration_leads_to_its_address_and_key(fields, path, maintainer, project):
@@ -89,7 +90,7 @@ def test_saving_an_integration_leads_to_its_address_and_key(fields, path, mainta
 
     assert (answer.status_code, answer.location) == (302, f"{page_of(row, 'credentials')}?saved=1")
     assert "Integration successfully saved" in page.text
-    assert (row.type, row.name, row.active) == (fields["type"], fields["name"], True)
+    assert (row.type, row.name, row.active) == (fields["type"], fields["name"].strip() or "Prometheus", True)
     assert re.fullmatch(path, urlsplit(address).path)
     assert (key, re.fullmatch("[0-9a-f]{32}", key) is not None) == (row.token, True)
 
@@ -341,7 +342,7 @@ def test_developers_do_not_get_the_settings_of_incidents(visit, project):
 
 @pytest.mark.parametrize(
     ("person", "configures", "tries"),
-    [(ADA, 200, 200), (OLIVE, 200, 200), (DEV, 403, 200), (RITA, 403, 403), (GUS, 403, 403), (SAM, 404, 404)],
+    [(ADA, 200, 200), (OLIVE, 200, 200), (DEV, 403, 200), (RITA, 403, 404), (GUS, 403, 404), (SAM, 404, 404)],
 )
 def test_who_may_open_the_pages_of_an_integration(person, configures, tries, visit, integration):
     somebody = visit(person)
@@ -400,6 +401,14 @@ def test_a_batch_is_a_fine_test_alert(kind, maintainer, project):
     answer = maintainer.send(page_of(row, "test"), payload=BATCH)
 
     assert (answer.status_code, "successfully sent" in answer.text, titles()) == (200, True, ["Latency"])
+
+
+def test_a_batch_of_nothing_is_not_said_to_be_in_the_list(maintainer, project):
+    row = make_integration(project, type=PROMETHEUS)
+
+    answer = maintainer.send(page_of(row, "test"), payload=json.dumps(json.loads(BATCH) | {"alerts": [{}]}))
+
+    assert ("tells of no alert" in answer.text, "successfully sent" in answer.text) == (True, False)
 
 
 def test_the_settings_of_alerts_are_saved(maintainer, project):

@@ -45,6 +45,7 @@ NEEDED = {
     "/<path:project>/-/settings/operations/integrations/<int:integration_id>/delete": Role.MAINTAINER,
     "/<path:project>/-/alert_management": Role.DEVELOPER,
     "/<path:project>/-/alert_management/<int:iid>/details": Role.DEVELOPER,
+    "/<path:project>/-/alert_management/<int:iid>/details/<any(overview,metrics,activity):part>": Role.DEVELOPER,
     "/<path:project>/-/alert_management/<int:iid>/payload.json": Role.DEVELOPER,
     "/<path:project>/-/merge_requests": Role.REPORTER,
     "/<path:project>/-/merge_requests/<int:iid>": Role.REPORTER,
@@ -70,6 +71,11 @@ NEEDED = {
     "/<path:project>/-/milestones/<int:iid>/edit": Role.DEVELOPER,
     "/<path:project>/-/milestones/<int:iid>/delete": Role.DEVELOPER,
 }
+# what is not there at all for those who may not see it
+HIDDEN = (
+    "/<path:project>/-/alert_management",
+    "/<path:project>/-/settings/operations/integrations/<int:integration_id>/test",
+)
 # the members of the project see the group above it, and have no role there
 RANKS = {ADA: Role.OWNER, SAM: SIGNED_IN, NOBODY: ANYBODY, **ROLES}
 
@@ -81,7 +87,7 @@ def status_for(person, rule):
         return 200 if needed == ANYBODY else 302
     if rank >= needed:
         return 302 if rule in ("/users/sign_in", "/groups/<path:group>") else 200
-    return 404 if rank == SIGNED_IN else 403
+    return 404 if rank == SIGNED_IN or rule.startswith(HIDDEN) else 403
 
 
 def test_every_page_has_its_row_in_the_table(app):

@@ -11,7 +11,7 @@ from sqlalchemy import bindparam, select, update
 
 from project_service.core.tokens import BrowserSession, PersonalAccessToken, digest_of
 from project_service.core.users import ACTIVE, BLOCKED, User, user_by
-from project_service.kit import clock, urls
+from project_service.kit import clock, database, urls
 from project_service.kit.database import Timestamp, db, unit_of_work
 from project_service.kit.errors import (
     BadParameters,
@@ -213,6 +213,6 @@ def _note_activity(user_id: int, last_activity_on: dt.date | None) -> None:
 
 def _apart(statement: object) -> None:
     # written at once, so that it holds whatever becomes of the request, and no reader keeps a write lock
-    db.session.rollback()
+    database.undo()
     with unit_of_work():
         db.session.execute(statement)  # type: ignore[call-overload]  # one of two updates above

@@ -14,18 +14,15 @@ from typing import Any, Protocol
 import redis.exceptions
 import structlog
 from flask import Blueprint, Response, request
-from sqlalchemy.exc import OperationalError
 from werkzeug.exceptions import RequestEntityTooLarge
 
 from project_service.access.api import json_response
 from project_service.core import instance
 from project_service.core.instance import RECEIVERS_THROTTLE as THROTTLE
 from project_service.kit import jobs, secrets
-from project_service.kit.database import unit_of_work
+from project_service.kit.database import reading
 
 OTHER_METHODS = ("GET", "PUT", "PATCH", "DELETE")
-ATTEMPTS = 4
-DEADLOCK = "40P01"
 BASIC_AND_BEARER = ("bearer", "basic")
 
 log = structlog.get_logger(__name__)
@@ -71,30 +68,25 @@ class ReceiverBlueprint(Blueprint):
     ) -> Callable[[Callable[..., Any]], Callable[..., Response]]:
         """Register a receiver. ``find`` gets the parts of the URL; ``absent`` is the answer when there is none.
 
-        ``check`` may refuse a payload before the receiver is looked for. The view gets the receiver and the payload.
+        ``check`` may refuse a payload before the receiver is looked for. The view gets the receiver and the payload,
+        outside of any unit of work: what it stores is its own to commit.
         """
 
         def decorate(view: Callable[..., Any]) -> Callable[..., Response]:
             @functools.wraps(view)
             def received(**url: Any) -> Response:
-                payload, refusal = self._read(check)
-
-                def act(first: bool) -> Response:
-                    receiver, refused = _found(find, url) if refusal is None else (None, refusal)
-                    if first and (receiver is None or receiver.is_limited) and (limited := _throttled()) is not None:
+                payload, refused = self._read(check)
+                with reading():
+                    receiver, refused = (None, refused) if refused else _found(find, url)
+                    if (receiver is None or receiver.is_limited) and (limited := _throttled()) is not None:
                         return limited
-                    if refused is not None:
-                        raise refused
-                    if receiver is None or not receiver.active:
-                        raise Refused(absent)
-                    if not secrets.same(receiver.token, given_key()):
-                        raise Refused(401)
-                    return json_response(view(receiver, payload))
-
-                try:
-                    return _despite_deadlocks(act, write=refusal is None)
-                except Refused as error:
-                    return Response(status=error.status)
+                if refused is not None:
+                    return Response(status=refused.status)
+                if receiver is None or not receiver.active:
+                    return Response(status=absent)
+                if not secrets.same(receiver.token, given_key()):
+                    return Response(status=401)
+                return json_response(view(receiver, payload))
 
             received.receives = True  # type: ignore[attr-defined]  # a mark for the guard of the route table
             for rule in rules:
@@ -142,18 +134,6 @@ def _found(find: Callable[..., Receiver | None], url: dict[str, Any]) -> tuple[R
         return find(**url), None
     except Refused as error:
         return None, error
-
-
-def _despite_deadlocks(act: Callable[[bool], Response], *, write: bool) -> Response:
-    """Act, and once more when the database has chosen this request to give way: batches lock alerts in any order."""
-    for attempt in range(ATTEMPTS):
-        try:
-            with unit_of_work(write=write):
-                return act(attempt == 0)
-        except OperationalError as error:
-            if getattr(error.orig, "sqlstate", None) != DEADLOCK or attempt == ATTEMPTS - 1:
-                raise
-    raise AssertionError("unreachable")
 
 
 def _not_there(**_url: Any) -> Response:

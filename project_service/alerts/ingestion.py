@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from itertools import groupby
+from itertools import groupby, islice
 from typing import Any
 
 from sqlalchemy import ColumnElement, Text, bindparam, false, func, literal, select, text, true, update
@@ -22,6 +22,7 @@ from project_service.core.instance import RECEIVERS_THROTTLE, value_of
 from project_service.core.projects import DISABLED, Project
 from project_service.kit import clock
 from project_service.kit.database import Key, Timestamp, db, insert
+from project_service.kit.group_commit import group_commit
 from project_service.kit.statements import Rows, packed, prepared
 from project_service.tracker.counters import next_iids
 from project_service.tracker.environments import environment_called
@@ -87,6 +88,19 @@ def receiver_of(integration: AlertIntegration) -> Receiver:
     """An integration as a receiver, for test alerts."""
     rows = _by_id(path=integration.project.full_path.lower(), integration=integration.id)
     return _found(rows)[0]
+
+
+@group_commit
+def take_in_at_once(brought: list[tuple[Receiver, list[Parsed]]]) -> list[list[Taken]]:
+    """Take in what several requests have brought, those for the same receiver as if one had brought all of it."""
+    taken: dict[int, list[Taken]] = {}
+    # projects in one order, so that two processes do not wait for one another
+    places = sorted(range(len(brought)), key=lambda place: (brought[place][0].project_id, brought[place][0].token))
+    for _, some in groupby(places, key=lambda place: brought[place][0]):
+        own = list(some)
+        found = iter(take_in(brought[own[0]][0], [parsed for place in own for parsed in brought[place][1]]))
+        taken |= {place: list(islice(found, len(brought[place][1]))) for place in own}
+    return [taken[place] for place in range(len(brought))]
 
 
 def take_in(receiver: Receiver, told: Iterable[Parsed]) -> list[Taken]:

@@ -87,4 +87,4 @@ def _ingest(receiver: Receiver, payload: dict[str, Any]) -> list[dict[str, Any]]
         told = payloads.parse_batch(payload)
     else:
         told = [payloads.parse_plain(payload, receiver.mapping)]
-    return [{"iid": taken.iid, "title": taken.title} for taken in ingestion.take_in(receiver, told)]
+    return [{"iid": taken.iid, "title": taken.title} for taken in ingestion.take_in_at_once((receiver, told))]

@@ -36,7 +36,7 @@ from project_service.core.projects import Project
 from project_service.core.users import User
 from project_service.kit import clock
 from project_service.kit.bulk import among, numbers
-from project_service.kit.database import Key, Model, Timestamps, db
+from project_service.kit.database import Key, Model, Timestamps, db, flush
 from project_service.kit.statements import prepared
 
 
@@ -110,7 +110,7 @@ def role_in(user_id: int, subject: Project | Namespace) -> Role:
     project, namespace = (subject, subject.namespace) if isinstance(subject, Project) else (None, subject)
     if namespace.owner_id == user_id:
         return Role.OWNER
-    db.session.flush()  # a membership that was made in this request counts
+    flush()  # a membership that was made in this request counts
     of_user = {"user": user_id, "namespace": namespace.id, "today": clock.today()}
     level = _level_below(**of_user) if project is None else _level_in_project(**of_user, project=project.id)
     return Role(level.scalar() or 0)

@@ -23,6 +23,7 @@ from sqlalchemy import ForeignKey, UniqueConstraint, select
 from sqlalchemy.orm import Mapped, mapped_column
 
 from project_service.core.projects import Project
+from project_service.kit import database
 from project_service.kit.database import Model, Timestamps, db
 from project_service.kit.storage import storage
 
@@ -188,7 +189,7 @@ def forget_old() -> int:
             select(Repository.project_id, Repository.kind, Repository.version)
         )
     }
-    db.session.commit()
+    database.commit()
     old = [path for path in root().glob("[0-9]*.git") if path.name not in known]
     for path in old:
         shutil.rmtree(path, ignore_errors=True)

@@ -13,7 +13,7 @@ from project_service.core import instance
 from project_service.core.projects import Project
 from project_service.error_tracking import queries, service
 from project_service.error_tracking.forms import ErrorTrackingForm
-from project_service.kit.database import db
+from project_service.kit import database
 
 pages = PageBlueprint("error_tracking_pages", __name__)
 
@@ -58,7 +58,7 @@ def save_error_tracking(project: Project) -> Any:
     allowed = instance.outgoing_policy()
 
     def save() -> None:
-        db.session.commit()  # nothing is locked while the name of the address is looked up
+        database.commit()  # nothing is locked while the name of the address is looked up
         service.save(project, problems=service.judge(address, allowed), **fields)
 
     if not form.accepted(save):
@@ -66,5 +66,5 @@ def save_error_tracking(project: Project) -> Any:
     if "test" not in request.form:
         return redirect(url_for("project_pages.show_settings", project=project.full_path, page="operations"))
     setting = queries.find_setting(project)
-    db.session.commit()  # what was saved holds, and nothing is locked while the tracker is asked
+    database.commit()  # what was saved holds, and nothing is locked while the tracker is asked
     return sections.show(project, "operations", tracking_outcome=service.test_connection(setting, allowed))

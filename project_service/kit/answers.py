@@ -178,6 +178,8 @@ def as_service_error(error: Exception) -> errors.ServiceError:
 class Application(Flask):
     """Flask, but ``OPTIONS`` is answered without a body, and no page has an address of the API."""
 
+    url_map_class = urls.Routes
+
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self.url_map.converters |= {"path": urls.PagePath, "project_path": urls.ProjectPath}

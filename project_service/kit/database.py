@@ -12,6 +12,7 @@ import enum
 import fcntl
 import os
 import select
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -19,12 +20,13 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import orjson
-from flask import Flask
+from flask import Flask, current_app
 from flask_sqlalchemy import SQLAlchemy
+from flask_sqlalchemy.session import Session as FlaskSession
 from sqlalchemy import BigInteger, Connection, DateTime, Dialect, Engine, Index, Integer, MetaData, event, text
 from sqlalchemy.dialects import postgresql, sqlite
-from sqlalchemy.exc import DisconnectionError, IntegrityError
-from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column, registry
+from sqlalchemy.exc import DisconnectionError, IntegrityError, OperationalError
+from sqlalchemy.orm import DeclarativeBase, Mapped, Mapper, mapped_column, registry
 from sqlalchemy.types import JSON, TypeDecorator
 
 from project_service.kit import clock
@@ -32,9 +34,10 @@ from project_service.settings import Settings
 
 MIGRATIONS = Path(__file__).parents[1] / "migrations"
 BUSY_TIMEOUT_MS = 30_000
+DEADLOCK = "40P01"
 POOL_SIZE = 8
+READERS = 4
 COMPILED = 200  # statements that are kept compiled; each takes some 40 kB
-ROWS = "rows"
 NAMES = {
     "ix": "ix_%(table_name)s_%(column_0_N_name)s",
     "uq": "uq_%(table_name)s_%(column_0_N_name)s",
@@ -52,7 +55,104 @@ class Mode(enum.Enum):
     READS = enum.auto()
 
 
+class Readers:
+    """Connections for what only reads: kept open, and never in a transaction.
+
+    To take a connection out of the pool and to hand it back takes longer than a statement. A few are kept; when more
+    are needed at once, these come from the pool and go back there.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        self.is_postgresql = engine.dialect.name == "postgresql"
+        # without BEGIN; on SQLite that is what the listener to "begin" sees to
+        self.engine = engine.execution_options(isolation_level="AUTOCOMMIT") if self.is_postgresql else engine
+        self._idle: deque[Connection] = deque()
+        self._inherited: list[Connection] = []
+        event.listen(engine, "engine_disposed", lambda _engine: self.close())
+
+    def take(self) -> Connection:
+        """A connection of the caller's own."""
+        while True:
+            try:
+                found = self._idle.pop()
+            except IndexError:
+                return self.engine.connect()
+            if not self.is_postgresql or not _is_ended(found.connection):
+                return found
+            found.invalidate()
+            found.close()
+
+    def give_back(self, connection: Connection) -> None:
+        """Keep it for the next one, if it is whole and they are not too many."""
+        if connection.in_transaction():
+            connection.rollback()
+        if connection.invalidated or len(self._idle) >= READERS:
+            connection.close()
+        else:
+            self._idle.append(connection)
+
+    def close(self) -> None:
+        """Hand back all that nobody has taken."""
+        while self._idle:
+            self._idle.pop().close()
+
+    def forget(self) -> None:
+        """After a fork: these are the parent's, and are not to be closed under its feet."""
+        self._inherited += self._idle
+        self._idle.clear()
+
+
+class Unit:
+    """The connection of a unit of work, from when it needs one, and the rows that were read in it.
+
+    Statements that are prepared go straight to it. The session, where somebody asks for it, works on it too, and then
+    its commit and its rollback are those of the connection.
+    """
+
+    __slots__ = ("_begins", "_connection", "_give_back", "_take", "rows")
+
+    def __init__(self, take: Callable[[], Connection], give_back: Callable[[Connection], object], begins: bool) -> None:
+        self._take = take
+        self._give_back = give_back
+        self._begins = begins
+        self._connection: Connection | None = None
+        self.rows: dict[Any, Any] = {}
+
+    def connection(self) -> Connection:
+        """The connection; in a transaction unless the unit only reads."""
+        if self._connection is None:
+            self._connection = self._take()
+        if self._begins and not self._connection.in_transaction():
+            self._connection.begin()
+        return self._connection
+
+    def commit(self) -> None:
+        """Commit what was done so far, and let go of the connection until the next statement."""
+        if self._connection is not None:
+            if self._connection.in_transaction():
+                self._connection.commit()
+            self.end()
+
+    def end(self) -> None:
+        """Let go of the connection; what was not committed is undone."""
+        if self._connection is not None:
+            connection, self._connection = self._connection, None
+            if connection.in_transaction():
+                connection.rollback()
+            self._give_back(connection)
+
+
+class Session(FlaskSession):
+    """The session, which works on the connection of the unit of work if there is one."""
+
+    def get_bind(self, *args: Any, **options: Any) -> Engine | Connection:
+        """Where a statement goes."""
+        unit = _current.get()
+        return super().get_bind(*args, **options) if unit is None else unit.connection()
+
+
 _mode: ContextVar[Mode] = ContextVar("mode", default=Mode.WRITES)
+_current: ContextVar[Unit | None] = ContextVar("unit", default=None)
 
 
 class Timestamp(TypeDecorator[dt.datetime]):
@@ -127,7 +227,10 @@ def unique_while_kept(name: str, *columns: str) -> Index:
     return Index(name, *parts, unique=True, sqlite_where=kept, postgresql_where=kept)
 
 
-db = SQLAlchemy(model_class=Base, session_options={"expire_on_commit": False})
+db = SQLAlchemy(
+    model_class=Base,
+    session_options={"class_": Session, "expire_on_commit": False, "join_transaction_mode": "control_fully"},
+)
 Row = TypeVar("Row", bound=Base)
 
 
@@ -141,6 +244,7 @@ def init_app(app: Flask, settings: Settings) -> None:
             _listen_to_sqlite(db.engine, settings)
         else:
             _listen_to_postgresql(db.engine)
+        app.extensions["readers"] = Readers(db.engine)
 
 
 @contextmanager
@@ -160,43 +264,86 @@ def reading() -> Iterator[None]:
     No transaction is begun or ended for it, which would take as long as a statement.
     """
     with _unit(Mode.READS):
-        if db.engine.dialect.name == "postgresql":
-            db.session.connection(execution_options={"isolation_level": "AUTOCOMMIT"})
         yield
+
+
+def connection() -> Connection:
+    """The connection of the current unit of work, or else of the session."""
+    unit = _current.get()
+    return db.session.connection() if unit is None else unit.connection()
 
 
 @contextmanager
 def _unit(mode: Mode) -> Iterator[None]:
-    if mode is Mode.WRITES and _mode.get() is Mode.READS:
-        db.session.commit()  # what was only read so far needs no lock, what is written now does
-    token = _mode.set(mode)
+    outer = _current.get()
+    if outer is not None and mode is Mode.WRITES and _mode.get() is Mode.READS:
+        commit()  # what was only read so far needs no lock, what is written now does
+        outer = None
+    unit = outer or _new_unit(mode)
+    tokens = _mode.set(mode), _current.set(unit)
     try:
         yield
-        db.session.commit()
+        commit()
         callbacks = _callbacks()
     except BaseException:
-        db.session.rollback()
-        _callbacks()
+        undo()
         raise
     finally:
-        _mode.reset(token)
-        db.session.info.pop(ROWS, None)
+        _mode.reset(tokens[0])
+        _current.reset(tokens[1])
+        if unit is not None:
+            unit.rows.clear()
+            if unit is not outer:
+                unit.end()
     for callback in callbacks:
         callback()
 
 
+def _new_unit(mode: Mode) -> Unit | None:
+    if _has_session() and db.session().in_transaction():
+        return None  # begun before the unit was, as on the command line: the unit is the session's, and ends it
+    if mode is Mode.READS:
+        readers: Readers = current_app.extensions["readers"]
+        return Unit(readers.take, readers.give_back, begins=False)
+    return Unit(db.engine.connect, Connection.close, begins=True)
+
+
+def commit() -> None:
+    """Commit what the unit of work has done so far, and go on in it with nothing held."""
+    if _has_session():
+        db.session.commit()
+    if unit := _current.get():
+        unit.commit()
+
+
+def _has_session() -> bool:
+    """Whether anybody has asked for the session: what reads columns needs none."""
+    return db.session.registry.has()
+
+
+def flush() -> None:
+    """Send what the session has not sent yet, for statements that do not go through it."""
+    if _has_session():
+        db.session.flush()
+
+
+def from_session(mapper: Mapper[Any], number: int) -> Any:
+    """The row with this id, if the session has it."""
+    if not _has_session():
+        return None
+    return db.session.identity_map.get(mapper.identity_key_from_primary_key((number,)))
+
+
 def rows_of_unit() -> dict[Any, Any]:
     """What was read in the current unit of work and may be shown in it again; empty in one that writes."""
-    if _mode.get() is Mode.WRITES:
-        return {}
-    found: dict[Any, Any] = db.session.info.setdefault(ROWS, {})
-    return found
+    unit = _current.get()
+    return {} if unit is None or _mode.get() is Mode.WRITES else unit.rows
 
 
 @contextmanager
 def writing() -> Iterator[None]:
     """Within a unit that only reads: end it, and run the block as a unit that writes."""
-    db.session.commit()
+    commit()
     with unit_of_work():
         yield
 
@@ -216,8 +363,11 @@ def snapshot() -> Iterator[Connection]:
 
 def undo() -> None:
     """Take back what the current unit of work has done so far, and go on in it: for forms that are shown again."""
-    db.session.rollback()
-    _callbacks()
+    if _has_session():
+        db.session.rollback()
+        _callbacks()
+    if unit := _current.get():
+        unit.end()
 
 
 def after_commit(callback: Callable[[], object]) -> None:
@@ -265,13 +415,20 @@ def is_unique_violation(error: IntegrityError) -> bool:
     return getattr(error.orig, "sqlstate", None) == "23505" or "UNIQUE constraint failed" in str(error.orig)
 
 
+def is_deadlock(error: Exception) -> bool:
+    """Whether the database has undone a transaction so that another one could go on; it may be tried again."""
+    return isinstance(error, OperationalError) and getattr(error.orig, "sqlstate", None) == DEADLOCK
+
+
 def dispose_after_fork() -> None:
     """Forget connections inherited from the parent without closing them under its feet."""
+    readers: Readers = current_app.extensions["readers"]
+    readers.forget()
     db.engine.dispose(close=False)
 
 
 def _callbacks() -> list[Callable[[], object]]:
-    callbacks: list[Callable[[], object]] = db.session.info.pop("after_commit", [])
+    callbacks: list[Callable[[], object]] = db.session.info.pop("after_commit", []) if _has_session() else []
     return callbacks
 
 
@@ -336,11 +493,15 @@ def _listen_to_sqlite(engine: Engine, settings: Settings) -> None:
 def _listen_to_postgresql(engine: Engine) -> None:
     @event.listens_for(engine, "checkout")
     def refuse_closed(connection: Any, _record: Any, _proxy: Any) -> None:
-        """What a server that ended has closed has something to be read: its end. To ask it would take a round trip."""
-        told = select.poll()
-        told.register(connection.fileno(), select.POLLIN)
-        if told.poll(0):
+        if _is_ended(connection):
             raise DisconnectionError
+
+
+def _is_ended(connection: Any) -> bool:
+    """What a server that ended has closed has something to be read: its end. To ask it would take a round trip."""
+    told = select.poll()
+    told.register(connection.fileno(), select.POLLIN)
+    return bool(told.poll(0))
 
 
 def _folded(text: str | None) -> str | None:

@@ -27,7 +27,7 @@ from flask import current_app
 from sqlalchemy import Index, and_, delete, func, or_, select, update
 from sqlalchemy.orm import Mapped, mapped_column
 
-from project_service.kit import clock, logs
+from project_service.kit import clock, database, logs
 from project_service.kit.database import Model, after_commit, db, insert, unit_of_work
 
 QUEUES = ("default", "transfers", "mail")
@@ -222,7 +222,7 @@ def run(known: Job[Any], arguments: tuple[Any, ...], lease: Lease) -> None:
 @contextmanager
 def step() -> Iterator[None]:
     """One unit of a long job: what came before is committed, and so is this, if the task is still ours."""
-    db.session.commit()
+    database.commit()
     with unit_of_work():
         still_ours()
         yield

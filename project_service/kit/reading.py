@@ -23,7 +23,8 @@ from sqlalchemy.orm import Mapper, RelationshipDirection, RelationshipProperty
 from sqlalchemy.orm.attributes import QueryableAttribute
 
 from project_service.kit.bulk import among, numbers
-from project_service.kit.database import db, rows_of_unit
+from project_service.kit.database import db, flush, from_session, rows_of_unit
+from project_service.kit.statements import Ready
 
 COUNTED = 10_000
 SHAPES = 128  # each takes some 80 kB
@@ -45,10 +46,11 @@ def rows(statement: Select[*tuple[Any, ...]], *, limit: int | None = None, offse
     A statement without a model gives its only column, or tuples.
     """
     shape, values = _shape_of(statement)
+    flush()  # what is not there yet would not be seen
     if limit is None:
-        found = shape.send(shape.whole, values)
+        found = shape.whole.send(values)
     else:
-        found = shape.send(shape.page, values | {"page_limit": limit, "page_offset": offset})
+        found = shape.page.send(values | {"page_limit": limit, "page_offset": offset})
     if shape.kind is None:
         return [row[0] for row in found] if shape.is_single else list(found)
     made = shape.kind.made(found)
@@ -59,7 +61,8 @@ def rows(statement: Select[*tuple[Any, ...]], *, limit: int | None = None, offse
 def count(statement: Select[*tuple[Any, ...]]) -> int:
     """How many rows a statement has, counted up to one more than ``COUNTED``."""
     shape, values = _shape_of(statement)
-    found: int = shape.send(shape.counted, values)[0][0]
+    flush()
+    found: int = shape.counted.send(values).scalar_one()
     return found
 
 
@@ -114,27 +117,20 @@ class Shape:
 
     def __init__(self, statement: Select[*tuple[Any, ...]], binds: Sequence[Any]) -> None:
         self.names = [bind.key for bind in binds]
-        # compiled from nothing but these statements: in others of the same shape the values have other names
-        self.options: dict[str, Any] = {"compiled_cache": {}}
         first, *others = statement.column_descriptions
         self.is_single = not others
         self.kind: Kind | None = None
         self.related: Tree = {}
-        self.whole = statement
+        whole = statement
         entity = first.get("entity")
         if entity is not None and first["expr"] is entity:
             self.kind = Kind(entity, *(other["expr"] for other in others))
             self.related = _tree(self.kind.mapper, _paths(statement))
-            self.whole = statement.with_only_columns(*self.kind.columns, maintain_column_froms=True)
+            whole = statement.with_only_columns(*self.kind.columns, maintain_column_froms=True)
         limit, offset = bindparam("page_limit", type_=BigInteger), bindparam("page_offset", type_=BigInteger)
-        self.page = self.whole.limit(limit).offset(offset)
+        self.whole, self.page = Ready(whole), Ready(whole.limit(limit).offset(offset))
         capped = statement.order_by(None).with_only_columns(1, maintain_column_froms=True).limit(COUNTED + 1)
-        self.counted = select(func.count()).select_from(capped.subquery())
-
-    def send(self, statement: Select[*tuple[Any, ...]], values: dict[str, Any]) -> Sequence[Any]:
-        """Carry out one of the statements, with what the session has not flushed yet."""
-        db.session.flush()
-        return db.session.connection().execute(statement, values, execution_options=self.options).all()
+        self.counted = Ready(select(func.count()).select_from(capped.subquery()))
 
 
 class Link:
@@ -148,7 +144,8 @@ class Link:
         self.direction = relationship.direction
         self.kind = Kind(self.target.class_)
         columns = [remote, further[0][1]] if further else [remote, *self.kind.columns]
-        self.statement = select(*columns).where(among(remote, "ids")).order_by(*(relationship.order_by or ()))
+        statement = select(*columns).where(among(remote, "ids")).order_by(*(relationship.order_by or ()))
+        self.statement = Ready(statement)
 
     def ends(self, found: Iterable[Any]) -> dict[int, list[Any]]:
         """Where rows lead to, by their value that leads there: ids of the target, or its rows if these are children."""
@@ -220,9 +217,9 @@ def _relationship(attribute: QueryableAttribute[Any]) -> RelationshipProperty[An
 
 def _fetch(mapper: Mapper[Any], ids: set[int], known: dict[int, Any]) -> None:
     """Add rows of a model to those that are known, from the session or the unit of work if it has them."""
-    present, before = db.session.identity_map, rows_of_unit()
+    before = rows_of_unit()
     for number in ids - known.keys():
-        there = present.get(mapper.identity_key_from_primary_key((number,))) or before.get((mapper.base_mapper, number))
+        there = from_session(mapper, number) or before.get((mapper.base_mapper, number))
         if there is not None:
             known[number] = there
     if missing := ids - known.keys():
@@ -230,14 +227,14 @@ def _fetch(mapper: Mapper[Any], ids: set[int], known: dict[int, Any]) -> None:
         known.update((row.id, row) for row in kind.made(_by_ids(statement, missing)))
 
 
-def _by_ids(statement: Select[Any], ids: Iterable[int]) -> Sequence[Any]:
-    return db.session.connection().execute(statement, {"ids": numbers(ids)}).all()
+def _by_ids(statement: Ready, ids: Iterable[int]) -> Sequence[Any]:
+    return statement.send({"ids": numbers(ids)})
 
 
 @functools.cache
-def _lookup(mapper: Mapper[Any], _dialect: str) -> tuple[Kind, Select[Any]]:
+def _lookup(mapper: Mapper[Any], _dialect: str) -> tuple[Kind, Ready]:
     kind = Kind(mapper.class_)
-    return kind, select(*kind.columns).where(among(mapper.primary_key[0], "ids"))
+    return kind, Ready(select(*kind.columns).where(among(mapper.primary_key[0], "ids")))
 
 
 @functools.cache

@@ -8,15 +8,17 @@ decodes these two when the route has matched.
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Mapping
 from typing import Any
 from urllib.parse import quote, unquote_to_bytes, urlsplit
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 from flask import current_app, has_request_context, request
-from werkzeug.routing import BaseConverter, PathConverter
+from werkzeug.routing import BaseConverter, Map, MapAdapter, PathConverter, Rule, RuleFactory
 
 API = "/api/"
+MOST_KNOWN = 1000
+LONGEST_KNOWN = 200
 _KEPT = re.compile(r"%(2[Ff]|25)")
 
 
@@ -78,6 +80,54 @@ def tidy(path: str, endings: Container[str] = ()) -> str:
     stem = path.removesuffix(".json")
     last = stem.rpartition("/")[2]
     return stem if last in endings or (last.isascii() and last.isdigit()) else path
+
+
+class Routes(Map):
+    """The map of routes, which remembers where the addresses lead that were asked for last.
+
+    To find a path of several segments means to try one pattern after the other.
+    """
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        self.known: dict[tuple[str, str], tuple[Rule, Mapping[str, Any]]] = {}
+        super().__init__(*args, **options)
+
+    def add(self, rulefactory: RuleFactory) -> None:
+        """Add a route, which an address may lead to that led elsewhere."""
+        self.known.clear()
+        super().add(rulefactory)
+
+    def bind_to_environ(self, *args: Any, **options: Any) -> MapAdapter:
+        """What finds the route of one request."""
+        found = super().bind_to_environ(*args, **options)
+        return _Bound(
+            self,
+            found.server_name,
+            found.script_name,
+            found.subdomain,
+            found.url_scheme,
+            found.path_info,
+            found.default_method,
+            found.query_args,
+        )
+
+
+class _Bound(MapAdapter):
+    map: Routes
+
+    def match(self, *args: Any, **options: Any) -> Any:
+        if args or options != {"return_rule": True}:
+            return super().match(*args, **options)
+        key = self.path_info, self.default_method
+        found = self.map.known.get(key)
+        if found is None:
+            found = super().match(return_rule=True)
+            if len(self.path_info) <= LONGEST_KNOWN:
+                if len(self.map.known) >= MOST_KNOWN:
+                    self.map.known.clear()
+                self.map.known[key] = found
+        rule, values = found
+        return rule, {**values}
 
 
 class Segment(BaseConverter):

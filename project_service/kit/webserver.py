@@ -18,13 +18,15 @@ import socket
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any
 
 from gunicorn.workers.gthread import TConn, ThreadWorker
 from werkzeug.exceptions import BadRequest, ClientDisconnected, RequestTimeout
+
+from project_service.kit.waiting import ASIDE
 
 bind = "127.0.0.1:8000"
 workers = os.cpu_count() or 1
@@ -233,6 +235,15 @@ class ClientSocket:
 
     def gettimeout(self) -> float | None:
         return 0.0
+
+    @contextmanager
+    def aside(self) -> Iterator[None]:
+        """Leave the computing place of the request while it waits for something else than its client."""
+        self._crew.leave()
+        try:
+            yield
+        finally:
+            self._crew.come_back()
 
     def recv(self, size: int) -> bytes:
         """Some of the body; the head has arrived before anybody calls this, so an end of file is always too early."""
@@ -596,6 +607,7 @@ def answering(application: Application) -> Application:
 
     def wrapped(environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
         client: ClientSocket = environ["gunicorn.socket"]
+        environ[ASIDE] = client.aside
 
         def start(*args: Any) -> Any:
             if body_is_unread(environ["wsgi.input"]):

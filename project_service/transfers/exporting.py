@@ -19,7 +19,7 @@ from project_service.core import instance
 from project_service.core.projects import Project, folder_of
 from project_service.core.repositories import Repository
 from project_service.core.users import ACTIVE, User
-from project_service.kit import clock, jobs, mail, urls
+from project_service.kit import clock, database, jobs, mail, urls
 from project_service.kit.database import db, unit_of_work
 from project_service.kit.storage import storage
 from project_service.transfers import layout, sending
@@ -104,7 +104,7 @@ def _snapshot(export_id: int) -> Iterator[tuple[Connection, ProjectExport, Proje
         administers = user is not None and allowed(Caller.of(user), Ability.OWN_NAMESPACE, project.namespace)
         db.session.expunge(project)
         db.session.expunge(export)
-        db.session.commit()
+        database.commit()
         with db.engine.connect() as opened:
             # SQLite reads from one moment anyway
             level = {} if opened.dialect.name == "sqlite" else {"isolation_level": "REPEATABLE READ"}

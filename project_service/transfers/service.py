@@ -11,7 +11,7 @@ from project_service.core import instance, limits, places
 from project_service.core.namespaces import Namespace, namespace_by, namespace_of
 from project_service.core.projects import Project
 from project_service.core.users import User
-from project_service.kit import logs, outgoing
+from project_service.kit import database, logs, outgoing
 from project_service.kit.database import db, writing
 from project_service.kit.errors import BadRequest, Invalid, NotFound, ServiceError, TooLarge, Unprocessable
 from project_service.kit.storage import storage
@@ -87,7 +87,7 @@ def import_file(user: User, file: Any, **wanted: Any) -> Project:
     _check_size(file.stream)
     namespace = _namespace(user, wanted)
     name = f"{UPLOADS}/{secrets.token_hex(16)}.tar.gz"
-    db.session.commit()  # nothing is held while the archive is written
+    database.commit()  # nothing is held while the archive is written
     store(file.stream, name)
     try:
         with writing():
@@ -104,7 +104,7 @@ def import_url(user: User, url: str, **wanted: Any) -> Project:
         if not (value or "").strip():
             raise BadRequest(f"Parameter '{name}' is required")
     allowed_hosts = instance.outgoing_policy()
-    db.session.commit()  # nor while somebody else's server thinks
+    database.commit()  # nor while somebody else's server thinks
     downloads.check(url, allowed_hosts)
     with writing():
         return _create(user, namespace, wanted, url=url)

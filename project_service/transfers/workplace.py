@@ -15,6 +15,7 @@ from sqlalchemy import select
 
 from project_service.core.projects import folder_of
 from project_service.core.repositories import Repository
+from project_service.kit import database
 from project_service.kit.database import db
 from project_service.kit.storage import storage
 from project_service.transfers.models import LIVE, ProjectExport, ProjectFile
@@ -66,7 +67,7 @@ def remove_leftovers(project_id: int) -> None:
 
     While something else is made for the project its files are not spoken of yet: then whoever ends last does this.
     """
-    db.session.commit()
+    database.commit()
     live = select(ProjectExport.id).where(ProjectExport.project_id == project_id, ProjectExport.state.in_(LIVE))
     busy = db.session.scalar(live.limit(1)) is not None
     known = {
@@ -74,7 +75,7 @@ def remove_leftovers(project_id: int) -> None:
         for model in (ProjectFile, Repository, ProjectExport)
         for name in db.session.scalars(select(model.storage_name).where(model.project_id == project_id))
     }
-    db.session.commit()
+    database.commit()
     if busy:
         return
     for name in storage().names(folder_of(project_id)):

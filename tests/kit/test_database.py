@@ -18,7 +18,16 @@ from project_service.core import instance
 from project_service.core.instance import ApplicationSetting, FeatureGate
 from project_service.core.memberships import Membership
 from project_service.kit import clock, database
-from project_service.kit.database import add_unique, after_commit, db, dispose_after_fork, unique, unit_of_work
+from project_service.kit.database import (
+    READERS,
+    Readers,
+    add_unique,
+    after_commit,
+    db,
+    dispose_after_fork,
+    unique,
+    unit_of_work,
+)
 from project_service.kit.errors import Conflict
 from tests.conftest import SQLITE, make_app
 
@@ -343,3 +352,85 @@ def test_what_is_written_within_a_reading_is_a_unit_of_its_own(app, backend):
         db.session.execute(text("SELECT 1"))
 
     assert (locked, level) == (True, None)
+
+
+# Connections
+
+
+@both
+def test_prepared_statements_and_the_session_work_in_one_transaction(app):
+    with unit_of_work():
+        first = database.connection()
+        db.session.add(gate("a"))
+        db.session.flush()
+        seen = (
+            database.connection().execute(text("SELECT count(*) FROM feature_gates WHERE feature = 'marks'")).scalar()
+        )
+
+        assert (database.connection() is first, db.session.connection() is first, seen) == (True, True, 1)
+
+
+@both
+def test_what_is_undone_is_undone_of_both(app):
+    insert_b = text("INSERT INTO feature_gates (feature, key, value) VALUES ('marks', 'groups', 'b')")
+    with unit_of_work():
+        database.connection().execute(insert_b)
+        database.undo()
+        db.session.add(gate("a"))
+        db.session.flush()
+        database.undo()
+        database.connection().execute(insert_b)
+
+    assert marks() == ["b"]
+
+
+@both
+def test_nothing_is_held_after_a_commit_amid_a_unit(app):
+    pool = db.engine.pool
+    before = pool.checkedout()
+    with unit_of_work():
+        db.session.add(gate("a"))
+        database.commit()
+        held, there = pool.checkedout() - before, marks()
+        db.session.add(gate("b"))
+
+    assert (held, there, marks()) == (0, ["a"], ["a", "b"])
+
+
+@both
+def test_a_few_connections_are_kept_for_reading(app):
+    readers = Readers(db.engine)
+    taken = [readers.take() for _ in range(READERS + 3)]
+    for connection in taken:
+        readers.give_back(connection)
+    again = {id(readers.take()) for _ in range(READERS)}
+
+    assert again == {id(connection) for connection in taken[:READERS]}
+    assert all(connection.closed for connection in taken[READERS:])
+
+
+@both
+def test_a_reader_whose_server_has_ended_is_replaced(app, backend):
+    if backend == SQLITE:
+        pytest.skip("there is no server")
+    readers = Readers(db.engine)
+    connection = readers.take()
+    number = connection.connection.dbapi_connection.info.backend_pid
+    readers.give_back(connection)
+    with unit_of_work():
+        db.session.execute(text(f"SELECT pg_terminate_backend({number}, 5000)"))
+
+    found = readers.take()
+
+    assert found.connection.dbapi_connection.info.backend_pid != number
+    readers.give_back(found)
+    readers.close()
+
+
+@both
+def test_readers_are_left_to_the_parent_after_a_fork(app):
+    readers = app.extensions["readers"]
+    readers.give_back(readers.take())
+    dispose_after_fork()
+
+    assert (len(readers._idle), readers._inherited[-1].closed) == (0, False)

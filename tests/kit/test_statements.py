@@ -64,4 +64,4 @@ def test_no_rows_are_no_rows(app):
     def rows():
         return select(Rows("rows").text("word"))
 
-    assert rows(rows=packed([])).all() == []
+    assert rows(rows=packed([])) == []

@@ -1,0 +1,133 @@
+"""Group commit: what several requests want to write at the same moment, one of them writes, in one transaction.
+
+A small write costs less than what is around it: the turn among all writers, and the commit's way to the disk. So
+whoever comes while somebody writes waits, and the first of those who wait writes for all of them. Nobody is answered
+before the commit, and nobody is harmed by what others brought: when a group fails, each of it is written alone.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Generic, TypeVar, cast
+
+from project_service.kit import database
+from project_service.kit.database import is_deadlock, unit_of_work
+from project_service.kit.waiting import aside
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+LARGEST = 64
+ATTEMPTS = 4
+
+
+def group_commit(write: Callable[[list[Item]], list[Result]]) -> Group[Item, Result]:
+    """Make a function that writes many items, and gives a result for each, one that writes an item."""
+    return Group(write)
+
+
+class Turn(Generic[Item, Result]):
+    """An item that waits to be written, and what became of it."""
+
+    __slots__ = ("error", "is_over", "item", "result", "woken")
+
+    def __init__(self, item: Item) -> None:
+        self.item = item
+        self.woken = threading.Event()
+        self.is_over = False
+        self.result: Result | None = None
+        self.error: Exception | None = None
+
+    def end(self, result: Result | None, error: Exception | None = None) -> None:
+        """It was written, or could not be."""
+        self.result, self.error, self.is_over = result, error, True
+
+    def outcome(self) -> Result:
+        """The result, or the error is raised."""
+        if self.error is not None:
+            raise self.error
+        return cast("Result", self.result)
+
+
+class Group(Generic[Item, Result]):
+    """The turns of one process that wait to be written in the same way. At most one of them leads: it writes."""
+
+    def __init__(self, write: Callable[[list[Item]], list[Result]]) -> None:
+        self._write = write
+        self._waiting: deque[Turn[Item, Result]] = deque()
+        self._is_led = False
+        self._lock = threading.Lock()
+        functools.update_wrapper(self, write)
+
+    def waiting(self) -> int:
+        """How many wait."""
+        return len(self._waiting)
+
+    def __call__(self, item: Item) -> Result:
+        """Have an item written: when this returns, it is committed. To be called outside of any unit of work.
+
+        What ``write`` or the database says about the item alone is raised.
+        """
+        turn: Turn[Item, Result] = Turn(item)
+        with self._lock:
+            self._waiting.append(turn)
+            leads = not self._is_led
+            self._is_led = True
+        if not leads:
+            with aside():
+                turn.woken.wait()
+        if not turn.is_over:
+            self._lead(turn)
+        return turn.outcome()
+
+    def _lead(self, own: Turn[Item, Result]) -> None:
+        """Write for all who wait, wake them, and have the first of those who came meanwhile lead."""
+        together = [own]
+        try:
+            self._write_for(together)
+        finally:
+            with self._lock:
+                with suppress(ValueError):
+                    self._waiting.remove(own)  # it is still there when nobody's turn came
+                following = self._waiting[0] if self._waiting else None
+                self._is_led = following is not None
+            for turn in together:
+                if not turn.is_over:
+                    turn.end(None, RuntimeError("whoever wrote was interrupted"))
+                turn.woken.set()
+            if following is not None:
+                following.woken.set()
+
+    def _write_for(self, together: list[Turn[Item, Result]]) -> None:
+        try:
+            with unit_of_work():
+                database.connection()  # waits for the other writers; more may come meanwhile
+                together[:] = self._taken()
+                results = self._write([turn.item for turn in together])
+        except Exception as error:  # noqa: BLE001  # raised where it belongs
+            for turn in together:
+                turn.end(*self._written_alone(turn.item, error if len(together) == 1 else None))
+        else:
+            for turn, result in zip(together, results, strict=True):
+                turn.end(result)
+
+    def _taken(self) -> list[Turn[Item, Result]]:
+        with self._lock:
+            return [self._waiting.popleft() for _ in range(min(LARGEST, len(self._waiting)))]
+
+    def _written_alone(self, item: Item, error: Exception | None) -> tuple[Result | None, Exception | None]:
+        """Write what could not be written with others, again where the database had this transaction give way."""
+        for _ in range(ATTEMPTS):
+            if error is not None and not is_deadlock(error):
+                break
+            try:
+                with unit_of_work():
+                    [result] = self._write([item])
+            except Exception as raised:  # noqa: BLE001  # as above
+                error = raised
+            else:
+                return result, None
+        return None, error

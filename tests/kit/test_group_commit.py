@@ -1,0 +1,135 @@
+"""What several requests write at the same moment is written together, and fails apart."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from sqlalchemy import select
+from sqlalchemy.exc import OperationalError
+
+from project_service.core.instance import FeatureGate
+from project_service.kit import group_commit as module
+from project_service.kit.database import DEADLOCK, db, unit_of_work
+from project_service.kit.group_commit import group_commit
+
+pytestmark = pytest.mark.both_databases
+MANY = 12
+
+
+class Chosen(Exception):
+    """What the driver says when the database has this transaction give way."""
+
+    sqlstate = DEADLOCK
+
+
+@pytest.fixture
+def stored(app):
+    """The values that were committed."""
+
+    def values():
+        with unit_of_work(write=False):
+            return sorted(db.session.scalars(select(FeatureGate.value).where(FeatureGate.feature == "marks")))
+
+    return values
+
+
+def add(values):
+    db.session.add_all(FeatureGate(feature="marks", key="groups", value=value) for value in values)
+    db.session.flush()
+
+
+def at_once(app, write, items):
+    """Call for all items, each in a thread of its own; what it gave or raised."""
+
+    def called(item):
+        with app.app_context():
+            try:
+                return write(item)
+            except Exception as error:
+                return error
+
+    with ThreadPoolExecutor(len(items)) as threads:
+        return list(threads.map(called, items))
+
+
+def test_an_item_is_committed_when_its_result_is_there(app, stored):
+    @group_commit
+    def write(values):
+        add(values)
+        return [value.upper() for value in values]
+
+    assert (write("a"), stored()) == ("A", ["a"])
+
+
+def test_who_comes_while_somebody_writes_is_written_for_together(app, stored):
+    groups, begun, everybody_waits = [], threading.Event(), threading.Event()
+
+    @group_commit
+    def write(values):
+        groups.append(len(values))
+        begun.set()
+        everybody_waits.wait(20)
+        add(values)
+        return [value.upper() for value in values]
+
+    first = threading.Thread(target=at_once, args=(app, write, ["first"]))
+    first.start()
+    begun.wait(20)
+    others = [f"{number:02}" for number in range(MANY)]
+    with ThreadPoolExecutor(1) as waiting:
+        results = waiting.submit(at_once, app, write, others)
+        while write.waiting() < MANY:
+            threading.Event().wait(0.01)
+        everybody_waits.set()
+        found = results.result(20)
+    first.join(20)
+
+    assert (found, groups) == ([other.upper() for other in others], [1, MANY])
+    assert stored() == sorted(["first", *others])
+
+
+def test_one_that_cannot_be_written_harms_no_other(app, stored):
+    @group_commit
+    def write(values):
+        if "bad" in values:
+            raise ValueError("bad")
+        add(values)
+        return values
+
+    items = [f"{number:02}" for number in range(MANY)]
+    found = at_once(app, write, [*items, "bad"])
+
+    assert found[:-1] == items
+    assert (repr(found[-1]), stored()) == ("ValueError('bad')", items)
+
+
+@pytest.mark.parametrize(("times", "is_stored"), [(module.ATTEMPTS, True), (module.ATTEMPTS + 1, False)])
+def test_what_had_to_give_way_is_tried_again_but_not_for_ever(app, stored, times, is_stored):
+    left = [None] * times
+
+    @group_commit
+    def write(values):
+        add(values)
+        if left:
+            left.pop()
+            raise OperationalError("an update", {}, Chosen())
+        return values
+
+    found = at_once(app, write, ["a"])[0]
+
+    assert (found == "a", stored()) == (is_stored, ["a"] if is_stored else [])
+
+
+def test_a_database_that_cannot_be_reached_is_told_to_everybody(app, monkeypatch):
+    @group_commit
+    def write(values):
+        return values
+
+    monkeypatch.setattr(module.database, "connection", lambda: 1 / 0)
+    found = at_once(app, write, ["a", "b", "c"])
+
+    monkeypatch.undo()
+    assert {type(error) for error in found} == {ZeroDivisionError}
+    assert write("d") == "d"

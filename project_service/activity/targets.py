@@ -13,7 +13,7 @@ from project_service.kit.reading import Path, by_id
 from project_service.tracker import issues, milestones, others
 from project_service.tracker.issues import Issue
 from project_service.tracker.milestones import Milestone
-from project_service.tracker.notes import DIFF_NOTE, FINDERS, TARGET, Note
+from project_service.tracker.notes import DIFF_NOTE, FINDERS, TARGET, Note, add_resolutions
 
 NOTES = (TARGET, DIFF_NOTE, "DiscussionNote", "LegacyDiffNote")
 COMMIT = "Commit"
@@ -52,6 +52,7 @@ def events_with_targets(ids: Sequence[int], *also: Path) -> list[Event]:
         if event.target_id is not None and event.target_type:
             wanted.setdefault("Note" if event.target_type in NOTES else event.target_type, set()).add(event.target_id)
     notes = by_id(Note, wanted.pop("Note", set()), Note.author, Note.project)
+    add_resolutions(notes.values())
     for note in notes.values():
         if note.noteable_id is not None:
             wanted.setdefault(note.noteable_type, set()).add(note.noteable_id)

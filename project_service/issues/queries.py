@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Iterable
 from typing import Any
 
+from dateutil.relativedelta import relativedelta
 from sqlalchemy import ColumnElement, Select, and_, exists, false, func, not_, select
 
 from project_service.access.abilities import may_see_issue, visible_issues
 from project_service.access.identity import Caller
 from project_service.core.projects import Project
 from project_service.core.users import ids_called
-from project_service.kit import searching
+from project_service.kit import clock, searching
 from project_service.kit.database import db
 from project_service.kit.errors import RecordNotFound
 from project_service.kit.fields import LARGEST_INTEGER
@@ -19,6 +21,8 @@ from project_service.kit.reading import along
 from project_service.tracker import issues as tracker
 from project_service.tracker.issues import Issue, IssueAssignee, IssueLabel
 from project_service.tracker.milestones import Milestone
+
+DAY = dt.timedelta(days=1)
 
 
 def issues_matching(caller: Caller, project: Project, **wanted: Any) -> Select[Issue]:
@@ -58,7 +62,10 @@ def _conditions(caller: Caller, wanted: dict[str, Any]) -> Iterable[ColumnElemen
     if wanted.get("issue_type"):
         yield Issue.issue_type == wanted["issue_type"]
     if search := (wanted.get("search") or "").strip():
-        yield searching.contains(search, Issue.title, Issue.description)
+        columns = [getattr(Issue, name) for name in wanted.get("within") or ("title", "description")]
+        yield searching.contains(search, *columns)
+    if wanted.get("due_date"):
+        yield _due(wanted["due_date"])
     yield from _by_people(caller, wanted)
     yield from _by_marks(wanted)
     for name, value in (wanted.get("excluded") or {}).items():
@@ -129,6 +136,24 @@ def _by_marks(wanted: dict[str, Any]) -> Iterable[ColumnElement[bool]]:
     else:
         for label in labels:
             yield _has_label(label)
+
+
+def _due(days: str) -> ColumnElement[bool]:
+    """The condition that ``due_date`` stands for: no day, any, or one among some around today."""
+    today = clock.today()
+    monday, first = today - dt.timedelta(days=today.weekday()), today.replace(day=1)
+    month = relativedelta(months=1)
+    around = {
+        "today": (today, today),
+        "tomorrow": (today + DAY, today + DAY),
+        "overdue": (dt.date.min, today - DAY),
+        "week": (monday, monday + 6 * DAY),
+        "month": (first, first + month - DAY),
+        "next_month_and_previous_two_weeks": (today - 14 * DAY, first + 2 * month - DAY),
+    }
+    if days not in around:
+        return Issue.due_date.is_(None) if days == "0" else Issue.due_date.is_not(None)
+    return Issue.due_date.between(*around[days])
 
 
 def _assigned_to(condition: ColumnElement[bool]) -> Select[int]:

@@ -10,10 +10,11 @@ from project_service.core.schemas import UserBasicSchema
 from project_service.kit import fields, urls
 from project_service.kit.schemas import Inside, Nested, Schema
 from project_service.tracker.issues import INCIDENT, ISSUE, Issue
-from project_service.tracker.schemas import MilestoneSchema
+from project_service.tracker.schemas import ANY, NONE, MilestoneSchema, TitleOrWord
 
 STATES = ("opened", "closed", "all")
-NONE, ANY = "None", "Any"
+# the days that ``due_date`` of a list may be about
+DUE = ("0", "any", "today", "tomorrow", "overdue", "week", "month", "next_month_and_previous_two_weeks")
 SCOPES = ("created_by_me", "assigned_to_me", "all")
 
 
@@ -80,8 +81,8 @@ class IdOrWord(fields.String):
 class IssueExclusionSchema(Schema):
     """Which issues to leave out."""
 
-    labels = fields.Array(fields.String())
-    milestone = fields.String()
+    labels = fields.Array(TitleOrWord())
+    milestone = TitleOrWord()
     iids = fields.Array(fields.Integer())
     author_id = fields.Integer()
     author_username = fields.String()
@@ -98,8 +99,8 @@ class IssueFilterSchema(Schema):
     weight = IdOrWord()
     my_reaction_emoji = fields.String()
     state = fields.String(default="all", choices=STATES)
-    labels = fields.Array(fields.String())
-    milestone = fields.String()
+    labels = fields.Array(TitleOrWord())
+    milestone = TitleOrWord()
     iids = fields.Array(fields.Integer())
     scope = fields.String(default="all", choices=SCOPES)
     author_id = fields.Integer()
@@ -107,6 +108,8 @@ class IssueFilterSchema(Schema):
     assignee_id = IdOrWord()
     assignee_username = fields.Array(fields.String())
     search = fields.String()
+    within = fields.Array(fields.String(choices=("title", "description")), data_key="in")
+    due_date = fields.String(choices=("", *DUE))
     confidential = fields.Boolean()
     issue_type = fields.String(choices=(ISSUE, INCIDENT))
     created_after = fields.DateTime()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from project_service.access.abilities import Ability
@@ -12,6 +13,7 @@ from project_service.core.projects import Project
 from project_service.merge_requests import queries, schemas
 from project_service.planning import notes as planned_notes
 from project_service.tracker.milestones import find_milestone
+from project_service.tracker.notes import Note, add_resolutions
 from project_service.tracker.others import MergeRequest, find_merge_request
 from project_service.tracker.schemas import NoteFilterSchema, NoteSchema
 
@@ -62,7 +64,12 @@ def list_merge_request_notes(project: Project, fields: dict[str, Any], iid: str)
     """List the notes of a merge request."""
     merge_request = find_merge_request(project, numeric(iid))
     found = planned_notes.notes_matching(caller(), merge_request, **fields)
-    return As(NoteSchema, found, lambda rows: planned_notes.add_iids(merge_request, rows))
+
+    def prepare(notes: Sequence[Note]) -> None:
+        planned_notes.add_iids(merge_request, notes)
+        add_resolutions(notes)
+
+    return As(NoteSchema, found, prepare)
 
 
 def _listed(project: Project, **wanted: Any) -> As:

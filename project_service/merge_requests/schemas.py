@@ -10,7 +10,7 @@ from project_service.core.schemas import UserBasicSchema
 from project_service.kit import clock, fields, urls
 from project_service.kit.schemas import Inside, Schema
 from project_service.tracker.others import MergeRequest
-from project_service.tracker.schemas import MilestoneSchema
+from project_service.tracker.schemas import MilestoneSchema, TitleOrWord
 
 STATES = ("opened", "closed", "locked", "merged", "all")
 SCOPES = ("created_by_me", "assigned_to_me", "all")
@@ -119,8 +119,8 @@ class MergeRequestFilterSchema(Schema):
     """Which merge requests to list."""
 
     state = fields.String(default="all", choices=STATES)
-    milestone = fields.String()
-    labels = fields.Array(fields.String())
+    milestone = TitleOrWord()
+    labels = fields.Array(TitleOrWord())
     iids = fields.Array(fields.Integer())
     scope = fields.String(default="all", choices=SCOPES)
     author_id = fields.Integer()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+import datetime as dt
+from collections.abc import Callable, Collection, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,12 +15,15 @@ from project_service.core.projects import Project
 from project_service.core.users import User
 from project_service.kit.database import Model, Timestamps, db
 from project_service.kit.errors import RecordNotFound
+from project_service.kit.fields import read_moment
+from project_service.kit.reading import by_id
 from project_service.tracker import issues, others
 from project_service.tracker.issues import Issue
 from project_service.tracker.others import MergeRequest
 
 TARGET = "Note"
 DIFF_NOTE = "DiffNote"
+DISCUSSION_NOTE = "DiscussionNote"
 
 Noteable = Issue | MergeRequest
 TYPES: dict[type[Any], str] = {Issue: issues.TARGET, MergeRequest: others.MERGE_REQUEST}
@@ -66,6 +71,35 @@ class Note(Timestamps, Model):
     author_id: Mapped[int | None] = mapped_column(ForeignKey("users.id", ondelete="SET NULL"))
     author: Mapped[User | None] = relationship()
     extra: Mapped[dict[str, Any] | None] = mapped_column(deferred=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Resolution:
+    """When a note was marked as settled, and by whom."""
+
+    at: dt.datetime
+    by: User | None
+
+
+def is_resolvable(note: Note) -> bool:
+    """Whether a note can be marked as settled: those of discussions under merge requests and designs."""
+    if note.noteable_type not in (others.MERGE_REQUEST, others.DESIGN) or note.system:
+        return False
+    return note.type == DIFF_NOTE or (note.type == DISCUSSION_NOTE and note.noteable_type == others.MERGE_REQUEST)
+
+
+def add_resolutions(notes: Iterable[Note]) -> None:
+    """Set ``resolution`` on each note that can be settled: archives say when and by whom, in what has no column."""
+    open_to_it = {note.id: note for note in notes if is_resolvable(note)}
+    if not open_to_it:
+        return
+    at, by = Note.extra["resolved_at"].as_string(), Note.extra["resolved_by_id"].as_string()
+    found = db.session.execute(select(Note.id, at, by).where(Note.id.in_(open_to_it), at.is_not(None))).all()
+    people = by_id(User, {int(person) for _, _, person in found if person and person.isdigit()})
+    for number, moment, person in found:
+        with suppress(ValueError):  # archives may say anything
+            known = people.get(int(person)) if person and person.isdigit() else None
+            open_to_it[number].resolution = Resolution(read_moment(moment), known)  # type: ignore[attr-defined]  # shown beside the columns
 
 
 def notes_on(noteable: Noteable) -> Select[Note]:

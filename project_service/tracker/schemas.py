@@ -2,15 +2,41 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from project_service.core.schemas import UserBasicSchema
 from project_service.kit import clock, fields, urls
 from project_service.kit.schemas import Inside, Schema
 from project_service.tracker.milestones import Milestone
-from project_service.tracker.notes import DIFF_NOTE
+from project_service.tracker.notes import DIFF_NOTE, Note, Resolution, is_resolvable
+
+NONE, ANY = "None", "Any"
+
+
+class TitleOrWord(fields.String):
+    """A title to filter by, or ``None`` or ``Any``, in any case."""
+
+    def read(self, value: Any) -> str:
+        text = super().read(value)
+        return text.title() if text.title() in (NONE, ANY) else text
+
+
+def _resolution(note: Note) -> Resolution | None:
+    return getattr(note, "resolution", None)
+
+
+def _resolved_by(note: Note) -> dict[str, Any] | None:
+    resolution = _resolution(note)
+    return UserBasicSchema.shown(resolution.by) if resolution and resolution.by else None
+
+
+def _resolved_at(note: Note) -> str | None:
+    resolution = _resolution(note)
+    return clock.isoformat(resolution.at) if resolution else None
 
 
 class NoteSchema(Schema):
-    """A note; ``noteable_iid`` is prepared with the page."""
+    """A note; ``noteable_iid`` and ``resolution`` are prepared with the page."""
 
     id = fields.Integer()
     type = fields.String()
@@ -23,8 +49,10 @@ class NoteSchema(Schema):
     noteable_id = fields.Integer()
     noteable_type = fields.String()
     position = fields.When(lambda note: note.type == DIFF_NOTE, lambda note: note.position, type="object")
-    resolvable = fields.Constant(False)
-    resolved_at = fields.Constant(None)
+    resolvable = fields.Computed(is_resolvable, type="boolean")
+    resolved = fields.When(is_resolvable, lambda note: _resolution(note) is not None, type="boolean")
+    resolved_by = fields.When(is_resolvable, _resolved_by, type="object")
+    resolved_at = fields.Computed(_resolved_at)
     confidential = fields.Boolean()
     internal = fields.Computed(lambda note: note.confidential, type="boolean")
     noteable_iid = fields.Computed(lambda note: getattr(note, "noteable_iid", None), type="integer")

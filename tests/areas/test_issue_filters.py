@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import datetime as dt
+
 import pytest
 
+from project_service.kit import clock
 from tests.worlds import DEV, GUS, MAX, NOBODY, RITA, SAM
 
 
@@ -16,14 +19,16 @@ def milestone(project, as_):
 def issues(project, as_, people, milestone):
     """Four issues: of rita and of dev, with labels, a milestone, an assignee and weights."""
     fields = [
-        {"labels": "oven,cold", "milestone_id": milestone["id"], "weight": 3},
-        {"labels": "oven", "assignee_ids": [people[MAX].id]},
+        {"labels": "oven,cold", "milestone_id": milestone["id"], "weight": 3, "title": "Burnt"},
+        {"labels": "oven", "assignee_ids": [people[MAX].id], "description": "All is burnt"},
         {"confidential": True, "milestone_id": milestone["id"], "weight": 0},
         {"milestone_id": milestone["id"]},
     ]
     for author, values in zip((RITA, DEV, RITA, DEV), fields, strict=True):
         answer = as_(author).post(f"/projects/{project.id}/issues", json={"title": "Wrong"} | values)
         assert answer.status_code == 201, answer.json
+    for iid, day in ((1, "2026-03-01"), (2, "2026-03-11"), (3, "2026-04-30")):
+        as_(DEV).put(f"/projects/{project.id}/issues/{iid}", json={"due_date": day})
     as_(DEV).put(f"/projects/{project.id}/issues/4", json={"state_event": "close"})
     return project
 
@@ -43,6 +48,18 @@ def issues(project, as_, people, milestone):
         ("my_reaction_emoji=None", [1, 2, 3, 4]),
         ("my_reaction_emoji=Any", []),
         ("my_reaction_emoji=thumbsup", []),
+        ("labels=none", [3, 4]),
+        ("labels=ANY", [1, 2]),
+        ("labels=oven&labels=cold", [1]),
+        ("milestone=none", [2]),
+        ("milestone=any", [1, 3, 4]),
+        ("search=burnt", [1, 2]),
+        ("search=burnt&in=title", [1]),
+        ("search=burnt&in=description", [2]),
+        ("search=burnt&in=title,description", [1, 2]),
+        ("due_date=", [1, 2, 3, 4]),
+        ("due_date=0", [4]),
+        ("due_date=any", [1, 2, 3]),
         ("weight=3", [1]),
         ("weight=0", [3]),
         ("weight=None", [2, 4]),
@@ -51,6 +68,29 @@ def issues(project, as_, people, milestone):
 )
 def test_issues_are_filtered(query, iids, issues, as_):
     answer = as_(DEV).get(f"/projects/{issues.id}/issues?sort=asc&{query}")
+
+    assert (answer.status_code, [issue["iid"] for issue in answer.json]) == (200, iids)
+
+
+@pytest.mark.parametrize(
+    ("today", "due", "iids"),
+    [
+        ("2026-03-11", "today", [2]),
+        ("2026-03-10", "tomorrow", [2]),
+        ("2026-03-11", "overdue", [1]),
+        ("2026-03-09", "week", [2]),
+        ("2026-03-15", "week", [2]),
+        ("2026-03-16", "week", []),
+        ("2026-03-31", "month", [1, 2]),
+        ("2026-03-15", "next_month_and_previous_two_weeks", [1, 2, 3]),
+        ("2026-03-16", "next_month_and_previous_two_weeks", [2, 3]),
+        ("2026-02-28", "next_month_and_previous_two_weeks", [1, 2]),
+    ],
+)
+def test_issues_are_filtered_by_when_they_are_due(today, due, iids, issues, as_, monkeypatch):
+    monkeypatch.setattr(clock, "today", lambda: dt.date.fromisoformat(today))
+
+    answer = as_(DEV).get(f"/projects/{issues.id}/issues?sort=asc&due_date={due}")
 
     assert (answer.status_code, [issue["iid"] for issue in answer.json]) == (200, iids)
 

@@ -475,3 +475,27 @@ def test_labels_that_came_before_there_was_a_table_are_found_by_the_upgrade(app,
 
     rows = db.session.execute(select(MergeRequestLabel.merge_request_id, MergeRequestLabel.title)).all()
     assert sorted(map(tuple, rows)) == [(brought, "api"), (brought, "bug")]
+
+
+def test_notes_of_discussions_say_whether_they_are_settled(people, project, as_):
+    change = make_merge_request(project)
+    extra = {"resolved_at": "2021-03-04T05:06:07.008Z", "resolved_by_id": people[MAX].id}
+    make_note(change, "a", type="DiscussionNote", extra=extra)
+    make_note(change, "b", type="DiffNote", extra={"resolved_at": "2021-03-04T05:06:07.008Z", "resolved_by_id": None})
+    make_note(change, "c", type="DiscussionNote", extra={"resolved_at": {"odd": 1}})
+    make_note(change, "d", type="DiscussionNote")
+    make_note(change, "e", extra=extra)
+    make_note(change, "f", type="DiscussionNote", system=True)
+
+    notes = as_(DEV).get(of(project, 1, "notes?sort=asc")).json
+
+    keys = ("resolvable", "resolved", "resolved_at")
+    moment = "2021-03-04T05:06:07.008Z"
+    assert [tuple(note.get(key) for key in keys) for note in notes] == [
+        (True, True, moment),
+        (True, True, moment),
+        *[(True, False, None)] * 2,
+        *[(False, None, None)] * 2,
+    ]
+    assert [note["resolved_by"] and note["resolved_by"]["username"] for note in notes[:4]] == [MAX, None, None, None]
+    assert {"resolved", "resolved_by"}.isdisjoint(notes[4])

@@ -182,7 +182,7 @@ class Application(Flask):
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        self.url_map.converters |= {"path": urls.PagePath, "project_path": urls.ProjectPath}
+        self.url_map.converters |= {"int": urls.Number, "path": urls.PagePath, "project_path": urls.ProjectPath}
 
     def after_fork(self) -> None:
         """Have this process open connections of its own."""

@@ -14,11 +14,12 @@ from urllib.parse import quote, unquote_to_bytes, urlsplit
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 from flask import current_app, has_request_context, request
-from werkzeug.routing import BaseConverter, Map, MapAdapter, PathConverter, Rule, RuleFactory
+from werkzeug.routing import BaseConverter, IntegerConverter, Map, MapAdapter, PathConverter, Rule, RuleFactory
 
 API = "/api/"
 MOST_KNOWN = 1000
 LONGEST_KNOWN = 200
+LARGEST_NUMBER = 2**63 - 1
 _KEPT = re.compile(r"%(2[Ff]|25)")
 
 
@@ -143,6 +144,13 @@ class Segment(BaseConverter):
     def to_url(self, value: Any) -> str:
         """Encode everything, slashes too."""
         return quote(str(value), safe="")
+
+
+class Number(IntegerConverter):
+    """A whole number that a database can look for; a larger one is no address of anything."""
+
+    def __init__(self, map: Any, **options: Any) -> None:  # named by Werkzeug
+        super().__init__(map, **({"max": LARGEST_NUMBER} | options))
 
 
 class PagePath(PathConverter):

@@ -319,6 +319,13 @@ def test_who_may_not_work_on_alerts(person, status, visit, make_alert):
     assert (alert_now().status, notes()) == (Status.TRIGGERED, [])
 
 
+def test_a_number_beyond_all_numbers_is_not_found(developer, make_alert):
+    make_alert(1)
+
+    addresses = [f"{LIST}/{10**30}/details", f"/acme/shop/-/issues/{2**63}", f"/acme/shop/-/environments/{2**63}"]
+    assert [developer.get(address).status_code for address in addresses] == [404] * 3
+
+
 @pytest.mark.parametrize("iid", [2, 3])
 def test_an_unknown_alert_or_one_of_another_project_is_not_found(iid, visit, make_alert):
     make_alert(1)

@@ -22,6 +22,12 @@ PROMETHEUS = "prometheus"
 OPSGENIE = "opsgenie"
 
 
+def _present(name: str, column: str, *more: str) -> Index:
+    """An index of the rows that have something in its first column."""
+    there = text(f"{column} IS NOT NULL")
+    return Index(name, column, *more, sqlite_where=there, postgresql_where=there)
+
+
 class Severity(enum.IntEnum):
     """How bad it is; the lower the worse."""
 
@@ -101,8 +107,11 @@ class Alert(Timestamps, Model):
             postgresql_where=text("status <> 2 AND status <> 3"),
         ),
         Index("ix_alerts_status", "project_id", "status", "started_at", "id"),
-        Index("ix_alerts_issue_id", "issue_id"),
-        Index("ix_alerts_environment_id_started_at", "environment_id", "started_at", "id"),
+        Index("ix_alerts_severity", "project_id", "severity", "id"),
+        # most alerts have no incident, environment or assignee: these indexes cost them nothing
+        _present("ix_alerts_issue_id", "issue_id"),
+        _present("ix_alerts_environment_id_started_at", "environment_id", "started_at", "id"),
+        _present("ix_alerts_assignee_id", "assignee_id", "id"),
     )
 
     project_id: Mapped[int] = mapped_column(ForeignKey("projects.id", ondelete="CASCADE"))
@@ -124,7 +133,7 @@ class Alert(Timestamps, Model):
     environment: Mapped[Environment | None] = relationship()
     issue_id: Mapped[int | None] = mapped_column(ForeignKey("issues.id", ondelete="SET NULL"))
     issue: Mapped[Issue | None] = relationship()
-    assignee_id: Mapped[int | None] = mapped_column(ForeignKey("users.id", ondelete="SET NULL"), index=True)
+    assignee_id: Mapped[int | None] = mapped_column(ForeignKey("users.id", ondelete="SET NULL"))
     assignee: Mapped[User | None] = relationship()
 
 

@@ -85,7 +85,7 @@ ALLOWED = (
         "alerts",
         "/<path:project>/-/alert_management",
         WITHIN,
-        "created_at updated_at ended_at events severity status",
+        "updated_at ended_at events",
     ),
     Allowed(SORTED, "memberships", MEMBERS, "everybody counts once, by the highest role, which is known only then"),
     Allowed(SORTED, "memberships", CHOICES, CHOICE),

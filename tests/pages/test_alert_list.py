@@ -84,14 +84,14 @@ def test_each_tab_has_its_alerts_and_its_count(query, iids, developer, make_aler
 @pytest.mark.parametrize(
     ("name", "down"),
     [
-        ("started_at", [3, 2, 1]),
-        ("created_at", [2, 1, 3]),
+        ("started_at", [1, 2, 3]),
+        ("created_at", [3, 2, 1]),
         ("updated_at", [1, 3, 2]),
         ("ended_at", [2, 3, 1]),
         ("events", [2, 1, 3]),
         ("severity", [2, 1, 3]),
         ("status", [3, 1, 2]),
-        ("nonsense", [3, 2, 1]),
+        ("nonsense", [1, 2, 3]),
     ],
 )
 def test_the_list_is_sorted_both_ways(name, down, developer, make_alert):
@@ -100,9 +100,9 @@ def test_the_list_is_sorted_both_ways(name, down, developer, make_alert):
 
     names = ("started_at", "created_at", "updated_at", "ended_at", "events", "severity", "status")
     rows = [
-        (day(1), day(2), day(3), day(1), 5, Severity.HIGH, Status.ACKNOWLEDGED),
-        (day(2), day(3), day(1), day(3), 9, Severity.CRITICAL, Status.RESOLVED),
-        (day(3), day(1), day(2), day(2), 1, Severity.UNKNOWN, Status.TRIGGERED),
+        (day(3), day(1), day(3), day(1), 5, Severity.HIGH, Status.ACKNOWLEDGED),
+        (day(2), day(2), day(1), day(3), 9, Severity.CRITICAL, Status.RESOLVED),
+        (day(1), day(3), day(2), day(2), 1, Severity.UNKNOWN, Status.TRIGGERED),
     ]
     for iid, row in enumerate(rows, start=1):
         make_alert(iid, **dict(zip(names, row, strict=True)))
@@ -522,6 +522,19 @@ def test_an_alert_can_be_taken_by_oneself(developer, make_alert, people):
 
     assert alert_now().assignee_id == people[DEV].id
     assert "Assign yourself" not in developer.get(f"{ONE}/details").text
+
+
+@pytest.mark.parametrize("query", ["search=ALERT", "assignee_username=max", ""])
+def test_counters_of_a_search_are_right_however_much_it_finds(query, developer, make_alert, people, monkeypatch):
+    for iid, status in enumerate((0, 0, 1, 2, 2, 2, 3), start=1):
+        make_alert(iid, status=status, title="An alert", assignee_id=people[MAX].id)
+    found = []
+
+    for most in (100, 7, 6, 4):
+        monkeypatch.setattr(queries, "COUNTED", most)
+        found.append(badges(developer.get(f"{LIST}?most={most}&{query}")))
+
+    assert found == [[3, 2, 1, 3, 6]] * 3 + [[3, 2, 1, 3, 4]]
 
 
 def test_counters_that_are_too_high_to_count_say_so(developer, make_alert, monkeypatch):

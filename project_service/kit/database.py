@@ -36,7 +36,7 @@ MIGRATIONS = Path(__file__).parents[1] / "migrations"
 BUSY_TIMEOUT_MS = 30_000
 DEADLOCK = "40P01"
 POOL_SIZE = 8
-READERS = 4
+KEPT = 4  # connections of a process, for each kind of unit
 COMPILED = 200  # statements that are kept compiled; each takes some 40 kB
 NAMES = {
     "ix": "ix_%(table_name)s_%(column_0_N_name)s",
@@ -55,17 +55,18 @@ class Mode(enum.Enum):
     READS = enum.auto()
 
 
-class Readers:
-    """Connections for what only reads: kept open, and never in a transaction.
+class Connections:
+    """Connections that are kept open for units of work of one kind.
 
     To take a connection out of the pool and to hand it back takes longer than a statement. A few are kept; when more
     are needed at once, these come from the pool and go back there.
     """
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, *, read_only: bool = False) -> None:
         self.is_postgresql = engine.dialect.name == "postgresql"
-        # without BEGIN; on SQLite that is what the listener to "begin" sees to
-        self.engine = engine.execution_options(isolation_level="AUTOCOMMIT") if self.is_postgresql else engine
+        # what only reads needs no BEGIN; on SQLite the listener to "begin" sees to that
+        level = {"isolation_level": "AUTOCOMMIT"} if read_only and self.is_postgresql else {}
+        self.engine = engine.execution_options(**level)
         self._idle: deque[Connection] = deque()
         self._inherited: list[Connection] = []
         event.listen(engine, "engine_disposed", lambda _engine: self.close())
@@ -83,12 +84,13 @@ class Readers:
             found.close()
 
     def give_back(self, connection: Connection) -> None:
-        """Keep it for the next one, if it is whole and they are not too many."""
+        """Keep it for the next one, if it is whole and they are not too many; what was not committed is undone."""
         if connection.in_transaction():
             connection.rollback()
-        if connection.invalidated or len(self._idle) >= READERS:
+        if connection.invalidated or len(self._idle) >= KEPT:
             connection.close()
         else:
+            _unlock(connection.connection.info)
             self._idle.append(connection)
 
     def close(self) -> None:
@@ -109,11 +111,10 @@ class Unit:
     its commit and its rollback are those of the connection.
     """
 
-    __slots__ = ("_begins", "_connection", "_give_back", "_take", "rows")
+    __slots__ = ("_begins", "_connection", "_connections", "rows")
 
-    def __init__(self, take: Callable[[], Connection], give_back: Callable[[Connection], object], begins: bool) -> None:
-        self._take = take
-        self._give_back = give_back
+    def __init__(self, connections: Connections, *, begins: bool) -> None:
+        self._connections = connections
         self._begins = begins
         self._connection: Connection | None = None
         self.rows: dict[Any, Any] = {}
@@ -121,7 +122,7 @@ class Unit:
     def connection(self) -> Connection:
         """The connection; in a transaction unless the unit only reads."""
         if self._connection is None:
-            self._connection = self._take()
+            self._connection = self._connections.take()
         if self._begins and not self._connection.in_transaction():
             self._connection.begin()
         return self._connection
@@ -137,9 +138,7 @@ class Unit:
         """Let go of the connection; what was not committed is undone."""
         if self._connection is not None:
             connection, self._connection = self._connection, None
-            if connection.in_transaction():
-                connection.rollback()
-            self._give_back(connection)
+            self._connections.give_back(connection)
 
 
 class Session(FlaskSession):
@@ -244,7 +243,7 @@ def init_app(app: Flask, settings: Settings) -> None:
             _listen_to_sqlite(db.engine, settings)
         else:
             _listen_to_postgresql(db.engine)
-        app.extensions["readers"] = Readers(db.engine)
+        app.extensions["connections"] = {reads: Connections(db.engine, read_only=reads) for reads in (True, False)}
 
 
 @contextmanager
@@ -302,10 +301,8 @@ def _unit(mode: Mode) -> Iterator[None]:
 def _new_unit(mode: Mode) -> Unit | None:
     if _has_session() and db.session().in_transaction():
         return None  # begun before the unit was, as on the command line: the unit is the session's, and ends it
-    if mode is Mode.READS:
-        readers: Readers = current_app.extensions["readers"]
-        return Unit(readers.take, readers.give_back, begins=False)
-    return Unit(db.engine.connect, Connection.close, begins=True)
+    reads = mode is Mode.READS
+    return Unit(current_app.extensions["connections"][reads], begins=not reads)
 
 
 def commit() -> None:
@@ -422,8 +419,8 @@ def is_deadlock(error: Exception) -> bool:
 
 def dispose_after_fork() -> None:
     """Forget connections inherited from the parent without closing them under its feet."""
-    readers: Readers = current_app.extensions["readers"]
-    readers.forget()
+    for connections in current_app.extensions["connections"].values():
+        connections.forget()
     db.engine.dispose(close=False)
 
 

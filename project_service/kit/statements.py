@@ -114,7 +114,7 @@ class Ready:
             for noticed in listeners.before_cursor_execute:
                 noticed(connection, cursor, text, parameters, None, False)
             cursor.execute(text, parameters)
-            if not cursor.description:
+            if not compiled._result_columns:
                 return Found()
             row = self.row or self._shape(compiled, connection.dialect, cursor.description)
             return Found(map(row, cursor.fetchall()))

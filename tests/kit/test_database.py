@@ -19,8 +19,8 @@ from project_service.core.instance import ApplicationSetting, FeatureGate
 from project_service.core.memberships import Membership
 from project_service.kit import clock, database
 from project_service.kit.database import (
-    READERS,
-    Readers,
+    KEPT,
+    Connections,
     add_unique,
     after_commit,
     db,
@@ -386,34 +386,38 @@ def test_what_is_undone_is_undone_of_both(app):
 
 @both
 def test_nothing_is_held_after_a_commit_amid_a_unit(app):
-    pool = db.engine.pool
-    before = pool.checkedout()
+    def another():
+        with app.app_context(), unit_of_work():
+            db.session.add(gate("b"))
+
     with unit_of_work():
         db.session.add(gate("a"))
         database.commit()
-        held, there = pool.checkedout() - before, marks()
-        db.session.add(gate("b"))
+        there = marks()
+        with ThreadPoolExecutor(1) as thread:
+            thread.submit(another).result(timeout=10)
+        db.session.add(gate("c"))
 
-    assert (held, there, marks()) == (0, ["a"], ["a", "b"])
+    assert (there, marks()) == (["a"], ["a", "b", "c"])
 
 
 @both
 def test_a_few_connections_are_kept_for_reading(app):
-    readers = Readers(db.engine)
-    taken = [readers.take() for _ in range(READERS + 3)]
+    readers = Connections(db.engine, read_only=True)
+    taken = [readers.take() for _ in range(KEPT + 3)]
     for connection in taken:
         readers.give_back(connection)
-    again = {id(readers.take()) for _ in range(READERS)}
+    again = {id(readers.take()) for _ in range(KEPT)}
 
-    assert again == {id(connection) for connection in taken[:READERS]}
-    assert all(connection.closed for connection in taken[READERS:])
+    assert again == {id(connection) for connection in taken[:KEPT]}
+    assert all(connection.closed for connection in taken[KEPT:])
 
 
 @both
 def test_a_reader_whose_server_has_ended_is_replaced(app, backend):
     if backend == SQLITE:
         pytest.skip("there is no server")
-    readers = Readers(db.engine)
+    readers = Connections(db.engine, read_only=True)
     connection = readers.take()
     number = connection.connection.dbapi_connection.info.backend_pid
     readers.give_back(connection)
@@ -429,7 +433,7 @@ def test_a_reader_whose_server_has_ended_is_replaced(app, backend):
 
 @both
 def test_readers_are_left_to_the_parent_after_a_fork(app):
-    readers = app.extensions["readers"]
+    readers = app.extensions["connections"][True]
     readers.give_back(readers.take())
     dispose_after_fork()
 

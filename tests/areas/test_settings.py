@@ -139,7 +139,6 @@ WRONG = [
     ({WHITELIST: {"a": 1}}, {"error": f"{WHITELIST} is invalid"}),
     ({WHITELIST: [["a"]]}, {"error": f"{WHITELIST} is invalid"}),
     ({WHITELIST: [None]}, {"error": f"{WHITELIST} is empty"}),
-    ({WHITELIST: ["example.com", ""]}, {"error": f"{WHITELIST} is empty"}),
     ({"max_import_size": -1}, {"message": {"max_import_size": ["must be greater than or equal to 0"]}}),
     ({"max_attachment_size": 0}, {"message": {"max_attachment_size": ["must be greater than 0"]}}),
     (
@@ -189,6 +188,7 @@ ENTRIES = ["example.com", "example.com:8080", "10.0.0.1", "10.0.0.0/8:443", "fd0
     [
         {"json": {WHITELIST: ENTRIES}},
         {"json": {WHITELIST: ",".join(ENTRIES)}},
+        {"json": {WHITELIST: [*ENTRIES[:2], "", ",".join(ENTRIES[2:])]}},
         {"data": {f"{WHITELIST}[]": ENTRIES}},
         {"data": {WHITELIST: ", ".join(ENTRIES)}},
         {"query_string": {f"{WHITELIST}[]": ENTRIES}},

@@ -94,9 +94,11 @@ class Connections:
             self._idle.append(connection)
 
     def close(self) -> None:
-        """Hand back all that nobody has taken."""
+        """Close all that nobody has taken; the pool they came from may be gone."""
         while self._idle:
-            self._idle.pop().close()
+            connection = self._idle.pop()
+            connection.invalidate()
+            connection.close()
 
     def forget(self) -> None:
         """After a fork: these are the parent's, and are not to be closed under its feet."""

@@ -64,10 +64,9 @@ class Found(list[Row[Any]]):
 class Bind:
     """A place of a statement that takes a value."""
 
-    __slots__ = ("default", "is_required", "key", "name", "process")
+    __slots__ = ("default", "is_required", "key", "process")
 
-    def __init__(self, name: str, parameter: BindParameter[Any], dialect: Dialect) -> None:
-        self.name = name
+    def __init__(self, parameter: BindParameter[Any], dialect: Dialect) -> None:
         self.key = parameter.key
         self.is_required = parameter.required
         self.default = parameter.effective_value
@@ -87,66 +86,72 @@ class Ready:
     """
 
     def __init__(self, statement: Any) -> None:
-        self.statement = statement
-        self.cache: dict[Any, Any] = {}
-        self.compiled: SQLCompiler | None = None
-        self.is_plain = False
-        self.binds: list[Bind] = []
-        self.row: Callable[[Any], Row[Any]] | None = None
+        self._statement = statement
+        self._compiled: Compiled | None = None
+        self._cache: dict[Any, Any] = {}
 
     def send(self, values: Mapping[str, Any]) -> Found:
         """Carry it out within the current unit of work; what the session has not flushed yet is not seen."""
-        connection = database.connection()
-        compiled = self.compiled or self._compile(connection.dialect, values)
-        if not self.is_plain:
-            result = connection.execute(self.statement, values, execution_options={"compiled_cache": self.cache})
+        connection, statement = database.connection(), self._statement
+        if self._compiled is not None:  # by another thread perhaps, after which there is no statement
+            return self._compiled.send(connection, values)
+        compiled: SQLCompiler = statement.compile(dialect=connection.dialect, column_keys=list(values))
+        if not _is_complete(compiled):
+            result = connection.execute(statement, values, execution_options={"compiled_cache": self._cache})
             return Found(result.all() if result.returns_rows else ())
-        given = [bind.given(values) for bind in self.binds]
-        if compiled.positional:
-            return self._carried_out(connection, compiled, tuple(given))
-        names = (bind.name for bind in self.binds)
-        return self._carried_out(connection, compiled, dict(zip(names, given, strict=True)))
+        self._compiled = Compiled(compiled, connection.dialect)
+        self._statement = None  # it takes ten times the memory of what was made of it
+        return self._compiled.send(connection, values)
 
-    def _carried_out(self, connection: Connection, compiled: SQLCompiler, parameters: Any) -> Found:
-        text, listeners = compiled.string, cast("Any", connection.dispatch)
+
+class Compiled:
+    """What is left of a statement: its text, the places that take values, and how its rows are read."""
+
+    def __init__(self, compiled: SQLCompiler, dialect: Dialect) -> None:
+        names = compiled.positiontup if compiled.positiontup is not None else list(compiled.binds)
+        self._names = None if compiled.positional else names
+        self._binds = [Bind(compiled.binds[name], dialect) for name in names]
+        self._text = compiled.string
+        self._columns = [(column.keyname, _impl(column.type, dialect)) for column in compiled._result_columns]
+        self._row: Callable[[Any], Row[Any]] | None = None
+
+    def send(self, connection: Connection, values: Mapping[str, Any]) -> Found:
+        """Carry it out."""
+        given = [bind.given(values) for bind in self._binds]
+        parameters = tuple(given) if self._names is None else dict(zip(self._names, given, strict=True))
+        text, listeners = self._text, cast("Any", connection.dispatch)
         cursor = connection.connection.cursor()
         try:
             for noticed in listeners.before_cursor_execute:
                 noticed(connection, cursor, text, parameters, None, False)
             cursor.execute(text, parameters)
-            if not compiled._result_columns:
+            if not self._columns:
                 return Found()
-            row = self.row or self._shape(compiled, connection.dialect, cursor.description)
+            row = self._row or self._shape(connection.dialect, cursor.description)
             return Found(map(row, cursor.fetchall()))
         except Exception as error:  # noqa: BLE001  # raised again, as an error of the library
             connection._handle_dbapi_exception(error, text, parameters, cursor, None)
         finally:
             cursor.close()
 
-    def _compile(self, dialect: Dialect, values: Mapping[str, Any]) -> SQLCompiler:
-        compiled: SQLCompiler = self.statement.compile(dialect=dialect, column_keys=list(values))
-        self.is_plain = not (
-            compiled.literal_execute_params
-            or compiled.post_compile_params
-            or compiled.insert_prefetch
-            or compiled.update_prefetch
-            or compiled.escaped_bind_names
-        )
-        names = compiled.positiontup if compiled.positiontup is not None else compiled.binds
-        self.binds = [Bind(name, compiled.binds[name], dialect) for name in names]
-        self.compiled = compiled
-        return compiled
-
-    def _shape(self, compiled: SQLCompiler, dialect: Dialect, description: Any) -> Callable[[Any], Row[Any]]:
-        columns = compiled._result_columns
-        metadata = SimpleResultMetaData([column.keyname for column in columns])
-        processors = [
-            _impl(column.type, dialect).result_processor(dialect, told[1])
-            for column, told in zip(columns, description, strict=True)
-        ]
+    def _shape(self, dialect: Dialect, description: Any) -> Callable[[Any], Row[Any]]:
+        metadata = SimpleResultMetaData([name for name, _ in self._columns])
+        told = zip(self._columns, description, strict=True)
+        processors = [kind.result_processor(dialect, found[1]) for (_, kind), found in told]
         needed = processors if any(processors) else None
-        self.row = functools.partial(Row, metadata, needed, metadata._key_to_index)
-        return self.row
+        self._row = functools.partial(Row, metadata, needed, metadata._key_to_index)
+        return self._row
+
+
+def _is_complete(compiled: SQLCompiler) -> bool:
+    """Whether nothing of the text, or of the values, is only made when the statement is sent."""
+    return not (
+        compiled.literal_execute_params
+        or compiled.post_compile_params
+        or compiled.insert_prefetch
+        or compiled.update_prefetch
+        or compiled.escaped_bind_names
+    )
 
 
 def _impl(kind: TypeEngine[Any], dialect: Dialect) -> TypeEngine[Any]:

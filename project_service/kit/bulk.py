@@ -92,6 +92,15 @@ def among(column: Any, parameter: str) -> ColumnElement[bool]:
     return column == any_(bindparam(parameter, type_=ARRAY(BigInteger)))  # type: ignore[no-any-return]  # of any column
 
 
+def one_of(column: Any, values: Iterable[Any]) -> ColumnElement[bool]:
+    """Whether a column is one of these values, which travel as one: ``in_`` makes another statement of each number."""
+    if db.engine.dialect.name == "sqlite":
+        given = func.json_each(bindparam(None, _json(list(values)))).table_valued("value")
+        found: ColumnElement[bool] = column.in_(select(given.c.value))
+        return found
+    return column == any_(bindparam(None, list(values), type_=ARRAY(column.type)))  # type: ignore[no-any-return]  # as above
+
+
 def numbers(values: Iterable[int]) -> str | list[int]:
     """The value of such a parameter."""
     return _json(list(values)) if db.engine.dialect.name == "sqlite" else list(values)

@@ -88,6 +88,7 @@ class Ready:
     def __init__(self, statement: Any) -> None:
         self._statement = statement
         self._compiled: Compiled | None = None
+        self._is_incomplete = False
         self._cache: dict[Any, Any] = {}
 
     def send(self, values: Mapping[str, Any]) -> Found:
@@ -95,13 +96,15 @@ class Ready:
         connection, statement = database.connection(), self._statement
         if self._compiled is not None:  # by another thread perhaps, after which there is no statement
             return self._compiled.send(connection, values)
-        compiled: SQLCompiler = statement.compile(dialect=connection.dialect, column_keys=list(values))
-        if not _is_complete(compiled):
-            result = connection.execute(statement, values, execution_options={"compiled_cache": self._cache})
-            return Found(result.all() if result.returns_rows else ())
-        self._compiled = Compiled(compiled, connection.dialect)
-        self._statement = None  # it takes ten times the memory of what was made of it
-        return self._compiled.send(connection, values)
+        if not self._is_incomplete:
+            compiled: SQLCompiler = statement.compile(dialect=connection.dialect, column_keys=list(values))
+            if _is_complete(compiled):
+                self._compiled = Compiled(compiled, connection.dialect)
+                self._statement = None  # it takes ten times the memory of what was made of it
+                return self._compiled.send(connection, values)
+            self._is_incomplete = True
+        result = connection.execute(statement, values, execution_options={"compiled_cache": self._cache})
+        return Found(result.all() if result.returns_rows else ())
 
 
 class Compiled:

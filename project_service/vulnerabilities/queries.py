@@ -12,6 +12,7 @@ from sqlalchemy.orm import joinedload
 
 from project_service.core import instance
 from project_service.core.projects import Project
+from project_service.kit.bulk import one_of
 from project_service.kit.database import db
 from project_service.kit.errors import NotFound, RecordNotFound
 from project_service.kit.fields import LARGEST_INTEGER
@@ -143,7 +144,7 @@ class Findings:
             if not limit:
                 break
         if whole:
-            found += rows(_shown(select(Finding).where(*self._listed(), Finding.sort.in_(whole))))
+            found += rows(_shown(select(Finding).where(*self._listed(), one_of(Finding.sort, whole))))
         turns = {tallied.sort.number: turn for turn, tallied in enumerate(self.tallied)}
         return sorted(found, key=lambda one: (turns[one.sort], one.place))
 
@@ -271,7 +272,8 @@ def _feedback_on(findings: Collection[Finding]) -> Iterable[Feedback]:
     if not findings:
         return ()
     uuids = {one.uuid for one in findings if one.uuid}
-    means = or_(Feedback.finding_uuid.in_(uuids), Feedback.meant.in_({one.project_fingerprint for one in findings}))
+    fingerprints = {one.project_fingerprint for one in findings}
+    means = or_(one_of(Feedback.finding_uuid, uuids), one_of(Feedback.meant, fingerprints))
     project_id = next(iter(findings)).project_id
     statement = select(Feedback).where(Feedback.project_id == project_id, means)
     found: list[Feedback] = rows(

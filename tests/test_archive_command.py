@@ -70,8 +70,31 @@ def test_what_differs_is_named(write):
 
     assert (answer.exit_code, answer.stdout.splitlines()) == (
         1,
-        ["issues 1: changed", "issues 2: only in the first", "issues 3: only in the second", "project: changed"],
+        [
+            "issues 1: changed: title",
+            "issues 2: only in the first",
+            "issues 3: only in the second",
+            "project: changed: description",
+        ],
     )
+
+
+def test_attributes_that_differ_are_named_with_the_way_to_them(write):
+    one = {"issues": [make_issue(1, weight=1, notes=[make_note("a"), make_note("b")])], "project_feature": [{"a": 20}]}
+    other = {"issues": [make_issue(1, notes=[make_note("a"), make_note("c")])], "project_feature": [{"a": 10}]}
+
+    answer = run("diff", *(write(f"{i}.tar.gz", make_archive(it, {})) for i, it in enumerate((one, other))))
+
+    assert answer.stdout.splitlines() == ["issues 1: changed: notes[1].note, weight", "project_feature: changed: a"]
+
+
+def test_not_every_attribute_of_a_row_is_named(write):
+    one, other = ({"boards": [{"name": "b"} | {f"a{n:02}": value for n in range(20)}]} for value in (1, 2))
+
+    answer = run("diff", *(write(f"{i}.tar.gz", make_archive(it, {})) for i, it in enumerate((one, other))))
+
+    named = ", ".join(f"a{n:02}" for n in range(10))
+    assert answer.stdout.splitlines() == [f"boards b: changed: {named}, and others"]
 
 
 def test_files_count(write):

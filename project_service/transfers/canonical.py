@@ -8,7 +8,9 @@ and whether something empty is written down. Everything else counts, whatever re
 from __future__ import annotations
 
 import hashlib
+import itertools
 import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +30,11 @@ LEFT_OUT = frozenset({"id", "author", "user", "events", "assignee_id", "textColo
 ATTRIBUTION = re.compile(r"(?:\n\n \*By [^\n]* on [^\n]* \(imported from GitLab(?: project)?\)\*)+\Z")
 
 
+# of how many changed rows the attributes are named, and of how many attributes of one row
+MOST_EXPLAINED = 1000
+MOST_NAMED = 10
+
+
 @dataclass(frozen=True, slots=True, order=True)
 class Difference:
     """Something that is in one archive only, or not the same in both."""
@@ -36,17 +43,23 @@ class Difference:
     what: str
 
     def __str__(self) -> str:
-        """``issues 7: changed``."""
+        """``issues 7: changed: title, notes[0].note``."""
         return f"{self.place}: {self.what}"
 
 
 def compare(one: Path, other: Path) -> list[Difference]:
-    """What differs between two archives; nothing when they are equal. ``BadArchive`` when one cannot be read."""
+    """What differs between two archives; nothing when they are equal. ``BadArchive`` when one cannot be read.
+
+    Of every row only a digest is remembered; those that differ are read once more, to tell which attributes do.
+    """
     with TemporaryDirectory() as folder:
-        left, right = (_digests(path, Path(folder) / name) for path, name in ((one, "a"), (other, "b")))
+        opened = [_opened(path, Path(folder) / name) for path, name in ((one, "a"), (other, "b"))]
+        left, right = (_digests(unpacked) for unpacked in opened)
+        changed = sorted(place for place in left.keys() & right.keys() if left[place] != right[place])
+        before, after = (_values(unpacked, frozenset(changed[:MOST_EXPLAINED])) for unpacked in opened)
     found = [Difference(place, "only in the first") for place in left.keys() - right.keys()]
     found += [Difference(place, "only in the second") for place in right.keys() - left.keys()]
-    found += [Difference(place, "changed") for place in left.keys() & right.keys() if left[place] != right[place]]
+    found += [Difference(place, _changed(before.get(place), after.get(place))) for place in changed]
     return sorted(found)
 
 
@@ -55,22 +68,36 @@ def canonical(relation: str, row: Any) -> Any:
     return _without(row, MOMENTS if relation in MADE_ANEW else frozenset())
 
 
-def _digests(archive: Path, folder: Path) -> dict[str, bytes]:
-    """Every row and file of an archive by its place."""
+def _opened(archive: Path, folder: Path) -> Unpacked:
     unpacked = unpack(archive, folder)
     unpacked.check()
     trees.split_legacy(unpacked)
-    found = {"project": _digest(canonical(layout.PROJECT, trees.project_of(unpacked)))}
-    for relation in trees.relations_of(unpacked):
-        if relation != layout.MEMBERS:  # who the members are is what a transfer decides
-            found |= _numbered(relation, _rows(unpacked, relation))
+    return unpacked
+
+
+def _digests(unpacked: Unpacked) -> dict[str, bytes]:
+    """Every row and file of an archive by its place."""
+    found = {place: _digest(value) for place, value in _placed(unpacked)}
     for name, path in unpacked.bundles.items():
         found[f"{name}.bundle"] = _file(path)
     for name, carried in unpacked.carried.items():
         found[name] = _file(carried.place)
-    if unpacked.lfs_types is not None:
-        found[layout.LFS_TYPES] = _digest(trees.loads(unpacked.lfs_types.read_bytes() or b"{}"))
     return found
+
+
+def _values(unpacked: Unpacked, places: frozenset[str]) -> dict[str, Any]:
+    """The rows at some places."""
+    return {place: value for place, value in _placed(unpacked) if place in places} if places else {}
+
+
+def _placed(unpacked: Unpacked) -> Iterator[tuple[str, Any]]:
+    """What an archive says, without its files: each row in its canonical form, and its place."""
+    yield "project", canonical(layout.PROJECT, trees.project_of(unpacked))
+    for relation in trees.relations_of(unpacked):
+        if relation != layout.MEMBERS:  # who the members are is what a transfer decides
+            yield from _numbered(relation, _rows(unpacked, relation))
+    if unpacked.lfs_types is not None:
+        yield layout.LFS_TYPES, trees.loads(unpacked.lfs_types.read_bytes() or b"{}")
 
 
 def _rows(unpacked: Unpacked, relation: str) -> Iterator[Any]:
@@ -79,18 +106,42 @@ def _rows(unpacked: Unpacked, relation: str) -> Iterator[Any]:
         yield "a row that is nested too deeply" if trees.too_deep(row) else row
 
 
-def _numbered(relation: str, rows: Iterator[Any]) -> dict[str, bytes]:
+def _numbered(relation: str, rows: Iterator[Any]) -> Iterator[tuple[str, Any]]:
     """The rows of a relation by what tells them apart: the number, else the name, else the content itself."""
-    found: dict[str, bytes] = {}
+    counts: Counter[str] = Counter()
     for row in rows:
-        digest = _digest(canonical(relation, row))
-        key = _key(row) or digest.hex()[:12]
-        place, count = f"{relation} {key}", 1
-        while place in found:
-            count += 1
-            place = f"{relation} {key} ({count})"
-        found[place] = digest
-    return found
+        value = canonical(relation, row)
+        place = _place(relation, row, value)
+        counts[place] += 1
+        yield place if counts[place] == 1 else f"{place} ({counts[place]})", value
+
+
+def _place(relation: str, row: Any, value: Any) -> str:
+    if relation in layout.SINGLES:
+        return relation
+    return f"{relation} {_key(row) or _digest(value).hex()[:12]}"
+
+
+def _changed(before: Any, after: Any) -> str:
+    """``changed``, and the attributes that did where that can be told."""
+    names = list(itertools.islice(_attributes(before, after), MOST_NAMED + 1))
+    if len(names) > MOST_NAMED:
+        names[-1] = "and others"
+    return f"changed: {', '.join(names)}" if names else "changed"
+
+
+def _attributes(before: Any, after: Any, name: str = "") -> Iterator[str]:
+    """The attributes in which two values differ, the nested ones with the way there: ``notes[0].note``."""
+    if before == after:
+        return
+    if isinstance(before, dict) and isinstance(after, dict):
+        for key in sorted(before.keys() | after.keys()):
+            yield from _attributes(before.get(key), after.get(key), f"{name}.{key}" if name else key)
+    elif isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
+        for number, (one, other) in enumerate(zip(before, after, strict=True)):
+            yield from _attributes(one, other, f"{name}[{number}]")
+    elif name:
+        yield name
 
 
 def _key(row: Any) -> str | None:

@@ -18,13 +18,29 @@ from project_service.transfers.trees import DEEPEST
 AT_A_TIME = 500
 
 
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """The role that the archive gives somebody, and the day it ends as the archive has it."""
+
+    level: int
+    expires_at: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Member:
+    """Who had which role where the archive comes from."""
+
+    old_id: int
+    grant: Grant
+
+
 @dataclass(slots=True)
 class People:
     """The importer, and who of the archive's members is known here: their old ids to those here."""
 
     importer_id: int
     known: dict[int, int] = field(default_factory=dict)
-    levels: dict[int, int] = field(default_factory=dict)
+    grants: dict[int, Grant] = field(default_factory=dict)
 
     def knows(self, old: Any) -> bool:
         """Whether a reference is to somebody who has an account here."""
@@ -62,7 +78,7 @@ def people_of(importer: User, members: Iterable[Any]) -> People:
     people = People(importer.id)
     if not importer.admin:
         return people
-    by_address: dict[str, list[tuple[int, int]]] = {}
+    by_address: dict[str, list[_Member]] = {}
     for member in members:
         user = member.get("user") if isinstance(member, dict) else None
         if not isinstance(user, dict) or not isinstance(user.get("id"), int):
@@ -70,21 +86,25 @@ def people_of(importer: User, members: Iterable[Any]) -> People:
         address = user.get("public_email") or user.get("email")
         level = member.get("access_level")
         if isinstance(address, str) and isinstance(level, int):
-            by_address.setdefault(address.lower(), []).append((user["id"], level))
+            # an owner of a project is its maintainer here
+            grant = Grant(max(Role.GUEST, min(level, Role.MAINTAINER)), member.get("expires_at"))
+            by_address.setdefault(address.lower(), []).append(_Member(user["id"], grant))
         if len(by_address) >= AT_A_TIME:
             _match(people, by_address)
     _match(people, by_address)
     return people
 
 
-def _match(people: People, by_address: dict[str, list[tuple[int, int]]]) -> None:
+def _match(people: People, by_address: dict[str, list[_Member]]) -> None:
     found = db.session.execute(
         select(User.id, func.lower(User.email)).where(
             func.lower(User.email).in_(by_address), User.id.in_(users().with_only_columns(User.id))
         )
     )
     for user_id, address in found:
-        for old_id, level in by_address.get(address, ()):
-            people.known[old_id] = user_id
-            people.levels[user_id] = max(people.levels.get(user_id, Role.GUEST), min(level, Role.MAINTAINER))
+        for member in by_address.get(address, ()):
+            people.known[member.old_id] = user_id
+            known = people.grants.get(user_id)
+            if known is None or member.grant.level > known.level:
+                people.grants[user_id] = member.grant
     by_address.clear()

@@ -33,7 +33,7 @@ from project_service.transfers import layout, trees
 from project_service.transfers.models import FINISHED, ArchivedRow, ImportFailure, ProjectImport
 from project_service.transfers.people import People
 from project_service.transfers.refusals import INVALID, SAVING, Refused
-from project_service.transfers.rows import moment_of, read, refuse_unstorable, text_of
+from project_service.transfers.rows import day_of, moment_of, read, refuse_unstorable, text_of
 from project_service.transfers.unpacking import BadArchive, Unpacked
 
 ENDED = "ended"
@@ -195,11 +195,17 @@ def _visibility(wanted: Any, namespace: Namespace) -> Visibility:
 def _add_members(project: Project, importer: User, people: People) -> None:
     """Whom the archive names and the instance knows; no event says that they joined."""
     there = set(db.session.scalars(memberships_of(project).with_only_columns(Membership.user_id)))
-    for user_id, level in sorted(people.levels.items()):
-        if user_id not in there:
-            db.session.add(
-                Membership(user_id=user_id, project_id=project.id, access_level=level, created_by_id=importer.id)
+    for user_id in sorted(people.grants.keys() - there):
+        given = people.grants[user_id]
+        db.session.add(
+            Membership(
+                user_id=user_id,
+                project_id=project.id,
+                access_level=given.level,
+                expires_at=day_of(given.expires_at),
+                created_by_id=importer.id,
             )
+        )
 
 
 def _set_counters(project: Project) -> None:

@@ -130,14 +130,15 @@ def start_export(user: User, project: Project, description: str | None, upload: 
 
 def _create(user: User, namespace: Namespace, wanted: dict[str, Any], **source: Any) -> Project:
     path, overwritten = (wanted["path"] or "").strip(), None
+    name = (wanted.get("name") or "").strip()
     if not path:
         raise BadRequest("Path can't be blank")
-    if wanted.get("overwrite") and isinstance(places.at(f"{namespace.full_path}/{path}"), Project):
+    old = places.at(f"{namespace.full_path}/{path}") if wanted.get("overwrite") else None
+    if isinstance(old, Project):
         path, overwritten = f"{path}-{secrets.token_hex(16)}", path
+        name = "" if name == old.name else name  # that one is free when the old project is gone
     try:
-        project = create_project(
-            user, namespace, name=(wanted.get("name") or "").strip() or path, path=path, visibility="private"
-        )
+        project = create_project(user, namespace, name=name or path, path=path, visibility="private")
     except ProjectLimitReached as error:
         raise BadRequest(_limit_text(user)) from error
     except Invalid as error:

@@ -575,6 +575,19 @@ def test_a_project_that_is_overwritten_gives_its_name_and_people_to_the_new_one(
     assert client.get(f"/projects/{number}/issues/1").status_code == 200
 
 
+def test_a_project_can_be_overwritten_under_the_name_it_has(as_, people, run_jobs):
+    client = as_(MAX)
+    make_project("tools", people[MAX], name="Old tools")
+    db.session.commit()
+
+    answer = send(client, make_archive({}), overwrite="true", name="Old tools")
+    run_jobs()
+
+    shown = client.get("/projects/max%2Ftools").json
+    assert answer.status_code == 201
+    assert (shown["id"], shown["name"], shown["path"]) == (answer.json["id"], "Old tools", "tools")
+
+
 def test_a_failed_overwrite_leaves_the_old_project_alone(as_, run_jobs):
     client = as_(MAX)
     old = send(client, make_archive({"issues": [make_issue(1)]}, {"description": "Old"})).json["id"]
@@ -1051,7 +1064,7 @@ def test_neither_credentials_nor_signatures_of_an_address_are_told(far_side, rem
     ("archive", "text"),
     [
         (b"no gzip", "The file is not in gzip format"),
-        (make_archive({}, version=None), "No such file or directory @ rb_sysopen - [FILTERED]"),
+        (make_archive({}, version=None), "No such file or directory @ rb_sysopen - [FILTERED] (VERSION missing)"),
         (make_archive({}, version=""), "end of file reached"),
         (make_archive({}, version=" \n"), "end of file reached"),
         (make_archive({}, version="0.2.5"), "Import version mismatch: Required 0.2.4 but was 0.2.5"),
@@ -1333,6 +1346,23 @@ def test_an_administrators_import_knows_members_by_their_address(bring, as_, peo
     assert levels == {ADA: 40, DEV: 40, RITA: 20}
     events = client.get(f"/projects/{state['id']}/events").json
     assert [event["action_name"] for event in events] == ["created"]
+
+
+def test_memberships_of_an_import_end_when_they_would_have_ended(bring, as_, people):
+    members = [
+        {"access_level": 20, "expires_at": "2101-01-01", "user": {"id": 7, "email": "dev@example.org"}},
+        {"access_level": 30, "expires_at": "2101-02-03", "user": {"id": 7, "email": "dev@example.org"}},
+        {"access_level": 20, "expires_at": "tomorrow", "user": {"id": 8, "email": "rita@example.org"}},
+    ]
+
+    state = bring(make_archive({"project_members": members}), person=ADA)
+
+    shown = as_(ADA).get(f"/projects/{state['id']}/members").json
+    assert {one["username"]: (one["access_level"], one["expires_at"]) for one in shown} == {
+        ADA: (40, None),
+        DEV: (30, "2101-02-03"),
+        RITA: (20, None),
+    }
 
 
 def test_anybody_elses_import_knows_nobody(bring, as_):

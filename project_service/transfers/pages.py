@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import urlencode
 
-from flask import redirect, render_template
+from flask import redirect, render_template, request
 
 from project_service.access import panels, sections
 from project_service.access.abilities import Ability
@@ -13,10 +14,10 @@ from project_service.access.pages import PageBlueprint
 from project_service.core import instance, paths
 from project_service.core.projects import Project
 from project_service.kit import mail
-from project_service.kit.errors import Invalid, TooLarge, Unprocessable
-from project_service.kit.forms import Form
+from project_service.kit.errors import Invalid, TooLarge, UnknownRoute, Unprocessable
+from project_service.kit.forms import Form, confirmation
 from project_service.projects.queries import namespaces_for_projects
-from project_service.projects.service import path_from
+from project_service.projects.service import delete_project, path_from
 from project_service.transfers import downloads, queries, service, stages
 from project_service.transfers.forms import ImportForm
 from project_service.transfers.models import FAILED, SCHEDULED, STARTED
@@ -101,6 +102,32 @@ def show_import(project: Project) -> Any:
     )
 
 
+@pages.get("/<path:project>/-/import/delete")
+@pages.signed_in
+@pages.allow(Ability.OWN_PROJECT)
+def ask_delete_failed(project: Project) -> Any:
+    """Ask before what a failed import has left is deleted."""
+    _failed(project)
+    return confirmation(
+        title="Delete project",
+        question=f"Delete {project.full_path}, whose import has failed? Its slug is free again then.",
+        button="Delete project",
+        back=f"/{project.full_path}/-/import",
+        project=project,
+    )
+
+
+@pages.post("/<path:project>/-/import/delete")
+@pages.signed_in
+@pages.allow(Ability.OWN_PROJECT)
+def delete_failed(project: Project) -> Any:
+    """Delete what a failed import has left, and offer to import under the same name again."""
+    _failed(project)
+    again = {"namespace_id": project.namespace_id, "name": project.name, "path": project.path}
+    delete_project(project)
+    return redirect(f"/projects/new/import?{urlencode(again)}")
+
+
 @pages.post("/<path:project>/-/settings/general/export")
 @pages.signed_in
 @pages.allow(Ability.EXPORT_PROJECT)
@@ -133,9 +160,17 @@ def download_export(project: Project) -> Any:
         return sections.show(project, "general", status=error.status, export_missing=True)
 
 
+def _failed(project: Project) -> None:
+    """Only what an import has left empty is deleted on its page."""
+    if project.import_status != FAILED:
+        raise UnknownRoute
+
+
 def _form() -> ImportForm:
     user = current_user()
     form = ImportForm(remote=service.remote_imports_are_on(user))
+    if request.method == "GET":
+        form.name.data, form.path.data = request.args.get("name", ""), request.args.get("path", "")
     form.offer(namespaces_for_projects(caller(), user))
     return form
 

@@ -26,6 +26,7 @@ from tests.surveys import addresses, api_rules
 ELSEWHERE = {
     "/projects/<project>/export/download": "no archive is made",
     "/<project_path:project>/download_export": "no archive is made",
+    "/<path:project>/-/import/delete": "no import has failed",
     "/projects/<project>/vulnerabilities": "says that the list has another address",
     "/users/sign_in": "who is signed in is sent home",
     "/groups/<path:group>": "sends on to the page itself",

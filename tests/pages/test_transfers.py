@@ -120,6 +120,36 @@ def test_a_corrupt_archive_ends_in_a_page_that_says_what_to_do(maintainer, run_j
     assert "has failed. What went wrong" in text_of(maintainer.get("/max/second-shop"))
 
 
+def test_what_a_failed_import_left_is_deleted_and_its_slug_used_again(maintainer, run_jobs):
+    failed = send(maintainer, file=archive_of(b"no archive at all"))
+    run_jobs()
+    shown = maintainer.get(failed.location).text
+
+    asked = maintainer.get("/max/second-shop/-/import/delete")
+    deleted = maintainer.send("/max/second-shop/-/import/delete")
+    form = maintainer.get(deleted.location).text
+    again = send(maintainer)
+    run_jobs()
+
+    assert 'href="/max/second-shop/-/import/delete"' in shown
+    assert "Delete max/second-shop, whose import has failed?" in text_of(asked)
+    assert deleted.status_code == 302
+    assert 'value="Second Shop"' in form
+    assert 'value="second-shop"' in form
+    assert (again.status_code, again.location) == (302, "/max/second-shop/-/import")
+
+
+@pytest.mark.parametrize(("person", "status"), [(OLIVE, 404), (DEV, 403)])
+def test_only_owners_delete_and_only_what_has_failed(person, status, visit, imported):
+    imported("finished" if person == OLIVE else "failed")
+
+    client = visit(person)
+
+    assert client.get("/acme/shop/-/import/delete").status_code == status
+    assert client.send("/acme/shop/-/import/delete").status_code == status
+    assert "/-/import/delete" not in client.get("/acme/shop/-/import").text
+
+
 @pytest.mark.parametrize(
     ("fields", "expected"),
     [

@@ -32,6 +32,7 @@ NEEDED = {
     "/groups/<path:group>/-/group_members/<int:user_id>/edit": Role.OWNER,
     "/groups/<path:group>/-/group_members/<int:user_id>/remove": Role.OWNER,
     "/<path:project>/-/import": Role.GUEST,
+    "/<path:project>/-/import/delete": Role.OWNER,
     "/<project_path:project>/download_export": Role.MAINTAINER,
     "/<path:project>/-/settings/<page>": Role.MAINTAINER,
     "/<path:project>/-/settings/ci_cd/variables/<int:variable_id>/edit": Role.MAINTAINER,

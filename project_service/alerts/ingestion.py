@@ -24,6 +24,7 @@ from project_service.kit import clock
 from project_service.kit.database import Key, Timestamp, db, insert
 from project_service.kit.group_commit import group_commit
 from project_service.kit.statements import Rows, packed, prepared
+from project_service.kit.urls import base_url
 from project_service.tracker.counters import next_iids
 from project_service.tracker.environments import environment_called
 from project_service.tracker.notes import Note
@@ -90,12 +91,16 @@ def receiver_of(integration: AlertIntegration) -> Receiver:
     return _found(rows)[0]
 
 
-@group_commit
+def _together(brought: tuple[Receiver, list[Parsed]]) -> tuple[int, str]:
+    # the address of this service stands in incidents and mails, and nobody is to give it for others
+    return brought[0].project_id, base_url()
+
+
+@group_commit(_together)
 def take_in_at_once(brought: list[tuple[Receiver, list[Parsed]]]) -> list[list[Taken]]:
     """Take in what several requests have brought, those for the same receiver as if one had brought all of it."""
     taken: dict[int, list[Taken]] = {}
-    # projects in one order, so that two processes do not wait for one another
-    places = sorted(range(len(brought)), key=lambda place: (brought[place][0].project_id, brought[place][0].token))
+    places = sorted(range(len(brought)), key=lambda place: brought[place][0].token)
     for _, some in groupby(places, key=lambda place: brought[place][0]):
         own = list(some)
         found = iter(take_in(brought[own[0]][0], [parsed for place in own for parsed in brought[place][1]]))

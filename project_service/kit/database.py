@@ -35,6 +35,7 @@ from project_service.settings import Settings
 MIGRATIONS = Path(__file__).parents[1] / "migrations"
 BUSY_TIMEOUT_MS = 30_000
 DEADLOCK = "40P01"
+IDLE = 0  # what libpq calls a connection without a transaction
 POOL_SIZE = 8
 KEPT = 4  # connections of a process, for each kind of unit
 COMPILED = 200  # statements that are kept compiled; each takes some 40 kB
@@ -85,13 +86,26 @@ class Connections:
 
     def give_back(self, connection: Connection) -> None:
         """Keep it for the next one, if it is whole and they are not too many; what was not committed is undone."""
-        if connection.in_transaction():
-            connection.rollback()
-        if connection.invalidated or len(self._idle) >= KEPT:
-            connection.close()
-        else:
-            _unlock(connection.connection.info)
-            self._idle.append(connection)
+        is_whole = False
+        try:
+            if connection.in_transaction():
+                connection.rollback()
+            is_whole = connection.get_transaction() is None and self._is_at_rest(connection)
+        finally:
+            if is_whole and len(self._idle) < KEPT:
+                _unlock(connection.connection.info)
+                self._idle.append(connection)
+            else:
+                if not is_whole:
+                    connection.invalidate()  # a commit that failed leaves who knows what
+                connection.close()
+
+    def _is_at_rest(self, connection: Connection) -> bool:
+        """Whether the driver, too, knows of no transaction."""
+        if connection.invalidated:
+            return False
+        driver: Any = connection.connection.dbapi_connection
+        return bool(driver.info.transaction_status == IDLE if self.is_postgresql else not driver.in_transaction)
 
     def close(self) -> None:
         """Close all that nobody has taken; the pool they came from may be gone."""
@@ -271,13 +285,15 @@ def reading() -> Iterator[None]:
 def connection() -> Connection:
     """The connection of the current unit of work, or else of the session."""
     unit = _current.get()
-    return db.session.connection() if unit is None else unit.connection()
+    if unit is None or (_has_session() and db.session().in_nested_transaction()):
+        return db.session.connection()  # which sends the savepoint that was asked for
+    return unit.connection()
 
 
 @contextmanager
 def _unit(mode: Mode) -> Iterator[None]:
     outer = _current.get()
-    if outer is not None and mode is Mode.WRITES and _mode.get() is Mode.READS:
+    if outer is not None and mode is Mode.WRITES and _mode.get() is not Mode.WRITES:
         commit()  # what was only read so far needs no lock, what is written now does
         outer = None
     unit = outer or _new_unit(mode)
@@ -438,7 +454,7 @@ def _engine_options(settings: Settings) -> dict[str, Any]:
         "json_deserializer": _from_json,
         "query_cache_size": COMPILED,
         "pool_size": POOL_SIZE,
-        "max_overflow": 2 * POOL_SIZE,
+        "max_overflow": 2 * POOL_SIZE + KEPT,
     }
     return options
 

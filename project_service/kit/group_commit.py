@@ -10,12 +10,11 @@ from __future__ import annotations
 import functools
 import threading
 from collections import deque
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar, cast
 
 from project_service.kit import database
-from project_service.kit.database import is_deadlock, unit_of_work
+from project_service.kit.database import flush, is_deadlock, unit_of_work
 from project_service.kit.waiting import aside
 
 Item = TypeVar("Item")
@@ -24,9 +23,14 @@ LARGEST = 64
 ATTEMPTS = 4
 
 
-def group_commit(write: Callable[[list[Item]], list[Result]]) -> Group[Item, Result]:
-    """Make a function that writes many items, and gives a result for each, one that writes an item."""
-    return Group(write)
+def group_commit(
+    key: Callable[[Item], Hashable],
+) -> Callable[[Callable[[list[Item]], list[Result]]], Group[Item, Result]]:
+    """Make a function that writes many items, and gives a result for each, one that writes an item.
+
+    Only items with the same ``key`` are written together: what locks some of them must not hold up the others.
+    """
+    return lambda write: Group(write, key)
 
 
 class Turn(Generic[Item, Result]):
@@ -53,18 +57,22 @@ class Turn(Generic[Item, Result]):
 
 
 class Group(Generic[Item, Result]):
-    """The turns of one process that wait to be written in the same way. At most one of them leads: it writes."""
+    """The turns of one process that wait to be written in the same way.
 
-    def __init__(self, write: Callable[[list[Item]], list[Result]]) -> None:
+    Of those with the same key at most one leads, which is the first: it writes.
+    """
+
+    def __init__(self, write: Callable[[list[Item]], list[Result]], key: Callable[[Item], Hashable]) -> None:
         self._write = write
-        self._waiting: deque[Turn[Item, Result]] = deque()
-        self._is_led = False
+        self._key = key
+        self._queues: dict[Hashable, deque[Turn[Item, Result]]] = {}
         self._lock = threading.Lock()
         functools.update_wrapper(self, write)
 
     def waiting(self) -> int:
         """How many wait."""
-        return len(self._waiting)
+        with self._lock:
+            return sum(map(len, self._queues.values()))
 
     def __call__(self, item: Item) -> Result:
         """Have an item written: when this returns, it is committed. To be called outside of any unit of work.
@@ -72,28 +80,28 @@ class Group(Generic[Item, Result]):
         What ``write`` or the database says about the item alone is raised.
         """
         turn: Turn[Item, Result] = Turn(item)
+        key = self._key(item)
         with self._lock:
-            self._waiting.append(turn)
-            leads = not self._is_led
-            self._is_led = True
+            leads = key not in self._queues
+            queue = self._queues.setdefault(key, deque())
+            queue.append(turn)
         if not leads:
             with aside():
                 turn.woken.wait()
         if not turn.is_over:
-            self._lead(turn)
+            self._lead(key, queue)
         return turn.outcome()
 
-    def _lead(self, own: Turn[Item, Result]) -> None:
+    def _lead(self, key: Hashable, queue: deque[Turn[Item, Result]]) -> None:
         """Write for all who wait, wake them, and have the first of those who came meanwhile lead."""
-        together = [own]
+        together: list[Turn[Item, Result]] = []
         try:
-            self._write_for(together)
+            self._write_for(together, queue)
         finally:
             with self._lock:
-                with suppress(ValueError):
-                    self._waiting.remove(own)  # it is still there when nobody's turn came
-                following = self._waiting[0] if self._waiting else None
-                self._is_led = following is not None
+                following = queue[0] if queue else None
+                if following is None:
+                    del self._queues[key]
             for turn in together:
                 if not turn.is_over:
                     turn.end(None, RuntimeError("whoever wrote was interrupted"))
@@ -101,31 +109,46 @@ class Group(Generic[Item, Result]):
             if following is not None:
                 following.woken.set()
 
-    def _write_for(self, together: list[Turn[Item, Result]]) -> None:
+    def _write_for(self, together: list[Turn[Item, Result]], queue: deque[Turn[Item, Result]]) -> None:
+        results: list[Result] | None = None
         try:
             with unit_of_work():
                 database.connection()  # waits for the other writers; more may come meanwhile
-                together[:] = self._taken()
-                results = self._write([turn.item for turn in together])
+                together += self._taken(queue)
+                results = self._written([turn.item for turn in together])
         except Exception as error:  # noqa: BLE001  # raised where it belongs
-            for turn in together:
-                turn.end(*self._written_alone(turn.item, error if len(together) == 1 else None))
+            if results is not None or not together:
+                # whether the commit took place is not known, or there is no way to write: nothing is tried again
+                together += [] if together else self._taken(queue)
+                for turn in together:
+                    turn.end(None, error)
+            else:
+                for turn in together:
+                    turn.end(*self._written_alone(turn.item, error if len(together) == 1 else None))
         else:
             for turn, result in zip(together, results, strict=True):
                 turn.end(result)
 
-    def _taken(self) -> list[Turn[Item, Result]]:
+    def _written(self, items: list[Item]) -> list[Result]:
+        results = self._write(items)
+        flush()
+        return results
+
+    def _taken(self, queue: deque[Turn[Item, Result]]) -> list[Turn[Item, Result]]:
         with self._lock:
-            return [self._waiting.popleft() for _ in range(min(LARGEST, len(self._waiting)))]
+            return [queue.popleft() for _ in range(min(LARGEST, len(queue)))]
 
     def _written_alone(self, item: Item, error: Exception | None) -> tuple[Result | None, Exception | None]:
         """Write what could not be written with others, again where the database had this transaction give way."""
+        is_written = False
         for _ in range(ATTEMPTS):
-            if error is not None and not is_deadlock(error):
+            if is_written or (error is not None and not is_deadlock(error)):
                 break
             try:
                 with unit_of_work():
                     [result] = self._write([item])
+                    flush()
+                    is_written = True
             except Exception as raised:  # noqa: BLE001  # as above
                 error = raised
             else:

@@ -29,6 +29,7 @@ from project_service.kit.database import (
     unit_of_work,
 )
 from project_service.kit.errors import Conflict
+from project_service.kit.statements import prepared
 from tests.conftest import SQLITE, make_app
 
 both = pytest.mark.both_databases
@@ -438,3 +439,55 @@ def test_readers_are_left_to_the_parent_after_a_fork(app):
     dispose_after_fork()
 
     assert (len(readers._idle), readers._inherited[-1].closed) == (0, False)
+
+
+@both
+def test_a_connection_whose_commit_failed_is_not_kept(app, backend, monkeypatch):
+    connections = app.extensions["connections"][False]
+    connections.close()
+
+    def refuse(connection):
+        raise OSError("the disk is full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(db.engine.dialect, "do_commit", refuse)
+        with pytest.raises(OSError, match="full"), unit_of_work():
+            database.connection().execute(
+                text("INSERT INTO feature_gates (feature, key, value) VALUES ('marks', 'groups', 'a')")
+            )
+    kept = len(connections._idle)
+    with unit_of_work():
+        db.session.add(gate("b"))
+
+    assert (kept, marks()) == (0, ["b"])
+
+
+@both
+def test_a_prepared_statement_belongs_to_the_savepoint_it_is_sent_in(app):
+    @prepared
+    def mark():
+        return text("INSERT INTO feature_gates (feature, key, value) VALUES ('marks', 'groups', :value)")
+
+    with unit_of_work():
+        mark(value="a")
+        with pytest.raises(LookupError), unique(TAKEN):
+            mark(value="b")
+            raise LookupError
+
+    assert marks() == ["a"]
+
+
+@both
+def test_what_is_written_within_a_snapshot_has_its_turn_among_the_writers(app):
+    def another():
+        with app.app_context(), unit_of_work():
+            db.session.add(gate("b"))
+
+    with unit_of_work(write=False):
+        assert marks() == []
+        with ThreadPoolExecutor(1) as thread:
+            thread.submit(another).result(timeout=10)
+        with unit_of_work():
+            db.session.add(gate("a"))
+
+    assert sorted(marks()) == ["a", "b"]

@@ -11,7 +11,7 @@ from sqlalchemy.exc import OperationalError
 
 from project_service.core.instance import FeatureGate
 from project_service.kit import group_commit as module
-from project_service.kit.database import DEADLOCK, db, unit_of_work
+from project_service.kit.database import DEADLOCK, after_commit, db, unit_of_work
 from project_service.kit.group_commit import group_commit
 
 pytestmark = pytest.mark.both_databases
@@ -55,7 +55,7 @@ def at_once(app, write, items):
 
 
 def test_an_item_is_committed_when_its_result_is_there(app, stored):
-    @group_commit
+    @group_commit(key=type)
     def write(values):
         add(values)
         return [value.upper() for value in values]
@@ -66,7 +66,7 @@ def test_an_item_is_committed_when_its_result_is_there(app, stored):
 def test_who_comes_while_somebody_writes_is_written_for_together(app, stored):
     groups, begun, everybody_waits = [], threading.Event(), threading.Event()
 
-    @group_commit
+    @group_commit(key=type)
     def write(values):
         groups.append(len(values))
         begun.set()
@@ -91,7 +91,7 @@ def test_who_comes_while_somebody_writes_is_written_for_together(app, stored):
 
 
 def test_one_that_cannot_be_written_harms_no_other(app, stored):
-    @group_commit
+    @group_commit(key=type)
     def write(values):
         if "bad" in values:
             raise ValueError("bad")
@@ -109,7 +109,7 @@ def test_one_that_cannot_be_written_harms_no_other(app, stored):
 def test_what_had_to_give_way_is_tried_again_but_not_for_ever(app, stored, times, is_stored):
     left = [None] * times
 
-    @group_commit
+    @group_commit(key=type)
     def write(values):
         add(values)
         if left:
@@ -122,8 +122,58 @@ def test_what_had_to_give_way_is_tried_again_but_not_for_ever(app, stored, times
     assert (found == "a", stored()) == (is_stored, ["a"] if is_stored else [])
 
 
+def test_what_failed_after_it_was_written_is_not_written_again(app, stored):
+    """Nobody knows whether a commit without an answer took place."""
+    begun, everybody_waits, calls = threading.Event(), threading.Event(), []
+
+    def fail():
+        calls.append(1)
+        raise ConnectionError
+
+    @group_commit(key=type)
+    def write(values):
+        begun.set()
+        everybody_waits.wait(20)
+        add(values)
+        after_commit(fail)
+        return values
+
+    with ThreadPoolExecutor(2) as threads:
+        first = threads.submit(at_once, app, write, ["first"])
+        begun.wait(20)
+        others = threads.submit(at_once, app, write, ["a", "b", "c"])
+        while write.waiting() < 3:
+            threading.Event().wait(0.01)
+        everybody_waits.set()
+        found = first.result(20) + others.result(20)
+
+    assert ({type(error) for error in found}, len(calls)) == ({ConnectionError}, 2)
+    assert stored() == ["a", "b", "c", "first"]
+
+
+def test_what_holds_some_up_does_not_hold_up_others(app, stored):
+    begun, go_on = threading.Event(), threading.Event()
+
+    @group_commit(key=len)
+    def write(values):
+        if "a" in values:
+            begun.set()
+            go_on.wait(20)
+        return values
+
+    with ThreadPoolExecutor(1) as thread:
+        held = thread.submit(at_once, app, write, ["a"])
+        begun.wait(20)
+        waiting = write.waiting()
+        if db.engine.dialect.name != "sqlite":
+            assert write("bb") == "bb"
+        go_on.set()
+
+    assert (waiting, held.result(20)) == (0, ["a"])
+
+
 def test_a_database_that_cannot_be_reached_is_told_to_everybody(app, monkeypatch):
-    @group_commit
+    @group_commit(key=type)
     def write(values):
         return values
 

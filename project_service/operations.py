@@ -26,7 +26,7 @@ from project_service.core.tokens import SCOPES
 from project_service.core.users import User, find_user_by, user_by
 from project_service.factory import create_app
 from project_service.instance import service as instance_service
-from project_service.kit import encryption, migrating, secrets
+from project_service.kit import encryption, jobs, migrating, secrets
 from project_service.kit.database import MIGRATIONS, db, unit_of_work
 from project_service.kit.errors import ServiceError
 from project_service.kit.fields import Date
@@ -70,9 +70,10 @@ def prepare() -> None:
 
 
 @main.command()
-def worker() -> None:
+@click.option("--quick", is_flag=True, help="Leave imports and exports, which may take hours, to other workers.")
+def worker(quick: bool) -> None:
     """Run one worker: it takes up jobs until it is stopped."""
-    working.work(create_app())
+    working.work(create_app(), jobs.QUICK_QUEUES if quick else jobs.QUEUES)
 
 
 @main.command()

@@ -68,6 +68,7 @@ def serve(settings: Settings, host: str, port: int, workers: int) -> int:
                 pass_fds=(listener.fileno(),),
             ),
             Child("worker", _command("worker"), env),
+            Child("quick worker", _command("worker", "--quick"), env),
             Child("scheduler", _command("scheduler"), env),
         ]
 
@@ -103,8 +104,8 @@ def only_one(data_dir: Path) -> Iterator[int]:
         os.close(lock)
 
 
-def _command(name: str) -> list[str]:
-    return [sys.executable, "-m", "project_service", name]
+def _command(*words: str) -> list[str]:
+    return [sys.executable, "-m", "project_service", *words]
 
 
 def _web_command(listener: socket.socket, workers: int) -> list[str]:

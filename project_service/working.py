@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
+from collections.abc import Sequence
 
 import structlog
 from sqlalchemy.exc import OperationalError
@@ -16,13 +17,13 @@ from project_service.kit.database import db
 log = structlog.get_logger(__name__)
 
 
-def work(app: Application) -> None:
-    """Answer the bells that jobs ring, until SIGTERM or SIGINT."""
+def work(app: Application, queues: Sequence[str] = jobs.QUEUES) -> None:
+    """Answer the bells that jobs ring, until SIGTERM or SIGINT; those of ``queues`` in this order."""
     configure_mappers()  # once, before the forks
     with app.app_context():
         _prove_key()
 
-    rqworker.work(app.config["SETTINGS"], jobs.QUEUES, app.app_context, app.after_fork)
+    rqworker.work(app.config["SETTINGS"], queues, app.app_context, app.after_fork)
 
 
 def schedule(app: Application) -> None:

@@ -30,7 +30,9 @@ from sqlalchemy.orm import Mapped, mapped_column
 from project_service.kit import clock, database, logs
 from project_service.kit.database import Model, after_commit, db, insert, unit_of_work
 
-QUEUES = ("default", "transfers", "mail")
+# in the order in which a worker answers them; transfers may take hours
+QUEUES = ("default", "mail", "transfers")
+QUICK_QUEUES = QUEUES[:2]
 SWEEP_EVERY = dt.timedelta(seconds=10)
 LEASE = dt.timedelta(seconds=20)
 RENEW_EVERY_SECONDS = 5.0

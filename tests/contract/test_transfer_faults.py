@@ -127,6 +127,19 @@ EVERYTHING = {
 }
 
 
+def test_nothing_else_waits_for_an_import(service, gl, archive):
+    doomed = gl.projects.create({"name": next(names)})
+    number = start_import(gl, archive)
+    assert wait_for(lambda: progress(service, number), PATIENCE)
+
+    answer = gl.http_request("delete", f"/projects/{doomed.id}")
+
+    removed = {"request_id": answer.headers["X-Request-Id"], "job": "core.removal.remove_project"}
+    assert wait_for(lambda: service.lines(**removed, event="the job is done"), PATIENCE)
+    assert not has_ended(service, number)
+    assert wait_for(lambda: has_ended(service, number), PATIENCE)
+
+
 @pytest.mark.parametrize("what", [WORKER, REDIS, SERVER])
 def test_an_import_in_whose_middle_something_dies_ends_with_everything_once(what, service, gl, archive):
     number = start_import(gl, archive)

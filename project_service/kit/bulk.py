@@ -85,25 +85,25 @@ class Writer:
 
 def among(column: Any, parameter: str) -> ColumnElement[bool]:
     """Whether a column is one of some ``numbers``, given as one parameter: the statement stays, however many."""
-    if db.engine.dialect.name == "sqlite":
-        given = func.json_each(bindparam(parameter)).table_valued("value")
-        found: ColumnElement[bool] = column.in_(select(given.c.value))
-        return found
-    return column == any_(bindparam(parameter, type_=ARRAY(BigInteger)))  # type: ignore[no-any-return]  # of any column
+    return _is_of(column, parameter)
 
 
 def one_of(column: Any, values: Iterable[Any]) -> ColumnElement[bool]:
-    """Whether a column is one of these values, which travel as one: ``in_`` makes another statement of each number."""
-    if db.engine.dialect.name == "sqlite":
-        given = func.json_each(bindparam(None, _json(list(values)))).table_valued("value")
-        found: ColumnElement[bool] = column.in_(select(given.c.value))
-        return found
-    return column == any_(bindparam(None, list(values), type_=ARRAY(column.type)))  # type: ignore[no-any-return]  # as above
+    """The same for values that stand in the statement; ``in_`` makes another statement of each number of them."""
+    return _is_of(column, None, value=numbers(values))
 
 
-def numbers(values: Iterable[int]) -> str | list[int]:
+def numbers(values: Iterable[Any]) -> Any:
     """The value of such a parameter."""
     return _json(list(values)) if db.engine.dialect.name == "sqlite" else list(values)
+
+
+def _is_of(column: Any, name: str | None, **value: Any) -> ColumnElement[bool]:
+    if db.engine.dialect.name == "sqlite":
+        given = func.json_each(bindparam(name, **value)).table_valued("value")
+        found: ColumnElement[bool] = column.in_(select(given.c.value))
+        return found
+    return column == any_(bindparam(name, **value, type_=ARRAY(column.type)))  # type: ignore[no-any-return]  # of any column
 
 
 def listed(values: Iterable[int]) -> TableValuedAlias:

@@ -30,7 +30,7 @@ from project_service.kit.database import (
 )
 from project_service.kit.errors import Conflict
 from project_service.kit.statements import prepared
-from tests.conftest import SQLITE, make_app
+from tests.conftest import POSTGRESQL, SQLITE, make_app
 
 both = pytest.mark.both_databases
 TAKEN = Conflict("taken")
@@ -414,22 +414,20 @@ def test_a_few_connections_are_kept_for_reading(app):
     assert all(connection.closed for connection in taken[KEPT:])
 
 
-@both
-def test_a_reader_whose_server_has_ended_is_replaced(app, backend):
-    if backend == SQLITE:
-        pytest.skip("there is no server")
-    readers = Connections(db.engine, read_only=True)
-    connection = readers.take()
-    number = connection.connection.dbapi_connection.info.backend_pid
-    readers.give_back(connection)
-    with unit_of_work():
-        db.session.execute(text(f"SELECT pg_terminate_backend({number}, 5000)"))
+def test_a_reader_whose_server_has_ended_is_replaced(applications):
+    with applications(POSTGRESQL).app_context():
+        readers = Connections(db.engine, read_only=True)
+        connection = readers.take()
+        number = connection.connection.dbapi_connection.info.backend_pid
+        readers.give_back(connection)
+        with unit_of_work():
+            db.session.execute(text(f"SELECT pg_terminate_backend({number}, 5000)"))
 
-    found = readers.take()
+        found = readers.take()
 
-    assert found.connection.dbapi_connection.info.backend_pid != number
-    readers.give_back(found)
-    readers.close()
+        assert found.connection.dbapi_connection.info.backend_pid != number
+        readers.give_back(found)
+        readers.close()
 
 
 @both

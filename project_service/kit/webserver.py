@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import errno
 import math
+import mmap
 import os
 import re
 import resource
@@ -61,6 +62,8 @@ DRAIN_GRACE = 2.0
 DRAIN_SECONDS = 30.0
 DRAIN_BYTES = 256 * 1024 * 1024
 CROWDED = 0.9
+STEP_BACK = 0.002
+PLACES = 256
 
 
 FRAMING = re.compile(rb"\r\n(content-length|transfer-encoding|expect)[ \t]*:[ \t]*([^\r\n]*)", re.IGNORECASE)
@@ -68,6 +71,45 @@ UNFINISHED = object()
 
 StartResponse = Callable[..., Any]
 Application = Callable[[dict[str, Any], StartResponse], Iterable[bytes]]
+
+
+class Shares:
+    """How many connections each worker of a server has, in memory that all of its processes see.
+
+    The kernel gives a connection to whoever asks first, and a proxy keeps its connections for hours: left to chance,
+    one worker may have all of them while the others idle. So whoever has more than another steps back for a moment.
+    """
+
+    def __init__(self) -> None:
+        # one more than there are, so that 0 is a place where nobody takes any
+        self._counts = memoryview(mmap.mmap(-1, 4 * PLACES)).cast("I")
+
+    def tell(self, place: int, connections: int) -> None:
+        """The worker at a place, which nobody else writes to, has so many."""
+        self._counts[place] = connections + 1
+
+    def leave(self, place: int) -> None:
+        """The worker at a place takes no more."""
+        self._counts[place] = 0
+
+    def is_ahead(self, place: int) -> bool:
+        """Whether some worker has fewer than the one at a place."""
+        counts = self._counts.tolist()
+        return any(0 < count < counts[place] for count in counts)
+
+
+shares = Shares()
+
+
+def pre_fork(server: Any, worker: Any) -> None:
+    """Give a worker a place of its own."""
+    taken = {other.place for other in server.WORKERS.values()}
+    worker.place = min(set(range(PLACES)) - taken, default=0)
+
+
+def child_exit(_server: Any, worker: Any) -> None:
+    """Wait no longer for a worker that is gone."""
+    shares.leave(worker.place)
 
 
 def post_fork(server: Any, _worker: Any) -> None:
@@ -398,11 +440,11 @@ class Connection(TConn):  # type: ignore[misc]  # gunicorn has no types
 
 
 class PatientWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no types
-    """Gunicorn's threaded worker, with three things changed.
+    """Gunicorn's threaded worker, with four things changed.
 
-    A request gets a thread once its head, and a small body, are complete; until then it waits in the poller. Of the
-    threads few compute at once. A connection that ends is drained in the poller, so that whoever still sends a body
-    that was refused receives the answer.
+    Connections are shared out evenly among the workers. A request gets a thread once its head, and a small body, are
+    complete; until then it waits in the poller. Of the threads few compute at once. A connection that ends is drained
+    in the poller, so that whoever still sends a body that was refused receives the answer.
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -411,6 +453,9 @@ class PatientWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no type
         self.unfinished: dict[Connection, float] = {}
         self.ending: dict[Connection, float] = {}
         self.next_sweep = 0.0
+        self.place = 0
+        self.has_stepped_back = False
+        self.accepts_from = 0.0
         self.stop_deadline = math.inf
 
     @classmethod
@@ -427,8 +472,11 @@ class PatientWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no type
         return Crew(COMPUTING, self.cfg.threads)
 
     def set_accept_enabled(self, enabled: bool) -> None:
+        if enabled and time.monotonic() < self.accepts_from:
+            return
         super().set_accept_enabled(enabled)
         if not self.alive:
+            shares.leave(self.place)
             # A successor on the same address must not share its callers with one that no longer accepts.
             for listener in self.sockets:
                 listener.close()
@@ -436,6 +484,8 @@ class PatientWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no type
     # In the poller's thread: nothing below may block.
 
     def accept(self, listener: Any) -> None:
+        if self._steps_back():
+            return
         try:
             raw, client = listener.accept()
         except OSError:
@@ -450,6 +500,10 @@ class PatientWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no type
         if self.tpool.queues():
             self.tpool.relax()
             timeout = min(timeout, PATIENCE / 2)
+        if self.alive:
+            shares.tell(self.place, self.nr_conns)
+            if (left := self.accepts_from - time.monotonic()) > 0:
+                timeout = min(timeout, left)
         super().wait_for_and_dispatch_events(timeout)
 
     def enqueue_req(self, conn: Connection) -> None:
@@ -489,6 +543,14 @@ class PatientWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no type
         for connection, deadline in list(self.ending.items()):
             if now >= min(deadline, self.stop_deadline, connection.waiting_since + DRAIN_SECONDS):
                 self._close(connection)
+
+    def _steps_back(self) -> bool:
+        """Whether a connection is left to the workers that have fewer; what they do not take in time is taken."""
+        self.has_stepped_back = not self.has_stepped_back and shares.is_ahead(self.place)
+        if self.has_stepped_back:
+            self.accepts_from = time.monotonic() + STEP_BACK
+            self.set_accept_enabled(False)
+        return self.has_stepped_back
 
     def _await_request(self, connection: Connection) -> None:
         connection.waiting_since = time.monotonic()

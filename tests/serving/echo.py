@@ -28,6 +28,7 @@ def app(environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
     if path == "/upload":
         with open(os.environ["UPLOADS"], "a") as uploads:
             uploads.write(f"{read}\n")
-    body = json.dumps({"raw": environ.get("RAW_URI"), "read": read, "scheme": environ["wsgi.url_scheme"]}).encode()
+    told = {"raw": environ.get("RAW_URI"), "read": read, "scheme": environ["wsgi.url_scheme"]} | {"pid": os.getpid()}
+    body = json.dumps(told).encode()
     start_response(status, [("Content-Type", "application/json"), ("Content-Length", str(len(body)))])
     return [body]

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
@@ -281,3 +282,43 @@ def test_a_stop_lets_running_requests_end(tmp_path: Path) -> None:
 
         assert answers(client)[0][0] == 200
         assert server.process.wait(timeout=5) == 0
+
+
+def distribution(server: Server, clients: Clients) -> Counter[object]:
+    """How many of eight connections, opened at once and kept, each worker has."""
+    kept = [clients(server, b"GET / HTTP/1.1\r\nHost: here\r\n\r\n") for _ in range(8)]
+    return Counter(answers(one)[0][1]["pid"] for one in kept)
+
+
+def both_workers(server: Server) -> set[object]:
+    """The two workers, once both answer."""
+    deadline = time.monotonic() + 20
+    recent: deque[object] = deque(maxlen=8)
+    while len(set(recent)) < 2:
+        assert time.monotonic() < deadline
+        recent.append(server.get("/")[1]["pid"])
+    return set(recent)
+
+
+def test_kept_connections_are_shared_out_evenly(tmp_path: Path, clients: Clients) -> None:
+    with running(SHIPPED, tmp_path) as server:
+        one, other = both_workers(server)
+        found = sum((distribution(server, clients) for _ in range(5)), Counter())
+
+        # on a busy machine a worker that does not come in time is not waited for
+        assert abs(found[one] - found[other]) <= 6
+
+
+def test_a_worker_that_is_gone_leaves_its_place_to_the_next(tmp_path: Path, clients: Clients) -> None:
+    with running(SHIPPED, tmp_path) as server:
+        first = both_workers(server)
+        distribution(server, clients)
+        gone = first.pop()
+        assert isinstance(gone, int)
+        os.kill(gone, signal.SIGKILL)
+        [new] = both_workers(server) - first
+
+        assert new != gone
+        # the one that stayed has some already
+        found = distribution(server, clients)
+        assert found[new] > found[first.pop()]

@@ -14,6 +14,7 @@ from project_service.access.identity import READ_METHODS, caller
 from project_service.core.namespaces import find_group, find_namespace
 from project_service.core.projects import find_project, read_project
 from project_service.kit.errors import NotFound, UnknownRoute
+from project_service.kit.fields import whole_number
 
 View = TypeVar("View", bound=Callable[..., Any])
 
@@ -76,6 +77,7 @@ def admit(largest: int | None) -> None:
 
 def numeric(text: str) -> int:
     """An id of a path; anything but digits is an unknown route (common behaviour, section 8)."""
-    if not text.isascii() or not text.isdigit():
+    number = whole_number(text)
+    if number is None:
         raise UnknownRoute
-    return min(int(text), 2**63 - 1)
+    return number

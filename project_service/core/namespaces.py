@@ -16,6 +16,7 @@ from project_service.core.levels import Visibility
 from project_service.core.users import User
 from project_service.kit.database import Base, Key, Model, Timestamps, db, unique_while_kept
 from project_service.kit.errors import NotFound
+from project_service.kit.fields import whole_number
 
 USER = "user"
 GROUP = "group"
@@ -115,8 +116,9 @@ def groups() -> Select[Group]:
 def namespace_by(id_or_path: str | int) -> Namespace | None:
     """One namespace: digits are always an id, everything else a full path in any case."""
     text = str(id_or_path)
-    if text.isascii() and text.isdigit():
-        return db.session.scalar(namespaces().where(Namespace.id == min(int(text), 2**63 - 1)))
+    number = whole_number(text)
+    if number is not None:
+        return db.session.scalar(namespaces().where(Namespace.id == number))
     matches = db.session.scalars(namespaces().where(func.lower(Namespace.full_path) == text.lower()))
     return matches.first()
 

@@ -15,6 +15,7 @@ from project_service.core.users import User
 from project_service.kit import clock
 from project_service.kit.database import Base, Key, Model, Timestamps, db, unique_while_kept
 from project_service.kit.errors import NotFound
+from project_service.kit.fields import whole_number
 from project_service.kit.reading import Kind, remember
 from project_service.kit.statements import prepared
 
@@ -119,8 +120,9 @@ def projects() -> Select[Project]:
 def project_by(id_or_path: str | int) -> Project | None:
     """One project: digits are always an id, everything else a full path in any case."""
     text = str(id_or_path)
-    if text.isascii() and text.isdigit():
-        return db.session.scalar(_by_id(), {"wanted": min(int(text), 2**63 - 1)})
+    number = whole_number(text)
+    if number is not None:
+        return db.session.scalar(_by_id(), {"wanted": number})
     return db.session.scalar(_by_path(), {"wanted": text.lower()})
 
 
@@ -149,10 +151,8 @@ def find_project(id_or_path: str | int) -> Project:
 def read_project(id_or_path: str | int) -> Project:
     """The same for what only reads: a row of no session, with its namespace, that cannot be changed."""
     text = str(id_or_path)
-    if text.isascii() and text.isdigit():
-        found = _row_by_id(wanted=min(int(text), 2**63 - 1)).first()
-    else:
-        found = _row_by_path(wanted=text.lower()).first()
+    number = whole_number(text)
+    found = (_row_by_path(wanted=text.lower()) if number is None else _row_by_id(wanted=number)).first()
     if found is None:
         raise NotFound("Project")
     projects, namespaces = _kinds()

@@ -9,6 +9,7 @@ from sqlalchemy.orm import Mapped, mapped_column
 
 from project_service.kit.database import Model, Timestamps, db, unique_while_kept
 from project_service.kit.errors import NotFound
+from project_service.kit.fields import whole_number
 
 ACTIVE = "active"
 BLOCKED = "blocked"
@@ -84,10 +85,8 @@ def find_user_by(id_or_username: str) -> User:
 
 def user_by(id_or_username: str) -> User | None:
     """The same, without a complaint."""
-    if id_or_username.isascii() and id_or_username.isdigit():
-        condition = User.id == min(int(id_or_username), 2**63 - 1)
-    else:
-        condition = func.lower(User.username) == id_or_username.lower()
+    number = whole_number(id_or_username)
+    condition = func.lower(User.username) == id_or_username.lower() if number is None else User.id == number
     return db.session.scalar(users().where(condition))
 
 

@@ -16,7 +16,6 @@ from project_service.core.users import ids_called
 from project_service.kit import clock, searching
 from project_service.kit.database import db
 from project_service.kit.errors import RecordNotFound
-from project_service.kit.fields import LARGEST_INTEGER
 from project_service.kit.reading import along
 from project_service.tracker import issues as tracker
 from project_service.tracker.issues import Issue, IssueAssignee, IssueLabel
@@ -105,7 +104,7 @@ def _by_people(caller: Caller, wanted: dict[str, Any]) -> Iterable[ColumnElement
     if assignee in ("None", "Any"):
         yield exists().where(IssueAssignee.issue_id == Issue.id).is_(assignee == "Any")
     elif assignee is not None:
-        yield Issue.id.in_(_assigned_to(IssueAssignee.user_id == min(int(assignee), LARGEST_INTEGER)))
+        yield Issue.id.in_(_assigned_to(IssueAssignee.user_id == int(assignee)))
     if wanted.get("assignee_username"):
         yield Issue.id.in_(_assigned_to(IssueAssignee.user_id.in_(ids_called(*wanted["assignee_username"]))))
 
@@ -127,7 +126,7 @@ def _by_marks(wanted: dict[str, Any]) -> Iterable[ColumnElement[bool]]:
     if weight in ("None", "Any"):
         yield Issue.weight.is_(None) if weight == "None" else Issue.weight.is_not(None)
     elif weight is not None:
-        yield Issue.weight == min(int(weight), LARGEST_INTEGER)
+        yield Issue.weight == int(weight)
     labels = wanted.get("labels") or []
     if labels == ["None"]:
         yield _has_labels().is_(False)

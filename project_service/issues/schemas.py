@@ -73,9 +73,10 @@ class IdOrWord(fields.String):
 
     def read(self, value: Any) -> str:
         text = super().read(value)
-        if text.title() not in (NONE, ANY) and not (text.isascii() and text.isdigit()):
+        number = fields.whole_number(text)
+        if text.title() not in (NONE, ANY) and number is None:
             raise ValidationError([f"should be an integer, '{NONE}' or '{ANY}'"])
-        return text.title()
+        return text.title() if number is None else str(number)
 
 
 class IssueExclusionSchema(Schema):

@@ -35,6 +35,7 @@ _INTEGER = re.compile(r"[+-]?[0-9]{1,30}")
 _DIGIT = re.compile(r"[0-9]")
 _NO_DAY = dt.datetime(4, 2, 29, tzinfo=dt.UTC)  # nobody means that one
 LARGEST_INTEGER = 2**63 - 1
+DIGITS = 20  # one more than it has; Python reads no texts of thousands of digits
 
 
 class Parameter(marshmallow_fields.Field[Any]):
@@ -227,6 +228,16 @@ class Upload(Parameter, marshmallow_fields.Raw):
         if isinstance(value, str | int | float | bool | list | dict):
             raise ValueError(value)
         return value
+
+
+def whole_number(text: str) -> int | None:
+    """The number that decimal digits write, however many there are; ``None`` for every other text.
+
+    One that is larger than a database holds is the largest it holds: nothing has that number.
+    """
+    if not text.isascii() or not text.isdigit():
+        return None
+    return min(int(text.lstrip("0")[:DIGITS] or "0"), LARGEST_INTEGER)
 
 
 def read_moment(value: Any) -> dt.datetime:

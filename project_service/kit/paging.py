@@ -192,8 +192,8 @@ class Shown:
 
 def read_page(statement: Select[Any] | Counted, number: str | None, size: int = DEFAULT_SIZE) -> Shown:
     """Cut a list for a page of HTML; nonsense in the address is the first page."""
-    at = min(int(number), 1_000_000) if number and number.isascii() and number.isdigit() else 1
-    page = Page(max(at, 1), size, size)
+    at = min(fields.whole_number(number or "") or 1, 1_000_000)
+    page = Page(at, size, size)
     rows, head = cut(statement, page)
     counted = "X-Total" in head
     return Shown(

@@ -9,6 +9,7 @@ of the reference for common behaviour, sections 2 and 4.
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterable
 from typing import Any
@@ -156,10 +157,22 @@ def _json(asked: Request) -> dict[str, Any]:
         return {}
     try:
         # orjson makes numbers of more than 64 bits inexact; a value that is stored as text has to keep every digit
-        loaded = json.loads(raw) if _LONG_NUMBER.search(raw) else orjson.loads(raw)
+        loaded = _EXACT.decode(raw.decode()) if _LONG_NUMBER.search(raw) else orjson.loads(raw)
     except (ValueError, RecursionError) as error:
         raise Malformed from error
     return loaded if isinstance(loaded, dict) else {}
+
+
+def _finite(text: str) -> float:
+    """The number of a JSON text; ``NaN``, ``Infinity`` and what is too large for any number are a ``ValueError``."""
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(text)
+    return number
+
+
+# as strict as orjson is
+_EXACT = json.JSONDecoder(parse_float=_finite, parse_constant=_finite)
 
 
 def _split(name: str) -> tuple[str, list[str]]:

@@ -11,7 +11,7 @@ from project_service.access.abilities import may_see_note, visible_notes
 from project_service.access.identity import Caller
 from project_service.kit.database import db
 from project_service.kit.errors import RecordNotFound
-from project_service.kit.fields import LARGEST_INTEGER
+from project_service.kit.fields import whole_number
 from project_service.kit.reading import along
 from project_service.tracker.notes import Note, Noteable, find_note, notes_on
 
@@ -38,9 +38,10 @@ def count_notes_until(caller: Caller, noteable: Noteable, note: Note) -> int:
 
 def page_of_note(caller: Caller, noteable: Noteable, number: str, size: int) -> int | None:
     """The page, oldest notes first, that the note with this number is on; ``None`` for what is no number."""
-    if not number.isascii() or not number.isdigit():
+    note_id = whole_number(number)
+    if note_id is None:
         return None
-    note = find_visible_note(caller, noteable, min(int(number), LARGEST_INTEGER))
+    note = find_visible_note(caller, noteable, note_id)
     return count_notes_until(caller, noteable, note) // size + 1
 
 

@@ -10,7 +10,7 @@ from sqlalchemy.orm import Mapped, mapped_column, relationship
 from project_service.core.projects import Project
 from project_service.kit.database import Model, Timestamps, db
 from project_service.kit.errors import NotFound
-from project_service.kit.fields import LARGEST_INTEGER
+from project_service.kit.fields import whole_number
 
 DEFAULT_COLOR = "#6699cc"
 
@@ -37,8 +37,9 @@ def labels_of(project: Project) -> Select[Label]:
 def find_label(project: Project, id_or_title: str) -> Label:
     """One label: by its id, and if there is none of that id by its title."""
     found = labels_of(project)
-    if id_or_title.isascii() and id_or_title.isdigit():
-        by_id = db.session.scalar(found.where(Label.id == min(int(id_or_title), LARGEST_INTEGER)))
+    number = whole_number(id_or_title)
+    if number is not None:
+        by_id = db.session.scalar(found.where(Label.id == number))
         if by_id is not None:
             return by_id
     by_title = db.session.scalar(found.where(Label.title == id_or_title))

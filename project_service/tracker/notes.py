@@ -15,7 +15,7 @@ from project_service.core.projects import Project
 from project_service.core.users import User
 from project_service.kit.database import Model, Timestamps, db
 from project_service.kit.errors import RecordNotFound
-from project_service.kit.fields import read_moment
+from project_service.kit.fields import read_moment, whole_number
 from project_service.kit.reading import by_id
 from project_service.tracker import issues, others
 from project_service.tracker.issues import Issue
@@ -95,10 +95,11 @@ def add_resolutions(notes: Iterable[Note]) -> None:
         return
     at, by = Note.extra["resolved_at"].as_string(), Note.extra["resolved_by_id"].as_string()
     found = db.session.execute(select(Note.id, at, by).where(Note.id.in_(open_to_it), at.is_not(None))).all()
-    people = by_id(User, {int(person) for _, _, person in found if person and person.isdigit()})
-    for number, moment, person in found:
+    settlers = {number: whole_number(person or "") for number, _, person in found}
+    people = by_id(User, {person for person in settlers.values() if person is not None})
+    for number, moment, _ in found:
         with suppress(ValueError):  # archives may say anything
-            known = people.get(int(person)) if person and person.isdigit() else None
+            known = people.get(settlers[number] or 0)
             open_to_it[number].resolution = Resolution(read_moment(moment), known)  # type: ignore[attr-defined]  # shown beside the columns
 
 

@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 
 from project_service.kit.errors import BadRequest
+from project_service.kit.fields import whole_number
 from project_service.kit.outgoing import Answer, Blocked, Client, Policy, RequestFailed
 
 GIB = 1 << 30
@@ -76,7 +77,7 @@ def _receive(answer: Answer, place: Path, done: int) -> None:
             if size > LARGEST:
                 raise Refused("Remote file larger than limit. (limit 10 GB)")
             file.write(chunk)
-    if expected.isdigit() and size - done != int(expected):
+    if whole_number(expected) not in (None, size - done):
         raise RequestFailed("The answer is incomplete")
 
 
@@ -95,10 +96,10 @@ def _refused(answer: Answer) -> str:
 
 
 def _problem(answer: Answer) -> str | None:
-    length = answer.headers.get("Content-Length", "").strip()
-    if not (length.isascii() and length.isdigit()) or int(length) == 0:
+    length = whole_number(answer.headers.get("Content-Length", "").strip())
+    if not length:
         return "Missing 'ContentLength' header"
-    if int(length) > LARGEST:
+    if length > LARGEST:
         return "Remote file larger than limit. (limit 10 GB)"
     kind = answer.headers.get("Content-Type")
     if not kind:

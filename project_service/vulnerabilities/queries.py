@@ -15,7 +15,7 @@ from project_service.core.projects import Project
 from project_service.kit.bulk import one_of
 from project_service.kit.database import db
 from project_service.kit.errors import NotFound, RecordNotFound
-from project_service.kit.fields import LARGEST_INTEGER
+from project_service.kit.fields import LARGEST_INTEGER, whole_number
 from project_service.kit.reading import along, remember, rows
 from project_service.tracker.issues import Issue
 from project_service.vulnerabilities.fingerprints import EMPTY
@@ -61,9 +61,9 @@ def pipeline_meant(project: Project, pipeline_id: str | None = None) -> Pipeline
     text = (pipeline_id or "").strip()
     if not text:
         return _first(pipelines_of(project))
-    if not text.isascii() or not text.isdigit():
+    number = whole_number(text)
+    if number is None:
         return None
-    number = min(int(text), LARGEST_INTEGER)
     return _first(select(Pipeline).where(Pipeline.project_id == project.id, Pipeline.id == number))
 
 

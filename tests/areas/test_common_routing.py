@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from unittest.mock import ANY
 from urllib.parse import quote
 
 import pytest
@@ -60,6 +61,34 @@ def test_an_unencoded_slash_makes_another_route(project, as_maintainer):
 )
 def test_what_is_no_path_of_a_project_is_not_found(name, project, as_admin):
     assert told(as_admin.get(f"/projects/{name}")) == (404, {"message": "404 Project Not Found"})
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/projects/{}",
+        "/projects/{}/variables",
+        "/groups/{}",
+        "/namespaces/{}",
+        "/users/{}",
+        "/users/{}/events",
+        "/projects/acme%2Fshop/issues/{}",
+        "/projects/acme%2Fshop/members/{}",
+        "/projects/acme%2Fshop/labels/{}",
+        "/personal_access_tokens/{}",
+    ],
+)
+def test_a_number_longer_than_python_reads_is_not_found(path, project, as_admin):
+    answer = as_admin.get(path.format("1" * 5000))
+
+    assert (answer.status_code, answer.json) == (404, ANY)
+
+
+@pytest.mark.parametrize("name", ["assignee_id", "weight"])
+def test_nothing_has_a_number_longer_than_python_reads(name, project, as_admin):
+    answer = as_admin.get(f"/projects/{project.id}/issues?{name}={'1' * 5000}")
+
+    assert (answer.status_code, answer.json) == (200, [])
 
 
 def test_digits_are_always_an_id(as_admin):

@@ -830,6 +830,7 @@ def test_the_order_of_the_checks_of_a_remote_import(as_, settings):
         ({"content_length": "many"}, "Missing 'ContentLength' header"),
         ({"content_length": "-5"}, "Missing 'ContentLength' header"),
         ({"content_length": str((10 << 30) + 1)}, "Remote file larger than limit. (limit 10 GB)"),
+        ({"content_length": "1" * 5000}, "Remote file larger than limit. (limit 10 GB)"),
         ({"content_length": str((10 << 30) + 1), "content_type": None}, "Remote file larger than limit. (limit 10 GB)"),
         ({"content_type": None}, "Missing 'ContentType' header"),
         (

@@ -477,6 +477,16 @@ def test_labels_that_came_before_there_was_a_table_are_found_by_the_upgrade(app,
     assert sorted(map(tuple, rows)) == [(brought, "api"), (brought, "bug")]
 
 
+@pytest.mark.parametrize("person", ["\N{SUPERSCRIPT TWO}", "1" * 5000, 10**19, -1, "root", {"odd": 1}])
+def test_a_note_that_nobody_there_can_have_settled_is_settled_all_the_same(person, project, as_):
+    extra = {"resolved_at": "2021-03-04T05:06:07.008Z", "resolved_by_id": person}
+    make_note(make_merge_request(project), "a", type="DiscussionNote", extra=extra)
+
+    (note,) = as_(DEV).get(of(project, 1, "notes")).json
+
+    assert (note["resolved"], note["resolved_by"]) == (True, None)
+
+
 def test_notes_of_discussions_say_whether_they_are_settled(people, project, as_):
     change = make_merge_request(project)
     extra = {"resolved_at": "2021-03-04T05:06:07.008Z", "resolved_by_id": people[MAX].id}

@@ -103,6 +103,27 @@ def test_integers(value, expected):
     check(fields.Integer(), value, expected)
 
 
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("0", 0),
+        ("007", 7),
+        ("0" * 5000 + "7", 7),
+        (str(2**63 - 1), 2**63 - 1),
+        (str(2**63), 2**63 - 1),
+        ("1" * 5000, 2**63 - 1),
+        ("", None),
+        ("-1", None),
+        ("1.5", None),
+        (" 1", None),
+        ("\N{ARABIC-INDIC DIGIT FIVE}", None),
+        ("\N{SUPERSCRIPT TWO}", None),
+    ],
+)
+def test_whole_numbers_of_any_length(text, number):
+    assert fields.whole_number(text) == number
+
+
 SPELLINGS = {True: ["t", "true", "on", "yes", "y"], False: ["f", "false", "off", "no", "n"]}
 
 

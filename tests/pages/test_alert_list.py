@@ -322,8 +322,16 @@ def test_who_may_not_work_on_alerts(person, status, visit, make_alert):
 def test_a_number_beyond_all_numbers_is_not_found(developer, make_alert):
     make_alert(1)
 
-    addresses = [f"{LIST}/{10**30}/details", f"/acme/shop/-/issues/{2**63}", f"/acme/shop/-/environments/{2**63}"]
-    assert [developer.get(address).status_code for address in addresses] == [404] * 3
+    numbers = (2**63, 10**30, "1" * 5000)
+    addresses = [f"/acme/shop/-/{part}" for part in ("alert_management/{}/details", "issues/{}", "environments/{}")]
+    answers = [developer.get(address.format(number)).status_code for address in addresses for number in numbers]
+    assert answers == [404] * 9
+
+
+def test_a_page_beyond_all_numbers_is_empty(developer, make_alert):
+    make_alert(1)
+
+    assert developer.get(f"{LIST}?page={'1' * 5000}").status_code == 200
 
 
 @pytest.mark.parametrize("iid", [2, 3])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from flask import request
@@ -10,12 +11,12 @@ from sqlalchemy import Select
 from project_service.access import panels
 from project_service.access.identity import caller
 from project_service.activity import queries
-from project_service.activity.scattered import Scattered
 from project_service.activity.sentences import sentence_of
 from project_service.activity.targets import events_with_targets
 from project_service.core.projects import Project
 from project_service.core.users import User
 from project_service.events.models import Event
+from project_service.kit.paging import Counted
 from project_service.kit.reading import rows
 
 FILTERS: dict[str, tuple[str, dict[str, str]]] = {
@@ -34,13 +35,11 @@ MOST = 1000
 FARTHEST = 1_000_000
 
 
-def _feed(found: Select[int] | Scattered, chosen: str) -> dict[str, Any]:
+def _feed(found: Select[int] | Counted, chosen: str) -> dict[str, Any]:
     shown = min(max(_number("shown"), STEP), MOST)
     skipped = min(_number("skip"), FARTHEST)
-    if isinstance(found, Scattered):
-        ids = found.rows(skipped, shown + 1)
-    else:
-        ids = rows(found, limit=shown + 1, offset=skipped)
+    read = partial(rows, found) if isinstance(found, Select) else found.rows
+    ids = read(offset=skipped, limit=shown + 1)
     more = len(ids) > shown
     events = events_with_targets(ids[:shown], (Event.project, Project.namespace))
     return {

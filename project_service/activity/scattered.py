@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import datetime as dt
 from dataclasses import dataclass
-from typing import Any
 
 from sqlalchemy import ColumnElement, Select, func, literal, select, true, union_all
 from sqlalchemy.orm import aliased
 
+from project_service.activity.filters import Filter
 from project_service.events.models import Event
 from project_service.kit.bulk import listed
 from project_service.kit.database import db
@@ -38,8 +38,7 @@ class Scattered:
 
     parts: tuple[Part, ...]
     walk: Select[int]
-    days: tuple[ColumnElement[bool], ...]
-    ascending: bool
+    wish: Filter
 
     @property
     def total(self) -> int:
@@ -53,19 +52,19 @@ class Scattered:
         edge = self._edge(WALKED + PATIENCE * (offset + limit))
         if edge is None:
             return rows(self.walk, limit=limit, offset=offset)
-        near = Event.created_at <= edge if self.ascending else Event.created_at >= edge
+        near = Event.created_at <= edge if self.wish.ascending else Event.created_at >= edge
         found: list[int] = rows(self.walk.where(near), limit=limit, offset=offset)
         return found if len(found) == limit else self._gathered(offset, limit)
 
     def _edge(self, behind: int) -> dt.datetime | None:
         """When the last event happened that a walk may come to; ``None`` if it may go through all."""
-        common = select(Event.created_at).where(*self.days).order_by(*self._order(Event))
+        common = select(Event.created_at).where(*self.wish.days()).order_by(*self.wish.order(Event))
         return next(iter(rows(common, limit=1, offset=behind)), None)
 
     def _gathered(self, offset: int, limit: int) -> list[int]:
         """The same from the index of each project."""
         gathered = union_all(*(self._first(part, offset + limit) for part in self.parts)).subquery()
-        return rows(select(gathered.c.id).order_by(*self._order(gathered.c)), limit=limit, offset=offset)
+        return rows(select(gathered.c.id).order_by(*self.wish.order(gathered.c)), limit=limit, offset=offset)
 
     def _counted(self, part: Part) -> Select[int]:
         """A row for each event of a part, or for some of them if there are more than are counted."""
@@ -83,18 +82,13 @@ class Scattered:
         """
         project = listed(part.projects)
         first = select(Event.id, Event.created_at).where(Event.project_id == project.c.value, *part.conditions)
-        first = first.order_by(*self._order(Event)).limit(most).correlate(project)
+        first = first.order_by(*self.wish.order(Event)).limit(most).correlate(project)
         if _is_sqlite():
             event = aliased(Event)
             named = event.id.in_(first.with_only_columns(Event.id))
             return select(event.id, event.created_at).select_from(project.join(event, named))
         inner = first.lateral()
         return select(inner.c.id, inner.c.created_at).select_from(project.join(inner, true()))
-
-    def _order(self, events: Any) -> tuple[ColumnElement[Any], ColumnElement[Any]]:
-        if self.ascending:
-            return events.created_at.asc(), events.id.asc()
-        return events.created_at.desc(), events.id.desc()
 
 
 def _is_sqlite() -> bool:

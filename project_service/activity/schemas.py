@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from project_service.activity.queries import TARGETS
+from project_service.activity.filters import TARGETS
 from project_service.core.schemas import UserBasicSchema
 from project_service.events.models import Action, Event
 from project_service.kit import fields

@@ -279,8 +279,8 @@ def _grants(*, in_project: bool) -> Any:
     return union_all(*branches)
 
 
-def levels_by_project(user_id: int) -> CTE:
-    """Every project somebody is authorised for, with the highest role: ``project_id`` and ``access_level``."""
+def levels_by_project(user_id: Any, today: Any) -> CTE:
+    """Every project somebody is authorised for today, with the highest role: ``project_id`` and ``access_level``."""
     shared_with = aliased(NamespaceAncestor)
     capped = lesser(Membership.access_level, Share.access_level)
     owned = (
@@ -289,19 +289,19 @@ def levels_by_project(user_id: int) -> CTE:
         .where(Namespace.owner_id == user_id)
     )
     direct = select(Membership.project_id, Membership.access_level).where(
-        Membership.user_id == user_id, Membership.project_id.is_not(None), alive()
+        Membership.user_id == user_id, Membership.project_id.is_not(None), alive(today=today)
     )
     inherited = (
         select(Project.id, Membership.access_level)
         .join(NamespaceAncestor, NamespaceAncestor.namespace_id == Project.namespace_id)
         .join(Membership, Membership.namespace_id == NamespaceAncestor.ancestor_id)
-        .where(Membership.user_id == user_id, alive())
+        .where(Membership.user_id == user_id, alive(today=today))
     )
     members_of_invited = (
         select(Share.project_id, capped)
         .join(shared_with, shared_with.namespace_id == Share.group_id)
         .join(Membership, Membership.namespace_id == shared_with.ancestor_id)
-        .where(Membership.user_id == user_id, alive(), alive(Share))
+        .where(Membership.user_id == user_id, alive(today=today), alive(Share, today))
     )
     shared_projects = members_of_invited.where(Share.project_id.is_not(None))
     shared_groups = (

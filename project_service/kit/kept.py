@@ -16,8 +16,9 @@ import hashlib
 import re
 import threading
 from collections import OrderedDict, deque
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import structlog
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIEnvironment
 
 MOST_BYTES = 3 << 20
+MOST_TOTALS = 256
 OF_A_HEADER = 160  # bytes that Python needs for a pair of texts beside what they say
 LARGEST = 64 << 10
 NEVER = dt.datetime.max.replace(tzinfo=dt.UTC)
@@ -73,12 +75,39 @@ class Source(Protocol):
         """Let go of all connections."""
 
 
+class Totals:
+    """How long the lists are that were counted last: whoever goes on to the next page has them counted only once."""
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[Hashable, tuple[Hashable, dt.datetime, int]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def find(self, state: Hashable, name: Hashable, count: Callable[[], int]) -> int:
+        """The length of a list, which ``count`` finds out if the database is no longer in the state it was counted in.
+
+        ``name`` tells it from all others.
+        """
+        now = clock.now()
+        with self._lock:
+            kept_in, until, total = self._kept.get(name, (None, now, 0))
+        if kept_in == state and now < until:
+            return total
+        total = count()
+        with self._lock:
+            self._kept[name] = state, now + LONGEST, total
+            self._kept.move_to_end(name)
+            if len(self._kept) > MOST_TOTALS:
+                self._kept.popitem(last=False)
+        return total
+
+
 class Answers:
     """The answers of one process that were asked for last, as many as ``MOST_BYTES`` hold."""
 
     def __init__(self, source: Source, base_url: str | None) -> None:
         self.source = source
         self.base_url = base_url
+        self.totals = Totals()
         self._kept: OrderedDict[bytes, Kept] = OrderedDict()
         self._size = 0
         self._lock = threading.Lock()
@@ -104,6 +133,7 @@ class Answers:
         if key is not None:
             state = environ.get(STATE) or self._state()
             g.kept_as = None if state is None else (key, state)
+            g.total = None if state is None else partial(self.totals.find, state)
 
     def keep(self, response: Response, route: str) -> None:
         """Keep the answer that was expected, with all its headers."""

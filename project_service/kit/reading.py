@@ -15,9 +15,10 @@ from __future__ import annotations
 import functools
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
+from flask import g
 from sqlalchemy import BigInteger, Column, Select, bindparam, func, inspect, select
 from sqlalchemy.orm import Mapper, RelationshipDirection, RelationshipProperty
 from sqlalchemy.orm.attributes import QueryableAttribute
@@ -61,9 +62,19 @@ def rows(statement: Select[*tuple[Any, ...]], *, limit: int | None = None, offse
 def count(statement: Select[*tuple[Any, ...]]) -> int:
     """How many rows a statement has, counted up to one more than ``COUNTED``."""
     shape, values = _shape_of(statement)
-    flush()
-    found: int = shape.counted.send(values).scalar_one()
-    return found
+    return total_of(shape.counted, values)
+
+
+def total_of(counted: Ready, values: Mapping[str, Any]) -> int:
+    """What a statement counts; kept for as long as the database stays as it is, where the answer is (``kept``)."""
+
+    def count() -> int:
+        flush()
+        found: int = counted.send(values).scalar_one()
+        return found
+
+    kept: Callable[[Hashable, Callable[[], int]], int] | None = g.get("total")
+    return count() if kept is None else kept((counted, repr(values)), count)
 
 
 def by_id(model: type[Any], ids: Iterable[int], *paths: Path) -> dict[int, Any]:

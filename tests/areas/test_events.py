@@ -634,9 +634,9 @@ def test_more_events_than_are_counted_have_no_total(path, people, project, as_, 
     "path", ["/events?", "/events?scope=all&", "/users/dev/events?", "/projects/acme%2Fshop/events?"]
 )
 def test_a_feed_takes_as_many_statements_for_many_events_as_for_few(path, people, project, as_, count_queries):
-    every_kind(project, people[DEV])
     client = as_(RITA if "users" in path or "projects" in path else DEV)
     client.get(f"{path}per_page=99")
+    every_kind(project, people[DEV])
 
     with count_queries() as few:
         client.get(f"{path}per_page=100")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from project_service.kit import kept, metrics
-from tests.worlds import DEV, GUS, MAX
+from tests.worlds import DEV, GUS, MAX, OLIVE
 
 pytestmark = pytest.mark.both_databases
 OF_ONE_REQUEST = {"X-Request-Id", "X-Runtime"}
@@ -113,6 +113,51 @@ def test_what_comes_with_a_body_is_made_anew(asked, project, as_, count_queries)
         again = as_(MAX).open("GET", f"/projects/{project.id}/issues?per_page=5&state=all", json={"state": "closed"})
 
     assert (again.data, len(sent) > 0) == (first.data, True)
+
+
+@pytest.fixture
+def long_list(project, as_):
+    """The address of a list of seven, one of which guests do not see, and of which three are closed."""
+    client, address = as_(MAX), f"/projects/{project.id}/issues"
+    for number in range(7):
+        client.post(address, json={"title": f"Till {number}", "confidential": number == 0})
+    for iid in (1, 2, 3):
+        client.put(f"{address}/{iid}", json={"state_event": "close"})
+    return f"{address}?per_page=2"
+
+
+def test_a_list_is_counted_once_for_all_its_pages(long_list, as_, count_queries):
+    client = as_(MAX)
+
+    def page(number):
+        with count_queries() as sent:
+            answer = client.get(f"{long_list}&page={number % 3 + 1}&run={number}")
+        assert answer.headers["X-Total"] == "7"
+        return [statement for statement in sent if "count(" in statement]
+
+    assert any(not page(number) for number in range(50))  # what others commit makes it counted anew on PostgreSQL
+
+
+def test_a_total_follows_whatever_is_committed(long_list, as_):
+    client = as_(MAX)
+
+    def total():
+        return client.get(f"{long_list}&page=1").headers["X-Total"]
+
+    before = [total(), total()]
+    as_(OLIVE).delete(f"{long_list.partition('?')[0]}/5")
+    fewer = total()
+    as_(DEV).post(long_list.partition("?")[0], json={"title": "One more"})
+
+    assert (before, fewer, total()) == (["7", "7"], "6", "7")
+
+
+def test_other_lists_and_other_people_have_their_own_totals(long_list, as_):
+    asked = [(MAX, ""), (GUS, ""), (MAX, "&state=closed"), (MAX, "&iids[]=6"), (MAX, ""), (GUS, "")]
+
+    found = [as_(name).get(f"{long_list}{wanted}").headers["X-Total"] for name, wanted in asked]
+
+    assert found == ["7", "6", "3", "1", "7", "6"]
 
 
 def test_it_is_counted_as_every_answer(asked):

@@ -56,6 +56,7 @@ def show_user(user: str) -> As:
 
 
 @api.post("/users")
+@api.scopes("read_user")
 @api.signed_in
 @api.arguments(schemas.UserCreateSchema)
 @api.allow(Ability.ADMINISTER)
@@ -66,6 +67,7 @@ def create_user(fields: dict[str, Any]) -> User:
 
 
 @api.put("/users/<user>")
+@api.scopes("read_user")
 @api.signed_in
 @api.arguments(schemas.UserUpdateSchema)
 @api.allow(Ability.ADMINISTER)
@@ -76,6 +78,7 @@ def update_user(fields: dict[str, Any], user: str) -> User:
 
 
 @api.delete("/users/<user>")
+@api.scopes("read_user")
 @api.signed_in
 @api.arguments(schemas.UserDeleteSchema)
 @api.allow(Ability.ADMINISTER)
@@ -86,6 +89,7 @@ def delete_user(fields: dict[str, Any], user: str) -> None:
 
 
 @api.post("/users/<user>/block")
+@api.scopes("read_user")
 @api.signed_in
 @api.allow(Ability.ADMINISTER)
 @api.response(201)
@@ -95,6 +99,7 @@ def block_user(user: str) -> bool | None:
 
 
 @api.post("/users/<user>/unblock")
+@api.scopes("read_user")
 @api.signed_in
 @api.allow(Ability.ADMINISTER)
 @api.response(201)
@@ -104,6 +109,7 @@ def unblock_user(user: str) -> bool:
 
 
 @api.post("/users/<user>/personal_access_tokens")
+@api.scopes("read_user")
 @api.signed_in
 @api.allow(Ability.ADMINISTER)
 @api.arguments(schemas.TokenCreateSchema)

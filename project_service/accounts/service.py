@@ -14,14 +14,14 @@ from project_service.core.namespaces import UserNamespace, namespace_of
 from project_service.core.tokens import SCOPES, SESSION_LENGTH, BrowserSession, PersonalAccessToken, digest_of
 from project_service.core.users import ACTIVE, BLOCKED, DEACTIVATED, User, user_by, user_by_login
 from project_service.kit import clock, secrets
-from project_service.kit.database import db, unique
-from project_service.kit.errors import BadRequest, Conflict, Forbidden, Invalid, Unprocessable
+from project_service.kit.database import db, hold, unique
+from project_service.kit.errors import BadRequest, Conflict, Forbidden, Invalid, NotFound, Unprocessable
 
 EMAIL = re.compile(r"[^@\s<>\"]+@[^@\s<>\"]+")
 SHORTEST_PASSWORD = 8
 LONGEST_PASSWORD = 128
 LONGEST_BIO = 255
-LONGEST_NAME = 255
+LONGEST_NAME = LONGEST_EMAIL = paths.LONGEST
 ROTATED_FOR = dt.timedelta(days=7)
 EMAIL_TAKEN = "Email has already been taken"
 USERNAME_TAKEN = "Username has already been taken"
@@ -50,6 +50,7 @@ def create_user(**fields: Any) -> User:
 
 def update_user(user: User, **fields: Any) -> User:
     """Change an account; the personal namespace follows username and name."""
+    _hold(user)
     fields.pop("skip_confirmation", None)
     password = fields.pop("password", None)
     for name, value in _without_nulls(fields).items():
@@ -69,6 +70,7 @@ def update_user(user: User, **fields: Any) -> User:
 
 def delete_user(user: User, *, hard_delete: bool = False) -> None:
     """Make an account unusable and invisible at once; a job removes what it leaves behind."""
+    _hold(user)
     alone = list(db.session.scalars(queries.groups_owned_alone(user)))
     if alone and not hard_delete:
         raise Conflict("User cannot be removed while is the sole-owner of a group")
@@ -83,6 +85,7 @@ def delete_user(user: User, *, hard_delete: bool = False) -> None:
 
 def block_user(author_id: int | None, user: User) -> bool | None:
     """Block; ``None`` when the user was blocked already."""
+    _hold(user)
     if user.id == author_id:
         raise Forbidden("The API initiating user cannot be blocked by the API")
     if user.state == BLOCKED:
@@ -94,6 +97,7 @@ def block_user(author_id: int | None, user: User) -> bool | None:
 
 def unblock_user(user: User) -> bool:
     """Unblock; false when the user was not blocked."""
+    _hold(user)
     if user.state == DEACTIVATED:
         raise Forbidden("Deactivated users cannot be unblocked by the API")
     if user.state != BLOCKED:
@@ -132,6 +136,7 @@ def create_token(user: User, **fields: Any) -> PersonalAccessToken:
 
 def rotate_token(token: PersonalAccessToken, *, expires_at: dt.date | None = None) -> PersonalAccessToken:
     """Revoke a token and make the next one of the same name and scopes."""
+    hold(token, "revoked")  # of two who rotate it at once only one gets the next
     if token.revoked:
         raise BadRequest("400 Bad request - Token already revoked")
     if expires_at is not None and expires_at <= clock.today():
@@ -189,6 +194,13 @@ def revoke_all_tokens(user: User) -> None:
     db.session.execute(update(PersonalAccessToken).where(PersonalAccessToken.user_id == user.id).values(revoked=True))
 
 
+def _hold(user: User) -> None:
+    """Have the account for oneself, or raise ``NotFound`` when it was deleted a moment ago."""
+    hold(user, "state", "deleting_since")
+    if user.deleting_since is not None:
+        raise NotFound("User")
+
+
 def _without_nulls(fields: dict[str, Any]) -> dict[str, Any]:
     nullable = {"location", "organization", "note", "extern_uid", "provider"}
     return {name: value for name, value in fields.items() if value is not None or name in nullable}
@@ -221,10 +233,10 @@ def _check(user: User, password: str, *, new: bool) -> None:
         problems["name"] = [paths.BLANK]
     elif len(user.name) > LONGEST_NAME:
         problems["name"] = [paths.TOO_LONG]
-    if not EMAIL.fullmatch(user.email or ""):
-        problems["email"] = ["is invalid"]
-    if user.public_email and not EMAIL.fullmatch(user.public_email):
-        problems["public_email"] = ["is invalid"]
+    if text := _email_problem(user.email or ""):
+        problems["email"] = [text]
+    if user.public_email and (text := _email_problem(user.public_email)):
+        problems["public_email"] = [text]
     if found := paths.namespace_path_problems(user.username or "", top_level=True):
         problems["username"] = found
     if (user.projects_limit or 0) < 0:
@@ -233,6 +245,12 @@ def _check(user: User, password: str, *, new: bool) -> None:
         problems["bio"] = [f"is too long (maximum is {LONGEST_BIO} characters)"]
     if problems:
         raise Invalid(**problems)
+
+
+def _email_problem(address: str) -> str | None:
+    if len(address) > LONGEST_EMAIL:
+        return paths.TOO_LONG
+    return None if EMAIL.fullmatch(address) else "is invalid"
 
 
 def _password_problem(password: str) -> str | None:

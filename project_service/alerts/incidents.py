@@ -8,7 +8,7 @@ from project_service.core.users import User
 from project_service.events import recording
 from project_service.events.models import Action
 from project_service.kit import clock, urls
-from project_service.kit.database import db
+from project_service.kit.database import db, hold
 from project_service.kit.errors import Invalid
 from project_service.planning import issues as planning
 from project_service.tracker.issues import CLOSED, INCIDENT, Issue
@@ -20,7 +20,7 @@ SAME_TITLE = "New: Incident {iid}"
 def create_incident(author: User, alert: Alert) -> Issue:
     """Open an incident for an alert; an alert has at most one."""
     # held, so that of two who ask at once only one gets an incident
-    db.session.refresh(alert, ["issue_id"], with_for_update=True)
+    hold(alert, "issue_id")
     if alert.issue_id is not None:
         raise Invalid(base="An issue already exists")
     issue = planning.create_issue(

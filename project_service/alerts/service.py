@@ -16,7 +16,7 @@ from project_service.alerts.models import Alert, AlertTodo, IncidentSetting, Sta
 from project_service.core.projects import Project
 from project_service.core.users import User, users
 from project_service.kit import clock
-from project_service.kit.database import db, insert, unique
+from project_service.kit.database import db, hold, insert, unique
 from project_service.kit.errors import Invalid
 from project_service.tracker.notes import Note
 
@@ -27,7 +27,7 @@ MOST_MENTIONED = 50
 def change_status(author: User, alert: Alert, status: Status, *, ended_at: dt.datetime | None = None) -> None:
     """Move an alert; an alert is open again only while no other with its fingerprint is."""
     # held: a payload that comes in now changes it before or after, never in between
-    db.session.refresh(alert, ["status", "ended_at"], with_for_update=True)
+    hold(alert, "status", "ended_at")
     if alert.status == status:
         return
     if alert.status == Status.RESOLVED and (twin := _open_twin(alert)) is not None:

@@ -18,7 +18,7 @@ from sqlalchemy import JSON, Select, UniqueConstraint, bindparam, delete, select
 from sqlalchemy.orm import Mapped, mapped_column
 
 from project_service.kit import outgoing
-from project_service.kit.database import Base, Model, db, insert
+from project_service.kit.database import Base, Model, db, hold_table, insert
 from project_service.kit.errors import Invalid
 from project_service.kit.statements import prepared
 
@@ -172,6 +172,11 @@ def all_gates() -> list[FeatureGate]:
 def gates_of(feature: str) -> list[FeatureGate]:
     """The gates of a feature, none if it was never set."""
     return list(db.session.scalars(select(FeatureGate).where(FeatureGate.feature == feature).order_by(FeatureGate.id)))
+
+
+def hold_gates() -> None:
+    """Let nobody else change a feature before this unit of work has ended: its gates are several rows."""
+    hold_table(FeatureGate)
 
 
 def set_gate(feature: str, key: str, value: str) -> None:

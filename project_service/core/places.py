@@ -11,6 +11,7 @@ from sqlalchemy import delete, func, select, update
 from project_service.core.levels import Visibility
 from project_service.core.memberships import Share
 from project_service.core.namespaces import (
+    GROUP,
     Namespace,
     NamespaceAncestor,
     descendants_of,
@@ -20,7 +21,10 @@ from project_service.core.namespaces import (
 )
 from project_service.core.projects import Project, Route, project_by, projects, projects_below
 from project_service.kit import clock
-from project_service.kit.database import db, unique
+from project_service.kit.database import db, hold, unique
+from project_service.kit.errors import Invalid, NotFound
+
+LONGEST_PATH = 2048
 
 
 def path_taken(full_path: str, *, besides: Namespace | Project | None = None) -> bool:
@@ -51,7 +55,7 @@ def settle_namespace(namespace: Namespace, parent: Namespace | None, taken: Exce
 def settle_project(project: Project, taken: Exception) -> None:
     """Store a new project in its namespace."""
     _hold_tree(project.namespace)
-    project.full_path = f"{project.namespace.full_path}/{project.path}"
+    project.full_path = _fitting(f"{project.namespace.full_path}/{project.path}")
     with unique(taken):
         db.session.add(project)
         db.session.flush()
@@ -61,7 +65,8 @@ def settle_project(project: Project, taken: Exception) -> None:
 def move_project(project: Project, taken: Exception) -> None:
     """Follow a changed path of a project."""
     _hold_tree(project.namespace)
-    full_path = f"{project.namespace.full_path}/{project.path}"
+    _hold_project(project)
+    full_path = _fitting(f"{project.namespace.full_path}/{project.path}")
     with unique(taken):
         project.full_path = full_path
         db.session.execute(update(Route).where(Route.project_id == project.id).values(path=full_path.lower()))
@@ -70,7 +75,9 @@ def move_project(project: Project, taken: Exception) -> None:
 def move_namespace(namespace: Namespace, taken: Exception) -> None:
     """Follow a changed path or name of a namespace, with all that is below it."""
     parent = db.session.get(Namespace, namespace.parent_id) if namespace.parent_id else None
-    _hold_tree(parent or namespace, moving=True)
+    _hold_tree(namespace, moving=True)
+    if parent is not None:
+        db.session.refresh(parent, ["full_path", "full_name"])
     before = namespace.full_path
     below = list(
         db.session.scalars(
@@ -91,7 +98,7 @@ def move_namespace(namespace: Namespace, taken: Exception) -> None:
         for place in known.values():
             _move_route(place)
         for project in db.session.scalars(select(Project).where(Project.id.in_(projects_below(namespace)))):
-            project.full_path = f"{known[project.namespace_id].full_path}/{project.path}"
+            project.full_path = _fitting(f"{known[project.namespace_id].full_path}/{project.path}")
             db.session.execute(
                 update(Route).where(Route.project_id == project.id).values(path=project.full_path.lower())
             )
@@ -99,6 +106,7 @@ def move_namespace(namespace: Namespace, taken: Exception) -> None:
 
 def start_deleting_project(project: Project) -> None:
     """Make a project invisible and its path free at once; a job removes the rest."""
+    _hold_project(project)
     project.deleting_since = clock.now()
     db.session.execute(delete(Route).where(Route.project_id == project.id))
     db.session.flush()
@@ -149,6 +157,8 @@ def visibility_problem_below(namespace: Namespace) -> str | None:
 def _hold_tree(place: Namespace, *, moving: bool = False) -> None:
     """Let nobody rename what is above ``place`` until this unit has ended; ``moving`` holds for whoever renames.
 
+    Raises ``NotFound`` when the place was deleted a moment ago.
+
     Without this, on PostgreSQL, something that is put below a group while the group moves would keep a path that leads
     nowhere. Many may put something below at once. SQLite has one writer anyway and knows no such locks.
     """
@@ -160,12 +170,29 @@ def _hold_tree(place: Namespace, *, moving: bool = False) -> None:
     )
     with db.session.no_autoflush:
         db.session.execute(root)
-        db.session.refresh(place, ["full_path", "full_name"])
+        db.session.refresh(place, ["full_path", "full_name", "deleting_since"])
+    if place.deleting_since is not None:
+        raise NotFound("Group" if place.kind == GROUP else "Namespace")
+
+
+def _hold_project(project: Project) -> None:
+    """Have the project for oneself, or raise ``NotFound`` when it was deleted a moment ago."""
+    with db.session.no_autoflush:
+        hold(project, "deleting_since")
+    if project.deleting_since is not None:
+        raise NotFound("Project")
 
 
 def _name_namespace(namespace: Namespace, parent: Namespace | None) -> None:
-    namespace.full_path = f"{parent.full_path}/{namespace.path}" if parent else namespace.path
+    namespace.full_path = _fitting(f"{parent.full_path}/{namespace.path}" if parent else namespace.path)
     namespace.full_name = f"{parent.full_name} / {namespace.name}" if parent else namespace.name
+
+
+def _fitting(full_path: str) -> str:
+    """The path, or ``Invalid`` for one that no index could hold: of a thing itself or, when it moves, of one below."""
+    if len(full_path) > LONGEST_PATH:
+        raise Invalid(path=f"is too long together with the groups above (maximum is {LONGEST_PATH} characters)")
+    return full_path
 
 
 def _move_route(namespace: Namespace) -> None:

@@ -37,7 +37,7 @@ def list_groups(fields: dict[str, Any]) -> Any:
 @api.response(201, schemas.GroupDetailSchema)
 def create_group(fields: dict[str, Any]) -> Any:
     """Create a group, or a subgroup of ``parent_id``."""
-    parent = find_group(fields["parent_id"]) if fields.get("parent_id") else None
+    parent = None if fields.get("parent_id") is None else find_group(fields["parent_id"])
     if parent is None:
         judge(caller(), Ability.CREATE_GROUP)
     else:

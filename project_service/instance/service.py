@@ -6,7 +6,7 @@ import itertools
 import re
 from typing import Any
 
-from project_service.core import instance
+from project_service.core import instance, paths
 from project_service.core.instance import FeatureGate
 from project_service.core.namespaces import GROUP, namespace_by
 from project_service.core.projects import project_by
@@ -24,6 +24,11 @@ PERCENTAGES = ("percentage_of_actors", "percentage_of_time")
 
 def set_feature(name: str, **fields: Any) -> dict[str, Any]:
     """Set a feature for everybody, for some actors, or for a share of them; unknown names make new flags."""
+    if len(name) > paths.LONGEST:
+        raise Invalid(name=paths.TOO_LONG)
+    if len(fields.get("feature_group") or "") > paths.LONGEST:
+        raise Invalid(feature_group=paths.TOO_LONG)
+    instance.hold_gates()
     value = (fields["value"] or "").strip().lower()
     actors = _actors(fields)
     groups = [fields["feature_group"]] if fields.get("feature_group") else []
@@ -43,6 +48,7 @@ def set_feature(name: str, **fields: Any) -> dict[str, Any]:
 
 def delete_feature(name: str) -> None:
     """Forget a feature; one that was never set is fine."""
+    instance.hold_gates()
     instance.clear_gates(name)
 
 

@@ -17,6 +17,7 @@ import structlog
 from flask import Flask, Response, g, request
 from flask.typing import ResponseReturnValue
 from sqlalchemy.exc import OperationalError
+from sqlalchemy.orm.exc import StaleDataError
 from werkzeug import exceptions
 from werkzeug.exceptions import HTTPException
 
@@ -165,6 +166,8 @@ def as_service_error(error: Exception) -> errors.ServiceError:
         translated = errors.ServiceError(f"{error.code} {error.name}")
         translated.status = error.code or 500
         return translated
+    if isinstance(error, StaleDataError):  # somebody removed the row that this request was about to change
+        return errors.RecordNotFound()
     if isinstance(error, OperationalError) and "no such" in str(error.orig):
         log.error("the database is not at the newest version: run project-service db upgrade", exc_info=error)
         return errors.ServiceError()

@@ -23,10 +23,23 @@ import orjson
 from flask import Flask, current_app
 from flask_sqlalchemy import SQLAlchemy
 from flask_sqlalchemy.session import Session as FlaskSession
-from sqlalchemy import BigInteger, Connection, DateTime, Dialect, Engine, Index, Integer, MetaData, event, text
+from sqlalchemy import (
+    BigInteger,
+    Connection,
+    DateTime,
+    Dialect,
+    Engine,
+    Index,
+    Integer,
+    MetaData,
+    event,
+    inspect,
+    text,
+)
 from sqlalchemy.dialects import postgresql, sqlite
-from sqlalchemy.exc import DisconnectionError, IntegrityError, OperationalError
+from sqlalchemy.exc import DisconnectionError, IntegrityError, InvalidRequestError, OperationalError
 from sqlalchemy.orm import DeclarativeBase, Mapped, Mapper, mapped_column, registry
+from sqlalchemy.orm.exc import StaleDataError
 from sqlalchemy.types import JSON, TypeDecorator
 
 from project_service.kit import clock
@@ -164,6 +177,11 @@ class Session(FlaskSession):
         """Where a statement goes."""
         unit = _current.get()
         return super().get_bind(*args, **options) if unit is None else unit.connection()
+
+    def delete(self, instance: object) -> None:
+        """Remove a row; of two who do so at once the second finds it gone, as if it had come later."""
+        hold(instance)
+        super().delete(instance)
 
 
 _mode: ContextVar[Mode] = ContextVar("mode", default=Mode.WRITES)
@@ -404,6 +422,25 @@ def add_unique(row: Row, taken: Exception) -> Row:
             raise taken from error
         raise
     return row
+
+
+def hold(row: Any, *names: str) -> None:
+    """Let nobody else change a row before this unit of work has ended, and read these columns anew.
+
+    ``StaleDataError`` when the row is gone. SQLite has one writer at a time and knows no such locks.
+    """
+    try:
+        db.session.refresh(row, names or ("id",), with_for_update={"key_share": True})
+    except InvalidRequestError as error:
+        if not inspect(row).persistent:
+            raise
+        raise StaleDataError(f"{type(row).__name__} was removed a moment ago") from error
+
+
+def hold_table(model: type[Base]) -> None:
+    """Let nobody else write to a small table before this unit of work has ended; others go on reading it."""
+    if db.engine.dialect.name == "postgresql":
+        db.session.execute(text(f"LOCK TABLE {model.__tablename__} IN SHARE ROW EXCLUSIVE MODE"))
 
 
 @contextmanager

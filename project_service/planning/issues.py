@@ -11,7 +11,7 @@ from project_service.core.users import User
 from project_service.events import recording
 from project_service.events.models import Action
 from project_service.kit import clock
-from project_service.kit.database import db
+from project_service.kit.database import db, hold
 from project_service.kit.errors import Invalid
 from project_service.planning.signals import issue_closed
 from project_service.tracker import issues
@@ -145,7 +145,7 @@ def check_note(note: Note) -> None:
 
 def _held_state(issue: Issue) -> str:
     """Whether it is open or closed, which nobody else changes before this unit of work has ended."""
-    db.session.refresh(issue, ["state", "confidential"], with_for_update=True)
+    hold(issue, "state", "confidential")
     return issue.state
 
 

@@ -10,7 +10,7 @@ from project_service.core.projects import Project
 from project_service.core.users import User
 from project_service.events import recording
 from project_service.events.models import Action, Kind
-from project_service.kit.database import db, unique
+from project_service.kit.database import db, hold, unique
 from project_service.kit.errors import Invalid
 from project_service.tracker.counters import next_iid
 from project_service.tracker.milestones import ACTIVE, CLOSED, Milestone
@@ -72,7 +72,7 @@ def check(milestone: Milestone) -> None:
 
 
 def _change_state(author: User, milestone: Milestone, state: str, action: Action) -> None:
-    db.session.refresh(milestone, ["state"], with_for_update=True)  # two who close it at once close it once
+    hold(milestone, "state")  # two who close it at once close it once
     if milestone.state != state:
         milestone.state = state
         recording.record(author, action, milestone.project, milestone)

@@ -14,7 +14,7 @@ from project_service.core.schemas import ProjectBasicSchema, ShareCreateSchema
 from project_service.core.users import User, find_user, find_user_by
 from project_service.kit import paging
 from project_service.kit.conditions import unmodified
-from project_service.kit.errors import Invalid, MethodNotAllowed
+from project_service.kit.errors import MethodNotAllowed
 from project_service.projects import queries, schemas, service
 
 api = ApiBlueprint("projects", __name__, description="Projects.", path_names={"user": "user_id"})
@@ -174,5 +174,5 @@ def _created(owner: User, fields: dict[str, Any]) -> Project:
     namespace_id = fields.pop("namespace_id", None)
     namespace = namespace_of(owner) if namespace_id is None else namespace_by(namespace_id)
     if namespace is None or not allowed(Caller.of(owner), Ability.CREATE_PROJECT, namespace):
-        raise Invalid(namespace="is not valid", limit_reached=[])
+        raise service.namespace_is_unusable()
     return _detailed(service.create_project(owner, namespace, **fields))

@@ -13,8 +13,8 @@ from project_service.core.users import User
 from project_service.events.models import Action
 from project_service.events.recording import record
 from project_service.kit import clock
-from project_service.kit.database import add_unique, db
-from project_service.kit.errors import Conflict, Invalid, RecordNotFound, ServiceError
+from project_service.kit.database import add_unique, db, hold
+from project_service.kit.errors import Conflict, Invalid, NotFound, RecordNotFound, ServiceError
 from project_service.projects import queries
 from project_service.projects.schemas import KEPT, SWITCHES
 
@@ -48,9 +48,14 @@ def create_project(author: User, namespace: Namespace, **fields: Any) -> Project
     with db.session.no_autoflush:
         apply(project, fields)
         check(project, namespace, new=True)
-    if namespace.kind == "user" and queries.count_personal(author) >= author.projects_limit:
-        raise ProjectLimitReached(author.projects_limit)
-    places.settle_project(project, _taken())
+    if namespace.kind == "user":
+        hold(author, "projects_limit")  # two who make the last one at once must not each count the other out
+        if queries.count_personal(author) >= author.projects_limit:
+            raise ProjectLimitReached(author.projects_limit)
+    try:
+        places.settle_project(project, _taken())
+    except NotFound as error:  # the namespace was deleted a moment ago
+        raise namespace_is_unusable() from error
     if namespace.owner_id is not None:
         _add_owner(project, namespace.owner_id)
     record(author, Action.CREATED, project)
@@ -120,6 +125,11 @@ def check(project: Project, namespace: Namespace, *, new: bool) -> None:
         if new and ("name" in problems or "path" in problems):
             problems["limit_reached"] = []
         raise Invalid(**problems)
+
+
+def namespace_is_unusable() -> Invalid:
+    """The refusal of a namespace in which the caller can make no projects."""
+    return Invalid(namespace="is not valid", limit_reached=[])
 
 
 def _taken() -> Invalid:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from sqlalchemy import delete
-
 from project_service.core.projects import Project
 from project_service.kit import clock
 from project_service.kit.database import add_unique, db
@@ -34,6 +32,6 @@ def create_protected_tag(project: Project, *, name: str | None, create_access_le
 
 
 def delete_protected_tag(tag: ProtectedTag) -> None:
-    """Take the protection away; somebody else may have done so at the same moment."""
-    db.session.execute(delete(ProtectedTag).where(ProtectedTag.id == tag.id))
+    """Take the protection away."""
+    db.session.delete(tag)
     db.session.get_one(Project, tag.project_id).updated_at = clock.now()

@@ -153,7 +153,8 @@ def test_a_token_that_reads_users_reads_nothing_else(path, people, client_of):
 
     assert (reader.get(address).status_code, reader.head(address).status_code) == (200, 200)
     assert told(reader.get("/groups")) == (403, insufficient("api read_api"))
-    assert told(reader.post("/users", json={})) == (403, insufficient("api read_api"))
+    assert told(reader.post("/groups", json={})) == (403, insufficient("api read_api"))
+    assert told(reader.post("/users", json={})) == (403, insufficient("read_user api read_api"))
 
 
 @pytest.mark.parametrize("scope", ["read_repository", "write_repository", "read_registry", "write_registry", "sudo"])

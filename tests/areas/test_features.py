@@ -283,3 +283,15 @@ def test_nonsense_beside_an_actor_changes_nothing(people, as_admin):
 
     assert (answer.status_code, answer.json) == (400, {"error": "value is invalid"})
     assert as_admin.get("/features").json[0]["state"] == "conditional"
+
+
+@pytest.mark.parametrize("field", ["name", "feature_group"])
+def test_a_feature_has_no_name_longer_than_an_index_can_hold(field, as_admin):
+    name = "x" * 256 if field == "name" else "sails"
+    body = {"value": "true"} | ({} if field == "name" else {field: "x" * 256})
+
+    answer = as_admin.post(f"/features/{name}", json=body)
+
+    told = {"message": {field: ["is too long (maximum is 255 characters)"]}}
+    assert (answer.status_code, answer.json) == (400, told)
+    assert as_admin.get("/features").json == []

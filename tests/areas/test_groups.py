@@ -745,3 +745,29 @@ def test_nothing_is_put_below_a_group_before_its_renaming_has_ended(path, addres
 def _inside(app, act):
     with app.app_context():
         return act()
+
+
+def test_a_full_path_is_not_longer_than_an_index_can_hold(group, as_admin):
+    parent, number = group.id, 0
+    while len(as_admin.get(f"/groups/{parent}").json["full_path"]) + 256 <= places.LONGEST_PATH:
+        number += 1
+        answer = as_admin.post("/groups", json={"name": "x", "path": f"{number}" * 255, "parent_id": parent})
+        parent = answer.json["id"]
+    too_long = f"is too long together with the groups above (maximum is {places.LONGEST_PATH} characters)"
+
+    below = as_admin.post("/groups", json={"name": "x", "path": "p" * 255, "parent_id": parent})
+    inside = as_admin.post("/projects", json={"path": "p" * 255, "namespace_id": parent})
+    as_admin.post("/projects", json={"path": "p" * 200, "namespace_id": parent})
+    moved = as_admin.put(f"/groups/{group.id}", json={"path": "p" * 255})
+
+    assert (below.status_code, below.json) == (400, failed(path=too_long))
+    assert (inside.status_code, inside.json) == (400, {"message": {"path": [too_long]}})
+    assert (moved.status_code, moved.json) == (400, {"message": {"path": [too_long]}})
+    assert as_admin.get("/groups/acme").json["id"] == group.id
+
+
+def test_no_group_has_the_id_0(as_stranger):
+    answer = as_stranger.post("/groups", json={"name": "Low", "path": "low", "parent_id": 0})
+
+    assert (answer.status_code, answer.json) == (404, {"message": "404 Group Not Found"})
+    assert as_stranger.get("/groups").json == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import secrets
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -609,3 +610,13 @@ def test_a_user_and_a_group_at_once_do_not_share_a_path(app, as_admin):
         made = pool.submit(create, "/groups", {"name": "Same", "path": "Same"})
 
     assert sorted([user.result(), made.result()]) in ([201, 400], [201, 409])
+
+
+@pytest.mark.parametrize("name", ["email", "public_email"])
+def test_an_address_is_not_longer_than_an_index_can_hold(name, people, as_admin):
+    answer = as_admin.put(f"/users/{people['sam'].id}", json={name: f"{secrets.token_hex(4000)}@example.org"})
+
+    assert (answer.status_code, answer.json) == (
+        400,
+        {"message": {name: ["is too long (maximum is 255 characters)"]}},
+    )

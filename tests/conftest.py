@@ -22,7 +22,7 @@ from project_service.core.namespaces import Group
 from project_service.core.projects import Project
 from project_service.core.users import User
 from project_service.factory import create_app
-from project_service.kit import clock, jobs, migrating, secrets
+from project_service.kit import clock, jobs, kept, migrating, secrets
 from project_service.kit.database import Base, db
 from project_service.kit.jobs import Task
 from project_service.settings import Settings
@@ -269,11 +269,16 @@ def far_side() -> Iterator[FarSide]:
 
 @pytest.fixture
 def count_queries(app: Flask) -> Callable[[], Any]:
-    """Counts the statements sent inside a block: ``with count_queries() as queries: …; len(queries)``."""
+    """Counts the statements sent inside a block: ``with count_queries() as queries: …; len(queries)``.
+
+    Lists are counted anew, unless ``totals_kept``.
+    """
 
     @contextmanager
-    def counting() -> Iterator[list[str]]:
+    def counting(*, totals_kept: bool = False) -> Iterator[list[str]]:
         sent: list[str] = []
+        if not totals_kept:
+            kept.answers_of(app).totals = kept.Totals()
 
         def note(_connection: Any, _cursor: Any, statement: str, *_rest: Any) -> None:
             sent.append(statement)

@@ -11,6 +11,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from flask import Flask, request
+from sqlalchemy import select
 
 from project_service.access import panels, sections
 from project_service.access.abilities import Ability, allowed
@@ -19,7 +20,7 @@ from project_service.core.levels import Visibility
 from project_service.core.namespaces import Namespace, NamespaceAncestor
 from project_service.core.projects import Project
 from project_service.kit import clock
-from project_service.kit.database import db
+from project_service.kit.reading import rows
 
 SETTINGS_ORDER = 90
 STEPS = ((365 * 86400, "year"), (30 * 86400, "month"), (86400, "day"), (3600, "hour"), (60, "minute"))
@@ -85,9 +86,9 @@ def _signed_in() -> dict[str, Any]:
 def crumbs(place: Project | Namespace) -> list[Project | Namespace]:
     """What is above a place, from the top, with the place itself."""
     inner = place.namespace if isinstance(place, Project) else place
-    above = db.session.query(Namespace).join(NamespaceAncestor, NamespaceAncestor.ancestor_id == Namespace.id)
-    found = above.filter(NamespaceAncestor.namespace_id == inner.id).order_by(Namespace.full_path).all()
-    return [*found, place] if isinstance(place, Project) else list(found)
+    above = select(Namespace).join(NamespaceAncestor, NamespaceAncestor.ancestor_id == Namespace.id)
+    found: list[Namespace] = rows(above.where(NamespaceAncestor.namespace_id == inner.id).order_by(Namespace.full_path))
+    return [*found, place] if isinstance(place, Project) else [*found]
 
 
 def project_navigation(project: Project) -> list[Link]:

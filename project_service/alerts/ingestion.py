@@ -21,6 +21,7 @@ from project_service.core.bots import ALERT_BOT, bot, id_of_bot
 from project_service.core.instance import RECEIVERS_THROTTLE, value_of
 from project_service.core.projects import DISABLED, Project
 from project_service.kit import clock
+from project_service.kit.bulk import among, numbers
 from project_service.kit.database import Key, Timestamp, db, insert
 from project_service.kit.group_commit import group_commit
 from project_service.kit.statements import Rows, packed, prepared
@@ -145,7 +146,7 @@ def _count_occurrences(project_id: int, counts: Counter[str]) -> dict[str, Taken
         if len(prints) == 1:
             rows = _add_to_one(project=project_id, print=prints[0], number=number, now=now)
         else:
-            rows = _add_to_many(project=project_id, prints=prints, number=number, now=now)
+            rows = _add_to_many(project=project_id, prints=numbers(prints), number=number, now=now)
         found |= {row.fingerprint: _taken(row) for row in rows}
     return found
 
@@ -293,7 +294,7 @@ def _add_to_one() -> Any:
 
 @prepared
 def _add_to_many() -> Any:
-    prints = alerts.fingerprint.in_(bindparam("prints", expanding=True))
+    prints = among(alerts.fingerprint, "prints")
     # locked in one order, so that two requests with the same alerts do not wait for one another
     locked = select(alerts.id).where(_is_open(), prints).order_by(alerts.fingerprint).with_for_update()
     # by their ids alone: given the project as well, SQLite would walk through all of its open alerts

@@ -119,6 +119,7 @@ class PageBlueprint(Blueprint):
             if not writing:
                 return answers.known() or _read(view, url)
             _ask_first(largest_body)
+            parameters()  # broken text is refused before anything looks for it or stores it
             csrf.protect()
             with reading():
                 g.caller = identity.by_session()
@@ -130,6 +131,7 @@ class PageBlueprint(Blueprint):
 
 def _read(view: View, url: dict[str, Any]) -> FlaskResponse:
     kept.answers().expect(request.environ)
+    parameters()
     with reading():
         g.caller = identity.by_session()
         response = make_response(view(**url))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from flask import redirect, render_template, request, url_for
@@ -18,6 +19,7 @@ from project_service.variables.forms import VariableForm
 pages = PageBlueprint("variable_pages", __name__)
 HERE = "/<path:project>/-/settings/ci_cd/variables"
 PER_PAGE = 50
+LINE_END = re.compile(r"\r\n?")
 
 
 def fill(project: Project) -> dict[str, Any]:
@@ -65,8 +67,9 @@ def update_variable(project: Project, variable_id: int) -> Any:
     variable = queries.find_variable_by_id(project, variable_id)
     form = VariableForm()
     fields = _fields(form)
-    if variable.hidden and not fields["value"]:
-        del fields["value"]  # a hidden value is not in the form: an empty field keeps it
+    shown = "" if variable.hidden else variable.value  # a hidden value is not in the form: an empty field keeps it
+    if fields["value"] == _as_typed(shown):
+        del fields["value"]
     if form.accepted(lambda: service.update_variable(variable, **fields)):
         return redirect(_settings(project))
     return render_template("variables/edit.html", project=project, variable=variable, form=form), 422
@@ -99,9 +102,13 @@ def delete_variable(project: Project, variable_id: int) -> Any:
 def _fields(form: VariableForm) -> dict[str, Any]:
     names = ("value", "variable_type", "environment_scope", "protected", "masked", "raw")
     fields: dict[str, Any] = {name: form[name].data for name in names}
-    # browsers send line ends as CR LF, whatever was typed
-    fields["value"] = (fields["value"] or "").replace("\r\n", "\n")
+    fields["value"] = _as_typed(fields["value"])
     return fields | {"description": form.description.data or None}
+
+
+def _as_typed(value: str | None) -> str:
+    """A value without what a form makes of it: browsers send every line end as CR LF, whatever it was."""
+    return LINE_END.sub("\n", value or "")
 
 
 def _settings(project: Project) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import html
+import re
 
 import pytest
 
@@ -65,6 +66,29 @@ def test_a_token_of_another_browser_is_no_token(app, visit, project):
     answer = visitor.open("POST", VARIABLES, data={"csrf_token": stolen, "key": "A", "value": "b"})
 
     assert answer.status_code == 400
+
+
+@pytest.mark.parametrize("broken", ["%00", "%ff", "a%00=b", "%C3%28=b"])
+def test_every_form_refuses_what_is_no_text(broken, app, visit, values, people, token_id):
+    forms = addresses(app, "POST", values | {"token_id": token_id[people[OLIVE].id]})
+    visitor, before = visit(OLIVE), everything()
+    body = f"csrf_token={visitor.csrf_token()}&search={broken}"
+    options = {"data": body, "content_type": "application/x-www-form-urlencoded"}
+
+    answers = {rule: visitor.open("POST", address, **options).status_code for rule, address in forms.items()}
+
+    assert answers == dict.fromkeys(forms, 400)
+    assert everything() == before
+
+
+@pytest.mark.parametrize("broken", ["%00", "%ff"])
+def test_every_page_refuses_what_is_no_text(broken, app, visit, values):
+    pages = addresses(app, "GET", values)
+    visitor = visit(OLIVE)
+
+    answers = {rule: visitor.get(f"{address}?search={broken}").status_code for rule, address in pages.items()}
+
+    assert answers == dict.fromkeys(pages, 400)
 
 
 def test_an_empty_form_breaks_nothing(app, visit, values, people, token_id):
@@ -186,6 +210,20 @@ def test_a_variable_comes_changes_and_goes(maintainer, project):
     maintainer.send(remove)
 
     assert db.session.query(Variable).count() == 0
+
+
+@pytest.mark.parametrize("value", ["a\r\nb\r\n", "a\rb", "a\n\r\nb", "\n\na", "", None])
+def test_a_value_that_was_not_touched_stays_to_the_letter(value, maintainer, project):
+    variable = store(Variable(project_id=project.id, key="REGION", value=value))
+    address = f"{VARIABLES}/{variable.id}/edit"
+    shown = re.search(r"<textarea[^>]*>\r?\n?(.*?)</textarea>", maintainer.get(address).text, re.DOTALL)[1]
+    sent = re.sub(r"\r\n?|\n", "\r\n", html.unescape(shown))  # as a browser does
+
+    fields = {"value": sent, "variable_type": "env_var", "environment_scope": "*", "description": "Where it runs"}
+    answer = maintainer.send(address, **fields)
+
+    stored = db.session.query(Variable).one()
+    assert (answer.status_code, stored.value, stored.description) == (302, value, "Where it runs")
 
 
 def test_a_token_is_shown_once(visit, people):

@@ -815,6 +815,38 @@ def test_racing_moves_into_one_scope_leave_one_there(project, people, store, cli
     assert Counter(statuses) == {200: 1, 400: 7}
 
 
+def test_a_variable_that_goes_while_it_is_changed_is_not_found(project, store, as_maintainer, monkeypatch):
+    def delete_first(variable):
+        db.session.execute(text("DELETE FROM variables"))
+
+    store("FOO")
+    monkeypatch.setattr("project_service.variables.service.check", delete_first)
+
+    answer = as_maintainer.put(variables(project, "FOO"), json={"value": "new"})
+
+    assert (answer.status_code, answer.json) == (404, {"message": "404 Not found"})
+    assert len(listed(as_maintainer, project)) == 1  # the request that failed left everything as it was
+
+
+def test_changing_and_deleting_at_once_fails_nobody(project, people, store, client_of):
+    path = variables(project, "FOO")
+
+    def act(number):
+        client = clients[number]
+        together.wait()
+        fields = {"key": "FOO", "value": f"v{number}", "protected": bool(number % 2)}
+        turns = [("PUT", path), ("DELETE", path), ("POST", variables(project))] * 6
+        return {send(client, method, address, fields).status_code for method, address in turns[number:]}
+
+    store("FOO")
+    clients = [client_of(people[MAX]) for _ in range(6)]
+    together = threading.Barrier(6)
+    with ThreadPoolExecutor(6) as threads:
+        statuses = set().union(*threads.map(act, range(6)))
+
+    assert statuses <= {200, 201, 204, 400, 404}
+
+
 # Delete
 
 

@@ -34,7 +34,8 @@ class ErrorTrackingSetting(Timestamps, Model):
     @property
     def shown_name(self) -> str | None:
         """The stored name, or one made from the last part of the address (``sentry-project`` → ``Sentry Project``)."""
-        if self.project_name or not self.api_url:
-            return self.project_name or None
+        name = (self.project_name or "").strip()
+        if name or not self.api_url:
+            return name or None
         slug = self.api_url.rstrip("/").rpartition("/")[2]
         return " ".join(word.capitalize() for word in slug.replace("_", "-").split("-") if word)

@@ -228,6 +228,12 @@ def test_a_stored_name_is_shown_as_it_is(project, fill, as_maintainer):
     assert as_maintainer.get(settings(project)).json == BODY | {"project_name": "the SHOP"}
 
 
+def test_a_name_of_blanks_is_none(project, fill, as_maintainer):
+    fill(project_name=" \t")
+
+    assert as_maintainer.get(settings(project)).json == BODY
+
+
 @pytest.mark.parametrize(
     ("slug", "name"),
     [("sentry-project", "Sentry Project"), ("shop", "Shop"), ("a_b-c", "A B C"), ("shop/", "Shop"), ("v2", "V2")],

@@ -246,6 +246,16 @@ def test_a_key_is_compared_to_the_letter(project, store, as_maintainer):
         assert (answer.status_code, answer.json) == (404, MISSING), key
 
 
+@pytest.mark.parametrize("suffix", [".json", ".json/", "/"])
+def test_what_clients_put_behind_an_address_is_no_part_of_a_key(suffix, project, store, as_maintainer):
+    store("FOO")
+    address = variables(project, f"FOO{suffix}")
+
+    answers = [as_maintainer.open(method, address, json={"value": "v"}) for method in ("GET", "PUT", "DELETE")]
+
+    assert [answer.status_code for answer in answers] == [200, 200, 204]
+
+
 def test_a_key_with_a_nul_is_malformed(project, as_maintainer):
     answer = as_maintainer.get(variables(project, "FOO%00"))
 

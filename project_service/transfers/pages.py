@@ -20,7 +20,7 @@ from project_service.projects.queries import namespaces_for_projects
 from project_service.projects.service import delete_project, path_from
 from project_service.transfers import downloads, queries, service, stages
 from project_service.transfers.forms import ImportForm
-from project_service.transfers.models import FAILED, SCHEDULED, STARTED
+from project_service.transfers.models import FAILED, FINISHED, SCHEDULED, STARTED
 from project_service.transfers.sending import NoExport, send_export
 
 pages = PageBlueprint("transfer_pages", __name__)
@@ -32,7 +32,8 @@ TELLING = (SCHEDULED, STARTED, FAILED)
 def fill_project(project: Project) -> dict[str, Any]:
     """What the page of a project says of its import, as long as there is something to say."""
     status = project.import_status if project.import_status in TELLING else None
-    return {"status": status, "full_path": project.full_path}
+    left_out = queries.left_out_lately(project) if project.import_status == FINISHED else 0
+    return {"status": status, "left_out": left_out, "full_path": project.full_path}
 
 
 def fill_settings(project: Project) -> dict[str, Any]:

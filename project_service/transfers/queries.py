@@ -23,6 +23,7 @@ from project_service.transfers.models import (
 
 MOST_FAILURES = 100
 LIFETIME = dt.timedelta(hours=24)
+LATELY = dt.timedelta(days=7)
 REGENERATING = "regeneration_in_progress"
 
 
@@ -41,6 +42,13 @@ def count_failures(project: Project) -> int:
     """How many rows an import left out, shown or not."""
     counted = select(func.count()).select_from(ImportFailure).where(ImportFailure.project_id == project.id)
     return db.session.scalar(counted) or 0
+
+
+def left_out_lately(project: Project) -> int:
+    """The same of an import that has ended not long ago."""
+    ended = select(ProjectImport.ended_at).where(ProjectImport.project_id == project.id)
+    ended_at = db.session.scalar(ended)
+    return count_failures(project) if ended_at is not None and ended_at > clock.now() - LATELY else 0
 
 
 def file_of(project: Project) -> ProjectExport | None:

@@ -339,6 +339,27 @@ def test_what_was_left_out_is_listed_up_to_a_hundred(count, said, maintainer, im
     assert count == 0 or f'<td data-label="Line">{count}</td>' in answer.text
 
 
+@pytest.mark.parametrize(
+    ("count", "days", "said"),
+    [
+        (0, 0, None),
+        (1, 0, "One row of the archive could not be imported. What was left out"),
+        (1200, 6, "1,200 rows of the archive could not be imported. What was left out"),
+        (3, 8, None),
+    ],
+)
+def test_a_project_tells_for_a_week_that_something_was_left_out(count, days, said, maintainer, imported, project):
+    imported("finished", ended_at=clock.now() - dt.timedelta(days=days))
+    fields = {"exception_class": "X", "exception_message": "Title is wrong", "source": "x", "relation_name": "issues"}
+    db.session.add_all(ImportFailure(project_id=project.id, line_number=line, **fields) for line in range(count))
+    db.session.commit()
+
+    text = text_of(maintainer.get("/acme/shop"))
+
+    assert said is None or said in text
+    assert ("left out" in text) is (said is not None)
+
+
 def test_a_project_that_was_not_imported_says_so(visit, project):
     assert "This project was not imported." in visit(GUS).get("/acme/shop/-/import").text
 

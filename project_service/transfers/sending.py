@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import http.client
-from collections.abc import Iterator
 from typing import IO
 from urllib.parse import quote
 
-from flask import Response
+from flask import Response, request
+from werkzeug.exceptions import RequestedRangeNotSatisfiable
+from werkzeug.wsgi import FileWrapper
 
 from project_service.core.projects import Project
 from project_service.kit.errors import ServiceError
@@ -26,24 +28,34 @@ class NoExport(ServiceError):
 
 
 def send_export(project: Project) -> Response:
-    """The archive of a project as a file (export reference, section 4)."""
+    """The archive of a project as a file (export reference, section 4), or what the request wants of it.
+
+    An archive never changes under its name: a download that broke off goes on where it ended.
+    """
     export = file_of(project)
     if export is None or export.storage_name is None:
         raise NoExport("404 Not found or has expired")
     if not storage().exists(export.storage_name):
         raise NoExport("The project export file is not available yet")
-    name = export.file_name or "export.tar.gz"
+    name, size = export.file_name or "export.tar.gz", storage().size(export.storage_name)
     file = storage().open(export.storage_name)
     response = Response(
-        _chunks(file),
+        FileWrapper(file, CHUNK),
         headers={
             "Content-Type": "application/octet-stream",
             "Content-Disposition": f"attachment; filename=\"{name}\"; filename*=UTF-8''{quote(name)}",
             "Content-Transfer-Encoding": "binary",
-            "Content-Length": str(storage().size(export.storage_name)),
+            "Content-Length": str(size),
         },
+        direct_passthrough=True,
     )
     response.call_on_close(file.close)  # also when nobody reads it, as after HEAD
+    response.set_etag(hashlib.sha256(export.storage_name.encode()).hexdigest())
+    try:
+        response.make_conditional(request, accept_ranges=True, complete_length=size)
+    except RequestedRangeNotSatisfiable:
+        response.close()
+        raise
     return response
 
 
@@ -61,9 +73,3 @@ def upload(file: IO[bytes], size: int, url: str, method: str, allowed: Policy) -
         return f"Error uploading the project. URL is blocked: {error}"
     except RequestFailed as error:
         return f"Error uploading the project. {error}"
-
-
-def _chunks(file: IO[bytes]) -> Iterator[bytes]:
-    with file:
-        while chunk := file.read(CHUNK):
-            yield chunk

@@ -357,6 +357,45 @@ def test_a_download_can_be_repeated(as_maintainer, project, export):
     assert answers == [200, 200, 200]
 
 
+@pytest.mark.parametrize(
+    ("wanted", "given"),
+    [("bytes=10-19", slice(10, 20)), ("bytes=100-", slice(100, None)), ("bytes=-7", slice(-7, None))],
+)
+def test_a_download_goes_on_where_it_ended(wanted, given, as_maintainer, project, export):
+    export()
+    address = f"/projects/{project.id}/export/download"
+    whole = as_maintainer.get(address)
+
+    part = as_maintainer.get(address, headers={"Range": wanted, "If-Range": whole.headers["ETag"]})
+
+    first, last, _ = given.indices(len(whole.data))
+    assert (whole.status_code, whole.headers["Accept-Ranges"]) == (200, "bytes")
+    assert (part.status_code, part.data) == (206, whole.data[given])
+    assert part.headers["Content-Range"] == f"bytes {first}-{last - 1}/{len(whole.data)}"
+    assert int(part.headers["Content-Length"]) == len(part.data)
+
+
+def test_a_part_behind_the_end_of_a_download_is_refused(as_maintainer, project, export):
+    export()
+
+    answer = as_maintainer.get(f"/projects/{project.id}/export/download", headers={"Range": "bytes=99999999-"})
+
+    assert (answer.status_code, answer.json) == (416, {"message": "416 Requested Range Not Satisfiable"})
+
+
+def test_a_part_of_an_older_file_is_not_given(as_maintainer, project, export):
+    export()
+    address = f"/projects/{project.id}/export/download"
+    older = as_maintainer.get(address).headers["ETag"]
+    export()
+
+    answer = as_maintainer.get(address, headers={"Range": "bytes=10-", "If-Range": older})
+
+    assert answer.status_code == 200
+    assert answer.headers["ETag"] != older
+    assert len(answer.data) == int(answer.headers["Content-Length"])
+
+
 def test_a_file_that_is_missing_from_the_storage(as_maintainer, project, export):
     export()
     for name in stored():

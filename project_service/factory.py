@@ -12,7 +12,7 @@ from werkzeug.exceptions import MethodNotAllowed
 
 from project_service import addresses, document
 from project_service.access import navigation
-from project_service.access.api import wrong_method
+from project_service.access.api import before_options, wrong_method
 from project_service.access.pages import CookieSessions, csrf, error_page, is_for_programs
 from project_service.accounts import jobs as accounts_jobs
 from project_service.accounts import pages as accounts_pages
@@ -129,6 +129,7 @@ def create_app(settings: Settings | None = None) -> answers.Application:
     app.before_request(_renew_signing_keys)
     app.before_request(answers.before)
     app.before_request(_prove_key)
+    app.before_request(before_options)
     app.after_request(answers.after)
     app.teardown_request(_close_uploads)
     app.register_error_handler(Exception, _handle)

@@ -336,13 +336,26 @@ def wrong_method(error: MethodNotAllowed) -> ServiceError:
     methods = sorted({*(error.valid_methods or ()), "OPTIONS"})
     if any(_needs_user(method) for method in methods):
         try:
-            with reading():
-                known = identity.by_token(request, None).user_id is not None
+            _refuse_strangers()
         except ServiceError as refused:
             return refused
-        if not known:
-            return Unauthorized()
     return NotAllowed(allow=", ".join(methods))
+
+
+def before_options() -> None:
+    """Tell the methods of an address that is for people who are signed in to nobody else (section 14)."""
+    if request.method == "OPTIONS" and answers.is_api():
+        adapter: Any = current_app.create_url_adapter(request)
+        methods = set(adapter.allowed_methods()) - {"OPTIONS"}
+        if methods and all(_needs_user(method) for method in methods):
+            _refuse_strangers()
+
+
+def _refuse_strangers() -> None:
+    """Raise what is wrong with the token of the request, or that there is none."""
+    with reading():
+        if identity.by_token(request, None).user_id is None:
+            raise Unauthorized
 
 
 def _needs_user(method: str) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from sqlalchemy import delete, func, select, update
 
+from project_service.core import instance
 from project_service.core.levels import Visibility
 from project_service.core.memberships import Share
 from project_service.core.namespaces import (
@@ -140,6 +141,14 @@ def visibility_problem(wanted: int, parent: Namespace | None, place: str) -> str
     if place == "group":
         return f"{text} is not allowed since the parent group has a {above} visibility."
     return f"{text} is not allowed in a {above} group."
+
+
+def restriction_problem(wanted: int, by_admin: bool) -> str | None:
+    """The message when somebody chooses a visibility that administrators keep for themselves."""
+    text = Visibility(wanted).text
+    if by_admin or text not in instance.setting("restricted_visibility_levels"):
+        return None
+    return f"{text} has been restricted by your GitLab administrator"
 
 
 def visibility_problem_below(namespace: Namespace) -> str | None:

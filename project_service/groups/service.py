@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from project_service.access.identity import Caller, caller
 from project_service.core import instance, paths, places, removal
 from project_service.core.levels import Role, Visibility
 from project_service.core.memberships import Membership, Share
@@ -19,7 +20,7 @@ def create_group(author: User, parent: Group | None, **fields: Any) -> Group:
     fields.pop("parent_id", None)
     visibility = fields.pop("visibility", None) or instance.setting("default_group_visibility")
     group = Group(**_without_nulls(fields), visibility=Visibility.of(visibility))
-    _check(group, parent, new=True)
+    _check(group, parent, new=True, chooser=author)
     places.settle_namespace(group, parent, Invalid(path=paths.TAKEN))
     db.session.add(
         Membership(user_id=author.id, namespace_id=group.id, access_level=Role.OWNER, created_by_id=author.id)
@@ -34,11 +35,12 @@ def update_group(group: Group, **fields: Any) -> Group:
     change_plan(group, **{name: fields.pop(name) for name in ("plan", "trial", "trial_ends_on") if name in fields})
     for name, value in _without_nulls(fields).items():
         setattr(group, name, value)
+    before = group.visibility
     if visibility:
         group.visibility = Visibility.of(visibility)
     with db.session.no_autoflush:
         parent = db.session.get(Group, group.parent_id) if group.parent_id else None
-        _check(group, parent, new=False)
+        _check(group, parent, new=False, chooser=None if group.visibility == before else caller())
         full_path = f"{parent.full_path}/{group.path}" if parent else group.path
         if places.path_taken(full_path, besides=group):
             raise Invalid(path=paths.TAKEN)
@@ -68,14 +70,15 @@ def unshare_group(group: Group, other_id: int) -> None:
     db.session.delete(share)
 
 
-def _check(group: Group, parent: Group | None, *, new: bool) -> None:
+def _check(group: Group, parent: Group | None, *, new: bool, chooser: User | Caller | None) -> None:
     problems: dict[str, list[str]] = {}
     if found := paths.group_name_problems(group.name or ""):
         problems["name"] = found
     if found := paths.namespace_path_problems(group.path or "", top_level=parent is None):
         problems["path"] = found
     below = None if new else places.visibility_problem_below(group)
-    if text := places.visibility_problem(group.visibility, parent, "group") or below:
+    restricted = places.restriction_problem(group.visibility, chooser.admin) if chooser else None
+    if text := places.visibility_problem(group.visibility, parent, "group") or below or restricted:
         problems["visibility_level"] = [text]
     if parent is not None and new and places.is_too_deep(parent, DEEPEST):
         problems["parent_id"] = ["has too deep level of nesting"]

@@ -39,6 +39,7 @@ KEPT_CHOICES = {
     "auto_devops_deploy_strategy": ("continuous", "manual", "timed_incremental"),
 }
 KEPT = (*KEPT_BOOLEANS, *KEPT_INTEGERS, *KEPT_TEXTS, *KEPT_CHOICES)
+NULLABLE = (*KEPT_TEXTS, "allow_merge_on_skipped_pipeline", "ci_default_git_depth", "emails_disabled")
 SWITCHES = {"issues_enabled": "issues", "merge_requests_enabled": "merge_requests", "wiki_enabled": "wiki"} | {
     "jobs_enabled": "builds",
     "snippets_enabled": "snippets",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from project_service.access.identity import Caller, caller
 from project_service.core import instance, paths, places, removal
 from project_service.core.levels import Role, Visibility
 from project_service.core.memberships import Membership, Share
@@ -16,7 +17,7 @@ from project_service.kit import clock
 from project_service.kit.database import add_unique, db, hold
 from project_service.kit.errors import Conflict, Invalid, NotFound, RecordNotFound, ServiceError
 from project_service.projects import queries
-from project_service.projects.schemas import KEPT, SWITCHES
+from project_service.projects.schemas import KEPT, NULLABLE, SWITCHES
 
 
 class ProjectLimitReached(ServiceError):
@@ -47,7 +48,7 @@ def create_project(author: User, namespace: Namespace, **fields: Any) -> Project
     )
     with db.session.no_autoflush:
         apply(project, fields)
-        check(project, namespace, new=True)
+        check(project, namespace, new=True, chooser=author)
     if namespace.kind == "user":
         hold(author, "projects_limit")  # two who make the last one at once must not each count the other out
         if queries.count_personal(author) >= author.projects_limit:
@@ -68,11 +69,12 @@ def update_project(project: Project, **fields: Any) -> Project:
         project.name = fields["name"]
     if fields.get("path") is not None:
         project.path = fields["path"]
+    before = project.visibility
     if fields.get("visibility"):
         project.visibility = Visibility.of(fields["visibility"])
     with db.session.no_autoflush:
         apply(project, fields)
-        check(project, project.namespace, new=False)
+        check(project, project.namespace, new=False, chooser=None if project.visibility == before else caller())
     places.move_project(project, Invalid(path=paths.TAKEN))
     return project
 
@@ -105,8 +107,8 @@ def unshare_project(project: Project, group_id: int) -> None:
     db.session.delete(share)
 
 
-def check(project: Project, namespace: Namespace, *, new: bool) -> None:
-    """Raise ``Invalid`` with all that is wrong with a project's name, path and visibility."""
+def check(project: Project, namespace: Namespace, *, new: bool, chooser: User | Caller | None) -> None:
+    """Raise ``Invalid`` with all that is wrong with a project's name, path and visibility, which ``chooser`` chose."""
     problems: dict[str, list[str]] = {}
     if found := paths.project_name_problems(project.name):
         problems["name"] = found
@@ -116,11 +118,9 @@ def check(project: Project, namespace: Namespace, *, new: bool) -> None:
         problems["path"] = found
     elif places.path_taken(f"{namespace.full_path}/{project.path}", besides=None if new else project):
         problems["path"] = [paths.TAKEN]
-    if text := places.visibility_problem(project.visibility, namespace, "project"):
+    restricted = places.restriction_problem(project.visibility, chooser.admin) if chooser else None
+    if text := places.visibility_problem(project.visibility, namespace, "project") or restricted:
         problems["visibility_level"] = [text]
-    elif Visibility(project.visibility).text in instance.setting("restricted_visibility_levels"):
-        level = Visibility(project.visibility).text
-        problems["visibility_level"] = [f"{level} has been restricted by your GitLab administrator"]
     if problems:
         if new and ("name" in problems or "path" in problems):
             problems["limit_reached"] = []
@@ -162,6 +162,6 @@ def apply(project: Project, fields: dict[str, Any]) -> None:
     for switch, feature in SWITCHES.items():
         if fields.get(switch) is not None:
             setattr(project, f"{feature}_access_level", ENABLED if fields[switch] else DISABLED)
-    kept = {name: fields[name] for name in KEPT if name in fields}
+    kept = {name: fields[name] for name in KEPT if name in fields and (fields[name] is not None or name in NULLABLE)}
     if kept:
         project.attributes = {**(project.attributes or {}), **kept}

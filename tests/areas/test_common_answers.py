@@ -147,6 +147,15 @@ def test_options_tell_the_methods(as_):
     assert set(answer.headers["Allow"].split(", ")) == {"GET", "HEAD", "POST", "OPTIONS"}
 
 
+@pytest.mark.parametrize("path", ["/namespaces", "/user", "/projects/1/variables", "/projects/1/members"])
+def test_options_of_what_is_for_people_who_are_signed_in_are_told_to_them(path, as_, as_stranger):
+    stranger = as_(None).open("OPTIONS", path)
+    member = as_stranger.open("OPTIONS", path)
+
+    assert (stranger.status_code, stranger.json) == (401, {"message": "401 Unauthorized"})
+    assert (member.status_code, member.data, "GET" in member.headers["Allow"]) == (204, b"", True)
+
+
 def test_any_page_may_read_the_answers(people, as_maintainer):
     answer = as_maintainer.get("/user", headers={"Origin": "https://elsewhere.example"})
 

@@ -960,3 +960,25 @@ def test_a_project_that_an_archive_still_comes_into_has_no_open_issues(project, 
     db.session.commit()
 
     assert open_issues(as_(OLIVE), project) == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "kept"),
+    [("merge_method", "ff"), ("build_timeout", 7200), ("lfs_enabled", False), ("build_git_strategy", "clone")],
+)
+def test_null_is_no_value_of_a_setting_that_always_has_one(name, kept, project, as_):
+    client = as_(MAX)
+    client.put(f"/projects/{project.id}", json={name: kept})
+
+    answer = client.put(f"/projects/{project.id}", json={name: None})
+
+    assert (answer.status_code, answer.json[name]) == (200, kept)
+
+
+def test_null_takes_away_what_a_project_need_not_have(project, as_):
+    client = as_(MAX)
+    client.put(f"/projects/{project.id}", json={"ci_config_path": "ci.yml", "ci_default_git_depth": 20})
+
+    answer = client.put(f"/projects/{project.id}", json={"ci_config_path": None, "ci_default_git_depth": None})
+
+    assert (answer.json["ci_config_path"], answer.json["ci_default_git_depth"]) == (None, None)

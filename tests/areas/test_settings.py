@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from project_service.core import instance
+from project_service.kit.database import unit_of_work
 from tests.worlds import ADA, MAX, NOBODY, OLIVE, SAM
 
 SETTINGS = "/application/settings"
@@ -228,3 +229,50 @@ def test_a_nonsense_exception_changes_nothing(as_admin):
         assert answer.json["message"][WHITELIST][0].startswith(f"{entry} is invalid")
 
     assert as_admin.get(SETTINGS).json[WHITELIST] == ["example.com"]
+
+
+RESTRICTED = ["public has been restricted by your GitLab administrator"]
+
+
+@pytest.fixture
+def public(as_stranger):
+    """A public project and a public group of somebody; then nobody may make such any more but administrators."""
+    fields = {"name": "Open", "path": "open", "visibility": "public"}
+    made = {kind: as_stranger.post(f"/{kind}", json=fields).json["id"] for kind in ("projects", "groups")}
+    with unit_of_work():
+        instance.change_settings({"restricted_visibility_levels": ["public"]})
+    return made
+
+
+def test_nobody_chooses_a_visibility_that_is_restricted(public, as_stranger):
+    fields = {"name": "New", "path": "new-one", "visibility": "public"}
+    project, group = (as_stranger.post(f"/{kind}", json=fields) for kind in ("projects", "groups"))
+    private = as_stranger.post("/projects", json={"path": "shut"}).json["id"]
+    changed = as_stranger.put(f"/projects/{private}", json={"visibility": "public"})
+
+    told = {"visibility_level": RESTRICTED}
+    assert (project.status_code, project.json) == (400, {"message": told})
+    assert (group.status_code, group.json) == (
+        400,
+        {"message": f'Failed to save group {{:visibility_level=>["{RESTRICTED[0]}"]}}'},
+    )
+    assert (changed.status_code, changed.json) == (400, {"message": told})
+
+
+def test_administrators_choose_a_visibility_that_is_restricted(public, as_admin):
+    fields = {"name": "New", "path": "new-one", "visibility": "public"}
+
+    answers = [as_admin.post(f"/{kind}", json=fields | {"path": kind[:-1]}) for kind in ("projects", "groups")]
+
+    assert [(answer.status_code, answer.json["visibility"]) for answer in answers] == [(201, "public")] * 2
+
+
+@pytest.mark.parametrize("kind", ["projects", "groups"])
+def test_what_has_a_restricted_visibility_keeps_it(kind, public, as_stranger):
+    address = f"/{kind}/{public[kind]}"
+    answer = as_stranger.put(address, json={"description": "still open", "visibility": "public"})
+
+    assert (answer.status_code, answer.json["visibility"]) == (200, "public")
+    assert as_stranger.put(address, json={"visibility": "private"}).status_code == 200
+    back = as_stranger.put(address, json={"visibility": "public"})
+    assert (back.status_code, back.json) == (400, {"message": {"visibility_level": RESTRICTED}})

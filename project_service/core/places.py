@@ -42,7 +42,7 @@ def settle_namespace(namespace: Namespace, parent: Namespace | None, taken: Exce
     """Store a new namespace below its parent; ``taken`` is raised when its path is somebody's already."""
     namespace.parent_id = parent.id if parent else None
     if parent is not None:
-        _hold_tree(parent)
+        hold_tree(parent)
     _name_namespace(namespace, parent)
     if path_taken(namespace.full_path):
         raise taken
@@ -55,7 +55,7 @@ def settle_namespace(namespace: Namespace, parent: Namespace | None, taken: Exce
 
 def settle_project(project: Project, taken: Exception) -> None:
     """Store a new project in its namespace."""
-    _hold_tree(project.namespace)
+    hold_tree(project.namespace)
     project.full_path = _fitting(f"{project.namespace.full_path}/{project.path}")
     with unique(taken):
         db.session.add(project)
@@ -65,7 +65,7 @@ def settle_project(project: Project, taken: Exception) -> None:
 
 def move_project(project: Project, taken: Exception) -> None:
     """Follow a changed path of a project."""
-    _hold_tree(project.namespace)
+    hold_tree(project.namespace)
     _hold_project(project)
     full_path = _fitting(f"{project.namespace.full_path}/{project.path}")
     with unique(taken):
@@ -76,7 +76,7 @@ def move_project(project: Project, taken: Exception) -> None:
 def move_namespace(namespace: Namespace, taken: Exception) -> None:
     """Follow a changed path or name of a namespace, with all that is below it."""
     parent = db.session.get(Namespace, namespace.parent_id) if namespace.parent_id else None
-    _hold_tree(namespace, moving=True)
+    hold_tree(namespace, moving=True)
     if parent is not None:
         db.session.refresh(parent, ["full_path", "full_name"])
     before = namespace.full_path
@@ -116,7 +116,7 @@ def start_deleting_project(project: Project) -> None:
 def start_deleting_namespace(namespace: Namespace) -> None:
     """The same for a namespace and all that is below it; what was shared with it is closed to its members."""
     now = clock.now()
-    _hold_tree(namespace, moving=True)
+    hold_tree(namespace, moving=True)
     spaces, inside = descendants_of(namespace), projects_below(namespace)
     db.session.execute(delete(Share).where(Share.group_id.in_(spaces)))
     db.session.execute(delete(Route).where(Route.project_id.in_(inside)))
@@ -163,7 +163,7 @@ def visibility_problem_below(namespace: Namespace) -> str | None:
     return None
 
 
-def _hold_tree(place: Namespace, *, moving: bool = False) -> None:
+def hold_tree(place: Namespace, *, moving: bool = False) -> None:
     """Let nobody rename what is above ``place`` until this unit has ended; ``moving`` holds for whoever renames.
 
     Raises ``NotFound`` when the place was deleted a moment ago.

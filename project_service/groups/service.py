@@ -58,6 +58,7 @@ def share_group(group: Group, other: Group, *, group_access: int, expires_at: An
     """Let the members of another group work in this one, at most with this role."""
     if expires_at is not None and expires_at < clock.today():
         raise Invalid(expires_at="cannot be a date in the past")
+    places.hold_tree(other)
     share = Share(namespace_id=group.id, group_id=other.id, access_level=group_access, expires_at=expires_at)
     return add_unique(share, Conflict("Group already shared with this group"))
 

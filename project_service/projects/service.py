@@ -65,6 +65,7 @@ def create_project(author: User, namespace: Namespace, **fields: Any) -> Project
 
 def update_project(project: Project, **fields: Any) -> Project:
     """Change a project; whoever calls has checked who may rename."""
+    hold(project, "attributes")  # of which two who set different settings at once each change a part
     if fields.get("name") is not None:
         project.name = fields["name"]
     if fields.get("path") is not None:
@@ -95,6 +96,7 @@ def share_project(project: Project, group: Group, *, group_access: int, expires_
     """Let the members of a group work in a project, at most with this role."""
     if expires_at is not None and expires_at < clock.today():
         raise Invalid(expires_at="cannot be a date in the past")
+    places.hold_tree(group)
     share = Share(project_id=project.id, group_id=group.id, access_level=group_access, expires_at=expires_at)
     return add_unique(share, Conflict("The group is already shared with this project"))
 

@@ -194,3 +194,24 @@ def test_a_feature_is_not_on_and_off(app, as_admin):
 
     assert (status, told["state"]) == (201, "off")
     assert as_admin.get("/features").json == [told]
+
+
+@pytest.mark.parametrize("place", ["projects", "groups"])
+def test_nothing_is_shared_with_a_group_that_is_just_deleted(place, app, project, group, as_admin):
+    other = make_group("friends", make_group("above"))
+    places.start_deleting_namespace(db.session.get_one(Group, other.id))
+    address = f"/{place}/{project.id if place == 'projects' else group.id}/share"
+
+    answer = while_unfinished(
+        app, lambda: as_admin.post(address, json={"group_id": other.id, "group_access": Role.GUEST})
+    )
+
+    assert answer == (404, hidden("Group"))
+
+
+def test_two_who_set_different_settings_of_a_project_set_both(app, project, as_admin):
+    projects.update_project(db.session.get_one(Project, project.id), merge_method="ff")
+
+    status, told = while_unfinished(app, lambda: as_admin.put(f"/projects/{project.id}", json={"build_timeout": 900}))
+
+    assert (status, told["merge_method"], told["build_timeout"]) == (200, "ff", 900)

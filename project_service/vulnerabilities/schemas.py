@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import Any
 from urllib.parse import quote
 
-from flask import g
-
 from project_service.access.abilities import Ability, allowed, may_see_issue
 from project_service.access.identity import caller
 from project_service.core.projects import Project
@@ -49,18 +47,8 @@ def _from_report(name: str, type: str | None = None) -> fields.Computed:
     return fields.Computed(lambda finding: finding.data[name], type=type)
 
 
-def _path_of(feedback_type: str) -> fields.Computed:
-    return fields.Computed(lambda finding: _paths_for_caller(finding.pipeline.project)[feedback_type])
-
-
-def _paths_for_caller(project: Project) -> dict[str, str | None]:
-    """Where the caller may send feedback of each type to; asked once per request and project."""
-    known: dict[int, dict[str, str | None]] = g.setdefault("feedback_paths", {})
-    if project.id not in known:
-        path = feedback_path(project) if allowed(caller(), Ability.DISMISS_VULNERABILITIES, project) else None
-        with_issues = allowed(caller(), Ability.CREATE_ISSUES, project)
-        known[project.id] = {DISMISSAL: path, MERGE_REQUEST: path, ISSUE: path if with_issues else None}
-    return known[project.id]
+def _path() -> fields.Computed:
+    return fields.Computed(lambda finding: feedback_path(finding.pipeline.project))
 
 
 class ProjectOfFindingSchema(Schema):
@@ -148,9 +136,9 @@ class FindingSchema(Schema):
     identifiers = _from_report("identifiers", "array")
     project_fingerprint = fields.String()
     uuid = fields.String()
-    create_vulnerability_feedback_issue_path = _path_of(ISSUE)
-    create_vulnerability_feedback_merge_request_path = _path_of(MERGE_REQUEST)
-    create_vulnerability_feedback_dismissal_path = _path_of(DISMISSAL)
+    create_vulnerability_feedback_issue_path = _path()
+    create_vulnerability_feedback_merge_request_path = _path()
+    create_vulnerability_feedback_dismissal_path = _path()
     project = Inside(ProjectOfFindingSchema, attribute="pipeline.project")
     dismissal_feedback = _feedback_of(DISMISSAL)
     issue_feedback = _feedback_of(ISSUE)

@@ -672,12 +672,12 @@ def test_a_longer_list_of_groups_takes_no_more_queries(path, person, group, as_,
         share(make_group(f"below{number}", group), make_group(f"other{number}"), Role.GUEST)
     client = as_(person)
     counts = []
-    for size in (1, 6):
+    for size in (2, 1, 6):  # the first marks the token as used
         with count_queries() as queries:
             client.get(f"{path.format(group.id)}?per_page={size}")
         counts.append(len(queries))
 
-    assert counts[0] == counts[1]
+    assert counts[1] == counts[2]
 
 
 def test_a_group_with_more_projects_takes_no_more_queries(group, as_, count_queries):

@@ -275,12 +275,12 @@ def test_a_longer_list_of_members_takes_no_more_queries(path, kind, staffed, as_
     for _ in range(7 if kind == "projects" else 2):
         add_member(place, make_user(), Role.GUEST)
     counts = []
-    for size in (1, 6):
+    for size in (2, 1, 6):  # the first marks the token as used
         with count_queries() as queries:
             as_admin.get(f"/{kind}/{place.id}/members{path}?per_page={size}")
         counts.append(len(queries))
 
-    assert counts[0] == counts[1]
+    assert counts[1] == counts[2]
 
 
 @pytest.mark.parametrize("way", ["json", "data", "query_string"])

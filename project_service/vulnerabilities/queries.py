@@ -7,22 +7,24 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Select, or_, select, tuple_
+from sqlalchemy import ColumnElement, Select, bindparam, or_, select, tuple_, union_all
 from sqlalchemy.orm import joinedload
 
 from project_service.core import instance
 from project_service.core.projects import Project
-from project_service.kit.bulk import one_of
+from project_service.kit.bulk import among, numbers, one_of
 from project_service.kit.database import db
 from project_service.kit.errors import NotFound, RecordNotFound
 from project_service.kit.fields import LARGEST_INTEGER, whole_number
-from project_service.kit.reading import along, remember, rows
+from project_service.kit.reading import along, by_id, remember, rows
+from project_service.kit.statements import prepared
 from project_service.tracker.issues import Issue
 from project_service.vulnerabilities.fingerprints import EMPTY
 from project_service.vulnerabilities.levels import Severity
 from project_service.vulnerabilities.marks import meanings_in
 from project_service.vulnerabilities.models import (
     DISMISSAL,
+    FEEDBACK_TYPES,
     Feedback,
     Finding,
     Pipeline,
@@ -271,24 +273,34 @@ def _remediations_of(findings: Iterable[Finding]) -> dict[tuple[int, int | None]
 def _feedback_on(findings: Collection[Finding]) -> Iterable[Feedback]:
     if not findings:
         return ()
-    uuids = {one.uuid for one in findings if one.uuid}
-    fingerprints = {one.project_fingerprint for one in findings}
-    means = or_(one_of(Feedback.finding_uuid, uuids), one_of(Feedback.meant, fingerprints))
-    project_id = next(iter(findings)).project_id
-    statement = select(Feedback).where(Feedback.project_id == project_id, means)
-    found: list[Feedback] = rows(
-        along(
-            statement.order_by(Feedback.id),
-            Feedback.project,
-            Feedback.author,
-            Feedback.comment_author,
-            Feedback.pipeline,
-            (Feedback.issue, Issue.project),
-            (Feedback.issue, Issue.assignees),
-            Feedback.merge_request,
-        )
+    ids = _feedback_meaning(
+        project=next(iter(findings)).project_id,
+        types=numbers(FEEDBACK_TYPES),
+        uuids=numbers({one.uuid for one in findings if one.uuid}),
+        fingerprints=numbers({one.project_fingerprint for one in findings}),
     )
-    return found
+    found = by_id(
+        Feedback,
+        (number for (number,) in ids),
+        Feedback.project,
+        Feedback.author,
+        Feedback.comment_author,
+        Feedback.pipeline,
+        (Feedback.issue, Issue.project),
+        (Feedback.issue, Issue.assignees),
+        Feedback.merge_request,
+    )
+    return [found[number] for number in sorted(found)]
+
+
+@prepared
+def _feedback_meaning() -> Any:
+    """The ids of what was decided about findings: by their uuids and by their fingerprints, each in its own index."""
+    of_project = select(Feedback.id).where(
+        Feedback.project_id == bindparam("project"), among(Feedback.feedback_type, "types")
+    )
+    by_uuid, by_fingerprint = among(Feedback.finding_uuid, "uuids"), among(Feedback.meant, "fingerprints")
+    return union_all(of_project.where(by_uuid), of_project.where(by_fingerprint))
 
 
 def _about(finding: Finding, feedback: Iterable[Feedback]) -> dict[str, Feedback]:

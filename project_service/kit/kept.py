@@ -85,7 +85,7 @@ class Totals:
     def find(self, state: Hashable, name: Hashable, count: Callable[[], int]) -> int:
         """The length of a list, which ``count`` finds out if the database is no longer in the state it was counted in.
 
-        ``name`` tells it from all others.
+        ``name`` tells it from all others, and is kept: it is to be short.
         """
         now = clock.now()
         with self._lock:

@@ -13,6 +13,7 @@ kept.
 from __future__ import annotations
 
 import functools
+import hashlib
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
@@ -74,7 +75,7 @@ def total_of(counted: Ready, values: Mapping[str, Any]) -> int:
         return found
 
     kept: Callable[[Hashable, Callable[[], int]], int] | None = g.get("total")
-    return count() if kept is None else kept((counted, repr(values)), count)
+    return count() if kept is None else kept((counted, hashlib.sha256(repr(values).encode()).digest()), count)
 
 
 def by_id(model: type[Any], ids: Iterable[int], *paths: Path) -> dict[int, Any]:

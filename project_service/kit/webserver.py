@@ -368,6 +368,7 @@ class Connection(TConn):  # type: ignore[misc]  # gunicorn has no types
     def __init__(self, cfg: Any, client_socket: ClientSocket, client: Any, server: Any) -> None:
         super().__init__(cfg, client_socket, client, server)
         self.data_ready = True
+        self.is_closed = False
         self.gathered = bytearray()
         self.head = 0
         self.needed = 0
@@ -375,6 +376,10 @@ class Connection(TConn):  # type: ignore[misc]  # gunicorn has no types
         self.waiting_since = time.monotonic()
         self.drained = 0
         self.sock.pace = Pace(GRACE)
+
+    def close(self, graceful: bool = False) -> None:
+        self.is_closed = True
+        super().close(graceful)
 
     def gather(self) -> bool:
         """Take what has arrived; whether the request can be handed to the application now, or else never comes.
@@ -484,7 +489,7 @@ class PatientWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no type
     # In the poller's thread: nothing below may block.
 
     def accept(self, listener: Any) -> None:
-        if self._steps_back():
+        if not self.alive or self._steps_back():
             return
         try:
             raw, client = listener.accept()
@@ -557,7 +562,15 @@ class PatientWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no type
         self.unfinished[connection] = connection.waiting_since + connection.sock.pace.left
         self.poller.register(connection.sock, selectors.EVENT_READ, partial(self._on_more, connection))
 
+    # What has become ready may have been shed meanwhile, for another one that did at the same moment.
+
+    def on_client_socket_readable(self, conn: Connection, client: ClientSocket) -> None:
+        if not conn.is_closed:
+            super().on_client_socket_readable(conn, client)
+
     def _on_more(self, connection: Connection, _client: ClientSocket) -> None:
+        if connection.is_closed:
+            return
         self._forget(connection, self.unfinished)
         connection.sock.pace.waited(time.monotonic() - connection.waiting_since)
         if connection.sock.pace.left > 0:
@@ -587,6 +600,8 @@ class PatientWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no type
         self.poller.register(connection.sock, selectors.EVENT_READ, partial(self._on_rest, connection))
 
     def _on_rest(self, connection: Connection, _client: ClientSocket) -> None:
+        if connection.is_closed:
+            return
         try:
             data = connection.sock._raw.recv(PREFETCH)
         except BlockingIOError:

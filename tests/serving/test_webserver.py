@@ -52,7 +52,7 @@ class Server:
 
 
 @contextmanager
-def running(config: str, directory: Path) -> Iterator[Server]:
+def running(config: str, directory: Path, *options: str) -> Iterator[Server]:
     with socket.create_server(("127.0.0.1", 0), backlog=1024) as listener:
         number = listener.fileno()
         process = subprocess.Popen(
@@ -63,6 +63,7 @@ def running(config: str, directory: Path) -> Iterator[Server]:
                 f"--config=python:{config}",
                 "--workers=2",
                 f"--bind=fd://{number}",
+                *options,
                 "tests.serving.echo:app",
             ],
             cwd=REPOSITORY,
@@ -322,3 +323,22 @@ def test_a_worker_that_is_gone_leaves_its_place_to_the_next(tmp_path: Path, clie
         # the one that stayed has some already
         found = distribution(server, clients)
         assert found[new] > found[first.pop()]
+
+
+def test_a_connection_that_is_shed_while_it_wakes_takes_nobody_with_it(tmp_path: Path, clients: Clients) -> None:
+    request = b"GET / HTTP/1.1\r\nHost: here\r\n\r\n"
+    few = ("--workers=1", "--worker-connections=80", "--threads=4")
+    with running(SHIPPED, tmp_path, *few) as server:
+        kept = [clients(server, request) for _ in range(72)]
+        [worker] = {answers(one)[0][1]["pid"] for one in kept}
+        assert isinstance(worker, int)
+        os.kill(worker, signal.SIGSTOP)
+        for _ in range(10):
+            clients(server, request)
+        for one in kept[:12]:
+            one.sendall(request)
+        os.kill(worker, signal.SIGCONT)
+        time.sleep(1)
+        kept[-1].sendall(request)
+
+        assert answers(kept[-1])[0][1]["pid"] == worker

@@ -45,6 +45,7 @@ def test_a_report_is_uploaded_and_a_finding_dismissed(width, open_as_paula, shop
     page = open_as_paula(f"/{shop}/-/security/dashboard", width=width)
     expect(page.get_by_role("heading", name="No security reports yet")).to_be_visible()
     page.get_by_role("link", name="Upload report").last.click()
+    expect(page.get_by_label("Report", exact=True)).to_be_visible()  # a click does not wait for the page it leads to
     assert page.evaluate(WIDER) <= 0
     for _ in range(2):
         page.goto(f"/{shop}/-/security/reports/new")

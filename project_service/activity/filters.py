@@ -56,6 +56,11 @@ class Filter:
         )
 
     @property
+    def is_narrow(self) -> bool:
+        """Whether it leaves out any events at all."""
+        return replace(self, ascending=False) != Filter()
+
+    @property
     def shape(self) -> Filter:
         """What statements are made of: the moments are values that they are sent with."""
         return replace(self, before=self.before and ANY, after=self.after and ANY)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, and_, false, literal_column, or_, select
+from sqlalchemy import ColumnElement, Select, and_, false, literal, literal_column, or_, select, union_all
 
 from project_service.access.abilities import role_of
 from project_service.access.identity import Caller
@@ -21,23 +21,26 @@ from project_service.activity.sights import Sight, seen, sight_of, sights_of_mem
 from project_service.core.projects import Project
 from project_service.core.users import ACTIVE, User
 from project_service.events.models import Event
-from project_service.kit.bulk import listed
+from project_service.kit.bulk import listed, one_of
+from project_service.kit.reading import Listed
 
 # so many projects are merged from the index of each in one statement; more of them are ``Scattered``
 MERGED = 200
 
 
-def events_of_author(caller: Caller, author_id: int, **wanted: Any) -> Select[int]:
+def events_of_author(caller: Caller, author_id: int, **wanted: Any) -> Listed:
     """What somebody did, as far as the caller may see it."""
-    sights = sights_of_work(caller, author_id)
-    return _found(Filter.of(**wanted), Event.author_id == author_id, _seen_in(caller, sights))
+    wish, theirs = Filter.of(**wanted), Event.author_id == author_id
+    alike = _alike(sights_of_work(caller, author_id))
+    found = _found(wish, theirs, _seen_in(caller, alike))
+    return Listed(found, None if wish.is_narrow else _open_to_all_alike(theirs, alike))
 
 
-def events_of_user(caller: Caller, user: User, **wanted: Any) -> Select[int]:
+def events_of_user(caller: Caller, user: User, **wanted: Any) -> Listed:
     """The same for a profile: private ones, and those of blocked users, show nothing to others."""
     hidden = user.private_profile or user.state != ACTIVE
     if hidden and user.id != caller.user_id and not caller.admin:
-        return _found(Filter.of(**wanted), false())
+        return Listed(_found(Filter.of(**wanted), false()))
     return events_of_author(caller, user.id, **wanted)
 
 
@@ -49,10 +52,9 @@ def events_of_memberships(caller: Caller, **wanted: Any) -> Select[int] | Merged
         return _found(wish, false())
     if len(sights) <= MERGED:
         return merged(caller, sights, wish)
-    parts = (
-        Part(tuple(projects), (*seen(caller, sight), *wish.conditions())) for sight, projects in _alike(sights).items()
-    )
-    return Scattered(tuple(parts), _found(wish, _seen_in(caller, sights)), wish)
+    alike = _alike(sights)
+    parts = (Part(tuple(projects), (*seen(caller, sight), *wish.conditions())) for sight, projects in alike.items())
+    return Scattered(tuple(parts), _found(wish, _seen_in(caller, alike)), wish)
 
 
 def events_of_project(caller: Caller, project: Project, **wanted: Any) -> Select[int]:
@@ -65,14 +67,26 @@ def _found(wish: Filter, *conditions: ColumnElement[bool]) -> Select[int]:
     return select(Event.id).where(*conditions, *wish.conditions()).order_by(*wish.order(Event))
 
 
-def _seen_in(caller: Caller, sights: Mapping[int, Sight]) -> ColumnElement[bool]:
+def _seen_in(caller: Caller, alike: Mapping[Sight, list[int]]) -> ColumnElement[bool]:
     """The condition on events of several projects."""
     # as a sum it is no reason for a database to leave the order of the feed's index for that of another
     project = Event.project_id + literal_column("0")
     # most rows are found under the first of these
-    alike = sorted(_alike(sights).items(), key=lambda one: -len(one[1]))
-    here = (and_(project.in_(select(listed(ids).c.value)), *seen(caller, sight)) for sight, ids in alike)
+    most_first = sorted(alike.items(), key=lambda one: -len(one[1]))
+    here = (and_(project.in_(select(listed(ids).c.value)), *seen(caller, sight)) for sight, ids in most_first)
     return or_(false(), *here)
+
+
+def _open_to_all_alike(theirs: ColumnElement[bool], alike: Mapping[Sight, list[int]]) -> Select[int] | None:
+    """Those of somebody's events whose restriction alone says that they are seen: an index of its own finds them."""
+    parts = [
+        select(literal(1).label("one")).where(
+            theirs, one_of(Event.project_id, ids), one_of(Event.restriction, sight.each_restriction)
+        )
+        for sight, ids in alike.items()
+        if not sight.shape.some_kinds
+    ]
+    return select(union_all(*parts).subquery().c.one) if parts else None
 
 
 def _alike(sights: Mapping[int, Sight]) -> dict[Sight, list[int]]:

@@ -81,6 +81,11 @@ class Sight:
         return cls(_bits(kinds), _bits(restrictions))
 
     @property
+    def each_restriction(self) -> list[int]:
+        """The restrictions one by one."""
+        return [restriction for restriction in Restriction if self.restrictions >> restriction & 1]
+
+    @property
     def shape(self) -> Shape:
         """Which conditions it takes to say so."""
         confidential_too = bool(self.restrictions >> Restriction.CONFIDENTIAL & 1)

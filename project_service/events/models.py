@@ -69,7 +69,7 @@ class Event(Model):
     __tablename__ = "events"
     __table_args__ = (
         Index("ix_events_author_id_created_at", "author_id", "created_at", "id", *FILTERED, "project_id"),
-        Index("ix_events_author_id_project_id", "author_id", "project_id"),
+        Index("ix_events_author_id_project_id", "author_id", "project_id", "restriction"),
         Index("ix_events_project_id_created_at", "project_id", "created_at", "id", *FILTERED),
         Index("ix_events_created_at", "created_at", "id", "project_id", "kind", "restriction"),
         Index("ix_events_target", "target_type", "target_id"),

@@ -94,13 +94,11 @@ def cut(found: Select[Any] | Keyset | Counted, page: Page) -> tuple[list[Any], d
     """The rows of the page, and the headers that speak of the whole list."""
     if isinstance(found, Keyset):
         return _cut_keyset(found, page)
-    if not isinstance(found, Select):
-        total = found.total
-        return found.rows(page.offset, page.size), headers(page, total, more=page.offset + page.size < total)
-    rows = reading.rows(found, limit=page.size + 1, offset=page.offset)
+    listed = reading.Listed(found) if isinstance(found, Select) else found
+    rows = listed.rows(page.offset, page.size + 1)
     more = len(rows) > page.size
     is_last = not more and (bool(rows) or page.number == 1)
-    total = page.offset + len(rows) if is_last else reading.count(found)
+    total = page.offset + len(rows) if is_last else listed.total
     return rows[: page.size], headers(page, total, more=more)
 
 

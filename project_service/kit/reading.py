@@ -17,6 +17,7 @@ import hashlib
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from flask import g
@@ -64,6 +65,28 @@ def count(statement: Select[*tuple[Any, ...]]) -> int:
     """How many rows a statement has, counted up to one more than ``COUNTED``."""
     shape, values = _shape_of(statement)
     return total_of(shape.counted, values)
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """The rows of a statement, as a list that knows how long it is and reads any part of itself.
+
+    ``some`` may name part of them that is counted sooner: if these are too many already, no others are counted.
+    """
+
+    statement: Select[*tuple[Any, ...]]
+    some: Select[*tuple[Any, ...]] | None = None
+
+    @property
+    def total(self) -> int:
+        """How many there are, counted up to one more than ``COUNTED``."""
+        if self.some is not None and (many := count(self.some)) > COUNTED:
+            return many
+        return count(self.statement)
+
+    def rows(self, offset: int, limit: int) -> list[Any]:
+        """Some of them."""
+        return rows(self.statement, limit=limit, offset=offset)
 
 
 def total_of(counted: Ready, values: Mapping[str, Any]) -> int:

@@ -13,7 +13,7 @@ import pytest
 from flask.testing import FlaskClient
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from sqlalchemy import select, update
+from sqlalchemy import insert, select, update
 
 from project_service.alerts import incidents
 from project_service.alerts.models import Alert
@@ -628,6 +628,30 @@ def test_more_events_than_are_counted_have_no_total(path, people, project, as_, 
 
     assert (answer.headers.get("X-Total"), answer.headers.get("X-Total-Pages")) == (None, None)
     assert (answer.headers["X-Next-Page"], 'rel="last"' in answer.headers["Link"]) == ("2", False)
+
+
+def test_the_many_events_of_somebody_are_counted_in_an_index_of_their_own(people, project, as_, count_queries):
+    hidden, open_one = make_project(), make_project(visibility="public")
+    row = {"action": 8, "kind": 1, "author_id": people[DEV].id, "created_at": clock.now()}
+    seen = [Restriction.NONE, Restriction.SIGNED_IN, Restriction.MEMBERS]
+    many = [row | {"restriction": seen[number % 3], "project_id": hidden.id} for number in range(10_001)]
+    few = [row | {"restriction": one, "project_id": open_one.id} for one in seen]
+    db.session.execute(insert(Event), many + few)
+    db.session.commit()
+
+    answer = as_(SAM).get("/users/dev/events?per_page=1")
+    assert answer.headers["X-Total"] == "2"
+
+    db.session.execute(update(Event).where(Event.project_id == hidden.id).values(project_id=open_one.id))
+    db.session.commit()
+    assert as_(SAM).get("/users/dev/events?per_page=1").headers["X-Total"] == str(2 + 6_668)
+    db.session.execute(update(Event).values(restriction=Restriction.NONE))
+    db.session.commit()
+    with count_queries() as queries:
+        answer = as_(SAM).get("/users/dev/events?per_page=1")
+
+    assert "X-Total" not in answer.headers
+    assert [" OR " in query for query in queries if "count(*)" in query] == [False]
 
 
 @pytest.mark.parametrize(

@@ -265,7 +265,6 @@ class ClientSocket:
         self._crew = crew
         self.pace = Pace(GRACE)
         self.request: Any = None
-        self._head: bytes | None = None
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._raw, name)
@@ -313,42 +312,15 @@ class ClientSocket:
         self._crew.come_back()
         return bool(ready)
 
-    @contextmanager
-    def head_held(self) -> Iterator[None]:
-        """Within this an answer is made, whose head is sent in one packet with the beginning of its body."""
-        self._head = b""
-        try:
-            yield
-        except BaseException:
-            self._head = None
-            raise
-        self._let_go()
-
-    def _let_go(self, flags: int = 0) -> None:
-        head, self._head = self._head, None
-        if head:
-            self._send_all(head, flags)
-
     def send(self, data: bytes) -> int:
         return self._write(partial(self._raw.send, data))
 
     def sendall(self, data: bytes) -> None:
-        if self._head == b"":
-            self._head = data
-            return
-        if self._head and len(data) < PREFETCH:
-            data, self._head = self._head + data, None
-        else:
-            self._let_go(socket.MSG_MORE)
-        self._send_all(data)
-
-    def _send_all(self, data: bytes, flags: int = 0) -> None:
         view = memoryview(data)
         while view:
-            view = view[self._write(partial(self._raw.send, view, flags)) :]
+            view = view[self._write(partial(self._raw.send, view)) :]
 
     def sendfile(self, file: Any, offset: int = 0, count: int = 0) -> int:
-        self._let_go(socket.MSG_MORE)
         sent = 0
         while sent < count:
             step = min(count - sent, 1 << 20)
@@ -687,8 +659,7 @@ class PatientWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no type
 
     def handle_request(self, req: Any, conn: Connection) -> Any:
         conn.sock.request = req
-        with conn.sock.head_held():
-            return super().handle_request(req, conn)
+        return super().handle_request(req, conn)
 
     def _keepalive_after(self, conn: Connection, keepalive: Any) -> bool:
         try:

@@ -12,14 +12,11 @@ BIG = 64 * 1024 * 1024
 
 
 def app(environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
-    """Tell what arrived; ``/refuse`` without reading the body, ``/big``, ``/slow`` and ``/fail`` as they say."""
+    """Tell what arrived; ``/refuse`` without reading the body, ``/big`` and ``/slow`` as they say."""
     path = environ["PATH_INFO"]
     if path == "/big":
         start_response("200 OK", [("Content-Type", "application/octet-stream"), ("Content-Length", str(BIG))])
         return (bytes(1 << 20) for _ in range(BIG >> 20))
-    if path == "/fail":
-        start_response("200 OK", [("Content-Type", "application/json"), ("Content-Length", "7")])
-        return (bytes(1 // zero) for zero in range(1))
     if path == "/slow":
         time.sleep(1)
     status, read = "200 OK", 0

@@ -214,32 +214,6 @@ def test_a_large_answer_arrives_whole(server: Server) -> None:
     connection.close()
 
 
-def test_head_and_body_of_a_small_answer_come_in_one_packet(server: Server, clients: Clients) -> None:
-    client = clients(server, b"")
-    for _ in range(20):
-        client.sendall(b"GET / HTTP/1.1\r\nHost: here\r\n\r\n")
-        head, _, body = client.recv(65536).partition(b"\r\n\r\n")
-
-        assert (head.split(b" ")[1], json.loads(body)["raw"]) == (b"200", "/")
-
-
-def test_an_answer_without_a_body_is_sent_too(server: Server, clients: Clients) -> None:
-    client = clients(server, b"HEAD / HTTP/1.1\r\nHost: here\r\n\r\n" * 2)
-
-    received = b""
-    while received.count(b"\r\n\r\n") < 2:
-        received += client.recv(65536)
-
-    assert (received.count(b"200 OK"), received[-4:]) == (2, b"\r\n\r\n")
-
-
-def test_an_answer_that_fails_before_its_body_is_told_so(server: Server, clients: Clients) -> None:
-    client = clients(server, b"GET /fail HTTP/1.1\r\nHost: here\r\n\r\n")
-
-    assert client.recv(65536).startswith(b"HTTP/1.1 500 ")
-    assert server.get("/")[0] == 200
-
-
 def test_whoever_sends_a_refused_body_receives_the_answer(server: Server, clients: Clients) -> None:
     client = clients(server, post("/refuse", 30_000_000))
 

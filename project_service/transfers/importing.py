@@ -9,8 +9,11 @@ from __future__ import annotations
 import errno
 import hashlib
 import itertools
+import os
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +26,7 @@ from project_service.core.repositories import BadBundle, Repository
 from project_service.core.users import User
 from project_service.events.models import Event
 from project_service.kit import clock, jobs
+from project_service.kit.ahead import ahead
 from project_service.kit.bulk import Writer, among, numbers
 from project_service.kit.database import Base, db, insert, unit_of_work
 from project_service.kit.outgoing import Blocked, RequestFailed
@@ -41,7 +45,7 @@ from project_service.transfers.models import (
     ProjectFile,
     ProjectImport,
 )
-from project_service.transfers.people import People, people_of
+from project_service.transfers.people import people_of
 from project_service.transfers.refusals import Refused
 from project_service.transfers.rows import COLUMNS, Known, Translator, is_iid, read
 from project_service.transfers.unpacking import BadArchive, Unpacked
@@ -51,6 +55,7 @@ WAITING, LOADING, FAILING, ENDED = "waiting", "loading", "failing", "ended"
 LINES_AT_ONCE = 400
 BYTES_AT_ONCE = 4 << 20
 FILES_AT_ONCE = 50
+WORTH_A_PROCESS = 2000  # rows
 NUMBERED_BY_IID: dict[str, type[Issue] | type[MergeRequest]] = {"issues": Issue, "merge_requests": MergeRequest}
 # in the order in which nothing points to what is gone already
 CONTENT: tuple[type[Base], ...] = (
@@ -117,13 +122,14 @@ def _import(import_id: int, project_id: int, folder: Path) -> None:
     archive.unlink()
     unpacked.check()
     trees.split_legacy(unpacked)
-    with ThreadPoolExecutor(max_workers=1) as pool:  # git works while the rows are read
+    plan = _plan(import_id, project_id, unpacked)
+    with plan.portions() as portions, ThreadPoolExecutor(max_workers=1) as pool:  # git works while rows are read
         restored = {
             kind: pool.submit(_restore, repositories.root(), f"{project_id}-{kind}", bundle)
             for kind, bundle in unpacked.bundles.items()
         }
         try:
-            people = _load(import_id, project_id, unpacked)
+            _load(import_id, portions)
         except BadArchive:
             for future in restored.values():  # a bad bundle is what is told first
                 future.result()
@@ -131,7 +137,7 @@ def _import(import_id: int, project_id: int, folder: Path) -> None:
         _keep_repositories(project_id, unpacked, restored)
     _keep_files(project_id, unpacked)
     with jobs.step():
-        publishing.publish(db.session.get_one(ProjectImport, import_id), unpacked, people)
+        publishing.publish(db.session.get_one(ProjectImport, import_id), unpacked, plan.translator.people)
 
 
 def _fetch(import_id: int, folder: Path) -> Path:
@@ -147,54 +153,56 @@ def _fetch(import_id: int, folder: Path) -> Path:
     return archive
 
 
-def _load(import_id: int, project_id: int, unpacked: Unpacked) -> People:
-    """Write the rows of all relations behind the checkpoint."""
-    relations = [name for name in trees.relations_of(unpacked) if name not in layout.SETTLED_AT_THE_END]
-    members = _parsed(unpacked, layout.MEMBERS)
-    with jobs.step():
-        found = db.session.get_one(ProjectImport, import_id)
-        importer = db.session.get(User, found.user_id or 0)
-        if importer is None:
-            raise BadArchive("The user who started the import is gone")
-        people = people_of(importer, members)
-        translator = Translator(project_id, people, _known(project_id), clock.now())
-        found.rows_total, found.relations_total = trees.count_rows(unpacked), len(relations)
-        relation, line = found.relation, found.line
-        found.relations_done = relations.index(relation) if relation in relations else 0
-    relations = relations[found.relations_done :]
-    loader = _Loader(import_id, translator)
-    for name in relations:
-        loader.load(unpacked, name, after=line if name == relation else 0)
-    return people
+@dataclass(frozen=True, slots=True)
+class Portion:
+    """What some lines of a relation become: rows by table, and how far they reach."""
+
+    relation: str
+    line: int
+    count: int
+    rows: dict[type[Base], list[tuple[Any, ...]]]
+    is_last: bool = False
 
 
-class _Loader:
-    """Writes the rows of relations, some lines at a time."""
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """What is left to import, behind the checkpoint."""
 
-    def __init__(self, import_id: int, translator: Translator) -> None:
-        self.import_id = import_id
-        self.translator = translator
-        self.writers = {model: Writer(model, *columns) for model, columns in COLUMNS.items()}
+    unpacked: Unpacked
+    translator: Translator
+    relations: list[str]
+    line: int
+    rows: int
 
-    def load(self, unpacked: Unpacked, relation: str, after: int) -> None:
-        """Write the rows of one relation behind a line."""
-        for lines in _portions(trees.rows_of(unpacked, relation, after)):
-            self._translate(relation, lines)
-            self._write(relation, lines[-1][0], len(lines))
-        with jobs.step():
-            found = self._ours()
-            found.relation, found.line, found.relations_done = relation, LAST_LINE, found.relations_done + 1
+    @contextmanager
+    def portions(self) -> Iterator[Iterator[Portion]]:
+        """The portions; those of a large archive are made in a process of its own while the one before is written."""
+        portions = itertools.chain.from_iterable(map(self._portions_of, self.relations))
+        if self.rows < WORTH_A_PROCESS or len(os.sched_getaffinity(0)) == 1:
+            yield portions
+            return
+        with ahead(portions) as made:
+            yield made
 
-    def _translate(self, relation: str, lines: list[tuple[int, bytes | trees.TooLong]]) -> None:
+    def _portions_of(self, relation: str) -> Iterator[Portion]:
+        self.translator.known.go_on_with_others()
+        after = self.line if relation == self.relations[0] else 0
+        for lines in _portions(trees.rows_of(self.unpacked, relation, after)):
+            yield Portion(relation, lines[-1][0], len(lines), self._translated(relation, lines))
+        yield Portion(relation, LAST_LINE, 0, {}, is_last=True)
+
+    def _translated(self, relation: str, lines: list[tuple[int, bytes | trees.TooLong]]) -> Any:
         rows = [(line, read(raw)) for line, raw in lines]
-        self._prepare(relation, rows)
+        self._see_numbers(relation, rows)
         for line, row in rows:
             if isinstance(row, Refused):
                 self.translator.fail(relation, line, row)
             elif relation != layout.MEMBERS or _is_invitation(row):
                 self.translator.take(relation, line, row)
+        batch, self.translator.batch = self.translator.batch, type(self.translator.batch)()
+        return {model: rows for model, rows in batch.rows.items() if rows}
 
-    def _prepare(self, relation: str, rows: Iterable[tuple[int, Any]]) -> None:
+    def _see_numbers(self, relation: str, rows: Iterable[tuple[int, Any]]) -> None:
         """See which numbers of these rows are taken already."""
         model = NUMBERED_BY_IID.get(relation)
         if model is None:
@@ -204,24 +212,45 @@ class _Loader:
         given = [iid for iid in iids if is_iid(iid)]
         with unit_of_work(write=False):
             taken = select(model.iid).where(model.project_id == project_id, among(model.iid, "iids"))
-            known.iids = set(db.session.scalars(taken, {"iids": numbers(given)}))
+            before = known.go_on(db.session.scalars(taken, {"iids": numbers(given)}))
             if len(given) < len(iids):
                 highest = db.session.scalar(select(func.max(model.iid)).where(model.project_id == project_id)) or 0
-                known.next_iids = itertools.count(max(highest, *given, 0) + 1)
+                known.next_iids = itertools.count(max(highest, *before, *given, 0) + 1)
 
-    def _write(self, relation: str, line: int, count: int) -> None:
-        batch, self.translator.batch = self.translator.batch, type(self.translator.batch)()
+
+def _plan(import_id: int, project_id: int, unpacked: Unpacked) -> _Plan:
+    relations = [name for name in trees.relations_of(unpacked) if name not in layout.SETTLED_AT_THE_END]
+    members = _parsed(unpacked, layout.MEMBERS)
+    with jobs.step():
+        found = db.session.get_one(ProjectImport, import_id)
+        importer = db.session.get(User, found.user_id or 0)
+        if importer is None:
+            raise BadArchive("The user who started the import is gone")
+        people = people_of(importer, members)
+        translator = Translator(project_id, people, _known(project_id), clock.now())
+        rows, relation, line = trees.count_rows(unpacked), found.relation, found.line
+        done = relations.index(relation) if relation in relations else 0
+        found.rows_total, found.relations_total, found.relations_done = rows, len(relations), done
+        line = line if relation in relations else 0
+    return _Plan(unpacked, translator, relations[done:], line, rows)
+
+
+def _load(import_id: int, portions: Iterable[Portion]) -> None:
+    """Write the rows, each portion with its checkpoint."""
+    writers = {model: Writer(model, *columns) for model, columns in COLUMNS.items()}
+    for portion in portions:
         with jobs.step():
-            found = self._ours()
-            for model, rows in batch.rows.items():
-                self.writers[model].write(rows)
-            found.relation, found.line, found.rows_done = relation, line, found.rows_done + count
-
-    def _ours(self) -> ProjectImport:
-        found = db.session.get(ProjectImport, self.import_id, populate_existing=True)
-        if found is None or found.phase != LOADING or found.project.deleting_since is not None:
-            raise BadArchive("The import was stopped")
-        return found
+            found = db.session.get(ProjectImport, import_id, populate_existing=True)
+            if found is None or found.phase != LOADING or found.project.deleting_since is not None:
+                raise BadArchive("The import was stopped")
+            for model, rows in portion.rows.items():
+                writers[model].write(rows)
+            found.relation, found.line, found.rows_done = (
+                portion.relation,
+                portion.line,
+                found.rows_done + portion.count,
+            )
+            found.relations_done += portion.is_last
 
 
 LAST_LINE = 2**62

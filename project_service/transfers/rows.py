@@ -88,8 +88,23 @@ class Known:
     milestones: dict[str, int] = field(default_factory=dict)
     milestone_iids: dict[int, None] = field(default_factory=dict)
     with_events: dict[int, None] = field(default_factory=dict)  # milestones whose events are there
-    iids: set[int] = field(default_factory=set)  # of the rows around the ones at hand
+    iids: set[int] = field(default_factory=set)  # those of the rows at hand that are taken
     next_iids: Iterator[int] = field(default_factory=lambda: itertools.count(1))
+    _iids_before: set[int] = field(default_factory=set)
+
+    def go_on(self, taken: Iterable[int]) -> set[int]:
+        """Turn to other rows, of whose numbers these are stored; gives those of the rows before.
+
+        These may be on their way still, but not what came before them.
+        """
+        just_taken = self.iids - self._iids_before
+        self._iids_before = just_taken.union(taken)
+        self.iids = self._iids_before.copy()
+        return just_taken
+
+    def go_on_with_others(self) -> None:
+        """Turn to rows that count for themselves."""
+        self.iids, self._iids_before = set(), set()
 
     def sizes(self) -> tuple[int, ...]:
         """How much is known; for ``forget``."""
@@ -186,10 +201,10 @@ class Translator:
         """The number within the project, which is kept; a row without one gets the next."""
         iid = row.get("iid")
         if iid is None:
-            return next(self.known.next_iids)
-        if not is_iid(iid):
+            iid = next(self.known.next_iids)
+        elif not is_iid(iid):
             raise invalid("Iid is not a number")
-        if iid in self.known.iids:
+        elif iid in self.known.iids:
             raise invalid("Iid has already been taken")
         self.known.iids.add(iid)
         return int(iid)

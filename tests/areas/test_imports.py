@@ -6,7 +6,9 @@ import datetime as dt
 import io
 import itertools
 import json
+import os
 import re
+import signal
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -1844,10 +1846,13 @@ def settle(value):
     return {name: settle(inner) for name, inner in value.items() if name not in DIFFERENT}
 
 
-@pytest.mark.parametrize("before_commit", [True, False])
-def test_an_import_that_was_killed_anywhere_goes_on_exactly_there(before_commit, as_, run_jobs, monkeypatch, tmp_path):
+@pytest.mark.parametrize(("before_commit", "by_two"), [(True, False), (False, False), (True, True)])
+def test_an_import_that_was_killed_anywhere_goes_on_exactly_there(
+    before_commit, by_two, as_, run_jobs, monkeypatch, tmp_path
+):
     client = as_(ADA)
     monkeypatch.setattr(importing, "LINES_AT_ONCE", 3)
+    monkeypatch.setattr(importing, "WORTH_A_PROCESS", 0 if by_two else 1_000_000)
     monkeypatch.setattr(importing, "FILES_AT_ONCE", 2)
     archive = full_archive(files={"project.bundle": make_bundle(tmp_path / "git", "v1")})
     before, files_before = counts(), len(stored())
@@ -1874,6 +1879,55 @@ def test_an_import_that_was_killed_anywhere_goes_on_exactly_there(before_commit,
         if number in (7, 17):
             assert canonical(export(client, made, run_jobs)) == wanted
     assert number > 20
+
+
+@pytest.mark.parametrize("by_two", [True, False])
+def test_numbers_are_told_apart_across_portions(by_two, as_, bring, monkeypatch):
+    monkeypatch.setattr(importing, "LINES_AT_ONCE", 2)
+    monkeypatch.setattr(importing, "WORTH_A_PROCESS", 0 if by_two else 1_000_000)
+    iids = [4, None, 4, None, 15, 17, None, 17, None, 19, 4, None]
+    issues = [make_issue(number) | {"iid": iid} for number, iid in enumerate(iids, 1)]
+
+    state = bring(make_archive({"issues": issues}))
+
+    found = as_(MAX).get(f"/projects/{state['id']}/issues?per_page=100").json
+    assert {int(one["title"].removeprefix("Issue ")): one["iid"] for one in found} == {
+        1: 4,
+        5: 15,
+        6: 17,
+        10: 19,
+        2: 5,
+        4: 6,
+        7: 18,
+        9: 20,
+        12: 21,
+    }
+    assert [one["exception_message"] for one in state["failed_relations"]] == [
+        "Validation failed: Iid has already been taken"
+    ] * 3
+
+
+def test_whoever_reads_the_archive_is_missed_when_gone(as_, run_jobs, monkeypatch):
+    monkeypatch.setattr(importing, "LINES_AT_ONCE", 2)
+    monkeypatch.setattr(importing, "WORTH_A_PROCESS", 0)
+    client = as_(MAX)
+    archive = make_archive({"issues": [make_issue(number) for number in range(1, 8)]})
+    made, here = send(client, archive, path="gone").json["id"], os.getpid()
+
+    def die(_raw):
+        assert os.getpid() != here
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    with monkeypatch.context() as once:
+        once.setattr(importing, "read", die)
+        run_jobs()
+    assert client.get(f"/projects/{made}/import").json["import_status"] == "started"
+
+    again()
+    run_jobs()
+
+    assert client.get(f"/projects/{made}/import").json["import_status"] == "finished"
+    assert client.get(f"/projects/{made}/issues").headers["X-Total"] == "7"
 
 
 @pytest.mark.parametrize("before_commit", [True, False])

@@ -1,0 +1,109 @@
+"""Making things in a process of its own, one ahead of whoever uses them.
+
+Python computes in one thread at a time, so what makes rows and what stores them only take turns in one process. Here
+a generator runs in a process that is forked for it: while one of its things is used, it makes the next, and no more
+than that.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import multiprocessing
+import os
+import pickle
+import traceback
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from multiprocessing.connection import Connection
+from typing import Any, TypeVar
+
+from flask import current_app
+
+from project_service.kit import database, jobs
+from project_service.kit.supervisor import die_with
+
+Thing = TypeVar("Thing")
+LAST_SECONDS = 1.0
+
+
+class Ended(Exception):
+    """The process that made the things has ended before the last of them."""
+
+
+@contextmanager
+def ahead(things: Iterable[Thing]) -> Iterator[Iterator[Thing]]:
+    """Have things made in a process of its own; what is yielded gives them in their order, and raises its errors.
+
+    The generator must not have begun. It may read and write the database, on connections of its own; what it sees of
+    what is done with the things is done with all but the last one it has made. No unit of work is open where this is
+    called.
+    """
+    database.commit()
+    here, there = multiprocessing.Pipe()
+    application = current_app._get_current_object()  # type: ignore[attr-defined]  # the proxy is untyped
+    process = multiprocessing.get_context("fork").Process(
+        target=_make, args=(application, things, there, here, os.getpid()), name="ahead", daemon=True
+    )
+    with jobs.at_rest():
+        process.start()
+    there.close()
+    try:
+        yield _received(here)
+    finally:
+        here.close()
+        process.join(LAST_SECONDS)
+        if process.exitcode is None:
+            process.kill()
+            process.join()
+
+
+def _received(connection: Connection) -> Iterator[Any]:
+    try:
+        while True:
+            is_thing, made = connection.recv()
+            if is_thing:
+                yield made
+                connection.send(None)
+            elif made is None:
+                return
+            else:
+                raise made
+    except (EOFError, BrokenPipeError, ConnectionResetError) as error:
+        raise Ended("the process that worked ahead has ended") from error
+
+
+def _make(application: Any, things: Iterable[Any], there: Connection, here: Connection, parent: int) -> None:
+    # what belongs to the parent's unit of work stays the parent's
+    contextvars.Context().run(_send_all, application, things, there, here, parent)
+
+
+def _send_all(application: Any, things: Iterable[Any], there: Connection, here: Connection, parent: int) -> None:
+    die_with(parent)
+    here.close()  # or this end would never notice that the other one is gone
+    with suppress(EOFError, BrokenPipeError, ConnectionResetError):  # nobody waits for more
+        for number, message in enumerate(_messages(application, things)):
+            if number:
+                there.recv()  # what was sent before has been used
+            there.send(message)
+
+
+def _messages(application: Any, things: Iterable[Any]) -> Iterator[tuple[bool, Any]]:
+    try:
+        application.after_fork()
+        with application.app_context():
+            for thing in things:
+                yield True, thing
+    except Exception as error:  # noqa: BLE001  # raised where the things are used
+        yield False, _portable(error)
+    else:
+        yield False, None
+
+
+def _portable(error: Exception) -> Exception:
+    """The error with where it came from, or what it says if it cannot be sent."""
+    error.add_note(traceback.format_exc())
+    try:
+        pickle.loads(pickle.dumps(error))  # noqa: S301  # our own, made a moment ago
+    except Exception:  # noqa: BLE001  # whatever the error makes of being copied
+        return Ended("".join(traceback.format_exception(error)))
+    return error

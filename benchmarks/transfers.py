@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 import random
+import resource
 import shutil
 import sqlite3
 import subprocess
@@ -221,7 +222,13 @@ def _tell(step: str, archive: Path, folder: Path, url: str) -> None:
         seconds, size = _import(folder, url)
     else:
         seconds, size, above = _export(folder, url)
-    print(json.dumps({"seconds": seconds, "bytes": size, "memory": memory_of("self", "VmHWM"), "above": above}))
+    print(json.dumps({"seconds": seconds, "bytes": size, "memory": most_memory(), "above": above}))
+
+
+def most_memory() -> int:
+    """The most memory that this process, or any it has forked, ever had, in bytes."""
+    forked = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024
+    return max(memory_of("self", "VmHWM"), forked)
 
 
 def _floor(archive: Path, folder: Path, url: str) -> tuple[float, int]:

@@ -11,12 +11,14 @@ import contextvars
 import multiprocessing
 import os
 import pickle
+import sys
 import traceback
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection
 from typing import Any, TypeVar
 
+import structlog
 from flask import current_app
 
 from project_service.kit import database, jobs
@@ -24,26 +26,29 @@ from project_service.kit.supervisor import die_with
 
 Thing = TypeVar("Thing")
 LAST_SECONDS = 1.0
+GONE = (EOFError, BrokenPipeError, ConnectionResetError)  # what is said of who is at the other end
 
 
 class Ended(Exception):
-    """The process that made the things has ended before the last of them."""
+    """The process that made the things has ended before the last of them, or could not send what it made."""
 
 
 @contextmanager
-def ahead(things: Iterable[Thing]) -> Iterator[Iterator[Thing]]:
+def ahead(things: Iterable[Thing], *, are_many: bool = True) -> Iterator[Iterator[Thing]]:
     """Have things made in a process of its own; what is yielded gives them in their order, and raises its errors.
 
     The generator must not have begun. It may read and write the database, on connections of its own; what it sees of
     what is done with the things is done with all but the last one it has made. No unit of work is open where this is
-    called.
+    called. Few things are not worth a process; these are made where they are used, and so are all where there is only
+    one processor, or a kernel that does not end a process with its parent.
     """
+    if not are_many or os.cpu_count() == 1 or sys.platform != "linux":
+        yield iter(things)
+        return
     database.commit()
     here, there = multiprocessing.Pipe()
-    application = current_app._get_current_object()  # type: ignore[attr-defined]  # the proxy is untyped
-    process = multiprocessing.get_context("fork").Process(
-        target=_make, args=(application, things, there, here, os.getpid()), name="ahead", daemon=True
-    )
+    told = (current_app._get_current_object(), things, there, here, os.getpid())  # type: ignore[attr-defined]  # the proxy is untyped
+    process = multiprocessing.get_context("fork").Process(target=_make, args=told, name="ahead", daemon=True)
     with jobs.at_rest():
         process.start()
     there.close()
@@ -58,45 +63,49 @@ def ahead(things: Iterable[Thing]) -> Iterator[Iterator[Thing]]:
 
 
 def _received(connection: Connection) -> Iterator[Any]:
-    try:
-        while True:
-            is_thing, made = connection.recv()
-            if is_thing:
-                yield made
-                connection.send(None)
-            elif made is None:
-                return
-            else:
-                raise made
-    except (EOFError, BrokenPipeError, ConnectionResetError) as error:
-        raise Ended("the process that worked ahead has ended") from error
+    while True:
+        try:
+            is_thing, made = pickle.loads(connection.recv_bytes())  # noqa: S301  # from a process that we have forked
+        except GONE as error:
+            raise Ended("the process that worked ahead has ended") from error
+        if not is_thing:
+            break
+        yield made
+        del made  # it may be large, and so may the next
+        with suppress(*GONE):
+            connection.send_bytes(b"used")
+    if made is not None:
+        raise made
 
 
 def _make(application: Any, things: Iterable[Any], there: Connection, here: Connection, parent: int) -> None:
-    # what belongs to the parent's unit of work stays the parent's
-    contextvars.Context().run(_send_all, application, things, there, here, parent)
-
-
-def _send_all(application: Any, things: Iterable[Any], there: Connection, here: Connection, parent: int) -> None:
     die_with(parent)
     here.close()  # or this end would never notice that the other one is gone
-    with suppress(EOFError, BrokenPipeError, ConnectionResetError):  # nobody waits for more
+    bound = structlog.contextvars.get_contextvars()
+    # what belongs to the parent's unit of work stays the parent's
+    contextvars.Context().run(_send_all, application, things, there, bound)
+
+
+def _send_all(application: Any, things: Iterable[Any], there: Connection, bound: dict[str, Any]) -> None:
+    structlog.contextvars.bind_contextvars(**bound)
+    with suppress(*GONE):  # nobody waits for more
         for number, message in enumerate(_messages(application, things)):
             if number:
-                there.recv()  # what was sent before has been used
-            there.send(message)
+                there.recv_bytes()  # what was sent before has been used
+            there.send_bytes(message)
 
 
-def _messages(application: Any, things: Iterable[Any]) -> Iterator[tuple[bool, Any]]:
+def _messages(application: Any, things: Iterable[Any]) -> Iterator[bytes]:
+    """Each thing, and at the end the error or nothing, as it travels."""
     try:
         application.after_fork()
         with application.app_context():
             for thing in things:
-                yield True, thing
+                yield pickle.dumps((True, thing), pickle.HIGHEST_PROTOCOL)
     except Exception as error:  # noqa: BLE001  # raised where the things are used
-        yield False, _portable(error)
+        yield pickle.dumps((False, _portable(error)))
     else:
-        yield False, None
+        yield pickle.dumps((False, None))
 
 
 def _portable(error: Exception) -> Exception:

@@ -9,10 +9,9 @@ from __future__ import annotations
 import errno
 import hashlib
 import itertools
-import os
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -72,6 +71,7 @@ CONTENT: tuple[type[Base], ...] = (
     Repository,
 )
 
+Rows = dict[type[Base], list[tuple[Any, ...]]]
 log = structlog.get_logger(__name__)
 
 
@@ -160,7 +160,7 @@ class Portion:
     relation: str
     line: int
     count: int
-    rows: dict[type[Base], list[tuple[Any, ...]]]
+    rows: Rows
     is_last: bool = False
 
 
@@ -172,26 +172,21 @@ class _Plan:
     translator: Translator
     relations: list[str]
     line: int
-    rows: int
+    is_large: bool
 
-    @contextmanager
-    def portions(self) -> Iterator[Iterator[Portion]]:
-        """The portions; those of a large archive are made in a process of its own while the one before is written."""
-        portions = itertools.chain.from_iterable(map(self._portions_of, self.relations))
-        if self.rows < WORTH_A_PROCESS or len(os.sched_getaffinity(0)) == 1:
-            yield portions
-            return
-        with ahead(portions) as made:
-            yield made
+    def portions(self) -> AbstractContextManager[Iterator[Portion]]:
+        """The portions, each made while the one before is written."""
+        made = itertools.chain.from_iterable(map(self._of_relation, self.relations))
+        return ahead(made, are_many=self.is_large)
 
-    def _portions_of(self, relation: str) -> Iterator[Portion]:
+    def _of_relation(self, relation: str) -> Iterator[Portion]:
         self.translator.known.go_on_with_others()
         after = self.line if relation == self.relations[0] else 0
-        for lines in _portions(trees.rows_of(self.unpacked, relation, after)):
+        for lines in _some_at_once(trees.rows_of(self.unpacked, relation, after)):
             yield Portion(relation, lines[-1][0], len(lines), self._translated(relation, lines))
         yield Portion(relation, LAST_LINE, 0, {}, is_last=True)
 
-    def _translated(self, relation: str, lines: list[tuple[int, bytes | trees.TooLong]]) -> Any:
+    def _translated(self, relation: str, lines: list[tuple[int, bytes | trees.TooLong]]) -> Rows:
         rows = [(line, read(raw)) for line, raw in lines]
         self._see_numbers(relation, rows)
         for line, row in rows:
@@ -215,7 +210,7 @@ class _Plan:
             before = known.go_on(db.session.scalars(taken, {"iids": numbers(given)}))
             if len(given) < len(iids):
                 highest = db.session.scalar(select(func.max(model.iid)).where(model.project_id == project_id)) or 0
-                known.next_iids = itertools.count(max(highest, *before, *given, 0) + 1)
+                known.next_iid = max(highest, *before, *given, 0) + 1
 
 
 def _plan(import_id: int, project_id: int, unpacked: Unpacked) -> _Plan:
@@ -232,7 +227,7 @@ def _plan(import_id: int, project_id: int, unpacked: Unpacked) -> _Plan:
         done = relations.index(relation) if relation in relations else 0
         found.rows_total, found.relations_total, found.relations_done = rows, len(relations), done
         line = line if relation in relations else 0
-    return _Plan(unpacked, translator, relations[done:], line, rows)
+    return _Plan(unpacked, translator, relations[done:], line, rows >= WORTH_A_PROCESS)
 
 
 def _load(import_id: int, portions: Iterable[Portion]) -> None:
@@ -256,7 +251,7 @@ def _load(import_id: int, portions: Iterable[Portion]) -> None:
 LAST_LINE = 2**62
 
 
-def _portions(
+def _some_at_once(
     rows: Iterator[tuple[int, bytes | trees.TooLong]],
 ) -> Iterator[list[tuple[int, bytes | trees.TooLong]]]:
     lines: list[tuple[int, bytes | trees.TooLong]] = []

@@ -74,7 +74,7 @@ def inspect(archive: Path) -> Inspection:
         translator = Translator(NOBODY, People(NOBODY), Known(), dt.datetime.now(dt.UTC), numbers.__getitem__)
         for relation in trees.relations_of(unpacked):
             found.rows[relation] = 0
-            translator.known.iids = set()
+            translator.known.go_on_with_others()
             for line, raw in trees.rows_of(unpacked, relation):
                 found.rows[relation] += 1
                 _translate(found, translator, relation, line, read_row(raw))

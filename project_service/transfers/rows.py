@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import datetime as dt
 import functools
-import itertools
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, TypeGuard
@@ -88,8 +87,8 @@ class Known:
     milestones: dict[str, int] = field(default_factory=dict)
     milestone_iids: dict[int, None] = field(default_factory=dict)
     with_events: dict[int, None] = field(default_factory=dict)  # milestones whose events are there
-    iids: set[int] = field(default_factory=set)  # those of the rows at hand that are taken
-    next_iids: Iterator[int] = field(default_factory=lambda: itertools.count(1))
+    iids: dict[int, None] = field(default_factory=dict)  # those of the rows at hand that are taken
+    next_iid: int = 1
     _iids_before: set[int] = field(default_factory=set)
 
     def go_on(self, taken: Iterable[int]) -> set[int]:
@@ -97,27 +96,28 @@ class Known:
 
         These may be on their way still, but not what came before them.
         """
-        just_taken = self.iids - self._iids_before
+        just_taken = self.iids.keys() - self._iids_before
         self._iids_before = just_taken.union(taken)
-        self.iids = self._iids_before.copy()
+        self.iids = dict.fromkeys(self._iids_before)
         return just_taken
 
     def go_on_with_others(self) -> None:
         """Turn to rows that count for themselves."""
-        self.iids, self._iids_before = set(), set()
+        self.iids, self._iids_before = {}, set()
 
-    def sizes(self) -> tuple[int, ...]:
+    def marks(self) -> tuple[int, ...]:
         """How much is known; for ``forget``."""
-        return tuple(len(known) for known in self._growing())
+        return self.next_iid, *map(len, self._growing())
 
-    def forget(self, sizes: tuple[int, ...]) -> None:
+    def forget(self, marks: tuple[int, ...]) -> None:
         """Forget what has become known since."""
+        self.next_iid, *sizes = marks
         for known, size in zip(self._growing(), sizes, strict=True):
             while len(known) > size:
                 known.popitem()
 
     def _growing(self) -> tuple[dict[Any, Any], ...]:
-        return self.labels, self.milestones, self.milestone_iids, self.with_events
+        return self.labels, self.milestones, self.milestone_iids, self.with_events, self.iids
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +176,7 @@ class Translator:
 
     def take(self, relation: str, line: int, row: Any) -> None:
         """Add what a row becomes to the batch; a refused one becomes a failure, with nothing of it left."""
-        marks, before = self.batch.marks(), self.known.sizes()
+        marks, before = self.batch.marks(), self.known.marks()
         try:
             if not isinstance(row, dict):
                 raise unreadable("no implicit conversion into Hash")
@@ -201,12 +201,12 @@ class Translator:
         """The number within the project, which is kept; a row without one gets the next."""
         iid = row.get("iid")
         if iid is None:
-            iid = next(self.known.next_iids)
+            iid, self.known.next_iid = self.known.next_iid, self.known.next_iid + 1
         elif not is_iid(iid):
             raise invalid("Iid is not a number")
         elif iid in self.known.iids:
             raise invalid("Iid has already been taken")
-        self.known.iids.add(iid)
+        self.known.iids[iid] = None
         return int(iid)
 
     def _label(self, row: dict[str, Any]) -> None:

@@ -1846,13 +1846,21 @@ def settle(value):
     return {name: settle(inner) for name, inner in value.items() if name not in DIFFERENT}
 
 
-@pytest.mark.parametrize(("before_commit", "by_two"), [(True, False), (False, False), (True, True)])
+@pytest.fixture
+def by_two(request, monkeypatch):
+    """Whether rows are made in one process and written in another."""
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    monkeypatch.setattr(importing, "WORTH_A_PROCESS", 0 if request.param else 1_000_000)
+    return request.param
+
+
+@pytest.mark.parametrize("by_two", [True, False], indirect=True)
+@pytest.mark.parametrize("before_commit", [True, False])
 def test_an_import_that_was_killed_anywhere_goes_on_exactly_there(
     before_commit, by_two, as_, run_jobs, monkeypatch, tmp_path
 ):
     client = as_(ADA)
     monkeypatch.setattr(importing, "LINES_AT_ONCE", 3)
-    monkeypatch.setattr(importing, "WORTH_A_PROCESS", 0 if by_two else 1_000_000)
     monkeypatch.setattr(importing, "FILES_AT_ONCE", 2)
     archive = full_archive(files={"project.bundle": make_bundle(tmp_path / "git", "v1")})
     before, files_before = counts(), len(stored())
@@ -1881,10 +1889,49 @@ def test_an_import_that_was_killed_anywhere_goes_on_exactly_there(
     assert number > 20
 
 
-@pytest.mark.parametrize("by_two", [True, False])
+@pytest.mark.parametrize("by_two", [True, False], indirect=True)
+def test_the_rows_of_a_large_archive_are_made_in_a_process_of_its_own(by_two, bring, monkeypatch, tmp_path):
+    seen, real = tmp_path / "pids", importing.read
+
+    def read(raw):
+        with seen.open("a") as file:
+            file.write(f"{os.getpid()}\n")
+        return real(raw)
+
+    monkeypatch.setattr(importing, "read", read)
+
+    assert bring(make_archive({"issues": [make_issue(1), make_issue(2)]}))["import_status"] == "finished"
+
+    pids = set(map(int, seen.read_text().split()))
+    assert (len(pids), os.getpid() in pids) == (1, not by_two)
+
+
+@pytest.mark.parametrize("gap", range(5))
+@pytest.mark.parametrize("by_two", [True, False], indirect=True)
+def test_the_number_of_a_refused_row_is_free(by_two, gap, as_, bring, monkeypatch):
+    monkeypatch.setattr(importing, "LINES_AT_ONCE", 2)
+    refused = make_issue(7) | {"notes": [make_note() | {"type": "DiffNote"}]}
+    without = make_issue(50) | {"iid": None}
+    archive = make_archive(
+        {"issues": [refused, *(make_issue(20 + number) for number in range(gap)), make_issue(7), without]}
+    )
+
+    state = bring(archive)
+
+    found = as_(MAX).get(f"/projects/{state['id']}/issues?per_page=100").json
+    assert {one["title"]: one["iid"] for one in found} == {
+        "Issue 7": 7,
+        "Issue 50": 7 + 1 if not gap else 20 + gap,
+        **{f"Issue {20 + number}": 20 + number for number in range(gap)},
+    }
+    assert [one["exception_message"] for one in state["failed_relations"]] == [
+        "Validation failed: Position can't be blank"
+    ]
+
+
+@pytest.mark.parametrize("by_two", [True, False], indirect=True)
 def test_numbers_are_told_apart_across_portions(by_two, as_, bring, monkeypatch):
     monkeypatch.setattr(importing, "LINES_AT_ONCE", 2)
-    monkeypatch.setattr(importing, "WORTH_A_PROCESS", 0 if by_two else 1_000_000)
     iids = [4, None, 4, None, 15, 17, None, 17, None, 19, 4, None]
     issues = [make_issue(number) | {"iid": iid} for number, iid in enumerate(iids, 1)]
 
@@ -1907,9 +1954,9 @@ def test_numbers_are_told_apart_across_portions(by_two, as_, bring, monkeypatch)
     ] * 3
 
 
-def test_whoever_reads_the_archive_is_missed_when_gone(as_, run_jobs, monkeypatch):
+@pytest.mark.parametrize("by_two", [True], indirect=True)
+def test_whoever_reads_the_archive_is_missed_when_gone(by_two, as_, run_jobs, monkeypatch):
     monkeypatch.setattr(importing, "LINES_AT_ONCE", 2)
-    monkeypatch.setattr(importing, "WORTH_A_PROCESS", 0)
     client = as_(MAX)
     archive = make_archive({"issues": [make_issue(number) for number in range(1, 8)]})
     made, here = send(client, archive, path="gone").json["id"], os.getpid()
@@ -1922,6 +1969,7 @@ def test_whoever_reads_the_archive_is_missed_when_gone(as_, run_jobs, monkeypatc
         once.setattr(importing, "read", die)
         run_jobs()
     assert client.get(f"/projects/{made}/import").json["import_status"] == "started"
+    assert db.session.scalar(select(Task.error)) == "Ended: the process that worked ahead has ended"
 
     again()
     run_jobs()

@@ -19,6 +19,7 @@ def make(databases: Sequence[str], effort: Effort) -> None:
     if not effort.quick:
         for issues in (transfers.SMALL, transfers.LARGE):
             transfers.archive_of(issues)
+        transfers.archive_of(transfers.LARGE, with_bundle=True)
 
 
 def main() -> None:

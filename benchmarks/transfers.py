@@ -3,7 +3,8 @@
 ``python -m benchmarks.transfers [--database sqlite|postgresql]`` takes an archive of 100,000 issues with three notes
 each (made on first use and kept) through, each in a process of its own and in turn: the floor of an import (gunzip,
 parse, insert of the same values into bare tables), the import, the export, and ``tar czf`` of its tree. An import of
-10,000 issues shows whether memory grows.
+10,000 issues shows whether memory grows; the same archive with a repository of 200 MB is compared with what git takes
+for a copy and a check of it, and for a bundle, on top.
 """
 
 from __future__ import annotations
@@ -70,7 +71,10 @@ GROWTH_TARGET = Target(1.25, 1.15, at_most=True)
 EXPORT_TARGET = Target(0.8, 0.5, at_most=True)
 SIZE_TARGET = Target(1.2, 1.15, at_most=True)
 EXPORT_MEMORY_TARGET = Target(60, 40, "MiB", at_most=True)
+BUNDLE_TARGET = Target(1.5, 1.25, at_most=True)
 STEPS = ("floor", "import", "export", "tar")
+STEPS_WITH_BUNDLE = ("floor", "clone", "import", "export", "tar", "bundle")
+COMMITS, BYTES_OF_A_COMMIT = 2000, 100_000
 MIB = 1 << 20
 
 Told = dict[str, float]
@@ -79,7 +83,7 @@ Told = dict[str, float]
 def main() -> None:
     """Measure; or, as a child, do one thing and tell what it took."""
     arguments = parser(__doc__)
-    arguments.add_argument("--do", choices=STEPS, help=argparse.SUPPRESS)
+    arguments.add_argument("--do", choices=STEPS_WITH_BUNDLE, help=argparse.SUPPRESS)
     arguments.add_argument("--archive", type=Path, help=argparse.SUPPRESS)
     arguments.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
     arguments.add_argument("--url", default="", help=argparse.SUPPRESS)
@@ -91,10 +95,12 @@ def main() -> None:
 
 
 def measure(database: str, effort: Effort) -> list[Figure]:
-    """The large project there and back, the small one there."""
-    small, large = (archive_of(issues) for issues in (SMALL, LARGE))
+    """The large project there and back, with a repository too, and the small one there."""
+    small, large, bundled = archive_of(SMALL), archive_of(LARGE), archive_of(LARGE, with_bundle=True)
     little = _round(database, small, STEPS[:2])["import"]["memory"]
-    rounds = [_round(database, large, STEPS) for _ in range(max(1, effort.rounds // ROUNDS_IN_ONE))]
+    turns = range(max(1, effort.rounds // ROUNDS_IN_ONE))
+    rounds = [_round(database, large, STEPS) for _ in turns]
+    with_bundle = [_round(database, bundled, STEPS_WITH_BUNDLE) for _ in turns]
     name = f"{LARGE:,} issues, {LARGE * NOTES:,} notes"
 
     def each(step: str, what: str, over: str = "") -> tuple[float, ...]:
@@ -102,6 +108,11 @@ def measure(database: str, effort: Effort) -> list[Figure]:
 
     def both(step: str, over: str) -> str:
         return f"{min(each(step, 'seconds')):.1f} / {min(each(over, 'seconds')):.1f} s"
+
+    def with_git(title: str, step: str, target: Target, *over: str) -> Figure:
+        pairs = [(told[step]["seconds"], sum(told[other]["seconds"] for other in over)) for told in with_bundle]
+        took = " / ".join(f"{min(some):.1f}" for some in zip(*pairs, strict=True))
+        return Figure(title, database, tuple(one / other for one, other in pairs), target, f"{took} s")
 
     peaks = tuple(memory / MIB for memory in each("import", "memory"))
     growth = tuple(memory / little for memory in each("import", "memory"))
@@ -121,18 +132,20 @@ def measure(database: str, effort: Effort) -> list[Figure]:
         ),
         Figure("export vs. tar czf: size", database, each("export", "bytes", "tar"), SIZE_TARGET),
         Figure("export: memory above idle", database, above, EXPORT_MEMORY_TARGET),
+        with_git("import with 200 MB of git vs. floor, clone and fsck", "import", BUNDLE_TARGET, "floor", "clone"),
+        with_git("export with 200 MB of git vs. tar czf and git bundle", "export", EXPORT_TARGET, "tar", "bundle"),
     ]
 
 
-def archive_of(issues: int) -> Path:
+def archive_of(issues: int, *, with_bundle: bool = False) -> Path:
     """An archive of so many issues, made if it is missing."""
-    path = home("archives") / f"issues-{issues}.tar.gz"
-    key = key_of(make_archive, _issues, str(layout.ISSUE), str(layout.NOTE), layout.FORMAT, str(WORDS))
-    once(path, key, lambda: make_archive(path, issues))
+    path = home("archives") / f"issues-{issues}{'-with-bundle' if with_bundle else ''}.tar.gz"
+    key = key_of(make_archive, _issues, _make_bundle, str(layout.ISSUE), str(layout.NOTE), layout.FORMAT, str(WORDS))
+    once(path, key, lambda: make_archive(path, issues, with_bundle=with_bundle))
     return path
 
 
-def make_archive(path: Path, issues: int) -> None:
+def make_archive(path: Path, issues: int, *, with_bundle: bool) -> None:
     """An archive of so many issues, the same in every run."""
     with tempfile.TemporaryDirectory() as folder:
         tree = Path(folder) / "tree" / "project"
@@ -142,7 +155,25 @@ def make_archive(path: Path, issues: int) -> None:
         with (tree / "issues.ndjson").open("wb") as file:
             for row in _issues(issues):
                 file.write(orjson.dumps(row) + b"\n")
+        if with_bundle:
+            _make_bundle(Path(folder) / "project.bundle")
         subprocess.run(["tar", "czf", str(path.resolve()), "."], cwd=folder, check=True)
+
+
+def _make_bundle(bundle: Path) -> None:
+    """A repository of files that cannot be compressed, a new version of one of a hundred with each commit."""
+    draw = random.Random(2)
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run(["git", "init", "--quiet", "--bare", "--initial-branch=main", folder], check=True)
+        command = ["git", "-C", folder, "fast-import", "--quiet"]
+        with subprocess.Popen(command, stdin=subprocess.PIPE) as git:
+            for number in range(COMMITS):
+                content, message = draw.randbytes(BYTES_OF_A_COMMIT), f"Commit {number}"
+                head = f"commit refs/heads/main\ncommitter Ann <ann@example.org> {1613404560 + number} +0000\n"
+                head += f"data {len(message)}\n{message}\nM 644 inline file-{number % 100}\ndata {len(content)}\n"
+                assert git.stdin is not None
+                git.stdin.write(head.encode() + content + b"\n")
+        subprocess.run(["git", "-C", folder, "bundle", "create", "--quiet", str(bundle), "--all"], check=True)
 
 
 def _issues(count: int) -> Iterator[dict[str, Any]]:
@@ -220,6 +251,10 @@ def _tell(step: str, archive: Path, folder: Path, url: str) -> None:
         seconds, size = _tar(folder)
     elif step == "import":
         seconds, size = _import(folder, url)
+    elif step == "clone":
+        seconds, size = _clone(archive, folder)
+    elif step == "bundle":
+        seconds, size = _bundle(folder)
     else:
         seconds, size, above = _export(folder, url)
     print(json.dumps({"seconds": seconds, "bytes": size, "memory": most_memory(), "above": above}))
@@ -301,6 +336,26 @@ def _import(folder: Path, url: str) -> tuple[float, int]:
         if status != "finished":
             raise SystemExit(f"the import is {status}: {db.session.get_one(Project, 1).import_error}")
     return seconds, 0
+
+
+def _clone(archive: Path, folder: Path) -> tuple[float, int]:
+    """Copy the repository of an archive out of its bundle, and check it."""
+    subprocess.run(["tar", "xzf", str(archive), "-C", str(folder), "./project.bundle"], check=True)
+    began = time.perf_counter()
+    clone = folder / "clone.git"
+    subprocess.run(["git", "clone", "--quiet", "--mirror", str(folder / "project.bundle"), str(clone)], check=True)
+    subprocess.run(["git", "-C", str(clone), "fsck", "--no-dangling", "--no-progress"], check=True)
+    return time.perf_counter() - began, 0
+
+
+def _bundle(folder: Path) -> tuple[float, int]:
+    """Make a bundle of that copy."""
+    began = time.perf_counter()
+    bundle = folder / "again.bundle"
+    subprocess.run(
+        ["git", "-C", str(folder / "clone.git"), "bundle", "create", "--quiet", str(bundle), "--all"], check=True
+    )
+    return time.perf_counter() - began, bundle.stat().st_size
 
 
 def _export(folder: Path, url: str) -> tuple[float, int, int]:

@@ -240,11 +240,8 @@ def _load(import_id: int, portions: Iterable[Portion]) -> None:
                 raise BadArchive("The import was stopped")
             for model, rows in portion.rows.items():
                 writers[model].write(rows)
-            found.relation, found.line, found.rows_done = (
-                portion.relation,
-                portion.line,
-                found.rows_done + portion.count,
-            )
+            found.relation, found.line = portion.relation, portion.line
+            found.rows_done += portion.count
             found.relations_done += portion.is_last
 
 

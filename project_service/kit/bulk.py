@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 import functools
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
@@ -37,10 +38,13 @@ SELECT array_agg(nextval(own.sequence)) FROM own, generate_series(1, :count)
 """
 WALL_CLOCK = len("2021-01-20 08:15:30.123456")
 Convert = Callable[[Any], Any]
+Packed = bytes | list[list[Any]]
+ESCAPES = {"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"}
+ESCAPED = re.compile(r"[\\\t\n\r]")
 
 
 class Writer:
-    """Writes rows of one table."""
+    """Writes rows of one table. What rows are ``packed`` to can be made in another process than the one that writes."""
 
     def __init__(self, model: type[Base], *columns: str) -> None:
         table: Table = model.__table__  # type: ignore[assignment]  # of a mapped class it is nothing else
@@ -56,19 +60,23 @@ class Writer:
         else:
             self.statement = f"COPY {table.name} ({names}) FROM STDIN"
 
-    def write(self, rows: Sequence[tuple[Any, ...]]) -> None:
-        """Store the rows; what the database refuses raises the error of the driver."""
-        if not rows:
+    def packed(self, rows: Iterable[tuple[Any, ...]]) -> Packed:
+        """Rows as ``write`` takes them."""
+        converted = self._converted(rows)
+        return list(converted) if self.sqlite else b"".join(map(copied, converted))
+
+    def write(self, packed: Packed) -> None:
+        """Store rows; what the database refuses raises the error of the driver."""
+        if not packed:
             return
         driver = db.session.connection().connection
         cursor: Any = driver.cursor()
         try:
             if self.sqlite:
-                cursor.executemany(self.statement, self._converted(rows))
+                cursor.executemany(self.statement, packed)
             else:
                 with cursor.copy(self.statement) as copy:
-                    for row in self._converted(rows):
-                        copy.write_row(row)
+                    copy.write(packed)
         finally:
             cursor.close()
 
@@ -81,6 +89,24 @@ class Writer:
                 if value is not None:
                     values[place] = convert(value)
             yield values
+
+
+def copied(row: Iterable[Any]) -> bytes:
+    """A row as a line of ``COPY`` in PostgreSQL's text format, which is made without a connection to ask."""
+    return b"\t".join(map(_copied, row)) + b"\n"
+
+
+def _copied(value: Any) -> bytes:
+    if value is None:
+        return b"\\N"
+    if isinstance(value, str):
+        return ESCAPED.sub(_escaped, value).encode() if ESCAPED.search(value) else value.encode()
+    # a truth value is a number to Python, and 0 or 1 to PostgreSQL as well
+    return b"%d" % value if isinstance(value, int) else str(value).encode()
+
+
+def _escaped(found: re.Match[str]) -> str:
+    return ESCAPES[found[0]]
 
 
 def among(column: Any, parameter: str) -> ColumnElement[bool]:

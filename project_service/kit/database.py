@@ -349,6 +349,16 @@ def commit() -> None:
         unit.commit()
 
 
+def can_be_repeated() -> None:
+    """Have the commit of this unit not wait for the disk: it says itself how far the work is.
+
+    A machine that fails may take the last of such units with it, whole and all that came after them, and whoever goes
+    on does them again. The next commit that waits makes sure of them. On SQLite each commit waits.
+    """
+    if db.engine.dialect.name == "postgresql":
+        db.session.execute(text("SET LOCAL synchronous_commit TO off"))
+
+
 def _has_session() -> bool:
     """Whether anybody has asked for the session: what reads columns needs none."""
     return db.session.registry.has()

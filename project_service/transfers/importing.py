@@ -9,7 +9,7 @@ from __future__ import annotations
 import errno
 import hashlib
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -26,8 +26,8 @@ from project_service.core.users import User
 from project_service.events.models import Event
 from project_service.kit import clock, jobs
 from project_service.kit.ahead import ahead
-from project_service.kit.bulk import Writer, among, numbers
-from project_service.kit.database import Base, db, insert, unit_of_work
+from project_service.kit.bulk import Packed, Writer, among, numbers
+from project_service.kit.database import Base, can_be_repeated, db, insert, unit_of_work
 from project_service.kit.outgoing import Blocked, RequestFailed
 from project_service.kit.storage import storage
 from project_service.tracker.issues import Issue
@@ -71,7 +71,7 @@ CONTENT: tuple[type[Base], ...] = (
     Repository,
 )
 
-Rows = dict[type[Base], list[tuple[Any, ...]]]
+Rows = dict[type[Base], Packed]
 log = structlog.get_logger(__name__)
 
 
@@ -129,7 +129,7 @@ def _import(import_id: int, project_id: int, folder: Path) -> None:
             for kind, bundle in unpacked.bundles.items()
         }
         try:
-            _load(import_id, portions)
+            _load(import_id, portions, plan.writers)
         except BadArchive:
             for future in restored.values():  # a bad bundle is what is told first
                 future.result()
@@ -155,7 +155,7 @@ def _fetch(import_id: int, folder: Path) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class Portion:
-    """What some lines of a relation become: rows by table, and how far they reach."""
+    """What some lines of a relation become: rows by table, as they are written, and how far they reach."""
 
     relation: str
     line: int
@@ -173,6 +173,7 @@ class _Plan:
     relations: list[str]
     line: int
     is_large: bool
+    writers: dict[type[Base], Writer]
 
     def portions(self) -> AbstractContextManager[Iterator[Portion]]:
         """The portions, each made while the one before is written."""
@@ -195,7 +196,7 @@ class _Plan:
             elif relation != layout.MEMBERS or _is_invitation(row):
                 self.translator.take(relation, line, row)
         batch, self.translator.batch = self.translator.batch, type(self.translator.batch)()
-        return {model: rows for model, rows in batch.rows.items() if rows}
+        return {model: self.writers[model].packed(rows) for model, rows in batch.rows.items() if rows}
 
     def _see_numbers(self, relation: str, rows: Iterable[tuple[int, Any]]) -> None:
         """See which numbers of these rows are taken already."""
@@ -227,14 +228,15 @@ def _plan(import_id: int, project_id: int, unpacked: Unpacked) -> _Plan:
         done = relations.index(relation) if relation in relations else 0
         found.rows_total, found.relations_total, found.relations_done = rows, len(relations), done
         line = line if relation in relations else 0
-    return _Plan(unpacked, translator, relations[done:], line, rows >= WORTH_A_PROCESS)
-
-
-def _load(import_id: int, portions: Iterable[Portion]) -> None:
-    """Write the rows, each portion with its checkpoint."""
     writers = {model: Writer(model, *columns) for model, columns in COLUMNS.items()}
+    return _Plan(unpacked, translator, relations[done:], line, rows >= WORTH_A_PROCESS, writers)
+
+
+def _load(import_id: int, portions: Iterable[Portion], writers: Mapping[type[Base], Writer]) -> None:
+    """Write the rows, each portion with its checkpoint."""
     for portion in portions:
         with jobs.step():
+            can_be_repeated()
             found = db.session.get(ProjectImport, import_id, populate_existing=True)
             if found is None or found.phase != LOADING or found.project.deleting_since is not None:
                 raise BadArchive("The import was stopped")

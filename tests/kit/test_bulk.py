@@ -1,0 +1,68 @@
+"""Many rows at once arrive as they were given."""
+
+from __future__ import annotations
+
+import datetime as dt
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from sqlalchemy import delete, select
+
+from project_service.kit.bulk import Writer
+from project_service.kit.database import db
+from project_service.tracker.milestones import Milestone
+from project_service.tracker.notes import Note
+from tests.worlds import make_project, make_user
+
+pytestmark = pytest.mark.both_databases
+MOMENT = dt.datetime(2026, 3, 14, 15, 9, 26, 535897, dt.UTC)
+texts = st.text(st.characters(exclude_characters="\0", exclude_categories=("Cs",)))
+data = st.none() | st.dictionaries(texts, st.recursive(st.none() | st.booleans() | texts, st.lists), max_size=3)
+
+
+@pytest.fixture
+def place(app):
+    """Ids of a project and of a user."""
+    made = make_project().id, make_user().id
+    db.session.commit()
+    return made
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(rows=st.lists(st.tuples(texts, st.none() | texts, st.booleans(), data), max_size=5))
+def test_rows_are_read_as_they_were_written(place, rows):
+    project_id, author_id = place
+    columns = ("id", "project_id", "noteable_type", "body", "attachment", "system", "confidential", "position")
+    writer = Writer(Note, *columns, "author_id", "created_at", "updated_at")
+    given = [
+        (number, project_id, "Issue", body, attachment, system, False, position, author_id, MOMENT, MOMENT)
+        for number, (body, attachment, system, position) in enumerate(rows, 1)
+    ]
+
+    writer.write(writer.packed(given))
+
+    found = db.session.scalars(select(Note).order_by(Note.id)).all()
+    assert [(one.body, one.attachment, one.system, one.position) for one in found] == rows
+    assert {(one.author_id, one.created_at, one.confidential) for one in found} <= {(author_id, MOMENT, False)}
+    db.session.execute(delete(Note))
+    db.session.commit()
+
+
+@pytest.mark.parametrize("text", ["\\", "\\N", "\\.", "a\tb", "a\nb", "a\r\nb", "\\t", "", " ", "é\u2028🚀", '"', "'"])
+def test_what_means_something_to_a_database_means_nothing_in_a_text(place, text):
+    writer = Writer(Milestone, "id", "project_id", "iid", "title", "state", "due_date", "created_at", "updated_at")
+
+    writer.write(writer.packed([(1, place[0], 1, text, "active", dt.date(2026, 2, 28), MOMENT, MOMENT)]))
+
+    found = db.session.get_one(Milestone, 1)
+    assert (found.title, found.due_date, found.start_date) == (text, dt.date(2026, 2, 28), None)
+
+
+def test_no_rows_are_no_statement(place, count_queries):
+    writer = Writer(Note, "id")
+
+    with count_queries() as queries:
+        writer.write(writer.packed([]))
+
+    assert queries == []

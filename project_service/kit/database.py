@@ -82,6 +82,7 @@ class Connections:
         level = {"isolation_level": "AUTOCOMMIT"} if read_only and self.is_postgresql else {}
         self.engine = engine.execution_options(**level)
         self._idle: deque[Connection] = deque()
+        self._waiting: deque[None] = deque()  # one for each who waits for the pool
         self._inherited: list[Connection] = []
         event.listen(engine, "engine_disposed", lambda _engine: self.close())
 
@@ -91,21 +92,31 @@ class Connections:
             try:
                 found = self._idle.pop()
             except IndexError:
-                return self.engine.connect()
+                return self._from_pool()
             if not self.is_postgresql or not _is_ended(found.connection):
                 return found
             found.invalidate()
             found.close()
 
+    def _from_pool(self) -> Connection:
+        self._waiting.append(None)
+        try:
+            return self.engine.connect()
+        finally:
+            self._waiting.pop()
+
     def give_back(self, connection: Connection) -> None:
-        """Keep it for the next one, if it is whole and they are not too many; what was not committed is undone."""
+        """Keep it for the next one, if it is whole and they are not too many; what was not committed is undone.
+
+        While somebody waits for the pool it goes there: whoever comes again and again must not keep it from them.
+        """
         is_whole = False
         try:
             if connection.in_transaction():
                 connection.rollback()
             is_whole = connection.get_transaction() is None and self._is_at_rest(connection)
         finally:
-            if is_whole and len(self._idle) < KEPT:
+            if is_whole and len(self._idle) < KEPT and not self._waiting:
                 _unlock(connection.connection.info)
                 self._idle.append(connection)
             else:
@@ -131,6 +142,7 @@ class Connections:
         """After a fork: these are the parent's, and are not to be closed under its feet."""
         self._inherited += self._idle
         self._idle.clear()
+        self._waiting.clear()
 
 
 class Unit:
@@ -501,7 +513,8 @@ def _engine_options(settings: Settings) -> dict[str, Any]:
         "json_deserializer": _from_json,
         "query_cache_size": COMPILED,
         "pool_size": POOL_SIZE,
-        "max_overflow": 2 * POOL_SIZE + KEPT,
+        # one of SQLite is a file that is open, and its writers hold one while they queue
+        "max_overflow": -1 if settings.uses_sqlite else 2 * POOL_SIZE + KEPT,
     }
     return options
 

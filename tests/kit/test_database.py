@@ -9,9 +9,10 @@ import signal
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 
 import pytest
-from sqlalchemy import select, text, update
+from sqlalchemy import QueuePool, create_engine, select, text, update
 from sqlalchemy.exc import IntegrityError, StatementError
 
 from project_service.core import instance
@@ -20,6 +21,7 @@ from project_service.core.memberships import Membership
 from project_service.kit import clock, database
 from project_service.kit.database import (
     KEPT,
+    POOL_SIZE,
     Connections,
     add_unique,
     after_commit,
@@ -412,6 +414,28 @@ def test_a_few_connections_are_kept_for_reading(app):
 
     assert again == {id(connection) for connection in taken[:KEPT]}
     assert all(connection.closed for connection in taken[KEPT:])
+
+
+def test_who_waits_for_a_connection_gets_the_next_that_is_given_back(app):
+    address = db.engine.url
+    engine = create_engine(address, poolclass=QueuePool, pool_size=1, max_overflow=0, pool_timeout=20)
+    connections = Connections(engine)
+    only = connections.take()
+    with ThreadPoolExecutor(1) as thread:
+        found = thread.submit(connections.take)
+        while not connections._waiting:
+            time.sleep(0.001)
+
+        connections.give_back(only)
+
+        found.result(timeout=10).close()
+    engine.dispose()
+
+
+def test_writers_of_a_file_are_never_too_many(applications):
+    with applications(SQLITE).app_context(), ExitStack() as opened:
+        for _ in range(3 * POOL_SIZE + KEPT + 8):
+            opened.enter_context(db.engine.connect())
 
 
 def test_a_reader_whose_server_has_ended_is_replaced(applications):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import datetime as dt
 import functools
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
@@ -38,9 +37,7 @@ SELECT array_agg(nextval(own.sequence)) FROM own, generate_series(1, :count)
 """
 WALL_CLOCK = len("2021-01-20 08:15:30.123456")
 Convert = Callable[[Any], Any]
-Packed = bytes | list[list[Any]]
-ESCAPES = {"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"}
-ESCAPED = re.compile(r"[\\\t\n\r]")
+Packed = bytes | list[tuple[Any, ...]]
 
 
 class Writer:
@@ -49,11 +46,7 @@ class Writer:
     def __init__(self, model: type[Base], *columns: str) -> None:
         table: Table = model.__table__  # type: ignore[assignment]  # of a mapped class it is nothing else
         self.sqlite = db.engine.dialect.name == "sqlite"
-        self.converters = [
-            (place, convert)
-            for place, name in enumerate(columns)
-            if (convert := _converter(table.c[name].type, sqlite=self.sqlite)) is not None
-        ]
+        self.converters = [_converter(table.c[name].type, sqlite=self.sqlite) for name in columns]
         names = ", ".join(columns)
         if self.sqlite:
             self.statement = f"INSERT INTO {table.name} ({names}) VALUES ({', '.join('?' * len(columns))})"  # noqa: S608  # our own names
@@ -62,8 +55,11 @@ class Writer:
 
     def packed(self, rows: Iterable[tuple[Any, ...]]) -> Packed:
         """Rows as ``write`` takes them."""
-        converted = self._converted(rows)
-        return list(converted) if self.sqlite else b"".join(map(copied, converted))
+        columns: Iterable[Sequence[Any]] = map(_converted, zip(*rows, strict=True), self.converters)
+        if self.sqlite:
+            return list(zip(*columns, strict=True))
+        lines = map("\t".join, zip(*map(_copied, columns), strict=True))
+        return "".join(f"{line}\n" for line in lines).encode()
 
     def write(self, packed: Packed) -> None:
         """Store rows; what the database refuses raises the error of the driver."""
@@ -80,33 +76,24 @@ class Writer:
         finally:
             cursor.close()
 
-    def _converted(self, rows: Iterable[tuple[Any, ...]]) -> Iterator[list[Any]]:
-        converters = self.converters
-        for row in rows:
-            values = list(row)
-            for place, convert in converters:
-                value = values[place]
-                if value is not None:
-                    values[place] = convert(value)
-            yield values
+
+def _converted(column: Sequence[Any], convert: Convert | None) -> Sequence[Any]:
+    return column if convert is None else [None if value is None else convert(value) for value in column]
 
 
-def copied(row: Iterable[Any]) -> bytes:
-    """A row as a line of ``COPY`` in PostgreSQL's text format, which is made without a connection to ask."""
-    return b"\t".join(map(_copied, row)) + b"\n"
+def _copied(column: Sequence[Any]) -> list[str]:
+    """The values of a column in PostgreSQL's text format of ``COPY``, which is made without a connection to ask."""
+    texts = {value: _as_text(value) for value in set(column)}  # few columns have another value in each row
+    return [texts[value] for value in column]
 
 
-def _copied(value: Any) -> bytes:
+def _as_text(value: Any) -> str:
     if value is None:
-        return b"\\N"
+        return "\\N"
     if isinstance(value, str):
-        return ESCAPED.sub(_escaped, value).encode() if ESCAPED.search(value) else value.encode()
+        return value.replace("\\", "\\\\").replace("\t", "\\t").replace("\n", "\\n").replace("\r", "\\r")
     # a truth value is a number to Python, and 0 or 1 to PostgreSQL as well
-    return b"%d" % value if isinstance(value, int) else str(value).encode()
-
-
-def _escaped(found: re.Match[str]) -> str:
-    return ESCAPES[found[0]]
+    return str(int(value)) if isinstance(value, int) else str(value)
 
 
 def among(column: Any, parameter: str) -> ColumnElement[bool]:

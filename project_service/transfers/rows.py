@@ -35,7 +35,6 @@ LONGEST_MESSAGE = 255
 LARGEST_INTEGER = 2**63 - 1
 LARGEST_IID = 2**31 - 1  # with room behind it, for what comes after the import
 BLANK_NOTE = "*Blank note*"
-SUFFIX = "\n\n *By {name} on {moment} (imported from GitLab)*"
 
 COLUMNS: dict[type[Base], tuple[str, ...]] = {
     model: tuple(names.split())
@@ -166,6 +165,8 @@ class Translator:
         self.now = now
         self.ids = {model: ids(model) for model in NUMBERED}
         self.batch = Batch()
+        # the names in the last row of each kind, and those of them that no column has: rows mostly have the same ones
+        self._beside: dict[frozenset[str], tuple[tuple[str, ...], tuple[str, ...]]] = {}
         self.translate: dict[str, Callable[[dict[str, Any]], None]] = {
             "labels": self._label,
             "milestones": self._milestone_row,
@@ -400,7 +401,7 @@ class Translator:
         author = row.get("author")
         name = text_of(author.get("name")) if isinstance(author, dict) else None
         moment = (text_of(row.get("updated_at")) or "").partition(".")[0]
-        return (body or BLANK_NOTE) + SUFFIX.format(name=name or "", moment=moment)
+        return f"{body or BLANK_NOTE}\n\n *By {name or ''} on {moment} (imported from GitLab)*"
 
     def _events(self, rows: Any, target_type: str, target_id: int, audience: Audience) -> None:
         for row in listed(rows):
@@ -464,9 +465,14 @@ class Translator:
 
     def _extra(self, row: dict[str, Any], columns: frozenset[str], usual: frozenset[str]) -> dict[str, Any] | None:
         """What a row says beside its columns; what archives usually say and here is empty is not kept."""
+        names = tuple(row)
+        same, beside = self._beside.get(columns, ((), ()))
+        if names != same:
+            beside = tuple(name for name in names if name not in columns)
+            self._beside[columns] = names, beside
         extra = {}
         people = self.people
-        for name in row.keys() - columns:
+        for name in beside:
             value = row[name]
             if (value is None or value == []) and name in usual:
                 continue

@@ -97,7 +97,7 @@ def show_import(project: Project) -> Any:
         "transfers/import.html",
         project=project,
         found=found,
-        stage=stages.of_import(found) if found else None,
+        stage=stages.of_import(found, project.import_status) if found else None,
         failures=queries.failures_of(project),
         failure_count=queries.count_failures(project),
     )

@@ -20,9 +20,8 @@ class Stage:
     relations_total: int | None = None
 
 
-def of_import(found: ProjectImport) -> Stage:
-    """The stage of an import."""
-    status = found.project.import_status
+def of_import(found: ProjectImport, status: str) -> Stage:
+    """The stage of an import; ``status`` is that of the project as whoever shows the stage has read it."""
     if status == FINISHED:
         return Stage("The import is finished.", moving=False)
     if status == FAILED:

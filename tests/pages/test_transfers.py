@@ -8,17 +8,19 @@ import io
 import re
 
 import pytest
+from sqlalchemy import update
 from werkzeug.datastructures import FileStorage
 from werkzeug.test import encode_multipart
 
 from project_service.core import instance
+from project_service.core.projects import Project
 from project_service.kit import clock
 from project_service.kit.database import db
 from project_service.kit.storage import Storage, storage
 from project_service.settings import Settings
-from project_service.transfers import downloads
+from project_service.transfers import downloads, queries
 from project_service.transfers.importing import FAILING, LOADING
-from project_service.transfers.models import FAILED, STARTED, ImportFailure, ProjectExport, ProjectImport
+from project_service.transfers.models import FAILED, FINISHED, STARTED, ImportFailure, ProjectExport, ProjectImport
 from tests import worlds
 from tests.archives import make_archive, make_issue, unpack
 from tests.pages.conftest import store, store_export
@@ -309,6 +311,25 @@ def test_every_stage_of_an_import_has_its_words_and_its_bar(status, fields, expe
     imported(status, **fields)
 
     assert stage_of(maintainer.get("/acme/shop/-/import")) == expected
+
+
+def test_an_import_that_ends_while_its_page_is_made_can_still_be_watched(maintainer, imported, project, monkeypatch):
+    imported("started", phase=LOADING)
+    import_of = queries.import_of
+
+    def ended_meanwhile(found):
+        with db.engine.begin() as elsewhere:
+            elsewhere.execute(update(Project).where(Project.id == project.id).values(import_status=FINISHED))
+        return import_of(found)
+
+    monkeypatch.setattr(queries, "import_of", ended_meanwhile)
+    meanwhile = maintainer.get("/acme/shop/-/import")
+    afterwards = maintainer.get("/acme/shop/-/import")
+
+    assert "Go to the project" not in meanwhile.text
+    assert "Refresh" in meanwhile.text
+    assert "Go to the project" in afterwards.text
+    assert "Refresh" not in afterwards.text
 
 
 def test_numbers_are_told_beside_the_bar(maintainer, imported):

@@ -81,9 +81,14 @@ def _converted(column: Sequence[Any], convert: Convert | None) -> Sequence[Any]:
     return column if convert is None else [None if value is None else convert(value) for value in column]
 
 
-def _copied(column: Sequence[Any]) -> list[str]:
+def _copied(column: Sequence[Any]) -> Iterable[str]:
     """The values of a column in PostgreSQL's text format of ``COPY``, which is made without a connection to ask."""
-    texts = {value: _as_text(value) for value in set(column)}  # few columns have another value in each row
+    kinds = set(map(type, column))
+    if kinds == {int}:
+        return map(str, column)
+    if kinds == {str}:
+        return map(_escaped, column)
+    texts = {value: _as_text(value) for value in set(column)}  # most columns say the same in many rows
     return [texts[value] for value in column]
 
 
@@ -91,9 +96,13 @@ def _as_text(value: Any) -> str:
     if value is None:
         return "\\N"
     if isinstance(value, str):
-        return value.replace("\\", "\\\\").replace("\t", "\\t").replace("\n", "\\n").replace("\r", "\\r")
+        return _escaped(value)
     # a truth value is a number to Python, and 0 or 1 to PostgreSQL as well
     return str(int(value)) if isinstance(value, int) else str(value)
+
+
+def _escaped(value: str) -> str:
+    return value.replace("\\", "\\\\").replace("\t", "\\t").replace("\n", "\\n").replace("\r", "\\r")
 
 
 def among(column: Any, parameter: str) -> ColumnElement[bool]:

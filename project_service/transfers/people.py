@@ -54,7 +54,7 @@ class People:
 
     def author(self, old: Any) -> int:
         """The same for what must have somebody."""
-        return self.find(old) or self.importer_id
+        return self.known.get(old, self.importer_id) if isinstance(old, int) else self.importer_id
 
     def settle(self, value: Any, left: int = DEEPEST) -> Any:
         """Data without a table, its references to people made ours and its secrets taken out; may be ``Refused``."""

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import datetime as dt
+import shutil
 import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
 import click
 from sqlalchemy import select
@@ -28,8 +31,8 @@ from project_service.factory import create_app
 from project_service.instance import service as instance_service
 from project_service.kit import encryption, jobs, migrating, secrets
 from project_service.kit.database import MIGRATIONS, db, unit_of_work
-from project_service.kit.errors import ServiceError
-from project_service.kit.fields import Date
+from project_service.kit.errors import Invalid, ServiceError
+from project_service.kit.fields import LARGEST_INTEGER, Date
 from project_service.kit.preparing import Preparation
 from project_service.settings import Settings
 from project_service.transfers import canonical, inspection, watching
@@ -55,6 +58,8 @@ def told(error: Exception) -> str | None:
     """What an operator hears of an error that can be mended; nothing of others."""
     if isinstance(error, OperationalError):
         return f"PROJECT_SERVICE_DATABASE_URL: {str(error.orig).splitlines()[0]}"
+    if isinstance(error, Invalid):
+        return "; ".join(f"{name} {text}" for name, texts in error.message.items() for text in texts)
     return str(error) if isinstance(error, REFUSALS) else None
 
 
@@ -340,18 +345,37 @@ def security_report() -> None:
 
 @security_report.command("ingest")
 @click.argument("project")
-@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("file", type=click.File("rb"))
 @click.option("--report-type", required=True, type=click.Choice(list(REPORT_TYPES)), help="What the report is of.")
 @click.option("--ref", default=None, help="The branch; the project's default branch when absent.")
 @click.option("--sha", default=None, help="The commit.")
-@click.option("--pipeline-id", default=None, type=int, help="Add the report to a pipeline that is there.")
+@click.option(
+    "--pipeline-id",
+    default=None,
+    type=click.IntRange(1, LARGEST_INTEGER),
+    help="Add the report to a pipeline that is there.",
+)
 def ingest_report(
-    project: str, file: Path, report_type: str, ref: str | None, sha: str | None, pipeline_id: int | None
+    project: str, file: IO[bytes], report_type: str, ref: str | None, sha: str | None, pipeline_id: int | None
 ) -> None:
-    """Take in a report: PROJECT is an id or a full path."""
-    with create_app().app_context(), file.open("rb") as opened:
-        told = ingestion.ingest(find_project(project), opened, report_type, ref=ref, sha=sha, pipeline_id=pipeline_id)
+    """Take in a report: PROJECT is an id or a full path, FILE may be - for what comes through a pipe."""
+    with create_app().app_context(), _seekable(file) as report:
+        told = ingestion.ingest(find_project(project), report, report_type, ref=ref, sha=sha, pipeline_id=pipeline_id)
     click.echo(f"pipeline {told.pipeline_id}: {told.found} found, {told.merged} merged, {told.dropped} dropped")
+
+
+@contextmanager
+def _seekable(file: IO[bytes]) -> Iterator[IO[bytes]]:
+    """A file that can be read more than once; what comes through a pipe is kept on disk meanwhile."""
+    if file.seekable():
+        yield file
+        return
+    with tempfile.TemporaryFile() as kept:
+        try:
+            shutil.copyfileobj(file, kept)
+        except OSError as error:
+            raise click.ClickException(f"the report cannot be read ({error})") from error
+        yield kept
 
 
 @main.group("secrets")

@@ -29,6 +29,7 @@ from project_service.settings import Settings
 from tests import worlds
 from tests.databases import create_database
 from tests.far_sides import FarSide, serving
+from tests.repositories import keep_repository
 from tests.worlds import ADA, MAX, ROLES, SAM
 
 API = "/api/v4"
@@ -233,10 +234,13 @@ def project(people: dict[str, User], group: Group) -> Project:
 
 
 @pytest.fixture
-def furnished(project: Project, group: Group, people: dict[str, User], client_of: Callable[..., Client]) -> Client:
+def furnished(
+    project: Project, group: Group, people: dict[str, User], client_of: Callable[..., Client], tmp_path: Path
+) -> Client:
     """An administrator's client; the project, the group and everybody's account have something in every list."""
     client = client_of(people[ADA])
     worlds.furnish(project, group, people, client)
+    keep_repository(project, tmp_path / "repository", files={"README.md": b"Till\n"})
     return client
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 
 from project_service.core import repositories
@@ -12,8 +13,8 @@ from project_service.kit.database import db
 from project_service.kit.storage import storage
 
 
-def make_bundle(folder: Path, *tags: str) -> bytes:
-    """A bundle with one commit, the branch ``main`` and these tags."""
+def make_bundle(folder: Path, *tags: str, files: Mapping[str, bytes] | None = None) -> bytes:
+    """A bundle with one commit of some files, the branch ``main`` and these tags."""
 
     def git(*arguments: str, said: bytes | None = None) -> str:
         identity = ["-c", "user.name=Ada", "-c", "user.email=ada@example.org"]
@@ -22,7 +23,10 @@ def make_bundle(folder: Path, *tags: str) -> bytes:
 
     folder.mkdir(exist_ok=True)
     git("init", "--quiet", "--bare", ".")
-    commit = git("commit-tree", git("mktree", said=b""), "-m", "first")
+    for path, content in (files or {}).items():
+        number = git("hash-object", "-w", "--stdin", said=content)
+        git("update-index", "--add", "--cacheinfo", f"100644,{number},{path}")
+    commit = git("commit-tree", git("write-tree"), "-m", "first")
     git("branch", "main", commit)
     git("symbolic-ref", "HEAD", "refs/heads/main")
     for tag in tags:
@@ -31,9 +35,9 @@ def make_bundle(folder: Path, *tags: str) -> bytes:
     return (folder / "all.bundle").read_bytes()
 
 
-def keep_repository(project: Project, folder: Path, *tags: str) -> Repository:
-    """Give a project a repository with these tags."""
-    bundle = make_bundle(folder, *tags)
+def keep_repository(project: Project, folder: Path, *tags: str, files: Mapping[str, bytes] | None = None) -> Repository:
+    """Give a project a repository with these tags and files."""
+    bundle = make_bundle(folder, *tags, files=files)
     name = f"projects/{project.id}/project-{len(tags)}.bundle"
     with storage().write(name) as file:
         file.write(bundle)

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import logging
+import os
+import subprocess
+import sys
 
 import orjson
 import pytest
@@ -94,3 +97,32 @@ def test_what_is_refused_is_told_in_one_line(document, words, options, told, ing
 
 def test_a_kind_that_there_is_not_is_a_mistake_of_the_command_line(ingest):
     assert ingest({}, kind="lint").exit_code == 2
+
+
+def test_a_report_comes_through_a_pipe(environment, tmp_path):
+    """Nothing that comes through one can be read twice."""
+    command = [sys.executable, "-m", "project_service", "report", "ingest", "shop/till", "-", "--report-type", "sast"]
+
+    done = subprocess.run(
+        command,
+        input=orjson.dumps(report(vulnerability("a"))),
+        env=os.environ | environment,
+        capture_output=True,
+        check=False,
+    )
+
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert done.stdout.endswith(b"1 found, 1 merged, 0 dropped\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "told"),
+    [
+        (["--pipeline-id", "9" * 20], 2, "is not in the range"),
+        (["--sha", "main"], 1, "project-service: sha is invalid"),
+    ],
+)
+def test_what_is_wrong_is_said_in_a_line(words, status, told, ingest):
+    done = ingest(report(vulnerability("a")), *words)
+
+    assert (done.exit_code, told in done.output) == (status, True), done.output

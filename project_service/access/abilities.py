@@ -62,6 +62,7 @@ class Ability(enum.Enum):
     READ_MILESTONES = enum.auto()
     ADMIN_MILESTONES = enum.auto()
     READ_MERGE_REQUESTS = enum.auto()
+    READ_CODE = enum.auto()
     READ_LABELS = enum.auto()
     # a group
     READ_GROUP = enum.auto()
@@ -241,6 +242,7 @@ RULES: dict[Ability, tuple[Rule, ...]] = {
     Ability.READ_MILESTONES: (sees, has_issues_or_merge_requests),
     Ability.ADMIN_MILESTONES: (at_least(Role.DEVELOPER), has_issues_or_merge_requests, is_not_archived, is_loaded),
     Ability.READ_MERGE_REQUESTS: (sees, has_from("merge_requests", Role.REPORTER)),
+    Ability.READ_CODE: (sees, has_from("repository", Role.REPORTER)),
     Ability.READ_LABELS: (sees, has_issues_or_merge_requests),
     Ability.READ_GROUP: (sees,),
     Ability.ADMIN_GROUP: (at_least(Role.OWNER),),

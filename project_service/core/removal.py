@@ -2,7 +2,8 @@
 
 Children go first, a batch at a time, each batch a unit of its own that holds SQLite's write lock only briefly. Which
 tables there are is read from their foreign keys: an area that adds a table has nothing to register. A column
-``storage_name`` names an object in the storage that belongs to its row and goes with it.
+``storage_name`` names an object in the storage that belongs to its row and goes with it. Columns that end in
+``author_id`` say who wrote a row; rows of a table whose ``info`` has ``DECISIONS`` are never removed with them.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from project_service.kit.database import Base, db
 from project_service.kit.storage import storage
 
 BATCH = 500
+AUTHOR = "author_id"
+DECISIONS = "decisions"  # they are a project's, whoever has made them
 
 
 @jobs.job()
@@ -60,11 +63,11 @@ def remove_user(user_id: int, hard_delete: bool = False) -> None:
         remove_namespace(personal)
     for table in _children_of("users"):
         _empty(table, table.c[_column(table, "users")], user_id)
-    for table in _written_by_users():
-        if hard_delete:
-            _empty(table, table.c.author_id, user_id)
-        else:
-            _hand_over(table, user_id)
+    for column in _authors():
+        if hard_delete and column.name == AUTHOR and not column.table.info.get(DECISIONS):
+            _empty(column.table, column, user_id)
+        elif not hard_delete or column.table.info.get(DECISIONS):
+            _hand_over(column.table, column, user_id)
     with jobs.step():
         db.session.execute(delete(User).where(User.id == user_id))
 
@@ -81,23 +84,24 @@ def empty_table(model: type[Base], project_id: int, *conditions: ColumnElement[b
     _empty(table, table.c.project_id, project_id, *conditions)
 
 
-def _written_by_users() -> list[Table]:
+def _authors() -> list[Column[int]]:
     # what outlives its author by its foreign key is a contribution
     return [
-        table
+        column
         for table in reversed(Base.metadata.sorted_tables)
-        if "author_id" in table.c and any(key.ondelete == "SET NULL" for key in table.c.author_id.foreign_keys)
+        for column in table.c
+        if column.name.endswith(AUTHOR) and any(key.ondelete == "SET NULL" for key in column.foreign_keys)
     ]
 
 
-def _hand_over(table: Table, user_id: int) -> None:
+def _hand_over(table: Table, column: Column[int], user_id: int) -> None:
     while True:
         with jobs.step():
-            some = list(db.session.scalars(select(table.c.id).where(table.c.author_id == user_id).limit(BATCH)))
+            some = list(db.session.scalars(select(table.c.id).where(column == user_id).limit(BATCH)))
             if not some:
                 return
             ghost = bot(GHOST)
-            db.session.execute(update(table).where(table.c.id.in_(some)).values(author_id=ghost.id))
+            db.session.execute(update(table).where(table.c.id.in_(some)).values({column: ghost.id}))
 
 
 def _children_of(parent: str) -> list[Table]:

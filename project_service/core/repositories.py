@@ -15,6 +15,7 @@ import shutil
 import subprocess
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,8 +33,10 @@ if TYPE_CHECKING:
 
 CODE, WIKI, DESIGN = "project", "project.wiki", "project.design"
 KINDS = (CODE, WIKI, DESIGN)
-TAGS = "refs/tags/"
+BRANCHES, TAGS = "refs/heads/", "refs/tags/"
 COMMIT = re.compile(r"[0-9a-f]{40}")
+MOST_PARTS = 50  # of a path that a revision is looked for in
+MOST_SHOWN = 1 << 20  # bytes
 # what may be the name of a branch or a tag, by the rules of git-check-ref-format
 REF = re.compile(
     r"""(?![./])                          # no part begins with a dot, and none is empty
@@ -69,6 +72,16 @@ class Repository(Timestamps, Model):
     version: Mapped[str]
     storage_name: Mapped[str]
     size: Mapped[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A file as a revision has it; ``text`` is missing where it is none, or too much to be shown."""
+
+    revision: str
+    path: str
+    size: int  # bytes
+    text: str | None
 
 
 class BadBundle(Exception):
@@ -173,6 +186,43 @@ def commit_titles(project: Project, ids: Iterable[str]) -> dict[str, str]:
         if commit is not None and commit.type_str == "commit":
             titles[number] = commit.message.strip().partition("\n")[0].rstrip()
     return titles
+
+
+def source_at(project: Project, place: str) -> Source | None:
+    """The file that ``REVISION/PATH`` names, if there is one; the name of a branch or a tag may have slashes itself."""
+    repository = repository_of(project)
+    if repository is None:
+        return None
+    opened = _opened(bare(repository))
+    parts = place.split("/")
+    for count in range(1, min(len(parts), MOST_PARTS)):
+        revision, path = "/".join(parts[:count]), "/".join(parts[count:])
+        commit = _commit(opened, revision)
+        if commit is not None:
+            return _file_of(commit, revision, path)
+    return None
+
+
+def _commit(opened: pygit2.Repository, revision: str) -> Any:
+    if COMMIT.fullmatch(revision):
+        found: Any = opened.get(revision)
+        return found if found is not None and found.type_str == "commit" else None
+    if not REF.fullmatch(revision):
+        return None
+    named = (opened.references.get(kind + revision) for kind in (BRANCHES, TAGS))
+    peeled: Any = next((one.peel() for one in named if one is not None), None)
+    return peeled if peeled is not None and peeled.type_str == "commit" else None
+
+
+def _file_of(commit: Any, revision: str, path: str) -> Source | None:
+    try:
+        found = commit.tree[path]
+    except (KeyError, ValueError):
+        return None
+    if found.type_str != "blob":
+        return None
+    is_shown = found.size <= MOST_SHOWN and not found.is_binary
+    return Source(revision, path, found.size, found.data.decode(errors="replace") if is_shown else None)
 
 
 def _opened(folder: Path) -> pygit2.Repository:

@@ -136,6 +136,14 @@ class Nested(fields.Parameter, marshmallow.fields.Nested):
     def __init__(self, nested: type[Schema], **options: Any) -> None:
         super().__init__(nested=nested, **options)
 
+    def deserialize(
+        self, value: Any, attr: str | None = None, data: Mapping[str, Any] | None = None, **options: Any
+    ) -> Any:
+        """Load the object; ``null`` is none, where there has to be one."""
+        if value is None and self.required:
+            raise marshmallow.ValidationError([fields.INVALID])
+        return super().deserialize(value, attr, data, **options)
+
     def read(self, value: Any) -> Any:
         """Load the object; the messages inside keep their place."""
         if not isinstance(value, dict):

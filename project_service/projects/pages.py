@@ -10,9 +10,10 @@ from project_service.access import navigation, sections
 from project_service.access.abilities import Ability, allowed
 from project_service.access.identity import caller, current_user
 from project_service.access.pages import PageBlueprint
+from project_service.core import repositories
 from project_service.core.namespaces import find_namespace
 from project_service.core.projects import Project
-from project_service.kit.errors import Invalid, UnknownRoute
+from project_service.kit.errors import Invalid, NotFound, UnknownRoute
 from project_service.kit.paging import read_page
 from project_service.projects import queries, service
 from project_service.projects.forms import ProjectForm
@@ -68,6 +69,16 @@ def create_project() -> Any:
     if form.accepted(create):
         return redirect(f"/{made[0].full_path}")
     return render_template("projects/new.html", form=form), 422
+
+
+@pages.get("/<path:project>/-/blob/<path:place>")
+@pages.allow(Ability.READ_CODE)
+def show_source(project: Project, place: str) -> str:
+    """Show a file of the repository, at the address that findings name it by."""
+    source = repositories.source_at(project, place)
+    if source is None:
+        raise NotFound("File")
+    return render_template("projects/source.html", project=project, source=source)
 
 
 @pages.get("/<path:project>/-/settings/<page>")

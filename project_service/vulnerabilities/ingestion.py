@@ -65,6 +65,7 @@ def ingest(
     A pipeline that is there has its own ``ref`` and ``sha``: others are refused.
     """
     _check(ref, sha)
+    sha = sha.lower() if sha else None
     with reports.reading(file, report_type) as report:
         outlines = [merging.outline(report_type, vulnerability) for vulnerability in report.vulnerabilities]
         with writing():
@@ -103,7 +104,7 @@ def _find_pipeline(project: Project, ref: str | None, sha: str | None, pipeline_
     pipeline = find_pipeline(project, pipeline_id)
     contradictions: dict[str, str | list[str]] = {
         name: "is not that of the pipeline"
-        for name, given, own in (("ref", ref, pipeline.ref), ("sha", sha, pipeline.sha))
+        for name, given, own in (("ref", ref, pipeline.ref), ("sha", sha, (pipeline.sha or "").lower()))
         if given is not None and given != own
     }
     if contradictions:

@@ -40,7 +40,8 @@ def place_of(report_type: str, location: Location) -> str:
 
 def short_name(report_type: str, location: Location) -> str:
     """What a place is called in a title that has to be built; empty without a location."""
-    return _NAMES[report_type](location) if location else ""
+    name = _NAMES[report_type](location)
+    return name if name.strip(":") else ""
 
 
 def lines_of(location: Location) -> str:
@@ -49,6 +50,11 @@ def lines_of(location: Location) -> str:
     if not file or not first:
         return file
     return f"{file}:{first}" if last in ("", first) else f"{file}:{first}-{last}"
+
+
+def where_of(location: Location) -> str:
+    """The place in few words: the file with its lines, or else the image, or else the path of a page."""
+    return lines_of(location) or text(location.get("image")) or text(location.get("path"))
 
 
 def image_without_tag(image: str) -> str:

@@ -14,6 +14,7 @@ from sqlalchemy import JSON, ForeignKey, Index, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column, relationship
 
 from project_service.core.projects import Project
+from project_service.core.removal import DECISIONS
 from project_service.core.users import User
 from project_service.kit import clock
 from project_service.kit.database import Base, Key, Model, Timestamps
@@ -148,6 +149,7 @@ class Feedback(Timestamps, Model):
         UniqueConstraint("project_id", "category", "feedback_type", "meant", name="uq_vulnerability_feedback_meant"),
         Index("ix_vulnerability_feedback_meant", "project_id", "feedback_type", "meant"),
         Index("ix_vulnerability_feedback_finding_uuid", "project_id", "feedback_type", "finding_uuid"),
+        {"info": {DECISIONS: True}},
     )
 
     project_id: Mapped[int] = mapped_column(ForeignKey("projects.id", ondelete="CASCADE"))

@@ -20,12 +20,12 @@ from project_service.kit.schemas import load
 from project_service.vulnerabilities import charts, ingestion, queries, service
 from project_service.vulnerabilities.forms import DismissForm, UploadForm
 from project_service.vulnerabilities.levels import Confidence, Severity
-from project_service.vulnerabilities.locations import lines_of
+from project_service.vulnerabilities.locations import lines_of, where_of
 from project_service.vulnerabilities.models import DISMISSAL_REASONS, ISSUE, Finding, Pipeline
 from project_service.vulnerabilities.report_types import REPORT_TYPES
 from project_service.vulnerabilities.reports import BrokenReport
 from project_service.vulnerabilities.routes import LARGEST_REPORT
-from project_service.vulnerabilities.schemas import FeedbackEnvelopeSchema, FeedbackSchema
+from project_service.vulnerabilities.schemas import FeedbackEnvelopeSchema, FeedbackSchema, blob_path
 
 pages = PageBlueprint("vulnerability_pages", __name__)
 HOME = "/-/security"
@@ -66,7 +66,9 @@ def create_feedback(project: Project) -> Response:
 def delete_feedback(project: Project, feedback_id: int) -> Response:
     """Take a dismissal back."""
     service.undo_dismissal(project, queries.find_dismissal(project, feedback_id))
-    return Response(status=204)
+    answer = Response(status=204)
+    del answer.headers["Content-Type"]  # there is nothing that could have one
+    return answer
 
 
 @pages.get(DASHBOARD)
@@ -74,7 +76,11 @@ def delete_feedback(project: Project, feedback_id: int) -> Response:
 @pages.allow(Ability.READ_VULNERABILITIES)
 def show_dashboard(project: Project) -> str:
     """Show what scanners found in a project."""
-    return _dashboard(project, queries.pipeline_meant(project, request.args.get("pipeline_id")))
+    number = request.args.get("pipeline_id")
+    pipeline = queries.pipeline_meant(project, number)
+    if number and pipeline is None:
+        raise NotFound("Pipeline")
+    return _dashboard(project, pipeline)
 
 
 @pages.get("/<path:project>/-/pipelines/<int:pipeline_id>")
@@ -104,6 +110,7 @@ def _dashboard(project: Project, pipeline: Pipeline | None) -> str:
         severities=WORST_FIRST,
         options=FILTERS,
         report_types=REPORT_TYPES,
+        where_of=where_of,
         counts=queries.counts_of(queries.findings_of(pipeline, scope=scope, **others)),
         chart=charts.last_pipelines(project),
     )
@@ -203,6 +210,7 @@ def _page(project: Project, finding: Finding, form: DismissForm) -> str:
         report_types=REPORT_TYPES,
         reasons=DISMISSAL_REASONS,
         lines=lines_of(finding.data["location"]),
+        source=blob_path(finding),
         dismissals=queries.dismissals_meaning(finding),
         form=form,
     )

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import math
 import os
+import re
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from dataclasses import dataclass
@@ -30,6 +32,11 @@ BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 BLANKS = b" \t\r\n"
 INTEGERS = range(-(2**63), 2**64)
 NUL = b"\\u0000"
+SURROGATES = b"\\ud", b"\\uD"
+# an escaped backslash, so that it begins nothing else, and the first or second half of a surrogate pair
+HALF = re.compile(rb"\\(?:\\|u[dD](?:(?P<first>[89abAB])|[c-fC-F])[0-9a-fA-F]{2})")
+ESCAPED_BACKSLASH = rb"\\"
+LONGEST_PAIR = 12
 DEEPEST = 254  # what can be written again
 # What digits may be in the way of the streaming parser, every digit taken for a 0: integers of more than 64 bits need
 # its exact numbers; on those with more digits than Python reads, or such an exponent, it would bring the process down.
@@ -186,12 +193,13 @@ class Whole:
         file.seek(0)
         raw = file.read().removeprefix(BYTE_ORDER_MARK)
         try:
+            raw.decode()  # the parser says it in words of its own
             top = orjson.loads(raw)
             orjson.dumps(top)  # nested too deeply to be written would be found too late
         except (ValueError, TypeError) as error:
             raise _not_json(error) from error
         if NUL in raw:
-            top = storable(top)
+            top = {name: storable(part) for name, part in top.items()} if isinstance(top, dict) else storable(top)
         self.is_list = isinstance(top, list) if isinstance(top, list | dict) else None
         self.top = top if isinstance(top, dict) else {}
         self.list = top
@@ -223,6 +231,7 @@ class Streamed:
         self.is_exact = self.has_nul = False
         self.is_list: bool | None = None
         self.kinds: dict[str, type] = {}
+        self.times: Counter[str] = Counter()
         self.version: str | None = None
         self._look()
         self._judge()
@@ -241,7 +250,12 @@ class Streamed:
     def items(self, name: str | None) -> Iterator[Any]:
         if name is not None and self.kinds.get(name) is not list:
             return iter(())
-        found = self._read(ijson.items, "item" if name is None else f"{name}.item")
+        if name is None:
+            found = self._read(ijson.items, "item")
+        elif self.times[name] > 1:
+            found = self._items_of_last(name)
+        else:
+            found = self._read(ijson.items, f"{name}.item")
         return map(storable, found) if self.has_nul else found
 
     def kept(self, items: Iterator[Any]) -> AbstractContextManager[Iterable[Any]]:
@@ -258,7 +272,7 @@ class Streamed:
         The parser takes vertical tabs and form feeds for blanks, which JSON does not have.
         """
         self.file.seek(self.start)
-        before, are_long, are_deadly = b"", False, False
+        before, are_long, are_deadly, has_surrogates = b"", False, False, False
         while chunk := self.file.read(BUFFER):
             if b"\v" in chunk or b"\f" in chunk:
                 raise _not_json(ValueError("a control character"))
@@ -267,10 +281,36 @@ class Streamed:
             text = before + chunk
             before = text[-MOST_DIGITS:]
             self.has_nul = self.has_nul or NUL in text
+            has_surrogates = has_surrogates or any(half in text for half in SURROGATES)
             shape = text.translate(SHAPES)
             are_long = are_long or LONG in shape
             are_deadly = are_deadly or any(digits in shape for digits in DEADLY)
         self.is_exact = are_long and not are_deadly
+        if has_surrogates:
+            self._refuse_halves()
+
+    def _refuse_halves(self) -> None:
+        """Refuse half a surrogate pair, for which the parser puts a question mark."""
+        self.file.seek(self.start)
+        base, text, due, is_last = self.start, b"", None, False  # where the second half is due
+        while not is_last:
+            chunk = self.file.read(BUFFER)
+            text += chunk
+            is_last = len(chunk) < BUFFER
+            done = len(text) if is_last else max(0, len(text) - LONGEST_PAIR)
+            for found in HALF.finditer(text):
+                if found.start() >= done:  # it may go on in the next block
+                    done = found.start()
+                    break
+                done = max(done, found.end())
+                is_first = found["first"] is not None
+                is_second = not is_first and found[0] != ESCAPED_BACKSLASH
+                if is_second != (due is not None) or (is_second and due != base + found.start()):
+                    raise _not_json(ValueError("half of a surrogate pair"))
+                due = base + found.end() if is_first else None
+            base, text = base + done, text[done:]
+        if due is not None:
+            raise _not_json(ValueError("half of a surrogate pair"))
 
     def _judge(self) -> None:
         """Go through all of it: what is no JSON is refused, and what the top object has is noted."""
@@ -297,9 +337,19 @@ class Streamed:
         if self.is_list is None:
             self.is_list = {"start_array": True, "start_map": False}.get(event)
         elif name in PARTS:
+            self.times[name] += 1
             self.kinds[name] = self.KINDS.get(event, object)
             if name == VERSION:
                 self.version = value.replace("\0", "") if event == "string" else None
+
+    def _items_of_last(self, name: str) -> Iterator[Any]:
+        """The elements of the last of several arrays under one name: that is the one that counts."""
+        events, left = self._read(ijson.parse), self.times[name]
+        for event in events:
+            left -= event == ("", "map_key", name)
+            if not left:
+                break
+        yield from ijson.items(events, f"{name}.item")
 
     def _read(self, how: Any, *names: str) -> Iterator[Any]:
         self.file.seek(self.start)
@@ -363,4 +413,8 @@ def _is_finite(number: int | Decimal) -> bool:
 
 
 def _not_json(error: Exception) -> BrokenReport:
-    return BrokenReport("JSON parsing failed", str(error).strip().splitlines()[0] if str(error).strip() else "no JSON")
+    if isinstance(error, UnicodeDecodeError):
+        return BrokenReport("JSON parsing failed", f"byte {error.start + 1} is not UTF-8")
+    told = error.args[0] if error.args else ""
+    said = (told.decode(errors="replace") if isinstance(told, bytes) else str(told)).strip().splitlines()
+    return BrokenReport("JSON parsing failed", said[0] if said else "no JSON")

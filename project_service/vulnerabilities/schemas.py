@@ -12,6 +12,7 @@ from project_service.core.schemas import UserBasicSchema
 from project_service.kit import clock, fields, urls
 from project_service.kit.schemas import Inside, Nested, Schema
 from project_service.vulnerabilities.levels import CONFIDENCES, SEVERITIES
+from project_service.vulnerabilities.locations import text
 from project_service.vulnerabilities.models import DISMISSAL, ISSUE, MERGE_REQUEST, Feedback, Finding
 from project_service.vulnerabilities.report_types import REPORT_TYPES
 
@@ -24,14 +25,21 @@ def feedback_path(project: Project) -> str:
 def blob_path(finding: Finding) -> str:
     """Where the source is that a finding is in, at the commit of its pipeline; empty when it is in no file."""
     location = finding.data["location"]
-    file, first, last = (location.get(name) for name in ("file", "start_line", "end_line"))
-    if not isinstance(file, str) or not file:
+    file = location.get("file")
+    if not isinstance(file, str) or not file or ".." in file.split("/"):
         return ""
+    first, last = (_line(location.get(name)) for name in ("start_line", "end_line"))
     pipeline = finding.pipeline
     path = f"/{pipeline.project.full_path}/-/blob/{quote(pipeline.sha or pipeline.ref)}/{quote(file.lstrip('/'))}"
-    if first is None:
+    if not first:
         return path
-    return f"{path}#L{first}" if last is None or last == first else f"{path}#L{first}-{last}"
+    return f"{path}#L{first}" if last in ("", first) else f"{path}#L{first}-{last}"
+
+
+def _line(value: Any) -> str:
+    """The number of a line, which some scanners write as text; nothing for anything else."""
+    number = text(value)
+    return number if number.isascii() and number.isdigit() else ""
 
 
 def _feedback_of(feedback_type: str) -> fields.Computed:
@@ -84,7 +92,7 @@ def _reads_issue(feedback: Feedback) -> bool:
 
 
 def _reads_merge_request(feedback: Feedback) -> bool:
-    return feedback.merge_request is not None and allowed(caller(), Ability.READ_PROJECT, feedback.project)
+    return feedback.merge_request is not None and allowed(caller(), Ability.READ_MERGE_REQUESTS, feedback.project)
 
 
 def _below(feedback: Feedback, path: str) -> str:
@@ -170,13 +178,19 @@ class FindingFilterSchema(Schema):
     pipeline_id = fields.String()
 
 
+class TextOrNothing(fields.String):
+    """Text; an empty one is none, as scripts send it for a variable that is not set."""
+
+    blank_is_absent = True
+
+
 class ReportUploadSchema(Schema):
     """A report of a scanner, and the pipeline it is of."""
 
     file = fields.Upload(required=True)
     report_type = fields.String(required=True, choices=tuple(REPORT_TYPES))
-    ref = fields.String()
-    sha = fields.String()
+    ref = TextOrNothing()
+    sha = TextOrNothing()
     pipeline_id = fields.Integer()
 
 

@@ -13,7 +13,7 @@ from project_service.kit import clock
 from project_service.kit.database import db
 from project_service.kit.errors import Unprocessable
 from project_service.planning import issues as planning
-from project_service.planning.issues import LONGEST_TITLE
+from project_service.planning.issues import LONGEST_TEXT, LONGEST_TITLE
 from project_service.tracker.issues import Issue
 from project_service.tracker.others import MergeRequest
 from project_service.vulnerabilities import queries
@@ -31,6 +31,7 @@ from project_service.vulnerabilities.models import (
     Pipeline,
 )
 from project_service.vulnerabilities.report_types import REPORT_TYPES
+from project_service.vulnerabilities.reports import storable
 
 LONGEST_COMMENT = 50_000
 FINGERPRINT = re.compile(r"[0-9a-f]{40}")
@@ -124,7 +125,8 @@ def _checked(fields: dict[str, Any]) -> dict[str, Any]:
         problems.append(UNRECOGNISABLE)
     if problems:
         raise Unprocessable(problems)
-    return fields | {"project_fingerprint": project_fingerprint, "finding_uuid": uuid}
+    data = storable(fields.get("vulnerability_data"))
+    return fields | {"project_fingerprint": project_fingerprint, "finding_uuid": uuid, "vulnerability_data": data}
 
 
 def _pipeline(project: Project, pipeline_id: int | None) -> Pipeline | None:
@@ -163,7 +165,7 @@ def _create_issue(author: User, project: Project, finding: Finding | None, given
     known: dict[str, Any] = given if finding is None else _known(finding)
     title = ISSUE_TITLE.format(known.get("name") or known.get("title") or "")
     return planning.create_issue(
-        author, project, title=title[:LONGEST_TITLE], description=_description(known), confidential=True
+        author, project, title=title[:LONGEST_TITLE], description=_description(known)[:LONGEST_TEXT], confidential=True
     )
 
 
@@ -183,7 +185,8 @@ def _description(known: dict[str, Any]) -> str:
     if known.get("solution"):
         blocks.append(f"### Solution:\n\n{known['solution']}")
     for title, name in (("Identifiers", "identifiers"), ("Links", "links")):
-        items = [one for one in known.get(name) or () if isinstance(one, dict)]
+        listed = known.get(name)
+        items = [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
         if items:
             blocks.append(f"### {title}:\n\n" + "\n".join(f"* {_linked(one)}" for one in items))
     return "\n\n".join(blocks)

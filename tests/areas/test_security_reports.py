@@ -63,7 +63,7 @@ def test_a_report_of_a_branch_and_a_commit(dev, project):
         ({"ref": "../../admin"}, {"ref": ["is invalid"]}),
         ({"ref": "a..b"}, {"ref": ["is invalid"]}),
         ({"sha": "main"}, {"sha": ["is invalid"]}),
-        ({"sha": "ab", "ref": ""}, {"ref": ["is invalid"], "sha": ["is invalid"]}),
+        ({"sha": "ab", "ref": "a b"}, {"ref": ["is invalid"], "sha": ["is invalid"]}),
     ],
 )
 def test_a_branch_or_commit_that_cannot_be(fields, refusal, dev, project):

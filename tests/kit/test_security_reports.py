@@ -172,6 +172,53 @@ def test_it_is_the_same_wherever_pieces_of_a_file_end(shift, value):
     assert streamed(raw, BUFFER=1000) == read(raw, "sast")
 
 
+TWICE = [
+    b'{"vulnerabilities":[{"name":"x","severity":5}],"vulnerabilities":[{"name":"n"}]}',
+    b'{"vulnerabilities":[{"name":"b"}],"vulnerabilities":[{"name":"d","a":[{"b":[1]}]},{"name":"e"}]}',
+    b'{"remediations":[{}],"vulnerabilities":[{"name":"n"}],"remediations":[{"fixes":[{"id":"1"}]}]}',
+    b'{"vulnerabilities":[{"name":"x"}],"vulnerabilities":null}',
+    b'{"vulnerabilities":null,"vulnerabilities":[{"name":"x"}]}',
+    b'{"vulnerabilities\\u0000":[{"name":"x"}]}',
+]
+
+
+@pytest.mark.parametrize("raw", TWICE)
+def test_of_names_given_twice_the_last_counts(raw):
+    assert streamed(raw) == read(raw, "sast")
+
+
+PIECES = [r"\\\\", r"\ud83d\ude00", "a", r"\n", r"\"", r"\u0041"]
+
+
+@given(st.lists(st.sampled_from([*PIECES * 9, r"\ud83d", r"\ude00"]), max_size=60), st.sampled_from([20, 64, 1 << 20]))
+def test_half_a_surrogate_pair_is_no_text(pieces, block):
+    raw = b'{"vulnerabilities":[{"name":"A","details":{"a":"%s"}}]}' % "".join(pieces).encode()
+
+    assert streamed(raw, BUFFER=block) == read(raw, "sast")
+
+
+@pytest.mark.parametrize(
+    ("raw", "reason"),
+    [
+        (b'{"a":"\xff"}', "byte 7 is not UTF-8"),
+        ("{}".encode("utf-16"), "byte 1 is not UTF-8"),
+        (b"{", "unexpected end of data"),
+    ],
+)
+def test_why_a_file_is_no_json_is_said_in_words(raw, reason):
+    with pytest.raises(BrokenReport, match=reason), reports.reading(io.BytesIO(raw), "sast"):
+        pass
+
+
+def test_the_streaming_parser_says_it_in_words_too():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(reports, "PARSED_AT_ONCE", -1)
+        with pytest.raises(BrokenReport) as told, reports.reading(io.BytesIO(b'{"a":\xff}'), "sast"):
+            pass
+
+    assert told.value.reason == "lexical error: invalid char in json text."
+
+
 @pytest.mark.parametrize("opening", [b"[", b'{"a":', b'{"vulnerabilities":['])
 def test_nesting_takes_no_memory(opening):
     raw = b'{"vulnerabilities":[' + opening * 20_000

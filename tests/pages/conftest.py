@@ -6,6 +6,7 @@ import contextvars
 import html
 import re
 from collections.abc import Callable, Container
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -34,6 +35,7 @@ from project_service.transfers.models import FINISHED, ProjectExport
 from project_service.variables.models import Variable
 from project_service.vulnerabilities.models import Finding
 from tests import worlds
+from tests.repositories import keep_repository
 from tests.scanning import ingest_report, report, vulnerability
 from tests.worlds import MAX, OLIVE, PASSWORD
 
@@ -136,6 +138,7 @@ def values(
     protected_tag: ProtectedTag,
     issue: Issue,
     people: dict[str, User],
+    tmp_path: Path,
 ) -> dict[str, Any]:
     """What stands in the places of a page's rule; tokens are each person's own."""
     store(Milestone(project_id=project.id, iid=1, title="Opening day"))
@@ -146,6 +149,7 @@ def values(
     ingest_report(project, report(vulnerability()))
     finding = db.session.query(Finding).one()
     worlds.make_merge_request(project)
+    keep_repository(project, tmp_path / "repository", files={"README.md": b"Till\n"})
     project.import_status = "failed"  # else there is nothing to ask about
     note = planning.create_note(people[OLIVE], issue, body="Indeed.")
     db.session.commit()
@@ -157,6 +161,7 @@ def values(
         "full_path": "acme/shop",
         "group": "acme",
         "page": "ci_cd",
+        "place": "main/README.md",
         "user_id": kay.id,
         "variable_id": variable.id,
         "tag_id": protected_tag.id,

@@ -165,7 +165,7 @@ def test_a_finding_shows_everything(developer, project):
             ">Advisory</a>",
             "<li>javascript:alert(1)</li>",
         ),
-        *('<a href="https://rules.example/a"', "<p><code>app/a.py:3-5</code></p>"),
+        *('<a href="https://rules.example/a"',),
         *("GET https://x", "A: B", "500 No", "in a list", "Inner", "Head", "Cell", ">There</a>", "x = &lt;1&gt;"),
         *(
             "<del>old</del>",
@@ -179,7 +179,7 @@ def test_a_finding_shows_everything(developer, project):
         ),
     ):
         assert part in page, part
-    assert "/-/blob/" not in page  # no source is served here
+    assert f'<a href="/acme/shop/-/blob/{"ab" * 20}/app/a.py#L3-5"><code>app/a.py:3-5</code></a>' in page
 
 
 def test_details_nested_deeply_are_shown(developer, project):
@@ -326,3 +326,63 @@ def test_feedback_with_a_session_needs_the_form_token(developer, project):
     answer = developer.send(path, **given)
 
     assert (without.status_code, answer.status_code, answer.json["author"]["username"]) == (400, 201, "dev")
+
+
+ODD = {
+    "file": {"a": 1},
+    "start_line": ["3"],
+    "dependency": {"package": {"name": {"z": 1}}, "version": True},
+}
+ODD_DETAILS = {
+    "list": {"name": "List", "type": "list", "items": {"seven": 7}},
+    "table": {"name": "Table", "type": "table", "header": {"eight": 8}, "rows": [{"nine": 9}, [10]]},
+    "code": {"name": "Code", "type": "code", "value": ["eleven"]},
+    "url": {"name": "Address", "type": "url", "href": {"twelve": 12}},
+    "file": {"name": "File", "type": "file-location", "file_name": "f.c"},
+    "nothing": {"name": "Nothing", "type": "url"},
+    **{
+        f"bare {kind}": {"type": kind}
+        for kind in ("text", "code", "commit", "diff", "markdown", "module-location", "list")
+    },
+    "named": {"name": {"thirteen": 13}, "description": ["fourteen"], "type": "text", "value": None},
+}
+
+
+def test_what_is_not_as_it_should_be_is_shown_as_it_is(developer, project):
+    """As JSON, as the report has it, and not as Python writes it."""
+    entry = vulnerability("a", location=ODD, details=ODD_DETAILS, links=[{"url": None}, {}], identifiers=[{}, {"a": 1}])
+    ingest_report(project, report(entry))
+
+    for page in (html.unescape(developer.get(place).text) for place in (address(), DASHBOARD)):
+        assert "{'" not in page
+        assert "['" not in page
+        assert ">None<" not in page.replace('class="long">None<', "")
+    shown = html.unescape(developer.get(address()).text)
+    for part in (
+        '{"a":1}',
+        '"seven"',
+        '"eight"',
+        '"nine"',
+        ">10<",
+        '"eleven"',
+        '"twelve"',
+        "<code>f.c</code>",
+        "thirteen",
+        "fourteen",
+    ):
+        assert part in shown, part
+
+
+def test_another_pipeline_than_there_is_is_not_found(developer, project):
+    ingest_report(project, report(vulnerability()))
+
+    assert developer.get(f"{DASHBOARD}?pipeline_id=999999").status_code == 404
+
+
+def test_behind_the_last_page_one_is_led_back(developer, project):
+    ingest_report(project, report(vulnerability()))
+
+    page = developer.get(f"{DASHBOARD}?page=99").text
+
+    assert "There are no more findings" in page
+    assert "found nothing" not in page

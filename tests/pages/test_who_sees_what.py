@@ -48,6 +48,7 @@ NEEDED = {
     "/<path:project>/-/alert_management/<int:iid>/details": Role.DEVELOPER,
     "/<path:project>/-/alert_management/<int:iid>/details/<any(overview,metrics,activity):part>": Role.DEVELOPER,
     "/<path:project>/-/alert_management/<int:iid>/payload.json": Role.DEVELOPER,
+    "/<path:project>/-/blob/<path:place>": Role.REPORTER,
     "/<path:project>/-/merge_requests": Role.REPORTER,
     "/<path:project>/-/merge_requests/<int:iid>": Role.REPORTER,
     "/<path:project>/-/pipelines/<int:pipeline_id>": Role.DEVELOPER,

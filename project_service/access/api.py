@@ -15,14 +15,13 @@ from http import HTTPStatus
 from typing import Any
 
 import marshmallow
-import orjson
 from flask import Response, current_app, g, request
 from flask_smorest import Blueprint
 from werkzeug.exceptions import HTTPException, MethodNotAllowed
 
 from project_service.access import identity, steps
 from project_service.access.abilities import Ability
-from project_service.kit import answers, kept, paging
+from project_service.kit import answers, exact, kept, paging
 from project_service.kit.database import reading, unit_of_work
 from project_service.kit.errors import MethodNotAllowed as NotAllowed
 from project_service.kit.errors import ServiceError, Unauthorized
@@ -278,7 +277,7 @@ def _bodies(schema: Schema) -> dict[str, Any]:
 
 def json_response(value: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
     """An answer in JSON."""
-    return Response(orjson.dumps(value), status, headers, mimetype="application/json")
+    return Response(exact.dumps(value), status, headers, mimetype="application/json")
 
 
 def _answered(found: Any, status: int, schema: marshmallow.Schema | None) -> Response:

@@ -10,6 +10,7 @@ from typing import Any
 import orjson
 
 from project_service.alerts import payloads
+from project_service.kit import exact
 
 TARGETS: dict[str, tuple[str, tuple[str, ...]]] = {
     "title": ("Title", ("string",)),
@@ -55,8 +56,8 @@ class SampleField:
 def read_sample(text: str) -> dict[str, Any]:
     """Read a sample; ``Unusable`` says what is wrong with it."""
     try:
-        sample = orjson.loads(text)
-    except orjson.JSONDecodeError as error:
+        sample = exact.loads(text, too_long=str)
+    except ValueError as error:
         raise Unusable(f"is not valid JSON: {error}") from error
     if not isinstance(sample, dict):
         raise Unusable("has to be a JSON object")

@@ -12,11 +12,10 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote_plus
 
-import orjson
 from dateutil import parser as dates
 
 from project_service.alerts.models import Severity
-from project_service.kit import clock
+from project_service.kit import clock, exact
 
 DEFAULT_TITLE = "New: Alert"
 DEFAULT_SOURCE = "Generic Alert Endpoint"
@@ -81,16 +80,19 @@ class Parsed:
 
 
 def read(body: bytes) -> dict[str, Any]:
-    """Read a body; an empty one is an empty object."""
+    """Read a body; an empty one is an empty object.
+
+    An integer with more digits than Python reads is kept as its text: that is no reason to lose the alert.
+    """
     if not body.strip():
         return {}
     try:
-        payload = orjson.loads(body)
-    except orjson.JSONDecodeError as error:
+        payload = exact.loads(body, too_long=str)
+    except ValueError as error:
         raise Unreadable from error
     if not isinstance(payload, dict) or depth_exceeds(payload, DEEPEST):
         raise Unreadable
-    if len(body) > LARGEST and len(orjson.dumps(payload)) > LARGEST:
+    if len(body) > LARGEST and len(exact.dumps(payload)) > LARGEST:
         raise Unreadable
     return payload
 
@@ -278,7 +280,7 @@ def _plain_text(value: Any) -> str | None:
 def _exact_text(value: Any) -> str:
     if value is None:
         return ""
-    return value if isinstance(value, str) else orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode()
+    return value if isinstance(value, str) else exact.dumps(value, sort_keys=True).decode()
 
 
 def _text(value: Any, limit: int) -> str | None:
@@ -331,7 +333,7 @@ def _digest_of_object(value: dict[str, Any]) -> str | None:
     pairs = sorted(flatten(value), key=lambda pair: pair[0])
     if all(_blank(inner) for _, inner in pairs):
         return None
-    return hashlib.sha1(orjson.dumps(pairs, option=orjson.OPT_SORT_KEYS), usedforsecurity=False).hexdigest()
+    return hashlib.sha1(exact.dumps(pairs, sort_keys=True), usedforsecurity=False).hexdigest()
 
 
 def flatten(value: Any, prefix: str = "") -> list[tuple[str, Any]]:

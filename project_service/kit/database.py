@@ -19,7 +19,6 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, TypeVar
 
-import orjson
 from flask import Flask, current_app
 from flask_sqlalchemy import SQLAlchemy
 from flask_sqlalchemy.session import Session as FlaskSession
@@ -42,7 +41,7 @@ from sqlalchemy.orm import DeclarativeBase, Mapped, Mapper, mapped_column, regis
 from sqlalchemy.orm.exc import StaleDataError
 from sqlalchemy.types import JSON, TypeDecorator
 
-from project_service.kit import clock
+from project_service.kit import clock, exact
 from project_service.settings import Settings
 
 MIGRATIONS = Path(__file__).parents[1] / "migrations"
@@ -509,7 +508,7 @@ def _callbacks() -> list[Callable[[], object]]:
 def _engine_options(settings: Settings) -> dict[str, Any]:
     options: dict[str, Any] = {
         "hide_parameters": True,  # errors are logged, and what could not be written may be a secret
-        "json_serializer": lambda value: orjson.dumps(value).decode(),
+        "json_serializer": lambda value: exact.dumps(value).decode(),
         "json_deserializer": _from_json,
         "query_cache_size": COMPILED,
         "pool_size": POOL_SIZE,
@@ -521,7 +520,7 @@ def _engine_options(settings: Settings) -> dict[str, Any]:
 
 def _from_json(stored: Any) -> Any:
     # SQLite takes the name of the type JSON for NUMERIC and hands a lone number back as a number
-    return stored if isinstance(stored, int | float) else orjson.loads(stored)
+    return stored if isinstance(stored, int | float) else exact.loads(stored)
 
 
 def _listen_to_sqlite(engine: Engine, settings: Settings) -> None:

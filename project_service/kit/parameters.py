@@ -8,24 +8,21 @@ of the reference for common behaviour, sections 2 and 4.
 
 from __future__ import annotations
 
-import json
-import math
 import re
 from collections.abc import Iterable
 from typing import Any
 from urllib.parse import parse_qsl
 
-import orjson
 from flask import Request, g, request
 from werkzeug.exceptions import RequestEntityTooLarge
 
+from project_service.kit import exact
 from project_service.kit.errors import BadRequest, Malformed, TooLarge, UnsupportedContentType
 
 DEEPEST = 32
 # what happens to data recurses in Python; the reader of JSON would stop at 1024 levels only
 DEEPEST_JSON = 128
 MOST_KEYS = 2048
-_LONG_NUMBER = re.compile(rb"[0-9]{19}")
 _BRACKETS = re.compile(r"\[([^\[\]]*)\]")
 REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 _BODIED = ("POST", "PUT", "PATCH", "DELETE")
@@ -156,23 +153,10 @@ def _json(asked: Request) -> dict[str, Any]:
     if not raw.strip():
         return {}
     try:
-        # orjson makes numbers of more than 64 bits inexact; a value that is stored as text has to keep every digit
-        loaded = _EXACT.decode(raw.decode()) if _LONG_NUMBER.search(raw) else orjson.loads(raw)
-    except (ValueError, RecursionError) as error:
+        loaded = exact.loads(raw)
+    except ValueError as error:
         raise Malformed from error
     return loaded if isinstance(loaded, dict) else {}
-
-
-def _finite(text: str) -> float:
-    """The number of a JSON text; ``NaN``, ``Infinity`` and what is too large for any number are a ``ValueError``."""
-    number = float(text)
-    if not math.isfinite(number):
-        raise ValueError(text)
-    return number
-
-
-# as strict as orjson is
-_EXACT = json.JSONDecoder(parse_float=_finite, parse_constant=_finite)
 
 
 def _split(name: str) -> tuple[str, list[str]]:

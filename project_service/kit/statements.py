@@ -19,7 +19,7 @@ from sqlalchemy.engine.result import SimpleResultMetaData
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.types import JSON, Text, TypeEngine
 
-from project_service.kit import database
+from project_service.kit import database, exact
 from project_service.kit.database import Key, Timestamp, db
 
 
@@ -201,4 +201,4 @@ def packed(rows: Iterable[dict[str, Any]]) -> str:
 def _plain(value: Any) -> Any:
     if isinstance(value, dt.datetime):
         return value.astimezone(dt.UTC).isoformat(" ", "microseconds")[:26]
-    return orjson.dumps(value).decode() if isinstance(value, dict | list) else value
+    return exact.dumps(value).decode() if isinstance(value, dict | list) else value

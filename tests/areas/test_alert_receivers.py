@@ -269,6 +269,30 @@ def test_strange_values_are_stored_or_refused_but_break_nothing(value, post):
     assert post(b'{"title": ' + value + b', "more": [' + value + b"]}").status_code in (200, 400)
 
 
+@pytest.mark.parametrize("number", ["18446744073709551616", "-9223372036854775809", "1" * 400])
+def test_every_digit_of_an_integer_is_kept(number, post):
+    other = number[:-1] + "7"
+    bodies = [f'{{"fingerprint": {one}, "more": [{one}, 1.5]}}'.encode() for one in (number, other, number)]
+
+    assert [post(body).status_code for body in bodies] == [200] * 3
+
+    found = alerts()
+    assert [(alert.payload["more"], alert.events) for alert in found] == [
+        ([int(number), 1.5], 2),
+        ([int(other), 1.5], 1),
+    ]
+    assert found[0].fingerprint == hashlib.sha1(number.encode()).hexdigest()
+
+
+def test_an_integer_longer_than_any_that_is_read_is_kept_as_its_text(post):
+    number = "9" * 1_000_000
+
+    assert post(f'{{"title": "A", "fingerprint": {number}}}'.encode()).status_code == 200
+
+    [alert] = alerts()
+    assert (alert.payload["fingerprint"], alert.fingerprint) == (number, hashlib.sha1(number.encode()).hexdigest())
+
+
 def test_a_repeat_counts_and_changes_nothing_else(post):
     post(PLAIN)
     answer = post(PLAIN | {"title": "Other", "severity": "low", "start_time": END})

@@ -145,6 +145,15 @@ def test_what_is_no_text_becomes_text(value, text):
     assert {parsed.title, parsed.description, parsed.service, parsed.monitoring_tool} == {text}
 
 
+def test_long_integers_make_different_fingerprints():
+    texts = ["18446744073709551616", "18446744073709551617"]
+    given = [parse_plain(read(f'{{"fingerprint": {text}}}'.encode())).fingerprint for text in texts]
+    generated = [parse_plain(read(f'{{"id": {text}}}'.encode())).fingerprint for text in texts]
+
+    assert given == [payloads.sha1(text) for text in texts]
+    assert len({*given, *generated}) == 4
+
+
 def test_a_nul_cannot_be_stored_and_is_replaced():
     assert parse_plain({"title": "a\0b"}).title == "a\ufffdb"
 

@@ -411,6 +411,13 @@ def test_a_payload_too_large_for_a_page_is_cut_and_can_be_had_whole(developer, m
     assert developer.get(f"{ONE}/payload.json").json == payload
 
 
+def test_the_page_and_its_payload_show_every_digit_of_an_integer(developer, make_alert):
+    make_alert(1, payload={"id": 2**64})
+
+    assert str(2**64) in developer.get(f"{ONE}/details").text
+    assert developer.get(f"{ONE}/payload.json").text == f'{{"id":{2**64}}}'
+
+
 @pytest.mark.parametrize(
     "payload",
     [

@@ -1,0 +1,42 @@
+"""JSON whose integers keep every digit."""
+
+from __future__ import annotations
+
+import pytest
+
+from project_service.kit import exact
+from project_service.kit.exact import MOST_DIGITS
+
+
+@pytest.mark.parametrize("number", [0, 2**63, 2**64 - 1, 2**64, -(2**63) - 1, 10**400, int("9" * MOST_DIGITS)])
+def test_integers_are_read_and_written_with_every_digit(number):
+    raw = f'{{"a":[{number},"ö"]}}'
+
+    assert exact.loads(raw) == exact.loads(raw.encode()) == {"a": [number, "ö"]}
+    assert exact.dumps({"a": [number, "ö"]}) == raw.encode()
+
+
+def test_longer_integers_are_refused_unless_something_is_made_of_them():
+    raw = "[" + "9" * (MOST_DIGITS + 1) + "]"
+
+    assert exact.loads(raw, too_long=len) == [MOST_DIGITS + 1]
+    with pytest.raises(ValueError, match="limit"):
+        exact.loads(raw)
+
+
+@pytest.mark.parametrize(
+    "raw",
+    ["{", "NaN", "1e400", '"\\ud800"', '"a\nb"', "[1,]", "0123", b'"\xff"', b"\xef\xbb\xbf1", "[" * 100_000],
+)
+@pytest.mark.parametrize("long", [b"", b"18446744073709551616"])
+def test_what_is_no_json_is_refused_whatever_else_there_is(raw, long):
+    encoded = raw.encode() if isinstance(raw, str) else raw
+
+    with pytest.raises(ValueError, match=".*"):
+        exact.loads(b"[" + long + b"," + encoded + b"]" if long else encoded)
+
+
+def test_keys_are_sorted_on_request():
+    assert exact.dumps({"b": 2**64, "a": {"d": 1, "c": 2}}, sort_keys=True) == (
+        b'{"a":{"c":2,"d":1},"b":18446744073709551616}'
+    )

@@ -73,13 +73,8 @@ def _comment(note: Note, noteable: object, project: Project) -> Sentence:
     address = address_of(noteable, project)
     noun = noteable.noun if isinstance(noteable, Subject) else NOUNS.get(note.noteable_type, "something")
     text = _name(noteable) if noteable is not None else ""
-    return Sentence("commented on", noun, text, _address_of_note(note, noteable, address), excerpt)
-
-
-def _address_of_note(note: Note, noteable: object, address: str | None) -> str | None:
-    if isinstance(noteable, Issue | others.MergeRequest):  # their notes come in pages
-        return f"{address}?note={note.id}#note_{note.id}"
-    return address and f"{address}#note_{note.id}"
+    # notes come in pages, and the address leads to the right one
+    return Sentence("commented on", noun, text, address and f"{address}?note={note.id}#note_{note.id}", excerpt)
 
 
 def _push(event: Event) -> Sentence:

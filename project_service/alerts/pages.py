@@ -26,6 +26,7 @@ from project_service.kit.forms import Form
 from project_service.kit.paging import read_page
 from project_service.kit.reading import COUNTED
 from project_service.tracker.issues import INCIDENT, Issue
+from project_service.tracker.notes import Note
 
 pages = PageBlueprint("alert_pages", __name__)
 navigation.add(navigation.Entry("Alerts", "/-/alert_management", 40, Ability.READ_ALERTS))
@@ -35,6 +36,7 @@ ONE = f"{HERE}/<int:iid>"
 OFFERED = (Status.TRIGGERED, Status.ACKNOWLEDGED, Status.RESOLVED)
 PARTS = {"overview": "Alert details", "metrics": "Metrics", "activity": "Activity feed"}
 MOST_SHOWN = 5
+NOTES_PER_PAGE = 100
 RECENT = dt.timedelta(hours=12)
 
 
@@ -189,8 +191,9 @@ def create_note(project: Project, iid: int) -> Any:
     """Comment on an alert."""
     alert = queries.find_alert(project, iid)
     form = CommentForm()
-    if form.accepted(lambda: service.comment(current_user(), alert, form.note.data or "")):
-        return redirect(f"{_address(alert)}#activity")
+    made: list[Note] = []
+    if form.accepted(lambda: made.append(service.comment(current_user(), alert, form.note.data or ""))):
+        return redirect(f"{_address(alert)}?note={made[0].id}#note_{made[0].id}")
     return _page(queries.find_alert(project, iid), form), 422
 
 
@@ -207,6 +210,8 @@ def _acted(alert: Alert, act: Any) -> Any:
 
 def _page(alert: Alert, form: CommentForm, part: str = "overview") -> str:
     people = db.session.execute(members_for_choice(alert.project)).all()
+    number = queries.page_of_note(alert, request.args.get("note", ""), NOTES_PER_PAGE)
+    notes = read_page(queries.notes_of(alert), str(number) if number else request.args.get("page"), NOTES_PER_PAGE)
     tree, left_out = trees.tree_of(alert.payload)
     return render_template(
         "alerts/show.html",
@@ -220,7 +225,7 @@ def _page(alert: Alert, form: CommentForm, part: str = "overview") -> str:
         parts=PARTS,
         part=part,
         me=caller().user_id,
-        notes=list(db.session.scalars(queries.notes_of(alert))),
+        notes=notes,
         people=people,
         severity=Severity,
         status=Status,

@@ -55,6 +55,17 @@ def notes():
     return [note.body for note in db.session.query(Note).filter(Note.noteable_type == TARGET).order_by(Note.id)]
 
 
+def words(page):
+    """Which of the numbered comments a page shows."""
+    return re.findall(r"<p>Word (\d)</p>", page.text)
+
+
+def link_of(page, relation):
+    """Where a page leads to by its link to the page before or after."""
+    found = re.search(f'rel="{relation}" href="([^"]+)"', page.text)
+    return html.unescape(found[1]) if found else None
+
+
 def alert_now():
     db.session.remove()
     return db.session.query(Alert).filter(Alert.iid == 1).one()
@@ -490,13 +501,31 @@ def test_a_comment_stands_under_the_alert_in_the_words_of_its_author(developer, 
     blank = developer.send(f"{ONE}/notes", note="  ")
     page = developer.get(f"{ONE}/details").text
 
-    assert (answer.status_code, answer.location) == (302, f"{ONE}/details#activity")
+    number = db.session.query(Note.id).scalar()
+    assert (answer.status_code, answer.location) == (302, f"{ONE}/details?note={number}#note_{number}")
     assert (blank.status_code, "can&#39;t be blank" in blank.text) == (422, True)
     assert notes() == ["Look at **this** <script>"]
     assert ("<p>Look at <strong>this</strong> &lt;script&gt;</p>" in page, "<strong>Dev</strong>" in page) == (
         True,
         True,
     )
+
+
+def test_however_many_comments_there_are_each_is_on_a_page(developer, make_alert, project, monkeypatch):
+    monkeypatch.setattr(pages, "NOTES_PER_PAGE", 2)
+    alert, now = make_alert(1), clock.now()
+    for number in range(1, 5):
+        fields = {"noteable_type": TARGET, "noteable_id": alert.id, "body": f"Word {number}", "created_at": now}
+        store(Note(project_id=project.id, **fields))
+
+    answer = developer.send(f"{ONE}/notes", note="Word 5")
+    last = developer.get(answer.location)
+    before = developer.get(f"{ONE}/details{link_of(last, 'prev')}")
+    first = developer.get(f"{ONE}/details")
+
+    assert [words(page) for page in (first, before, last)] == [["1", "2"], ["3", "4"], ["5"]]
+    assert (link_of(first, "next"), link_of(last, "next")) == ("?page=2", None)
+    assert developer.get(f"{ONE}/details?note={10**9}").status_code == 404
 
 
 def test_an_incident_is_reached_from_its_alert(developer, make_alert):

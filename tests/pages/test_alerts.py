@@ -109,7 +109,9 @@ def test_the_feed_names_the_alert_that_was_commented_on_and_leads_to_the_comment
 
     page = visit(DEV).get("/acme/shop").text
 
-    assert re.search(rf'commented on alert\s+<a href="{ONE}/details#note_{note.id}">The till is stuck</a>', page)
+    assert re.search(
+        rf'commented on alert\s+<a href="{ONE}/details\?note={note.id}#note_{note.id}">The till is stuck</a>', page
+    )
 
 
 def test_opsgenie_takes_no_test_alert_and_no_half_address(maintainer, project):

@@ -5,16 +5,13 @@ from __future__ import annotations
 import datetime as dt
 import hashlib
 import re
-import warnings
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote_plus
 
-from dateutil import parser as dates
-
 from project_service.alerts.models import Severity
+from project_service.alerts.times import read_time
 from project_service.kit import clock, exact
 
 DEFAULT_TITLE = "New: Alert"
@@ -43,13 +40,6 @@ PROMETHEUS_SEVERITIES = {
     for word in words.split()
 }
 QUERY = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:(?:[^?#\[\]]|\[[0-9A-Fa-f:.]+\])*\?(?:[^#]*?&)?g0\.expr=([^&#]*)")
-ISO = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)", re.ASCII)
-# the names that dates in mail may have for their zones (RFC 2822, section 4.3), in seconds
-ZONES = {
-    f"{zone}{half}T": (hours + (half == "D")) * 3600
-    for zone, hours in {"E": -5, "C": -6, "M": -7, "P": -8}.items()
-    for half in "SD"
-}
 Mapping = dict[str, dict[str, Any]]
 
 
@@ -182,28 +172,6 @@ def source_of(element: dict[str, Any]) -> str | None:
 def runbook_of(payload: dict[str, Any]) -> str | None:
     """Where it is written what to do: a plain payload says it at its top, an alert of Prometheus in an annotation."""
     return _plain_text(payload.get("runbook")) or _plain_text(_object(payload, "annotations").get("runbook"))
-
-
-def read_time(value: Any, *, epoch: bool = False) -> dt.datetime | None:
-    """A moment from lenient text; from a 13-digit number of milliseconds only with ``epoch``."""
-    if isinstance(value, bool):
-        return None
-    if isinstance(value, int):
-        if not epoch or not 10**12 <= value < 10**13:
-            return None
-        return dt.datetime.fromtimestamp(value / 1000, dt.UTC)
-    if not isinstance(value, str) or not value.strip() or len(value) > 64 or not re.search(r"\d", value):
-        return None
-    if ISO.fullmatch(value):  # as nearly everybody writes it, read in a hundredth of the time
-        with suppress(ValueError, OverflowError):
-            return dt.datetime.fromisoformat(value).astimezone(dt.UTC)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # unknown names of time zones are read as UTC
-            moment = dates.parse(value, default=dt.datetime(clock.today().year, 1, 1, tzinfo=dt.UTC), tzinfos=ZONES)
-        return moment.astimezone(dt.UTC)
-    except (ValueError, OverflowError, TypeError, AttributeError):
-        return None
 
 
 def storable(text: str) -> str:

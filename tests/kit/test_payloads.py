@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 
 from project_service.alerts import payloads
 from project_service.alerts.models import Severity
-from project_service.alerts.payloads import Unreadable, parse_batch, parse_plain, parse_prometheus, read, read_time
+from project_service.alerts.payloads import Unreadable, parse_batch, parse_plain, parse_prometheus, read
+from project_service.alerts.times import read_time
+from project_service.kit import clock
 
 MOMENT = dt.datetime(2026, 3, 4, 5, 6, 7, tzinfo=dt.UTC)
 BATCH = {
@@ -207,10 +209,59 @@ def test_any_other_severity_is_critical(value):
         "2026-03-04 06:06:07 +0100",
         "Wed, 04 Mar 2026 00:06:07 EST",
         "Tue, 03 Mar 2026 22:06:07 PDT",
+        "2026-03-04 06:06:07 CET",
+        "2026-03-04 06:06:07 cet",
+        "2026-03-04 07:06:07 CEST",
+        "2026-03-04 06:06:07 BST",
+        "2026-03-04 08:06:07 MSK",
+        "2026-03-04 10:36:07 IST",
+        "Wed, 04 Mar 2026 14:06:07 JST",
+        "2026-03-04 01:36:07 NST",
+        "2026-03-04 05:06:07 utc",
+        "2026-03-04 05:06:07 +0000 UTC",
+        "2026-03-04 06:06:07 +0100 CET",
+        "2026-03-04 10:36:07 +0530 +0530",
+        "2026-03-04 05:06:07 +0000 UTC m=+0.000012345",
+        "2026-03-04 06:06:07 UTC+1",
+        "Wed Mar 04 2026 06:06:07 GMT+0100",
     ],
 )
 def test_times_are_read_from_many_forms_of_text(text):
     assert read_time(text) == MOMENT
+
+
+def test_the_nanoseconds_of_go_are_cut():
+    assert read_time("2026-03-04 05:06:07.123456789 +0000 UTC") == MOMENT.replace(microsecond=123456)
+
+
+@pytest.mark.parametrize(
+    ("text", "moment"),
+    [
+        ("2026-03-04T24:00:00Z", dt.datetime(2026, 3, 5, tzinfo=dt.UTC)),
+        ("2026-03-04 24:00", dt.datetime(2026, 3, 5, tzinfo=dt.UTC)),
+        ("2026-12-31T24:00:00.000+01:00", dt.datetime(2026, 12, 31, 23, tzinfo=dt.UTC)),
+        ("2016-12-31T23:59:60Z", dt.datetime(2017, 1, 1, tzinfo=dt.UTC)),
+        ("2017-01-01T05:29:60.5+05:30", dt.datetime(2017, 1, 1, 0, 0, 0, 500_000, tzinfo=dt.UTC)),
+    ],
+)
+def test_what_is_past_the_end_of_a_day_or_minute_is_the_begin_of_the_next(text, moment):
+    assert read_time(text) == moment
+
+
+@pytest.mark.parametrize(
+    "text", ["10:30", "T10:30:00", "10:30 am", "10:30 UTC", "12:30 +0200", "12:30 EET", "5:30 EST"]
+)
+def test_a_time_without_a_date_is_of_today(text):
+    assert read_time(text) == dt.datetime.combine(clock.today(), dt.time(10, 30), dt.UTC)
+
+
+@pytest.mark.parametrize("text", ["0001-01-01T00:00:00Z", "0001-01-01 00:00:00 +0000 UTC", "0001-01-01T00:00:00.000Z"])
+def test_a_time_that_was_never_set_is_none(text):
+    assert parse_plain({"end_time": text}).is_recovery is False
+    assert is_now(parse_plain({"start_time": text}).started_at)
+    resolved = parse_prometheus(ELEMENT | {"startsAt": text, "endsAt": text, "status": "resolved"})
+    assert is_now(resolved.started_at)
+    assert is_now(resolved.ended_at)
 
 
 def test_a_date_alone_is_its_midnight():
@@ -225,6 +276,14 @@ def test_an_unknown_name_of_a_zone_is_no_reason_to_fail():
     "value",
     [
         "yesterday",
+        "7",
+        "10",
+        " 10 ",
+        "10.5",
+        "2026-03-04T24:00:01Z",
+        "2026-03-04T25:00:00Z",
+        "2026-03-04T05:06:61Z",
+        "9999-12-31T24:00:00Z",
         "",
         "  ",
         "2026-13-45",

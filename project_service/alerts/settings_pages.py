@@ -16,7 +16,7 @@ from project_service.access.identity import caller
 from project_service.access.pages import PageBlueprint
 from project_service.alerts import integrations, mapping, payloads, queries, service
 from project_service.alerts.forms import IncidentSettingsForm, IntegrationForm, TestAlertForm
-from project_service.alerts.models import OPSGENIE, AlertIntegration
+from project_service.alerts.models import HTTP, OPSGENIE, AlertIntegration
 from project_service.core.projects import Project
 from project_service.kit.database import db
 from project_service.kit.errors import Invalid
@@ -161,7 +161,7 @@ def show_test(project: Project, integration_id: int) -> Any:
     """Show the form for a test alert."""
     integration = queries.find_integration(project, integration_id)
     form = TestAlertForm()
-    form.payload.data = integration.payload_example or ""
+    form.payload.data = (integration.payload_example or "") if integration.type == HTTP else ""
     return _page("test", integration, form=form, sent=None)
 
 
@@ -236,7 +236,8 @@ def _read_sample(form: IntegrationForm, stored: dict[str, Any]) -> Sample:
 
 
 def _fields(form: IntegrationForm) -> dict[str, Any]:
-    text, chosen = _sample_text(form), _chosen()
+    # only HTTP endpoints have a sample: for other types its field is out of sight, whatever still stands in it
+    text, chosen = (_sample_text(form), _chosen()) if form.type.data == HTTP else ("", {})
     if chosen and text != _parsed_text():
         raise Invalid(payload_example=integrations.CHANGED)
     return {
@@ -267,7 +268,8 @@ def _form_page(
     sample = Sample()
     if parsed:
         sample = _read_sample(form, integration.mapping if integration is not None else {})
-        if sample.problem and not form.payload_example.errors:
+        is_seen = form.type.data == HTTP or "parse" in request.form
+        if sample.problem and is_seen and not form.payload_example.errors:
             form.payload_example.errors = [sample.problem]
     return render_template(
         "alerts/integration_form.html",

@@ -215,6 +215,15 @@ def test_fields_that_a_type_does_not_need_are_put_away(visit, signed_in, shop):
     assert seen == {"Opsgenie": (True, False), "Prometheus": (False, False), "HTTP Endpoint": (False, True)}
 
 
+def test_a_sample_that_is_put_away_does_not_keep_another_type_from_being_saved(fill_new):
+    page = fill_new("{")
+
+    page.get_by_label("Integration type").select_option("Prometheus")
+    page.get_by_role("button", name="Save & create test alert").click()
+
+    expect(page.get_by_label("Test payload")).to_have_value("")
+
+
 def test_the_enter_key_in_a_field_saves(fill_new):
     page = fill_new("")
 

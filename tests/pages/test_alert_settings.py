@@ -148,6 +148,24 @@ def test_a_refused_integration_is_told_and_not_stored(fields, message, maintaine
     assert stored() == []
 
 
+@pytest.mark.parametrize("kind", [PROMETHEUS, OPSGENIE])
+def test_only_an_endpoint_has_a_sample_and_what_is_left_of_one_is_no_matter(kind, maintainer, project):
+    fields = {"type": kind, "payload_example": "{", "parsed_example": SAMPLE, "map_title": TITLE}
+
+    refused = maintainer.send(NEW, name="x" * 256, **fields)
+    answer = maintainer.send(NEW, name="Kitchen", **fields)
+
+    assert (refused.status_code, "payload_example-wrong" in refused.text) == (422, False)
+    assert answer.status_code == 302
+    assert [(row.type, row.payload_example, row.mapping) for row in stored()] == [(kind, None, {})]
+
+
+def test_the_test_of_a_prometheus_integration_begins_with_no_sample(maintainer, project):
+    row = make_integration(project, type=PROMETHEUS, payload_example=SAMPLE)
+
+    assert "Oven cold" not in maintainer.get(page_of(row, "test")).text
+
+
 def test_an_inactive_opsgenie_integration_needs_no_address_yet(maintainer, project):
     answer = maintainer.send(NEW, type=OPSGENIE, name="Ops")
     page = maintainer.get(answer.location)

@@ -1,14 +1,15 @@
 """The blueprint of receivers: addresses outside the API whose caller is an integration with a key of its own.
 
-The steps are those of the alert ingestion reference, section 3: the body within its limits (400), a receiver that is
-there and active (403), its key (401), then the act. Error bodies are empty; other methods than POST are not there.
+The steps are those of the alert ingestion reference, sections 1, 3 and 4: a body that can be read at all (400), a place
+for receivers (404), the body within its limits (400), a receiver that is there and active (403), its key (401), then
+the act. Error bodies are empty; other methods than POST are not there.
 """
 
 from __future__ import annotations
 
 import functools
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import redis.exceptions
@@ -22,7 +23,24 @@ from project_service.core.instance import RECEIVERS_THROTTLE as THROTTLE
 from project_service.kit import jobs, secrets
 from project_service.kit.database import reading
 
-OTHER_METHODS = ("GET", "PUT", "PATCH", "DELETE")
+OTHER_METHODS = (
+    "GET",
+    "PUT",
+    "PATCH",
+    "DELETE",
+    "OPTIONS",
+    "TRACE",
+    "CONNECT",
+    "PROPFIND",
+    "PROPPATCH",
+    "MKCOL",
+    "COPY",
+    "MOVE",
+    "LOCK",
+    "UNLOCK",
+    "REPORT",
+    "SEARCH",
+)
 BASIC_AND_BEARER = ("bearer", "basic")
 
 log = structlog.get_logger(__name__)
@@ -45,11 +63,12 @@ class Receiver(Protocol):
 
 
 class Refused(Exception):
-    """A request that is answered with a bare status."""
+    """A request that is answered with a bare status; ``at_once`` whatever there is at its address."""
 
-    def __init__(self, status: int) -> None:
+    def __init__(self, status: int, *, at_once: bool = False) -> None:
         super().__init__(status)
         self.status = status
+        self.at_once = at_once
 
 
 class ReceiverBlueprint(Blueprint):
@@ -68,8 +87,8 @@ class ReceiverBlueprint(Blueprint):
     ) -> Callable[[Callable[..., Any]], Callable[..., Response]]:
         """Register a receiver. ``find`` gets the parts of the URL; ``absent`` is the answer when there is none.
 
-        ``check`` may refuse a payload before the receiver is looked for. The view gets the receiver and the payload,
-        outside of any unit of work: what it stores is its own to commit.
+        ``check`` may refuse a payload whoever sends it, but not before ``find`` has refused its address. The view
+        gets the receiver and the payload, outside of any unit of work: what it stores is its own to commit.
         """
 
         def decorate(view: Callable[..., Any]) -> Callable[..., Response]:
@@ -77,7 +96,8 @@ class ReceiverBlueprint(Blueprint):
             def received(**url: Any) -> Response:
                 payload, refused = self._read(check)
                 with reading():
-                    receiver, refused = (None, refused) if refused else _found(find, url)
+                    receiver, misled = (None, None) if refused and refused.at_once else _found(find, url)
+                    refused = misled or refused
                     if (receiver is None or receiver.is_limited) and (limited := _throttled()) is not None:
                         return limited
                 if refused is not None:
@@ -91,16 +111,17 @@ class ReceiverBlueprint(Blueprint):
             received.receives = True  # type: ignore[attr-defined]  # a mark for the guard of the route table
             for rule in rules:
                 endpoint = f"{view.__name__}_{rules.index(rule)}"
-                self.add_url_rule(rule, endpoint, received, methods=["POST"])
-                self.add_url_rule(rule, f"{endpoint}_other", _not_there, methods=list(OTHER_METHODS))
+                self.add_url_rule(rule, endpoint, received, provide_automatic_options=False, methods=["POST"])
+                self.leave_out(rule, endpoint=f"{endpoint}_other", methods=OTHER_METHODS)
             return received
 
         return decorate
 
-    def leave_out(self, *rules: str) -> None:
-        """Say of these addresses that nothing is received there."""
-        for number, rule in enumerate(rules):
-            self.add_url_rule(rule, f"nothing_{number}", _not_there, methods=["POST"])
+    def leave_out(
+        self, rule: str, endpoint: str = "nothing", methods: Sequence[str] = ("POST", *OTHER_METHODS)
+    ) -> None:
+        """Say of an address that nothing is there for these methods."""
+        self.add_url_rule(rule, endpoint, _not_there, provide_automatic_options=False, methods=methods)
 
     def _read(self, check: Callable[[Any], None] | None) -> tuple[Any, Refused | None]:
         """The payload, or why there is none; refused requests are counted too, so that is told later."""

@@ -47,6 +47,10 @@ class Unreadable(Exception):
     """The body is no JSON object, or larger or deeper than allowed."""
 
 
+class Malformed(Unreadable):
+    """The body is no JSON at all."""
+
+
 @dataclass(frozen=True, slots=True)
 class Parsed:
     """An alert as one payload tells it; with ``ended_at`` it is a recovery."""
@@ -79,7 +83,7 @@ def read(body: bytes) -> dict[str, Any]:
     try:
         payload = exact.loads(body, too_long=str)
     except ValueError as error:
-        raise Unreadable from error
+        raise Malformed from error
     if not isinstance(payload, dict) or depth_exceeds(payload, DEEPEST):
         raise Unreadable
     if len(body) > LARGEST and len(exact.dumps(payload)) > LARGEST:

@@ -17,7 +17,7 @@ def _read(body: bytes) -> dict[str, Any]:
     try:
         return payloads.read(body)
     except payloads.Unreadable as error:
-        raise Refused(400) from error
+        raise Refused(400, at_once=isinstance(error, payloads.Malformed)) from error
 
 
 receivers = ReceiverBlueprint("alert_receivers", __name__, _read)

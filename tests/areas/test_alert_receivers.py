@@ -50,6 +50,11 @@ PLAIN = {
 }
 
 
+TAILS = (f"/alerts/notify/x/{IDENTIFIER}.json", "/alerts/notify.json", "/prometheus/alerts/notify.json")
+OTHER_RECEIVERS = [f"/acme/shop{tail}" for tail in TAILS[1:]] + ["/acme/shop/alerts/notify/x/y"]
+DEEP, LARGE = b'{"a":' * 101 + b"1" + b"}" * 101, b'{"a":"' + b"x" * (1 << 20) + b'"}'
+
+
 def batch(*elements):
     return dict.fromkeys(KEYS, "x") | {"version": "4", "alerts": list(elements)}
 
@@ -140,9 +145,22 @@ def test_where_there_is_no_receiver_is_404(path, post):
     assert bare(post(batch(), path=path)) == (404, b"")
 
 
-@pytest.mark.parametrize("method", ["GET", "HEAD", "PUT", "PATCH", "DELETE"])
+@pytest.mark.parametrize(
+    "method", ["GET", "HEAD", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "PROPFIND", "MKCOL", "LOCK"]
+)
 def test_other_methods_are_not_there(method, post):
-    assert bare(post({}, method=method)) == (404, b"")
+    answers = [post({}, method=method), *(post({}, method=method, path=path) for path in OTHER_RECEIVERS)]
+
+    assert [bare(answer) for answer in answers] == [(404, b"")] * len(answers)
+    assert not any("Allow" in answer.headers for answer in answers)
+
+
+@pytest.mark.parametrize(
+    "path", [f"/acme/nothing{tail}" for tail in TAILS] + ["/acme/shop/alerts/notify/x/no-hex.json"]
+)
+@pytest.mark.parametrize(("body", "status"), [(DEEP, 404), (LARGE, 404), (b"[]", 404), (b"{}", 404), (b"{", 400)])
+def test_where_there_is_no_project_only_broken_json_is_refused_for_what_it_is(path, body, status, post):
+    assert bare(post(body, path=path)) == (status, b"")
 
 
 @pytest.mark.parametrize("path", ["/acme/shop/alerts/notify.json", "/acme/shop/alerts/notify"])
@@ -153,9 +171,7 @@ def test_the_address_from_before_there_were_names(path, post, project):
     assert post({}, path=path, key=OTHER_KEY).status_code == 200
 
 
-@pytest.mark.parametrize(
-    "body", [b"{", b"[]", b'{"a":' * 101 + b"1" + b"}" * 101, b'{"a":"' + b"x" * (1 << 20) + b'"}']
-)
+@pytest.mark.parametrize("body", [b"{", b"[]", DEEP, LARGE])
 @pytest.mark.parametrize("key", [KEY, None])
 def test_a_body_beyond_the_limits_is_refused_first(body, key, post):
     assert bare(post(body, key=key)) == (400, b"")

@@ -20,6 +20,7 @@ from project_service.alerts.models import HTTP, OPSGENIE, AlertIntegration
 from project_service.core.projects import Project
 from project_service.kit.database import db
 from project_service.kit.errors import Invalid
+from project_service.kit.fields import whole_number
 from project_service.kit.forms import Form, confirmation
 
 pages = PageBlueprint("alert_settings_pages", __name__)
@@ -39,6 +40,8 @@ def fill(project: Project) -> dict[str, Any]:
         "integrations": list(db.session.scalars(queries.integrations_of(project))),
         "integration_types": integrations.TYPES,
         "configures": configures,
+        "saved": "saved" in request.args,
+        "removed": "removed" in request.args,
         "incident_form": IncidentSettingsForm(formdata=None, obj=queries.incident_setting_of(project.id)),
     }
 
@@ -54,7 +57,7 @@ def save_alert_settings(project: Project) -> Any:
     form = IncidentSettingsForm()
     names = ("create_issue", "send_email", "auto_close_incident")
     if form.accepted(lambda: service.save_incident_setting(project, **{name: form[name].data for name in names})):
-        return redirect(f"/{project.full_path}/-/settings/operations?alerts=settings#alerts")
+        return redirect(f"/{project.full_path}/-/settings/operations?alerts=settings&saved=1#alerts")
     return sections.show(project, "operations", status=422, incident_form=form, alert_tab="settings")
 
 
@@ -162,7 +165,7 @@ def show_test(project: Project, integration_id: int) -> Any:
     integration = queries.find_integration(project, integration_id)
     form = TestAlertForm()
     form.payload.data = (integration.payload_example or "") if integration.type == HTTP else ""
-    return _page("test", integration, form=form, sent=None)
+    return _page("test", integration, form=form, sent=whole_number(request.args.get("sent", "")))
 
 
 @pages.post(f"{ONE}/test")
@@ -174,7 +177,8 @@ def send_test(project: Project, integration_id: int) -> Any:
     form = TestAlertForm()
     counts: list[int] = []
     if form.accepted(lambda: counts.append(integrations.send_test(integration, form.payload.data or ""))):
-        return _page("test", integration, form=form, sent=counts[0])
+        # a page of its own, so that to load it again sends nothing
+        return redirect(f"{_address(integration, 'test')}?sent={counts[0]}")
     return _page("test", queries.find_integration(project, integration_id), form=form, sent=None), 422
 
 
@@ -199,7 +203,7 @@ def ask_delete_integration(project: Project, integration_id: int) -> Any:
 def delete_integration(project: Project, integration_id: int) -> Any:
     """Delete an integration."""
     integrations.delete_integration(queries.find_integration(project, integration_id))
-    return redirect(f"/{project.full_path}/-/settings/operations#alerts")
+    return redirect(f"/{project.full_path}/-/settings/operations?removed=1#alerts")
 
 
 @dataclass(frozen=True, slots=True)

@@ -173,6 +173,7 @@ def test_the_settings_of_incidents_stand_on_the_second_tab(settings):
     page.get_by_role("region", name="Alerts").get_by_role("button", name="Save changes").click()
 
     expect(page.get_by_label("Create an incident for each alert")).to_be_checked()
+    expect(page.get_by_role("status")).to_contain_text("successfully saved")
 
 
 def test_the_preview_follows_what_is_typed_and_chosen(visit, signed_in, shop):

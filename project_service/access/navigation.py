@@ -114,9 +114,12 @@ def with_query(**changes: Any) -> str:
 
 
 def ago(moment: dt.datetime) -> str:
-    """How long ago something was, in words."""
-    length = _length(clock.now() - moment)
-    return f"{length} ago" if length else "just now"
+    """How long ago something was, in words; of what tools report, some lies ahead."""
+    passed = clock.now() - moment
+    length = _length(abs(passed))
+    if not length:
+        return "just now"
+    return f"{length} ago" if passed > dt.timedelta() else f"in {length}"
 
 
 def ahead(moment: dt.datetime) -> str:

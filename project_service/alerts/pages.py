@@ -95,7 +95,7 @@ def list_alerts(project: Project) -> Any:
         severity=Severity,
         status=Status,
         offered=OFFERED,
-        recent=clock.now() - RECENT,
+        is_recent=lambda alert: clock.now() - RECENT < alert.started_at <= clock.now(),
         never=not page.rows and not queries.has_alerts(project) and not list(_active(project)),
         form=Form(),
     )

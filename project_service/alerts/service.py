@@ -18,6 +18,7 @@ from project_service.core.users import User, users
 from project_service.kit import clock
 from project_service.kit.database import db, hold, insert, unique
 from project_service.kit.errors import Invalid
+from project_service.planning.issues import check_note
 from project_service.tracker.notes import Note
 
 MENTION = re.compile(r"(?<![\w@])@([A-Za-z0-9_][A-Za-z0-9_.-]*)")
@@ -59,8 +60,7 @@ def assign(author: User, alert: Alert, assignee: User | None) -> None:
 
 def comment(author: User, alert: Alert, body: str) -> Note:
     """Comment on an alert; comments have events, and remind those whom they mention."""
-    if not body.strip():
-        raise Invalid(note="can't be blank")
+    check_note(Note(body=body))
     for user in _mentioned(alert, body):
         add_todo(user, alert)
     return incidents.comment(author, alert, body)

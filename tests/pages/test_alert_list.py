@@ -247,6 +247,7 @@ def test_old_alerts_alone_have_an_empty_chart(developer, make_alert):
 
     assert (listed(page), "last 30 days (0)" in page.text) == ([1], True)
     assert ("<svg" in page.text, "<rect" in page.text) == (True, False)
+    assert ('aria-label="0 alerts in the last 30 days"' in page.text, "<summary>" in page.text) == (True, False)
 
 
 @pytest.mark.parametrize("part", ["overview", "metrics", "activity"])
@@ -286,6 +287,16 @@ def test_a_row_shows_what_matters_of_an_alert(developer, make_alert, people, pro
         assert text in rows[0][1]
     for text in ("Critical", 'data-label="Incident">None<', 'data-label="Assignees">Unassigned<'):
         assert text in rows[1][1]
+
+
+def test_an_alert_that_starts_later_is_not_said_to_have_started(developer, make_alert):
+    make_alert(1, started_at=clock.now() + dt.timedelta(hours=3, seconds=30))
+    make_alert(2, started_at=clock.now())
+
+    page = developer.get(LIST).text
+
+    assert re.findall(r">(in 3 hours|just now)</time>", page) == ["in 3 hours", "just now"]
+    assert page.count('class="recent"') == 1
 
 
 def test_a_status_set_in_the_list_leads_back_to_the_same_query(developer, make_alert):
@@ -509,6 +520,17 @@ def test_a_comment_stands_under_the_alert_in_the_words_of_its_author(developer, 
         True,
         True,
     )
+
+
+def test_a_comment_is_as_long_as_one_on_an_issue_may_be(developer, make_alert, monkeypatch):
+    monkeypatch.setattr(planning, "LONGEST_TEXT", 10)
+    make_alert(1)
+
+    answers = [developer.send(f"{ONE}/notes", note="x" * length) for length in (11, 10)]
+
+    assert [answer.status_code for answer in answers] == [422, 302]
+    assert "is too long (maximum is 10 characters)" in answers[0].text
+    assert notes() == ["x" * 10]
 
 
 def test_however_many_comments_there_are_each_is_on_a_page(developer, make_alert, project, monkeypatch):

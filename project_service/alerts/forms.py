@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from wtforms import BooleanField, SelectField, StringField, TextAreaField
 
 from project_service.alerts.integrations import TYPES
+from project_service.alerts.mapping import TARGETS
+from project_service.kit.errors import ServiceError
 from project_service.kit.forms import Form
 
 CODE = {"spellcheck": "false", "autocomplete": "off"}
@@ -26,6 +30,18 @@ class IntegrationForm(Form):
         description="Optional, JSON. Its fields can be mapped to those of alerts.",
         render_kw=CODE | {"rows": 8, "placeholder": '{ "event": { "name": "Disk is full" } }'},
     )
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.misfits: dict[str, str] = {}
+
+    def refuse(self, error: ServiceError) -> None:
+        """Put the messages of a refusal beside their fields, those that are mapped among them."""
+        told = error.message if isinstance(error.message, dict) else {}
+        names = {target: f"map_{target}" for target in TARGETS}
+        self.misfits = {target: "; ".join(told[name]) for target, name in names.items() if name in told}
+        if not self.misfits:
+            super().refuse(error)
 
 
 class TestAlertForm(Form):

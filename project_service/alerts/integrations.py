@@ -28,6 +28,7 @@ OPSGENIE_ALONE = "cannot be switched on while other integrations are active"
 NO_BATCH = "is no body of an Alertmanager webhook, which is what Prometheus sends"
 INVALID = "Integration payload is invalid."
 INACTIVE = "The integration is currently inactive. Enable the integration to send the test alert."
+MISFIT = "cannot be mapped to this: the sample has no such field, or one of another type"
 CHANGED = "was changed: parse it and map its fields again"
 
 
@@ -68,14 +69,15 @@ def delete_integration(integration: AlertIntegration) -> None:
 
 
 def map_sample(text: str, chosen: dict[str, str]) -> dict[str, Any]:
-    """The sample and mapping to store; ``Invalid`` when the sample cannot be read."""
-    if not text.strip():
-        return {"payload_example": None, "mapping": {}}
+    """The sample and mapping to store; ``Invalid`` when the sample cannot be read or has not what was chosen."""
     try:
-        fields = mapping.fields_of(mapping.read_sample(text))
+        sample = mapping.read_sample(text) if text.strip() else {}
     except mapping.Unusable as error:
         raise Invalid(payload_example=str(error)) from error
-    return {"payload_example": text, "mapping": mapping.mapping_of(fields, chosen)}
+    found = mapping.mapping_of(sample, chosen)
+    if missing := chosen.keys() - found.keys():
+        raise Invalid(**{f"map_{target}": MISFIT for target in missing})
+    return {"payload_example": text if text.strip() else None, "mapping": found}
 
 
 def send_test(integration: AlertIntegration, text: str) -> int:

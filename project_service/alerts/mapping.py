@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import orjson
@@ -66,14 +67,9 @@ def read_sample(text: str) -> dict[str, Any]:
     return sample
 
 
-def fields_of(sample: dict[str, Any]) -> list[SampleField]:
-    """The fields of a sample that can be mapped."""
-    found = []
-    for field in _walk(sample, ()):
-        found.append(field)
-        if len(found) >= MOST_FIELDS:
-            break
-    return found
+def fields_of(sample: dict[str, Any], most: int = MOST_FIELDS) -> list[SampleField]:
+    """The fields of a sample that can be mapped; of very many the first, for a page has room for so many."""
+    return list(islice(_walk(sample, ()), most))
 
 
 def fitting(fields: list[SampleField], target: str) -> list[SampleField]:
@@ -81,14 +77,18 @@ def fitting(fields: list[SampleField], target: str) -> list[SampleField]:
     return [field for field in fields if field.type in TARGETS[target][1]]
 
 
-def mapping_of(fields: list[SampleField], chosen: dict[str, str]) -> dict[str, dict[str, Any]]:
+def chosen_fields(sample: dict[str, Any], chosen: dict[str, str]) -> dict[str, SampleField]:
+    """The field of the sample that was chosen for each target; what is not in it or does not fit is left out."""
+    found = {target: _field_at(sample, key) for target, key in chosen.items()}
+    return {target: field for target, field in found.items() if field is not None and fitting([field], target)}
+
+
+def mapping_of(sample: dict[str, Any], chosen: dict[str, str]) -> dict[str, dict[str, Any]]:
     """The mapping to store for what was chosen by target; what does not fit is left out."""
-    mapping = {}
-    for target, key in chosen.items():
-        field = next((one for one in fitting(fields, target) if one.key == key), None)
-        if field is not None:
-            mapping[target] = {"path": list(field.path), "type": field.type, "label": field.label}
-    return mapping
+    fields = chosen_fields(sample, chosen)
+    return {
+        target: {"path": list(field.path), "type": field.type, "label": field.label} for target, field in fields.items()
+    }
 
 
 def chosen_of(mapping: dict[str, dict[str, Any]]) -> dict[str, str]:
@@ -96,15 +96,28 @@ def chosen_of(mapping: dict[str, dict[str, Any]]) -> dict[str, str]:
     return {target: orjson.dumps(entry["path"]).decode() for target, entry in mapping.items()}
 
 
+def _field_at(sample: dict[str, Any], key: str) -> SampleField | None:
+    """The field that a form names, one of those that are not offered included."""
+    try:
+        path = orjson.loads(key)
+    except orjson.JSONDecodeError:
+        return None
+    kind = _type_of(payloads.value_at(sample, path)) if isinstance(path, list) else None
+    return SampleField(tuple(path), kind) if kind else None
+
+
 def _walk(value: Any, path: tuple[str | int, ...]) -> Iterator[SampleField]:
-    if isinstance(value, dict):
-        for key, inner in value.items():
+    if kind := _type_of(value):
+        yield SampleField(path, kind)
+    if isinstance(value, dict | list):
+        for key, inner in value.items() if isinstance(value, dict) else enumerate(value):
             yield from _walk(inner, (*path, key))
-    elif isinstance(value, list):
-        yield SampleField(path, "array")
-        for index, inner in enumerate(value):
-            yield from _walk(inner, (*path, index))
-    elif isinstance(value, str):
-        yield SampleField(path, "datetime" if DATETIME.match(value) else "string")
-    elif isinstance(value, int) and not isinstance(value, bool):
-        yield SampleField(path, "number")
+
+
+def _type_of(value: Any) -> str | None:
+    """What a value counts as when fields are mapped; objects, null, booleans and fractions as nothing."""
+    if isinstance(value, list):
+        return "array"
+    if isinstance(value, str):
+        return "datetime" if DATETIME.match(value) else "string"
+    return "number" if isinstance(value, int) and not isinstance(value, bool) else None

@@ -215,6 +215,7 @@ class Sample:
     alerts: list[payloads.Parsed] | None = None
     problem: str | None = None
     has_changed: bool = False
+    left_out_after: int | None = None  # how many fields are offered, when that is not all of them
 
 
 def _read_sample(form: IntegrationForm, stored: dict[str, Any]) -> Sample:
@@ -226,16 +227,19 @@ def _read_sample(form: IntegrationForm, stored: dict[str, Any]) -> Sample:
         payload = mapping.read_sample(text)
     except mapping.Unusable as error:
         return Sample(problem=str(error))
-    fields = mapping.fields_of(payload)
+    fields = mapping.fields_of(payload, mapping.MOST_FIELDS + 1)
+    is_cut = len(fields) > mapping.MOST_FIELDS
     has_changed = request.method == "POST" and text != _parsed_text()
     chosen = mapping.chosen_of(stored) if request.method == "GET" else {} if has_changed else _chosen()
-    alerts = integrations.alerts_in(form.type.data, payload, mapping.mapping_of(fields, chosen))
+    alerts = integrations.alerts_in(form.type.data, payload, mapping.mapping_of(payload, chosen))
+    offered = fields[: mapping.MOST_FIELDS]
     return Sample(
-        fields,
+        list(dict.fromkeys([*offered, *mapping.chosen_fields(payload, chosen).values()])),
         chosen,
         alerts,
         problem=integrations.NO_BATCH if alerts is None else None,
         has_changed=has_changed and bool(_parsed_text()),
+        left_out_after=len(offered) if is_cut else None,
     )
 
 

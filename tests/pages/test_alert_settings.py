@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from project_service.alerts import mapping
 from project_service.alerts.models import HTTP, OPSGENIE, PROMETHEUS, Alert, AlertIntegration, IncidentSetting
 from project_service.kit.database import db
 from tests import worlds
@@ -240,7 +241,7 @@ def test_the_preview_shows_the_alert_that_the_sample_makes(maintainer, project):
 
 def test_a_mapping_is_stored_shown_again_and_used_by_the_receiver(maintainer, project):
     fields = {"type": HTTP, "name": "Kitchen", "active": "y", "payload_example": SAMPLE, "parsed_example": SAMPLE}
-    answer = maintainer.send(NEW, map_title=TITLE, map_start_time=TITLE, **fields)
+    answer = maintainer.send(NEW, map_title=TITLE, **fields)
     [row] = stored()
     address, key = credentials(maintainer.get(answer.location))
 
@@ -249,6 +250,42 @@ def test_a_mapping_is_stored_shown_again_and_used_by_the_receiver(maintainer, pr
     assert options(maintainer.get(page_of(row, "edit")), "title")["event/title"] is True
     assert tell(maintainer, address, key, {"event": {"title": "Oven on fire"}, "title": "Ignored"}) == 200
     assert titles() == ["Oven on fire"]
+
+
+@pytest.mark.parametrize("key", [TITLE, '["event","gone"]', "nonsense"])
+def test_what_cannot_be_mapped_is_refused_beside_its_field(key, maintainer, integration):
+    fields = {"name": "Kitchen", "payload_example": SAMPLE, "parsed_example": SAMPLE, "map_title": TITLE}
+
+    answer = maintainer.send(page_of(integration, "edit"), map_start_time=key, **fields)
+
+    told = re.search(r'<p class="wrong" id="map_start_time-wrong">([^<]*)</p>', answer.text)
+    assert (answer.status_code, stored()[0].mapping) == (422, {})
+    assert told[1].startswith("Start time cannot be mapped to this")
+    assert options(answer, "title")["event/title"] is True
+    assert 'id="map_title-wrong"' not in answer.text
+
+
+def test_a_sample_with_more_fields_than_are_offered_says_so_and_keeps_what_is_mapped(maintainer, project, monkeypatch):
+    monkeypatch.setattr(mapping, "MOST_FIELDS", 2)
+    stored_mapping = {"title": {"path": ["c"], "type": "string", "label": "c"}}
+    samples = [json.dumps(dict.fromkeys(keys, "x")) for keys in ("abcd", "ab")]
+    long, short = (
+        make_integration(
+            project,
+            payload_example=text,
+            mapping=stored_mapping if "c" in text else {},
+            endpoint_identifier=str(number),
+        )
+        for number, text in enumerate(samples)
+    )
+
+    pages = [maintainer.get(page_of(one, "edit")) for one in (long, short)]
+
+    assert [options(page, "title") for page in pages] == [
+        {"a": False, "b": False, "c": True},
+        {"a": False, "b": False},
+    ]
+    assert ["only the first 2 are offered" in page.text for page in pages] == [True, False]
 
 
 def test_lines_of_a_sample_may_end_as_browsers_end_them(maintainer, project):

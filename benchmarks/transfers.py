@@ -301,8 +301,9 @@ def _floor_rows(connection: Any, insert: Any, file: Any) -> None:
         row = orjson.loads(line)
         issues.append(
             (
-                *(row["id"], 1, row["iid"], row["title"], row["description"], row["state"], row["issue_type"], False),
-                *(None, row["due_date"], row["weight"], 3, row["author_id"], None, None, None, "{}", MOMENT, MOMENT),
+                *(row["id"], 1, row["iid"], row["title"], row["description"], row["state"], row["issue_type"]),
+                *("unknown", False, None, row["due_date"], row["weight"], 3, row["author_id"], None, None, None),
+                *("{}", MOMENT, MOMENT),
             )
         )
         notes += [

@@ -23,6 +23,19 @@ for (const opener of document.querySelectorAll("[data-opens]")) {
 for (const closer of document.querySelectorAll("[data-closes]")) {
   closer.addEventListener("click", () => document.getElementById(closer.dataset.closes).close());
 }
+// a way out that would lose what was changed asks first
+for (const link of document.querySelectorAll("[data-asks-first]")) {
+  const dialog = document.getElementById(link.dataset.asksFirst);
+  if (!dialog) continue;
+  const form = document.getElementById(dialog.dataset.about);
+  const read = () => new URLSearchParams(new FormData(form)).toString();
+  const before = read();
+  link.addEventListener("click", (event) => {
+    if (read() === before && !form.querySelector("[aria-invalid=true]")) return;
+    event.preventDefault();
+    dialog.showModal();
+  });
+}
 // choosing is sending; the button beside it is for those without scripts
 for (const select of document.querySelectorAll("select[data-sends]")) {
   const button = select.form.querySelector("button");

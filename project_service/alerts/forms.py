@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from wtforms import BooleanField, SelectField, StringField, TextAreaField
@@ -24,6 +25,10 @@ class IntegrationForm(Form):
         render_kw={"autocomplete": "off", "placeholder": "Where the alerts come from"},
     )
     active = BooleanField("Active", description="Address and key are made when you save, and can be seen afterwards.")
+    short_address = BooleanField(
+        "Short address",
+        description="Receive at …/alerts/notify.json, for monitors that know no other; one endpoint of a project.",
+    )
     target_url = StringField("Opsgenie URL", description="Only for Opsgenie: where the list of alerts leads to.")
     payload_example = TextAreaField(
         "Sample payload",
@@ -62,6 +67,15 @@ class IncidentSettingsForm(Form):
     create_issue = BooleanField("Create an incident for each alert that is triggered")
     send_email = BooleanField("Send an e-mail to owners and maintainers for new alerts")
     auto_close_incident = BooleanField("Close the incident when a recovery alert resolves its alert")
+    issue_template_key = SelectField(
+        "Incident template",
+        validate_choice=False,  # the rules say what is not found
+        description="What every incident says besides: the files .gitlab/issue_templates/*.md of the repository.",
+    )
+
+    def offer(self, templates: Iterable[str]) -> None:
+        """Let one choose among templates."""
+        self.issue_template_key.choices = [("", "No template"), *((name, name) for name in templates)]
 
 
 class CommentForm(Form):

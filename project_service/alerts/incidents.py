@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from project_service.alerts import queries
 from project_service.alerts.models import TARGET, Alert, Severity, Status
 from project_service.alerts.payloads import DEFAULT_TITLE, PROMETHEUS_TOOL, query_of, storable
 from project_service.core.users import User
@@ -11,9 +12,11 @@ from project_service.kit import clock, urls
 from project_service.kit.database import db, hold
 from project_service.kit.errors import Invalid
 from project_service.planning import issues as planning
-from project_service.tracker.issues import CLOSED, INCIDENT, Issue
+from project_service.tracker import issues
+from project_service.tracker.issues import CLOSED, INCIDENT, UNKNOWN, Issue
 from project_service.tracker.notes import Note
 
+SEVERITIES = {severity: severity.name.lower() for severity in Severity if severity.name.lower() in issues.SEVERITIES}
 SAME_TITLE = "New: Incident {iid}"
 
 
@@ -29,6 +32,7 @@ def create_incident(author: User, alert: Alert) -> Issue:
         title=alert.title,
         description=description_of(alert),
         issue_type=INCIDENT,
+        severity=SEVERITIES.get(Severity(alert.severity), UNKNOWN),
         labels=["incident"],
     )
     if alert.title == DEFAULT_TITLE:
@@ -82,6 +86,9 @@ def description_of(alert: Alert) -> str:
     markdown = annotations.get("gitlab_incident_markdown") if isinstance(annotations, dict) else None
     if isinstance(markdown, str) and markdown.strip():
         blocks.append(markdown)
+    template = queries.incident_setting_of(alert.project_id).issue_template
+    if template and template.strip():
+        blocks.append(template)
     # an alert is never lost for what its incident would say
     return storable("\n\n---\n\n".join(blocks))[: planning.LONGEST_TEXT]
 

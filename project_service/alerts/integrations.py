@@ -29,15 +29,22 @@ NO_BATCH = "is no body of an Alertmanager webhook, which is what Prometheus send
 INVALID = "Integration payload is invalid."
 INACTIVE = "The integration is currently inactive. Enable the integration to send the test alert."
 MISFIT = "cannot be mapped to this: the sample has no such field, or one of another type"
+TAKEN = "belongs to another endpoint of this project"
 CHANGED = "was changed: parse it and map its fields again"
 
 
-def create_integration(project: Project, **fields: Any) -> AlertIntegration:
-    """Add an integration; address and key are made here and nowhere else."""
+def create_integration(project: Project, *, short_address: bool = False, **fields: Any) -> AlertIntegration:
+    """Add an integration; address and key are made here and nowhere else.
+
+    An HTTP endpoint may have the ``short_address``, the one from before endpoints had names.
+    """
+    is_short = short_address and fields.get("type") == HTTP
+    if is_short and queries.has_short_address(project):
+        raise Invalid(short_address=TAKEN)
     integration = AlertIntegration(
         project_id=project.id,
         project=project,
-        endpoint_identifier=secrets.token_hex(8),
+        endpoint_identifier=queries.LEGACY if is_short else secrets.token_hex(8),
         token=secrets.token_hex(16),
         mapping={},
         **fields,

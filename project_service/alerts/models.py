@@ -146,6 +146,8 @@ class IncidentSetting(Timestamps, Model):
     create_issue: Mapped[bool] = mapped_column(default=False)
     send_email: Mapped[bool] = mapped_column(default=False)
     auto_close_incident: Mapped[bool] = mapped_column(default=True)
+    issue_template_key: Mapped[str | None]
+    issue_template: Mapped[str | None]
 
 
 class AlertTodo(Timestamps, Model):

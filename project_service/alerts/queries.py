@@ -31,7 +31,6 @@ from project_service.tracker.notes import Note, Subject, add_finder
 
 BETWEEN = "\n"
 LEGACY = "legacy"
-LEGACY_PROMETHEUS = "legacy-prometheus"
 OPEN = (Status.TRIGGERED, Status.ACKNOWLEDGED)
 LISTED = (*OPEN, Status.RESOLVED)
 TABS: dict[str, tuple[str, tuple[Status, ...]]] = {
@@ -167,6 +166,11 @@ def find_integration(project: Project, integration_id: int) -> AlertIntegration:
     if integration is None:
         raise RecordNotFound
     return integration
+
+
+def has_short_address(project: Project) -> bool:
+    """Whether an endpoint of a project has the address from before endpoints had names."""
+    return db.session.scalar(integrations_of(project).where(AlertIntegration.endpoint_identifier == LEGACY)) is not None
 
 
 def incident_setting_of(project_id: int) -> IncidentSetting:

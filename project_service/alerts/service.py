@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import re
 from contextlib import nullcontext
+from typing import Any
 
 from sqlalchemy import delete, func, select
 
@@ -13,6 +14,7 @@ from project_service.access.identity import Caller
 from project_service.alerts import incidents
 from project_service.alerts.incidents import note
 from project_service.alerts.models import Alert, AlertTodo, IncidentSetting, Status
+from project_service.core import repositories
 from project_service.core.projects import Project
 from project_service.core.users import User, users
 from project_service.kit import clock
@@ -80,8 +82,16 @@ def finish_todo(user: User, alert: Alert) -> None:
     db.session.execute(delete(AlertTodo).where(AlertTodo.alert_id == alert.id, AlertTodo.user_id == user.id))
 
 
-def save_incident_setting(project: Project, **fields: bool) -> None:
-    """Set what else happens with the alerts of a project."""
+def save_incident_setting(project: Project, **fields: Any) -> None:
+    """Set what else happens with the alerts of a project.
+
+    Of the template its text is kept: a repository changes with the project only, and is not read for every incident.
+    """
+    key = fields.pop("issue_template_key", None)
+    templates = repositories.issue_templates(project) if key else {}
+    if key and key not in templates:
+        raise Invalid(issue_template_key="not found")
+    fields |= {"issue_template_key": key or None, "issue_template": templates.get(key or "")}
     now = clock.now()
     row = insert(IncidentSetting).values(project_id=project.id, created_at=now, updated_at=now, **fields)
     db.session.execute(row.on_conflict_do_update(index_elements=["project_id"], set_={**fields, "updated_at": now}))

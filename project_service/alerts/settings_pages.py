@@ -17,6 +17,7 @@ from project_service.access.pages import PageBlueprint
 from project_service.alerts import integrations, mapping, payloads, queries, service
 from project_service.alerts.forms import IncidentSettingsForm, IntegrationForm, TestAlertForm
 from project_service.alerts.models import HTTP, OPSGENIE, AlertIntegration
+from project_service.core import repositories
 from project_service.core.projects import Project
 from project_service.kit.database import db
 from project_service.kit.errors import Invalid
@@ -42,8 +43,14 @@ def fill(project: Project) -> dict[str, Any]:
         "configures": configures,
         "saved": "saved" in request.args,
         "removed": "removed" in request.args,
-        "incident_form": IncidentSettingsForm(formdata=None, obj=queries.incident_setting_of(project.id)),
+        "incident_form": _incident_form(project, formdata=None, obj=queries.incident_setting_of(project.id)),
     }
+
+
+def _incident_form(project: Project, **options: Any) -> IncidentSettingsForm:
+    form = IncidentSettingsForm(**options)
+    form.offer(repositories.issue_templates(project))
+    return form
 
 
 sections.add(sections.Section("operations", "alerts", "Alerts", 10, Ability.READ_ALERTS, "alerts/section.html", fill))
@@ -54,8 +61,8 @@ sections.add(sections.Section("operations", "alerts", "Alerts", 10, Ability.READ
 @pages.allow(Ability.ADMIN_OPERATIONS)
 def save_alert_settings(project: Project) -> Any:
     """Save what else happens with alerts."""
-    form = IncidentSettingsForm()
-    names = ("create_issue", "send_email", "auto_close_incident")
+    form = _incident_form(project)
+    names = ("create_issue", "send_email", "auto_close_incident", "issue_template_key")
     if form.accepted(lambda: service.save_incident_setting(project, **{name: form[name].data for name in names})):
         return redirect(f"/{project.full_path}/-/settings/operations?alerts=settings&saved=1#alerts")
     return sections.show(project, "operations", status=422, incident_form=form, alert_tab="settings")
@@ -82,6 +89,7 @@ def create_integration(project: Project) -> Any:
     def create() -> None:
         fields = _fields(form)
         sample = {name: fields.pop(name) for name in ("payload_example", "mapping")}
+        fields["short_address"] = form.short_address.data
         integration = integrations.create_integration(project, type=form.type.data, **fields)
         made.append(integrations.update_integration(integration, **sample))
 
@@ -287,6 +295,7 @@ def _form_page(
         sample=sample,
         targets=mapping.TARGETS,
         fitting=mapping.fitting,
+        has_short_address=queries.has_short_address(project),
         tab="edit",
     )
 

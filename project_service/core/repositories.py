@@ -37,6 +37,8 @@ BRANCHES, TAGS = "refs/heads/", "refs/tags/"
 COMMIT = re.compile(r"[0-9a-f]{40}")
 MOST_PARTS = 50  # of a path that a revision is looked for in
 MOST_SHOWN = 1 << 20  # bytes
+TEMPLATES = ".gitlab/issue_templates"
+MOST_TEMPLATES, LARGEST_TEMPLATE = 200, 64 << 10  # files, bytes
 # what may be the name of a branch or a tag, by the rules of git-check-ref-format
 REF = re.compile(
     r"""(?![./])                          # no part begins with a dot, and none is empty
@@ -201,6 +203,24 @@ def source_at(project: Project, place: str) -> Source | None:
         if commit is not None:
             return _file_of(commit, revision, path)
     return None
+
+
+def issue_templates(project: Project) -> dict[str, str]:
+    """What new issues may begin with, by name: the Markdown files that the default branch has for it."""
+    repository = repository_of(project)
+    if repository is None or project.default_branch is None:
+        return {}
+    commit = _commit(_opened(bare(repository)), project.default_branch)
+    try:
+        files = list(commit.tree[TEMPLATES]) if commit is not None else []
+    except (KeyError, TypeError):
+        return {}
+    texts = {one.name: one for one in files if one.type_str == "blob" and one.name.endswith(".md")}
+    return {
+        name.removesuffix(".md"): one.data.decode(errors="replace").replace("\0", "")
+        for name, one in sorted(texts.items())[:MOST_TEMPLATES]
+        if one.size <= LARGEST_TEMPLATE
+    }
 
 
 def _commit(opened: pygit2.Repository, revision: str) -> Any:

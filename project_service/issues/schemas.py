@@ -60,6 +60,7 @@ class IssueSchema(Schema):
     confidential = fields.Boolean()
     discussion_locked = fields.Boolean()
     issue_type = fields.String()
+    severity = fields.Computed(lambda issue: issue.severity.upper(), type="string")
     web_url = fields.Computed(issue_url)
     weight = fields.Integer()
     _links = fields.Computed(_links, type="object")

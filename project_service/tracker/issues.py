@@ -19,6 +19,8 @@ OPENED = "opened"
 CLOSED = "closed"
 ISSUE = "issue"
 INCIDENT = "incident"
+UNKNOWN = "unknown"
+SEVERITIES = ("critical", "high", "medium", "low", UNKNOWN)  # of incidents
 TARGET = "Issue"
 
 
@@ -47,6 +49,7 @@ class Issue(Timestamps, Model):
     description: Mapped[str | None]
     state: Mapped[str] = mapped_column(default=OPENED)
     issue_type: Mapped[str] = mapped_column(default=ISSUE)
+    severity: Mapped[str] = mapped_column(default=UNKNOWN, server_default=UNKNOWN)
     confidential: Mapped[bool] = mapped_column(default=False)
     discussion_locked: Mapped[bool | None]
     due_date: Mapped[dt.date | None]

@@ -210,6 +210,7 @@ class Reader:
                 description,
                 state,
                 issue_type,
+                severity,
                 confidential,
                 locked,
                 due_date,
@@ -238,6 +239,8 @@ class Reader:
                 line["closed_at"] = closed_at
                 line["closed_by_id"] = closed_by_id
                 line["issue_type"] = issue_type
+                if severity != issues.UNKNOWN:
+                    line["severity"] = severity
                 line["state"] = state
                 line["events"] = events.get(number, [])
                 line["notes"] = noted.get(number, [])
@@ -489,6 +492,7 @@ class Reader:
             Issue.description,
             Issue.state,
             Issue.issue_type,
+            Issue.severity,
             Issue.confidential,
             Issue.discussion_locked,
             cast(Issue.due_date, String),

@@ -43,8 +43,8 @@ COLUMNS: dict[type[Base], tuple[str, ...]] = {
         (Milestone, "id project_id iid title description state start_date due_date extra created_at updated_at"),
         (
             Issue,
-            """id project_id iid title description state issue_type confidential discussion_locked due_date weight
-            notes_count author_id closed_at closed_by_id milestone_id extra created_at updated_at""",
+            """id project_id iid title description state issue_type severity confidential discussion_locked
+            due_date weight notes_count author_id closed_at closed_by_id milestone_id extra created_at updated_at""",
         ),
         (IssueLabel, "issue_id title"),
         (IssueAssignee, "issue_id user_id"),
@@ -281,6 +281,7 @@ class Translator:
                 text_of(row.get("description")),
                 issues.CLOSED if closed else issues.OPENED,
                 issues.INCIDENT if row.get("issue_type") == issues.INCIDENT else issues.ISSUE,
+                row["severity"] if row.get("severity") in issues.SEVERITIES else issues.UNKNOWN,
                 confidential,
                 row["discussion_locked"] if isinstance(row.get("discussion_locked"), bool) else None,
                 day_of(row.get("due_date")),
@@ -498,6 +499,7 @@ ISSUE_COLUMNS = _MOMENTS | {
     "state",
     "state_id",
     "issue_type",
+    "severity",
     "confidential",
     "discussion_locked",
     "due_date",

@@ -13,13 +13,15 @@ from project_service.alerts.models import Alert, Status
 from project_service.core.projects import DISABLED, Project
 from project_service.core.users import User
 from project_service.kit.database import db, unit_of_work
+from project_service.kit.errors import Invalid
 from project_service.kit.mail import Mail
 from project_service.planning import issues as planning
 from project_service.tracker.environments import Environment
 from project_service.tracker.issues import ISSUE, Issue
 from tests import worlds
 from tests.areas.test_alert_receivers import END, IDENTIFIER, KEY, PLAIN, alerts, make_integration, notes
-from tests.worlds import MAX, SAM
+from tests.repositories import keep_repository
+from tests.worlds import DEV, MAX, SAM
 
 OVER = PLAIN | {"end_time": END}
 
@@ -79,6 +81,43 @@ def test_a_firing_alert_opens_one_incident(post, project):
         "**Hosts:** db-2.internal.example db-2-replica.internal.example",
         "**GitLab alert:** http://localhost/acme/shop/-/alert_management/1/details",
     ]
+
+
+@pytest.mark.parametrize(
+    ("told", "kept"),
+    [("critical", "critical"), ("high", "high"), ("medium", "medium"), ("low", "low"), ("info", "unknown")]
+    + [("unknown", "unknown")],
+)
+def test_an_incident_is_as_severe_as_its_alert(told, kept, post, project, as_):
+    set_up(project, create_issue=True)
+
+    post({"title": "Hot", "severity": told})
+
+    [issue] = incidents()
+    assert issue.severity == kept
+    assert as_(DEV).get(f"/projects/{project.id}/issues/1").json["severity"] == kept.upper()
+
+
+def test_an_incident_ends_with_the_template_that_was_chosen(post, project, tmp_path):
+    project.default_branch = "main"
+    keep_repository(project, tmp_path / "git", files={".gitlab/issue_templates/Outage.md": b"## Who is on call?\n"})
+    set_up(project, create_issue=True, issue_template_key="Outage")
+
+    post(PLAIN)
+
+    [issue] = incidents()
+    assert issue.description.endswith("\n\n---\n\n## Who is on call?\n")
+
+
+@pytest.mark.parametrize("files", [{}, {".gitlab/issue_templates/Outage.txt": b"x"}, {".gitlab/issue_templates": b"x"}])
+def test_a_template_that_is_not_there_is_not_found(files, project, tmp_path):
+    project.default_branch = "main"
+    keep_repository(project, tmp_path / "git", files=files)
+
+    with pytest.raises(Invalid) as refusal:
+        set_up(project, issue_template_key="Outage")
+
+    assert refusal.value.message == {"issue_template_key": ["not found"]}
 
 
 def test_an_incident_tells_the_query_and_the_words_of_prometheus(post, project):

@@ -139,6 +139,32 @@ def test_a_changed_sample_has_to_be_parsed_and_mapped_again(fill_new):
     expect(page.get_by_role("status")).to_contain_text("Integration successfully saved")
 
 
+def test_with_scripts_what_was_changed_is_not_lost_on_the_way_to_a_test_alert(visit, signed_in, shop):
+    page = visit(f"/{shop}/-/settings/operations/integrations/new", state=signed_in)
+    page.get_by_label("Name", exact=True).fill("Ovens")
+    page.get_by_role("button", name="Save integration").click()
+    page.get_by_role("link", name="Configure details").click()
+    page.get_by_role("link", name="Send test alert").click()
+    expect(page.get_by_label("Test payload")).to_be_visible()  # nothing was changed
+    page.get_by_role("link", name="Configure details").click()
+    dialog = page.get_by_role("dialog", name="Unsaved changes")
+
+    page.get_by_label("Name", exact=True).fill("Hobs")
+    page.get_by_role("link", name="Send test alert").click()
+    dialog.get_by_role("button", name="Cancel").click()
+    expect(page.get_by_label("Name", exact=True)).to_have_value("Hobs")
+    page.get_by_role("link", name="Send test alert").click()
+    dialog.get_by_role("link", name="Send without saving").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Ovens")
+
+    page.get_by_role("link", name="Configure details").click()
+    page.get_by_label("Name", exact=True).fill("Hobs")
+    page.get_by_role("link", name="Send test alert").click()
+    dialog.get_by_role("button", name="Save integration & send").click()
+    expect(page.get_by_label("Test payload")).to_be_visible()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Hobs")
+
+
 def test_a_key_is_reset_after_a_question(fill_new):
     page = fill_new("")
     page.get_by_role("button", name="Save integration").click()

@@ -14,6 +14,7 @@ from project_service.alerts.models import HTTP, OPSGENIE, PROMETHEUS, Alert, Ale
 from project_service.kit.database import db
 from tests import worlds
 from tests.pages.conftest import store
+from tests.repositories import keep_repository
 from tests.worlds import ADA, DEV, GUS, MAX, OLIVE, RITA, SAM
 
 OPERATIONS = "/acme/shop/-/settings/operations"
@@ -485,6 +486,38 @@ def test_the_settings_of_alerts_are_saved(maintainer, project):
     assert (row.create_issue, row.send_email, row.auto_close_incident) == (True, True, False)
     assert maintainer.send(f"{OPERATIONS}/alerts").status_code == 302
     assert db.session.query(IncidentSetting).one().create_issue is False
+
+
+def test_a_template_is_chosen_among_those_of_the_repository(maintainer, project, tmp_path):
+    project.default_branch = "main"
+    keep_repository(project, tmp_path / "git", files={".gitlab/issue_templates/Outage.md": b"Who?"})
+    before = maintainer.get(f"{OPERATIONS}?alerts=settings").text
+
+    refused = maintainer.send(f"{OPERATIONS}/alerts", issue_template_key="Outrage")
+    answer = maintainer.send(f"{OPERATIONS}/alerts", issue_template_key="Outage")
+
+    assert '<option value="Outage">Outage</option>' in before
+    assert (refused.status_code, "not found" in refused.text) == (422, True)
+    assert '<option selected value="Outage">Outage</option>' in maintainer.get(answer.location).text
+
+
+def test_one_endpoint_may_have_the_address_from_before_there_were_names(maintainer, visit, project):
+    fields = {"type": "http", "active": "y", "short_address": "y"}
+
+    first = maintainer.send(f"{OPERATIONS}/integrations/new", name="Old", **fields)
+    second = maintainer.send(f"{OPERATIONS}/integrations/new", name="Older", **fields)
+
+    address, key = credentials(maintainer.get(first.location))
+    assert address == "http://localhost/acme/shop/alerts/notify.json"
+    assert tell(visit(None), address, key, {"title": "Still here"}) == 200
+    assert (second.status_code, "belongs to another endpoint" in html.unescape(second.text)) == (422, True)
+    assert "Short address" not in maintainer.get(f"{OPERATIONS}/integrations/new").text
+
+
+def test_only_endpoints_have_a_short_address(maintainer, project):
+    maintainer.send(f"{OPERATIONS}/integrations/new", type="prometheus", active="y", short_address="y")
+
+    assert stored()[0].endpoint_identifier != "legacy"
 
 
 def test_an_unknown_tab_of_the_section_is_the_first(visit, integration):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime as dt
 import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import orjson
@@ -145,10 +146,25 @@ class Query:
 
     def rows(self, **values: Any) -> Sequence[Any]:
         """All rows for these values."""
+        return self.ask(**values).fetchall()  # type: ignore[no-any-return]  # of the driver
+
+    def ask(self, **values: Any) -> Any:
+        """A cursor of the driver, for ``fetchall``; in a pipeline the database begins to answer meanwhile."""
         given = self.compiled.construct_params(values)
         positions = self.compiled.positiontup
         sent = given if positions is None else tuple(given[name] for name in positions)
-        return self.connection.exec_driver_sql(self.text, sent).all()
+        cursor = _driver_of(self.connection).cursor()
+        cursor.execute(self.text, sent)
+        return cursor
+
+
+def pipeline(connection: Connection) -> AbstractContextManager[Any]:
+    """Where ``Query.ask`` waits for no answer, as far as the driver can do that; nothing else may be sent here."""
+    return nullcontext() if connection.dialect.name == "sqlite" else _driver_of(connection).pipeline()
+
+
+def _driver_of(connection: Connection) -> Any:
+    return connection.connection.driver_connection
 
 
 class Ids(Iterator[int]):

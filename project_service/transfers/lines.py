@@ -19,7 +19,7 @@ from project_service.core.projects import FEATURES, Project
 from project_service.core.users import User
 from project_service.error_tracking.models import ErrorTrackingSetting
 from project_service.events.models import Action, Event
-from project_service.kit.bulk import Query, among, numbers
+from project_service.kit.bulk import Query, among, numbers, pipeline
 from project_service.protected_tags.models import ProtectedTag
 from project_service.tracker import issues, milestones, others
 from project_service.tracker.issues import Issue, IssueAssignee, IssueLabel
@@ -196,59 +196,83 @@ class Reader:
         yield from self.milestones.values()
 
     def _issues(self) -> Iterator[Line]:
-        last = -1
-        while rows := self.queries["issues"].rows(last=last):
+        with pipeline(self.connection):
+            for rows, notes, events, labels, assignees in self._portions_of_issues():
+                told = self._notes_in(issues.TARGET, notes), self._events_in(events)
+                yield from self._issue_lines(rows, *told, _grouped(labels), _grouped(assignees))
+
+    def _portions_of_issues(self) -> Iterator[list[Sequence[Any]]]:
+        """Rows of issues with those of what hangs on them; while some are used, the database reads the next."""
+        ready: list[Sequence[Any]] = []
+        rows = self.queries["issues"].rows(last=-1)
+        while rows:
             ids = numbers(row[1] for row in rows)
-            noted = self._notes(issues.TARGET, ids)
-            events = self._events_of("issue_events", ids)
-            labelled, assigned = self._grouped("labels", ids), self._grouped("assignees", ids)
-            last = rows[-1][0]
-            for (
-                iid,
-                number,
-                title,
-                description,
-                state,
-                issue_type,
-                severity,
-                confidential,
-                locked,
-                due_date,
-                weight,
-                author_id,
-                closed_at,
-                closed_by_id,
-                milestone_id,
-                extra,
-                created_at,
-                updated_at,
-            ) in rows:
-                line = filled(ISSUE, read_json(extra))
-                line["id"] = number
-                line["title"] = title
-                line["author_id"] = author_id
-                line["project_id"] = self.project.id
-                line["created_at"] = created_at
-                line["updated_at"] = updated_at
-                line["description"] = description
-                line["iid"] = iid
-                line["weight"] = weight
-                line["confidential"] = bool(confidential)
-                line["due_date"] = due_date
-                line["discussion_locked"] = None if locked is None else bool(locked)
-                line["closed_at"] = closed_at
-                line["closed_by_id"] = closed_by_id
-                line["issue_type"] = issue_type
-                if severity != issues.UNKNOWN:
-                    line["severity"] = severity
-                line["state"] = state
-                line["events"] = events.get(number, [])
-                line["notes"] = noted.get(number, [])
-                line["label_links"] = self._label_links(line["label_links"], labelled.get(number, []), line)
-                line["issue_assignees"] = [{"user_id": user_id} for user_id in assigned.get(number, ())]
-                if milestone_id in self.milestones:
-                    line["milestone"] = self.milestones[milestone_id]
-                yield line
+            asked = [
+                self.queries["notes"].ask(noteable_type=issues.TARGET, ids=ids),
+                *(self.queries[name].ask(ids=ids) for name in ("issue_events", "labels", "assignees")),
+                self.queries["issues"].ask(last=rows[-1][0]),
+            ]
+            if ready:
+                yield ready
+            *found, following = [cursor.fetchall() for cursor in asked]
+            ready, rows = [rows, *found], following
+        if ready:
+            yield ready
+
+    def _issue_lines(
+        self,
+        rows: Sequence[Any],
+        noted: dict[int, list[Line]],
+        events: dict[int, list[Line]],
+        labelled: dict[int, list[Any]],
+        assigned: dict[int, list[Any]],
+    ) -> Iterator[Line]:
+        for (
+            iid,
+            number,
+            title,
+            description,
+            state,
+            issue_type,
+            severity,
+            confidential,
+            locked,
+            due_date,
+            weight,
+            author_id,
+            closed_at,
+            closed_by_id,
+            milestone_id,
+            extra,
+            created_at,
+            updated_at,
+        ) in rows:
+            line = filled(ISSUE, read_json(extra))
+            line["id"] = number
+            line["title"] = title
+            line["author_id"] = author_id
+            line["project_id"] = self.project.id
+            line["created_at"] = created_at
+            line["updated_at"] = updated_at
+            line["description"] = description
+            line["iid"] = iid
+            line["weight"] = weight
+            line["confidential"] = bool(confidential)
+            line["due_date"] = due_date
+            line["discussion_locked"] = None if locked is None else bool(locked)
+            line["closed_at"] = closed_at
+            line["closed_by_id"] = closed_by_id
+            line["issue_type"] = issue_type
+            if severity != issues.UNKNOWN:
+                line["severity"] = severity
+            line["state"] = state
+            line["events"] = events.get(number, [])
+            line["notes"] = noted.get(number, [])
+            line["label_links"] = self._label_links(line["label_links"], labelled.get(number, []), line)
+            line["issue_assignees"] = [{"user_id": user_id} for user_id in assigned.get(number, ())]
+            if milestone_id in self.milestones:
+                line["milestone"] = self.milestones[milestone_id]
+            yield line
 
     def _merge_requests(self) -> Iterator[Line]:
         statement = select(
@@ -420,6 +444,9 @@ class Reader:
 
     def _notes(self, noteable_type: str, ids: Any) -> dict[int, list[Line]]:
         """The notes under things, by what they are under."""
+        return self._notes_in(noteable_type, self.queries["notes"].rows(noteable_type=noteable_type, ids=ids))
+
+    def _notes_in(self, noteable_type: str, rows: Sequence[Any]) -> dict[int, list[Line]]:
         found: dict[int, list[Line]] = {}
         by_id: dict[int, Line] = {}
         project_id = self.project.id
@@ -438,7 +465,7 @@ class Reader:
             extra,
             created_at,
             updated_at,
-        ) in self.queries["notes"].rows(noteable_type=noteable_type, ids=ids):
+        ) in rows:
             line = filled(NOTE, read_json(extra))
             line["id"] = number
             line["note"] = body
@@ -463,9 +490,11 @@ class Reader:
 
     def _events_of(self, query: str, ids: Any) -> dict[int, list[Line]]:
         """The events of things, by what they are about; of all things of a kind when no ids are given."""
+        return self._events_in(self.queries[query].rows(**({} if ids is None else {"ids": ids})))
+
+    def _events_in(self, rows: Sequence[Any]) -> dict[int, list[Line]]:
         found: dict[int, list[Line]] = {}
-        values = {} if ids is None else {"ids": ids}
-        for target_id, number, author_id, kind, action, data, extra, created_at in self.queries[query].rows(**values):
+        for target_id, number, author_id, kind, action, data, extra, created_at in rows:
             line = {
                 "id": number,
                 "project_id": self.project.id,
@@ -596,16 +625,17 @@ class Reader:
             yield rows
             last = rows[-1][0]
 
-    def _grouped(self, query: str, ids: Any) -> dict[int, list[Any]]:
-        """The second column by the first."""
-        found: dict[int, list[Any]] = {}
-        for number, each in self.queries[query].rows(ids=ids):
-            found.setdefault(number, []).append(each)
-        return found
-
     def _text(self, column: Any) -> Any:
         """Nested data as the text it is stored as."""
         return type_coerce(column, String) if self.sqlite else cast(column, String)
 
     def _execute(self, statement: Any) -> Sequence[Any]:
         return self.connection.execute(statement).all()
+
+
+def _grouped(rows: Sequence[Any]) -> dict[int, list[Any]]:
+    """The second column by the first."""
+    found: dict[int, list[Any]] = {}
+    for number, each in rows:
+        found.setdefault(number, []).append(each)
+    return found

@@ -85,6 +85,11 @@ class Source:
     size: int  # bytes
     text: str | None
 
+    @property
+    def lines(self) -> list[str]:
+        """The lines as editors and scanners number them."""
+        return [line.removesuffix("\r") for line in (self.text or "").removesuffix("\n").split("\n")]
+
 
 class BadBundle(Exception):
     """A file that is no bundle, or one whose objects are missing or unreadable."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import re
 
 import pytest
 
@@ -16,6 +17,7 @@ HERE = "/acme/shop/-/blob"
 FILES = {
     "app/a.py": "one = 1\nif one < 2:\n    print('é')\n".encode(),
     "empty.txt": b"",
+    "odd.txt": "one\x0ctwo\u2028\r\n\r\nthree".encode(),
     "picture.png": b"\x89PNG\0\0",
     "large.txt": b"x" * (2 << 20),
 }
@@ -32,6 +34,12 @@ def test_a_file_is_shown_line_by_line(visit):
     for number, line in enumerate(["one = 1", "if one < 2:", "    print('é')"], 1):
         assert f'id="L{number}"' in page
         assert line in page
+
+
+def test_lines_are_numbered_as_editors_number_them(visit):
+    page = visit(RITA).get(f"{HERE}/main/odd.txt").text
+
+    assert re.findall(r'id="L(\d+)"', page) == ["1", "2", "3"]
 
 
 def test_what_is_in_a_file_is_text_and_nothing_else(visit):

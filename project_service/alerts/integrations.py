@@ -14,7 +14,7 @@ from project_service.alerts.payloads import Parsed
 from project_service.core import instance
 from project_service.core.projects import Project
 from project_service.kit import outgoing, urls
-from project_service.kit.database import db
+from project_service.kit.database import add_unique, db
 from project_service.kit.errors import Invalid
 
 LONGEST_NAME = 255
@@ -51,9 +51,7 @@ def create_integration(project: Project, *, short_address: bool = False, **field
     )
     with db.session.no_autoflush:
         check(integration)
-    db.session.add(integration)
-    db.session.flush()
-    return integration
+    return add_unique(integration, Invalid(short_address=TAKEN))
 
 
 def update_integration(integration: AlertIntegration, **fields: Any) -> AlertIntegration:

@@ -28,23 +28,30 @@ pages = PageBlueprint("alert_settings_pages", __name__)
 SETTINGS = "/<path:project>/-/settings/operations"
 HERE = f"{SETTINGS}/integrations"
 ONE = f"{HERE}/<int:integration_id>"
-TABS = {"integrations": "Current integrations", "settings": "Alert settings"}
+INTEGRATIONS, INCIDENTS = "integrations", "settings"
+TABS = {INTEGRATIONS: "Current integrations", INCIDENTS: "Alert settings"}
 
 
 def fill(project: Project) -> dict[str, Any]:
     """What the section shows: integrations, and what else happens with alerts."""
-    tab = request.args.get("alerts", "integrations")
     configures = allowed(caller(), Ability.ADMIN_OPERATIONS, project)
+    tabs = TABS if configures else {INTEGRATIONS: TABS[INTEGRATIONS]}
+    asked = request.args.get("alerts", INTEGRATIONS)
+    tab = asked if asked in tabs else INTEGRATIONS
     return {
-        "alert_tabs": TABS if configures else {"integrations": TABS["integrations"]},
-        "alert_tab": tab if tab in TABS and configures else "integrations",
+        "alert_tabs": tabs,
+        "alert_tab": tab,
         "integrations": list(db.session.scalars(queries.integrations_of(project))),
         "integration_types": integrations.TYPES,
         "configures": configures,
         "saved": "saved" in request.args,
         "removed": "removed" in request.args,
-        "incident_form": _incident_form(project, formdata=None, obj=queries.incident_setting_of(project.id)),
+        "incident_form": _stored_incident_form(project) if tab == INCIDENTS else None,
     }
+
+
+def _stored_incident_form(project: Project) -> IncidentSettingsForm:
+    return _incident_form(project, formdata=None, obj=queries.incident_setting_of(project.id))
 
 
 def _incident_form(project: Project, **options: Any) -> IncidentSettingsForm:

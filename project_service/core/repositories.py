@@ -36,7 +36,7 @@ KINDS = (CODE, WIKI, DESIGN)
 BRANCHES, TAGS = "refs/heads/", "refs/tags/"
 COMMIT = re.compile(r"[0-9a-f]{40}")
 MOST_PARTS = 50  # of a path that a revision is looked for in
-MOST_SHOWN = 1 << 20  # bytes
+MOST_SHOWN, MOST_LINES = 1 << 20, 10_000  # bytes, and lines, each of which is a part of the page
 TEMPLATES = ".gitlab/issue_templates"
 MOST_TEMPLATES, LARGEST_TEMPLATE = 200, 64 << 10  # files, bytes
 # what may be the name of a branch or a tag, by the rules of git-check-ref-format
@@ -206,7 +206,7 @@ def source_at(project: Project, place: str) -> Source | None:
         revision, path = "/".join(parts[:count]), "/".join(parts[count:])
         commit = _commit(opened, revision)
         if commit is not None:
-            return _file_of(commit, revision, path)
+            return _file_of(opened, commit, revision, path)
     return None
 
 
@@ -215,17 +215,19 @@ def issue_templates(project: Project) -> dict[str, str]:
     repository = repository_of(project)
     if repository is None or project.default_branch is None:
         return {}
-    commit = _commit(_opened(bare(repository)), project.default_branch)
+    opened = _opened(bare(repository))
+    commit = _commit(opened, project.default_branch)
     try:
         files = list(commit.tree[TEMPLATES]) if commit is not None else []
     except (KeyError, TypeError):
         return {}
-    texts = {one.name: one for one in files if one.type_str == "blob" and one.name.endswith(".md")}
-    return {
-        name.removesuffix(".md"): one.data.decode(errors="replace").replace("\0", "")
-        for name, one in sorted(texts.items())[:MOST_TEMPLATES]
-        if one.size <= LARGEST_TEMPLATE
-    }
+    blobs = {one.name: one.id for one in files if one.type_str == "blob" and one.name.endswith(".md")}
+    templates = {}
+    for name, blob in sorted(blobs.items())[:MOST_TEMPLATES]:
+        if _size_of(opened, blob) <= LARGEST_TEMPLATE:
+            found: Any = opened[blob]
+            templates[name.removesuffix(".md")] = found.data.decode(errors="replace").replace("\0", "")
+    return templates
 
 
 def _commit(opened: pygit2.Repository, revision: str) -> Any:
@@ -239,15 +241,22 @@ def _commit(opened: pygit2.Repository, revision: str) -> Any:
     return peeled if peeled is not None and peeled.type_str == "commit" else None
 
 
-def _file_of(commit: Any, revision: str, path: str) -> Source | None:
+def _file_of(opened: pygit2.Repository, commit: Any, revision: str, path: str) -> Source | None:
     try:
         found = commit.tree[path]
     except (KeyError, ValueError):
         return None
     if found.type_str != "blob":
         return None
-    is_shown = found.size <= MOST_SHOWN and not found.is_binary
-    return Source(revision, path, found.size, found.data.decode(errors="replace") if is_shown else None)
+    size = _size_of(opened, found.id)
+    if size > MOST_SHOWN or found.is_binary or found.data.count(b"\n") > MOST_LINES:
+        return Source(revision, path, size, None)
+    return Source(revision, path, size, found.data.decode(errors="replace"))
+
+
+def _size_of(opened: pygit2.Repository, blob: Any) -> int:
+    # a blob that is asked for its size is in memory with all it has
+    return opened.odb.read_header(blob)[1]
 
 
 def _opened(folder: Path) -> pygit2.Repository:

@@ -56,7 +56,10 @@ class Writer:
 
     def packed(self, rows: Iterable[tuple[Any, ...]]) -> Packed:
         """Rows as ``write`` takes them."""
-        columns: Iterable[Sequence[Any]] = map(_converted, zip(*rows, strict=True), self.converters)
+        given = list(zip(*rows, strict=True))
+        if not given:
+            return [] if self.sqlite else b""
+        columns = [_converted(column, convert) for column, convert in zip(given, self.converters, strict=True)]
         if self.sqlite:
             return list(zip(*columns, strict=True))
         lines = map("\t".join, zip(*map(_copied, columns), strict=True))

@@ -296,7 +296,7 @@ class Streamed:
         while not is_last:
             chunk = self.file.read(BUFFER)
             text += chunk
-            is_last = len(chunk) < BUFFER
+            is_last = not chunk
             done = len(text) if is_last else max(0, len(text) - LONGEST_PAIR)
             for found in HALF.finditer(text):
                 if found.start() >= done:  # it may go on in the next block

@@ -197,6 +197,18 @@ def test_half_a_surrogate_pair_is_no_text(pieces, block):
     assert streamed(raw, BUFFER=block) == read(raw, "sast")
 
 
+def test_a_file_that_gives_less_than_was_asked_for_is_read_to_its_end():
+    class Reluctant(io.BytesIO):
+        def read(self, size=-1):
+            return super().read(min(size, 5) if size > 0 else size)
+
+    raw = b'{"vulnerabilities":[{"name":"A","description":"\\ud83d\\ude00"}]}'
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(reports, "PARSED_AT_ONCE", -1)
+        with reports.reading(Reluctant(raw), "sast") as report:
+            assert [one["description"] for one in report.vulnerabilities] == ["\U0001f600"]
+
+
 @pytest.mark.parametrize(
     ("raw", "reason"),
     [

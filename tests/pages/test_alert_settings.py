@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from project_service.alerts import mapping
+from project_service.alerts import mapping, queries
 from project_service.alerts.models import HTTP, OPSGENIE, PROMETHEUS, Alert, AlertIntegration, IncidentSetting
 from project_service.kit.database import db
 from tests import worlds
@@ -512,6 +512,16 @@ def test_one_endpoint_may_have_the_address_from_before_there_were_names(maintain
     assert tell(visit(None), address, key, {"title": "Still here"}) == 200
     assert (second.status_code, "belongs to another endpoint" in html.unescape(second.text)) == (422, True)
     assert "Short address" not in maintainer.get(f"{OPERATIONS}/integrations/new").text
+
+
+def test_of_two_who_take_the_short_address_at_once_one_is_told(maintainer, project, monkeypatch):
+    fields = {"type": "http", "active": "y", "short_address": "y"}
+    maintainer.send(NEW, name="Old", **fields)
+    monkeypatch.setattr(queries, "has_short_address", lambda project: False)  # as both see it
+
+    answer = maintainer.send(NEW, name="Older", **fields)
+
+    assert (answer.status_code, "belongs to another endpoint" in html.unescape(answer.text)) == (422, True)
 
 
 def test_only_endpoints_have_a_short_address(maintainer, project):

@@ -20,6 +20,7 @@ FILES = {
     "odd.txt": "one\x0ctwo\u2028\r\n\r\nthree".encode(),
     "picture.png": b"\x89PNG\0\0",
     "large.txt": b"x" * (2 << 20),
+    "lines.txt": b"\n" * 20_000,
 }
 
 
@@ -52,6 +53,7 @@ def test_what_is_in_a_file_is_text_and_nothing_else(visit):
         ("empty.txt", "This file is empty."),
         ("picture.png", "This file is no text"),
         ("large.txt", "too large to be shown here"),
+        ("lines.txt", "too large to be shown here"),
     ],
 )
 def test_what_cannot_be_shown_is_told(path, said, visit):

@@ -204,14 +204,17 @@ class _Plan:
         if model is None:
             return
         known, project_id = self.translator.known, self.translator.project_id
-        iids = [row.get("iid") for _, row in rows if isinstance(row, dict)]
-        given = [iid for iid in iids if is_iid(iid)]
+        given = [row["iid"] for _, row in rows if isinstance(row, dict) and is_iid(row.get("iid"))]
         with unit_of_work(write=False):
+            if known.highest_iid is None:
+                highest = select(func.max(model.iid)).where(model.project_id == project_id)
+                known.highest_iid = db.session.scalar(highest) or 0
+            highest_iid = known.highest_iid = max(known.highest_iid, *known.iids, 0)
             taken = select(model.iid).where(model.project_id == project_id, among(model.iid, "iids"))
-            before = known.go_on(db.session.scalars(taken, {"iids": numbers(given)}))
-            if len(given) < len(iids):
-                highest = db.session.scalar(select(func.max(model.iid)).where(model.project_id == project_id)) or 0
-                known.next_iid = max(highest, *before, *given, 0) + 1
+            # mostly they rise, and none can be taken
+            ask = bool(given) and min(given) <= highest_iid
+            known.go_on(db.session.scalars(taken, {"iids": numbers(given)}) if ask else ())
+        known.next_iid = max(highest_iid, *given, 0) + 1
 
 
 def _plan(import_id: int, project_id: int, unpacked: Unpacked) -> _Plan:

@@ -87,22 +87,21 @@ class Known:
     milestone_iids: dict[int, None] = field(default_factory=dict)
     with_events: dict[int, None] = field(default_factory=dict)  # milestones whose events are there
     iids: dict[int, None] = field(default_factory=dict)  # those of the rows at hand that are taken
+    highest_iid: int | None = None  # of those that were ever taken by rows of this kind, if that was asked already
     next_iid: int = 1
     _iids_before: set[int] = field(default_factory=set)
 
-    def go_on(self, taken: Iterable[int]) -> set[int]:
-        """Turn to other rows, of whose numbers these are stored; gives those of the rows before.
+    def go_on(self, taken: Iterable[int]) -> None:
+        """Turn to other rows, of whose numbers these are stored.
 
-        These may be on their way still, but not what came before them.
+        Those of the rows before may be on their way still, but not what came before them.
         """
-        just_taken = self.iids.keys() - self._iids_before
-        self._iids_before = just_taken.union(taken)
+        self._iids_before = (self.iids.keys() - self._iids_before).union(taken)
         self.iids = dict.fromkeys(self._iids_before)
-        return just_taken
 
     def go_on_with_others(self) -> None:
         """Turn to rows that count for themselves."""
-        self.iids, self._iids_before = {}, set()
+        self.iids, self._iids_before, self.highest_iid = {}, set(), None
 
     def marks(self) -> tuple[int, ...]:
         """How much is known; for ``forget``."""

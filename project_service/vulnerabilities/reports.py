@@ -35,7 +35,8 @@ NUL = b"\\u0000"
 SURROGATES = b"\\ud", b"\\uD"
 # an escaped backslash, so that it begins nothing else, and the first or second half of a surrogate pair
 HALF = re.compile(rb"\\(?:\\|u[dD](?:(?P<first>[89abAB])|[c-fC-F])[0-9a-fA-F]{2})")
-ESCAPED_BACKSLASH = rb"\\"
+BACKSLASH, ESCAPED_BACKSLASH, QUOTE = b"\\", rb"\\", b'"'
+QUOTE_OR_ESCAPED = re.compile(rb'\\.|"', re.DOTALL)
 LONGEST_PAIR = 12
 DEEPEST = 254  # what can be written again
 # What digits may be in the way of the streaming parser, every digit taken for a 0: integers of more than 64 bits need
@@ -285,9 +286,30 @@ class Streamed:
             shape = text.translate(SHAPES)
             are_long = are_long or LONG in shape
             are_deadly = are_deadly or any(digits in shape for digits in DEADLY)
-        self.is_exact = are_long and not are_deadly
+        self.is_exact = are_long and not (are_deadly and self._has_deadly_numbers())
         if has_surrogates:
             self._refuse_halves()
+
+    def _has_deadly_numbers(self) -> bool:
+        """Whether what would bring the process down stands outside of texts, where it is a number."""
+        self.file.seek(self.start)
+        before, rest, is_text = b"", b"", False
+        while chunk := self.file.read(BUFFER):
+            text, start, end = rest + chunk, 0, 0
+            outside: list[bytes] = []
+            for found in QUOTE_OR_ESCAPED.finditer(text):
+                end = found.end()
+                if found[0] == QUOTE:
+                    outside += [] if is_text else [text[start : found.start()]]
+                    start, is_text = end, not is_text
+            rest = text[-1:] if end < len(text) and text.endswith(BACKSLASH) else b""  # the next byte belongs to it
+            outside += [] if is_text else [text[start:]]
+            numbers = QUOTE.join(outside)
+            shape = (before + numbers).translate(SHAPES)
+            if any(digits in shape for digits in DEADLY):
+                return True
+            before = (before + numbers)[-MOST_DIGITS:]
+        return False
 
     def _refuse_halves(self) -> None:
         """Refuse half a surrogate pair, for which the parser puts a question mark."""

@@ -149,6 +149,24 @@ def test_numbers_beyond_all_measure_are_refused_by_either_parser(document, numbe
     assert [read(raw, "sast"), streamed(raw)] == [("JSON parsing failed", "")] * 2
 
 
+@pytest.mark.parametrize("block", [16, 64, 1 << 20])
+@pytest.mark.parametrize("name", ["e" + "4" * 30, "9" * 5_000, '\\"e' + "4" * 30, "\\\\", "e-" + "1" * 20])
+def test_digits_in_a_text_are_no_number(name, block):
+    raw = b'{"vulnerabilities":[{"name":"%s","details":{"%s":9223372036854775808}}]}' % ((name.encode(),) * 2)
+
+    assert streamed(raw, BUFFER=block) == read(raw, "sast")
+    assert isinstance(read(raw, "sast")[0], list)
+
+
+@pytest.mark.parametrize("block", [16, 100, 1 << 20])
+@pytest.mark.parametrize("behind", ["", "\\n", '\\"', '"e"', "\\"])
+@pytest.mark.parametrize("number", ["1e" + "9" * 20, "9" * 5_000])
+def test_no_text_hides_a_number_beyond_all_measure(number, behind, block):
+    raw = f'{{"a\\\\":"\\"","b":[{"9" * 20},{number}{behind}]}}'.encode()
+
+    assert streamed(raw, BUFFER=block) == ("JSON parsing failed", "")
+
+
 def test_a_number_next_to_nothing_is_none():
     raw = b'{"vulnerabilities":[{"name":"A","details":{"a":1e-' + b"9" * 5_000 + b"}}]}"
 

@@ -35,6 +35,18 @@ def make_bundle(folder: Path, *tags: str, files: Mapping[str, bytes] | None = No
     return (folder / "all.bundle").read_bytes()
 
 
+def bundle_of(folder: Path, *, without: str = "") -> bytes:
+    """A bundle of a repository as it is, also when git would make none of it: objects are odd, or one is left out."""
+
+    def git(*arguments: str, said: bytes | None = None) -> bytes:
+        return subprocess.run(["git", *arguments], cwd=folder, input=said, check=True, capture_output=True).stdout
+
+    reached = git("rev-list", "--objects", "--no-object-names", "--all").decode().split()
+    objects = "".join(f"{number}\n" for number in reached if number != without).encode()
+    refs = git("for-each-ref", "--format=%(objectname) %(refname)")
+    return b"# v2 git bundle\n" + refs + b"\n" + git("pack-objects", "--stdout", "--quiet", said=objects)
+
+
 def keep_repository(project: Project, folder: Path, *tags: str, files: Mapping[str, bytes] | None = None) -> Repository:
     """Give a project a repository with these tags and files."""
     bundle = make_bundle(folder, *tags, files=files)

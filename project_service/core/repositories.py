@@ -48,7 +48,7 @@ REF = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 SIGNATURES = (b"# v2 git bundle\n", b"# v3 git bundle\n")
-# bits of the exit status of git fsck: objects that are missing or unreadable, as opposed to merely odd
+# bits of the exit status of git fsck: refs or what they lead to are missing, unreadable or of another kind
 BROKEN = 0b1110
 # what a repository from elsewhere could set off, and memory that grows with it, are switched off
 CONFIG = (
@@ -148,8 +148,12 @@ def unbundle(bundle: Path, target: Path) -> None:
 
 
 def check(folder: Path) -> None:
-    """Raise ``BadBundle`` when objects of a repository are missing or unreadable."""
-    done = _run("fsck", "--no-dangling", "--no-progress", folder=folder)
+    """Raise ``BadBundle`` when objects of a repository are missing, or refs lead to none.
+
+    What objects hold was compared with their names when git cloned the bundle, and is not read once more. Objects that
+    are merely odd, as old programs made some, are no reason to refuse a repository.
+    """
+    done = _run("fsck", "--connectivity-only", "--no-dangling", "--no-progress", folder=folder)
     if done.returncode & BROKEN or done.returncode < 0:
         raise BadBundle("Invalid bundle file: objects are missing or cannot be read")
 

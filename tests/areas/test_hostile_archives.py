@@ -16,18 +16,22 @@ from contextlib import suppress
 from pathlib import Path
 
 import orjson
+import pygit2
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from project_service.core import repositories
+from project_service.core.projects import Project
 from project_service.kit import clock
+from project_service.kit.database import db
 from project_service.kit.storage import storage
 from project_service.transfers import layout, trees, unpacking
 from project_service.transfers.people import People
 from project_service.transfers.rows import Known, Refused, Translator, read
 from project_service.transfers.unpacking import BadArchive, Limits
 from tests.archives import make_archive, make_issue, make_note, send, unpack
-from tests.repositories import make_bundle
+from tests.repositories import bundle_of, make_bundle
 from tests.worlds import ADA, MAX
 
 MIB = 1 << 20
@@ -640,6 +644,35 @@ def test_a_bundle_whose_objects_are_damaged_fails_the_import(bring, tmp_path):
     bundle[-30] ^= 0xFF
 
     assert error_of(bring(make_archive({}, files={"project.bundle": bytes(bundle)}))).startswith("Invalid bundle file")
+
+
+@pytest.mark.parametrize("damage", ["an object is missing", "a branch is a file"])
+def test_a_bundle_that_is_not_whole_fails_the_import(damage, bring, tmp_path):
+    folder = tmp_path / "git"
+    make_bundle(folder, files={"readme.md": b"Read me"})
+    blob = pygit2.Repository(folder).revparse_single("main:readme.md").id
+    if damage == "a branch is a file":
+        (folder / "refs/heads/readme").write_text(str(blob))
+    bundle = bundle_of(folder, without=str(blob) if damage == "an object is missing" else "")
+
+    assert error_of(bring(make_archive({}, files={"project.bundle": bundle}))).startswith("Invalid bundle file")
+
+
+def test_objects_that_are_merely_odd_are_kept(bring, tmp_path):
+    folder = tmp_path / "git"
+    make_bundle(folder, files={"readme.md": b"Read me"})
+    opened = pygit2.Repository(folder)
+    # no blank before the address and no date, as old programs wrote them: git fsck calls that an error
+    people = "author Ada<ada@example.org>\ncommitter Ada <ada@example.org> 1 +0000\n"
+    tree = opened.revparse_single("main^{tree}").id
+    odd = opened.odb.write(pygit2.enums.ObjectType.COMMIT, f"tree {tree}\n{people}\nodd\n".encode())
+    (folder / "refs/heads/main").write_text(str(odd))
+
+    state = bring(make_archive({}, files={"project.bundle": bundle_of(folder)}))
+
+    repository = repositories.repository_of(db.session.get(Project, state["id"]))
+    restored = pygit2.Repository(repositories.bare(repository))
+    assert (state["import_status"], restored.revparse_single("main").id) == ("finished", odd)
 
 
 # memory

@@ -12,6 +12,17 @@ for (const button of document.querySelectorAll("[data-copies]")) {
 // after a refused form the first message gets the focus, so that it is read out and seen
 const findFault = (root) => root.querySelector("[role=alert], [aria-invalid=true]")?.focus();
 findFault(document);
+// "#L3-5" means the lines 3 to 5 of a file; what means a single line is the name of that line
+const markLines = () => {
+  const bounds = (/^#L(\d+)-(\d+)$/.exec(location.hash) ?? []).slice(1).map(Number);
+  const first = Math.min(...bounds), last = Math.max(...bounds);
+  document.querySelectorAll(".source .line").forEach((line, before) => {
+    line.classList.toggle("meant", first <= before + 1 && before < last);
+  });
+  document.querySelector(".source .meant")?.scrollIntoView();
+};
+addEventListener("hashchange", markLines);
+markLines();
 // questions are asked in a dialog instead of on a page of their own
 for (const opener of document.querySelectorAll("[data-opens]")) {
   opener.setAttribute("role", "button");

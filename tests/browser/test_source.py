@@ -1,0 +1,71 @@
+"""A file of the repository in a browser, and the lines that its address means."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.archives import make_archive
+from tests.browser.conftest import PATIENCE
+from tests.repositories import make_bundle
+
+LINES = 200
+
+
+@pytest.fixture
+def source(visit, signed_in, name, tmp_path):
+    """The address of a file with 200 lines, in a project that came with its repository."""
+    files = {"app/till.py": b"".join(b"line %d\n" % number for number in range(1, LINES + 1))}
+    archive = tmp_path / "till_export.tar.gz"
+    archive.write_bytes(make_archive({}, files={"project.bundle": make_bundle(tmp_path / "git", files=files)}))
+    page = visit("/projects/new/import", state=signed_in)
+    page.get_by_label("Project name").fill(name)
+    page.get_by_label("Project slug").fill(name)
+    page.get_by_label("Archive", exact=True).set_input_files(archive)
+    page.get_by_role("button", name="Import project").click()
+    expect(page.get_by_text("The import is finished.")).to_be_visible(timeout=PATIENCE)
+    return f"/paula/{name}/-/blob/main/app/till.py"
+
+
+def marked(page):
+    """The numbers of the lines that are marked."""
+    return page.locator(".meant").evaluate_all("lines => lines.map(line => Number(line.id.slice(1)))")
+
+
+def test_the_lines_that_an_address_means_are_marked_and_in_view(visit, signed_in, source):
+    page = visit(f"{source}#L120-122", state=signed_in)
+    expect(page.locator("#L120")).to_be_in_viewport()
+    assert marked(page) == [120, 121, 122]
+    assert page.locator("#L120").evaluate("line => getComputedStyle(line).backgroundColor") != "rgba(0, 0, 0, 0)"
+
+    page.evaluate("location.hash = '#L5-7'")
+    expect(page.locator("#L5")).to_be_in_viewport()
+    assert marked(page) == [5, 6, 7]
+
+    page.get_by_role("link", name="Line 6", exact=True).click()
+    expect(page.locator(".meant")).to_have_count(0)
+
+
+def test_no_address_means_lines_that_are_not_there(visit, signed_in, source):
+    page = visit(f"{source}#L7-5", state=signed_in)
+    page.wait_for_load_state()
+    found = {"L7-5": marked(page)}
+
+    for meant in ("L199-500", "L0-1", "L500-600", "L1-", "L" + "9" * 400 + "-150"):
+        page.evaluate("meant => new Promise((go) => { onhashchange = go; location.hash = meant; })", meant)
+        found[meant[:9]] = marked(page)
+
+    assert found == {
+        "L7-5": [5, 6, 7],
+        "L199-500": [199, 200],
+        "L0-1": [1],
+        "L500-600": [],
+        "L1-": [],
+        "L99999999": list(range(150, LINES + 1)),
+    }
+
+
+def test_without_scripts_a_file_is_shown_from_its_beginning(visit, signed_in, source):
+    page = visit(f"{source}#L120-122", state=signed_in, java_script_enabled=False)
+
+    expect(page.locator("#L1")).to_be_in_viewport()

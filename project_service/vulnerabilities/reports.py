@@ -192,13 +192,12 @@ class Whole:
 
     def __init__(self, file: IO[bytes]) -> None:
         file.seek(0)
-        raw = file.read().removeprefix(BYTE_ORDER_MARK)
+        raw = file.read()
         try:
-            raw.decode()  # the parser says it in words of its own
-            top = orjson.loads(raw)
+            top = orjson.loads(raw.removeprefix(BYTE_ORDER_MARK))
             orjson.dumps(top)  # nested too deeply to be written would be found too late
         except (ValueError, TypeError) as error:
-            raise _not_json(error) from error
+            raise _not_json(_misfit(raw) or error) from error
         if NUL in raw:
             top = {name: storable(part) for name, part in top.items()} if isinstance(top, dict) else storable(top)
         self.is_list = isinstance(top, list) if isinstance(top, list | dict) else None
@@ -434,9 +433,18 @@ def _is_finite(number: int | Decimal) -> bool:
         return False
 
 
+def _misfit(raw: bytes) -> ValueError | None:
+    """Where a file is no UTF-8, if it is none; the parser says that in words of its own, and not where."""
+    try:
+        raw.decode()
+    except UnicodeDecodeError as error:
+        return ValueError(f"byte {error.start + 1} is not UTF-8")
+    return None
+
+
 def _not_json(error: Exception) -> BrokenReport:
-    if isinstance(error, UnicodeDecodeError):
-        return BrokenReport("JSON parsing failed", f"byte {error.start + 1} is not UTF-8")
+    if isinstance(error, UnicodeDecodeError):  # it knows the place in its own text, not in the file
+        return BrokenReport("JSON parsing failed", "a text is not UTF-8")
     told = error.args[0] if error.args else ""
     said = (told.decode(errors="replace") if isinstance(told, bytes) else str(told)).strip().splitlines()
     return BrokenReport("JSON parsing failed", said[0] if said else "no JSON")

@@ -231,6 +231,7 @@ def test_a_file_that_gives_less_than_was_asked_for_is_read_to_its_end():
     ("raw", "reason"),
     [
         (b'{"a":"\xff"}', "byte 7 is not UTF-8"),
+        (b'\xef\xbb\xbf{"a":"\xff"}', "byte 10 is not UTF-8"),
         ("{}".encode("utf-16"), "byte 1 is not UTF-8"),
         (b"{", "unexpected end of data"),
     ],
@@ -240,13 +241,21 @@ def test_why_a_file_is_no_json_is_said_in_words(raw, reason):
         pass
 
 
-def test_the_streaming_parser_says_it_in_words_too():
+@pytest.mark.parametrize(
+    ("raw", "reason"),
+    [
+        (b'{"a":\xff}', "lexical error: invalid char in json text."),
+        (b'{"a":"b","c":"d\xff"}', "lexical error: invalid bytes in UTF8 string."),
+        (b'{"a":"b","c":"d\xed\xa0\x80"}', "a text is not UTF-8"),
+    ],
+)
+def test_the_streaming_parser_says_it_in_words_too(raw, reason):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(reports, "PARSED_AT_ONCE", -1)
-        with pytest.raises(BrokenReport) as told, reports.reading(io.BytesIO(b'{"a":\xff}'), "sast"):
+        with pytest.raises(BrokenReport) as told, reports.reading(io.BytesIO(raw), "sast"):
             pass
 
-    assert told.value.reason == "lexical error: invalid char in json text."
+    assert told.value.reason == reason
 
 
 @pytest.mark.parametrize("opening", [b"[", b'{"a":', b'{"vulnerabilities":['])

@@ -33,9 +33,11 @@ BLANKS = b" \t\r\n"
 INTEGERS = range(-(2**63), 2**64)
 NUL = b"\\u0000"
 SURROGATES = b"\\ud", b"\\uD"
-# an escaped backslash, so that it begins nothing else, and the first or second half of a surrogate pair
-HALF = re.compile(rb"\\(?:\\|u[dD](?:(?P<first>[89abAB])|[c-fC-F])[0-9a-fA-F]{2})")
-BACKSLASH, ESCAPED_BACKSLASH, QUOTE = b"\\", rb"\\", b'"'
+# half of a surrogate pair; escaped backslashes and whole pairs are taken first, so that nothing in them is seen as one
+HALF = re.compile(
+    rb"\\(?:\\|u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(?P<half>u[dD][89a-fA-F][0-9a-fA-F]{2}))"
+)
+BACKSLASH, QUOTE = b"\\", b'"'
 QUOTE_OR_ESCAPED = re.compile(rb'\\.|"', re.DOTALL)
 LONGEST_PAIR = 12
 DEEPEST = 254  # what can be written again
@@ -299,10 +301,12 @@ class Streamed:
             for found in QUOTE_OR_ESCAPED.finditer(text):
                 end = found.end()
                 if found[0] == QUOTE:
-                    outside += [] if is_text else [text[start : found.start()]]
+                    if not is_text:
+                        outside.append(text[start : found.start()])
                     start, is_text = end, not is_text
             rest = text[-1:] if end < len(text) and text.endswith(BACKSLASH) else b""  # the next byte belongs to it
-            outside += [] if is_text else [text[start:]]
+            if not is_text:
+                outside.append(text[start:])
             numbers = QUOTE.join(outside)
             shape = (before + numbers).translate(SHAPES)
             if any(digits in shape for digits in DEADLY):
@@ -313,25 +317,18 @@ class Streamed:
     def _refuse_halves(self) -> None:
         """Refuse half a surrogate pair, for which the parser puts a question mark."""
         self.file.seek(self.start)
-        base, text, due, is_last = self.start, b"", None, False  # where the second half is due
+        text, is_last = b"", False
         while not is_last:
             chunk = self.file.read(BUFFER)
-            text += chunk
-            is_last = not chunk
-            done = len(text) if is_last else max(0, len(text) - LONGEST_PAIR)
+            text, is_last = text + chunk, not chunk
+            done = len(text) if is_last else max(0, len(text) - LONGEST_PAIR + 1)
             for found in HALF.finditer(text):
                 if found.start() >= done:  # it may go on in the next block
-                    done = found.start()
                     break
-                done = max(done, found.end())
-                is_first = found["first"] is not None
-                is_second = not is_first and found[0] != ESCAPED_BACKSLASH
-                if is_second != (due is not None) or (is_second and due != base + found.start()):
+                if found["half"]:
                     raise _not_json(ValueError("half of a surrogate pair"))
-                due = base + found.end() if is_first else None
-            base, text = base + done, text[done:]
-        if due is not None:
-            raise _not_json(ValueError("half of a surrogate pair"))
+                done = max(done, found.end())
+            text = text[done:]
 
     def _judge(self) -> None:
         """Go through all of it: what is no JSON is refused, and what the top object has is noted."""

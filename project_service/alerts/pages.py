@@ -25,6 +25,7 @@ from project_service.kit.errors import Invalid
 from project_service.kit.forms import Form
 from project_service.kit.paging import read_page
 from project_service.kit.reading import COUNTED
+from project_service.planning import notes as planned_notes
 from project_service.tracker.issues import INCIDENT, Issue
 from project_service.tracker.notes import Note
 
@@ -36,7 +37,6 @@ ONE = f"{HERE}/<int:iid>"
 OFFERED = (Status.TRIGGERED, Status.ACKNOWLEDGED, Status.RESOLVED)
 PARTS = {"overview": "Alert details", "metrics": "Metrics", "activity": "Activity feed"}
 MOST_SHOWN = 5
-NOTES_PER_PAGE = 100
 RECENT = dt.timedelta(hours=12)
 
 
@@ -210,8 +210,6 @@ def _acted(alert: Alert, act: Any) -> Any:
 
 def _page(alert: Alert, form: CommentForm, part: str = "overview") -> str:
     people = db.session.execute(members_for_choice(alert.project)).all()
-    number = queries.page_of_note(alert, request.args.get("note", ""), NOTES_PER_PAGE)
-    notes = read_page(queries.notes_of(alert), str(number) if number else request.args.get("page"), NOTES_PER_PAGE)
     tree, left_out = trees.tree_of(alert.payload)
     return render_template(
         "alerts/show.html",
@@ -225,7 +223,7 @@ def _page(alert: Alert, form: CommentForm, part: str = "overview") -> str:
         parts=PARTS,
         part=part,
         me=caller().user_id,
-        notes=notes,
+        notes=planned_notes.read_notes(queries.notes_of(alert), request.args),
         people=people,
         severity=Severity,
         status=Status,

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 from functools import reduce
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, TextClause, and_, func, or_, select, text, union_all
+from sqlalchemy import ColumnElement, Select, TextClause, func, select, text, union_all
 from sqlalchemy.orm import aliased
 
 from project_service.alerts.models import (
@@ -23,7 +23,6 @@ from project_service.core.users import ids_called
 from project_service.kit import searching
 from project_service.kit.database import db
 from project_service.kit.errors import RecordNotFound
-from project_service.kit.fields import whole_number
 from project_service.kit.reading import COUNTED, along, rows
 from project_service.tracker.environments import Environment
 from project_service.tracker.issues import Issue
@@ -190,19 +189,6 @@ def notes_of(alert: Alert) -> Select[Note]:
     """What was written under an alert, oldest first."""
     statement = select(Note).where(Note.noteable_type == TARGET, Note.noteable_id == alert.id)
     return along(statement.order_by(Note.created_at, Note.id), Note.author)
-
-
-def page_of_note(alert: Alert, number: str, size: int) -> int | None:
-    """The page, oldest notes first, that the note with this number is on; ``None`` for what is no number."""
-    note_id = whole_number(number)
-    if note_id is None:
-        return None
-    note = db.session.scalar(notes_of(alert).where(Note.id == note_id))
-    if note is None:
-        raise RecordNotFound
-    before = or_(Note.created_at < note.created_at, and_(Note.created_at == note.created_at, Note.id < note.id))
-    earlier = notes_of(alert).where(before).order_by(None).with_only_columns(Note.id).subquery()
-    return (db.session.scalar(select(func.count()).select_from(earlier)) or 0) // size + 1
 
 
 def _conditions(wanted: dict[str, Any]) -> Iterable[ColumnElement[bool]]:

@@ -29,7 +29,6 @@ navigation.add(navigation.Entry("Issues", "/-/issues", 20, Ability.READ_ISSUES))
 
 HERE = "/<path:project>/-/issues"
 ONE = f"{HERE}/<int:iid>"
-NOTES_PER_PAGE = 100
 ISSUES_OF_MILESTONE = 50
 TABS = {"opened": "Open", "closed": "Closed", "all": "All"}
 
@@ -226,14 +225,12 @@ def _changeable_note(project: Project, iid: int, note_id: int) -> tuple[Issue, N
 
 
 def _page(issue: Issue, form: NoteForm) -> str:
-    number = planned_notes.page_of_note(caller(), issue, request.args.get("note", ""), NOTES_PER_PAGE)
     found = planned_notes.notes_matching(caller(), issue, sort="asc")
-    notes = read_page(found, str(number) if number else request.args.get("page"), NOTES_PER_PAGE)
     return render_template(
         "issues/show.html",
         project=issue.project,
         issue=issue,
-        notes=notes,
+        notes=planned_notes.read_notes(found, request.args),
         form=form,
         may_change=may_change_issue(caller(), issue),
         may_change_note=lambda note: may_change_note(caller(), note),

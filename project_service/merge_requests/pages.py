@@ -19,7 +19,6 @@ pages = PageBlueprint("merge_request_pages", __name__)
 navigation.add(navigation.Entry("Merge requests", "/-/merge_requests", 22, Ability.READ_MERGE_REQUESTS))
 
 HERE = "/<path:project>/-/merge_requests"
-NOTES_PER_PAGE = 100
 TABS = {"opened": "Open", "merged": "Merged", "closed": "Closed", "all": "All"}
 
 
@@ -43,7 +42,6 @@ def list_merge_requests(project: Project) -> str:
 def show_merge_request(project: Project, iid: int) -> str:
     """Show one merge request with its notes."""
     merge_request = find_merge_request(project, min(iid, LARGEST_INTEGER))
-    number = planned_notes.page_of_note(caller(), merge_request, request.args.get("note", ""), NOTES_PER_PAGE)
     found = planned_notes.notes_matching(caller(), merge_request, sort="asc")
-    notes = read_page(found, str(number) if number else request.args.get("page"), NOTES_PER_PAGE)
+    notes = planned_notes.read_notes(found, request.args)
     return render_template("merge_requests/show.html", project=project, merge_request=merge_request, notes=notes)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from sqlalchemy import Select, and_, func, or_, select
@@ -12,8 +12,11 @@ from project_service.access.identity import Caller
 from project_service.kit.database import db
 from project_service.kit.errors import RecordNotFound
 from project_service.kit.fields import whole_number
+from project_service.kit.paging import Shown, read_page
 from project_service.kit.reading import along
 from project_service.tracker.notes import Note, Noteable, find_note, notes_on
+
+NOTES_PER_PAGE = 100
 
 
 def notes_matching(caller: Caller, noteable: Noteable, **wanted: Any) -> Select[Note]:
@@ -29,20 +32,20 @@ def notes_matching(caller: Caller, noteable: Noteable, **wanted: Any) -> Select[
     return statement.order_by(column.desc(), Note.id.desc())
 
 
-def count_notes_until(caller: Caller, noteable: Noteable, note: Note) -> int:
-    """How many notes the caller sees before one, oldest first."""
+def read_notes(listed: Select[Note], asked: Mapping[str, str]) -> Shown:
+    """A page of notes, oldest first: the one with the ``note`` that is asked for, or the ``page`` of that number."""
+    note_id = whole_number(asked.get("note", ""))
+    number = asked.get("page") if note_id is None else str(_page_of_note(listed, note_id))
+    return read_page(listed, number, NOTES_PER_PAGE)
+
+
+def _page_of_note(listed: Select[Note], note_id: int) -> int:
+    note = db.session.scalar(listed.where(Note.id == note_id))
+    if note is None:
+        raise RecordNotFound
     before = or_(Note.created_at < note.created_at, and_(Note.created_at == note.created_at, Note.id < note.id))
-    earlier = notes_matching(caller, noteable).where(before).order_by(None).with_only_columns(Note.id).subquery()
-    return db.session.scalar(select(func.count()).select_from(earlier)) or 0
-
-
-def page_of_note(caller: Caller, noteable: Noteable, number: str, size: int) -> int | None:
-    """The page, oldest notes first, that the note with this number is on; ``None`` for what is no number."""
-    note_id = whole_number(number)
-    if note_id is None:
-        return None
-    note = find_visible_note(caller, noteable, note_id)
-    return count_notes_until(caller, noteable, note) // size + 1
+    earlier = listed.where(before).order_by(None).with_only_columns(Note.id).subquery()
+    return (db.session.scalar(select(func.count()).select_from(earlier)) or 0) // NOTES_PER_PAGE + 1
 
 
 def find_visible_note(caller: Caller, noteable: Noteable, note_id: int) -> Note:

@@ -14,6 +14,7 @@ from project_service.alerts.models import OPSGENIE, TARGET, Alert, AlertIntegrat
 from project_service.kit import clock
 from project_service.kit.database import db
 from project_service.planning import issues as planning
+from project_service.planning import notes as planned_notes
 from project_service.tracker.environments import Environment
 from project_service.tracker.notes import Note
 from tests import worlds
@@ -534,7 +535,7 @@ def test_a_comment_is_as_long_as_one_on_an_issue_may_be(developer, make_alert, m
 
 
 def test_however_many_comments_there_are_each_is_on_a_page(developer, make_alert, project, monkeypatch):
-    monkeypatch.setattr(pages, "NOTES_PER_PAGE", 2)
+    monkeypatch.setattr(planned_notes, "NOTES_PER_PAGE", 2)
     alert, now = make_alert(1), clock.now()
     for number in range(1, 5):
         fields = {"noteable_type": TARGET, "noteable_id": alert.id, "body": f"Word {number}", "created_at": now}

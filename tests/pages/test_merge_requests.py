@@ -75,7 +75,7 @@ def test_what_is_not_there_or_not_for_one_is_refused(change, visit):
 
 
 def test_a_link_to_a_note_leads_to_the_page_that_it_is_on(change, monkeypatch, visit):
-    monkeypatch.setattr("project_service.merge_requests.pages.NOTES_PER_PAGE", 2)
+    monkeypatch.setattr("project_service.planning.notes.NOTES_PER_PAGE", 2)
     notes = [make_note(change, f"word {number}").id for number in range(3)]
     visitor = visit(RITA)
 

@@ -88,10 +88,10 @@ def save_incident_setting(project: Project, **fields: Any) -> None:
     Of the template its text is kept: a repository changes with the project only, and is not read for every incident.
     """
     key = fields.pop("issue_template_key", None)
-    templates = repositories.issue_templates(project) if key else {}
-    if key and key not in templates:
+    template = repositories.issue_template(project, key) if key else None
+    if key and template is None:
         raise Invalid(issue_template_key="not found")
-    fields |= {"issue_template_key": key or None, "issue_template": templates.get(key or "")}
+    fields |= {"issue_template_key": key or None, "issue_template": template}
     now = clock.now()
     row = insert(IncidentSetting).values(project_id=project.id, created_at=now, updated_at=now, **fields)
     db.session.execute(row.on_conflict_do_update(index_elements=["project_id"], set_={**fields, "updated_at": now}))

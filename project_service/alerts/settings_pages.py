@@ -51,11 +51,11 @@ def fill(project: Project) -> dict[str, Any]:
 
 
 def _stored_incident_form(project: Project) -> IncidentSettingsForm:
-    return _incident_form(project, formdata=None, obj=queries.incident_setting_of(project.id))
+    return _offering(project, IncidentSettingsForm(formdata=None, obj=queries.incident_setting_of(project.id)))
 
 
-def _incident_form(project: Project, **options: Any) -> IncidentSettingsForm:
-    form = IncidentSettingsForm(**options)
+def _offering(project: Project, form: IncidentSettingsForm) -> IncidentSettingsForm:
+    """The form with its templates, for which the repository is opened: only one that is shown needs them."""
     form.offer(repositories.issue_templates(project))
     return form
 
@@ -68,11 +68,11 @@ sections.add(sections.Section("operations", "alerts", "Alerts", 10, Ability.READ
 @pages.allow(Ability.ADMIN_OPERATIONS)
 def save_alert_settings(project: Project) -> Any:
     """Save what else happens with alerts."""
-    form = _incident_form(project)
+    form = IncidentSettingsForm()
     names = ("create_issue", "send_email", "auto_close_incident", "issue_template_key")
     if form.accepted(lambda: service.save_incident_setting(project, **{name: form[name].data for name in names})):
         return redirect(f"/{project.full_path}/-/settings/operations?alerts=settings&saved=1#alerts")
-    return sections.show(project, "operations", status=422, incident_form=form, alert_tab="settings")
+    return sections.show(project, "operations", status=422, incident_form=_offering(project, form), alert_tab="settings")
 
 
 @pages.get(f"{HERE}/new")

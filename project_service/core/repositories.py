@@ -177,34 +177,30 @@ def default_branch(folder: Path) -> str | None:
 
 def tag_names(project: Project) -> list[str]:
     """The names of the tags of a project, in order; none while it has no repository."""
-    repository = repository_of(project)
-    if repository is None:
+    opened = _code_of(project)
+    if opened is None:
         return []
-    opened = _opened(bare(repository))
     return sorted(name.removeprefix(TAGS) for name in opened.references if name.startswith(TAGS))
 
 
 def commit_titles(project: Project, ids: Iterable[str]) -> dict[str, str]:
     """The first lines of the messages of commits; without those that the repository of the project has not."""
-    repository = repository_of(project)
-    if repository is None:
+    opened = _code_of(project)
+    if opened is None:
         return {}
-    opened = _opened(bare(repository))
-    # what an archive calls a commit may be anything, also part of an id or the name of a branch
     titles: dict[str, str] = {}
     for number in ids:
-        commit: Any = opened.get(number) if COMMIT.fullmatch(number) else None
-        if commit is not None and commit.type_str == "commit":
+        commit = _commit_numbered(opened, number)
+        if commit is not None:
             titles[number] = commit.message.strip().partition("\n")[0].rstrip()
     return titles
 
 
 def source_at(project: Project, place: str) -> Source | None:
     """The file that ``REVISION/PATH`` names, if there is one; the name of a branch or a tag may have slashes itself."""
-    repository = repository_of(project)
-    if repository is None:
+    opened = _code_of(project)
+    if opened is None:
         return None
-    opened = _opened(bare(repository))
     parts = place.split("/")
     for count in range(1, min(len(parts), MOST_PARTS)):
         revision, path = "/".join(parts[:count]), "/".join(parts[count:])
@@ -214,30 +210,41 @@ def source_at(project: Project, place: str) -> Source | None:
     return None
 
 
-def issue_templates(project: Project) -> dict[str, str]:
-    """What new issues may begin with, by name: the Markdown files that the default branch has for it."""
-    repository = repository_of(project)
-    if repository is None or project.default_branch is None:
+def issue_templates(project: Project) -> list[str]:
+    """The names of what new issues may begin with: the Markdown files that the default branch has for it."""
+    return list(_templates(project))
+
+
+def issue_template(project: Project, name: str) -> str | None:
+    """What new issues may begin with under a name, if there is such a template."""
+    found = _templates(project).get(name)
+    return None if found is None else found.data.decode(errors="replace").replace("\0", "")
+
+
+def _templates(project: Project) -> dict[str, Any]:
+    # what a file has is only read when it is asked for
+    opened = _code_of(project)
+    if opened is None or project.default_branch is None:
         return {}
-    opened = _opened(bare(repository))
     commit = _commit(opened, project.default_branch)
     try:
         files = list(commit.tree[TEMPLATES]) if commit is not None else []
     except (KeyError, TypeError):
         return {}
-    blobs = {one.name: one.id for one in files if one.type_str == "blob" and one.name.endswith(".md")}
-    templates = {}
-    for name, blob in sorted(blobs.items())[:MOST_TEMPLATES]:
-        if _size_of(opened, blob) <= LARGEST_TEMPLATE:
-            found: Any = opened[blob]
-            templates[name.removesuffix(".md")] = found.data.decode(errors="replace").replace("\0", "")
-    return templates
+    found = [one for one in files if one.type_str == "blob" and one.name.endswith(".md")]
+    some = sorted(found, key=lambda one: str(one.name))[:MOST_TEMPLATES]
+    return {one.name.removesuffix(".md"): one for one in some if _size_of(opened, one.id) <= LARGEST_TEMPLATE}
+
+
+def _commit_numbered(opened: pygit2.Repository, number: str) -> Any:
+    # what is called a commit may be anything, also part of an id or the name of a branch
+    found: Any = opened.get(number) if COMMIT.fullmatch(number) else None
+    return found if found is not None and found.type_str == "commit" else None
 
 
 def _commit(opened: pygit2.Repository, revision: str) -> Any:
     if COMMIT.fullmatch(revision):
-        found: Any = opened.get(revision)
-        return found if found is not None and found.type_str == "commit" else None
+        return _commit_numbered(opened, revision)
     if not REF.fullmatch(revision):
         return None
     named = (opened.references.get(kind + revision) for kind in (BRANCHES, TAGS))
@@ -261,6 +268,11 @@ def _file_of(opened: pygit2.Repository, commit: Any, revision: str, path: str) -
 def _size_of(opened: pygit2.Repository, blob: Any) -> int:
     # a blob that is asked for its size is in memory with all it has
     return opened.odb.read_header(blob)[1]
+
+
+def _code_of(project: Project) -> pygit2.Repository | None:
+    repository = repository_of(project)
+    return None if repository is None else _opened(bare(repository))
 
 
 def _opened(folder: Path) -> pygit2.Repository:

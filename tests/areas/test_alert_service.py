@@ -109,7 +109,17 @@ def test_an_incident_ends_with_the_template_that_was_chosen(post, project, tmp_p
     assert issue.description.endswith("\n\n---\n\n## Who is on call?\n")
 
 
-@pytest.mark.parametrize("files", [{}, {".gitlab/issue_templates/Outage.txt": b"x"}, {".gitlab/issue_templates": b"x"}])
+@pytest.mark.parametrize(
+    "files",
+    [
+        {},
+        {".gitlab/issue_templates/Outage.txt": b"x"},
+        {".gitlab/issue_templates/Outage.md": b"x" * (65 << 10)},
+        {".gitlab/issue_templates/Outage.md/Outage.md": b"x"},
+        {".gitlab/issue_templates": b"x"},
+    ],
+    ids=["no file", "no Markdown", "too large", "a folder", "no folder"],
+)
 def test_a_template_that_is_not_there_is_not_found(files, project, tmp_path):
     project.default_branch = "main"
     keep_repository(project, tmp_path / "git", files=files)

@@ -44,8 +44,8 @@ def fill(project: Project) -> dict[str, Any]:
         "integrations": list(db.session.scalars(queries.integrations_of(project))),
         "integration_types": integrations.TYPES,
         "configures": configures,
-        "saved": "saved" in request.args,
-        "removed": "removed" in request.args,
+        "alert_settings_saved": "saved" in request.args,
+        "alert_integration_removed": "removed" in request.args,
         "incident_form": _stored_incident_form(project) if tab == INCIDENTS else None,
     }
 
@@ -71,8 +71,8 @@ def save_alert_settings(project: Project) -> Any:
     form = IncidentSettingsForm()
     names = ("create_issue", "send_email", "auto_close_incident", "issue_template_key")
     if form.accepted(lambda: service.save_incident_setting(project, **{name: form[name].data for name in names})):
-        return redirect(f"/{project.full_path}/-/settings/operations?alerts=settings&saved=1#alerts")
-    return sections.show(project, "operations", status=422, incident_form=_offering(project, form), alert_tab="settings")
+        return redirect(f"/{project.full_path}/-/settings/operations?alerts={INCIDENTS}&saved=1#alerts")
+    return sections.show(project, "operations", status=422, incident_form=_offering(project, form), alert_tab=INCIDENTS)
 
 
 @pages.get(f"{HERE}/new")

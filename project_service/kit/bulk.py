@@ -28,8 +28,10 @@ from sqlalchemy import (
     select,
     text,
 )
+from sqlalchemy.engine.interfaces import DBAPICursor
 
 from project_service.kit.database import Base, Timestamp, db, unit_of_work
+from project_service.kit.statements import tell
 
 # the sequence is looked up once, and the numbers come as one value: both cost more than the numbers
 RESERVE = """
@@ -149,25 +151,23 @@ class Query:
 
     def rows(self, **values: Any) -> Sequence[Any]:
         """All rows for these values."""
-        return self.ask(**values).fetchall()  # type: ignore[no-any-return]  # of the driver
+        return self.ask(**values).fetchall()
 
-    def ask(self, **values: Any) -> Any:
+    def ask(self, **values: Any) -> DBAPICursor:
         """A cursor of the driver, for ``fetchall``; in a pipeline the database begins to answer meanwhile."""
         given = self.compiled.construct_params(values)
         positions = self.compiled.positiontup
         sent = given if positions is None else tuple(given[name] for name in positions)
-        cursor = _driver_of(self.connection).cursor()
+        cursor = self.connection.connection.cursor()
+        tell(self.connection, cursor, self.text, sent)
         cursor.execute(self.text, sent)
         return cursor
 
 
 def pipeline(connection: Connection) -> AbstractContextManager[Any]:
     """Where ``Query.ask`` waits for no answer, as far as the driver can do that; nothing else may be sent here."""
-    return nullcontext() if connection.dialect.name == "sqlite" else _driver_of(connection).pipeline()
-
-
-def _driver_of(connection: Connection) -> Any:
-    return connection.connection.driver_connection
+    driver: Any = connection.connection.driver_connection
+    return nullcontext() if connection.dialect.name == "sqlite" else driver.pipeline()
 
 
 class Ids(Iterator[int]):

@@ -15,6 +15,7 @@ from typing import Any, Protocol, cast
 import orjson
 import sqlalchemy as sa
 from sqlalchemy import BindParameter, ColumnElement, Connection, Dialect, Row, bindparam, column, func, type_coerce
+from sqlalchemy.engine.interfaces import DBAPICursor
 from sqlalchemy.engine.result import SimpleResultMetaData
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.types import JSON, Text, TypeEngine
@@ -122,11 +123,9 @@ class Compiled:
         """Carry it out."""
         given = [bind.given(values) for bind in self._binds]
         parameters = tuple(given) if self._names is None else dict(zip(self._names, given, strict=True))
-        text, listeners = self._text, cast("Any", connection.dispatch)
-        cursor = connection.connection.cursor()
+        text, cursor = self._text, connection.connection.cursor()
         try:
-            for noticed in listeners.before_cursor_execute:
-                noticed(connection, cursor, text, parameters, None, False)
+            tell(connection, cursor, text, parameters)
             cursor.execute(text, parameters)
             if not self._columns:
                 return Found()
@@ -144,6 +143,12 @@ class Compiled:
         needed = processors if any(processors) else None
         self._row = functools.partial(Row, metadata, needed, metadata._key_to_index)
         return self._row
+
+
+def tell(connection: Connection, cursor: DBAPICursor, text: str, parameters: Any) -> None:
+    """Tell those who listen what is about to be sent past the library, as it does itself."""
+    for noticed in cast("Any", connection.dispatch).before_cursor_execute:
+        noticed(connection, cursor, text, parameters, None, False)
 
 
 def _is_complete(compiled: SQLCompiler) -> bool:

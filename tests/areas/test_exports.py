@@ -728,6 +728,27 @@ def test_what_was_made_here_is_exported(export, as_maintainer, project):
     assert (tag["name"], [level["access_level"] for level in tag["create_access_levels"]]) == ("v*", [30])
 
 
+def test_thirty_issues_are_exported_with_as_many_statements_as_three(export, as_maintainer, project, count_queries):
+    path = f"/projects/{project.id}"
+
+    def open_issues(count):
+        for _ in range(count):
+            issue = as_maintainer.post(f"{path}/issues", json={"title": "Mend it", "labels": "bug,urgent"}).json
+            as_maintainer.post(f"{path}/issues/{issue['iid']}/notes", json={"body": "Soon"})
+
+    open_issues(3)
+    export()
+    with count_queries() as few:
+        export()
+    open_issues(27)
+    with count_queries() as many:
+        files = export()
+
+    assert (len(rows(files, "issues")), sorted(many)) == (30, sorted(few))
+    for table in ("issues", "notes", "events", "issue_labels", "issue_assignees"):
+        assert any(re.search(rf"FROM {table}\b", one) for one in many), table
+
+
 def test_secrets_and_what_belongs_to_the_instance_are_not_exported(export, as_maintainer, project):
     path = f"/projects/{project.id}"
     as_maintainer.post(f"{path}/variables", json={"key": "KEY", "value": "SECRET-VALUE"})

@@ -64,10 +64,10 @@ def remove_user(user_id: int, hard_delete: bool = False) -> None:
     for table in _children_of("users"):
         _empty(table, table.c[_column(table, "users")], user_id)
     for column in _authors():
-        if hard_delete and column.name == AUTHOR and not column.table.info.get(DECISIONS):
+        if not hard_delete or column.table.info.get(DECISIONS):
+            _hand_over(column, user_id)
+        elif column.name == AUTHOR:
             _empty(column.table, column, user_id)
-        elif not hard_delete or column.table.info.get(DECISIONS):
-            _hand_over(column.table, column, user_id)
     with jobs.step():
         db.session.execute(delete(User).where(User.id == user_id))
 
@@ -94,7 +94,8 @@ def _authors() -> list[Column[int]]:
     ]
 
 
-def _hand_over(table: Table, column: Column[int], user_id: int) -> None:
+def _hand_over(column: Column[int], user_id: int) -> None:
+    table = column.table
     while True:
         with jobs.step():
             some = list(db.session.scalars(select(table.c.id).where(column == user_id).limit(BATCH)))

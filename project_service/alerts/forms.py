@@ -43,8 +43,7 @@ class IntegrationForm(Form):
     def refuse(self, error: ServiceError) -> None:
         """Put the messages of a refusal beside their fields, those that are mapped among them."""
         told = error.message if isinstance(error.message, dict) else {}
-        names = {target: f"map_{target}" for target in TARGETS}
-        self.misfits = {target: "; ".join(told[name]) for target, name in names.items() if name in told}
+        self.misfits = {target: "; ".join(told[f"map_{target}"]) for target in TARGETS if f"map_{target}" in told}
         if not self.misfits:
             super().refuse(error)
 

@@ -26,7 +26,7 @@ TARGETS: dict[str, tuple[str, tuple[str, ...]]] = {
     "gitlab_environment_name": ("Environment", ("string",)),
 }
 DATETIME = re.compile(r"\d{4}")
-MOST_FIELDS = 2000
+MOST_FIELDS = 2000  # a page has room for so many
 
 
 class Unusable(Exception):
@@ -67,8 +67,8 @@ def read_sample(text: str) -> dict[str, Any]:
     return sample
 
 
-def fields_of(sample: dict[str, Any], most: int = MOST_FIELDS) -> list[SampleField]:
-    """The fields of a sample that can be mapped; of very many the first, for a page has room for so many."""
+def fields_of(sample: dict[str, Any], most: int) -> list[SampleField]:
+    """The fields of a sample that can be mapped, the first of very many."""
     return list(islice(_walk(sample, ()), most))
 
 
@@ -77,18 +77,19 @@ def fitting(fields: list[SampleField], target: str) -> list[SampleField]:
     return [field for field in fields if field.type in TARGETS[target][1]]
 
 
-def chosen_fields(sample: dict[str, Any], chosen: dict[str, str]) -> dict[str, SampleField]:
-    """The field of the sample that was chosen for each target; what is not in it or does not fit is left out."""
-    found = {target: _field_at(sample, key) for target, key in chosen.items()}
-    return {target: field for target, field in found.items() if field is not None and fitting([field], target)}
-
-
 def mapping_of(sample: dict[str, Any], chosen: dict[str, str]) -> dict[str, dict[str, Any]]:
-    """The mapping to store for what was chosen by target; what does not fit is left out."""
-    fields = chosen_fields(sample, chosen)
+    """The mapping to store for what was chosen by target; what is not in the sample or does not fit is left out."""
+    found = {target: _field_at(sample, key) for target, key in chosen.items()}
     return {
-        target: {"path": list(field.path), "type": field.type, "label": field.label} for target, field in fields.items()
+        target: {"path": list(field.path), "type": field.type, "label": field.label}
+        for target, field in found.items()
+        if field is not None and fitting([field], target)
     }
+
+
+def fields_in(mapping: dict[str, dict[str, Any]]) -> list[SampleField]:
+    """The fields of the sample that a mapping is of."""
+    return [SampleField(tuple(entry["path"]), entry["type"]) for entry in mapping.values()]
 
 
 def chosen_of(mapping: dict[str, dict[str, Any]]) -> dict[str, str]:

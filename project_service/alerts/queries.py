@@ -169,7 +169,8 @@ def find_integration(project: Project, integration_id: int) -> AlertIntegration:
 
 def has_short_address(project: Project) -> bool:
     """Whether an endpoint of a project has the address from before endpoints had names."""
-    return db.session.scalar(integrations_of(project).where(AlertIntegration.endpoint_identifier == LEGACY)) is not None
+    here = select(AlertIntegration.id).where(AlertIntegration.project_id == project.id)
+    return db.session.scalar(here.where(AlertIntegration.endpoint_identifier == LEGACY)) is not None
 
 
 def incident_setting_of(project_id: int) -> IncidentSetting:

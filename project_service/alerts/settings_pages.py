@@ -243,18 +243,18 @@ def _read_sample(form: IntegrationForm, stored: dict[str, Any]) -> Sample:
     except mapping.Unusable as error:
         return Sample(problem=str(error))
     fields = mapping.fields_of(payload, mapping.MOST_FIELDS + 1)
-    is_cut = len(fields) > mapping.MOST_FIELDS
+    offered = fields[: mapping.MOST_FIELDS]
     has_changed = request.method == "POST" and text != _parsed_text()
     chosen = mapping.chosen_of(stored) if request.method == "GET" else {} if has_changed else _chosen()
-    alerts = integrations.alerts_in(form.type.data, payload, mapping.mapping_of(payload, chosen))
-    offered = fields[: mapping.MOST_FIELDS]
+    mapped = mapping.mapping_of(payload, chosen)
+    alerts = integrations.alerts_in(form.type.data, payload, mapped)
     return Sample(
-        list(dict.fromkeys([*offered, *mapping.chosen_fields(payload, chosen).values()])),
+        list(dict.fromkeys([*offered, *mapping.fields_in(mapped)])),
         chosen,
         alerts,
         problem=integrations.NO_BATCH if alerts is None else None,
         has_changed=has_changed and bool(_parsed_text()),
-        left_out_after=len(offered) if is_cut else None,
+        left_out_after=len(offered) if len(fields) > len(offered) else None,
     )
 
 
@@ -302,7 +302,8 @@ def _form_page(
         sample=sample,
         targets=mapping.TARGETS,
         fitting=mapping.fitting,
-        has_short_address=queries.has_short_address(project),
+        offers_short_address=integration is None
+        and (bool(form.short_address.errors) or not queries.has_short_address(project)),
         tab="edit",
     )
 

@@ -12,11 +12,9 @@ from project_service.kit import clock, urls
 from project_service.kit.database import db, hold
 from project_service.kit.errors import Invalid
 from project_service.planning import issues as planning
-from project_service.tracker import issues
-from project_service.tracker.issues import CLOSED, INCIDENT, UNKNOWN, Issue
+from project_service.tracker.issues import CLOSED, INCIDENT, SEVERITIES, UNKNOWN, Issue
 from project_service.tracker.notes import Note
 
-SEVERITIES = {severity: severity.name.lower() for severity in Severity if severity.name.lower() in issues.SEVERITIES}
 SAME_TITLE = "New: Incident {iid}"
 
 
@@ -26,13 +24,14 @@ def create_incident(author: User, alert: Alert) -> Issue:
     hold(alert, "issue_id")
     if alert.issue_id is not None:
         raise Invalid(base="An issue already exists")
+    severity = Severity(alert.severity).name.lower()
     issue = planning.create_issue(
         author,
         alert.project,
         title=alert.title,
         description=description_of(alert),
         issue_type=INCIDENT,
-        severity=SEVERITIES.get(Severity(alert.severity), UNKNOWN),
+        severity=severity if severity in SEVERITIES else UNKNOWN,
         labels=["incident"],
     )
     if alert.title == DEFAULT_TITLE:

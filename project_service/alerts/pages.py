@@ -82,6 +82,7 @@ def list_alerts(project: Project) -> Any:
     if wanted["order_by"] not in queries.SORTS:
         wanted["order_by"] = "started_at"
     page = read_page(queries.alerts_matching(project, **wanted), request.args.get("page"))
+    now = clock.now()
     return render_template(
         "alerts/list.html",
         project=project,
@@ -95,7 +96,7 @@ def list_alerts(project: Project) -> Any:
         severity=Severity,
         status=Status,
         offered=OFFERED,
-        is_recent=lambda alert: clock.now() - RECENT < alert.started_at <= clock.now(),
+        is_recent=lambda alert: now - RECENT < alert.started_at <= now,
         never=not page.rows and not queries.has_alerts(project) and not list(_active(project)),
         form=Form(),
     )

@@ -504,14 +504,14 @@ def test_a_template_is_chosen_among_those_of_the_repository(maintainer, project,
 def test_one_endpoint_may_have_the_address_from_before_there_were_names(maintainer, visit, project):
     fields = {"type": "http", "active": "y", "short_address": "y"}
 
-    first = maintainer.send(f"{OPERATIONS}/integrations/new", name="Old", **fields)
-    second = maintainer.send(f"{OPERATIONS}/integrations/new", name="Older", **fields)
+    first = maintainer.send(NEW, name="Old", **fields)
+    second = maintainer.send(NEW, name="Older", **fields)
 
     address, key = credentials(maintainer.get(first.location))
     assert address == "http://localhost/acme/shop/alerts/notify.json"
     assert tell(visit(None), address, key, {"title": "Still here"}) == 200
     assert (second.status_code, "belongs to another endpoint" in html.unescape(second.text)) == (422, True)
-    assert "Short address" not in maintainer.get(f"{OPERATIONS}/integrations/new").text
+    assert "Short address" not in maintainer.get(NEW).text
 
 
 def test_of_two_who_take_the_short_address_at_once_one_is_told(maintainer, project, monkeypatch):
@@ -525,7 +525,7 @@ def test_of_two_who_take_the_short_address_at_once_one_is_told(maintainer, proje
 
 
 def test_only_endpoints_have_a_short_address(maintainer, project):
-    maintainer.send(f"{OPERATIONS}/integrations/new", type="prometheus", active="y", short_address="y")
+    maintainer.send(NEW, type="prometheus", active="y", short_address="y")
 
     assert stored()[0].endpoint_identifier != "legacy"
 

@@ -20,6 +20,7 @@ from werkzeug.test import TestResponse
 from project_service.core.memberships import Membership
 from project_service.core.namespaces import Group
 from project_service.core.projects import Project
+from project_service.core.repositories import Repository
 from project_service.core.users import User
 from project_service.factory import create_app
 from project_service.kit import clock, jobs, kept, migrating, secrets
@@ -234,13 +235,18 @@ def project(people: dict[str, User], group: Group) -> Project:
 
 
 @pytest.fixture
+def repository(project: Project, tmp_path: Path) -> Repository:
+    """The repository of the shop, with one file."""
+    return keep_repository(project, tmp_path / "repository", files={"README.md": b"Till\n"})
+
+
+@pytest.fixture
 def furnished(
-    project: Project, group: Group, people: dict[str, User], client_of: Callable[..., Client], tmp_path: Path
+    project: Project, repository: Repository, group: Group, people: dict[str, User], client_of: Callable[..., Client]
 ) -> Client:
     """An administrator's client; the project, the group and everybody's account have something in every list."""
     client = client_of(people[ADA])
     worlds.furnish(project, group, people, client)
-    keep_repository(project, tmp_path / "repository", files={"README.md": b"Till\n"})
     return client
 
 

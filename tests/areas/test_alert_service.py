@@ -99,7 +99,6 @@ def test_an_incident_is_as_severe_as_its_alert(told, kept, post, project, as_):
 
 
 def test_an_incident_ends_with_the_template_that_was_chosen(post, project, tmp_path):
-    project.default_branch = "main"
     keep_repository(project, tmp_path / "git", files={".gitlab/issue_templates/Outage.md": b"## Who is on call?\n"})
     set_up(project, create_issue=True, issue_template_key="Outage")
 
@@ -121,7 +120,6 @@ def test_an_incident_ends_with_the_template_that_was_chosen(post, project, tmp_p
     ids=["no file", "no Markdown", "too large", "a folder", "no folder"],
 )
 def test_a_template_that_is_not_there_is_not_found(files, project, tmp_path):
-    project.default_branch = "main"
     keep_repository(project, tmp_path / "git", files=files)
 
     with pytest.raises(Invalid) as refusal:

@@ -6,7 +6,6 @@ import contextvars
 import html
 import re
 from collections.abc import Callable, Container
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,6 +20,7 @@ from project_service.alerts.models import Alert, AlertIntegration
 from project_service.core.levels import Role
 from project_service.core.namespaces import Group
 from project_service.core.projects import Project
+from project_service.core.repositories import Repository
 from project_service.core.tokens import SESSION_LENGTH, BrowserSession, digest_of
 from project_service.core.users import User
 from project_service.kit import clock, secrets
@@ -35,7 +35,6 @@ from project_service.transfers.models import FINISHED, ProjectExport
 from project_service.variables.models import Variable
 from project_service.vulnerabilities.models import Finding
 from tests import worlds
-from tests.repositories import keep_repository
 from tests.scanning import ingest_report, report, vulnerability
 from tests.worlds import MAX, OLIVE, PASSWORD
 
@@ -138,7 +137,7 @@ def values(
     protected_tag: ProtectedTag,
     issue: Issue,
     people: dict[str, User],
-    tmp_path: Path,
+    repository: Repository,
 ) -> dict[str, Any]:
     """What stands in the places of a page's rule; tokens are each person's own."""
     store(Milestone(project_id=project.id, iid=1, title="Opening day"))
@@ -149,7 +148,6 @@ def values(
     ingest_report(project, report(vulnerability()))
     finding = db.session.query(Finding).one()
     worlds.make_merge_request(project)
-    keep_repository(project, tmp_path / "repository", files={"README.md": b"Till\n"})
     project.import_status = "failed"  # else there is nothing to ask about
     note = planning.create_note(people[OLIVE], issue, body="Indeed.")
     db.session.commit()

@@ -489,7 +489,6 @@ def test_the_settings_of_alerts_are_saved(maintainer, project):
 
 
 def test_a_template_is_chosen_among_those_of_the_repository(maintainer, project, tmp_path):
-    project.default_branch = "main"
     keep_repository(project, tmp_path / "git", files={".gitlab/issue_templates/Outage.md": b"Who?"})
     before = maintainer.get(f"{OPERATIONS}?alerts=settings").text
 

@@ -165,7 +165,7 @@ def test_a_finding_shows_everything(developer, project):
             ">Advisory</a>",
             "<li>javascript:alert(1)</li>",
         ),
-        *('<a href="https://rules.example/a"',),
+        '<a href="https://rules.example/a"',
         *("GET https://x", "A: B", "500 No", "in a list", "Inner", "Head", "Cell", ">There</a>", "x = &lt;1&gt;"),
         *(
             "<del>old</del>",

@@ -36,6 +36,13 @@ def test_what_is_no_json_is_refused_whatever_else_there_is(raw, long):
         exact.loads(b"[" + long + b"," + encoded + b"]" if long else encoded)
 
 
+@pytest.mark.parametrize("number", [float("nan"), float("inf")])
+def test_what_is_no_number_is_nothing_and_refused_beside_a_long_integer(number):
+    assert exact.dumps([2**63, number]) == b"[9223372036854775808,null]"
+    with pytest.raises(ValueError, match="JSON compliant"):
+        exact.dumps([2**64, number])
+
+
 def test_keys_are_sorted_on_request():
     assert exact.dumps({"b": 2**64, "a": {"d": 1, "c": 2}}, sort_keys=True) == (
         b'{"a":{"c":2,"d":1},"b":18446744073709551616}'

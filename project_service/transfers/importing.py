@@ -210,10 +210,10 @@ class _Plan:
                 highest = select(func.max(model.iid)).where(model.project_id == project_id)
                 known.highest_iid = db.session.scalar(highest) or 0
             highest_iid = known.highest_iid = max(known.highest_iid, *known.iids, 0)
-            taken = select(model.iid).where(model.project_id == project_id, among(model.iid, "iids"))
+            found = select(model.iid).where(model.project_id == project_id, among(model.iid, "iids"))
             # mostly they rise, and none can be taken
-            ask = bool(given) and min(given) <= highest_iid
-            known.go_on(db.session.scalars(taken, {"iids": numbers(given)}) if ask else ())
+            taken = db.session.scalars(found, {"iids": numbers(given)}) if given and min(given) <= highest_iid else ()
+            known.go_on(taken)
         known.next_iid = max(highest_iid, *given, 0) + 1
 
 

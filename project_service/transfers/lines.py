@@ -172,7 +172,7 @@ class Reader:
             Milestone.extra,
             order=Milestone.iid,
         )
-        events = self._events_of("milestone_events", None)
+        events = self._events_of("milestone_events")
         for number, iid, title, description, state, start_date, due_date, extra, created_at, updated_at in found:
             self.milestones[number] = filled(MILESTONE, extra) | {
                 "id": number,
@@ -292,7 +292,7 @@ class Reader:
         for rows in self._portions(statement, MergeRequest.iid):
             ids = numbers(row[1] for row in rows)
             noted = self._notes(others.MERGE_REQUEST, ids)
-            events = self._events_of("merge_request_events", ids)
+            events = self._events_of("merge_request_events", ids=ids)
             for (
                 iid,
                 number,
@@ -484,13 +484,13 @@ class Reader:
             by_id[number] = line
             found.setdefault(noteable_id, []).append(line)
         if self.notes_have_events:
-            for number, events in self._events_of("note_events", numbers(by_id)).items():
+            for number, events in self._events_of("note_events", ids=numbers(by_id)).items():
                 by_id[number]["events"] = events
         return found
 
-    def _events_of(self, query: str, ids: Any) -> dict[int, list[Line]]:
-        """The events of things, by what they are about; of all things of a kind when no ids are given."""
-        return self._events_in(self.queries[query].rows(**({} if ids is None else {"ids": ids})))
+    def _events_of(self, query: str, **values: Any) -> dict[int, list[Line]]:
+        """The events of things, by what they are about."""
+        return self._events_in(self.queries[query].rows(**values))
 
     def _events_in(self, rows: Sequence[Any]) -> dict[int, list[Line]]:
         found: dict[int, list[Line]] = {}

@@ -48,9 +48,7 @@ class People:
 
     def find(self, old: Any) -> int | None:
         """Who is meant by a reference; the importer for strangers, nobody for no reference at all."""
-        if old is None:
-            return None
-        return self.known.get(old, self.importer_id) if isinstance(old, int) else self.importer_id
+        return None if old is None else self.author(old)
 
     def author(self, old: Any) -> int:
         """The same for what must have somebody."""

@@ -280,11 +280,16 @@ def json_response(value: Any, status: int = 200, headers: dict[str, str] | None 
     return Response(exact.dumps(value), status, headers, mimetype="application/json")
 
 
+def no_content() -> Response:
+    """An answer that says only that something is done."""
+    response = Response(status=HTTPStatus.NO_CONTENT)
+    del response.headers["Content-Type"]  # there is nothing that could have one
+    return response
+
+
 def _answered(found: Any, status: int, schema: marshmallow.Schema | None) -> Response:
     if status == HTTPStatus.NO_CONTENT:
-        response = Response(status=status)
-        del response.headers["Content-Type"]
-        return response
+        return no_content()
     if isinstance(found, As):
         schema, found = _made(found.schema, isinstance(found.found, Listed)), found.found
     if isinstance(found, Listed):

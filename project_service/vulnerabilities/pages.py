@@ -8,7 +8,7 @@ from flask import Response, redirect, render_template, request
 
 from project_service.access import navigation
 from project_service.access.abilities import Ability, allowed, judge
-from project_service.access.api import json_response
+from project_service.access.api import json_response, no_content
 from project_service.access.identity import caller, current_user
 from project_service.access.pages import PageBlueprint
 from project_service.core.projects import Project
@@ -66,9 +66,7 @@ def create_feedback(project: Project) -> Response:
 def delete_feedback(project: Project, feedback_id: int) -> Response:
     """Take a dismissal back."""
     service.undo_dismissal(project, queries.find_dismissal(project, feedback_id))
-    answer = Response(status=204)
-    del answer.headers["Content-Type"]  # there is nothing that could have one
-    return answer
+    return no_content()
 
 
 @pages.get(DASHBOARD)

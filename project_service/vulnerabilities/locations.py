@@ -39,7 +39,7 @@ def place_of(report_type: str, location: Location) -> str:
 
 
 def short_name(report_type: str, location: Location) -> str:
-    """What a place is called in a title that has to be built; empty without a location."""
+    """What a place is called in a title that has to be built; empty where a location is missing or names nothing."""
     name = _NAMES[report_type](location)
     return name if name.strip(":") else ""
 

@@ -71,8 +71,9 @@ class Writer:
         """Store rows; what the database refuses raises the error of the driver."""
         if not packed:
             return
-        driver = db.session.connection().connection
-        cursor: Any = driver.cursor()
+        connection = db.session.connection()
+        cursor: Any = connection.connection.cursor()
+        tell(connection, cursor, self.statement, None)
         try:
             if self.sqlite:
                 cursor.executemany(self.statement, packed)

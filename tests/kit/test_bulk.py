@@ -59,10 +59,13 @@ def test_what_means_something_to_a_database_means_nothing_in_a_text(place, text)
     assert (found.title, found.due_date, found.start_date) == (text, dt.date(2026, 2, 28), None)
 
 
-def test_no_rows_are_no_statement(place, count_queries):
-    writer = Writer(Note, "id")
+def test_many_rows_are_one_statement_and_none_are_none(place, count_queries):
+    writer = Writer(Milestone, "id", "project_id", "iid", "title", "state", "created_at", "updated_at")
+    rows = [(number, place[0], number, f"M{number}", "active", MOMENT, MOMENT) for number in range(1, 20)]
 
-    with count_queries() as queries:
+    with count_queries() as none:
         writer.write(writer.packed([]))
+    with count_queries() as many:
+        writer.write(writer.packed(rows))
 
-    assert queries == []
+    assert (none, [text for text in many if text != "BEGIN IMMEDIATE"]) == ([], [writer.statement])

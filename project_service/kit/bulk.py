@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
-import orjson
 from sqlalchemy import (
     ARRAY,
     JSON,
@@ -30,6 +29,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.engine.interfaces import DBAPICursor
 
+from project_service.kit import exact
 from project_service.kit.database import Base, Timestamp, db, unit_of_work
 from project_service.kit.statements import tell
 
@@ -218,7 +218,7 @@ def _converter(kind: Any, *, sqlite: bool) -> Convert | None:
 
 
 def _json(value: Any) -> str:
-    return orjson.dumps(value).decode()
+    return exact.dumps(value).decode()
 
 
 @functools.lru_cache(maxsize=1024)

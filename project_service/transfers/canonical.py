@@ -17,8 +17,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import orjson
-
+from project_service.kit import exact
 from project_service.transfers import layout, trees
 from project_service.transfers.rows import BLANK_NOTE
 from project_service.transfers.unpacking import Unpacked, unpack
@@ -161,7 +160,7 @@ def _without(value: Any, names: frozenset[str]) -> Any:
             continue
         reduced = _text(inner) if name == "note" and isinstance(inner, str) else _without(inner, names)
         if name == "label_links" and isinstance(reduced, list):
-            reduced = sorted(reduced, key=orjson.dumps)
+            reduced = sorted(reduced, key=exact.dumps)
         if reduced not in (None, [], {}, False, ""):
             kept[name] = reduced
     return dict(sorted(kept.items()))
@@ -177,7 +176,7 @@ def _text(note: str) -> str:
 
 
 def _digest(value: Any) -> bytes:
-    return hashlib.sha256(orjson.dumps(value, option=orjson.OPT_SORT_KEYS)).digest()
+    return hashlib.sha256(exact.dumps(value, sort_keys=True)).digest()
 
 
 def _file(path: Path) -> bytes:

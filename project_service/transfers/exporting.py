@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-import orjson
 import structlog
 from sqlalchemy import Connection, select
 
@@ -19,7 +18,7 @@ from project_service.core import instance
 from project_service.core.projects import Project, folder_of
 from project_service.core.repositories import Repository
 from project_service.core.users import ACTIVE, User
-from project_service.kit import clock, database, jobs, mail, urls
+from project_service.kit import clock, database, exact, jobs, mail, urls
 from project_service.kit.database import db, unit_of_work
 from project_service.kit.storage import storage
 from project_service.transfers import layout, sending
@@ -85,7 +84,7 @@ def _make(export_id: int, project_id: int, folder: Path) -> tuple[str, int]:
             packer.add_bytes("VERSION", layout.FORMAT.encode())
             packer.add_bytes("GITLAB_VERSION", layout.RELEASE.encode())
             packer.add_bytes("GITLAB_REVISION", layout.REVISION.encode())
-            packer.add_bytes("tree/project.json", orjson.dumps(reader.attributes(export.description)))
+            packer.add_bytes("tree/project.json", exact.dumps(reader.attributes(export.description)))
             _add_relations(export_id, reader, packer, folder)
             _add_repositories(packer, connection, project_id)
             _add_files(packer, connection, project_id)
@@ -131,7 +130,7 @@ def _write(reader: Reader, relation: str, file: IO[bytes]) -> Iterator[int]:
     single = relation in layout.SINGLES
     wrote = False
     for line in reader.lines(relation):
-        raw = orjson.dumps(line) if single else orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE)
+        raw = exact.dumps(line) if single else exact.dumps(line) + b"\n"
         if len(raw) > LONGEST_LINE:
             log.warning("a row is too long for an archive", relation=relation, size=len(raw))
             continue
@@ -178,7 +177,7 @@ def _add_files(packer: Packer, connection: Connection, project_id: int) -> None:
         if not found:
             break
         last = found[-1][0]
-    packer.add_bytes("lfs-objects.json", orjson.dumps(types))
+    packer.add_bytes("lfs-objects.json", exact.dumps(types))
 
 
 def _finish(export_id: int, name: str, size: int) -> None:

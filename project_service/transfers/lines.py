@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-import orjson
 from sqlalchemy import Connection, String, bindparam, cast, exists, func, literal, or_, select, type_coerce
 from sqlalchemy.orm import InstrumentedAttribute
 
@@ -19,6 +18,7 @@ from project_service.core.projects import FEATURES, Project
 from project_service.core.users import User
 from project_service.error_tracking.models import ErrorTrackingSetting
 from project_service.events.models import Action, Event
+from project_service.kit import exact
 from project_service.kit.bulk import Query, among, numbers, pipeline
 from project_service.protected_tags.models import ProtectedTag
 from project_service.tracker import issues, milestones, others
@@ -76,7 +76,7 @@ NOTE = usual(layout.NOTE, layout.NOTE_NESTED)
 
 def read_json(stored: str | None) -> Any:
     """Nested data; nothing where none is stored."""
-    return orjson.loads(stored) if stored else None
+    return exact.loads(stored) if stored else None
 
 
 class Reader:

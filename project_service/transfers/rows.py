@@ -12,11 +12,10 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, TypeGuard
 
-import orjson
-
 from project_service.core.levels import Visibility
 from project_service.events.models import Action, Event, Kind, Restriction
 from project_service.events.recording import SNIPPETS
+from project_service.kit import exact
 from project_service.kit.bulk import Ids
 from project_service.kit.database import Base
 from project_service.tracker import issues, labels, milestones, notes, others
@@ -586,7 +585,7 @@ def text_of(value: Any) -> str | None:
     """Text; numbers are taken for theirs."""
     if value is None or isinstance(value, str):
         return value
-    return orjson.dumps(value).decode()
+    return exact.dumps(value).decode()
 
 
 def title_of(row: dict[str, Any]) -> str:
@@ -650,7 +649,7 @@ def position_of(value: Any) -> dict[str, Any] | None:
     """Where in a change a note stands; older archives have it as text."""
     if isinstance(value, str):
         try:
-            value = orjson.loads(value)
+            value = exact.loads(value)
         except ValueError:
             return None
         if not trees.too_deep(value):

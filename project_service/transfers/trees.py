@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import IO, Any
 
 import ijson
-import orjson
 
+from project_service.kit import exact
 from project_service.transfers import layout
 from project_service.transfers.unpacking import BAD_JSON, MOST_RELATIONS, BadArchive, Unpacked
 
@@ -65,7 +65,7 @@ def count_rows(unpacked: Unpacked) -> int:
 def loads(raw: bytes) -> Any:
     """Read JSON; ``BadArchive`` when it is none."""
     try:
-        return orjson.loads(raw)
+        return exact.loads(raw)
     except (ValueError, RecursionError) as error:
         raise BadArchive(BAD_JSON) from error
 
@@ -95,12 +95,12 @@ def split_legacy(unpacked: Unpacked) -> None:
                     _write_rows(unpacked, name, iter([value]))
                 else:
                     attributes[name] = value
-                    size += len(name) + len(orjson.dumps(value))
+                    size += len(name) + len(exact.dumps(value))
                 if size > LARGEST_OBJECT or len(unpacked.relations) > MOST_RELATIONS:
                     raise BadArchive(BAD_JSON)
     except (ijson.JSONError, UnicodeError, TypeError) as error:
         raise BadArchive(BAD_JSON) from error
-    place.write_bytes(orjson.dumps(attributes))
+    place.write_bytes(exact.dumps(attributes))
     unpacked.project = place
 
 
@@ -137,6 +137,7 @@ class _Rows:
 
 def _values(file: _Bounded) -> Iterator[tuple[str, Any]]:
     """The members of the outermost object; an array comes as ``_Rows``, to be used up before the next member."""
+    # numbers as C has them: of longer ones its parser makes Python's, and fails beyond repair when Python refuses
     events = iter(ijson.basic_parse(file, use_float=True))
     if next(events, (None, None))[0] != "start_map":
         raise BadArchive(BAD_JSON)
@@ -174,7 +175,7 @@ def _write_rows(unpacked: Unpacked, name: str, rows: Any) -> None:
     path = unpacked.folder / f"relation-{name}.ndjson" if keep else Path(os.devnull)
     with path.open("wb") as target:
         for row in rows:
-            target.write(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE))
+            target.write(exact.dumps(row) + b"\n")
     if keep:
         unpacked.relations[name] = path
 

@@ -519,6 +519,17 @@ def test_the_old_form_with_deep_data_fails(bring):
     assert error_of(bring(make_archive(files={"project.json": legacy}))) == "Incorrect JSON format"
 
 
+@pytest.mark.parametrize("number", ["9" * 5000, "1e400", "-1e400", "1e99999999999999999999"])
+@pytest.mark.parametrize("is_legacy", [False, True])
+def test_numbers_beyond_all_measure_are_no_json(bring, number, is_legacy):
+    row = b'{"title":"A","iid":1,"odd":%s}' % number.encode()
+    legacy, tree = {"project.json": b'{"issues":[%s]}' % row}, {"tree/project/issues.ndjson": row}
+
+    state = bring(make_archive(files=legacy) if is_legacy else make_archive({}, files=tree))
+
+    assert error_of(state) == "Incorrect JSON format"
+
+
 @pytest.mark.parametrize(
     ("relations", "project"),
     [

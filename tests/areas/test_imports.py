@@ -2139,6 +2139,18 @@ def test_what_has_no_table_goes_back_out_where_it_was(as_, bring, run_jobs):
     assert (attributes["merge_requests_template"], attributes["approvals_before_merge"]) == ("Tell", 2)
 
 
+def test_no_digit_of_a_number_is_lost(as_, bring, run_jobs):
+    long, odd = 2**70 + 1, {"odd": [-(2**80) - 1, 1.5, 10**20, 2.0**70]}
+    issue = make_issue(1, external_key=odd, notes=[make_note(unheard_of=long)])
+
+    number = bring(make_archive({"issues": [issue], "unheard_of": [odd]}, {"unheard_of_too": long}))["id"]
+
+    files = export(as_(MAX), number, run_jobs)
+    [line] = rows(files, "issues")
+    assert (line["external_key"], line["notes"][0]["unheard_of"], rows(files, "unheard_of")) == (odd, long, [odd])
+    assert json.loads(files["tree/project.json"])["unheard_of_too"] == long
+
+
 def test_a_restored_repository_has_all_refs_and_is_whole(as_, bring, tmp_path):
     number = bring(make_archive({}, files={"project.bundle": make_bundle(tmp_path / "git", "v1", "v2")}))["id"]
 

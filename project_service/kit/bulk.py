@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 import functools
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
@@ -67,19 +68,23 @@ class Writer:
         lines = map("\t".join, zip(*map(_copied, columns), strict=True))
         return "".join(f"{line}\n" for line in lines).encode()
 
-    def write(self, packed: Packed) -> None:
-        """Store rows; what the database refuses raises the error of the driver."""
-        if not packed:
+    def write(self, *packed: Packed) -> None:
+        """Store rows, in one go however many portions they were packed in.
+
+        What the database refuses raises the error of the driver.
+        """
+        if not any(packed):
             return
         connection = db.session.connection()
         cursor: Any = connection.connection.cursor()
         tell(connection, cursor, self.statement, None)
         try:
             if self.sqlite:
-                cursor.executemany(self.statement, packed)
+                cursor.executemany(self.statement, itertools.chain(*packed))
             else:
                 with cursor.copy(self.statement) as copy:
-                    copy.write(packed)
+                    for each in packed:
+                        copy.write(each)
         finally:
             cursor.close()
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import errno
 import hashlib
 import itertools
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -51,7 +51,7 @@ from project_service.transfers.unpacking import BadArchive, Unpacked
 from project_service.transfers.workplace import fetch, remove_leftovers, store, version_of, workplace
 
 WAITING, LOADING, FAILING, ENDED = "waiting", "loading", "failing", "ended"
-LINES_AT_ONCE = 400
+LINES_AT_ONCE, LINES_IN_CACHE = 1000, 50
 BYTES_AT_ONCE = 4 << 20
 FILES_AT_ONCE = 50
 WORTH_A_PROCESS = 2000  # rows
@@ -71,7 +71,8 @@ CONTENT: tuple[type[Base], ...] = (
     Repository,
 )
 
-Rows = dict[type[Base], Packed]
+Raw = tuple[int, bytes | trees.TooLong]  # a line with its number
+Rows = dict[type[Base], list[Packed]]
 log = structlog.get_logger(__name__)
 
 
@@ -181,40 +182,47 @@ class _Plan:
         return ahead(made, are_many=self.is_large)
 
     def _of_relation(self, relation: str) -> Iterator[Portion]:
-        self.translator.known.go_on_with_others()
+        self.translator.known.go_on_with_others(self._highest_iid(relation))
         after = self.line if relation == self.relations[0] else 0
         for lines in _some_at_once(trees.rows_of(self.unpacked, relation, after)):
             yield Portion(relation, lines[-1][0], len(lines), self._translated(relation, lines))
         yield Portion(relation, LAST_LINE, 0, {}, is_last=True)
 
-    def _translated(self, relation: str, lines: list[tuple[int, bytes | trees.TooLong]]) -> Rows:
-        rows = [(line, read(raw)) for line, raw in lines]
-        self._see_numbers(relation, rows)
-        for line, row in rows:
-            if isinstance(row, Refused):
-                self.translator.fail(relation, line, row)
-            elif relation != layout.MEMBERS or _is_invitation(row):
-                self.translator.take(relation, line, row)
-        batch, self.translator.batch = self.translator.batch, type(self.translator.batch)()
-        return {model: self.writers[model].packed(rows) for model, rows in batch.rows.items() if rows}
+    def _translated(self, relation: str, lines: Sequence[Raw]) -> Rows:
+        self.translator.known.go_on()
+        made: Rows = {}
+        for rows in _a_few_at_once(relation, lines):
+            self._see_numbers(relation, rows)
+            for line, row in rows:
+                if isinstance(row, Refused):
+                    self.translator.fail(relation, line, row)
+                elif relation != layout.MEMBERS or _is_invitation(row):
+                    self.translator.take(relation, line, row)
+            batch, self.translator.batch = self.translator.batch, type(self.translator.batch)()
+            for model, added in batch.rows.items():
+                if added:
+                    made.setdefault(model, []).append(self.writers[model].packed(added))
+        return made
+
+    def _highest_iid(self, relation: str) -> int:
+        model = NUMBERED_BY_IID.get(relation)
+        if model is None:
+            return 0
+        with unit_of_work(write=False):
+            here = model.project_id == self.translator.project_id
+            return db.session.scalar(select(func.max(model.iid)).where(here)) or 0
 
     def _see_numbers(self, relation: str, rows: Iterable[tuple[int, Any]]) -> None:
         """See which numbers of these rows are taken already."""
-        model = NUMBERED_BY_IID.get(relation)
-        if model is None:
-            return
-        known, project_id = self.translator.known, self.translator.project_id
+        model, known = NUMBERED_BY_IID.get(relation), self.translator.known
         given = [row["iid"] for _, row in rows if isinstance(row, dict) and is_iid(row.get("iid"))]
+        # mostly they rise, and none can be taken
+        if model is None or not given or min(given) > known.highest_iid:
+            return
+        here = model.project_id == self.translator.project_id
         with unit_of_work(write=False):
-            if known.highest_iid is None:
-                highest = select(func.max(model.iid)).where(model.project_id == project_id)
-                known.highest_iid = db.session.scalar(highest) or 0
-            highest_iid = known.highest_iid = max(known.highest_iid, *known.iids, 0)
-            found = select(model.iid).where(model.project_id == project_id, among(model.iid, "iids"))
-            # mostly they rise, and none can be taken
-            taken = db.session.scalars(found, {"iids": numbers(given)}) if given and min(given) <= highest_iid else ()
-            known.go_on(taken)
-        known.next_iid = max(highest_iid, *given, 0) + 1
+            taken = select(model.iid).where(here, among(model.iid, "iids"))
+            known.see(db.session.scalars(taken, {"iids": numbers(given)}).all())
 
 
 def _plan(import_id: int, project_id: int, unpacked: Unpacked) -> _Plan:
@@ -244,7 +252,7 @@ def _load(import_id: int, portions: Iterable[Portion], writers: Mapping[type[Bas
             if found is None or found.phase != LOADING or found.project.deleting_since is not None:
                 raise BadArchive("The import was stopped")
             for model, rows in portion.rows.items():
-                writers[model].write(rows)
+                writers[model].write(*rows)
             found.relation, found.line = portion.relation, portion.line
             found.rows_done += portion.count
             found.relations_done += portion.is_last
@@ -253,10 +261,8 @@ def _load(import_id: int, portions: Iterable[Portion], writers: Mapping[type[Bas
 LAST_LINE = 2**62
 
 
-def _some_at_once(
-    rows: Iterator[tuple[int, bytes | trees.TooLong]],
-) -> Iterator[list[tuple[int, bytes | trees.TooLong]]]:
-    lines: list[tuple[int, bytes | trees.TooLong]] = []
+def _some_at_once(rows: Iterator[Raw]) -> Iterator[list[Raw]]:
+    lines: list[Raw] = []
     size = 0
     for line, raw in rows:
         lines.append((line, raw))
@@ -266,6 +272,25 @@ def _some_at_once(
             lines, size = [], 0
     if lines:
         yield lines
+
+
+def _a_few_at_once(relation: str, lines: Sequence[Raw]) -> Iterator[list[tuple[int, Any]]]:
+    """The rows of lines, so few at a time that all that is made of them stays in the processor's cache.
+
+    Those that get a number come last, so that they do not get one that another row brings.
+    """
+    unnumbered: list[tuple[int, Any]] = []
+    for start in range(0, len(lines), LINES_IN_CACHE):
+        rows = [(line, read(raw)) for line, raw in lines[start : start + LINES_IN_CACHE]]
+        if relation in NUMBERED_BY_IID:
+            unnumbered += [each for each in rows if _has_no_number(each[1])]
+            rows = [each for each in rows if not _has_no_number(each[1])]
+        yield rows
+    yield unnumbered
+
+
+def _has_no_number(row: Any) -> bool:
+    return isinstance(row, dict) and row.get("iid") is None
 
 
 def _is_invitation(row: Any) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 import functools
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, TypeGuard
 
@@ -86,29 +86,30 @@ class Known:
     milestone_iids: dict[int, None] = field(default_factory=dict)
     with_events: dict[int, None] = field(default_factory=dict)  # milestones whose events are there
     iids: dict[int, None] = field(default_factory=dict)  # those of the rows at hand that are taken
-    highest_iid: int | None = None  # of those that were ever taken by rows of this kind, if that was asked already
-    next_iid: int = 1
+    highest_iid: int = 0  # of those that rows of this kind have
     _iids_before: set[int] = field(default_factory=set)
 
-    def go_on(self, taken: Iterable[int]) -> None:
-        """Turn to other rows, of whose numbers these are stored.
-
-        Those of the rows before may be on their way still, but not what came before them.
-        """
-        self._iids_before = (self.iids.keys() - self._iids_before).union(taken)
+    def go_on(self) -> None:
+        """Turn to other rows. Those before may be on their way still, but not what came before them."""
+        self._iids_before = self.iids.keys() - self._iids_before
         self.iids = dict.fromkeys(self._iids_before)
 
-    def go_on_with_others(self) -> None:
-        """Turn to rows that count for themselves."""
-        self.iids, self._iids_before, self.highest_iid = {}, set(), None
+    def go_on_with_others(self, highest_iid: int = 0) -> None:
+        """Turn to rows that count for themselves; the highest number of those that are stored."""
+        self.iids, self._iids_before, self.highest_iid = {}, set(), highest_iid
+
+    def see(self, taken: Collection[int]) -> None:
+        """Learn which numbers of the rows at hand are stored."""
+        self._iids_before.update(taken)
+        self.iids |= dict.fromkeys(taken)
 
     def marks(self) -> tuple[int, ...]:
         """How much is known; for ``forget``."""
-        return self.next_iid, *map(len, self._growing())
+        return self.highest_iid, *map(len, self._growing())
 
     def forget(self, marks: tuple[int, ...]) -> None:
         """Forget what has become known since."""
-        self.next_iid, *sizes = marks
+        self.highest_iid, *sizes = marks
         for known, size in zip(self._growing(), sizes, strict=True):
             while len(known) > size:
                 known.popitem()
@@ -200,12 +201,13 @@ class Translator:
         """The number within the project, which is kept; a row without one gets the next."""
         iid = row.get("iid")
         if iid is None:
-            iid, self.known.next_iid = self.known.next_iid, self.known.next_iid + 1
+            iid = self.known.highest_iid + 1
         elif not is_iid(iid):
             raise invalid("Iid is not a number")
         elif iid in self.known.iids:
             raise invalid("Iid has already been taken")
         self.known.iids[iid] = None
+        self.known.highest_iid = max(self.known.highest_iid, iid)
         return int(iid)
 
     def _label(self, row: dict[str, Any]) -> None:

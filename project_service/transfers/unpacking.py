@@ -23,7 +23,9 @@ from zlib_ng import gzip_ng, zlib_ng
 from project_service.transfers import layout
 
 MIB = 1 << 20
-CHUNK = MIB
+# what is read and written piece by piece has to fit into the processor's cache: with pieces of 1 MiB it takes three
+# times as long
+CHUNK = 128 * 1024
 BUFFER = 64 * 1024
 AHEAD = 2  # blocks that are decompressed before somebody reads them
 GZIP = b"\x1f\x8b"

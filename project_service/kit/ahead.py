@@ -90,9 +90,9 @@ def _send_all(application: Any, things: Iterable[Any], there: Connection, bound:
     structlog.contextvars.bind_contextvars(**bound)
     with suppress(*GONE):  # nobody waits for more
         for number, message in enumerate(_messages(application, things)):
+            there.send_bytes(message)
             if number:
                 there.recv_bytes()  # what was sent before has been used
-            there.send_bytes(message)
 
 
 def _messages(application: Any, things: Iterable[Any]) -> Iterator[bytes]:

@@ -32,7 +32,7 @@ from project_service.transfers.models import ArchivedRow
 from project_service.transfers.publishing import LEVELS
 from project_service.transfers.rows import NOTE_TYPES
 
-AT_ONCE = 200
+AT_ONCE = 100  # issues, with what hangs on them: twice as many do not fit into the cache of a processor
 TEXT_COLOR = "#333333"
 Line = dict[str, Any]
 WORDS = {int(action): action.name.lower() for action in Action}

@@ -29,6 +29,7 @@ from project_service.kit.database import Base, db
 from project_service.kit.jobs import Task
 from project_service.kit.storage import storage
 from project_service.transfers import downloads, importing, publishing
+from project_service.transfers.importing import LINES_IN_CACHE
 from project_service.transfers.models import ImportFailure, ProjectImport
 from tests.archives import MOMENT as MADE
 from tests.archives import make_archive, make_event, make_issue, make_note, rows, send, unpack
@@ -1482,6 +1483,20 @@ def test_group_milestones_become_the_projects_own_with_other_numbers(bring, as_)
 
     iids = {one["title"]: one["iid"] for one in as_(MAX).get(f"/projects/{number}/milestones").json}
     assert (iids["own"], sorted(iids.values())) == (1, [1, 2, 3])
+
+
+def test_an_issue_without_a_number_takes_none_that_another_brings(bring, as_):
+    numbered = [make_issue(iid) for iid in range(1, 3 * LINES_IN_CACHE)]
+    unnumbered = [make_issue(0, title=title) | {"iid": None} for title in ("first", "second")]
+
+    state = bring(make_archive({"issues": [unnumbered[0], *numbered, unnumbered[1]]}))
+
+    found = as_(MAX).get(f"/projects/{state['id']}/issues?per_page=2").json
+    assert state["failed_relations"] == []
+    assert {issue["title"]: issue["iid"] for issue in found} == {
+        "first": 3 * LINES_IN_CACHE,
+        "second": 3 * LINES_IN_CACHE + 1,
+    }
 
 
 @pytest.mark.parametrize("iid", [0, -3, 2**31, 2**63 - 1, 2**64, "one", None, 1.5, True])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import errno
+import itertools
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -126,10 +127,13 @@ def _add_relations(export_id: int, reader: Reader, packer: Packer, folder: Path)
 
 
 def _write(reader: Reader, relation: str, file: IO[bytes]) -> Iterator[int]:
-    """Write the lines of a relation; the number of bytes of each, as it is written."""
+    """Write the lines of a relation; the number of bytes of each, as it is written.
+
+    What is a single object stays one, however many rows an import once took for it: two on its line are no JSON.
+    """
     single = relation in layout.SINGLES
     wrote = False
-    for line in reader.lines(relation):
+    for line in itertools.islice(reader.lines(relation), 1 if single else None):
         raw = exact.dumps(line) if single else exact.dumps(line) + b"\n"
         if len(raw) > LONGEST_LINE:
             log.warning("a row is too long for an archive", relation=relation, size=len(raw))

@@ -45,7 +45,7 @@ from project_service.transfers.models import (
     ProjectImport,
 )
 from project_service.transfers.people import people_of
-from project_service.transfers.refusals import Refused
+from project_service.transfers.refusals import Refused, unreadable
 from project_service.transfers.rows import COLUMNS, Known, Translator, is_iid, read
 from project_service.transfers.unpacking import BadArchive, Unpacked
 from project_service.transfers.workplace import fetch, remove_leftovers, store, version_of, workplace
@@ -184,11 +184,18 @@ class _Plan:
     def _of_relation(self, relation: str) -> Iterator[Portion]:
         self.translator.known.go_on_with_others(self._highest_iid(relation))
         after = self.line if relation == self.relations[0] else 0
+        only = self._only_line(relation)
         for lines in _some_at_once(trees.rows_of(self.unpacked, relation, after)):
-            yield Portion(relation, lines[-1][0], len(lines), self._translated(relation, lines))
+            yield Portion(relation, lines[-1][0], len(lines), self._translated(relation, lines, only))
         yield Portion(relation, LAST_LINE, 0, {}, is_last=True)
 
-    def _translated(self, relation: str, lines: Sequence[Raw]) -> Rows:
+    def _only_line(self, relation: str) -> int | None:
+        """The line that counts of what is a single object (section 3); nothing where many rows are."""
+        if relation not in layout.SINGLES:
+            return None
+        return next((line for line, _ in trees.rows_of(self.unpacked, relation)), None)
+
+    def _translated(self, relation: str, lines: Sequence[Raw], only: int | None) -> Rows:
         self.translator.known.go_on()
         made: Rows = {}
         for rows in _a_few_at_once(relation, lines):
@@ -196,6 +203,8 @@ class _Plan:
             for line, row in rows:
                 if isinstance(row, Refused):
                     self.translator.fail(relation, line, row)
+                elif only is not None and line != only:
+                    self.translator.fail(relation, line, unreadable("There can be one row only"))
                 elif relation != layout.MEMBERS or _is_invitation(row):
                     self.translator.take(relation, line, row)
             batch, self.translator.batch = self.translator.batch, type(self.translator.batch)()

@@ -18,7 +18,7 @@ from project_service.kit.jobs import Task
 from project_service.kit.mail import Mail
 from project_service.kit.storage import storage
 from project_service.transfers import exporting, sending
-from project_service.transfers.models import ProjectExport
+from project_service.transfers.models import ArchivedRow, ProjectExport
 from tests.archives import make_archive, make_issue, rows, send, unpack
 from tests.far_sides import raw, reply
 from tests.repositories import keep_repository
@@ -799,6 +799,14 @@ def test_the_description_can_be_overridden_in_the_archive_alone(given, written, 
 
     assert json.loads(files["tree/project.json"])["description"] == written
     assert as_(MAX).get(f"/projects/{project.id}/export").json["description"] == "Ours"
+
+
+def test_a_single_object_of_which_two_were_kept_is_one_in_the_archive(export, project):
+    rows = [ArchivedRow(project_id=project.id, relation="auto_devops", data={"enabled": one}) for one in (True, False)]
+    db.session.add_all(rows)
+    db.session.commit()
+
+    assert export()["tree/project/auto_devops.ndjson"] == b'{"enabled":true}'
 
 
 def test_the_repository_comes_along(export, project, tmp_path):

@@ -1305,6 +1305,16 @@ def test_an_empty_row_does_no_harm(bring):
     ]
 
 
+@pytest.mark.parametrize("lines_at_once", [1, 1000])
+def test_of_what_is_a_single_object_one_row_is_taken(lines_at_once, bring, as_, run_jobs, monkeypatch):
+    monkeypatch.setattr(importing, "LINES_AT_ONCE", lines_at_once)
+    state = bring(make_archive({"auto_devops": [{"enabled": True}, {"enabled": False}, {}]}))
+
+    left_out = [(one["relation_name"], one["line_number"]) for one in state["failed_relations"]]
+    assert (state["import_status"], left_out) == ("finished", [("auto_devops", 3), ("auto_devops", 2)])
+    assert export(as_(MAX), state["id"], run_jobs)["tree/project/auto_devops.ndjson"] == b'{"enabled":true}'
+
+
 def test_the_number_after_an_import_is_the_next(bring, as_):
     state = bring(make_archive({"issues": [make_issue(41)], "milestones": [{"title": "m", "iid": 7}]}))
     client = as_(MAX)

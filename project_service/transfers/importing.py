@@ -381,7 +381,11 @@ def _keep_files(project_id: int, unpacked: Unpacked) -> None:
 
 
 def _lfs_types(unpacked: Unpacked) -> dict[str, list[Any]]:
-    if unpacked.lfs_types is None or unpacked.lfs_types.stat().st_size > trees.LONGEST_LINE:
+    """What each LFS object belongs to; where no file says so, all are of the project itself (section 1)."""
+    if unpacked.lfs_types is None:
+        objects = (path for path in unpacked.carried if layout.LFS_OBJECT.fullmatch(path))
+        return {path.removeprefix("lfs-objects/"): [layout.LFS_OF_PROJECT] for path in objects}
+    if unpacked.lfs_types.stat().st_size > trees.LONGEST_LINE:
         return {}
     found = trees.loads(unpacked.lfs_types.read_bytes() or b"{}")
     kept = {}

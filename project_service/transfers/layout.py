@@ -59,6 +59,7 @@ LFS_OBJECT = re.compile(r"lfs-objects/[0-9a-f]{64}")
 SNIPPET_BUNDLE = re.compile(r"snippets/[0-9a-f]{64}\.bundle")
 CARRIED = (UPLOAD, AVATAR, LFS_OBJECT, SNIPPET_BUNDLE)
 LFS_TYPES = "lfs-objects.json"
+LFS_OF_PROJECT = 0
 TEXTS = ("VERSION", "GITLAB_VERSION", "GITLAB_REVISION")
 BUNDLE = re.compile(r"project(\.wiki|\.design)?\.bundle")
 

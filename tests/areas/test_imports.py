@@ -2164,6 +2164,20 @@ def test_what_has_no_table_goes_back_out_where_it_was(as_, bring, run_jobs):
     assert (attributes["merge_requests_template"], attributes["approvals_before_merge"]) == ("Tell", 2)
 
 
+@pytest.mark.parametrize(
+    ("said", "types"), [(None, {"b" * 64: [0]}), ({}, {}), ({"b" * 64: [None, 2]}, {"b" * 64: [None, 2]})]
+)
+def test_what_lfs_objects_belong_to_is_kept_also_when_nothing_says_it(said, types, as_, bring, run_jobs):
+    files = {f"lfs-objects/{'b' * 64}": b"blob", "avatar/me.png": b"me"}
+    if said is not None:
+        files["lfs-objects.json"] = json.dumps(said).encode()
+
+    number = bring(make_archive({}, files=files))["id"]
+
+    out = export(as_(MAX), number, run_jobs)
+    assert (out[f"lfs-objects/{'b' * 64}"], json.loads(out["lfs-objects.json"])) == (b"blob", types)
+
+
 def test_no_digit_of_a_number_is_lost(as_, bring, run_jobs):
     long, odd = 2**70 + 1, {"odd": [-(2**80) - 1, 1.5, 10**20, 2.0**70]}
     issue = make_issue(1, external_key=odd, notes=[make_note(unheard_of=long)])

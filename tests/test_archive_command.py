@@ -41,6 +41,14 @@ def test_an_archive_is_described_with_what_it_would_become(write):
     assert "services" not in words
 
 
+def test_a_file_whose_name_cannot_be_kept_is_told_of(write):
+    name = f"uploads/{'a' * 32}/odd\nname"
+
+    answer = run("inspect", write("a.tar.gz", make_archive({}, files={name: b"x"})))
+
+    assert answer.output.splitlines()[-2:] == ["would be left out: 1", f"  {name!r}: the name cannot be kept"]
+
+
 def test_an_archive_that_would_not_be_imported_is_told_so(write):
     answer = run("inspect", write("a.tar.gz", make_archive({}, version="0.1.0")))
 

@@ -41,12 +41,13 @@ from project_service.transfers.models import (
     SCHEDULED,
     STARTED,
     ArchivedRow,
+    ImportFailure,
     ProjectFile,
     ProjectImport,
 )
 from project_service.transfers.people import people_of
 from project_service.transfers.refusals import Refused, unreadable
-from project_service.transfers.rows import COLUMNS, Known, Translator, is_iid, read
+from project_service.transfers.rows import COLUMNS, LONGEST_MESSAGE, Known, Translator, is_iid, read
 from project_service.transfers.unpacking import BadArchive, Unpacked
 from project_service.transfers.workplace import fetch, remove_leftovers, store, version_of, workplace
 
@@ -138,6 +139,7 @@ def _import(import_id: int, project_id: int, folder: Path) -> None:
         _keep_repositories(project_id, unpacked, restored)
     _keep_files(project_id, unpacked)
     with jobs.step():
+        _tell_of_files(project_id, unpacked)
         publishing.publish(db.session.get_one(ProjectImport, import_id), unpacked, plan.translator.people)
 
 
@@ -378,6 +380,20 @@ def _keep_files(project_id: int, unpacked: Unpacked) -> None:
         with jobs.step():
             statement = insert(ProjectFile).on_conflict_do_nothing(index_elements=["project_id", "path"])
             db.session.execute(statement, rows)
+
+
+def _tell_of_files(project_id: int, unpacked: Unpacked) -> None:
+    """List the files that are left out for their names, once, whoever takes the import over."""
+    for name in unpacked.left_out:
+        refused = unreadable(f"The file is left out for its name: {name!r}"[:LONGEST_MESSAGE])
+        failure = ImportFailure(
+            project_id=project_id,
+            exception_class=refused.kind,
+            exception_message=str(refused),
+            source=refused.source,
+            relation_name=name.partition("/")[0],
+        )
+        db.session.add(failure)
 
 
 def _lfs_types(unpacked: Unpacked) -> dict[str, list[Any]]:

@@ -79,6 +79,7 @@ def inspect(archive: Path) -> Inspection:
                 found.rows[relation] += 1
                 _translate(found, translator, relation, line, read_row(raw))
         found.files |= {f"{name}.bundle": path.stat().st_size for name, path in unpacked.bundles.items()}
+        found.failures += [f"{name!r}: the name cannot be kept" for name in unpacked.left_out]
         found.files |= {name: carried.size for name, carried in unpacked.carried.items()}
     return found
 

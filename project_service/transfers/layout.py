@@ -53,11 +53,12 @@ RENAMED = {"pipelines": "ci_pipelines"}
 
 RELATION_NAME = re.compile(r"[a-z][a-z0-9_]{0,99}")
 TREE_FILE = re.compile(r"tree/project/([a-z][a-z0-9_]{0,99})\.ndjson")
-UPLOAD = re.compile(r"uploads/[0-9a-f]{10,64}/[^/]{1,255}")
+UPLOAD = re.compile(r"uploads/[0-9a-fA-F]{10,64}/[^/]{1,255}")
 AVATAR = re.compile(r"avatar/[^/]{1,255}")
 LFS_OBJECT = re.compile(r"lfs-objects/[0-9a-f]{64}")
 SNIPPET_BUNDLE = re.compile(r"snippets/[0-9a-f]{64}\.bundle")
 CARRIED = (UPLOAD, AVATAR, LFS_OBJECT, SNIPPET_BUNDLE)
+FOLDERS = frozenset({"uploads", "avatar", "lfs-objects", "snippets"})
 LFS_TYPES = "lfs-objects.json"
 LFS_OF_PROJECT = 0
 TEXTS = ("VERSION", "GITLAB_VERSION", "GITLAB_REVISION")

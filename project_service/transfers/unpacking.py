@@ -11,6 +11,7 @@ import queue
 import shutil
 import tarfile
 import threading
+import unicodedata
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -31,6 +32,10 @@ AHEAD = 2  # blocks that are decompressed before somebody reads them
 GZIP = b"\x1f\x8b"
 MOST_RELATIONS = 1000
 LONGEST_HEADER = MIB  # bytes of a long name or of extended headers
+MOST_LEFT_OUT = 100  # of files whose names nobody can keep that many are told of
+# controls and halves of characters, and what would let a name pass for lines or, by turning its direction, for another
+UNSAFE = frozenset({"Cc", "Cs", "Zl", "Zp"})
+TURNS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 
 
 class BadArchive(Exception):
@@ -83,6 +88,7 @@ class Unpacked:
     bundles: dict[str, Path] = field(default_factory=dict)
     lfs_types: Path | None = None
     carried: dict[str, Carried] = field(default_factory=dict)
+    left_out: dict[str, None] = field(default_factory=dict)  # names of files that are not carried along
 
     def check(self) -> None:
         """Raise ``BadArchive`` unless this is the format we read, and it has a tree (section 2; import, section 7)."""
@@ -179,8 +185,11 @@ def _take(found: Unpacked, tar: tarfile.TarFile, member: tarfile.TarInfo) -> Non
         return
     name = "/".join(parts)
     place = _place(found, name)
+    if place is None:
+        _leave_out(found, parts)
+        return
     source = tar.extractfile(member)
-    if place is None or source is None:
+    if source is None:
         return
     with place.open("wb") as target:
         shutil.copyfileobj(source, target, CHUNK)
@@ -223,12 +232,15 @@ def _enter(found: Unpacked, name: str, place: Path) -> None:
         found.carried[name] = Carried(name, place, place.stat().st_size)
 
 
+def _leave_out(found: Unpacked, parts: list[str]) -> None:
+    """Remember files that stand where files are carried along, and have names that cannot be kept."""
+    if parts[0] in layout.FOLDERS and parts[-1] != ".DS_Store" and len(found.left_out) < MOST_LEFT_OUT:
+        found.left_out["/".join(parts)] = None
+
+
 def _is_text(name: str) -> bool:
-    try:
-        name.encode()
-    except UnicodeEncodeError:
-        return False
-    return name.isprintable()
+    """Whether a name can be stored, shown on one line and written back; odd blanks are in names that people have."""
+    return not any(unicodedata.category(character) in UNSAFE or character in TURNS for character in name)
 
 
 class Unpressed(io.RawIOBase):

@@ -223,11 +223,44 @@ def test_permissions_of_members_are_ignored(mode, take):
     assert found.relations["labels"].read_bytes() == b"{}\n"
 
 
-@pytest.mark.parametrize("name", ["a\nb", "a\x1b[31m", "a\x7f", "\u202egnp.exe"])
-def test_files_with_unprintable_names_are_left_out(name, take):
-    found = take(good_with((member(f"./uploads/{SECRET}/{name}"), b"x")))
+@pytest.mark.parametrize(
+    "name", ["a\nb", "a\x1b[31m", "a\x7f", "a\x9b31m", "a\u2028b", "\u202egnp.exe", "\u2067gnp.exe"]
+)
+def test_files_with_names_that_mislead_are_left_out_and_told_of(name, take, bring):
+    archive = good_with((member(f"./uploads/{SECRET}/{name}"), b"x"))
 
-    assert found.carried == {}
+    [failed] = bring(archive)["failed_relations"]
+    shown = f"The file is left out for its name: {f'uploads/{SECRET}/{name}'!r}"
+    assert (failed["relation_name"], failed["exception_message"]) == ("uploads", shown)
+    assert name not in failed["exception_message"]
+    assert take(archive).carried == {}
+
+
+@pytest.mark.parametrize(
+    "name", ["uploads/-/system/a.png", f"uploads/{SECRET}/a/b", "avatar/" + "a" * 256, "lfs-objects/A"]
+)
+def test_files_that_are_not_where_files_are_are_left_out_and_told_of(name, bring):
+    [failed] = bring(good_with((member(f"./{name}"), b"x")))["failed_relations"]
+
+    assert (failed["relation_name"], len(failed["exception_message"]) <= 255) == (name.partition("/")[0], True)
+
+
+def test_of_very_many_files_that_are_left_out_some_are_told_of(take):
+    found = take(good_with(*((member(f"uploads/{number}"), b"x") for number in range(200))))
+
+    assert len(found.left_out) == 100
+
+
+@pytest.mark.parametrize("blank", ["\u202f", "\u00a0", "\u200b", "\u00ad", "\u3000", "\ufe0f"])
+def test_names_with_odd_blanks_are_kept(blank, bring, as_, run_jobs):
+    name = f"uploads/{SECRET.upper()}/Screen Shot 3.15{blank}PM.png"
+    state = bring(good_with((member(f"./{name}"), b"x")))
+    client = as_(MAX)
+    client.post(f"/projects/{state['id']}/export")
+    run_jobs()
+
+    assert state["failed_relations"] == []
+    assert unpack(client.get(f"/projects/{state['id']}/export/download").data)[name] == b"x"
 
 
 def test_a_name_that_is_not_utf_8_is_left_out(take):

@@ -195,6 +195,42 @@ def redact(url: str) -> str:
     return f"{match['scheme']}://{match['host']}{port}{match['path'] or ''}{query}"
 
 
+@dataclass
+class Pace:
+    """The least that has to move: ``least`` bytes in every ``seconds``, over however many requests a transfer takes.
+
+    A time-out begins anew with every byte, and one byte now and then would hold whoever waits for hours. Requests that
+    are made at a pace fail when it is lost. Bodies of answers count by themselves, what is sent is counted by who
+    sends it.
+    """
+
+    least: int
+    seconds: float
+    lost: bool = False
+    _moved: int = 0
+    _ends: float = 0.0
+
+    def __post_init__(self) -> None:
+        self._ends = time.monotonic() + self.seconds
+
+    def count(self, size: int) -> None:
+        """So many bytes more have moved."""
+        self._moved += size
+
+    def look(self) -> float:
+        """Judge the stretch that is over, if one is; the seconds until the next look."""
+        now = time.monotonic()
+        if now >= self._ends:
+            self.lost = self.lost or self._moved < self.least
+            self._moved, self._ends = 0, now + self.seconds
+        return self._ends - now
+
+    def check(self) -> None:
+        """Raise ``RequestFailed`` when the pace is lost."""
+        if self.lost:
+            raise RequestFailed("The far side is too slow")
+
+
 @dataclass(frozen=True)
 class Answer:
     """What the far side sent: the head at once, the body while it is read, as long as the request is open."""
@@ -205,6 +241,7 @@ class Answer:
     _response: BaseHTTPResponse = field(repr=False)
     _target: Target = field(repr=False)
     _deadline: float = field(repr=False)
+    _pace: Pace | None = field(default=None, repr=False)
 
     def iter_chunks(self, size: int = CHUNK) -> Iterator[bytes]:
         """The body as it was sent, not decompressed, in pieces of ``size`` bytes; the last may be shorter.
@@ -212,10 +249,12 @@ class Answer:
         ``RequestFailed`` when it stops early or the time is up, so that half a body never passes for a whole one.
         """
         while True:
-            with _failures(self._target, self._deadline):
+            with _failures(self._target, self._deadline, self._pace):
                 chunk = self._response.read(size, decode_content=False)
             if not chunk:
                 return
+            if self._pace is not None:
+                self._pace.count(len(chunk))
             yield chunk
 
     def read(self, limit: int) -> bytes:
@@ -243,6 +282,7 @@ class Client:
     max_redirects: int = 5
     resolver: Resolver = socket.getaddrinfo
     tls: ssl.SSLContext | None = None  # other certificate authorities than those of the machine
+    pace: Pace | None = None  # of one transfer, to which this client belongs then
 
     @contextmanager
     def request(
@@ -272,7 +312,7 @@ class Client:
             with self._exchange(method, target, sent, body, deadline) as response:
                 location = response.headers.get("Location") if response.status in REDIRECTS else None
                 if location is None:
-                    yield Answer(response.status, response.headers, target.url, response, target, deadline)
+                    yield Answer(response.status, response.headers, target.url, response, target, deadline, self.pace)
                     return
             if method not in ("GET", "HEAD") or body is not None:
                 raise RequestFailed(f"{target.netloc} answered {method} with a redirect, which is not followed")
@@ -303,17 +343,17 @@ class Client:
             connection = self._connect(target, deadline)
         # The timeout of a socket starts again with every byte, and a far side that sends one now and then could
         # hold a worker for days. When the time is up the socket is shut, which ends whatever waits for it.
-        watchdog = threading.Timer(deadline - time.monotonic(), _shut, [connection.sock])
-        watchdog.daemon = True
-        watchdog.start()
+        over = threading.Event()
+        watching = (connection.sock, deadline, self.pace, over)
+        threading.Thread(target=_watch, args=watching, name="watchdog", daemon=True).start()
         with closing(connection):
             try:
-                with _failures(target, deadline):
+                with _failures(target, deadline, self.pace):
                     response = _send(connection, method, sent, body)
                 with closing(response):
                     yield response
             finally:
-                watchdog.cancel()
+                over.set()
 
     def _connect(self, target: Target, deadline: float) -> HTTPConnection:
         failures: list[Exception] = []
@@ -513,14 +553,21 @@ def _check_headers(headers: HTTPHeaderDict) -> None:
 
 
 @contextmanager
-def _failures(target: Target, deadline: float) -> Iterator[None]:
+def _failures(target: Target, deadline: float, pace: Pace | None = None) -> Iterator[None]:
     """Turn what the network layers raise into ``RequestFailed``, and also success that came too late."""
     try:
         yield
     except (HTTPError, HTTPException, OSError) as error:
-        _remaining(deadline)
+        _check_time(deadline, pace)
         raise RequestFailed(f"Request to {target.netloc} failed: {_reason(error)}") from error
+    _check_time(deadline, pace)
+
+
+def _check_time(deadline: float, pace: Pace | None) -> None:
+    """Raise ``RequestFailed`` when this side has ended the request, whatever came of that."""
     _remaining(deadline)
+    if pace is not None:
+        pace.check()
 
 
 def _reason(error: BaseException | None) -> str:
@@ -544,6 +591,18 @@ def _remaining(deadline: float) -> float:
     if seconds <= 0:
         raise RequestFailed("The request took too long")
     return seconds
+
+
+def _watch(sock: socket.socket, deadline: float, pace: Pace | None, over: threading.Event) -> None:
+    """Shut a socket when the deadline comes or the pace is lost, unless the request is over before."""
+    while True:
+        left = deadline - time.monotonic()
+        until_look = left if pace is None else pace.look()
+        if left <= 0 or (pace is not None and pace.lost):
+            _shut(sock)
+            return
+        if over.wait(min(left, until_look)):
+            return
 
 
 def _shut(sock: socket.socket) -> None:

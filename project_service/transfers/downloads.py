@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from project_service.kit.errors import BadRequest
 from project_service.kit.fields import whole_number
-from project_service.kit.outgoing import Answer, Blocked, Client, Policy, RequestFailed
+from project_service.kit.outgoing import Answer, Blocked, Client, Pace, Policy, RequestFailed
 
 GIB = 1 << 30
 LARGEST = 10 * GIB
 GZIP = "application/gzip"
 HEAD_SECONDS = 10.0
-DOWNLOAD_SECONDS = 6 * 3600.0
+SILENT_SECONDS = 60.0
+DOWNLOAD_SECONDS = 6 * 3600.0  # however many attempts there are
+# everybody's imports and exports wait for this one: what is slower than that is as good as nothing
+LEAST_PER_SECOND, SLOW_SECONDS = 1 << 10, 60.0
+PIECE = 16 << 10  # bytes that are waited for, a small part of what a minute has to bring
 ATTEMPTS = 5
 FIRST_PAUSE = 0.5
 PARTIAL, GONE_WRONG = 206, 500
@@ -30,15 +35,18 @@ def check(url: str, allowed: Policy) -> None:
         raise Unfit(text)
 
 
-def download(url: str, place: Path, allowed: Policy) -> None:
+def download(url: str, place: Path, allowed: Policy, check: Callable[[], None] = lambda: None) -> None:
     """Fetch an archive; one that breaks off is asked for the rest, when the far side sends parts of the same file.
 
-    Raises ``Blocked`` and ``RequestFailed``.
+    A far side that sends next to nothing for a minute is given up. ``check`` is called with every piece and may end
+    this. Raises ``Blocked`` and ``RequestFailed``.
     """
-    client = Client(allowed, read_timeout=60.0, total_timeout=DOWNLOAD_SECONDS)
+    deadline, pace = time.monotonic() + DOWNLOAD_SECONDS, Pace(round(LEAST_PER_SECOND * SLOW_SECONDS), SLOW_SECONDS)
     validator: str | None = None
     place.unlink(missing_ok=True)
     for attempt in range(ATTEMPTS):
+        left = deadline - time.monotonic()
+        client = Client(allowed, read_timeout=SILENT_SECONDS, total_timeout=left, pace=pace)
         try:
             done = place.stat().st_size if validator and place.exists() else 0
             headers = {"Accept-Encoding": "identity"}
@@ -50,10 +58,10 @@ def download(url: str, place: Path, allowed: Policy) -> None:
                 if not 200 <= answer.status < 300:
                     raise Refused(_refused(answer))
                 validator = _validator(answer)
-                _receive(answer, place, done if answer.status == PARTIAL else 0)
+                _receive(answer, place, done if answer.status == PARTIAL else 0, check)
             return
         except RequestFailed:
-            if attempt == ATTEMPTS - 1:
+            if attempt == ATTEMPTS - 1 or pace.lost or time.monotonic() >= deadline:
                 raise
             time.sleep(FIRST_PAUSE * 2**attempt)
         except Refused as error:
@@ -68,11 +76,12 @@ class Refused(Exception):
     """The far side said no, and would say so again."""
 
 
-def _receive(answer: Answer, place: Path, done: int) -> None:
+def _receive(answer: Answer, place: Path, done: int, check: Callable[[], None]) -> None:
     expected = answer.headers.get("Content-Length", "")
     with place.open("ab" if done else "wb") as file:
         size = done
-        for chunk in answer.iter_chunks():
+        for chunk in answer.iter_chunks(PIECE):
+            check()
             size += len(chunk)
             if size > LARGEST:
                 raise Refused("Remote file larger than limit. (limit 10 GB)")

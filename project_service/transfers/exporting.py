@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import datetime as dt
 import errno
+import functools
 import itertools
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
@@ -26,7 +27,7 @@ from project_service.transfers import layout, sending
 from project_service.transfers.lines import Reader
 from project_service.transfers.models import FAILED, FINISHED, LIVE, STARTED, ProjectExport, ProjectFile
 from project_service.transfers.packing import Packer, packing
-from project_service.transfers.workplace import remove_leftovers, workplace
+from project_service.transfers.workplace import now_and_then, remove_leftovers, workplace
 
 LONGEST_NAME = 51
 ENDING = "_export.tar.gz"
@@ -34,6 +35,10 @@ LONGEST_LINE = 50 << 20
 PROGRESS_EVERY = 2000  # rows
 
 log = structlog.get_logger(__name__)
+
+
+class NotWanted(Exception):
+    """The project is being removed, and nobody waits for its archive."""
 
 
 def run(export_id: int) -> None:
@@ -50,7 +55,8 @@ def run(export_id: int) -> None:
         with jobs.step():
             note_failure(db.session.get_one(ProjectExport, export_id), "No space left on device")
     else:
-        _finish(export_id, name, size)
+        with suppress(NotWanted):
+            _finish(export_id, name, size)
     remove_leftovers(project_id)
 
 
@@ -193,7 +199,8 @@ def _finish(export_id: int, name: str, size: int) -> None:
     problem = None
     if url:
         with storage().open(name) as file:
-            problem = sending.upload(file, size, url, method, allowed_hosts)
+            check = now_and_then(functools.partial(_check_wanted, export_id))
+            problem = sending.upload(file, size, url, method, allowed_hosts, check)
     with jobs.step():
         export = db.session.get_one(ProjectExport, export_id)
         with_file = select(ProjectExport).where(
@@ -217,6 +224,14 @@ def _finish(export_id: int, name: str, size: int) -> None:
             _tell(export, "Project was exported", f"The project {export.project.full_path} was exported.\n\n{address}")
         else:
             _tell(export, "Project export failed", f"{problem}\n\nThe archive of {export.project.full_path} is kept.")
+
+
+def _check_wanted(export_id: int) -> None:
+    wanted = select(ProjectExport.id).join(ProjectExport.project)
+    wanted = wanted.where(ProjectExport.id == export_id, Project.deleting_since.is_(None))
+    with unit_of_work(write=False):
+        if db.session.scalar(wanted) is None:
+            raise NotWanted
 
 
 def _tell(export: ProjectExport, subject: str, text: str) -> None:

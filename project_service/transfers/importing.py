@@ -7,6 +7,7 @@ until one short step publishes it. A failed import takes all of it away again.
 from __future__ import annotations
 
 import errno
+import functools
 import hashlib
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -49,13 +50,14 @@ from project_service.transfers.people import people_of
 from project_service.transfers.refusals import Refused, unreadable
 from project_service.transfers.rows import COLUMNS, LONGEST_MESSAGE, Known, Translator, is_iid, read
 from project_service.transfers.unpacking import BadArchive, Unpacked
-from project_service.transfers.workplace import fetch, remove_leftovers, store, version_of, workplace
+from project_service.transfers.workplace import fetch, now_and_then, remove_leftovers, store, version_of, workplace
 
 WAITING, LOADING, FAILING, ENDED = "waiting", "loading", "failing", "ended"
 LINES_AT_ONCE, LINES_IN_CACHE = 1000, 50
 BYTES_AT_ONCE = 4 << 20
 FILES_AT_ONCE = 50
 WORTH_A_PROCESS = 2000  # rows
+STOPPED = "The import was stopped"
 NUMBERED_BY_IID: dict[str, type[Issue] | type[MergeRequest]] = {"issues": Issue, "merge_requests": MergeRequest}
 # in the order in which nothing points to what is gone already
 CONTENT: tuple[type[Base], ...] = (
@@ -152,8 +154,17 @@ def _fetch(import_id: int, folder: Path) -> Path:
     if storage_name is not None:
         fetch(storage_name, archive)
     else:
-        downloads.download(url or "", archive, policy)
+        downloads.download(url or "", archive, policy, now_and_then(functools.partial(_check_wanted, import_id)))
     return archive
+
+
+def _check_wanted(import_id: int) -> None:
+    """Raise ``BadArchive`` when the project is being removed, or the import has been stopped."""
+    wanted = select(ProjectImport.id).join(ProjectImport.project)
+    wanted = wanted.where(ProjectImport.phase == LOADING, Project.deleting_since.is_(None))
+    with unit_of_work(write=False):
+        if db.session.scalar(wanted.where(ProjectImport.id == import_id)) is None:
+            raise BadArchive(STOPPED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,7 +272,7 @@ def _load(import_id: int, portions: Iterable[Portion], writers: Mapping[type[Bas
             can_be_repeated()
             found = db.session.get(ProjectImport, import_id, populate_existing=True)
             if found is None or found.phase != LOADING or found.project.deleting_since is not None:
-                raise BadArchive("The import was stopped")
+                raise BadArchive(STOPPED)
             for model, rows in portion.rows.items():
                 writers[model].write(*rows)
             found.relation, found.line = portion.relation, portion.line
@@ -416,7 +427,9 @@ def _take_back(import_id: int, project_id: int) -> None:
     for model in CONTENT:
         removal.empty_table(model, project_id, *((Event.target_type.is_not(None),) if model is Event else ()))
     with jobs.step():
-        found = db.session.get_one(ProjectImport, import_id)
+        found = db.session.get(ProjectImport, import_id)
+        if found is None:  # the project was removed meanwhile
+            return
         found.phase, found.ended_at = ENDED, clock.now()
         found.project.import_status, found.project.loading = FAILED, False
         found.project.default_branch = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import http.client
+from collections.abc import Callable, Iterator
 from typing import IO
 from urllib.parse import quote
 
@@ -13,8 +14,9 @@ from werkzeug.wsgi import FileWrapper
 
 from project_service.core.projects import Project
 from project_service.kit.errors import ServiceError
-from project_service.kit.outgoing import Blocked, Client, Policy, RequestFailed
+from project_service.kit.outgoing import Blocked, Client, Pace, Policy, RequestFailed
 from project_service.kit.storage import storage
+from project_service.transfers.downloads import LEAST_PER_SECOND, PIECE, SLOW_SECONDS
 from project_service.transfers.queries import file_of
 
 CHUNK = 1 << 20
@@ -59,12 +61,25 @@ def send_export(project: Project) -> Response:
     return response
 
 
-def upload(file: IO[bytes], size: int, url: str, method: str, allowed: Policy) -> str | None:
-    """Send an archive to an address, once; what went wrong, if something did (export reference, section 5.1)."""
-    client = Client(allowed, connect_timeout=OPEN_SECONDS, read_timeout=SILENT_SECONDS, total_timeout=LONGEST_SECONDS)
+def upload(
+    file: IO[bytes], size: int, url: str, method: str, allowed: Policy, check: Callable[[], None] = lambda: None
+) -> str | None:
+    """Send an archive to an address, once; what went wrong, if something did (export reference, section 5.1).
+
+    A far side that takes next to nothing for a minute is given up. ``check`` is called with every piece and may end
+    this.
+    """
+    pace = Pace(round(LEAST_PER_SECOND * SLOW_SECONDS), SLOW_SECONDS)
+    client = Client(
+        allowed,
+        connect_timeout=OPEN_SECONDS,
+        read_timeout=SILENT_SECONDS,
+        total_timeout=LONGEST_SECONDS,
+        pace=pace,
+    )
     headers = {"Content-Type": "application/gzip", "Content-Length": str(size)}
     try:
-        with client.request(method, url, headers=headers, body=file) as answer:
+        with client.request(method, url, headers=headers, body=_pieces(file, pace, check)) as answer:
             if 200 <= answer.status < 300:
                 return None
             reason = http.client.responses.get(answer.status, "")
@@ -73,3 +88,10 @@ def upload(file: IO[bytes], size: int, url: str, method: str, allowed: Policy) -
         return f"Error uploading the project. URL is blocked: {error}"
     except RequestFailed as error:
         return f"Error uploading the project. {error}"
+
+
+def _pieces(file: IO[bytes], pace: Pace, check: Callable[[], None]) -> Iterator[bytes]:
+    while piece := file.read(PIECE):
+        check()
+        pace.count(len(piece))
+        yield piece

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
@@ -23,6 +23,7 @@ from project_service.transfers.models import LIVE, ProjectExport, ProjectFile
 CHUNK = 1 << 20
 UPLOADS = "imports"
 ABANDONED_SECONDS = 2 * 86400
+LOOK_EVERY_SECONDS = 5.0
 
 
 @contextmanager
@@ -60,6 +61,19 @@ def version_of(place: Path) -> str:
     """A name for the content of a file, the same whoever asks and however often."""
     with place.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()[:32]
+
+
+def now_and_then(look: Callable[[], None]) -> Callable[[], None]:
+    """What may be called at every turn, and looks every few seconds."""
+    last = time.monotonic()
+
+    def check() -> None:
+        nonlocal last
+        if time.monotonic() - last >= LOOK_EVERY_SECONDS:
+            last = time.monotonic()
+            look()
+
+    return check
 
 
 def remove_leftovers(project_id: int) -> None:

@@ -7,17 +7,19 @@ import datetime as dt
 import json
 import re
 import tarfile
+import time
 
 import pytest
 from sqlalchemy import select, update
 
 from project_service.core.levels import Role
+from project_service.core.projects import Project
 from project_service.kit import clock, jobs
 from project_service.kit.database import db
 from project_service.kit.jobs import Task
 from project_service.kit.mail import Mail
 from project_service.kit.storage import storage
-from project_service.transfers import exporting, sending
+from project_service.transfers import exporting, sending, workplace
 from project_service.transfers.models import ArchivedRow, ProjectExport
 from tests.archives import make_archive, make_issue, rows, send, unpack
 from tests.far_sides import raw, reply
@@ -625,6 +627,35 @@ def test_a_far_side_that_never_answers(far_side, upload, as_maintainer, project,
     upload()
 
     assert (status(as_maintainer, project), "timed out" in mails()[0][2]) == ("finished", True)
+
+
+def test_a_far_side_that_says_next_to_nothing_is_given_up(far_side, upload, as_maintainer, project, mails, monkeypatch):
+    monkeypatch.setattr(sending, "SLOW_SECONDS", 0.3)
+    far_side.answers["/store"] = raw(b"HTTP/1.1 200 OK\r\nX-Slow: ", *[b"x"] * 100, pause=0.1)
+    started = time.monotonic()
+
+    upload()
+
+    assert (status(as_maintainer, project), "far side is too slow" in mails()[0][2]) == ("finished", True)
+    assert time.monotonic() - started < 5
+
+
+def test_a_project_that_is_removed_while_its_archive_is_sent(far_side, upload, project, monkeypatch):
+    monkeypatch.setattr(workplace, "LOOK_EVERY_SECONDS", 0)
+    real = exporting._check_wanted
+
+    def removed_meanwhile(export_id):
+        db.session.execute(update(Project).values(deleting_since=clock.now()))
+        db.session.commit()
+        real(export_id)
+
+    monkeypatch.setattr(exporting, "_check_wanted", removed_meanwhile)
+    far_side.answers["/store"] = raw(b"")
+
+    upload()
+
+    assert db.session.scalar(select(ProjectExport.state)) == "started"
+    assert db.session.scalar(select(Task.error)) is None
 
 
 def test_the_signature_of_an_upload_is_neither_kept_nor_told(far_side, upload, as_maintainer, project, mails, capfd):

@@ -28,7 +28,7 @@ from project_service.kit.bulk import Writer
 from project_service.kit.database import Base, db
 from project_service.kit.jobs import Task
 from project_service.kit.storage import storage
-from project_service.transfers import downloads, importing, publishing
+from project_service.transfers import downloads, importing, publishing, workplace
 from project_service.transfers.importing import LINES_IN_CACHE
 from project_service.transfers.models import ImportFailure, ProjectImport
 from tests.archives import MOMENT as MADE
@@ -1036,6 +1036,73 @@ def test_a_far_side_without_parts_is_asked_for_the_whole_again(far_side, remote,
 
     assert as_(MAX).get(f"/projects/{number}/import").json["import_status"] == "finished"
     assert asked == [("HEAD", None), ("GET", None), ("GET", None)]
+
+
+def trickles(far_side, times=100, pause=0.05, path="/it.tar.gz"):
+    """Have the far side send next to nothing, again and again; how often it was asked for it."""
+    asked = []
+
+    def answer(handler):
+        handler.send_response(200)
+        handler.send_header("Content-Type", "application/gzip")
+        handler.send_header("Content-Length", str(1 << 30))
+        handler.end_headers()
+        if handler.command == "GET":
+            asked.append(handler.path)
+            for _ in range(times):
+                time.sleep(pause)
+                handler.wfile.write(b"x")
+
+    far_side.answers[path] = answer
+    return asked
+
+
+@pytest.mark.parametrize("pause", [0.05, 60])
+def test_a_far_side_that_sends_next_to_nothing_is_given_up(pause, far_side, remote, as_, run_jobs, monkeypatch):
+    monkeypatch.setattr(downloads, "SLOW_SECONDS", 0.3)
+    monkeypatch.setattr(downloads, "FIRST_PAUSE", 0.0)
+    asked, started = trickles(far_side, pause=pause), time.monotonic()
+    number = remote().json["id"]
+    run_jobs()
+
+    state = as_(MAX).get(f"/projects/{number}/import").json
+    assert (error_of(state), len(asked)) == ("The far side is too slow", 1)
+    assert time.monotonic() - started < 4
+
+
+def test_all_attempts_of_a_download_share_one_time(far_side, remote, as_, run_jobs, monkeypatch):
+    monkeypatch.setattr(downloads, "DOWNLOAD_SECONDS", 0.5)
+    monkeypatch.setattr(downloads, "FIRST_PAUSE", 0.0)
+    asked = trickles(far_side)
+    number = remote().json["id"]
+    run_jobs()
+
+    state = as_(MAX).get(f"/projects/{number}/import").json
+    assert (error_of(state), len(asked)) == ("The request took too long", 1)
+
+
+def test_a_project_that_is_removed_while_its_archive_comes(far_side, remote, as_, run_jobs, monkeypatch):
+    monkeypatch.setattr(workplace, "LOOK_EVERY_SECONDS", 0)
+    sent = []
+
+    def answer(handler):
+        handler.send_response(200)
+        handler.send_header("Content-Type", "application/gzip")
+        handler.send_header("Content-Length", str(500 << 16))
+        handler.end_headers()
+        while handler.command == "GET" and len(sent) < 500:
+            handler.wfile.write(bytes(1 << 16))
+            sent.append(1)
+            if len(sent) == 1:
+                with app.app_context():
+                    assert client.delete(f"/projects/{number}").status_code == 202
+
+    app, client = current_app._get_current_object(), as_(MAX)
+    far_side.answers["/it.tar.gz"] = answer
+    number = remote().json["id"]
+    run_jobs()
+
+    assert (len(sent) < 500, known_projects(), stored()) == (True, 0, [])
 
 
 def test_more_than_was_allowed_is_not_taken(far_side, remote, as_, run_jobs, monkeypatch):

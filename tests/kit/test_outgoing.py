@@ -29,6 +29,7 @@ from project_service.kit import outgoing
 from project_service.kit.outgoing import (
     Blocked,
     Client,
+    Pace,
     Policy,
     RequestFailed,
     Target,
@@ -708,6 +709,35 @@ def test_a_far_side_that_trickles_is_cut_off_when_the_time_is_up(far_side: FarSi
         get(Client(FAR_SIDE, total_timeout=0.5), far_side.url())
 
     assert time.monotonic() - started < 5
+
+
+@pytest.mark.parametrize(
+    "pieces",
+    [
+        [HEAD + b"X-Slow: ", *[b"x"] * 90],
+        [HEAD + b"Content-Length: 90\r\n\r\n", *[b"x"] * 90],
+        [HEAD + b"Connection: close\r\n\r\n", *[b"x"] * 90],
+    ],
+    ids=["one header", "body", "body without length"],
+)
+def test_a_far_side_that_does_not_keep_the_pace_is_cut_off(far_side: FarSide, pieces: list[bytes]) -> None:
+    far_side.answers["/"] = raw(*pieces, pause=0.1)
+    started, pace = time.monotonic(), Pace(1000, 0.4)
+
+    with pytest.raises(RequestFailed, match="too slow"):
+        get(Client(FAR_SIDE, pace=pace), far_side.url())
+
+    assert time.monotonic() - started < 5
+
+
+def test_a_far_side_that_keeps_the_pace_may_take_its_time(far_side: FarSide) -> None:
+    far_side.answers["/"] = raw(HEAD + b"Content-Length: 90000\r\n\r\n", *[b"x" * 10000] * 9, pause=0.1)
+    pace = Pace(1000, 0.4)
+
+    with Client(FAR_SIDE, pace=pace).request("GET", far_side.url()) as answer:
+        body = b"".join(answer.iter_chunks(5000))
+
+    assert (len(body), pace.lost) == (90000, False)
 
 
 def test_redirects_share_the_time_of_one_request(far_side: FarSide) -> None:

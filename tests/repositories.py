@@ -13,10 +13,12 @@ from project_service.kit.database import db
 from project_service.kit.storage import storage
 
 
-def make_bundle(folder: Path, *tags: str, files: Mapping[str, bytes] | None = None) -> bytes:
+def make_bundle(
+    folder: Path, *tags: str, files: Mapping[str, bytes] | None = None, object_format: str = "sha1"
+) -> bytes:
     """A bundle with one commit of some files, the branch ``main`` and these tags."""
     folder.mkdir(exist_ok=True)
-    _git(folder, "init", "--quiet", "--bare", ".")
+    _git(folder, "init", "--quiet", "--bare", f"--object-format={object_format}", ".")
     for path, content in (files or {}).items():
         number = _git(folder, "hash-object", "-w", "--stdin", said=content)
         _git(folder, "update-index", "--add", "--cacheinfo", f"100644,{number.decode().strip()},{path}")

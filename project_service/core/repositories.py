@@ -48,6 +48,8 @@ REF = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 SIGNATURES = (b"# v2 git bundle\n", b"# v3 git bundle\n")
+OBJECT_FORMAT = b"@object-format="  # of bundles of the third version; those of the second have SHA-1
+LONGEST_CAPABILITY = 256
 # bits of the exit status of git fsck: refs or what they lead to are missing, unreadable or of another kind
 BROKEN = 0b1110
 # what a repository from elsewhere could set off, and memory that grows with it, are switched off
@@ -134,9 +136,7 @@ def bare(repository: Repository) -> Path:
 
 def unbundle(bundle: Path, target: Path) -> None:
     """Make a bare repository of a bundle, all its refs included; raises ``BadBundle``."""
-    with bundle.open("rb") as file:
-        if file.readline(64) not in SIGNATURES:
-            raise BadBundle("Invalid bundle file")
+    check_head(bundle)
     target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     fresh = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
     try:
@@ -145,6 +145,16 @@ def unbundle(bundle: Path, target: Path) -> None:
         fresh.rename(target)
     finally:
         shutil.rmtree(fresh, ignore_errors=True)
+
+
+def check_head(bundle: Path) -> None:
+    """Raise ``BadBundle`` unless a file begins as a bundle does, and names its objects as all that reads them here."""
+    with bundle.open("rb") as file:
+        if file.readline(64) not in SIGNATURES:
+            raise BadBundle("Invalid bundle file")
+        while (line := file.readline(LONGEST_CAPABILITY)).startswith(b"@"):
+            if line.startswith(OBJECT_FORMAT) and line.strip() != OBJECT_FORMAT + b"sha1":
+                raise BadBundle("Invalid bundle file: only repositories whose objects are named by SHA-1 can be read")
 
 
 def check(folder: Path) -> None:

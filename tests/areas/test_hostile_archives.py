@@ -20,11 +20,13 @@ import pygit2
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from sqlalchemy import func, select
 
 from project_service.core import repositories
 from project_service.core.projects import Project
 from project_service.kit import clock
 from project_service.kit.database import db
+from project_service.kit.jobs import Task
 from project_service.kit.storage import storage
 from project_service.transfers import layout, trees, unpacking
 from project_service.transfers.people import People
@@ -700,6 +702,26 @@ def test_a_bundle_that_is_not_whole_fails_the_import(damage, bring, tmp_path):
     bundle = bundle_of(folder, without=str(blob) if damage == "an object is missing" else "")
 
     assert error_of(bring(make_archive({}, files={"project.bundle": bundle}))).startswith("Invalid bundle file")
+
+
+@pytest.mark.parametrize("kind", ["project", "project.wiki"])
+def test_a_repository_with_other_names_for_objects_fails_the_import_at_once(kind, bring, tmp_path):
+    bundle = make_bundle(tmp_path / "git", object_format="sha256")
+
+    told = error_of(bring(make_archive({}, files={f"{kind}.bundle": bundle})))
+
+    assert told == "Invalid bundle file: only repositories whose objects are named by SHA-1 can be read"
+    assert db.session.scalar(select(func.count()).select_from(Task)) == 0
+
+
+def test_a_bundle_of_the_third_version_is_read(bring, tmp_path):
+    make_bundle(tmp_path / "git")
+    words = ["bundle", "create", "--quiet", "--version=3", "third.bundle", "--all"]
+    subprocess.run(["git", *words], cwd=tmp_path / "git", check=True)
+    bundle = (tmp_path / "git" / "third.bundle").read_bytes()
+
+    assert b"@object-format=sha1\n" in bundle
+    assert bring(make_archive({}, files={"project.bundle": bundle}))["import_status"] == "finished"
 
 
 def test_objects_that_are_merely_odd_are_kept(bring, tmp_path):

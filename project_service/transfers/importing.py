@@ -140,6 +140,7 @@ def _import(import_id: int, project_id: int, folder: Path) -> None:
             raise
         _keep_repositories(project_id, unpacked, restored)
     _keep_files(project_id, unpacked)
+    _check_snippets(project_id, unpacked)
     with jobs.step():
         _tell_of_files(project_id, unpacked)
         publishing.publish(db.session.get_one(ProjectImport, import_id), unpacked, plan.translator.people)
@@ -391,6 +392,36 @@ def _keep_files(project_id: int, unpacked: Unpacked) -> None:
         with jobs.step():
             statement = insert(ProjectFile).on_conflict_do_nothing(index_elements=["project_id", "path"])
             db.session.execute(statement, rows)
+
+
+def _check_snippets(project_id: int, unpacked: Unpacked) -> None:
+    """Raise ``BadBundle`` when the repository of a snippet is none (import reference, section 7).
+
+    It is named after what its snippet says (archive format, section 1). One that is named after no snippet is nobody's,
+    and is carried along whatever it is.
+    """
+    bad = {path for path, one in unpacked.carried.items() if _is_bad_bundle(path, one.place)}
+    if not bad:
+        return
+    found = select(Snippet.id, Snippet.title, Snippet.extra, Snippet.created_at, Snippet.updated_at)
+    found = (
+        found.where(Snippet.project_id == project_id).order_by(Snippet.id).execution_options(yield_per=FILES_AT_ONCE)
+    )
+    with unit_of_work(write=False):
+        for number, title, extra, *moments in db.session.execute(found):
+            said = [title, (extra or {}).get("description") or "", *(f"{one:%Y-%m-%d %H:%M:%S} UTC" for one in moments)]
+            if layout.snippet_bundle("".join(map(str, said))) in bad:
+                raise BadBundle(f"Invalid repository bundle for snippet with id {number}")
+
+
+def _is_bad_bundle(path: str, place: Path) -> bool:
+    if not layout.SNIPPET_BUNDLE.fullmatch(path):
+        return False
+    try:
+        repositories.check_head(place)
+    except BadBundle:
+        return True
+    return False
 
 
 def _tell_of_files(project_id: int, unpacked: Unpacked) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 
 FORMAT = "0.2.4"
@@ -63,6 +64,12 @@ LFS_TYPES = "lfs-objects.json"
 LFS_OF_PROJECT = 0
 TEXTS = ("VERSION", "GITLAB_VERSION", "GITLAB_REVISION")
 BUNDLE = re.compile(r"project(\.wiki|\.design)?\.bundle")
+
+
+def snippet_bundle(said: str) -> str:
+    """Where the repository of a snippet stands: named after its title, its description and its two moments."""
+    return f"snippets/{hashlib.sha256(said.encode()).hexdigest()}.bundle"
+
 
 # references to people (section 6.1)
 PEOPLE = frozenset(

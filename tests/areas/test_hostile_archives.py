@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
 import io
 import itertools
 import json
 import os
 import random
+import re
 import subprocess
 import sys
 import tarfile
@@ -49,8 +51,8 @@ SECRET = "a" * 32
 def bring(as_, run_jobs):
     """Imports an archive to its end; the state of the import."""
 
-    def run(archive, person=MAX):
-        answer = send(as_(person), archive)
+    def run(archive, person=MAX, **fields):
+        answer = send(as_(person), archive, **fields)
         assert answer.status_code == 201, answer.text
         run_jobs()
         return as_(person).get(f"/projects/{answer.json['id']}/import").json
@@ -702,6 +704,28 @@ def test_a_bundle_that_is_not_whole_fails_the_import(damage, bring, tmp_path):
     bundle = bundle_of(folder, without=str(blob) if damage == "an object is missing" else "")
 
     assert error_of(bring(make_archive({}, files={"project.bundle": bundle}))).startswith("Invalid bundle file")
+
+
+def snippet_with(bundle, **fields):
+    """An archive with a snippet and its repository."""
+    row = {"title": "S", "content": "c", "created_at": "2019-11-25T19:43:39.123Z", "updated_at": "2020-01-02T03:04:05Z"}
+    said = f"S{fields.get('description') or ''}2019-11-25 19:43:39 UTC2020-01-02 03:04:05 UTC"
+    name = f"snippets/{hashlib.sha256(said.encode()).hexdigest()}.bundle"
+    return make_archive({"snippets": [row | fields]}, files={name: bundle})
+
+
+@pytest.mark.parametrize("description", [None, "Tells"])
+def test_a_snippet_whose_repository_is_none_fails_the_import(description, bring):
+    told = error_of(bring(snippet_with(b"rubbish", description=description)))
+
+    assert re.fullmatch(r"Invalid repository bundle for snippet with id \d+", told)
+
+
+def test_a_snippet_keeps_its_repository_and_what_belongs_to_none_is_only_carried(bring, tmp_path):
+    whole = bring(snippet_with(make_bundle(tmp_path / "git")))
+    nobodys = bring(make_archive({}, files={f"snippets/{'c' * 64}.bundle": b"rubbish"}), path="other")
+
+    assert [whole["import_status"], nobodys["import_status"]] == ["finished", "finished"]
 
 
 @pytest.mark.parametrize("kind", ["project", "project.wiki"])

@@ -118,7 +118,7 @@ def start_export(user: User, project: Project, description: str | None, upload: 
     export = ProjectExport(
         project_id=project.id,
         user_id=user.id,
-        description=description or None,
+        description=description if (description or "").strip() else None,
         upload_url=upload.get("url") or None,
         upload_method=(upload.get("http_method") or "PUT").upper(),
     )

@@ -821,7 +821,14 @@ def test_members_of_the_group_come_along_when_its_owner_exports(as_, project, ru
 
 
 @pytest.mark.parametrize(
-    ("given", "written"), [({"description": "Theirs"}, "Theirs"), ({"description": ""}, "Ours"), ({}, "Ours")]
+    ("given", "written"),
+    [
+        ({"description": "Theirs"}, "Theirs"),
+        ({"description": " Theirs"}, " Theirs"),
+        ({"description": ""}, "Ours"),
+        ({"description": " \n"}, "Ours"),
+        ({}, "Ours"),
+    ],
 )
 def test_the_description_can_be_overridden_in_the_archive_alone(given, written, as_, export, project):
     as_(MAX).put(f"/projects/{project.id}", json={"description": "Ours"})

@@ -188,6 +188,7 @@ class _Plan:
     relations: list[str]
     line: int
     is_large: bool
+    by_admin: bool
     writers: dict[type[Base], Writer]
 
     def portions(self) -> AbstractContextManager[Iterator[Portion]]:
@@ -219,7 +220,7 @@ class _Plan:
                     self.translator.fail(relation, line, row)
                 elif only is not None and line != only:
                     self.translator.fail(relation, line, unreadable("There can be one row only"))
-                elif relation != layout.MEMBERS or _is_invitation(row):
+                elif relation != layout.MEMBERS or (self.by_admin and _is_invitation(row)):
                     self.translator.take(relation, line, row)
             batch, self.translator.batch = self.translator.batch, type(self.translator.batch)()
             for model, added in batch.rows.items():
@@ -256,14 +257,14 @@ def _plan(import_id: int, project_id: int, unpacked: Unpacked) -> _Plan:
         importer = db.session.get(User, found.user_id or 0)
         if importer is None:
             raise BadArchive("The user who started the import is gone")
-        people = people_of(importer, members)
+        people, by_admin = people_of(importer, members), importer.admin
         translator = Translator(project_id, people, _known(project_id), clock.now())
         rows, relation, line = trees.count_rows(unpacked), found.relation, found.line
         done = relations.index(relation) if relation in relations else 0
         found.rows_total, found.relations_total, found.relations_done = rows, len(relations), done
         line = line if relation in relations else 0
     writers = {model: Writer(model, *columns) for model, columns in COLUMNS.items()}
-    return _Plan(unpacked, translator, relations[done:], line, rows >= WORTH_A_PROCESS, writers)
+    return _Plan(unpacked, translator, relations[done:], line, rows >= WORTH_A_PROCESS, by_admin, writers)
 
 
 def _load(import_id: int, portions: Iterable[Portion], writers: Mapping[type[Base], Writer]) -> None:
@@ -317,7 +318,8 @@ def _has_no_number(row: Any) -> bool:
 
 
 def _is_invitation(row: Any) -> bool:
-    # who is a member here is decided by addresses; who was only invited has no account to compare with
+    # who is a member here is decided by addresses; who was only invited has no account to compare with, and is invited
+    # again by administrators alone (section 6.1)
     return isinstance(row, dict) and row.get("user") is None and bool(row.get("invite_email"))
 
 

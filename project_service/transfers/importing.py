@@ -471,12 +471,13 @@ def _take_back(import_id: int, project_id: int) -> None:
 def _clear_up(import_id: int, project_id: int) -> None:
     with unit_of_work(write=False):
         found = db.session.get(ProjectImport, import_id)
-        storage_name = found.storage_name if found else None
+        storage_name, url = (found.storage_name, found.url) if found else (None, None)
     if storage_name:
         storage().delete(storage_name)
+    if storage_name or url:
         with jobs.step():
             left = db.session.get(ProjectImport, import_id)
             if left is not None:
-                left.storage_name = None
+                left.storage_name = left.url = None  # an address may carry a signature, and has done its work
     if project_id:
         remove_leftovers(project_id)

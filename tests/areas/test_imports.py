@@ -1118,14 +1118,29 @@ def test_neither_credentials_nor_signatures_of_an_address_are_told(far_side, rem
     offers(far_side)
     url = far_side.url("/it.tar.gz?signature=SIGNED").replace("//", "//robot:PASSWORD@")
     number = remote(url).json["id"]
+    waiting = address_of_import()
     offers(far_side, b"gone", status=404)
     run_jobs()
 
     state = json.dumps(as_(MAX).get(f"/projects/{number}/import").json)
-    kept = db.session.connection().exec_driver_sql("SELECT url FROM project_imports").scalar()
     for secret in ("SIGNED", "PASSWORD"):
-        assert secret not in state + capfd.readouterr().err + str(kept)
+        assert secret not in state + capfd.readouterr().err + waiting
+    assert address_of_import() is None
     assert far_side.received[1].headers["Authorization"].startswith("Basic ")
+
+
+def address_of_import():
+    db.session.rollback()
+    return db.session.connection().exec_driver_sql("SELECT url FROM project_imports").scalar()
+
+
+def test_the_address_of_a_finished_import_is_not_kept(far_side, remote, as_, run_jobs):
+    offers(far_side)
+    number = remote().json["id"]
+    run_jobs()
+
+    assert as_(MAX).get(f"/projects/{number}/import").json["import_status"] == "finished"
+    assert address_of_import() is None
 
 
 # what fails

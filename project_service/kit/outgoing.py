@@ -20,7 +20,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cache
-from http.client import HTTPException
+from http.client import HTTPException, responses
 from typing import IO, Any
 from urllib.parse import unquote_to_bytes, urljoin
 
@@ -97,6 +97,7 @@ REDIRECTS = frozenset({301, 302, 303, 307, 308})
 # The headers that may follow a redirect to another origin. Nobody can list every header that carries a secret.
 HARMLESS = frozenset({"accept", "accept-encoding", "accept-language", "range", "user-agent"})
 CHUNK = 64 * 1024
+LONGEST_REASON = 100  # characters
 
 
 class Blocked(Exception):
@@ -242,6 +243,12 @@ class Answer:
     _target: Target = field(repr=False)
     _deadline: float = field(repr=False)
     _pace: Pace | None = field(default=None, repr=False)
+
+    @property
+    def reason(self) -> str:
+        """The phrase beside the status, as far as it can be shown; the usual one where the far side sent none."""
+        said = "".join(filter(str.isprintable, self._response.reason or ""))[:LONGEST_REASON].strip()
+        return said or responses.get(self.status, "")
 
     def iter_chunks(self, size: int = CHUNK) -> Iterator[bytes]:
         """The body as it was sent, not decompressed, in pieces of ``size`` bytes; the last may be shorter.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import http.client
 from collections.abc import Callable, Iterator
 from typing import IO
 from urllib.parse import quote
@@ -82,8 +81,7 @@ def upload(
         with client.request(method, url, headers=headers, body=_pieces(file, pace, check)) as answer:
             if 200 <= answer.status < 300:
                 return None
-            reason = http.client.responses.get(answer.status, "")
-            return f"Error uploading the project. Code {answer.status}: {reason}"
+            return f"Error uploading the project. Code {answer.status}: {answer.reason}"
     except Blocked as error:
         return f"Error uploading the project. URL is blocked: {error}"
     except RequestFailed as error:

@@ -612,6 +612,23 @@ def test_an_upload_follows_no_redirect(code, far_side, upload, as_maintainer, pr
     assert (status(as_maintainer, project), mails()[0][1]) == ("finished", "shop | Project export failed")
 
 
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        (b"404 Page not found", "Code 404: Page not found"),
+        (b"404", "Code 404: Not Found"),
+        (b"403 \x1b[31mNo\x9b", "Code 403: [31mNo"),
+        (b"599 " + b"x" * 999, f"Code 599: {'x' * 100}"),
+    ],
+)
+def test_why_an_upload_is_refused_is_told_in_the_words_of_the_far_side(line, told, far_side, upload, mails):
+    far_side.answers["/store"] = raw(b"HTTP/1.1 " + line + b"\r\nContent-Length: 0\r\n\r\n")
+
+    upload()
+
+    assert mails()[0][2].splitlines()[0] == f"Error uploading the project. {told}"
+
+
 def test_a_far_side_that_hangs_up(far_side, upload, as_maintainer, project, mails):
     far_side.answers["/store"] = raw(b"")
 

@@ -141,6 +141,10 @@ class ApiBlueprint(Blueprint):  # type: ignore[misc]  # flask-smorest is untyped
         """A token of any scope will do."""
         return _marked("scopes", None)(view)
 
+    def first(self, check: Callable[[], None]) -> Callable[[View], View]:
+        """Before anything else is asked, even who it is, this raises what hides the view."""
+        return _marked("first", check)
+
     def large_body(self, largest: Callable[[], int | None]) -> Callable[[View], View]:
         """The body may have this many bytes (``None``: any number), read from the caller's settings when it comes.
 
@@ -212,6 +216,7 @@ class ApiBlueprint(Blueprint):  # type: ignore[misc]  # flask-smorest is untyped
     def _answer(self, view: View) -> View:
         scopes = getattr(view, "scopes", ())
         largest_body = getattr(view, "largest_body", None)
+        first = getattr(view, "first", None)
         paged = getattr(view, "paged", False)
 
         @functools.wraps(view)
@@ -221,6 +226,9 @@ class ApiBlueprint(Blueprint):  # type: ignore[misc]  # flask-smorest is untyped
                     return known
                 kept.answers().expect(request.environ)
             g.path_names = self.path_names
+            if first is not None:
+                with reading():
+                    first()
             if largest_body is not None:
                 with reading():
                     # whose token stands in the body is known too late for more than others may send

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable
 from typing import Any
 
 from flask import Response
@@ -16,20 +14,6 @@ from project_service.transfers import queries, schemas, service
 from project_service.transfers.sending import send_export
 
 api = ApiBlueprint("transfers", __name__, description="Project export and import.")
-
-
-View = Callable[..., Any]
-
-
-def while_enabled(view: View) -> View:
-    """Before anything else is asked, even who it is: exports that are switched off are not there."""
-
-    @functools.wraps(view)
-    def checked(*args: Any, **url: Any) -> Any:
-        service.check_exports()
-        return view(*args, **url)
-
-    return checked
 
 
 def with_import(project: Project) -> Project:
@@ -75,7 +59,7 @@ def show_import(project: Project) -> Project:
 
 
 @api.post("/projects/<project>/export")
-@while_enabled
+@api.first(service.check_exports)
 @api.signed_in
 @api.allow(Ability.EXPORT_PROJECT)
 @api.arguments(schemas.ExportCreateSchema)
@@ -89,7 +73,7 @@ def start_export(project: Project, fields: dict[str, Any]) -> dict[str, str]:
 
 
 @api.get("/projects/<project>/export")
-@while_enabled
+@api.first(service.check_exports)
 @api.signed_in
 @api.allow(Ability.EXPORT_PROJECT)
 @api.response(200, schemas.ExportStatusSchema)
@@ -101,7 +85,7 @@ def show_export(project: Project) -> Project:
 
 
 @api.get("/projects/<project>/export/download")
-@while_enabled
+@api.first(service.check_exports)
 @api.signed_in
 @api.allow(Ability.EXPORT_PROJECT)
 @api.response(200)

@@ -143,6 +143,16 @@ def test_where_exports_are_switched_off_nothing_is_found(person, where, as_, pro
     assert [(answer.status_code, answer.json) for answer in answers] == [(404, {"message": "404 Not Found"})] * 3
 
 
+def test_while_exports_are_switched_off_not_even_a_token_is_looked_at(as_, project, settings):
+    settings(project_export_enabled=False)
+    bad = {"headers": {"PRIVATE-TOKEN": "bad"}}
+
+    answers = [as_(NOBODY).open(method, f"/projects/{project.id}/{place}", **bad) for method, place in WAYS]
+    broken = as_(NOBODY).post(f"/projects/{project.id}/export", data="{", content_type="application/json", **bad)
+
+    assert [(one.status_code, one.json) for one in (*answers, broken)] == [(404, {"message": "404 Not Found"})] * 4
+
+
 def test_permission_comes_before_parameters(as_, project):
     assert as_(DEV).post(f"/projects/{project.id}/export", json={"upload": "text"}).status_code == 403
 

@@ -60,6 +60,8 @@ def told(error: Exception) -> str | None:
         return f"PROJECT_SERVICE_DATABASE_URL: {str(error.orig).splitlines()[0]}"
     if isinstance(error, Invalid):
         return "; ".join(f"{name} {text}" for name, texts in error.message.items() for text in texts)
+    if isinstance(error, ServiceError) and isinstance(error.message, dict):
+        return "; ".join(map(str, error.message.values()))
     return str(error) if isinstance(error, REFUSALS) else None
 
 
@@ -310,6 +312,8 @@ def import_archive(file: Path, path: str, username: str, namespace: str | None, 
         user = find_user_by(username)
         project = watching.start_import(user, file, path, namespace=namespace, overwrite=overwrite)
         _show("Importing", watching.follow_import(project.id))
+        for warning in watching.left_out(project.id):
+            click.echo(f"Warning: {warning}", err=True)
         click.echo(db.session.get_one(Project, project.id, populate_existing=True).full_path)
 
 

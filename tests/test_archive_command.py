@@ -5,7 +5,11 @@ from __future__ import annotations
 import pytest
 from click.testing import CliRunner
 
-from project_service import cli
+from project_service import cli, operations
+from project_service.kit.database import db
+from project_service.kit.errors import Unprocessable
+from project_service.transfers import watching
+from project_service.transfers.models import ImportFailure
 from tests.archives import MOMENT, make_archive, make_event, make_issue, make_note
 
 LABEL = {"title": "bug", "color": "#ff0000", "created_at": MOMENT, "updated_at": MOMENT}
@@ -56,6 +60,29 @@ def test_an_archive_that_would_not_be_imported_is_told_so(write):
         1,
         "Error: Import version mismatch: Required 0.2.4 but was 0.1.0\n",
     )
+
+
+def test_a_file_that_cannot_be_imported_is_told_in_words():
+    error = Unprocessable({"error": "You need to upload an archive."})
+
+    assert operations.told(error) == "You need to upload an archive."
+
+
+def test_what_an_import_left_out_is_told_line_by_line(app, project):
+    def failure(relation, line, message):
+        told = {"exception_class": "A", "source": "s", "exception_message": message}
+        return ImportFailure(project_id=project.id, relation_name=relation, line_number=line, **told)
+
+    db.session.add_all([failure("issues", 3, "No\x1b[31m title"), failure("uploads", None, "The name")])
+    db.session.commit()
+
+    assert list(watching.left_out(project.id)) == ["issues, line 3: No [31m title", "uploads: The name"]
+
+    db.session.add_all([failure("labels", line, "No") for line in range(120)])
+    db.session.commit()
+
+    many = list(watching.left_out(project.id))
+    assert (many[0], len(many)) == ("122 rows or files were left out, of which these are the last 100", 101)
 
 
 def test_what_every_transfer_changes_is_no_difference(write):

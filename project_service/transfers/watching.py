@@ -15,7 +15,7 @@ from project_service.access.identity import Caller
 from project_service.core.projects import Project
 from project_service.core.users import User
 from project_service.kit.database import db, unit_of_work
-from project_service.transfers import service, workplace
+from project_service.transfers import queries, service, workplace
 from project_service.transfers.models import FAILED, FINISHED, ProjectExport, ProjectImport
 
 LOOK_EVERY_SECONDS = 0.5
@@ -54,6 +54,19 @@ def follow_import(project_id: int, pause: Callable[[float], None] = time.sleep) 
         if status == FINISHED:
             return
         pause(LOOK_EVERY_SECONDS)
+
+
+def left_out(project_id: int) -> Iterator[str]:
+    """What an import could not make into anything, a line each; of very many the last, and how many there are."""
+    with unit_of_work(write=False):
+        project = db.session.get_one(Project, project_id)
+        shown, count = queries.failures_of(project), queries.count_failures(project)
+        if count > len(shown):
+            yield f"{count} rows or files were left out, of which these are the last {len(shown)}"
+        for one in reversed(shown):
+            place = one.relation_name if one.line_number is None else f"{one.relation_name}, line {one.line_number}"
+            # a message may quote the archive, and a terminal obeys what it is sent
+            yield "".join(sign if sign.isprintable() else " " for sign in f"{place}: {one.exception_message}")
 
 
 def start_export(user: User, project: Project) -> int:

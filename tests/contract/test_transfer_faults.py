@@ -203,17 +203,32 @@ def test_an_import_that_fails_late_leaves_an_empty_project_and_the_one_to_be_ove
     assert leftovers(service, made["id"]) == (set(), [])
 
 
+def operate(service, *words):
+    environment = {**os.environ, "PROJECT_SERVICE_DATA_DIR": str(service.directory / "data")}
+    command = [COMMAND, "archive", *map(str, words), "--as", "root"]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=PATIENCE, check=False)
+
+
 def test_an_operator_imports_and_exports_and_sees_how_it_goes(service, archive, tmp_path):
     name, source, target = next(names), tmp_path / "in.tar.gz", tmp_path / "out.tar.gz"
     source.write_bytes(archive)
 
     def run(*words):
-        environment = {**os.environ, "PROJECT_SERVICE_DATA_DIR": str(service.directory / "data")}
-        command = [COMMAND, "archive", *map(str, words), "--as", "root"]
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=PATIENCE, check=False)
-        assert done.returncode == 0, done.stderr
+        done = operate(service, *words)
+        assert (done.returncode, "Warning" in done.stderr) == (0, False), done.stderr
         return done.stdout.strip()
 
     assert run("import", source, name) == f"root/{name}"
     assert run("export", f"root/{name}", target) == str(target)
     assert len(rows(unpack(target.read_bytes()), "issues")) == ISSUES
+
+
+def test_an_operator_is_told_what_an_import_left_out(service, tmp_path):
+    name, source = next(names), tmp_path / "in.tar.gz"
+    source.write_bytes(make_archive({"issues": [make_issue(1), make_issue(2, title=None)]}))
+
+    done = operate(service, "import", source, name)
+
+    told = [line for line in done.stderr.splitlines() if line.startswith("Warning")]
+    assert (done.returncode, done.stdout.strip()) == (0, f"root/{name}")
+    assert told == ["Warning: issues, line 2: Validation failed: Title can't be blank"]

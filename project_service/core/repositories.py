@@ -13,7 +13,7 @@ import re
 import secrets
 import shutil
 import subprocess
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -166,6 +166,46 @@ def check(folder: Path) -> None:
     done = _run("fsck", "--connectivity-only", "--no-dangling", "--no-progress", folder=folder)
     if done.returncode & BROKEN or done.returncode < 0:
         raise BadBundle("Invalid bundle file: objects are missing or cannot be read")
+
+
+def with_branches(folder: Path, wanted: Mapping[str, str], place: Path) -> Path | None:
+    """A bundle of a repository with further branches at commits that it has; nothing when none can be added.
+
+    The repository itself stays as it is: it is named after the bundle that it was made of. What comes of it lies at
+    ``place``.
+    """
+    fresh, bundle = place / "branches.git", place / "branches.bundle"
+    git("clone", "--quiet", "--mirror", "--template=", str(folder), str(fresh))
+    git("remote", "remove", "origin", folder=fresh)
+    if not _add_branches(fresh, wanted):
+        return None
+    try:
+        check(fresh)
+    except BadBundle:  # a commit that nothing led to need not be whole
+        return None
+    # whoever clones a bundle takes the first branch at the commit of HEAD for the one it names
+    head = default_branch(folder)
+    first = [f"{BRANCHES}{head}"] if head else []
+    if head and not _opened(fresh).head_is_unborn:
+        first.insert(0, "HEAD")
+    git("bundle", "create", "--quiet", str(bundle), *first, "--all", folder=fresh)
+    return bundle
+
+
+def _add_branches(folder: Path, wanted: Mapping[str, str]) -> int:
+    """Add branches whose names may be and are free, at commits that are there; how many."""
+    import pygit2  # noqa: PLC0415  # as in _opened
+
+    opened, added = _opened(folder), 0
+    for name, number in wanted.items():
+        commit = _commit_numbered(opened, number) if REF.fullmatch(name) else None
+        if commit is not None and BRANCHES + name not in opened.references:
+            try:
+                opened.references.create(BRANCHES + name, commit.id)
+            except (pygit2.GitError, ValueError, OSError):
+                continue  # another has the first part of the name, or it is too long
+            added += 1
+    return added
 
 
 def git(*words: str, folder: Path | None = None) -> bytes:

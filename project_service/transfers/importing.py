@@ -10,6 +10,7 @@ import errno
 import functools
 import hashlib
 import itertools
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
@@ -57,6 +58,9 @@ LINES_AT_ONCE, LINES_IN_CACHE = 1000, 50
 BYTES_AT_ONCE = 4 << 20
 FILES_AT_ONCE = 50
 WORTH_A_PROCESS = 2000  # rows
+SOURCE_PROJECT, TARGET_PROJECT = (
+    re.compile(rb'"%s_project_id":\s*(\d+)[,}]' % side) for side in (b"source", b"target")
+)
 STOPPED = "The import was stopped"
 NUMBERED_BY_IID: dict[str, type[Issue] | type[MergeRequest]] = {"issues": Issue, "merge_requests": MergeRequest}
 # in the order in which nothing points to what is gone already
@@ -359,12 +363,16 @@ def _restore(root: Path, name: str, bundle: Path) -> tuple[str, Path]:
 
 def _keep_repositories(project_id: int, unpacked: Unpacked, restored: dict[str, Future[tuple[str, Path]]]) -> None:
     for kind, future in restored.items():
-        version, target = future.result()
+        (version, target), bundle = future.result(), unpacked.bundles[kind]
+        branch = None
+        if kind == repositories.CODE:
+            branch = repositories.default_branch(target)
+            if (made := _with_branches_of_forks(unpacked, target)) is not None:
+                bundle, version = made, version_of(made)
         name = f"{folder_of(project_id)}/{kind}-{version}.bundle"
-        with unpacked.bundles[kind].open("rb") as file:
+        with bundle.open("rb") as file:
             store(file, name)
-        branch = repositories.default_branch(target) if kind == repositories.CODE else None
-        size = unpacked.bundles[kind].stat().st_size
+        size = bundle.stat().st_size
         with jobs.step():
             row = insert(Repository).values(
                 project_id=project_id,
@@ -378,6 +386,32 @@ def _keep_repositories(project_id: int, unpacked: Unpacked, restored: dict[str, 
             db.session.execute(row.on_conflict_do_nothing(index_elements=["project_id", "kind"]))
             if branch:
                 db.session.get_one(Project, project_id).default_branch = branch
+
+
+def _with_branches_of_forks(unpacked: Unpacked, restored: Path) -> Path | None:
+    """The bundle of the code made anew with branches of forks; nothing when none are missing."""
+    wanted = _branches_of_forks(unpacked)
+    return repositories.with_branches(restored, wanted, unpacked.folder) if wanted else None
+
+
+def _branches_of_forks(unpacked: Unpacked) -> dict[str, str]:
+    """The branches of open merge requests whose forks stayed behind, and the commits they are at (section 6.3)."""
+    branches: dict[str, str] = {}
+    for _, raw in trees.rows_of(unpacked, "merge_requests"):
+        if isinstance(raw, trees.TooLong) or _is_of_one_project(raw):
+            continue
+        row = read(raw)
+        if isinstance(row, dict) and row.get("source_project_id") != row.get("target_project_id"):
+            name, commit = row.get("source_branch"), row.get("diff_head_sha")
+            if row.get("state") == "opened" and isinstance(name, str) and isinstance(commit, str):
+                branches.setdefault(name, commit)
+    return branches
+
+
+def _is_of_one_project(raw: bytes) -> bool:
+    # nearly all are, and reading a row whole takes much longer
+    source, target = SOURCE_PROJECT.search(raw), TARGET_PROJECT.search(raw)
+    return source is not None and target is not None and source[1] == target[1]
 
 
 def _keep_files(project_id: int, unpacked: Unpacked) -> None:

@@ -9,6 +9,7 @@ import json
 import os
 import re
 import signal
+import subprocess
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -1638,6 +1639,70 @@ def test_a_merge_request_from_a_fork_has_no_source_project(bring, as_, run_jobs)
     found = {line["iid"]: line for line in rows(export(as_(MAX), number, run_jobs), "merge_requests")}
     assert {iid: line["source_project_id"] for iid, line in found.items()} == {1: None, 2: number, 3: number}
     assert found[1]["merge_when_pipeline_succeeds"] is False
+
+
+def bundle_with_a_fork(folder):
+    """A bundle with a commit that no branch is at, as merge requests from forks have them; and that commit."""
+    make_bundle(folder)
+    identity = ["-c", "user.name=Ada", "-c", "user.email=ada@example.org"]
+
+    def git(*words):
+        return subprocess.run(["git", *identity, *words], cwd=folder, check=True, capture_output=True).stdout.decode()
+
+    commit = git("commit-tree", "main^{tree}", "-p", "main", "-m", "fork").strip()
+    git("update-ref", "refs/merge-requests/1/head", commit)
+    git("bundle", "create", "--quiet", "fork.bundle", "HEAD", "--all")
+    return (folder / "fork.bundle").read_bytes(), commit
+
+
+def refs_of(number):
+    folder = repositories.bare(repositories.repository_of(db.session.get(Project, number)))
+    told = repositories.git("for-each-ref", "--format=%(refname) %(objectname)", folder=folder).decode()
+    return dict(line.split() for line in told.splitlines())
+
+
+def test_an_open_merge_request_from_a_fork_gets_its_branch(bring, as_, run_jobs, tmp_path):
+    bundle, commit = bundle_with_a_fork(tmp_path / "git")
+    row = {"target_branch": "main", "source_project_id": 5, "target_project_id": 6, "diff_head_sha": commit}
+    requests = [
+        make_issue(1, source_branch="theirs/new", **row),
+        make_issue(2, source_branch="closed", **row | {"state": "closed"}),
+        make_issue(3, source_branch="own", **row | {"source_project_id": 6}),
+        make_issue(4, source_branch="main", **row),
+        make_issue(5, source_branch="gone", **row | {"diff_head_sha": "1" * 40}),
+        make_issue(6, source_branch="bad..name", **row),
+        make_issue(7, source_branch="theirs", **row),
+        make_issue(8, source_branch="none", **row | {"diff_head_sha": None}),
+    ]
+    number = bring(make_archive({"merge_requests": requests}, files={"project.bundle": bundle}))["id"]
+
+    refs = refs_of(number)
+    assert sorted(refs) == ["refs/heads/main", "refs/heads/theirs/new", "refs/merge-requests/1/head"]
+    assert refs["refs/heads/theirs/new"] == commit != refs["refs/heads/main"]
+    assert reload(db.session.get(Project, number)).default_branch == "main"
+    out = export(as_(MAX), number, run_jobs)
+    again_imported = bring(make_archive(version=None, files=out), path="again")["id"]
+    assert refs_of(again_imported) == refs
+    assert reload(db.session.get(Project, again_imported)).default_branch == "main"
+
+
+def test_the_branch_of_a_fork_survives_a_kill(as_, run_jobs, monkeypatch, tmp_path):
+    bundle, commit = bundle_with_a_fork(tmp_path / "git")
+    row = {"target_branch": "main", "source_project_id": 5, "target_project_id": 6, "diff_head_sha": commit}
+    archive = make_archive(
+        {"merge_requests": [make_issue(1, source_branch="theirs", **row)]}, files={"project.bundle": bundle}
+    )
+    for number in itertools.count(2):
+        made = send(as_(MAX), archive, path=f"killed-{number}").json["id"]
+        with killed_in_step(monkeypatch, number, before_commit=True) as hit:
+            run_jobs()
+        again()
+        run_jobs()
+        assert refs_of(made)["refs/heads/theirs"] == commit
+        assert len(storage().names(f"projects/{made}")) == 1
+        if not hit:
+            break
+    assert number > 4
 
 
 def test_protected_tags_come_with_their_levels(bring, as_):

@@ -67,6 +67,7 @@ def publish(found: ProjectImport, unpacked: Unpacked, people: People) -> None:
     kept = people.settle(attributes)
     db.session.add(ArchivedRow(project_id=project.id, relation=layout.PROJECT, data=kept))
     _add_members(project, importer, people)
+    _number_milestones(project)
     _set_counters(project)
     if found.wanted_path:
         _overwrite(project, found.wanted_path, importer)
@@ -206,6 +207,15 @@ def _add_members(project: Project, importer: User, people: People) -> None:
                 created_by_id=importer.id,
             )
         )
+
+
+def _number_milestones(project: Project) -> None:
+    """Give the milestones that have provisional numbers their own, behind those that are kept (section 6.3)."""
+    here = Milestone.project_id == project.id
+    highest = db.session.scalar(select(func.max(Milestone.iid)).where(here, Milestone.iid > 0)) or 0
+    settled = {"iid": highest - Milestone.iid, "updated_at": Milestone.updated_at}
+    provisional = update(Milestone).where(here, Milestone.iid < 0).values(settled)
+    db.session.execute(provisional.execution_options(synchronize_session=False))
 
 
 def _set_counters(project: Project) -> None:

@@ -83,11 +83,15 @@ class Known:
 
     labels: dict[str, int] = field(default_factory=dict)
     milestones: dict[str, int] = field(default_factory=dict)
-    milestone_iids: dict[int, None] = field(default_factory=dict)
+    milestone_iids: dict[int, None] = field(default_factory=dict)  # those to be kept, and provisional ones below 0
     with_events: dict[int, None] = field(default_factory=dict)  # milestones whose events are there
     iids: dict[int, None] = field(default_factory=dict)  # those of the rows at hand that are taken
     highest_iid: int = 0  # of those that rows of this kind have
+    provisional: int = 0  # the lowest number of a milestone that gets its own at the end
     _iids_before: set[int] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self.provisional = min(self.milestone_iids, default=0)
 
     def go_on(self) -> None:
         """Turn to other rows. Those before may be on their way still, but not what came before them."""
@@ -105,11 +109,11 @@ class Known:
 
     def marks(self) -> tuple[int, ...]:
         """How much is known; for ``forget``."""
-        return self.highest_iid, *map(len, self._growing())
+        return self.highest_iid, self.provisional, *map(len, self._growing())
 
     def forget(self, marks: tuple[int, ...]) -> None:
         """Forget what has become known since."""
-        self.highest_iid, *sizes = marks
+        self.highest_iid, self.provisional, *sizes = marks
         for known, size in zip(self._growing(), sizes, strict=True):
             while len(known) > size:
                 known.popitem()
@@ -166,9 +170,9 @@ class Translator:
         self.batch = Batch()
         # the names in the last row of each kind, and those of them that no column has: rows mostly have the same ones
         self._beside: dict[frozenset[str], tuple[tuple[str, ...], tuple[str, ...]]] = {}
-        self.translate: dict[str, Callable[[dict[str, Any]], None]] = {
+        self.translate: dict[str, Callable[[dict[str, Any]], Any]] = {
             "labels": self._label,
-            "milestones": self._milestone_row,
+            "milestones": self._milestone,
             "issues": self._issue,
             "merge_requests": self._merge_request,
             "snippets": self._snippet,
@@ -222,10 +226,7 @@ class Translator:
             (number, self.project_id, title, color, text_of(row.get("description")), extra, *self._moments(row)),
         )
 
-    def _milestone_row(self, row: dict[str, Any]) -> None:
-        self._milestone(row, fresh_iid=row.get("group_id") is not None)
-
-    def _milestone(self, row: Any, *, fresh_iid: bool) -> int | None:
+    def _milestone(self, row: Any) -> int | None:
         """The milestone of this title, made when there is none; its events come along once."""
         if not isinstance(row, dict):
             return None
@@ -233,10 +234,7 @@ class Translator:
         number = self.known.milestones.get(title)
         if number is None:
             number = self.known.milestones[title] = next(self.ids[Milestone])
-            iid = row.get("iid")
-            if fresh_iid or not is_iid(iid) or iid in self.known.milestone_iids:
-                iid = max(self.known.milestone_iids, default=0) + 1
-            self.known.milestone_iids[iid] = None
+            iid = self._milestone_iid(row)
             state = milestones.CLOSED if row.get("state") == milestones.CLOSED else milestones.ACTIVE
             self.batch.add(
                 Milestone,
@@ -258,12 +256,24 @@ class Translator:
             self._events(row["events"], milestones.TARGET, number, Audience(Kind.MILESTONE))
         return number
 
+    def _milestone_iid(self, row: dict[str, Any]) -> int:
+        """The number of a project's milestone, which is kept (section 6.3); of others a provisional one below 0.
+
+        A group's milestone must not take a number that another row brings, be that the last one of the issues: so it
+        gets its own when all are known.
+        """
+        iid = row.get("iid")
+        if row.get("group_id") is not None or not is_iid(iid) or iid in self.known.milestone_iids:
+            iid = self.known.provisional = self.known.provisional - 1
+        self.known.milestone_iids[iid] = None
+        return int(iid)
+
     def _issue(self, row: dict[str, Any]) -> None:
         title, iid = title_of(row), self._iid(row)
         number = next(self.ids[Issue])
         confidential = row.get("confidential") is True
         audience = Audience(Kind.ISSUE, Restriction.CONFIDENTIAL if confidential else Restriction.NONE, number)
-        milestone_id = self._milestone(row.get("milestone"), fresh_iid=True)
+        milestone_id = self._milestone(row.get("milestone"))
         self._links(row, IssueLabel, number)
         self._assignees(row, number)
         self._events(row.get("events"), issues.TARGET, number, audience)
@@ -303,7 +313,7 @@ class Translator:
                 raise invalid(f"{name.replace('_', ' ').capitalize()} can't be blank")
         number = next(self.ids[others.MergeRequest])
         audience = Audience(Kind.MERGE_REQUEST)
-        milestone_id = self._milestone(row.get("milestone"), fresh_iid=True)
+        milestone_id = self._milestone(row.get("milestone"))
         self._links(row, others.MergeRequestLabel, number)
         self._events(row.get("events"), others.MERGE_REQUEST, number, audience)
         self._notes(row.get("notes"), others.MERGE_REQUEST, number, audience)

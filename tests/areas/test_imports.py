@@ -1593,6 +1593,52 @@ def test_an_issue_without_a_number_takes_none_that_another_brings(bring, as_):
     }
 
 
+def iids_of_milestones(client, number):
+    return {one["title"]: one["iid"] for one in client.get(f"/projects/{number}/milestones").json}
+
+
+def test_a_milestone_of_the_project_takes_its_number_from_one_of_a_group(bring, as_):
+    milestones = [{"title": "groups", "iid": 5, "group_id": 9}, {"title": "own", "iid": 1}]
+
+    number = bring(make_archive({"milestones": milestones}))["id"]
+
+    assert iids_of_milestones(as_(MAX), number) == {"own": 1, "groups": 2}
+
+
+@pytest.mark.parametrize("by_two", [True, False], indirect=True)
+def test_milestones_that_only_issues_and_merge_requests_bring_keep_their_numbers(by_two, bring, as_, monkeypatch):
+    monkeypatch.setattr(importing, "LINES_AT_ONCE", 1)
+    of_group = {"title": "groups", "iid": 4, "group_id": 9}
+    archive = make_archive(
+        {
+            "milestones": [of_group, {"title": "own", "iid": 8, "group_id": None}],
+            "issues": [
+                make_issue(1, milestone={"title": "another group's", "iid": 9, "group_id": 8}),
+                make_issue(2, milestone={"title": "nested", "iid": 9, "group_id": None}),
+                make_issue(3, milestone=of_group),
+                make_issue(4, milestone={"title": "lost", "iid": 2, "group_id": 1}, events=[make_event("dancing")]),
+                make_issue(5, milestone={"title": "third group's", "iid": 9, "group_id": 7}),
+            ],
+            "merge_requests": [
+                make_issue(1, source_branch="a", target_branch="b", milestone={"title": "of a change", "iid": 1})
+            ],
+        }
+    )
+
+    number = bring(archive)["id"]
+
+    client = as_(MAX)
+    assert iids_of_milestones(client, number) == {
+        "own": 8,
+        "nested": 9,
+        "of a change": 1,
+        "groups": 10,
+        "another group's": 11,
+        "third group's": 12,
+    }
+    assert client.post(f"/projects/{number}/milestones", json={"title": "after"}).json["iid"] == 13
+
+
 @pytest.mark.parametrize("iid", [0, -3, 2**31, 2**63 - 1, 2**64, "one", None, 1.5, True])
 def test_a_milestone_with_an_odd_number_gets_another(iid, bring, as_):
     state = bring(make_archive({"milestones": [{"title": "odd", "iid": iid}, {"title": "next", "group_id": 1}]}))
@@ -1838,7 +1884,11 @@ def full_archive(**options):
     moments = {"created_at": MADE, "updated_at": MADE}
     relations = {
         "labels": [{"title": f"label {number}", **moments} for number in range(3)],
-        "milestones": [{"title": "v1", "iid": 1, **moments, "events": [make_event(target_type="Milestone")]}],
+        "milestones": [
+            {"title": "groups", "iid": 1, "group_id": 3, **moments},
+            {"title": "v1", "iid": 1, **moments, "events": [make_event(target_type="Milestone")]},
+            {"title": "another group's", "iid": 2, "group_id": 4, **moments},
+        ],
         "issues": [
             make_issue(
                 number,

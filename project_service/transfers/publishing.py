@@ -33,7 +33,7 @@ from project_service.transfers import layout, trees
 from project_service.transfers.models import FINISHED, ArchivedRow, ImportFailure, ProjectImport
 from project_service.transfers.people import People
 from project_service.transfers.refusals import INVALID, SAVING, Refused
-from project_service.transfers.rows import day_of, moment_of, read, refuse_unstorable, text_of
+from project_service.transfers.rows import day_of, is_set, moment_of, read, refuse_unstorable, text_of
 from project_service.transfers.unpacking import BadArchive, Unpacked
 
 ENDED = "ended"
@@ -103,7 +103,7 @@ def _attributes(unpacked: Unpacked) -> dict[str, Any]:
 def _set_attributes(project: Project, row: dict[str, Any]) -> None:
     description = row.get("description")
     project.description = text_of(description)
-    project.archived = row.get("archived") is True
+    project.archived = is_set(row.get("archived"))
     kept: dict[str, Any] = {name: row[name] for name in KEPT_BOOLEANS if isinstance(row.get(name), bool)}
     kept |= {name: row[name] for name in KEPT_INTEGERS if type(row.get(name)) is int}
     kept |= {name: row[name] for name in KEPT_TEXTS if isinstance(row.get(name), str)}

@@ -271,7 +271,7 @@ class Translator:
     def _issue(self, row: dict[str, Any]) -> None:
         title, iid = title_of(row), self._iid(row)
         number = next(self.ids[Issue])
-        confidential = row.get("confidential") is True
+        confidential = is_set(row.get("confidential"))
         audience = Audience(Kind.ISSUE, Restriction.CONFIDENTIAL if confidential else Restriction.NONE, number)
         milestone_id = self._milestone(row.get("milestone"))
         self._links(row, IssueLabel, number)
@@ -375,7 +375,10 @@ class Translator:
             if kind == notes.DIFF_NOTE and not isinstance(position, dict | str):
                 raise invalid("Position can't be blank")
             number = next(number_of)
-            system, internal = read("system") is True, read("confidential") is True
+            system, internal = read("system") is True, read("confidential")
+            if internal is None:
+                internal = read("internal")  # what it is called since release 15
+            internal = internal is not None and is_set(internal)
             author_id, created_at = read("author_id"), moment_of(read("created_at")) or self.now
             commit_id, attachment = read("commit_id"), read("attachment")
             if isinstance(attachment, dict):
@@ -497,6 +500,7 @@ class Translator:
         return extra or None
 
 
+FALSE = ("", "false", "f", "0", "off")
 NOTE_TYPES = ("Note", "DiffNote", "DiscussionNote", "LegacyDiffNote")
 FOREIGN = ("_id", "_ids", "_html")
 _MOMENTS = frozenset({"id", "created_at", "updated_at", "project_id", "cached_markdown_version"})
@@ -608,6 +612,11 @@ def title_of(row: dict[str, Any]) -> str:
     if len(title) > LONGEST_TITLE:
         raise invalid(f"Title is too long (maximum is {LONGEST_TITLE} characters)")
     return title
+
+
+def is_set(value: Any) -> bool:
+    """Whether a flag holds; who sees something may hang on it, so all does that is not plainly false."""
+    return value not in (None, False, 0) if not isinstance(value, str) else value.lower() not in FALSE
 
 
 def is_number(value: Any) -> TypeGuard[int]:

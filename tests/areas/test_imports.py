@@ -1649,6 +1649,40 @@ def test_a_milestone_with_an_odd_number_gets_another(iid, bring, as_):
     assert as_(MAX).post(f"/projects/{state['id']}/milestones", json={"title": "after"}).json["iid"] == 3
 
 
+def titles_seen(client, path):
+    return [one.get("title") or one["body"].partition("\n")[0] for one in client.get(path).json]
+
+
+@pytest.mark.parametrize("flag", [True, 1, "true", "t", "1", "yes", 2, [], {}])
+def test_what_is_not_plainly_public_is_confidential(flag, bring, as_):
+    events = [make_event("commented", target_type="Note")]
+    notes = [make_note("hidden", confidential=flag, events=events), make_note("hidden too", internal=flag)]
+    hidden = make_issue(1, confidential=flag, events=[make_event()], notes=[make_note("in it", events=events)])
+    archive = make_archive({"issues": [hidden, make_issue(2, notes=notes)]}, {"visibility_level": 20})
+
+    number = bring(archive)["id"]
+
+    stranger, importer = as_(SAM), as_(MAX)
+    assert titles_seen(stranger, f"/projects/{number}/issues") == ["Issue 2"]
+    assert stranger.get(f"/projects/{number}/issues/1").status_code == 404
+    assert titles_seen(stranger, f"/projects/{number}/issues/2/notes") == []
+    assert [one["action_name"] for one in stranger.get(f"/projects/{number}/events").json] == ["created"]
+    assert len(titles_seen(importer, f"/projects/{number}/issues")) == 2
+    assert len(titles_seen(importer, f"/projects/{number}/issues/2/notes")) == 2
+
+
+@pytest.mark.parametrize("flag", [False, None, 0, "false", "f", "0", ""])
+def test_what_is_plainly_public_is_not_confidential(flag, bring, as_):
+    issue = make_issue(1, confidential=flag, notes=[make_note("open", confidential=flag)])
+
+    number = bring(make_archive({"issues": [issue]}, {"visibility_level": 20, "archived": flag}))["id"]
+
+    stranger = as_(SAM)
+    assert titles_seen(stranger, f"/projects/{number}/issues") == ["Issue 1"]
+    assert titles_seen(stranger, f"/projects/{number}/issues/1/notes") == ["open"]
+    assert stranger.get(f"/projects/{number}").json["archived"] is False
+
+
 def test_actions_come_as_words_and_as_numbers(bring, as_):
     events = [make_event("created"), make_event(1), make_event("closed"), make_event(3), make_event(author_id=None)]
     number = bring(make_archive({"issues": [make_issue(1, events=events)]}))["id"]

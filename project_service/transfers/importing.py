@@ -47,7 +47,7 @@ from project_service.transfers.models import (
     ProjectFile,
     ProjectImport,
 )
-from project_service.transfers.people import people_of
+from project_service.transfers.people import is_only_asked, people_of
 from project_service.transfers.refusals import Refused, unreadable
 from project_service.transfers.rows import COLUMNS, LONGEST_MESSAGE, Known, Translator, is_iid, read
 from project_service.transfers.unpacking import BadArchive, Unpacked
@@ -224,7 +224,7 @@ class _Plan:
                     self.translator.fail(relation, line, row)
                 elif only is not None and line != only:
                     self.translator.fail(relation, line, unreadable("There can be one row only"))
-                elif relation != layout.MEMBERS or (self.by_admin and _is_invitation(row)):
+                elif relation != layout.MEMBERS or (self.by_admin and is_only_asked(row)):
                     self.translator.take(relation, line, row)
             batch, self.translator.batch = self.translator.batch, type(self.translator.batch)()
             for model, added in batch.rows.items():
@@ -319,12 +319,6 @@ def _a_few_at_once(relation: str, lines: Sequence[Raw]) -> Iterator[list[tuple[i
 
 def _has_no_number(row: Any) -> bool:
     return isinstance(row, dict) and row.get("iid") is None
-
-
-def _is_invitation(row: Any) -> bool:
-    # who is a member here is decided by addresses; who was only invited has no account to compare with, and is invited
-    # again by administrators alone (section 6.1)
-    return isinstance(row, dict) and row.get("user") is None and bool(row.get("invite_email"))
 
 
 def _parsed(unpacked: Unpacked, relation: str) -> Iterator[Any]:

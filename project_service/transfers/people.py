@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import func, select
 
-from project_service.core.levels import Role
+from project_service.core.levels import MEMBER_ROLES, Role
 from project_service.core.users import User, users
 from project_service.kit.database import db
 from project_service.transfers import layout
@@ -28,10 +28,10 @@ class Grant:
 
 @dataclass(frozen=True, slots=True)
 class _Member:
-    """Who had which role where the archive comes from."""
+    """Who had which role where the archive comes from; perhaps one that gives nothing here."""
 
     old_id: int
-    grant: Grant
+    grant: Grant | None
 
 
 @dataclass(slots=True)
@@ -78,19 +78,31 @@ def people_of(importer: User, members: Iterable[Any]) -> People:
         return people
     by_address: dict[str, list[_Member]] = {}
     for member in members:
-        user = member.get("user") if isinstance(member, dict) else None
+        user = member.get("user") if isinstance(member, dict) and not is_only_asked(member) else None
         if not isinstance(user, dict) or not isinstance(user.get("id"), int):
             continue
         address = user.get("public_email") or user.get("email")
         level = member.get("access_level")
         if isinstance(address, str) and isinstance(level, int):
-            # an owner of a project is its maintainer here
-            grant = Grant(max(Role.GUEST, min(level, Role.MAINTAINER)), member.get("expires_at"))
+            role = role_of(level)
+            grant = None if role is None else Grant(role, member.get("expires_at"))
             by_address.setdefault(address.lower(), []).append(_Member(user["id"], grant))
         if len(by_address) >= AT_A_TIME:
             _match(people, by_address)
     _match(people, by_address)
     return people
+
+
+def is_only_asked(row: Any) -> bool:
+    """Whether a row of a member is of somebody who is none: was invited, or has asked for access."""
+    return isinstance(row, dict) and bool(
+        row.get("requested_at") or (row.get("user") is None and row.get("invite_email"))
+    )
+
+
+def role_of(level: int) -> Role | None:
+    """The role that a level of an archive is here: never more, and not an owner's; nothing below a guest's."""
+    return max((role for role in MEMBER_ROLES if role <= min(level, Role.MAINTAINER)), default=None)
 
 
 def _match(people: People, by_address: dict[str, list[_Member]]) -> None:
@@ -103,6 +115,8 @@ def _match(people: People, by_address: dict[str, list[_Member]]) -> None:
         for member in by_address.get(address, ()):
             people.known[member.old_id] = user_id
             known = people.grants.get(user_id)
+            if member.grant is None:
+                continue
             if known is None or member.grant.level > known.level:
                 people.grants[user_id] = member.grant
     by_address.clear()

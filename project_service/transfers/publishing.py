@@ -31,7 +31,7 @@ from project_service.tracker.milestones import Milestone
 from project_service.tracker.others import MergeRequest
 from project_service.transfers import layout, trees
 from project_service.transfers.models import FINISHED, ArchivedRow, ImportFailure, ProjectImport
-from project_service.transfers.people import People
+from project_service.transfers.people import Grant, People
 from project_service.transfers.refusals import INVALID, SAVING, Refused
 from project_service.transfers.rows import day_of, is_set, moment_of, read, refuse_unstorable, text_of
 from project_service.transfers.unpacking import BadArchive, Unpacked
@@ -194,10 +194,12 @@ def _visibility(wanted: Any, namespace: Namespace) -> Visibility:
 
 
 def _add_members(project: Project, importer: User, people: People) -> None:
-    """Whom the archive names and the instance knows; no event says that they joined."""
+    """The importer, whom the archive names and the instance knows; no event says that they joined (section 6.1)."""
     there = set(db.session.scalars(memberships_of(project).with_only_columns(Membership.user_id)))
-    for user_id in sorted(people.grants.keys() - there):
-        given = people.grants[user_id]
+    # who may make projects in a group need not maintain them there; in a personal namespace its owner is a member
+    granted = people.grants | {importer.id: Grant(Role.MAINTAINER)}
+    for user_id in sorted(granted.keys() - there):
+        given = granted[user_id]
         db.session.add(
             Membership(
                 user_id=user_id,

@@ -471,6 +471,19 @@ def test_the_importer_is_a_member_and_the_project_private_until_the_archive_says
     assert (member["username"], member["access_level"]) == (MAX, 40)
 
 
+@pytest.mark.parametrize("person", [DEV, OLIVE, ADA])
+def test_whoever_imports_into_a_group_maintains_the_project(person, bring, as_, people, group, run_jobs):
+    add_member(group, people[DEV], Role.DEVELOPER)
+
+    number = bring(make_archive({"project_members": MEMBERS}), person=person, namespace="acme")["id"]
+
+    client = as_(person)
+    levels = {one["username"]: one["access_level"] for one in client.get(f"/projects/{number}/members").json}
+    assert levels[person] == 40
+    assert client.post(f"/projects/{number}/export").status_code == 202
+    assert [event["action_name"] for event in client.get(f"/projects/{number}/events").json] == ["created"]
+
+
 # what is wrong with the new project
 
 
@@ -1460,6 +1473,33 @@ def test_memberships_of_an_import_end_when_they_would_have_ended(bring, as_, peo
         DEV: (30, "2101-02-03"),
         RITA: (20, None),
     }
+
+
+def test_who_has_only_asked_for_access_is_no_member(bring, as_, people, run_jobs):
+    request = {"access_level": 30, "requested_at": MADE, "user": {"id": 7, "email": "dev@example.org"}}
+
+    number = bring(make_archive({"issues": [make_issue(1)], "project_members": [request]}), person=ADA)["id"]
+
+    client = as_(ADA)
+    assert [one["username"] for one in client.get(f"/projects/{number}/members").json] == [ADA]
+    assert client.get(f"/projects/{number}/issues/1").json["author"]["username"] == ADA
+    kept = rows(export(client, number, run_jobs), "project_members")
+    assert [(one["access_level"], one["user"]["email"]) for one in kept if one["requested_at"]] == [
+        (30, "dev@example.org")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("level", "given"), [(-1, None), (0, None), (5, None), (10, 10), (15, 10), (35, 30), (50, 40), (60, 40)]
+)
+def test_nobody_gets_a_higher_role_than_they_had(level, given, bring, as_, people):
+    member = {"access_level": level, "user": {"id": 7, "email": "dev@example.org"}}
+
+    number = bring(make_archive({"issues": [make_issue(1)], "project_members": [member]}), person=ADA)["id"]
+
+    client = as_(ADA)
+    levels = {one["username"]: one["access_level"] for one in client.get(f"/projects/{number}/members").json}
+    assert (levels.get(DEV), client.get(f"/projects/{number}/issues/1").json["author"]["username"]) == (given, DEV)
 
 
 def test_anybody_elses_import_knows_nobody(bring, as_):

@@ -39,6 +39,15 @@ from project_service.transfers.unpacking import BadArchive, Unpacked
 ENDED = "ended"
 LEVELS = {0: DISABLED, 10: PRIVATE, 20: ENABLED}
 LONGEST_TEXT = 1000
+# attributes that overrides set as if the archive said so: no request to change a project does
+AS_IN_ARCHIVES = (
+    "archived",
+    "service_desk_enabled",
+    "approvals_before_merge",
+    "issues_template",
+    "merge_requests_template",
+    "external_authorization_classification_label",
+)
 # the counter of each kind of numbered thing
 COUNTERS: tuple[tuple[str, Any], ...] = (
     (planned_issues.COUNTER, Issue),
@@ -55,13 +64,16 @@ def publish(found: ProjectImport, unpacked: Unpacked, people: People) -> None:
     """Make an import visible, all at once."""
     project = found.project
     importer = db.session.get_one(User, found.user_id)
-    attributes = _attributes(unpacked)
+    overrides = found.override_params
+    attributes = _attributes(unpacked) | {name: overrides[name] for name in AS_IN_ARCHIVES if name in overrides}
     _set_attributes(project, attributes)
     _set_features(project, _single(unpacked, layout.FEATURES))
     _set_error_tracking(project, _single(unpacked, layout.ERROR_TRACKING))
     _protect_tags(project, unpacked)
-    apply(project, found.override_params)
-    wanted = found.override_params.get("visibility")
+    if "public_jobs" in overrides:  # as the project itself shows the setting
+        overrides = {"public_builds": overrides["public_jobs"]} | overrides
+    apply(project, overrides)
+    wanted = overrides.get("visibility")
     level = Visibility.of(wanted) if wanted else attributes.get("visibility_level")
     project.visibility = _visibility(level, project.namespace)
     kept = people.settle(attributes)

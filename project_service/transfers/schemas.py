@@ -81,7 +81,15 @@ class ExportCreateSchema(Schema):
 
 
 class OverrideSchema(ProjectOptionsSchema):  # type: ignore[misc, valid-type]  # made from the table of options
-    """What holds of the new project whatever its archive says."""
+    """What holds of the new project whatever its archive says; below is what nothing else sets but archives."""
+
+    archived = fields.Boolean()
+    public_jobs = fields.Boolean()
+    service_desk_enabled = fields.Boolean()
+    approvals_before_merge = fields.Integer()
+    issues_template = fields.String()
+    merge_requests_template = fields.String()
+    external_authorization_classification_label = fields.String()
 
 
 class ImportOptionsSchema(Schema):

@@ -678,6 +678,35 @@ def test_overrides_win_over_the_archive(bring, as_):
     assert (shown["build_timeout"], shown["issues_access_level"], shown["tag_list"]) == (120, "disabled", ["a", "b"])
 
 
+def test_overrides_win_over_what_nothing_but_archives_sets(bring, as_, run_jobs):
+    theirs = {
+        "archived": True,
+        "public_builds": True,
+        "service_desk_enabled": False,
+        "approvals_before_merge": 2,
+        "issues_template": "Theirs",
+        "merge_requests_template": "Theirs",
+    }
+    ours = {
+        "service_desk_enabled": True,
+        "approvals_before_merge": 3,
+        "issues_template": "Ours",
+        "merge_requests_template": "Ours",
+        "external_authorization_classification_label": "secret",
+    }
+    overrides = {"archived": False, "public_jobs": False, **ours}
+
+    number = bring(
+        make_archive({}, theirs), **{f"override_params[{name}]": str(value) for name, value in overrides.items()}
+    )["id"]
+
+    shown = as_(MAX).get(f"/projects/{number}").json
+    assert (shown["archived"], shown["public_jobs"]) == (False, False)
+    attributes = json.loads(export(as_(MAX), number, run_jobs)["tree/project.json"])
+    assert {name: attributes[name] for name in ours} == ours
+    assert (attributes["archived"], attributes["public_builds"]) == (False, False)
+
+
 def test_overrides_show_only_when_the_import_has_finished(as_, run_jobs):
     client = as_(MAX)
     number = send(client, **{"override_params[description]": "Ours"}).json["id"]

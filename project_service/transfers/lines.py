@@ -154,7 +154,7 @@ class Reader:
                 "project_id": self.project.id,
                 "created_at": created_at,
                 "updated_at": updated_at,
-                "template": False,
+                "template": bool((extra or {}).get("template")),
                 "description": description,
                 "type": "ProjectLabel",
                 "priorities": (extra or {}).get("priorities", []),
@@ -256,13 +256,17 @@ class Reader:
             line["updated_at"] = updated_at
             line["description"] = description
             line["iid"] = iid
-            line["weight"] = weight
             line["confidential"] = bool(confidential)
-            line["due_date"] = due_date
             line["discussion_locked"] = None if locked is None else bool(locked)
             line["closed_at"] = closed_at
             line["closed_by_id"] = closed_by_id
-            line["issue_type"] = issue_type
+            # what an archive said and no column held stays until something else is said
+            if issue_type != issues.ISSUE or line["issue_type"] is None:
+                line["issue_type"] = issue_type
+            if weight is not None:
+                line["weight"] = weight
+            if due_date is not None:
+                line["due_date"] = due_date
             if severity != issues.UNKNOWN:
                 line["severity"] = severity
             line["state"] = state
@@ -477,7 +481,8 @@ class Reader:
             line["attachment"] = {"url": attachment}
             line["commit_id"] = commit_id
             line["system"] = bool(system)
-            line["position"] = read_json(position)
+            if position:
+                line["position"] = read_json(position)
             line["confidential"] = True if confidential else None
             line["type"] = kind
             line["author"] = {"name": author}

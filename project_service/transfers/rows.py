@@ -281,6 +281,10 @@ class Translator:
         self._designs(row.get("designs"), number, audience)
         closed = row.get("state") == issues.CLOSED
         weight = row.get("weight")
+        extra = self._extra(row, ISSUE_COLUMNS, ISSUE_USUAL)
+        unheld = [name for name, holds in ISSUE_HOLDS if not holds(row.get(name))]
+        if unheld:
+            extra = (extra or {}) | {name: self.people.settle(row[name]) for name in unheld}
         self.batch.add(
             Issue,
             (
@@ -301,7 +305,7 @@ class Translator:
                 moment_of(row.get("closed_at")),
                 self.people.find(row.get("closed_by_id")),
                 milestone_id,
-                self._extra(row, ISSUE_COLUMNS, ISSUE_USUAL),
+                extra,
                 *self._moments(row),
             ),
         )
@@ -383,6 +387,10 @@ class Translator:
             commit_id, attachment = read("commit_id"), read("attachment")
             if isinstance(attachment, dict):
                 attachment = attachment.get("url")
+            extra = extra_of(row, NOTE_COLUMNS, NOTE_USUAL)
+            place = None if position is None else position_of(position)
+            if position is not None and place is None:  # it may say something to others
+                extra = {**(extra or {}), "position": self.people.settle(position)}
             added.append(
                 (
                     number,
@@ -395,9 +403,9 @@ class Translator:
                     None if attachment is None else text_of(attachment),
                     system,
                     internal,
-                    None if position is None else position_of(position),
+                    place,
                     author_of(author_id),
-                    extra_of(row, NOTE_COLUMNS, NOTE_USUAL),
+                    extra,
                     created_at,
                     moment_of(read("updated_at")) or created_at,
                 )
@@ -563,6 +571,15 @@ ISSUE_USUAL = frozenset(layout.ISSUE + layout.ISSUE_NESTED)
 MERGE_REQUEST_USUAL = frozenset(layout.MERGE_REQUEST + layout.MERGE_REQUEST_NESTED)
 SNIPPET_USUAL = frozenset(layout.SNIPPET + layout.SNIPPET_NESTED)
 NOTE_USUAL = frozenset(layout.NOTE + layout.NOTE_NESTED)
+ISSUE_TYPES = (None, issues.ISSUE, issues.INCIDENT)
+SEVERITIES = (None, *issues.SEVERITIES)
+# which values the columns of issues hold: of others they have what they have of none, and ``extra`` the value itself
+ISSUE_HOLDS: tuple[tuple[str, Callable[[Any], bool]], ...] = (
+    ("issue_type", ISSUE_TYPES.__contains__),
+    ("severity", SEVERITIES.__contains__),
+    ("weight", lambda value: value is None or is_number(value)),
+    ("due_date", lambda value: not value or day_of(value) is not None),
+)
 
 
 def read(raw: bytes | trees.TooLong) -> Any:

@@ -2479,6 +2479,54 @@ def test_what_lfs_objects_belong_to_is_kept_also_when_nothing_says_it(said, type
     assert (out[f"lfs-objects/{'b' * 64}"], json.loads(out["lfs-objects.json"])) == (b"blob", types)
 
 
+ODD = {"issue_type": "test_case", "severity": "terrible", "weight": 2**70 + 1, "due_date": "soon"}
+
+
+def exported_twice(client, bring, archive, run_jobs):
+    """The files of an export of what was imported, and those of one more round."""
+    first = bring(archive, path="first")
+    files = export(client, first["id"], run_jobs)
+    second = bring(make_archive(version=None, files=files), path="second")
+    assert first["failed_relations"] == second["failed_relations"] == []
+    return files, export(client, second["id"], run_jobs)
+
+
+def test_what_a_column_does_not_hold_goes_back_out(as_, bring, run_jobs):
+    archive = make_archive({"issues": [make_issue(1, **ODD), make_issue(2)], "labels": [{"title": "l", "template": 1}]})
+
+    for files in exported_twice(as_(MAX), bring, archive, run_jobs):
+        odd, usual = rows(files, "issues")
+        assert {name: odd[name] for name in ODD} == ODD
+        assert {name: usual[name] for name in ODD if name in usual} == {
+            "issue_type": "issue",
+            "weight": None,
+            "due_date": None,
+        }
+        assert [one["template"] for one in rows(files, "labels")] == [True]
+
+
+def test_what_a_column_did_not_hold_is_forgotten_when_something_else_is_said(as_, bring, run_jobs):
+    client = as_(MAX)
+    number = bring(make_archive({"issues": [make_issue(1, **ODD)]}))["id"]
+    changes = {"issue_type": "incident", "weight": 3, "due_date": "2026-01-02"}
+
+    assert client.put(f"/projects/{number}/issues/1", json=changes).status_code == 200
+
+    [line] = rows(export(client, number, run_jobs), "issues")
+    assert {name: line[name] for name in changes} == changes
+
+
+@pytest.mark.parametrize("position", ["somewhere", "[1]", "7", '{"old_line": 3}'])
+def test_where_a_note_stands_goes_back_out_whatever_it_says(position, as_, bring, run_jobs):
+    note = make_note(type="DiffNote", position=position)
+    row = make_issue(1, source_branch="a", target_branch="b", notes=[note])
+    known = {"old_line": 3} if "line" in position else position
+
+    for files in exported_twice(as_(MAX), bring, make_archive({"merge_requests": [row]}), run_jobs):
+        [line] = rows(files, "merge_requests")
+        assert line["notes"][0]["position"] == known
+
+
 def test_no_digit_of_a_number_is_lost(as_, bring, run_jobs):
     long, odd = 2**70 + 1, {"odd": [-(2**80) - 1, 1.5, 10**20, 2.0**70]}
     issue = make_issue(1, external_key=odd, notes=[make_note(unheard_of=long)])

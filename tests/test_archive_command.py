@@ -53,6 +53,31 @@ def test_a_file_whose_name_cannot_be_kept_is_told_of(write):
     assert answer.output.splitlines()[-2:] == ["would be left out: 1", f"  {name!r}: the name cannot be kept"]
 
 
+def test_what_is_settled_at_the_end_is_described_as_it_would_be(write):
+    members = [
+        {"access_level": 30, "user": {"id": 7, "email": "dev@example.org"}},
+        {"access_level": 30, "requested_at": MOMENT, "user": {"id": 8, "email": "rita@example.org"}},
+        {"access_level": 30, "user": None, "invite_email": "new@example.org"},
+    ]
+    tags = [{"name": "v*"}, {"name": "v*"}, {"name": ""}, {"name": "a\0"}]
+    relations = {"project_members": members, "protected_tags": tags, "error_tracking_setting": [{"api_url": "x"}]}
+
+    answer = run("inspect", write("a.tar.gz", make_archive(relations)))
+
+    _, _, becomes = answer.output.partition("would become")
+    assert [" ".join(line.split()) for line in becomes.splitlines()] == [
+        "",
+        "error tracking setting 1",
+        "members, where known 1",
+        "protected tags 1",
+        "rows kept as they are 2",
+        "would be left out: 3",
+        "protected_tags, line 2: Validation failed: Name has already been taken",
+        "protected_tags, line 3: Validation failed: Name can't be blank",
+        "protected_tags, line 4: string contains null byte",
+    ]
+
+
 def test_an_archive_that_would_not_be_imported_is_told_so(write):
     answer = run("inspect", write("a.tar.gz", make_archive({}, version="0.1.0")))
 

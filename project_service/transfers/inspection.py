@@ -14,11 +14,12 @@ from typing import Any
 from project_service.core.levels import Visibility
 from project_service.transfers import layout, trees
 from project_service.transfers.models import ArchivedRow, ImportFailure
-from project_service.transfers.people import People
+from project_service.transfers.people import People, is_only_asked
+from project_service.transfers.publishing import protected_tags_in
 from project_service.transfers.refusals import Refused
 from project_service.transfers.rows import COLUMNS, Known, Translator
 from project_service.transfers.rows import read as read_row
-from project_service.transfers.unpacking import unpack
+from project_service.transfers.unpacking import Unpacked, unpack
 
 NOBODY = 0
 
@@ -75,6 +76,9 @@ def inspect(archive: Path) -> Inspection:
         for relation in trees.relations_of(unpacked):
             found.rows[relation] = 0
             translator.known.go_on_with_others()
+            if relation == layout.PROTECTED_TAGS:
+                _count_tags(found, unpacked)
+                continue
             for line, raw in trees.rows_of(unpacked, relation):
                 found.rows[relation] += 1
                 _translate(found, translator, relation, line, read_row(raw))
@@ -84,11 +88,23 @@ def inspect(archive: Path) -> Inspection:
     return found
 
 
+def _count_tags(found: Inspection, unpacked: Unpacked) -> None:
+    for line, row in protected_tags_in(unpacked, set()):
+        found.rows[layout.PROTECTED_TAGS] += 1
+        if isinstance(row, Refused):
+            found.failures.append(f"{layout.PROTECTED_TAGS}, line {line}: {row}")
+        else:
+            found.becomes[layout.PROTECTED_TAGS.replace("_", " ")] += 1
+
+
 def _translate(found: Inspection, translator: Translator, relation: str, line: int, row: Any) -> None:
     if isinstance(row, Refused):
         translator.fail(relation, line, row)
-    elif relation in layout.SETTLED_AT_THE_END or relation == layout.MEMBERS:
-        found.becomes[relation] += 1
+    elif relation in layout.SETTLED_AT_THE_END:
+        found.becomes[relation.replace("_", " ")] += 1
+        return
+    elif relation == layout.MEMBERS and not is_only_asked(row):
+        found.becomes["members, where known"] += 1
         return
     else:
         translator.take(relation, line, row)

@@ -29,7 +29,7 @@ from project_service.tracker.notes import Note
 from project_service.tracker.others import MergeRequest, Snippet
 from project_service.transfers import layout
 from project_service.transfers.models import ArchivedRow
-from project_service.transfers.publishing import LEVELS
+from project_service.transfers.publishing import LEVELS, levels_of
 from project_service.transfers.rows import NOTE_TYPES
 
 AT_ONCE = 100  # issues, with what hangs on them: twice as many do not fit into the cache of a processor
@@ -411,14 +411,19 @@ class Reader:
         yield from self._archived(layout.MEMBERS)
 
     def _protected_tags(self) -> Iterator[Line]:
+        brought = {line.get("name"): line for line in self._archived(layout.PROTECTED_TAGS)}
         columns = (ProtectedTag.id, ProtectedTag.name, ProtectedTag.create_access_levels)
         for number, name, levels, created_at, updated_at in self._all(ProtectedTag, *columns):
             moments = {"created_at": created_at, "updated_at": updated_at}
-            yield {"id": number, "project_id": self.project.id, "name": name, **moments} | {
+            line = {
                 "create_access_levels": [
                     {"access_level": level, **moments, "user_id": None, "group_id": None} for level in levels
                 ]
             }
+            said = brought.get(name, {})
+            if levels_of(said) == levels:  # else the tag was protected anew
+                line |= said
+            yield {"id": number, "project_id": self.project.id, "name": name, **moments} | line
 
     def _error_tracking(self) -> Iterator[Line]:
         setting = ErrorTrackingSetting

@@ -32,13 +32,24 @@ from project_service.tracker.others import MergeRequest
 from project_service.transfers import layout, trees
 from project_service.transfers.models import FINISHED, ArchivedRow, ImportFailure, ProjectImport
 from project_service.transfers.people import Grant, People
-from project_service.transfers.refusals import INVALID, SAVING, Refused
-from project_service.transfers.rows import day_of, is_set, moment_of, read, refuse_unstorable, text_of
+from project_service.transfers.refusals import Refused, invalid
+from project_service.transfers.rows import (
+    day_of,
+    is_number,
+    is_set,
+    listed,
+    moment_of,
+    read,
+    refuse_unstorable,
+    text_of,
+)
 from project_service.transfers.unpacking import BadArchive, Unpacked
 
 ENDED = "ended"
 LEVELS = {0: DISABLED, 10: PRIVATE, 20: ENABLED}
 LONGEST_TEXT = 1000
+LEVEL_COLUMNS = frozenset({"id", "created_at", "updated_at"})
+TAG_COLUMNS = LEVEL_COLUMNS | {"project_id", "name", "create_access_levels"}
 # attributes that overrides set as if the archive said so: no request to change a project does
 AS_IN_ARCHIVES = (
     "archived",
@@ -69,7 +80,7 @@ def publish(found: ProjectImport, unpacked: Unpacked, people: People) -> None:
     _set_attributes(project, attributes)
     _set_features(project, _single(unpacked, layout.FEATURES))
     _set_error_tracking(project, _single(unpacked, layout.ERROR_TRACKING))
-    _protect_tags(project, unpacked)
+    _protect_tags(project, unpacked, people)
     if "public_jobs" in overrides:  # as the project itself shows the setting
         overrides = {"public_builds": overrides["public_jobs"]} | overrides
     apply(project, overrides)
@@ -149,30 +160,42 @@ def _set_error_tracking(project: Project, row: dict[str, Any]) -> None:
     db.session.add(setting)
 
 
-def _protect_tags(project: Project, unpacked: Unpacked) -> None:
+def _protect_tags(project: Project, unpacked: Unpacked, people: People) -> None:
     now = clock.now()
     names = set(db.session.scalars(select(ProtectedTag.name).where(ProtectedTag.project_id == project.id)))
-    for line, raw in trees.rows_of(unpacked, layout.PROTECTED_TAGS):
-        row = read(raw)
-        name = text_of(row.get("name")) if isinstance(row, dict) else None
-        problem = _tag_problem(name, names)
-        if problem or not isinstance(row, dict) or name is None:
+    for line, row in protected_tags_in(unpacked, names):
+        if isinstance(row, Refused):
             db.session.add(
                 ImportFailure(
                     project_id=project.id,
-                    exception_class=INVALID,
-                    exception_message=f"Validation failed: {problem}",
-                    source=SAVING,
+                    exception_class=row.kind,
+                    exception_message=str(row),
+                    source=row.source,
                     relation_name=layout.PROTECTED_TAGS,
                     line_number=line,
                 )
             )
             continue
-        names.add(name)
-        tag = ProtectedTag(project_id=project.id, name=name, create_access_levels=_levels(row))
+        tag = ProtectedTag(project_id=project.id, name=text_of(row["name"]), create_access_levels=levels_of(row))
         tag.created_at = moment_of(row.get("created_at")) or now
         tag.updated_at = moment_of(row.get("updated_at")) or tag.created_at
         db.session.add(tag)
+        if beside := _beside(row, tag):
+            kept = {"name": tag.name} | people.settle(beside)
+            db.session.add(ArchivedRow(project_id=project.id, relation=layout.PROTECTED_TAGS, data=kept))
+
+
+def protected_tags_in(unpacked: Unpacked, taken: set[str]) -> Iterator[tuple[int, dict[str, Any] | Refused]]:
+    """The tags that an archive protects, or why one is left out; by the line they are in."""
+    for line, raw in trees.rows_of(unpacked, layout.PROTECTED_TAGS):
+        row = read(raw)
+        if isinstance(row, Refused):
+            yield line, row
+            continue
+        name = text_of(row.get("name")) if isinstance(row, dict) else None
+        problem = _tag_problem(name, taken)
+        yield line, invalid(problem) if problem else row
+        taken.add(name or "")
 
 
 def _tag_problem(name: str | None, taken: set[str]) -> str | None:
@@ -185,16 +208,49 @@ def _tag_problem(name: str | None, taken: set[str]) -> str | None:
     return TAKEN if name in taken else None
 
 
-def _levels(row: dict[str, Any]) -> list[int]:
-    """The levels that may create a tag; those that name a person or a group mean somebody elsewhere."""
+def levels_of(row: dict[str, Any]) -> list[int]:
+    """The levels that may create a tag, of those there are here, never more people than the archive lets.
+
+    A level that names a person or a group means somebody elsewhere (section 6.4).
+    """
     given = row.get("create_access_levels")
-    rows = [one for one in given if isinstance(one, dict)] if isinstance(given, list) else []
-    levels = [
-        one["access_level"]
-        for one in rows
-        if one.get("user_id") is None and one.get("group_id") is None and one.get("access_level") in (0, 30, 40)
+    if given is None:
+        return [int(Role.MAINTAINER)]
+    ours = [one.get("access_level") for one in listed(given) if not _names_somebody(one)]
+    levels = {_narrowed(level) for level in ours if is_number(level) and level <= Role.MAINTAINER}
+    return sorted(levels) or [int(Role.NONE)]
+
+
+def _names_somebody(level: dict[str, Any]) -> bool:
+    return level.get("user_id") is not None or level.get("group_id") is not None
+
+
+def _narrowed(level: int) -> int:
+    """The level itself when there is one, else the next that fewer people have."""
+    if level <= Role.NONE:
+        return int(Role.NONE)
+    return int(Role.DEVELOPER if level <= Role.DEVELOPER else Role.MAINTAINER)
+
+
+def _beside(row: dict[str, Any], tag: ProtectedTag) -> dict[str, Any]:
+    """What an archive says of a protected tag and no column holds."""
+    beside = {name: value for name, value in row.items() if name not in TAG_COLUMNS}
+    given = row.get("create_access_levels")
+    plain = [{"access_level": level} for level in tag.create_access_levels]
+    if given is not None and _without_moments(given) != plain:
+        beside["create_access_levels"] = given
+    return beside
+
+
+def _without_moments(levels: Any) -> Any:
+    if not isinstance(levels, list):
+        return levels
+    return [
+        {name: value for name, value in one.items() if name not in LEVEL_COLUMNS and value is not None}
+        if isinstance(one, dict)
+        else one
+        for one in levels
     ]
-    return sorted(dict.fromkeys(levels)) or [int(Role.MAINTAINER)]
 
 
 def _visibility(wanted: Any, namespace: Namespace) -> Visibility:

@@ -1879,6 +1879,53 @@ def test_protected_tags_come_with_their_levels(bring, as_):
     assert failed["exception_message"].endswith("Name has already been taken")
 
 
+@pytest.mark.parametrize(
+    ("given", "levels"),
+    [
+        (None, [40]),
+        ([], [0]),
+        ([{"access_level": 60}], [0]),
+        ([{"access_level": 60}, {"access_level": 30}], [30]),
+        ([{"access_level": 20}], [30]),
+        ([{"access_level": 35}], [40]),
+        ([{"access_level": -1}], [0]),
+        ([{"access_level": 30, "user_id": 7}], [0]),
+        ([{"access_level": "30"}], [0]),
+        ([{"access_level": True}], [0]),
+        (["x"], [0]),
+        ({"access_level": 30}, [0]),
+    ],
+)
+def test_a_protected_tag_lets_nobody_more_in(given, levels, bring, as_):
+    number = bring(make_archive({"protected_tags": [{"name": "v*", "create_access_levels": given}]}))["id"]
+
+    [tag] = as_(MAX).get(f"/projects/{number}/protected_tags").json
+    assert [level["access_level"] for level in tag["create_access_levels"]] == levels
+
+
+def test_what_an_archive_says_of_a_protected_tag_goes_back_out(as_, bring, run_jobs):
+    odd = {"name": "odd", "odd": 1, "create_access_levels": [{"access_level": 60}, {"access_level": 30, "group_id": 3}]}
+    none, usual = {"name": "none", "create_access_levels": []}, {"name": "v*", "create_access_levels": [LEVEL]}
+    archive = make_archive({"protected_tags": [odd, none, usual]})
+
+    for files in exported_twice(as_(MAX), bring, archive, run_jobs):
+        lines = {line["name"]: line for line in rows(files, "protected_tags")}
+        assert (lines["odd"]["odd"], lines["odd"]["create_access_levels"]) == (1, odd["create_access_levels"])
+        assert lines["none"]["create_access_levels"] == []
+        assert [one["access_level"] for one in lines["v*"]["create_access_levels"]] == [30]
+
+
+def test_a_tag_that_is_protected_anew_has_nothing_of_the_archive(as_, bring, run_jobs):
+    row, client = {"name": "v", "create_access_levels": [{"access_level": 60}]}, as_(MAX)
+    number = bring(make_archive({"protected_tags": [row]}))["id"]
+    client.delete(f"/projects/{number}/protected_tags/v")
+    client.post(f"/projects/{number}/protected_tags", json={"name": "v", "create_access_level": 30})
+
+    [line] = rows(export(client, number, run_jobs), "protected_tags")
+
+    assert [one["access_level"] for one in line["create_access_levels"]] == [30]
+
+
 def test_error_tracking_comes_without_its_token_and_switched_off(bring, as_):
     row = {"api_url": "https://sentry.example.org/api/0/projects/a/b", "project_name": "A", "token": "secret"}
     number = bring(make_archive({"error_tracking_setting": [row | {"enabled": True}]}))["id"]
@@ -2100,7 +2147,7 @@ def test_nothing_of_an_archive_shows_before_all_of_it_is_there(as_, people, grou
     assert [(one.status_code, one.data) for one in during] == [(one.status_code, one.data) for one in before]
     assert [one.headers.get("X-Total") for one in during] == [one.headers.get("X-Total") for one in before]
     assert (singles, project.get("open_issues_count", 0), project["description"]) == ([404, 404, 404], 0, None)
-    assert [one.headers.get("X-Total") for one in after[:2]] == ["5", "1"]
+    assert [one.headers.get("X-Total") for one in after[:2]] == ["5", "3"]
     assert [one.status_code for one in after] == [200] * len(after)
 
 
@@ -2479,6 +2526,9 @@ def test_what_lfs_objects_belong_to_is_kept_also_when_nothing_says_it(said, type
     assert (out[f"lfs-objects/{'b' * 64}"], json.loads(out["lfs-objects.json"])) == (b"blob", types)
 
 
+
+
+LEVEL = {"access_level": 30, "user_id": None, "group_id": None, "created_at": MADE}
 ODD = {"issue_type": "test_case", "severity": "terrible", "weight": 2**70 + 1, "due_date": "soon"}
 
 

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import datetime as dt
 import functools
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, TypeGuard
 
+from project_service.alerts.times import read_time
 from project_service.core.levels import Visibility
 from project_service.events.models import Action, Event, Kind, Restriction
 from project_service.events.recording import SNIPPETS
@@ -34,6 +36,8 @@ LONGEST_MESSAGE = 255
 LARGEST_INTEGER = 2**63 - 1
 LARGEST_IID = 2**31 - 1  # with room behind it, for what comes after the import
 BLANK_NOTE = "*Blank note*"
+YEAR = re.compile(r"[12]\d{3}", re.ASCII)
+FIRST_SECOND, MILLISECONDS = 10**8, 10**11  # in 1973, and in the year 5138
 
 COLUMNS: dict[type[Base], tuple[str, ...]] = {
     model: tuple(names.split())
@@ -648,17 +652,26 @@ def is_iid(value: Any) -> TypeGuard[int]:
 
 def moment_of(value: Any) -> dt.datetime | None:
     """A moment; nothing where there is none to be read."""
-    return _moment(value) if isinstance(value, str) else None
+    return _moment(value) if isinstance(value, str) or is_number(value) else None
 
 
 @functools.lru_cache(maxsize=1024)
-def _moment(value: str) -> dt.datetime | None:
+def _moment(value: str | int) -> dt.datetime | None:
     # what happened together has the same moment, so that most are known
+    if isinstance(value, int):
+        return _since_epoch(value)
     try:
         moment = dt.datetime.fromisoformat(value.removesuffix(" UTC"))
         return moment.replace(tzinfo=dt.UTC) if moment.tzinfo is None else moment.astimezone(dt.UTC)
     except (ValueError, OverflowError):
-        return None
+        # as mail and others write it; without a year it would become one of these days
+        return read_time(value) if YEAR.search(value) else None
+
+
+def _since_epoch(value: int) -> dt.datetime | None:
+    """A number of seconds, or one so large that it has to be of milliseconds; small ones count something else."""
+    seconds = value / 1000 if value >= MILLISECONDS else value
+    return dt.datetime.fromtimestamp(seconds, dt.UTC) if FIRST_SECOND <= seconds < MILLISECONDS else None
 
 
 def day_of(value: Any) -> dt.date | None:

@@ -1718,6 +1718,35 @@ def test_a_milestone_with_an_odd_number_gets_another(iid, bring, as_):
     assert as_(MAX).post(f"/projects/{state['id']}/milestones", json={"title": "after"}).json["iid"] == 3
 
 
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        ("2016-06-14T15:02:47.5Z", "2016-06-14T15:02:47.500Z"),
+        ("2016-06-14 15:02:47 UTC", "2016-06-14T15:02:47.000Z"),
+        ("2016-06-14t15:02:47z", "2016-06-14T15:02:47.000Z"),
+        ("Tue, 14 Jun 2016 15:02:47 +0200", "2016-06-14T13:02:47.000Z"),
+        ("Tue, 14 Jun 2016 15:02:47 GMT", "2016-06-14T15:02:47.000Z"),
+        ("2016/06/14 15:02:47", "2016-06-14T15:02:47.000Z"),
+        ("2016-06-14T24:00:00Z", "2016-06-15T00:00:00.000Z"),
+        ("2016-06-14T15:02:60Z", "2016-06-14T15:03:00.000Z"),
+        (1465916567, "2016-06-14T15:02:47.000Z"),
+        (1465916567123, "2016-06-14T15:02:47.123Z"),
+    ],
+)
+def test_moments_are_read_however_they_are_written(written, read, bring, as_):
+    number = bring(make_archive({"issues": [make_issue(1, created_at=written)]}))["id"]
+
+    assert as_(MAX).get(f"/projects/{number}/issues/1").json["created_at"] == read
+
+
+@pytest.mark.parametrize("written", ["", "soon", "15:02", "3 June", 3, 2**62, True, -1, 1.5, [], {}, "9" * 5000, None])
+def test_what_is_no_moment_is_that_of_the_import(written, bring, as_):
+    number = bring(make_archive({"issues": [make_issue(1, created_at=written)]}))["id"]
+
+    made = dt.datetime.fromisoformat(as_(MAX).get(f"/projects/{number}/issues/1").json["created_at"])
+    assert clock.now() - made < dt.timedelta(minutes=5)
+
+
 def titles_seen(client, path):
     return [one.get("title") or one["body"].partition("\n")[0] for one in client.get(path).json]
 

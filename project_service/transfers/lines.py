@@ -160,6 +160,7 @@ class Reader:
                 "priorities": (extra or {}).get("priorities", []),
             }
             self.text_colors[title] = self.labels[title].pop("textColor", TEXT_COLOR)
+        self._add_plain_labels()
         found = self._all(
             Milestone,
             Milestone.id,
@@ -188,9 +189,31 @@ class Reader:
                 "events": events.get(number, []),
             }
 
+    def _add_plain_labels(self) -> None:
+        """The words that issues are marked with and nobody has described: whoever imports them makes labels of them."""
+        described = select(Label.title).where(Label.project_id == self.project.id)
+        statement = (
+            select(IssueLabel.title, self._iso(func.min(Issue.created_at)))
+            .join(Issue, Issue.id == IssueLabel.issue_id)
+            .where(Issue.project_id == self.project.id, IssueLabel.title.not_in(described))
+            .group_by(IssueLabel.title)
+            .order_by(IssueLabel.title)
+        )
+        for title, created_at in self._execute(statement):
+            self.labels[title] = LABEL | {
+                "title": title,
+                "color": DEFAULT_COLOR,
+                "project_id": self.project.id,
+                "created_at": created_at,
+                "updated_at": created_at,
+                "template": False,
+                "type": "ProjectLabel",
+                "priorities": [],
+            }
+
     def _labels(self) -> Iterator[Line]:
         for title, line in self.labels.items():
-            yield line | {"textColor": self.text_colors[title]}
+            yield line | {"textColor": self.text_colors.get(title, TEXT_COLOR)}
 
     def _milestones(self) -> Iterator[Line]:
         yield from self.milestones.values()
@@ -604,15 +627,7 @@ class Reader:
                 "created_at": issue["updated_at"],
                 "updated_at": issue["updated_at"],
             }
-            label = self.labels.get(title) or {
-                "title": title,
-                "color": DEFAULT_COLOR,
-                "type": "ProjectLabel",
-                "created_at": issue["created_at"],
-                "updated_at": issue["created_at"],
-                "priorities": [],
-            }
-            links.append(link | {"label": label})
+            links.append(link | {"label": self.labels[title]})
         return links
 
     def _iso(self, column: Any) -> Any:

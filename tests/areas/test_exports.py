@@ -21,6 +21,10 @@ from project_service.kit.mail import Mail
 from project_service.kit.storage import storage
 from project_service.transfers import exporting, sending, workplace
 from project_service.transfers.models import ArchivedRow, ProjectExport
+
+
+from project_service.transfers import canonical, exporting, sending
+from project_service.transfers.models import ProjectExport
 from tests.archives import make_archive, make_issue, rows, send, unpack
 from tests.far_sides import raw, reply
 from tests.repositories import keep_repository
@@ -784,6 +788,38 @@ def test_what_was_made_here_is_exported(export, as_maintainer, project):
     assert (issue["state"], issue["confidential"], issue["milestone"]["due_date"]) == ("closed", True, "2030-01-02")
     assert [event["action"] for event in issue["events"]] == ["created", "closed"]
     assert (tag["name"], [level["access_level"] for level in tag["create_access_levels"]]) == ("v*", [30])
+
+
+def test_labels_that_nobody_has_described_are_exported_by_themselves_too(export, as_maintainer, project):
+    place = f"/projects/{project.id}/issues"
+    first = as_maintainer.post(place, json={"title": "First", "labels": "bug,new"}).json
+    as_maintainer.post(place, json={"title": "Second", "labels": "new"})
+
+    files = export()
+
+    labels = {line["title"]: line for line in rows(files, "labels")}
+    assert {title: line["color"] for title, line in labels.items()} == {"bug": "#6699cc", "new": "#6699cc"}
+    assert labels["new"]["created_at"] == first["created_at"]
+    nested = [link["label"] for line in rows(files, "issues") for link in line["label_links"]]
+    assert [label["title"] for label in nested] == ["bug", "new", "new"]
+    assert all(label.items() <= labels[label["title"]].items() for label in nested)
+
+
+def test_an_export_of_what_was_made_here_says_the_same_after_an_import(
+    export, as_maintainer, project, run_jobs, tmp_path
+):
+    place = f"/projects/{project.id}/issues"
+    for labels in ("bug,new", "new"):
+        as_maintainer.post(place, json={"title": "One", "labels": labels})
+    archives = [tmp_path / "a.tar.gz", tmp_path / "b.tar.gz"]
+    archives[0].write_bytes(make_archive(version=None, files=export()))
+    number = send(as_maintainer, archives[0].read_bytes()).json["id"]
+    run_jobs()
+    as_maintainer.post(f"/projects/{number}/export")
+    run_jobs()
+    archives[1].write_bytes(as_maintainer.get(f"/projects/{number}/export/download").data)
+
+    assert canonical.compare(*archives) == []
 
 
 def test_thirty_issues_are_exported_with_as_many_statements_as_three(export, as_maintainer, project, count_queries):

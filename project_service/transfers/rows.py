@@ -180,6 +180,7 @@ class Translator:
             "issues": self._issue,
             "merge_requests": self._merge_request,
             "snippets": self._snippet,
+            "triggers": self._trigger,
         }
 
     def take(self, relation: str, line: int, row: Any) -> None:
@@ -190,7 +191,7 @@ class Translator:
                 raise unreadable("no implicit conversion into Hash")
             translate = self.translate.get(relation)
             if translate is None:
-                self.batch.add(ArchivedRow, (self.project_id, relation, self.people.settle(row)))
+                self._keep(relation, row)
             else:
                 translate(row)
         except Refused as refused:
@@ -204,6 +205,13 @@ class Translator:
         self.batch.add(
             ImportFailure, (self.project_id, self.now, refused.kind, message, refused.source, relation, line)
         )
+
+    def _keep(self, relation: str, row: dict[str, Any]) -> None:
+        self.batch.add(ArchivedRow, (self.project_id, relation, self.people.settle(row)))
+
+    def _trigger(self, row: dict[str, Any]) -> None:
+        if row.get("owner_id") is not None:  # without an owner it is skipped (section 6.4)
+            self._keep("triggers", row)
 
     def _iid(self, row: dict[str, Any]) -> int:
         """The number within the project, which is kept; a row without one gets the next."""

@@ -1612,6 +1612,18 @@ def test_labels_are_one_per_title(bring, as_):
     assert labels == {1: ["bug", "new"], 2: ["new"]}
 
 
+def test_an_issue_that_is_marked_anew_has_all_its_labels_described(bring, as_, run_jobs):
+    old, client = {"title": "old", "color": "#ff0000"}, as_(MAX)
+    number = bring(make_archive({"labels": [old], "issues": [make_issue(1, label_links=[{"label": old}])]}))["id"]
+    assert client.put(f"/projects/{number}/issues/1", json={"labels": "new,old"}).status_code == 200
+
+    files = export(client, number, run_jobs)
+
+    assert [(one["title"], one["color"]) for one in rows(files, "labels")] == [("old", "#ff0000"), ("new", "#6699cc")]
+    [line] = rows(files, "issues")
+    assert [link["label"]["title"] for link in line["label_links"]] == ["new", "old"]
+
+
 def test_milestones_are_one_per_title_with_their_events_once(bring, as_):
     nested = {"title": "v1", "iid": 5, "events": [make_event(target_type="Milestone")]}
     number = bring(
@@ -2568,6 +2580,14 @@ def exported_twice(client, bring, archive, run_jobs):
     second = bring(make_archive(version=None, files=files), path="second")
     assert first["failed_relations"] == second["failed_relations"] == []
     return files, export(client, second["id"], run_jobs)
+
+
+def test_a_trigger_without_an_owner_is_left_out(as_, bring, run_jobs):
+    triggers = [{"description": "theirs", "owner_id": 7}, {"description": "nobody's", "owner_id": None}, {"ref": "x"}]
+    state = bring(make_archive({"triggers": triggers}))
+
+    kept = [line["description"] for line in rows(export(as_(MAX), state["id"], run_jobs), "triggers")]
+    assert (kept, state["failed_relations"]) == (["theirs"], [])
 
 
 def test_what_a_column_does_not_hold_goes_back_out(as_, bring, run_jobs):

@@ -95,7 +95,7 @@ class Known:
     _iids_before: set[int] = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        self.provisional = min(self.milestone_iids, default=0)
+        self.provisional = min((0, *self.milestone_iids))
 
     def go_on(self) -> None:
         """Turn to other rows. Those before may be on their way still, but not what came before them."""

@@ -2303,6 +2303,24 @@ def test_an_import_that_was_killed_anywhere_goes_on_exactly_there(
     assert number > 20
 
 
+def test_an_import_that_was_killed_between_milestones_numbers_them_as_any_other(as_, run_jobs, monkeypatch):
+    monkeypatch.setattr(importing, "LINES_AT_ONCE", 1)
+    client, found = as_(MAX), {}
+    of_groups = [{"title": f"groups {number}", "iid": 5, "group_id": 9} for number in (1, 2)]
+    archive = make_archive({"milestones": [{"title": "own", "iid": 5}, *of_groups, {"title": "own too", "iid": 6}]})
+
+    for number in range(1, 9):
+        made = send(client, archive, path=f"killed-{number}").json["id"]
+        with killed_in_step(monkeypatch, number, before_commit=False) as hit:
+            run_jobs()
+        again()
+        run_jobs()
+        found[number] = bool(hit), iids_of_milestones(client, made)
+
+    expected = {"own": 5, "own too": 6, "groups 1": 7, "groups 2": 8}
+    assert found == dict.fromkeys(range(1, 9), (True, expected))
+
+
 @pytest.mark.parametrize("by_two", [True, False], indirect=True)
 def test_the_rows_of_a_large_archive_are_made_in_a_process_of_its_own(by_two, bring, monkeypatch, tmp_path):
     seen, real = tmp_path / "pids", importing.read

@@ -19,12 +19,8 @@ from project_service.kit.database import db
 from project_service.kit.jobs import Task
 from project_service.kit.mail import Mail
 from project_service.kit.storage import storage
-from project_service.transfers import exporting, sending, workplace
+from project_service.transfers import canonical, exporting, sending, workplace
 from project_service.transfers.models import ArchivedRow, ProjectExport
-
-
-from project_service.transfers import canonical, exporting, sending
-from project_service.transfers.models import ProjectExport
 from tests.archives import make_archive, make_issue, rows, send, unpack
 from tests.far_sides import raw, reply
 from tests.repositories import keep_repository

@@ -2585,8 +2585,6 @@ def test_what_lfs_objects_belong_to_is_kept_also_when_nothing_says_it(said, type
     assert (out[f"lfs-objects/{'b' * 64}"], json.loads(out["lfs-objects.json"])) == (b"blob", types)
 
 
-
-
 LEVEL = {"access_level": 30, "user_id": None, "group_id": None, "created_at": MADE}
 ODD = {"issue_type": "test_case", "severity": "terrible", "weight": 2**70 + 1, "due_date": "soon"}
 

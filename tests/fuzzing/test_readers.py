@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from project_service.transfers import trees
+from project_service.transfers import rows
 from project_service.vulnerabilities import reports
+from tests.archives import make_archive, make_issue
 from tests.fuzzing.harnesses import HARNESSES, NO_REPORT, read_archive, read_report
 from tests.fuzzing.mutating import MUTATORS
 
@@ -55,11 +56,11 @@ def test_all_that_is_kept_is_small_and_there():
 
 
 def test_a_fault_of_a_reader_is_noticed(monkeypatch):
-    monkeypatch.setattr(trees, "too_deep", lambda _: False)
+    monkeypatch.setattr(rows, "refuse_unstorable", lambda _: None)
     monkeypatch.setattr(reports, "DEEPEST", 1000)
 
-    with pytest.raises(TypeError, match="Recursion"):
-        read_archive((CORPUS / "archives" / "deep.tar.gz").read_bytes())
+    with pytest.raises(AssertionError, match="x00"):
+        read_archive(make_archive({"issues": [make_issue(1, title="a\0b")]}))
     with pytest.raises(AssertionError, match="is not"):
         read_report((CORPUS / "reports" / "deep.json").read_bytes())
 

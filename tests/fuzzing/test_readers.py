@@ -59,7 +59,7 @@ def test_a_fault_of_a_reader_is_noticed(monkeypatch):
     monkeypatch.setattr(rows, "refuse_unstorable", lambda _: None)
     monkeypatch.setattr(reports, "DEEPEST", 1000)
 
-    with pytest.raises(AssertionError, match="x00"):
+    with pytest.raises(AssertionError):
         read_archive(make_archive({"issues": [make_issue(1, title="a\0b")]}))
     with pytest.raises(AssertionError, match="is not"):
         read_report((CORPUS / "reports" / "deep.json").read_bytes())

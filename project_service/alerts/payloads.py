@@ -11,8 +11,8 @@ from typing import Any
 from urllib.parse import unquote_plus
 
 from project_service.alerts.models import Severity
-from project_service.alerts.times import read_time
 from project_service.kit import clock, exact
+from project_service.kit.times import read_time
 
 DEFAULT_TITLE = "New: Alert"
 DEFAULT_SOURCE = "Generic Alert Endpoint"

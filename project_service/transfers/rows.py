@@ -13,13 +13,13 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, TypeGuard
 
-from project_service.alerts.times import read_time
 from project_service.core.levels import Visibility
 from project_service.events.models import Action, Event, Kind, Restriction
 from project_service.events.recording import SNIPPETS
 from project_service.kit import exact
 from project_service.kit.bulk import Ids
 from project_service.kit.database import Base
+from project_service.kit.times import read_time
 from project_service.tracker import issues, labels, milestones, notes, others
 from project_service.tracker.issues import Issue, IssueAssignee, IssueLabel
 from project_service.tracker.labels import Label

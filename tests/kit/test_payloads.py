@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from project_service.alerts import payloads
 from project_service.alerts.models import Severity
 from project_service.alerts.payloads import Unreadable, parse_batch, parse_plain, parse_prometheus, read
-from project_service.alerts.times import read_time
 from project_service.kit import clock
+from project_service.kit.times import read_time
 
 MOMENT = dt.datetime(2026, 3, 4, 5, 6, 7, tzinfo=dt.UTC)
 BATCH = {

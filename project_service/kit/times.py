@@ -1,4 +1,4 @@
-"""Moments as monitoring tools write them (alert ingestion reference, section 5)."""
+"""Moments as monitoring tools and archives of other programs write them (alert ingestion reference, section 5)."""
 
 from __future__ import annotations
 

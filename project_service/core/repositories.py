@@ -183,12 +183,11 @@ def with_branches(folder: Path, wanted: Mapping[str, str], place: Path) -> Path 
         check(fresh)
     except BadBundle:  # a commit that nothing led to need not be whole
         return None
-    # whoever clones a bundle takes the first branch at the commit of HEAD for the one it names
+    # whoever clones a bundle takes the last branch at the commit of HEAD for the one it names
     head = default_branch(folder)
-    first = [f"{BRANCHES}{head}"] if head else []
-    if head and not _opened(fresh).head_is_unborn:
-        first.insert(0, "HEAD")
-    git("bundle", "create", "--quiet", str(bundle), *first, "--all", folder=fresh)
+    refs = ["HEAD"] if head and not _opened(fresh).head_is_unborn else []
+    refs += [f"--exclude={BRANCHES}{head}", "--all", f"{BRANCHES}{head}"] if head else ["--all"]
+    git("bundle", "create", "--quiet", str(bundle), *refs, folder=fresh)
     return bundle
 
 
@@ -198,14 +197,19 @@ def _add_branches(folder: Path, wanted: Mapping[str, str]) -> int:
 
     opened, added = _opened(folder), 0
     for name, number in wanted.items():
-        commit = _commit_numbered(opened, number) if REF.fullmatch(name) else None
-        if commit is not None and BRANCHES + name not in opened.references:
+        commit = _commit_numbered(opened, number) if _is_plain(name) else None
+        if commit is not None:
             try:
                 opened.references.create(BRANCHES + name, commit.id)
             except (pygit2.GitError, ValueError, OSError):
-                continue  # another has the first part of the name, or it is too long
+                continue  # it is taken, another has the first part of the name, or it is too long
             added += 1
     return added
+
+
+def _is_plain(name: str) -> bool:
+    # a bundle has none of the refs that such a name could mean as well
+    return name != "HEAD" and not name.startswith("refs/") and REF.fullmatch(name) is not None
 
 
 def git(*words: str, folder: Path | None = None) -> bytes:

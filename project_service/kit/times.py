@@ -99,7 +99,7 @@ def _in_any_form(text: str) -> dt.datetime | None:
             warnings.simplefilter("ignore")  # unknown names of time zones are read as UTC
             moment = dates.parse(text, default=dt.datetime.combine(day, dt.time(), dt.UTC), tzinfos=ZONES)
         return moment.astimezone(dt.UTC) + later
-    except (ValueError, OverflowError, TypeError, AttributeError):
+    except (ValueError, ArithmeticError, TypeError, AttributeError):
         return None
 
 

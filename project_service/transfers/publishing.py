@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -47,6 +48,7 @@ from project_service.transfers.unpacking import BadArchive, Unpacked
 
 ENDED = "ended"
 LEVELS = {0: DISABLED, 10: PRIVATE, 20: ENABLED}
+PUBLIC = 30  # for everybody, as pages may be; there is nothing here that is more open than what is enabled
 LONGEST_TEXT = 1000
 LEVEL_COLUMNS = frozenset({"id", "created_at", "updated_at"})
 TAG_COLUMNS = LEVEL_COLUMNS | {"project_id", "name", "create_access_levels"}
@@ -144,8 +146,10 @@ def _set_attributes(project: Project, row: dict[str, Any]) -> None:
 def _set_features(project: Project, row: dict[str, Any]) -> None:
     for feature in FEATURES:
         level = row.get(f"{feature}_access_level")
-        if isinstance(level, int) and level in LEVELS:
-            setattr(project, f"{feature}_access_level", LEVELS[level])
+        if level is not None:
+            # what cannot be read opens nothing
+            known = (LEVELS | {PUBLIC: ENABLED}).get(level, PRIVATE) if type(level) is int else PRIVATE
+            setattr(project, f"{feature}_access_level", known)
 
 
 def _set_error_tracking(project: Project, row: dict[str, Any]) -> None:
@@ -268,15 +272,23 @@ def _add_members(project: Project, importer: User, people: People) -> None:
     granted = people.grants | {importer.id: Grant(Role.MAINTAINER)}
     for user_id in sorted(granted.keys() - there):
         given = granted[user_id]
+        if given.expires_at and _last_day(given) is None:
+            continue  # a role that ends some day must not be one for ever
         db.session.add(
             Membership(
                 user_id=user_id,
                 project_id=project.id,
                 access_level=given.level,
-                expires_at=day_of(given.expires_at),
+                expires_at=_last_day(given),
                 created_by_id=importer.id,
             )
         )
+
+
+def _last_day(given: Grant) -> dt.date | None:
+    """The day a role ends, however it is written."""
+    moment = moment_of(given.expires_at)
+    return day_of(given.expires_at) or (moment.date() if moment else None)
 
 
 def _number_milestones(project: Project) -> None:

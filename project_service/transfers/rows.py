@@ -391,10 +391,9 @@ class Translator:
             if kind == notes.DIFF_NOTE and not isinstance(position, dict | str):
                 raise invalid("Position can't be blank")
             number = next(number_of)
-            system, internal = read("system") is True, read("confidential")
-            if internal is None:
-                internal = read("internal")  # what it is called since release 15
-            internal = internal is not None and is_set(internal)
+            system = read("system") is True
+            # the second is what it is called since release 15
+            internal = is_set(read("confidential")) or is_set(read("internal"))
             author_id, created_at = read("author_id"), moment_of(read("created_at")) or self.now
             commit_id, attachment = read("commit_id"), read("attachment")
             if isinstance(attachment, dict):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+import time
 
 import pytest
 from playwright.sync_api import TimeoutError as TooLate
@@ -31,12 +32,12 @@ def archive(tmp_path):
 def wait_for(page, sought):
     """Watch a page until it has something; without scripts one has to ask again."""
     refresh = page.get_by_role("link", name="Refresh")
-    for _ in range(200):
-        if not refresh.is_visible():
-            break
+    deadline = time.monotonic() + SECONDS / 1_000
+    while not sought.is_visible() and time.monotonic() < deadline:
         with contextlib.suppress(TooLate):  # with scripts the page goes on by itself, and takes the link away
             refresh.click(timeout=1_000)
-    expect(sought).to_be_visible(timeout=SECONDS)
+            page.wait_for_load_state()
+    expect(sought).to_be_visible()
 
 
 def test_a_project_comes_as_an_archive_and_goes_as_one(open_as_paula, archive, name):

@@ -126,9 +126,8 @@ def create_app(settings: Settings | None = None) -> answers.Application:
     )
     app.extensions["storage"] = open_storage(settings)
     csrf.init_app(app)
-    app.before_request(_renew_signing_keys)
     app.before_request(answers.before)
-    app.before_request(_prove_key)
+    app.before_request(_use_keys)
     app.before_request(before_options)
     app.after_request(answers.after)
     app.teardown_request(_close_uploads)
@@ -169,17 +168,15 @@ def _configure(app: answers.Application, settings: Settings) -> None:
     app.url_map.merge_slashes = False
 
 
-def _renew_signing_keys() -> None:
-    # a rotation holds for every process at once: what one signs the others have to read
+def _use_keys() -> None:
+    """Sign with the keys as they are now, and answer nothing with one that is not this database's."""
     keyring = secrets.keyring()
+    if current_app.extensions.get("proven") is keyring:
+        return
+    # a rotation holds for every process at once: what one signs the others have to read
     current_app.config["SECRET_KEY"] = keyring.signing_key
     current_app.config["SECRET_KEY_FALLBACKS"] = keyring.signing_key_fallbacks
-
-
-def _prove_key() -> None:
-    """Answer nothing with a key that is not this database's; asked once per process and key."""
-    keyring = secrets.keyring()
-    if current_app.extensions.get("proven") is keyring or request.blueprint == "probes":
+    if request.blueprint == "probes":
         return
     try:
         encryption.prove_key()

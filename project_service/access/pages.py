@@ -27,7 +27,7 @@ from werkzeug.wrappers import Response
 
 from project_service.access import identity, steps
 from project_service.access.abilities import Ability
-from project_service.kit import answers, kept
+from project_service.kit import answers, kept, urls
 from project_service.kit.database import reading, unit_of_work
 from project_service.kit.errors import ServiceError, Unauthorized
 from project_service.kit.parameters import parameters
@@ -52,10 +52,12 @@ View = Callable[..., Any]
 
 
 class CookieSessions(SecureCookieSessionInterface):
-    """Flask's sessions in signed cookies; whoever sends no cookie costs no look for keys."""
+    """Flask's sessions in signed cookies, for pages; whoever sends no cookie costs no look for keys."""
 
     def open_session(self, app: Flask, request: Request) -> Any:
-        """Read the cookie, if there is one."""
+        """Read the cookie, if there is one; the API knows no sessions."""
+        if request.path.startswith(urls.API):
+            return self.make_null_session(app)
         if self.get_cookie_name(app) not in request.cookies:
             return self.session_class()
         return super().open_session(app, request)

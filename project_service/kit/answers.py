@@ -192,6 +192,10 @@ class Application(Flask):
         with self.app_context():
             dispose_after_fork()
 
+    def ensure_sync(self, func: Any) -> Any:
+        """The function itself: none here is a coroutine, and each request would ask that of a dozen of them."""
+        return func
+
     def make_default_options_response(self) -> Response:
         """204 with ``Allow``."""
         response = super().make_default_options_response()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import NamedTuple
 
 from project_service.vulnerabilities.levels import Confidence, Severity
@@ -26,6 +27,7 @@ class Sort(NamedTuple):
         return _PLACES[self.report_type] * _OF_A_KIND + self.severity * _OF_A_SEVERITY + self.confidence
 
     @classmethod
+    @functools.cache  # there are few, and each finding that is shown asks for its own several times
     def of(cls, number: int) -> Sort:
         """The sort of a number."""
         place, levels = divmod(number, _OF_A_KIND)

@@ -5,10 +5,26 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import Any
 
 BIG = 64 * 1024 * 1024
+
+
+def note(what: str) -> None:
+    """Leave a mark beside the list of uploads."""
+    Path(os.environ["UPLOADS"]).with_name(what).touch()
+
+
+def big() -> Iterator[bytes]:
+    """A large body; whether anybody lost patience with its client is noted."""
+    try:
+        for _ in range(BIG >> 20):
+            yield bytes(1 << 20)
+    except GeneratorExit:
+        note("left")
+        raise
 
 
 def app(environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
@@ -16,8 +32,9 @@ def app(environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
     path = environ["PATH_INFO"]
     if path == "/big":
         start_response("200 OK", [("Content-Type", "application/octet-stream"), ("Content-Length", str(BIG))])
-        return (bytes(1 << 20) for _ in range(BIG >> 20))
+        return big()
     if path == "/slow":
+        note("begun")
         time.sleep(1)
     status, read = "200 OK", 0
     if path == "/refuse":

@@ -18,7 +18,7 @@ import rq
 
 from project_service.kit import embedded, rqworker
 from project_service.settings import Settings
-from tests.serving.test_supervisor import lives, soon
+from tests.serving.test_supervisor import PATIENCE, lives, soon
 
 REPOSITORY = Path(__file__).parents[2]
 
@@ -123,7 +123,7 @@ def test_a_worker_is_seen_while_it_lives(world: World) -> None:
         assert soon(lambda: bool(world.jobs()))
         world.worker.terminate()
 
-        assert world.worker.wait(timeout=5) == 0
+        assert world.worker.wait(PATIENCE) == 0
         assert not rqworker.seen_recently(connection)
 
 
@@ -134,7 +134,7 @@ def test_a_worker_waits_for_a_redis_that_is_away(world: World) -> None:
     world.restart_redis()
     world.ring()
 
-    assert soon(lambda: len(world.jobs()) == 2, seconds=15)
+    assert soon(lambda: len(world.jobs()) == 2)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells children of their parent's death")
@@ -153,5 +153,5 @@ def test_a_stop_hands_the_running_job_back(world: World) -> None:
 
     world.worker.send_signal(signal.SIGTERM)
 
-    assert world.worker.wait(timeout=5) == 0
-    assert not lives(world.jobs()[0])
+    assert world.worker.wait(PATIENCE) == 0
+    assert soon(lambda: not lives(world.jobs()[0]))

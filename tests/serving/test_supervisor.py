@@ -18,6 +18,7 @@ from project_service.kit.preparing import Preparation
 from project_service.kit.supervisor import Child, ChildFailed, Supervisor, SupervisorError
 
 REPOSITORY = Path(__file__).parents[2]
+PATIENCE = 30.0
 
 # Writes its pid, and that of a grandchild in a process group of its own, then does what its last argument says.
 DUMMY = """
@@ -44,8 +45,9 @@ PARENT = """
 import os, sys
 from project_service.kit import supervisor
 from project_service.kit.supervisor import Child, Supervisor
-supervisor.STOP_SECONDS = 1.0
 directory, dummy = sys.argv[1:3]
+supervisor.STOP_SECONDS = 1.0 if "web=stubborn" in sys.argv else 30.0
+supervisor.LAST_STOP_SECONDS = 30.0
 children = [
     Child(name, [sys.executable, "-c", dummy, directory, name, manner], dict(os.environ), needed=name == "base",
           ready=lambda name=name: os.path.exists(f"{directory}/{name}.pid"))
@@ -106,7 +108,7 @@ def lives(pid: int) -> bool:
         return False
 
 
-def soon(happens: Callable[[], bool], seconds: float = 8.0) -> bool:
+def soon(happens: Callable[[], bool], seconds: float = PATIENCE) -> bool:
     deadline = time.monotonic() + seconds
     while not happens():
         if time.monotonic() > deadline:
@@ -129,9 +131,9 @@ def test_what_others_need_stops_last(tree: Callable[..., Tree]) -> None:
 
     started.process.send_signal(signal.SIGTERM)
 
-    assert started.process.wait(timeout=5) == 0
+    assert started.process.wait(PATIENCE) == 0
     assert started.notes("stopped")[-1] == "base"
-    assert not any(lives(pid) for pid in started.all_pids())
+    assert soon(lambda: not any(lives(pid) for pid in started.all_pids()))
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
@@ -141,7 +143,7 @@ def test_other_signals_stop_as_well(tree: Callable[..., Tree], number: signal.Si
 
     started.process.send_signal(number)
 
-    assert started.process.wait(timeout=5) == 0
+    assert started.process.wait(PATIENCE) == 0
 
 
 def test_a_killed_child_is_started_again_and_what_it_had_forked_is_gone(tree: Callable[..., Tree]) -> None:
@@ -161,8 +163,8 @@ def test_a_child_that_does_not_stop_is_killed_with_all_it_has_forked(tree: Calla
 
     started.process.send_signal(signal.SIGTERM)
 
-    assert started.process.wait(timeout=5) == 0
-    assert not any(lives(pid) for pid in started.all_pids())
+    assert started.process.wait(PATIENCE) == 0
+    assert soon(lambda: not any(lives(pid) for pid in started.all_pids()))
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells children of their parent's death")
@@ -235,11 +237,20 @@ def test_what_fails_to_run_once_stops_everything(tmp_path: Path, program: str, s
 
 
 def test_a_stop_while_something_runs_once_stops_that_too(tmp_path: Path) -> None:
-    supervisor = Supervisor(once(tmp_path, "import time; time.sleep(600)"))
-    signal.signal(signal.SIGALRM, lambda *_: os.kill(os.getpid(), signal.SIGTERM))
-    signal.setitimer(signal.ITIMER_REAL, 0.5)
+    program = "import sys, time, pathlib; (pathlib.Path(sys.argv[1]) / 'begun').touch(); time.sleep(600)"
+    supervisor = Supervisor(once(tmp_path, program))
+
+    def stop(*_: object) -> None:
+        if (tmp_path / "begun").exists():
+            os.kill(os.getpid(), signal.SIGTERM)
+        else:
+            signal.setitimer(signal.ITIMER_REAL, 0.1)
+
+    former = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, 0.1)
 
     assert supervisor.run() == 0
+    signal.signal(signal.SIGALRM, former)
     assert not any(running.alive for running in supervisor._all)
 
 
@@ -253,7 +264,7 @@ def test_whoever_waits_goes_on_when_all_is_prepared_or_nobody_prepares_any_more(
     held = waiting.is_alive()
 
     preparation.end()
-    waiting.join(5)
+    waiting.join(PATIENCE)
 
     assert (held, waiting.is_alive()) == (True, False)
     dead = subprocess.Popen(["true"])

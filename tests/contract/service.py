@@ -7,7 +7,9 @@ import http.client
 import json
 import os
 import re
+import secrets
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -20,7 +22,7 @@ REPOSITORY = Path(__file__).parents[2]
 COMMAND = Path(sys.executable).with_name("project-service")
 PASSWORD = "a password for the tests"
 TOKEN = "a-token-for-the-tests-0123456789"
-START_SECONDS = 60.0
+START_SECONDS = 120.0
 ADDRESS = re.compile(r"listens on (\S+)")
 ROLES: dict[str, Callable[[list[str]], bool]] = {
     "redis": lambda words: Path(words[0]).name in ("valkey-server", "redis-server"),
@@ -71,7 +73,7 @@ class Service:
         began = time.monotonic()
         with suppress(ProcessLookupError):
             os.kill(self.pid, number)
-        wait_for(lambda: not is_running(self.pid), 20)
+        wait_for(lambda: not is_running(self.pid), 60)
         return time.monotonic() - began
 
     def get(self, path: str) -> int:
@@ -132,7 +134,7 @@ def state_of(directory: Path) -> Iterator[dict[str, object]]:
         json.dump(state, file)
 
 
-def wait_for(condition: Callable[[], object], seconds: float = 10.0) -> object:
+def wait_for(condition: Callable[[], object], seconds: float = 30.0) -> object:
     """What ``condition`` says as soon as it says something; what it says in the end otherwise."""
     deadline = time.monotonic() + seconds
     while not (found := condition()) and time.monotonic() < deadline:
@@ -162,6 +164,28 @@ def command_of(pid: int) -> list[str]:
 
 def is_running(pid: int) -> bool:
     """Whether a process is there and no zombie."""
+    return state_of_process(pid) not in ("", "Z")
+
+
+def state_of_process(pid: int) -> str:
+    """The letter that the kernel has for what a process does; nothing for one that is gone."""
     with suppress(OSError):
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    return False
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    return ""
+
+
+def kill(pid: object) -> int:
+    """Kill a process that was waited for, as the kernel would, out of memory."""
+    assert isinstance(pid, int)
+    assert pid, "there is no such process"  # 0 would be our own and all around it
+    os.kill(pid, signal.SIGKILL)
+    return pid
+
+
+def free_port() -> int:
+    """A port that nobody listens on, and that the kernel does not give to who asks for any before we use it."""
+    lowest = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    while True:
+        port = 10_000 + secrets.randbelow(lowest - 10_000)
+        with suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            return port

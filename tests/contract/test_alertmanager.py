@@ -6,7 +6,6 @@ import dataclasses
 import datetime as dt
 import os
 import re
-import socket
 import subprocess
 from contextlib import suppress
 
@@ -14,9 +13,9 @@ import pytest
 import requests
 
 from tests.contract.alerting import Maintainer
-from tests.contract.service import REPOSITORY, wait_for
+from tests.contract.service import REPOSITORY, free_port, wait_for
 
-PATIENCE = 30.0
+PATIENCE = 60.0
 CONFIGURATION = """
 route:
   receiver: shop
@@ -81,11 +80,6 @@ class Alertmanager:
         if self.process is not None:
             self.process.terminate()
             self.process.wait(20)
-
-
-def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as held:
-        return held.getsockname()[1]
 
 
 @pytest.fixture

@@ -10,7 +10,6 @@ import itertools
 import os
 import random
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -26,19 +25,14 @@ import requests
 
 from project_service.kit import embedded, jobs
 from tests.contract.alerting import Maintainer
-from tests.contract.service import COMMAND, PASSWORD, REPOSITORY, is_running, wait_for
+from tests.contract.service import COMMAND, PASSWORD, REPOSITORY, free_port, is_running, wait_for
 from tests.databases import create_database
 
-START_SECONDS = 60.0
+START_SECONDS = 120.0
 SETTLE_SECONDS = 240.0  # in a minute of kills a hundred exports pile up
 PAUSE_BETWEEN_KILLS = 1.5
 FINGERPRINTS = 5
 BUCKET = "projects"
-
-
-def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return listener.getsockname()[1]
 
 
 def answers(url):
@@ -63,7 +57,7 @@ class Process:
     def kill(self, number=signal.SIGKILL):
         with suppress(ProcessLookupError):
             os.killpg(self.process.pid, number)
-        self.process.wait(20)
+        self.process.wait(60)
 
 
 class Cluster:
@@ -103,6 +97,9 @@ class Cluster:
         self.urls, self.processes = [], {}
         for number in (1, 2):
             self.add_machine(number)
+        self.wait_until_ready()
+
+    def wait_until_ready(self):
         assert wait_for(lambda: all(answers(f"{url}/-/readiness") for url in self.urls), START_SECONDS), self.told()
 
     def command(self, *words):
@@ -225,13 +222,15 @@ def test_nothing_is_lost_or_doubled_while_processes_die(seconds, cluster, capsys
         killed.append(who)
     load.stop.set()
     for thread in threads:
-        thread.join(60)
+        thread.join(SETTLE_SECONDS)
+        assert not thread.is_alive()
 
     ended = wait_for(lambda: is_idle(cluster), SETTLE_SECONDS)
     elapsed = time.monotonic() - began
     with capsys.disabled():
         print(f"\n{len(killed)} kills in {seconds} s; accepted {dict(load.accepted)}, uncertain {dict(load.uncertain)}")
     assert ended, cluster.query("SELECT name, attempts, error FROM tasks")
+    cluster.wait_until_ready()  # who was killed last may only be starting
     assert {area: load.accepted[area] > 0 for area in load.accepted} == dict.fromkeys(load.accepted, True)
     check_names(cluster, load, project["id"])
     check_alerts(cluster, load)

@@ -69,10 +69,15 @@ def fill_new(settings):
     return fill
 
 
-def parse(page):
-    """Have the sample read: the page with its fields is there afterwards, and so are its scripts."""
+def leave(page, role, name):
+    """Go where a link or a button leads: the page is there afterwards, and so are its scripts."""
     with page.expect_navigation():
-        page.get_by_role("button", name="Parse payload fields").click()
+        page.get_by_role(role, name=name).click()
+
+
+def parse(page):
+    """Have the sample read."""
+    leave(page, "button", "Parse payload fields")
 
 
 def preview_of(page):
@@ -148,11 +153,11 @@ def test_a_changed_sample_has_to_be_parsed_and_mapped_again(fill_new):
 def test_with_scripts_what_was_changed_is_not_lost_on_the_way_to_a_test_alert(visit, signed_in, shop):
     page = visit(f"/{shop}/-/settings/operations/integrations/new", state=signed_in)
     page.get_by_label("Name", exact=True).fill("Ovens")
-    page.get_by_role("button", name="Save integration").click()
-    page.get_by_role("link", name="Configure details").click()
-    page.get_by_role("link", name="Send test alert").click()
+    leave(page, "button", "Save integration")
+    leave(page, "link", "Configure details")
+    leave(page, "link", "Send test alert")
     expect(page.get_by_label("Test payload")).to_be_visible()  # nothing was changed
-    page.get_by_role("link", name="Configure details").click()
+    leave(page, "link", "Configure details")
     dialog = page.get_by_role("dialog", name="Unsaved changes")
 
     page.get_by_label("Name", exact=True).fill("Hobs")
@@ -161,9 +166,10 @@ def test_with_scripts_what_was_changed_is_not_lost_on_the_way_to_a_test_alert(vi
     expect(page.get_by_label("Name", exact=True)).to_have_value("Hobs")
     page.get_by_role("link", name="Send test alert").click()
     dialog.get_by_role("link", name="Send without saving").click()
+    expect(page.get_by_label("Test payload")).to_be_visible()
     expect(page.get_by_role("heading", level=1)).to_have_text("Ovens")
 
-    page.get_by_role("link", name="Configure details").click()
+    leave(page, "link", "Configure details")
     page.get_by_label("Name", exact=True).fill("Hobs")
     page.get_by_role("link", name="Send test alert").click()
     dialog.get_by_role("button", name="Save integration & send").click()

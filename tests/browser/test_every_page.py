@@ -149,10 +149,8 @@ FAINT = """() => {
 def test_the_page_about_the_api_shows_its_operations(width, visit):
     page = visit("/api/docs", width=width)
 
-    page.locator(".opblock").first.wait_for()
-
-    assert page.locator(".opblock").count() > 80
-    assert page.locator('[data-path="/api/v4/projects/{project}/variables"]').count() == 2
+    expect(page.locator(".opblock").nth(80)).to_be_visible()
+    expect(page.locator('[data-path="/api/v4/projects/{project}/variables"]')).to_have_count(2)
     assert page.evaluate(WIDER) <= 0
 
 

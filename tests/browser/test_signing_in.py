@@ -85,9 +85,9 @@ def test_after_a_refusal_the_message_has_the_focus(visit, person):
     expect(page.get_by_role("alert")).to_be_focused()
 
 
-def test_a_token_made_in_the_browser_opens_the_api(open_as_paula, service):
+def test_a_token_made_in_the_browser_opens_the_api(open_as_paula, service, name):
     page = open_as_paula("/-/profile/personal_access_tokens")
-    page.get_by_label("Token name").fill("laptop")
+    page.get_by_label("Token name").fill(name)
     page.get_by_label("Expires at").fill("2099-01-31")
     page.get_by_label("api: read and write everything").check()
     page.get_by_role("button", name="Create personal access token").click()
@@ -98,7 +98,7 @@ def test_a_token_made_in_the_browser_opens_the_api(open_as_paula, service):
 
     page.goto("/-/profile/personal_access_tokens")
     expect(page.get_by_label("Your new access token")).to_have_count(0)
-    page.get_by_role("link", name="Revoke laptop").first.click()
+    page.get_by_role("link", name=f"Revoke {name}").click()
     page.get_by_role("button", name="Revoke").click()
     expect(page.get_by_role("heading", name="Active access tokens")).to_be_visible()
     assert requests.get(address, headers=headers, timeout=20).status_code == 401

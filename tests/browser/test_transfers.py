@@ -113,7 +113,7 @@ def test_while_an_archive_is_sent_one_sees_how_much_and_may_stop(visit, signed_i
     page = visit("/projects/new/import", state=signed_in)
     page.context.new_cdp_session(page).send(
         "Network.emulateNetworkConditions",
-        {"offline": False, "latency": 0, "downloadThroughput": -1, "uploadThroughput": 200_000},
+        {"offline": False, "latency": 0, "downloadThroughput": -1, "uploadThroughput": 50_000},
     )
     page.get_by_label("Project name").fill(name)
     page.get_by_label("Archive", exact=True).set_input_files(archive(b"\0" * 4_000_000))
@@ -157,10 +157,11 @@ def test_a_page_that_is_watched_follows_without_being_left(visit, signed_in, arc
         bar = f'<div data-moving="{page.url}"><progress aria-label="Rows" max="9" value="4"></progress></div>'
         route.fulfill(body=re.sub(r'(<div id="import-bar" data-live>)', rf"\1{bar}", text), content_type="text/html")
 
-    page.route("**/-/import", go_back, times=1)
+    page.route("**/-/import", go_back)
     page.reload()
     expect(page.get_by_role("status")).to_have_text("Rows are being imported.")
     row = page.get_by_role("row", name="issues").element_handle()
+    page.unroute("**/-/import", go_back)
 
     expect(page.get_by_role("status")).to_have_text("The import is finished.")
     expect(page.get_by_role("progressbar")).to_have_count(0)

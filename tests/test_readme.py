@@ -20,7 +20,7 @@ FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 COMMANDS, OUTPUTS = ("sh", "python"), ("json", "text")
 LISTENS = re.compile(r"listens on (http://\S+)")
 BETWEEN = "-- the next block of the tour --"
-STOP_SECONDS = 12
+STOP_SECONDS = 60
 
 
 @dataclass
@@ -111,7 +111,7 @@ def outputs(service: Service) -> list[str]:
         script.append(f"{sys.executable} - <<'END'\n{text}END" if block.language == "python" else text)
         script.append(f"echo '{BETWEEN}'")
     ran = subprocess.run(
-        [bash, "-c", "\n".join(script)], cwd=REPOSITORY, capture_output=True, text=True, timeout=60, check=False
+        [bash, "-c", "\n".join(script)], cwd=REPOSITORY, capture_output=True, text=True, timeout=300, check=False
     )
     assert ran.returncode == 0, ran.stdout + ran.stderr
     return ran.stdout.split(f"{BETWEEN}\n")[:-1]

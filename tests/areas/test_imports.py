@@ -1081,7 +1081,7 @@ def test_a_far_side_without_parts_is_asked_for_the_whole_again(far_side, remote,
     assert asked == [("HEAD", None), ("GET", None), ("GET", None)]
 
 
-def trickles(far_side, times=100, pause=0.05, path="/it.tar.gz"):
+def trickles(far_side, times=1000, pause=0.05, path="/it.tar.gz"):
     """Have the far side send next to nothing, again and again; how often it was asked for it."""
     asked = []
 
@@ -1110,7 +1110,7 @@ def test_a_far_side_that_sends_next_to_nothing_is_given_up(pause, far_side, remo
 
     state = as_(MAX).get(f"/projects/{number}/import").json
     assert (error_of(state), len(asked)) == ("The far side is too slow", 1)
-    assert time.monotonic() - started < 4
+    assert time.monotonic() - started < 30  # of 50
 
 
 def test_all_attempts_of_a_download_share_one_time(far_side, remote, as_, run_jobs, monkeypatch):

@@ -52,9 +52,9 @@ def bells(monkeypatch):
 
 @pytest.fixture
 def pass_time(monkeypatch):
-    """Lets time pass for everything that asks what time it is."""
-    real, passed = clock.now, [dt.timedelta()]
-    monkeypatch.setattr(clock, "now", lambda: real() + passed[0])
+    """Lets time pass for everything that asks what time it is; otherwise it stands still."""
+    began, passed = clock.now(), [dt.timedelta()]
+    monkeypatch.setattr(clock, "now", lambda: began + passed[0])
 
     def let_pass(time):
         passed[0] += time
@@ -372,7 +372,7 @@ def test_a_worker_renews_the_lease_of_the_job_it_runs(app, make_job, bells, monk
 
     monkeypatch.setattr(jobs, "_renew", note_renewal)
     seen = []
-    task_id = defer(make_job(lambda: seen.append(renewed.wait(5))))
+    task_id = defer(make_job(lambda: seen.append(renewed.wait(30))))
 
     jobs.answer(task_id)
 

@@ -270,7 +270,7 @@ def test_a_reader_does_not_wait_for_a_writer(app, counter):
 
     with unit_of_work(), ThreadPoolExecutor(1) as thread:
         db.session.execute(update(ApplicationSetting).values(value=1))
-        seen = thread.submit(read).result(timeout=5)
+        seen = thread.submit(read).result(timeout=20)
 
     assert (seen, counted()) == (0, 1)
 
@@ -283,7 +283,7 @@ def test_a_reader_sees_one_state_of_things(app, counter):
 
     with unit_of_work(write=False), ThreadPoolExecutor(1) as thread:
         before = db.session.scalar(text("SELECT count(*) FROM application_settings"))
-        thread.submit(write).result(timeout=5)
+        thread.submit(write).result(timeout=20)
         after = db.session.scalar(text("SELECT count(*) FROM application_settings"))
 
     assert (before, after, counted()) == (1, 1, 1)
@@ -309,7 +309,7 @@ def test_a_failed_writer_lets_the_next_one_in(app, counter):
             write_and_fail()
 
     with ThreadPoolExecutor(1) as thread:
-        thread.submit(count_up, app).result(timeout=10)
+        thread.submit(count_up, app).result(timeout=20)
     assert counted() == ROUNDS
 
 
@@ -398,7 +398,7 @@ def test_nothing_is_held_after_a_commit_amid_a_unit(app):
         database.commit()
         there = marks()
         with ThreadPoolExecutor(1) as thread:
-            thread.submit(another).result(timeout=10)
+            thread.submit(another).result(timeout=20)
         db.session.add(gate("c"))
 
     assert (there, marks()) == (["a"], ["a", "b", "c"])
@@ -428,7 +428,7 @@ def test_who_waits_for_a_connection_gets_the_next_that_is_given_back(app):
 
         connections.give_back(only)
 
-        found.result(timeout=10).close()
+        found.result(timeout=20).close()
     engine.dispose()
 
 
@@ -508,7 +508,7 @@ def test_what_is_written_within_a_snapshot_has_its_turn_among_the_writers(app):
     with unit_of_work(write=False):
         assert marks() == []
         with ThreadPoolExecutor(1) as thread:
-            thread.submit(another).result(timeout=10)
+            thread.submit(another).result(timeout=20)
         with unit_of_work():
             db.session.add(gate("a"))
 

@@ -214,7 +214,7 @@ def test_nobodys_writing_waits_for_the_mail_server(app, configured, monkeypatch,
         if not written:
             thread = threading.Thread(target=write)
             thread.start()
-            thread.join(5)
+            thread.join(20)
         assert written
         return smtplib.SMTP(settings.smtp_host, settings.smtp_port)
 

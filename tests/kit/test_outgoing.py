@@ -78,7 +78,7 @@ def names() -> Names:
 
 @pytest.fixture
 def client(names: Names) -> Client:
-    return Client(FAR_SIDE, connect_timeout=2, read_timeout=2, total_timeout=5, resolver=names)
+    return Client(FAR_SIDE, connect_timeout=20, read_timeout=20, total_timeout=60, resolver=names)
 
 
 def get(client: Client, url: str, **options: object) -> bytes:
@@ -184,18 +184,19 @@ def test_a_name_that_the_system_cannot_even_ask_for_cannot_be_resolved(host: str
 
 
 def test_a_look_up_that_takes_too_long_is_left_behind() -> None:
-    released = threading.Event()
+    released, returned = threading.Event(), []
 
     def never(host: str, port: int, family: int, type: int) -> list[outgoing.AddressInfo]:
-        released.wait(5)
+        released.wait(30)
+        returned.append(host)
         return []
 
-    started = time.monotonic()
     with pytest.raises(Blocked, match=UNRESOLVED):
         validate("http://slow.test/", Policy(), never, patience=0.05)
+    waited_for = list(returned)
     released.set()
 
-    assert time.monotonic() - started < 4
+    assert waited_for == []
 
 
 # Which addresses are refused
@@ -581,7 +582,7 @@ def test_a_refusal_before_the_end_of_an_upload_is_still_read() -> None:
         refused.set()
 
     def pieces() -> Iterator[bytes]:
-        refused.wait(5)
+        refused.wait(30)
         for _ in range(5):
             yield b"x" * 1000
             time.sleep(0.05)
@@ -679,7 +680,7 @@ def test_a_refused_connection_is_named() -> None:
 
 
 def test_a_silent_far_side_times_out(far_side: FarSide) -> None:
-    far_side.answers["/"] = raw(b"", pause=1)
+    far_side.answers["/"] = raw(b"", pause=30)
 
     with pytest.raises(RequestFailed, match="timed out"):
         get(Client(FAR_SIDE, read_timeout=0.1), far_side.url())
@@ -702,13 +703,13 @@ HEAD = b"HTTP/1.1 200 OK\r\n"
     ids=["headers", "one header", "interim answers", "body", "body without length", "chunks", "size of a chunk"],
 )
 def test_a_far_side_that_trickles_is_cut_off_when_the_time_is_up(far_side: FarSide, pieces: list[bytes]) -> None:
-    far_side.answers["/"] = raw(*pieces, pause=0.1)
+    far_side.answers["/"] = raw(*pieces, pause=0.3)
     started = time.monotonic()
 
     with pytest.raises(RequestFailed, match="took too long"):
         get(Client(FAR_SIDE, total_timeout=0.5), far_side.url())
 
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 20  # of 27
 
 
 @pytest.mark.parametrize(
@@ -721,18 +722,18 @@ def test_a_far_side_that_trickles_is_cut_off_when_the_time_is_up(far_side: FarSi
     ids=["one header", "body", "body without length"],
 )
 def test_a_far_side_that_does_not_keep_the_pace_is_cut_off(far_side: FarSide, pieces: list[bytes]) -> None:
-    far_side.answers["/"] = raw(*pieces, pause=0.1)
+    far_side.answers["/"] = raw(*pieces, pause=0.3)
     started, pace = time.monotonic(), Pace(1000, 0.4)
 
     with pytest.raises(RequestFailed, match="too slow"):
         get(Client(FAR_SIDE, pace=pace), far_side.url())
 
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 20  # of 27
 
 
 def test_a_far_side_that_keeps_the_pace_may_take_its_time(far_side: FarSide) -> None:
-    far_side.answers["/"] = raw(HEAD + b"Content-Length: 90000\r\n\r\n", *[b"x" * 10000] * 9, pause=0.1)
-    pace = Pace(1000, 0.4)
+    far_side.answers["/"] = raw(HEAD + b"Content-Length: 90000\r\n\r\n", *[b"x" * 10000] * 9, pause=0.3)
+    pace = Pace(1000, 2)
 
     with Client(FAR_SIDE, pace=pace).request("GET", far_side.url()) as answer:
         body = b"".join(answer.iter_chunks(5000))

@@ -41,13 +41,16 @@ class Writer(threading.Thread):
 
 
 @pytest.mark.parametrize(
-    ("issues", "most_seconds"),
+    ("issues", "most_seconds", "most_share"),
     [
-        pytest.param(1_000, 3.0, id="1000"),  # so few writes that one of them decides
-        pytest.param(100_000, 0.5, marks=pytest.mark.nightly, id="100000"),
+        # so few writes that one of them decides: on a slow machine it may take a part of what the import takes
+        pytest.param(1_000, 3.0, 1 / 3, id="1000"),
+        pytest.param(100_000, 0.5, 0.0, marks=pytest.mark.nightly, id="100000"),
     ],
 )
-def test_alerts_and_variables_are_written_while_a_project_is_imported(issues, most_seconds, tmp_path, capsys):
+def test_alerts_and_variables_are_written_while_a_project_is_imported(
+    issues, most_seconds, most_share, tmp_path, capsys
+):
     archive = make_archive(
         {"issues": [make_issue(number, notes=[{"note": "x"}] * 3) for number in range(1, issues + 1)]}
     )
@@ -75,6 +78,7 @@ def test_alerts_and_variables_are_written_while_a_project_is_imported(issues, mo
                 )
             ),
         ]
+        began = time.perf_counter()
         made = requests.post(
             f"{api}/projects/import",
             data={"path": "big"},
@@ -85,6 +89,7 @@ def test_alerts_and_variables_are_written_while_a_project_is_imported(issues, mo
         for writer in writers:
             writer.start()
         status = wait_until_ended(f"{api}/projects/{made['id']}/import")
+        took = time.perf_counter() - began
         for writer in writers:
             writer.stop.set()
             writer.join()
@@ -93,9 +98,12 @@ def test_alerts_and_variables_are_written_while_a_project_is_imported(issues, mo
 
     with capsys.disabled():
         for name, writer in zip(("alerts", "variables"), writers, strict=True):
-            print(f"\n{name} during an import: {len(writer.seconds)}, p99 {writer.slowest * 1000:.0f} ms", end="")
+            print(
+                f"\n{name} during an import: {len(writer.seconds)}, p99 {writer.slowest * 1000:.0f} ms of {took:.1f} s",
+                end="",
+            )
     assert (status, [writer.statuses for writer in writers]) == ("finished", [{200}, {201}])
-    assert max(writer.slowest for writer in writers) < most_seconds
+    assert max(writer.slowest for writer in writers) < max(most_seconds, most_share * took)
 
 
 def wait_until_ended(address):

@@ -946,13 +946,13 @@ def test_the_progress_of_an_export(as_maintainer, project, export):
 def test_a_project_that_is_imported_is_exported_when_that_has_ended(as_, run_jobs, monkeypatch):
     client = as_(MAX)
     number = send(client, make_archive({"issues": [make_issue(1)]})).json["id"]
-    db.session.execute(update(Task).values(run_at=clock.now() + dt.timedelta(seconds=3)))
+    db.session.execute(update(Task).values(run_at=clock.now() + dt.timedelta(minutes=5)))
     db.session.commit()
     client.post(f"/projects/{number}/export")
     run_jobs()
     early = client.get(f"/projects/{number}/export").json["export_status"]
     real = clock.now
-    monkeypatch.setattr(clock, "now", lambda: real() + dt.timedelta(seconds=10))
+    monkeypatch.setattr(clock, "now", lambda: real() + dt.timedelta(minutes=10))
     run_jobs()
 
     files = unpack(client.get(f"/projects/{number}/export/download").data)

@@ -85,7 +85,8 @@ def test_variables_are_added_shown_changed_and_deleted(open_as_paula, shop):
     for _ in range(2):
         page.get_by_label("Key").fill("REGION")
         page.get_by_label("Value", exact=True).fill("eu-central-1")
-        page.get_by_role("button", name="Add variable").click()
+        with page.expect_navigation():
+            page.get_by_role("button", name="Add variable").click()
     expect(page.get_by_label("Key")).to_have_accessible_description(
         "Letters, digits and “_”. Key (REGION) has already been taken"
     )

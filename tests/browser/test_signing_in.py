@@ -43,7 +43,8 @@ def test_a_wrong_password_is_told_and_the_name_stays(scripts, visit, person):
 def test_after_ten_wrong_passwords_one_has_to_wait(visit, person):
     page = visit("/users/sign_in", java_script_enabled=False)
     for _ in range(10):
-        sign_in(page, person, "wrong")
+        with page.expect_navigation():
+            sign_in(page, person, "wrong")
     expect(page.get_by_role("alert")).to_have_text("Invalid login or password.")
 
     sign_in(page, person)

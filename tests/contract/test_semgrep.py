@@ -35,7 +35,17 @@ def semgrep():
 def report(semgrep, tmp_path):
     """What it found in a part of this program, by rules of ours."""
     written = tmp_path / "gl-sast-report.json"
-    words = ["scan", "--metrics=off", "--disable-version-check", "--gitlab-sast", "--no-git-ignore", "--jobs", "1"]
+    words = [
+        "scan",
+        "--metrics=off",
+        "--disable-version-check",
+        "--gitlab-sast",
+        "--no-git-ignore",
+        "--jobs",
+        "1",
+        "--timeout",
+        "0",
+    ]
     done = subprocess.run(
         [semgrep, *words, "--config", RULES, "--output", written, SCANNED],
         cwd=REPOSITORY,

@@ -57,6 +57,7 @@ WAITING, LOADING, FAILING, ENDED = "waiting", "loading", "failing", "ended"
 LINES_AT_ONCE, LINES_IN_CACHE = 1000, 50
 BYTES_AT_ONCE = 4 << 20
 FILES_AT_ONCE = 50
+MOST_TYPES = 100  # of what an LFS object belongs to; there are four
 WORTH_A_PROCESS = 2000  # rows
 SOURCE_PROJECT, TARGET_PROJECT = (
     re.compile(rb'"%s_project_id":\s*(\d+)[,}]' % side) for side in (b"source", b"target")
@@ -78,7 +79,7 @@ CONTENT: tuple[type[Base], ...] = (
     Repository,
 )
 
-Raw = tuple[int, bytes | trees.TooLong]  # a line with its number
+Raw = tuple[int, bytes | trees.TooLarge]  # a line with its number
 Rows = dict[type[Base], list[Packed]]
 log = structlog.get_logger(__name__)
 
@@ -294,7 +295,7 @@ def _some_at_once(rows: Iterator[Raw]) -> Iterator[list[Raw]]:
     size = 0
     for line, raw in rows:
         lines.append((line, raw))
-        size += 0 if isinstance(raw, trees.TooLong) else len(raw)
+        size += 0 if isinstance(raw, trees.TooLarge) else len(raw)
         if len(lines) == LINES_AT_ONCE or size > BYTES_AT_ONCE:
             yield lines
             lines, size = [], 0
@@ -392,7 +393,7 @@ def _branches_of_forks(unpacked: Unpacked) -> dict[str, str]:
     """The branches of open merge requests whose forks stayed behind, and the commits they are at (section 6.3)."""
     branches: dict[str, str] = {}
     for _, raw in trees.rows_of(unpacked, "merge_requests"):
-        if isinstance(raw, trees.TooLong) or _is_of_one_project(raw):
+        if isinstance(raw, trees.TooLarge) or _is_of_one_project(raw):
             continue
         row = read(raw)
         if isinstance(row, dict) and row.get("source_project_id") != row.get("target_project_id"):
@@ -473,13 +474,17 @@ def _lfs_types(unpacked: Unpacked) -> dict[str, list[Any]]:
     if unpacked.lfs_types is None:
         objects = (path for path in unpacked.carried if layout.LFS_OBJECT.fullmatch(path))
         return {path.removeprefix("lfs-objects/"): [layout.LFS_OF_PROJECT] for path in objects}
-    if unpacked.lfs_types.stat().st_size > trees.LONGEST_LINE:
+    if not unpacked.lfs_types.stat().st_size:
         return {}
-    found = trees.loads(unpacked.lfs_types.read_bytes() or b"{}")
-    kept = {}
-    for oid, types in found.items() if isinstance(found, dict) else ():
-        if isinstance(types, list):
-            kept[oid] = [one for one in types if one is None or isinstance(one, int)]
+    kept: dict[str, list[Any]] = {}
+    for oid, types in trees.members_of(unpacked.lfs_types):
+        if isinstance(types, trees.Elements):
+            told: list[int | None] = []
+            for one in types:
+                if len(told) < MOST_TYPES and (one is None or isinstance(one, int)):
+                    told.append(one)
+            if f"lfs-objects/{oid}" in unpacked.carried:
+                kept[oid] = told
     return kept
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import itertools
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -18,7 +19,7 @@ from project_service.core.projects import DISABLED, ENABLED, FEATURES, PRIVATE, 
 from project_service.core.users import User
 from project_service.error_tracking.models import ErrorTrackingSetting
 from project_service.kit import clock
-from project_service.kit.database import db, insert
+from project_service.kit.database import Base, db, insert
 from project_service.kit.errors import ServiceError
 from project_service.planning import issues as planned_issues
 from project_service.planning import milestones as planned_milestones
@@ -50,6 +51,7 @@ ENDED = "ended"
 LEVELS = {0: DISABLED, 10: PRIVATE, 20: ENABLED}
 PUBLIC = 30  # for everybody, as pages may be; there is nothing here that is more open than what is enabled
 LONGEST_TEXT = 1000
+TAGS_AT_ONCE = 500
 LEVEL_COLUMNS = frozenset({"id", "created_at", "updated_at"})
 TAG_COLUMNS = LEVEL_COLUMNS | {"project_id", "name", "create_access_levels"}
 # attributes that overrides set as if the archive said so: no request to change a project does
@@ -165,28 +167,42 @@ def _set_error_tracking(project: Project, row: dict[str, Any]) -> None:
 
 
 def _protect_tags(project: Project, unpacked: Unpacked, people: People) -> None:
-    now = clock.now()
     names = set(db.session.scalars(select(ProtectedTag.name).where(ProtectedTag.project_id == project.id)))
-    for line, row in protected_tags_in(unpacked, names):
-        if isinstance(row, Refused):
-            db.session.add(
-                ImportFailure(
-                    project_id=project.id,
-                    exception_class=row.kind,
-                    exception_message=str(row),
-                    source=row.source,
-                    relation_name=layout.PROTECTED_TAGS,
-                    line_number=line,
-                )
-            )
-            continue
-        tag = ProtectedTag(project_id=project.id, name=text_of(row["name"]), create_access_levels=levels_of(row))
-        tag.created_at = moment_of(row.get("created_at")) or now
-        tag.updated_at = moment_of(row.get("updated_at")) or tag.created_at
-        db.session.add(tag)
-        if beside := _beside(row, tag):
-            kept = {"name": tag.name} | people.settle(beside)
-            db.session.add(ArchivedRow(project_id=project.id, relation=layout.PROTECTED_TAGS, data=kept))
+    found = protected_tags_in(unpacked, names)
+    while some := list(itertools.islice(found, TAGS_AT_ONCE)):
+        rows: dict[type[Base], list[dict[str, Any]]] = {ProtectedTag: [], ArchivedRow: [], ImportFailure: []}
+        for line, row in some:
+            if isinstance(row, Refused):
+                rows[ImportFailure].append(_failure_of(row, layout.PROTECTED_TAGS, line))
+                continue
+            tag = _tag_of(row)
+            rows[ProtectedTag].append(tag)
+            if beside := _beside(row, tag["create_access_levels"]):
+                kept = {"name": tag["name"]} | people.settle(beside)
+                rows[ArchivedRow].append({"relation": layout.PROTECTED_TAGS, "data": kept})
+        for model, values in rows.items():
+            if values:
+                db.session.execute(insert(model), [{"project_id": project.id, **each} for each in values])
+
+
+def _tag_of(row: dict[str, Any]) -> dict[str, Any]:
+    created_at = moment_of(row.get("created_at")) or clock.now()
+    return {
+        "name": text_of(row["name"]),
+        "create_access_levels": levels_of(row),
+        "created_at": created_at,
+        "updated_at": moment_of(row.get("updated_at")) or created_at,
+    }
+
+
+def _failure_of(refused: Refused, relation: str, line: int) -> dict[str, Any]:
+    return {
+        "exception_class": refused.kind,
+        "exception_message": str(refused),
+        "source": refused.source,
+        "relation_name": relation,
+        "line_number": line,
+    }
 
 
 def protected_tags_in(unpacked: Unpacked, taken: set[str]) -> Iterator[tuple[int, dict[str, Any] | Refused]]:
@@ -236,11 +252,11 @@ def _narrowed(level: int) -> int:
     return int(Role.DEVELOPER if level <= Role.DEVELOPER else Role.MAINTAINER)
 
 
-def _beside(row: dict[str, Any], tag: ProtectedTag) -> dict[str, Any]:
+def _beside(row: dict[str, Any], levels: list[int]) -> dict[str, Any]:
     """What an archive says of a protected tag and no column holds."""
     beside = {name: value for name, value in row.items() if name not in TAG_COLUMNS}
     given = row.get("create_access_levels")
-    plain = [{"access_level": level} for level in tag.create_access_levels]
+    plain = [{"access_level": level} for level in levels]
     if given is not None and _without_moments(given) != plain:
         beside["create_access_levels"] = given
     return beside

@@ -593,10 +593,10 @@ ISSUE_HOLDS: tuple[tuple[str, Callable[[Any], bool]], ...] = (
 )
 
 
-def read(raw: bytes | trees.TooLong) -> Any:
+def read(raw: bytes | trees.TooLarge) -> Any:
     """A row of a line, or why it is none."""
-    if isinstance(raw, trees.TooLong):
-        return unreadable(f"The line is longer than {trees.LONGEST_LINE >> 20} MB")
+    if isinstance(raw, trees.TooLarge):
+        return unreadable(raw.text)
     row = trees.loads(raw)
     if raw.count(b"[") + raw.count(b"{") > DEEPEST and trees.too_deep(row):
         return too_deep()

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import io
+import itertools
 import os
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
@@ -17,13 +20,20 @@ LONGEST_LINE = 50 << 20
 LARGEST_OBJECT = 16 << 20  # a project without its relations, or a setting
 # reading recurses no deeper than this anywhere
 DEEPEST = 100
+# steps of reading a row: names, values, and both ends of what holds others. Two bytes may be two of them, and a hundred
+# in memory; a merge request with ten thousand notes takes a million
+MOST_STEPS = 1_000_000
 
 
-class TooLong:
-    """What stands for a row that is longer than rows may be."""
+@dataclass(frozen=True, slots=True)
+class TooLarge:
+    """What stands for a row that is not read, and why."""
+
+    text: str
 
 
-TOO_LONG = TooLong()
+TOO_LONG = TooLarge(f"The line is longer than {LONGEST_LINE >> 20} MB")
+TOO_MANY = TooLarge("The line has too many values")
 
 
 def relations_of(unpacked: Unpacked) -> list[str]:
@@ -39,13 +49,16 @@ def project_of(unpacked: Unpacked) -> dict[str, Any]:
         return {}
     if unpacked.project.stat().st_size > LARGEST_OBJECT:
         raise BadArchive(BAD_JSON)
-    found = loads(unpacked.project.read_bytes())
+    raw = unpacked.project.read_bytes()
+    if has_too_many_values(raw):
+        raise BadArchive(BAD_JSON)
+    found = loads(raw)
     if not isinstance(found, dict) or too_deep(found):
         raise BadArchive(BAD_JSON)
     return found
 
 
-def rows_of(unpacked: Unpacked, relation: str, after: int = 0) -> Iterator[tuple[int, bytes | TooLong]]:
+def rows_of(unpacked: Unpacked, relation: str, after: int = 0) -> Iterator[tuple[int, bytes | TooLarge]]:
     """The rows of a relation behind line ``after``, each with its line; blank ones and ``null`` are left out."""
     names = [name for name in unpacked.relations if layout.RENAMED.get(name, name) == relation]
     line = 0
@@ -53,7 +66,11 @@ def rows_of(unpacked: Unpacked, relation: str, after: int = 0) -> Iterator[tuple
         with unpacked.relations[name].open("rb", buffering=1 << 20) as file:
             for raw in _lines(file):
                 line += 1
-                if line > after and (isinstance(raw, TooLong) or raw.strip() not in (b"", b"null")):
+                if line <= after:
+                    continue
+                if isinstance(raw, TooLarge) or has_too_many_values(raw):
+                    yield line, raw if isinstance(raw, TooLarge) else TOO_MANY
+                elif raw.strip() not in (b"", b"null"):
                     yield line, raw
 
 
@@ -68,6 +85,22 @@ def loads(raw: bytes) -> Any:
         return exact.loads(raw)
     except (ValueError, RecursionError) as error:
         raise BadArchive(BAD_JSON) from error
+
+
+def has_too_many_values(raw: bytes) -> bool:
+    """Whether there is more in a text than may be in memory at once, however short it is."""
+    if len(raw) <= MOST_STEPS:
+        return False
+    try:
+        return next(itertools.islice(ijson.basic_parse(io.BytesIO(raw)), MOST_STEPS, None), None) is not None
+    except (ijson.JSONError, ValueError):  # reading it ends here, too
+        return False
+
+
+def members_of(path: Path) -> Iterator[tuple[str, Any]]:
+    """The members of the object in a file, one at a time; an array as ``Elements``, to be used up before the next."""
+    with path.open("rb") as file:
+        yield from _values(_Bounded(file))
 
 
 def too_deep(value: Any, left: int = DEEPEST) -> bool:
@@ -87,18 +120,17 @@ def split_legacy(unpacked: Unpacked) -> None:
     size = 0
     place = unpacked.folder / "tree-project.json"
     try:
-        with unpacked.legacy.open("rb") as file:
-            for name, value in _values(_Bounded(file)):
-                if isinstance(value, _Rows):
-                    _write_rows(unpacked, name, value)
-                elif isinstance(value, dict) and layout.RELATION_NAME.fullmatch(name):
-                    _write_rows(unpacked, name, iter([value]))
-                else:
-                    attributes[name] = value
-                    size += len(name) + len(exact.dumps(value))
-                if size > LARGEST_OBJECT or len(unpacked.relations) > MOST_RELATIONS:
-                    raise BadArchive(BAD_JSON)
-    except (ijson.JSONError, UnicodeError, TypeError) as error:
+        for name, value in members_of(unpacked.legacy):
+            if isinstance(value, Elements):
+                _write_rows(unpacked, name, value)
+            elif isinstance(value, dict) and layout.RELATION_NAME.fullmatch(name):
+                _write_rows(unpacked, name, iter([value]))
+            else:
+                attributes[name] = value
+                size += len(name) + len(exact.dumps(value))
+            if size > LARGEST_OBJECT or len(unpacked.relations) > MOST_RELATIONS:
+                raise BadArchive(BAD_JSON)
+    except (UnicodeError, TypeError) as error:
         raise BadArchive(BAD_JSON) from error
     place.write_bytes(exact.dumps(attributes))
     unpacked.project = place
@@ -120,32 +152,55 @@ class _Bounded:
         return data
 
 
-class _Rows:
+class _Steps(Iterator[tuple[str, Any]]):
+    """The steps of reading a file, which end the reading when one row takes too many of them."""
+
+    def __init__(self, file: _Bounded) -> None:
+        self.file = file
+        # numbers as C has them: of longer ones its parser makes Python's, and fails beyond repair when Python refuses
+        self._steps = iter(ijson.basic_parse(file, use_float=True))
+        self._left = MOST_STEPS
+
+    def __next__(self) -> tuple[str, Any]:
+        self._left -= 1
+        if not self._left:
+            raise BadArchive(BAD_JSON)
+        try:
+            found: tuple[str, Any] = next(self._steps)
+        except (ijson.JSONError, UnicodeError) as error:
+            raise BadArchive(BAD_JSON) from error
+        return found
+
+    def begin_row(self) -> None:
+        """What comes now belongs to another row."""
+        self.file.since = 0
+        self._left = MOST_STEPS
+
+
+class Elements:
     """The elements of one array, made as they are asked for."""
 
-    def __init__(self, events: Iterator[tuple[str, Any]], file: _Bounded) -> None:
-        self.events = events
-        self.file = file
+    def __init__(self, steps: _Steps) -> None:
+        self.steps = steps
 
     def __iter__(self) -> Iterator[Any]:
-        for event, value in self.events:
-            self.file.since = 0
+        for event, value in self.steps:
+            self.steps.begin_row()
             if event == "end_array":
                 return
-            yield _build(event, value, self.events)
+            yield _build(event, value, self.steps)
 
 
 def _values(file: _Bounded) -> Iterator[tuple[str, Any]]:
-    """The members of the outermost object; an array comes as ``_Rows``, to be used up before the next member."""
-    # numbers as C has them: of longer ones its parser makes Python's, and fails beyond repair when Python refuses
-    events = iter(ijson.basic_parse(file, use_float=True))
-    if next(events, (None, None))[0] != "start_map":
+    """The members of the outermost object; an array comes as ``Elements``, to be used up before the next member."""
+    steps = _Steps(file)
+    if next(steps, (None, None))[0] != "start_map":
         raise BadArchive(BAD_JSON)
-    for event, name in events:
+    for event, name in steps:
         if event == "end_map":
             continue
-        inner, value = next(events)
-        yield name, _Rows(events, file) if inner == "start_array" else _build(inner, value, events)
+        inner, value = next(steps)
+        yield name, Elements(steps) if inner == "start_array" else _build(inner, value, steps)
 
 
 def _build(event: str, value: Any, events: Iterator[tuple[str, Any]], left: int = DEEPEST) -> Any:
@@ -180,7 +235,7 @@ def _write_rows(unpacked: Unpacked, name: str, rows: Any) -> None:
         unpacked.relations[name] = path
 
 
-def _lines(file: IO[bytes]) -> Iterator[bytes | TooLong]:
+def _lines(file: IO[bytes]) -> Iterator[bytes | TooLarge]:
     while raw := file.readline(LONGEST_LINE + 1):
         if len(raw) <= LONGEST_LINE:
             yield raw

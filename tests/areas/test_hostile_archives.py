@@ -777,6 +777,12 @@ def test_objects_that_are_merely_odd_are_kept(bring, tmp_path):
         "legacy(b'{' + b','.join(b'\"a%d\":[]' % n for n in range(300_000)) + b'}')",
         "members(60_000)",
         "globals_(100)",
+        "row(b'{\"odd\":[' + b'[],' * 5_000_000 + b'[]]}')",
+        "row(b'{\"odd\":[' + b','.join(b'{\"a%d\":%d}' % (n, n) for n in range(1_000_000)) + b']}')",
+        "legacy(b'{\"issues\":[{\"odd\":[' + b'[],' * 5_000_000 + b'[]]}]}')",
+        "legacy(b'{\"odd\":{\"odd\":[' + b'[],' * 5_000_000 + b'[]]}}')",
+        "project(b'{\"odd\":[' + b'[],' * 5_000_000 + b'[]]}')",
+        "lfs(500_000)",
         pytest.param("row(b'[' * (100 << 20))", marks=pytest.mark.nightly),
         pytest.param("row(b'{}\\n' * 5_000_000)", marks=pytest.mark.nightly),
         pytest.param(
@@ -822,8 +828,15 @@ READER = """
         yield "tree/project.json", b"{}", {}
         yield "tree/project/issues.ndjson", content, {}
 
+    def project(content):
+        yield "tree/project.json", content, {}
+
     def legacy(content):
         yield "project.json", content, {}
+
+    def lfs(count):
+        yield "tree/project.json", b"{}", {}
+        yield "lfs-objects.json", b"{" + b",".join(b'"%064x":[%d]' % (n, n) for n in range(count)) + b"}", {}
 
     def members(count):
         for number in range(count):
@@ -845,7 +858,7 @@ READER = """
                 else:
                     add(tar, name, content, **fields)
         sys.exit()
-    from project_service.transfers import trees, unpacking
+    from project_service.transfers import importing, trees, unpacking
     from project_service.transfers.rows import read
     if action == "read":
         try:
@@ -857,6 +870,7 @@ READER = """
             for relation in trees.relations_of(found):
                 for _, raw in trees.rows_of(found, relation):
                     read(raw)
+            importing._lfs_types(found)
         except unpacking.BadArchive:
             pass
     print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
@@ -873,6 +887,32 @@ def test_a_line_of_a_hundred_megabytes_is_one_refused_row(bring, as_):
     assert (state["import_status"], failed["line_number"]) == ("finished", 2)
     assert failed["exception_message"] == "The line is longer than 50 MB"
     assert {issue["iid"] for issue in as_(MAX).get(f"/projects/{state['id']}/issues").json} == {1, 2}
+
+
+def test_a_line_with_too_many_values_is_one_refused_row(bring, as_):
+    content = json.dumps(make_issue(1)).encode() + b'\n{"odd":[' + b"[]," * 1_000_000 + b"[]]}\n"
+    content += json.dumps(make_issue(2)).encode() + b"\n"
+
+    state = bring(make_archive({}, files={"tree/project/issues.ndjson": content}))
+
+    assert [(one["exception_message"], one["line_number"]) for one in state["failed_relations"]] == [
+        ("The line has too many values", 2)
+    ]
+    assert {issue["iid"] for issue in as_(MAX).get(f"/projects/{state['id']}/issues").json} == {1, 2}
+
+
+def test_a_long_text_full_of_brackets_is_only_a_text(bring, as_):
+    text = "[{,}]" * 180_000 + "\\\"[,]"
+
+    state = bring(make_archive({"issues": [make_issue(1, odd=[text, text, text])]}))
+
+    assert (state["import_status"], state["failed_relations"]) == ("finished", [])
+
+
+def test_a_project_with_too_many_values_fails(bring):
+    files = {"tree/project.json": b'{"odd":[' + b"[]," * 1_000_000 + b"[]]}"}
+
+    assert error_of(bring(make_archive({}, files=files))) == "Incorrect JSON format"
 
 
 def test_a_row_of_a_hundred_megabytes_in_the_old_form_fails(bring):

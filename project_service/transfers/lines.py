@@ -6,10 +6,23 @@ column holds (``extra``) comes back where it was.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, String, bindparam, cast, exists, func, literal, or_, select, type_coerce
+from sqlalchemy import (
+    Connection,
+    LargeBinary,
+    String,
+    bindparam,
+    cast,
+    exists,
+    func,
+    literal,
+    or_,
+    select,
+    type_coerce,
+)
 from sqlalchemy.orm import InstrumentedAttribute
 
 from project_service.core.memberships import Membership, alive
@@ -33,6 +46,8 @@ from project_service.transfers.publishing import LEVELS, levels_of
 from project_service.transfers.rows import NOTE_TYPES
 
 AT_ONCE = 100  # issues, with what hangs on them: twice as many do not fit into the cache of a processor
+NOTES_AT_ONCE = 2000
+BYTES_AT_ONCE = 8 << 20
 TEXT_COLOR = "#333333"
 Line = dict[str, Any]
 WORDS = {int(action): action.name.lower() for action in Action}
@@ -79,6 +94,17 @@ def read_json(stored: str | None) -> Any:
     return exact.loads(stored) if stored else None
 
 
+class Each(dict[int, list[Line]]):
+    """The lines under things, which are read when they are asked for and not kept."""
+
+    def __init__(self, read: Callable[[int], list[Line]]) -> None:
+        super().__init__()
+        self.read = read
+
+    def __missing__(self, number: int) -> list[Line]:
+        return self.read(number)
+
+
 class Reader:
     """Reads a project as lines, all from one moment: the transaction of the connection."""
 
@@ -101,6 +127,7 @@ class Reader:
             "error_tracking_setting": self._error_tracking,
             "project_feature": self._features,
         }
+        self.notes_at_once = self._at_once(Note, Note.body, Note.extra, most=NOTES_AT_ONCE)
         self.queries = {name: Query(connection, statement) for name, statement in self._statements().items()}
         of_notes = exists().where(Event.project_id == project.id, Event.target_type.in_(NOTE_TYPES))
         self.notes_have_events = bool(connection.scalar(select(of_notes)))
@@ -221,7 +248,7 @@ class Reader:
     def _issues(self) -> Iterator[Line]:
         with pipeline(self.connection):
             for rows, notes, events, labels, assignees in self._portions_of_issues():
-                told = self._notes_in(issues.TARGET, notes), self._events_in(events)
+                told = self._notes_among(issues.TARGET, notes), self._events_in(events)
                 yield from self._issue_lines(rows, *told, _grouped(labels), _grouped(assignees))
 
     def _portions_of_issues(self) -> Iterator[list[Sequence[Any]]]:
@@ -231,7 +258,7 @@ class Reader:
         while rows:
             ids = numbers(row[1] for row in rows)
             asked = [
-                self.queries["notes"].ask(noteable_type=issues.TARGET, ids=ids),
+                self.queries["some notes"].ask(noteable_type=issues.TARGET, ids=ids),
                 *(self.queries[name].ask(ids=ids) for name in ("issue_events", "labels", "assignees")),
                 self.queries["issues"].ask(last=rows[-1][0]),
             ]
@@ -245,7 +272,7 @@ class Reader:
     def _issue_lines(
         self,
         rows: Sequence[Any],
-        noted: dict[int, list[Line]],
+        noted: Mapping[int, list[Line]],
         events: dict[int, list[Line]],
         labelled: dict[int, list[Any]],
         assigned: dict[int, list[Any]],
@@ -294,7 +321,7 @@ class Reader:
                 line["severity"] = severity
             line["state"] = state
             line["events"] = events.get(number, [])
-            line["notes"] = noted.get(number, [])
+            line["notes"] = noted[number]
             line["label_links"] = self._label_links(line["label_links"], labelled.get(number, []), line)
             line["issue_assignees"] = [{"user_id": user_id} for user_id in assigned.get(number, ())]
             if milestone_id in self.milestones:
@@ -316,7 +343,8 @@ class Reader:
             self._iso(MergeRequest.created_at),
             self._iso(MergeRequest.updated_at),
         ).where(MergeRequest.project_id == self.project.id)
-        for rows in self._portions(statement, MergeRequest.iid):
+        at_once = self._at_once(MergeRequest, MergeRequest.description, MergeRequest.extra)
+        for rows in self._portions(statement, MergeRequest.iid, at_once):
             ids = numbers(row[1] for row in rows)
             noted = self._notes(others.MERGE_REQUEST, ids)
             events = self._events_of("merge_request_events", ids=ids)
@@ -348,7 +376,7 @@ class Reader:
                     "merge_when_pipeline_succeeds": False,
                     "state": state,
                     "events": events.get(number, []),
-                    "notes": noted.get(number, []),
+                    "notes": noted[number],
                 }
                 if "source_project_id" not in (extra or {}):
                     line["source_project_id"] = self.project.id
@@ -368,7 +396,7 @@ class Reader:
             self._iso(Snippet.created_at),
             self._iso(Snippet.updated_at),
         ).where(Snippet.project_id == self.project.id)
-        for rows in self._portions(statement, Snippet.id):
+        for rows in self._portions(statement, Snippet.id, self._at_once(Snippet, Snippet.content, Snippet.extra)):
             noted = self._notes(others.SNIPPET, numbers(row[0] for row in rows))
             for number, title, file_name, content, visibility, author_id, extra, created_at, updated_at in rows:
                 yield filled(SNIPPET, extra) | {
@@ -382,7 +410,7 @@ class Reader:
                     "file_name": file_name,
                     "type": "ProjectSnippet",
                     "visibility_level": int(visibility),
-                    "notes": noted.get(number, []),
+                    "notes": noted[number],
                 }
 
     def _members(self) -> Iterator[Line]:
@@ -467,16 +495,29 @@ class Reader:
         yield line
 
     def _archived(self, relation: str) -> Iterator[Line]:
-        statement = select(ArchivedRow.id, ArchivedRow.data).where(
-            ArchivedRow.project_id == self.project.id, ArchivedRow.relation == relation
-        )
-        for rows in self._portions(statement, ArchivedRow.id):
+        these = ArchivedRow.relation == relation
+        statement = select(ArchivedRow.id, ArchivedRow.data).where(ArchivedRow.project_id == self.project.id, these)
+        for rows in self._portions(
+            statement, ArchivedRow.id, self._at_once(ArchivedRow, ArchivedRow.data, these=these)
+        ):
             for _, data in rows:
                 yield data
 
-    def _notes(self, noteable_type: str, ids: Any) -> dict[int, list[Line]]:
+    def _notes(self, noteable_type: str, ids: Any) -> Mapping[int, list[Line]]:
         """The notes under things, by what they are under."""
-        return self._notes_in(noteable_type, self.queries["notes"].rows(noteable_type=noteable_type, ids=ids))
+        some = self.queries["some notes"].rows(noteable_type=noteable_type, ids=ids)
+        return self._notes_among(noteable_type, some)
+
+    def _notes_among(self, noteable_type: str, some: Sequence[Any]) -> Mapping[int, list[Line]]:
+        """The notes of these rows if they are all there are, else those of one thing at a time."""
+        if len(some) <= self.notes_at_once:
+            return defaultdict(list, self._notes_in(noteable_type, some))
+
+        def read(number: int) -> list[Line]:
+            rows = self.queries["notes"].rows(noteable_type=noteable_type, ids=numbers([number]))
+            return self._notes_in(noteable_type, rows).get(number, [])
+
+        return Each(read)
 
     def _notes_in(self, noteable_type: str, rows: Sequence[Any]) -> dict[int, list[Line]]:
         found: dict[int, list[Line]] = {}
@@ -593,15 +634,18 @@ class Reader:
             self._text(Event.extra),
             self._iso(Event.created_at),
         ).order_by(Event.created_at, Event.id)
+        # in the order they were written in, which is not always that of their dates
+        notes = note_rows.where(
+            Note.noteable_type == bindparam("noteable_type"), among(Note.noteable_id, "ids")
+        ).order_by(Note.noteable_id, Note.id)
         about = among(Event.target_id, "ids")
         mine = (Event.project_id == self.project.id, Event.target_id.is_not(None))
         return {
             "issues": issue_rows.where(Issue.project_id == self.project.id, Issue.iid > bindparam("last"))
             .order_by(Issue.iid)
-            .limit(AT_ONCE),
-            "notes": note_rows.where(Note.noteable_type == bindparam("noteable_type"), among(Note.noteable_id, "ids"))
-            # in the order they were written in, which is not always that of their dates
-            .order_by(Note.noteable_id, Note.id),
+            .limit(self._at_once(Issue, Issue.description, Issue.extra)),
+            "notes": notes,
+            "some notes": notes.limit(self.notes_at_once + 1),
             "milestone_events": event_rows.where(Event.target_type == milestones.TARGET, *mine),
             "issue_events": event_rows.where(Event.target_type == issues.TARGET, about),
             "merge_request_events": event_rows.where(Event.target_type == others.MERGE_REQUEST, about),
@@ -642,10 +686,23 @@ class Reader:
         found = statement.where(model.project_id == self.project.id).order_by(model.id if order is None else order)
         return iter(self._execute(found))
 
-    def _portions(self, statement: Any, key: InstrumentedAttribute[int]) -> Iterator[Sequence[Any]]:
+    def _at_once(self, model: Any, *columns: Any, these: Any = None, most: int = AT_ONCE) -> int:
+        """How many rows of the project are read together: no more than fit if all were as large as the largest."""
+        size = sum((func.coalesce(self._size(column), 0) for column in columns), literal(0))
+        conditions = [model.project_id == self.project.id, *(() if these is None else (these,))]
+        largest = self.connection.scalar(select(func.max(size)).where(*conditions)) or 1
+        return max(1, min(most, BYTES_AT_ONCE // max(1, largest)))
+
+    def _size(self, column: Any) -> Any:
+        """The bytes of a text, or of nested data as it is stored."""
+        if self.sqlite:
+            return func.length(cast(column, LargeBinary))
+        return func.octet_length(cast(column, String))
+
+    def _portions(self, statement: Any, key: InstrumentedAttribute[int], at_once: int) -> Iterator[Sequence[Any]]:
         """The rows in the order of their first column, some at a time, each portion found by the end of the last."""
         last = -1
-        ordered = statement.order_by(key).limit(AT_ONCE)
+        ordered = statement.order_by(key).limit(at_once)
         while rows := self._execute(ordered.where(key > last)):
             yield rows
             last = rows[-1][0]

@@ -8,6 +8,7 @@ import json
 import re
 import tarfile
 import time
+import tracemalloc
 
 import pytest
 from sqlalchemy import select, update
@@ -19,9 +20,9 @@ from project_service.kit.database import db
 from project_service.kit.jobs import Task
 from project_service.kit.mail import Mail
 from project_service.kit.storage import storage
-from project_service.transfers import canonical, exporting, sending, workplace
+from project_service.transfers import canonical, exporting, lines, sending, workplace
 from project_service.transfers.models import ArchivedRow, ProjectExport
-from tests.archives import make_archive, make_issue, rows, send, unpack
+from tests.archives import make_archive, make_issue, make_note, rows, send, unpack
 from tests.far_sides import raw, reply
 from tests.repositories import keep_repository
 from tests.worlds import (
@@ -983,3 +984,75 @@ def test_an_export_asked_for_by_somebody_who_is_gone_is_made_all_the_same(as_, a
     run_jobs()
 
     assert (answer.status_code, status(as_admin, project)) == (202, "finished")
+
+
+@pytest.fixture
+def brought(as_maintainer, run_jobs):
+    """Imports an archive; what exports the project that it became, and what gives the files of the export."""
+
+    def bring(relations):
+        number = send(as_maintainer, make_archive(relations), path="brought").json["id"]
+        run_jobs()
+
+        def export():
+            as_maintainer.post(f"/projects/{number}/export")
+            run_jobs()
+
+        def files():
+            return unpack(as_maintainer.get(f"/projects/{number}/export/download").data)
+
+        return export, files
+
+    return bring
+
+
+def with_notes(number, count, **fields):
+    return make_issue(number, notes=[make_note(f"note {each} of {number}") for each in range(count)], **fields)
+
+
+@pytest.mark.parametrize(("name", "most"), [("NOTES_AT_ONCE", 3), ("BYTES_AT_ONCE", 1), ("BYTES_AT_ONCE", 40)])
+def test_what_is_read_in_small_portions_is_the_same(name, most, brought, monkeypatch):
+    branches = {"source_branch": "a", "target_branch": "b"}
+    export, files = brought(
+        {
+            "issues": [with_notes(number, number % 4, odd="x" * number) for number in range(1, 12)],
+            "merge_requests": [with_notes(number, 3, **branches) for number in range(1, 4)],
+            "snippets": [{"title": "s", "content": "c" * 50, "notes": [make_note(), make_note()]}],
+            "boards": [{"name": f"Board {number}", "lists": []} for number in range(3)],
+        }
+    )
+    export()
+    whole = files()
+    monkeypatch.setattr(lines, name, most)
+    export()
+
+    assert {one: text for one, text in files().items() if one.startswith("tree/")} == {
+        one: text for one, text in whole.items() if one.startswith("tree/")
+    }
+
+
+@pytest.mark.parametrize(
+    "relations",
+    [
+        {"issues": [with_notes(number, 1000) for number in range(1, 61)]},
+        {
+            "merge_requests": [
+                make_issue(number, source_branch="a", target_branch="b", merge_request_diff={"diff": "x" * 2_000_000})
+                for number in range(1, 41)
+            ]
+        },
+        {"ci_pipelines": [{"stages": [{"name": "x" * 2_000_000}]} for _ in range(40)]},
+    ],
+    ids=["many notes", "large differences", "large rows without a table"],
+)
+def test_an_export_takes_no_more_memory_for_larger_rows(relations, brought):
+    export, _ = brought(relations)
+
+    tracemalloc.start()
+    try:
+        export()
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+    assert peak < 60 << 20

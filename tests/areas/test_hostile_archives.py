@@ -902,7 +902,7 @@ def test_a_line_with_too_many_values_is_one_refused_row(bring, as_):
 
 
 def test_a_long_text_full_of_brackets_is_only_a_text(bring, as_):
-    text = "[{,}]" * 180_000 + "\\\"[,]"
+    text = "[{,}]" * 180_000 + '\\"[,]'
 
     state = bring(make_archive({"issues": [make_issue(1, odd=[text, text, text])]}))
 

@@ -80,6 +80,8 @@ def read(body: bytes) -> dict[str, Any]:
     """
     if not body.strip():
         return {}
+    if exact.has_too_many_values(body):
+        raise Unreadable
     try:
         payload = exact.loads(body, too_long=str)
     except ValueError as error:

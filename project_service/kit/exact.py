@@ -6,19 +6,26 @@ its text has to keep all of it. What has no long number, which is nearly everyth
 
 from __future__ import annotations
 
+import io
+import itertools
 import json
 import math
 import re
 from collections.abc import Callable
 from typing import Any
 
+import ijson
 import orjson
 
+# steps of reading a text: names, values, and both ends of what holds others. Two of them may be written in two bytes
+# and take a hundred in memory; a merge request with ten thousand notes takes a million
+MOST_STEPS = 1_000_000
 MOST_DIGITS = 4300  # what Python reads; reading more takes time that grows with their square
 # found by looking for a text among digits that are all alike, behind what may stand before a number, which is alike too
 # (a text has a quotation mark there): a fifteenth of the time of a pattern
 _ALIKE = bytes.maketrans(b"123456789,[- \t\r\n", b"0" * 9 + b":" * 7)
 _LONG = b"0" * 19
+_DIGITS = re.compile(rb"[0-9]{18,}")
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
@@ -43,6 +50,18 @@ def loads(raw: bytes | str, *, too_long: Callable[[str], Any] = int) -> Any:
     except RecursionError as error:
         raise ValueError from error
     return loaded
+
+
+def has_too_many_values(raw: bytes) -> bool:
+    """Whether there is more in a JSON text than may be in memory at once, however short the text is."""
+    if len(raw) <= MOST_STEPS:
+        return False
+    # numbers that do not fit into those of C are none to whoever counts here, and may be some to whoever reads it
+    steps = ijson.basic_parse(io.BytesIO(_DIGITS.sub(b"0", raw)), use_float=True)
+    try:
+        return next(itertools.islice(steps, MOST_STEPS, None), None) is not None
+    except (ijson.JSONError, UnicodeError):  # reading it ends there, too
+        return False
 
 
 def dumps(value: Any, *, sort_keys: bool = False) -> bytes:

@@ -23,6 +23,7 @@ DEEPEST = 32
 # what happens to data recurses in Python; the reader of JSON would stop at 1024 levels only
 DEEPEST_JSON = 128
 MOST_KEYS = 2048
+TOO_MANY = "400 Bad request - too many parameters"
 _BRACKETS = re.compile(r"\[([^\[\]]*)\]")
 REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 _BODIED = ("POST", "PUT", "PATCH", "DELETE")
@@ -85,7 +86,7 @@ def nest(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
     root: dict[str, Any] = {}
     for count, (name, value) in enumerate(pairs):
         if count >= MOST_KEYS:
-            raise BadRequest("400 Bad request - too many parameters")
+            raise BadRequest(TOO_MANY)
         stem, path = _split(name)
         if path:
             _place(root, stem, path, value)
@@ -152,6 +153,8 @@ def _json(asked: Request) -> dict[str, Any]:
     raw = asked.get_data(cache=True)
     if not raw.strip():
         return {}
+    if exact.has_too_many_values(raw):
+        raise BadRequest(TOO_MANY)
     try:
         loaded = exact.loads(raw)
     except ValueError as error:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import io
-import itertools
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -20,9 +18,6 @@ LONGEST_LINE = 50 << 20
 LARGEST_OBJECT = 16 << 20  # a project without its relations, or a setting
 # reading recurses no deeper than this anywhere
 DEEPEST = 100
-# steps of reading a row: names, values, and both ends of what holds others. Two bytes may be two of them, and a hundred
-# in memory; a merge request with ten thousand notes takes a million
-MOST_STEPS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +45,7 @@ def project_of(unpacked: Unpacked) -> dict[str, Any]:
     if unpacked.project.stat().st_size > LARGEST_OBJECT:
         raise BadArchive(BAD_JSON)
     raw = unpacked.project.read_bytes()
-    if has_too_many_values(raw):
+    if exact.has_too_many_values(raw):
         raise BadArchive(BAD_JSON)
     found = loads(raw)
     if not isinstance(found, dict) or too_deep(found):
@@ -68,7 +63,7 @@ def rows_of(unpacked: Unpacked, relation: str, after: int = 0) -> Iterator[tuple
                 line += 1
                 if line <= after:
                     continue
-                if isinstance(raw, TooLarge) or has_too_many_values(raw):
+                if isinstance(raw, TooLarge) or exact.has_too_many_values(raw):
                     yield line, raw if isinstance(raw, TooLarge) else TOO_MANY
                 elif raw.strip() not in (b"", b"null"):
                     yield line, raw
@@ -85,16 +80,6 @@ def loads(raw: bytes) -> Any:
         return exact.loads(raw)
     except (ValueError, RecursionError) as error:
         raise BadArchive(BAD_JSON) from error
-
-
-def has_too_many_values(raw: bytes) -> bool:
-    """Whether there is more in a text than may be in memory at once, however short it is."""
-    if len(raw) <= MOST_STEPS:
-        return False
-    try:
-        return next(itertools.islice(ijson.basic_parse(io.BytesIO(raw)), MOST_STEPS, None), None) is not None
-    except (ijson.JSONError, ValueError):  # reading it ends here, too
-        return False
 
 
 def members_of(path: Path) -> Iterator[tuple[str, Any]]:
@@ -159,7 +144,7 @@ class _Steps(Iterator[tuple[str, Any]]):
         self.file = file
         # numbers as C has them: of longer ones its parser makes Python's, and fails beyond repair when Python refuses
         self._steps = iter(ijson.basic_parse(file, use_float=True))
-        self._left = MOST_STEPS
+        self._left = exact.MOST_STEPS
 
     def __next__(self) -> tuple[str, Any]:
         self._left -= 1
@@ -174,7 +159,7 @@ class _Steps(Iterator[tuple[str, Any]]):
     def begin_row(self) -> None:
         """What comes now belongs to another row."""
         self.file.since = 0
-        self._left = MOST_STEPS
+        self._left = exact.MOST_STEPS
 
 
 class Elements:

@@ -52,6 +52,7 @@ PLAIN = {
 
 TAILS = (f"/alerts/notify/x/{IDENTIFIER}.json", "/alerts/notify.json", "/prometheus/alerts/notify.json")
 OTHER_RECEIVERS = [f"/acme/shop{tail}" for tail in TAILS[1:]] + ["/acme/shop/alerts/notify/x/y"]
+CROWDED = b'{"a":[' + b"[]," * 600_000 + b"[]]}"
 DEEP, LARGE = b'{"a":' * 101 + b"1" + b"}" * 101, b'{"a":"' + b"x" * (1 << 20) + b'"}'
 
 
@@ -171,7 +172,7 @@ def test_the_address_from_before_there_were_names(path, post, project):
     assert post({}, path=path, key=OTHER_KEY).status_code == 200
 
 
-@pytest.mark.parametrize("body", [b"{", b"[]", DEEP, LARGE])
+@pytest.mark.parametrize("body", [b"{", b"[]", DEEP, LARGE, CROWDED])
 @pytest.mark.parametrize("key", [KEY, None])
 def test_a_body_beyond_the_limits_is_refused_first(body, key, post):
     assert bare(post(body, key=key)) == (400, b"")

@@ -125,6 +125,14 @@ def test_thousands_of_parameters_are_refused(project, as_maintainer):
         assert (answer.status_code, answer.json) == (400, {"message": "400 Bad request - too many parameters"})
 
 
+def test_a_body_of_a_million_values_is_refused_unread(project, as_maintainer):
+    body = b'{"key":"A","value":[' + b"[]," * 600_000 + b"[]]}"
+
+    answer = as_maintainer.post(variables(project), data=body, content_type="application/json")
+
+    assert (answer.status_code, answer.json) == (400, {"message": "400 Bad request - too many parameters"})
+
+
 @pytest.mark.parametrize("number", ["1" * 25, "9" * 400, "1e400", "-" + "1" * 5000])
 def test_very_long_numbers_are_refused(number, project, people, as_maintainer):
     body = f'{{"user_id": {number}, "access_level": {number}}}'

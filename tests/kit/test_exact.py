@@ -36,6 +36,29 @@ def test_what_is_no_json_is_refused_whatever_else_there_is(raw, long):
         exact.loads(b"[" + long + b"," + encoded + b"]" if long else encoded)
 
 
+MANY = exact.MOST_STEPS // 2
+
+
+@pytest.mark.parametrize(
+    ("raw", "too_many"),
+    [
+        (b"[" + b"[]," * (MANY - 2) + b"[]]", False),
+        (b"[" + b"[]," * MANY + b"[]]", True),
+        (b"[" + b'{"":0},' * MANY + b"0]", True),
+        (b"[" + b"[]," * MANY + b'"no end', True),
+        (b'["' + b"[{,}]" * MANY + b'"]', False),
+        (b'["' + b'\\"' * MANY + b'"]', False),
+        (b"[" + b"9" * 2 * MANY + b"]", False),
+        (b"[" + b"9" * 30 + b",-" + b"9" * 5000 + b"," + b"[]," * MANY + b"[]]", True),
+        (b"[" + b"9" * 30 + b".5e" + b"9" * 30 + b',"' + b"[]," * MANY + b'"]', False),
+        (b"[\xff" + b"[]," * MANY + b"[]]", False),  # whoever reads it stops there, too
+        (b" " * 3 * MANY, False),
+    ],
+)
+def test_a_text_with_too_many_values_is_known_before_it_is_read(raw, too_many):
+    assert exact.has_too_many_values(raw) is too_many
+
+
 @pytest.mark.parametrize("number", [float("nan"), float("inf")])
 def test_what_is_no_number_is_nothing_and_refused_beside_a_long_integer(number):
     assert exact.dumps([2**63, number]) == b"[9223372036854775808,null]"

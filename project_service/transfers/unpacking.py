@@ -31,7 +31,12 @@ BUFFER = 64 * 1024
 AHEAD = 2  # blocks that are decompressed before somebody reads them
 GZIP = b"\x1f\x8b"
 MOST_RELATIONS = 1000
-LONGEST_HEADER = MIB  # bytes of a long name or of extended headers
+LONGEST_HEADERS = MIB  # bytes of all that stands before one member: long names, extended headers
+EXTENDED = (tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE)
+COUNTS = (b"path", b"linkpath", b"size")  # of what extended headers say
+MOST_DIGITS = 20
+MAP_GOES_ON = 504  # where a block of the map of a sparse file says so
+ENDS: Any = (tarfile.EOFHeaderError, tarfile.EmptyHeaderError)  # type: ignore[attr-defined]  # typeshed has them not
 MOST_LEFT_OUT = 100  # of files whose names nobody can keep that many are told of
 # controls and halves of characters, and what would let a name pass for lines or, by turning its direction, for another
 UNSAFE = frozenset({"Cc", "Cs", "Zl", "Zp"})
@@ -122,6 +127,8 @@ def unpack(archive: Path, folder: Path, limits: Limits | None = None) -> Unpacke
                 tar.members.clear()  # it would remember them all
                 if count >= limits.members:
                     raise BadArchive(TOO_MANY)
+                if tar.offset > limits.size:  # where the next one is looked for, piece by piece, behind the end too
+                    raise BadArchive(TOO_BIG)
                 _take(found, tar, member)
         measured.drain()  # the checksum of the archive stands at its very end
     return found
@@ -152,25 +159,83 @@ class Measured:
 
 
 class Tape(tarfile.TarFile):
-    """An archive that counts the headers which hold for all that follows, for these stay in memory."""
+    """An archive that knows how many bytes of headers stand before the member that is read."""
 
     members: list[tarfile.TarInfo]
-    global_headers = 0
+    headers = 0
 
 
 class Member(tarfile.TarInfo):
-    """A member whose headers are not read whole, whatever size they claim."""
+    """A member of an archive, read with what its headers may cost in mind.
+
+    ``tarfile`` itself stops at a header that is none as if it were the end, keeps all of the extended headers and the
+    maps of sparse files, and looks through a header of many digits for minutes.
+    """
+
+    @classmethod
+    def fromtarfile(cls, tar: Any) -> Any:
+        """The next member; the end is a block of zeros, or where nothing is left at all."""
+        try:
+            return super().fromtarfile(tar)
+        except tarfile.HeaderError as error:
+            if isinstance(error, ENDS) and not tar.headers:
+                raise
+            raise BadArchive(BROKEN) from error
 
     def _proc_member(self, tar: Any) -> Any:
-        if self.type == tarfile.XGLTYPE:
-            tar.global_headers += self.size
-        header = self.type in (tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE) or self.type in (
-            tarfile.GNUTYPE_LONGNAME,
-            tarfile.GNUTYPE_LONGLINK,
-        )
-        if (header and self.size > LONGEST_HEADER) or self.size < 0 or tar.global_headers > LONGEST_HEADER:
+        is_header = self.type in EXTENDED or self.type in (tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK)
+        tar.headers = tar.headers + tarfile.BLOCKSIZE + self.size if is_header else 0
+        if self.size < 0 or tar.headers > LONGEST_HEADERS:
             raise BadArchive(BROKEN)
+        if self.type in EXTENDED:
+            return self._proc_extended(tar)
+        if self.type == tarfile.GNUTYPE_SPARSE:
+            return self._proc_holes(tar)
         return super()._proc_member(tar)  # type: ignore[misc]  # the hook that tarfile gives to subclasses
+
+    def _proc_extended(self, tar: Any) -> Any:
+        """Read an extended header: of one member, or of all that follow."""
+        block: Any = self._block  # type: ignore[attr-defined]  # typeshed has no parts of the hook
+        said, is_sparse = _said(tar.fileobj.read(block(self.size))[: self.size])
+        if self.type == tarfile.XGLTYPE:
+            tar.pax_headers.update(said)
+            return self.fromtarfile(tar)
+        member = self.fromtarfile(tar)
+        if is_sparse:
+            member.sparse = b""
+        member._apply_pax_info(said, tar.encoding, tar.errors)
+        if "size" in said:
+            has_content = member.isreg() or member.type not in tarfile.SUPPORTED_TYPES
+            tar.offset = member.offset_data + (block(member.size) if has_content else 0)
+        return member
+
+    def _proc_holes(self, tar: Any) -> Any:
+        """Skip the map of a sparse file; it goes on in further blocks as long as each says so."""
+        _, goes_on, _ = self._sparse_structs  # type: ignore[attr-defined]  # what tarfile read of it
+        while goes_on:
+            goes_on = tar.fileobj.read(tarfile.BLOCKSIZE)[MAP_GOES_ON]
+        self.sparse = b""
+        return self._proc_builtin(tar)  # type: ignore[attr-defined]
+
+
+def _said(header: bytes) -> tuple[dict[str, str], bool]:
+    """What counts of an extended header, and whether it is that of a sparse file.
+
+    Its records are ``LENGTH KEYWORD=VALUE`` and a line end, each as long as it says (POSIX, pax).
+    """
+    said: dict[str, str] = {}
+    is_sparse, start = False, 0
+    while start < len(header):
+        length, _, _ = header[start : start + MOST_DIGITS].partition(b" ")
+        end = start + (int(length) if length.isdigit() else 0)
+        keyword, equals, value = header[start + len(length) + 1 : end].partition(b"=")
+        if end > len(header) or not equals or not value.endswith(b"\n"):
+            raise BadArchive(BROKEN)
+        if keyword in COUNTS:
+            said[keyword.decode()] = value[:-1].decode(errors="surrogateescape")
+        is_sparse = is_sparse or keyword.startswith(b"GNU.sparse.")
+        start = end
+    return said, is_sparse
 
 
 def _take(found: Unpacked, tar: tarfile.TarFile, member: tarfile.TarInfo) -> None:

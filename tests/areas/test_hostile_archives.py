@@ -10,6 +10,7 @@ import json
 import os
 import random
 import re
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -383,6 +384,45 @@ def test_headers_that_are_nested_without_end_are_refused(kind, take):
         take(gzip.compress(raw_header(kind, len(content), content=content) * 5000))
 
 
+def test_an_extended_header_without_a_record_is_refused_at_once(take):
+    digits = b"1" * 1_000_000
+
+    with pytest.raises(BadArchive, match=BROKEN):
+        take(
+            gzip.compress(raw_header(tarfile.XHDTYPE, len(digits), content=digits) + gzip.decompress(make_archive({})))
+        )
+
+
+@pytest.mark.parametrize("name", [b"unknown", b"VERSION"])
+@pytest.mark.parametrize("size", [8 << 30, 1 << 62])
+def test_members_that_claim_to_be_huge_are_refused_at_once(name, size, take):
+    with pytest.raises(BadArchive):
+        take(gzip.compress(raw_header(tarfile.REGTYPE, size, name) + gzip.decompress(make_archive({}))))
+
+
+@pytest.mark.parametrize("how", ["--format=gnu", *(f"--sparse-version={version}" for version in ("0.0", "0.1", "1.0"))])
+def test_a_sparse_file_is_skipped_and_what_follows_is_read(how, take, tmp_path):
+    folder = tmp_path / "work" / "archive"
+    folder.mkdir(parents=True)
+    (folder / "a.hidden").write_bytes((b"x" * 4096 + bytes(8192)) * 200)
+    (folder / "b.VERSION").write_bytes(b"0.2.4")
+    words = [
+        "tar",
+        "--create",
+        "--sparse",
+        "--hole-detection=raw",
+        how,
+        "--transform=s,.*[.],,",
+        "a.hidden",
+        "b.VERSION",
+    ]
+    words[4:4] = [] if how == "--format=gnu" else ["--format=pax"]
+    made = subprocess.run(words, cwd=folder, check=True, capture_output=True).stdout
+    shutil.rmtree(folder)
+
+    assert take(gzip.compress(made)).texts == {"VERSION": "0.2.4"}
+
+
 @pytest.mark.parametrize(
     "pax",
     [
@@ -453,6 +493,36 @@ def test_every_truncation_of_an_archive_fails(take):
     for size in range(2, len(whole), 7):
         with pytest.raises(BadArchive):
             take(whole[:size])
+
+
+def start_of(tar, name):
+    return tar.index(f"./{name}\0".encode())
+
+
+@pytest.mark.parametrize("at", [2, 30, 120, 126, 150, 156, 259, 400])
+def test_one_wrong_bit_in_a_header_fails_the_archive(at, take):
+    whole = bytearray(gzip.decompress(make_archive({"issues": [make_issue(1)], "labels": []})))
+    whole[start_of(whole, "tree/project/issues.ndjson") + at] ^= 4
+
+    with pytest.raises(BadArchive, match=BROKEN):
+        take(gzip.compress(bytes(whole)))
+
+
+@pytest.mark.parametrize("size", [1, 200, 511])
+def test_a_tar_that_ends_within_a_header_fails(size, take):
+    whole = gzip.decompress(make_archive({"issues": [make_issue(1)]}))
+
+    with pytest.raises(BadArchive, match=BROKEN):
+        take(gzip.compress(whole[: start_of(whole, "tree/project/issues.ndjson") + size]))
+
+
+@pytest.mark.parametrize("rest", [b"", bytes(512), bytes(512) + b"garbage", bytes(1024) + b"x" * 512])
+def test_a_tar_ends_with_a_block_of_zeros_or_with_its_last_member(rest, take):
+    whole = gzip.decompress(make_archive({"issues": [make_issue(1)], "labels": []}))
+
+    found = take(gzip.compress(whole[: start_of(whole, "tree/project/labels.ndjson")] + rest))
+
+    assert list(found.relations) == ["issues"]
 
 
 def test_garbage_behind_an_archive_is_no_reason_to_crash(take):
@@ -783,6 +853,9 @@ def test_objects_that_are_merely_odd_are_kept(bring, tmp_path):
         "legacy(b'{\"odd\":{\"odd\":[' + b'[],' * 5_000_000 + b'[]]}}')",
         "project(b'{\"odd\":[' + b'[],' * 5_000_000 + b'[]]}')",
         "lfs(500_000)",
+        "piled(150)",
+        "sparse(b'2000000\\n' + b'1000\\n' * 4_000_000)",
+        "sections(150_000)",
         pytest.param("row(b'[' * (100 << 20))", marks=pytest.mark.nightly),
         pytest.param("row(b'{}\\n' * 5_000_000)", marks=pytest.mark.nightly),
         pytest.param(
@@ -847,6 +920,27 @@ READER = """
             pax = {f"key{number}": "x" * 1_000_000}
             buffer = tarfile.TarInfo.create_pax_global_header(pax)
             yield None, buffer, {}
+
+    def piled(count):
+        header = tarfile.TarInfo._create_pax_generic_header({"path": "x" * 1_000_000}, b"x", "utf-8")
+        for _ in range(count):
+            yield None, header, {}
+        yield "some/member", b"", {}
+
+    def sparse(content):
+        yield "some/member", content, {"pax_headers": {"GNU.sparse.major": "1", "GNU.sparse.minor": "0"}}
+
+    def sections(count):
+        member = tarfile.TarInfo("some/member")
+        member.type = b"S"
+        header = bytearray(member.tobuf(tarfile.GNU_FORMAT))
+        header[482:483] = b"1"
+        header[148:156] = b" " * 8
+        header[148:156] = b"%06o\\0 " % sum(header)
+        block = b"00000012345 " * 42
+        yield None, bytes(header), {}
+        for number in range(count):
+            yield None, block + (b"1" if number < count - 1 else b"").ljust(8, b"\\0"), {}
 
     action, place, what = sys.argv[1:]
     if action == "make":

@@ -31,7 +31,7 @@ from project_service.vulnerabilities.reports import BrokenReport
 
 LIMITS = Limits(size=256 << 10, ratio=100, ratio_from=64 << 10, members=40)
 IN_LITTLE = {
-    unpacking: {"LONGEST_HEADER": 2048, "MOST_RELATIONS": 12},
+    unpacking: {"LONGEST_HEADERS": 4096, "MOST_RELATIONS": 12},
     trees: {"LONGEST_LINE": 4096, "LARGEST_OBJECT": 2048},
 }
 NO_REPORT = "no report"

@@ -48,8 +48,10 @@ REF = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 SIGNATURES = (b"# v2 git bundle\n", b"# v3 git bundle\n")
+PACK = b"PACK"
 OBJECT_FORMAT = b"@object-format="  # of bundles of the third version; those of the second have SHA-1
-LONGEST_CAPABILITY = 256
+HEAD_LINE = re.compile(rb"(?:@.*|-?[0-9a-f]{40}(?: .*)?)\n")
+LONGEST_HEAD_LINE = 64 << 10
 # bits of the exit status of git fsck: refs or what they lead to are missing, unreadable or of another kind
 BROKEN = 0b1110
 # what a repository from elsewhere could set off, and memory that grows with it, are switched off
@@ -148,13 +150,21 @@ def unbundle(bundle: Path, target: Path) -> None:
 
 
 def check_head(bundle: Path) -> None:
-    """Raise ``BadBundle`` unless a file begins as a bundle does, and names its objects as all that reads them here."""
+    """Raise ``BadBundle`` unless a file begins as a bundle does, and names its objects as all that reads them here.
+
+    Capabilities, commits that are needed and refs have a line each; an empty one ends them, and objects follow (git,
+    ``gitformat-bundle``). What is cut before that git takes for an empty repository.
+    """
     with bundle.open("rb") as file:
         if file.readline(64) not in SIGNATURES:
             raise BadBundle("Invalid bundle file")
-        while (line := file.readline(LONGEST_CAPABILITY)).startswith(b"@"):
+        refs = 0
+        while HEAD_LINE.fullmatch(line := file.readline(LONGEST_HEAD_LINE)):
             if line.startswith(OBJECT_FORMAT) and line.strip() != OBJECT_FORMAT + b"sha1":
                 raise BadBundle("Invalid bundle file: only repositories whose objects are named by SHA-1 can be read")
+            refs += not line.startswith((b"@", b"-"))
+        if line != b"\n" or not refs or file.read(len(PACK)) != PACK:
+            raise BadBundle("Invalid bundle file")
 
 
 def check(folder: Path) -> None:

@@ -746,15 +746,30 @@ def test_broken_bundles_fail_the_import(kind, bundle, bring, app):
     assert [path.name for path in left if path.is_dir()] == []
 
 
-@pytest.mark.parametrize("bundle", [b"# v2 git bundle\n", b"# v2 git bundle\n\nPACK"])
-def test_a_bundle_without_a_ref_is_an_empty_repository(bundle, bring, as_, run_jobs):
-    state = bring(make_archive({}, files={"project.bundle": bundle}))
-    client = as_(MAX)
-    client.post(f"/projects/{state['id']}/export")
-    run_jobs()
+HEAD = b"# v2 git bundle\n" + b"1" * 40 + b" HEAD\n"
 
-    files = unpack(client.get(f"/projects/{state['id']}/export/download").data)
-    assert (state["import_status"], files["project.bundle"]) == ("finished", bundle)
+
+@pytest.mark.parametrize(
+    "bundle",
+    [
+        *(HEAD[:size] for size in (15, 16, 20, 36, 56, 57, 60, len(HEAD) - 1, len(HEAD))),
+        HEAD + b"\n",
+        HEAD + b"\nPAC",
+        HEAD + b"xx",
+        b"# v2 git bundle\nxx",
+        b"# v2 git bundle\n\nPACK",
+        b"# v2 git bundle\n-" + b"1" * 40 + b" missing\n\nPACK",
+    ],
+)
+def test_a_bundle_without_its_head_is_no_empty_repository(bundle, bring):
+    kinds = ["project", "project.wiki", "project.design"]
+    told = [
+        error_of(bring(make_archive({}, files={f"{kind}.bundle": bundle}), path=f"p{at}"))
+        for at, kind in enumerate(kinds)
+    ]
+
+    assert told == ["Invalid bundle file"] * 3
+    assert "Invalid repository bundle for snippet" in error_of(bring(snippet_with(bundle), path="snippet"))
 
 
 def test_a_bundle_whose_objects_are_damaged_fails_the_import(bring, tmp_path):

@@ -13,6 +13,7 @@ import re
 import secrets
 import shutil
 import subprocess
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -54,6 +55,7 @@ HEAD_LINE = re.compile(rb"(?:@.*|-?[0-9a-f]{40}(?: .*)?)\n")
 LONGEST_HEAD_LINE = 64 << 10
 # bits of the exit status of git fsck: refs or what they lead to are missing, unreadable or of another kind
 BROKEN = 0b1110
+ABANDONED_SECONDS = 2 * 86400  # no import takes longer than a day
 # what a repository from elsewhere could set off, and memory that grows with it, are switched off
 CONFIG = (
     "core.hooksPath=/dev/null",
@@ -346,7 +348,14 @@ def _opened(folder: Path) -> pygit2.Repository:
 
 
 def forget_old() -> int:
-    """Remove the bare repositories of this machine that no bundle stands behind any more; how many."""
+    """Remove the bare repositories of this machine that no bundle stands behind any more; how many.
+
+    An import has them before the bundles are known: those of a project that is being loaded are left alone. What
+    whoever made one left unfinished goes when nobody can be at it any more.
+    """
+    # looked for first: an import that begins later has none of them
+    found = list(root().glob("[0-9]*.git"))
+    loading = {str(number) for number in db.session.scalars(select(Project.id).where(Project.loading))}
     known = {
         f"{project_id}-{kind}-{version}.git"
         for project_id, kind, version in db.session.execute(
@@ -354,10 +363,21 @@ def forget_old() -> int:
         )
     }
     database.commit()
-    old = [path for path in root().glob("[0-9]*.git") if path.name not in known]
+    old = [path for path in found if path.name not in known and path.name.partition("-")[0] not in loading]
+    old += [path for path in root().glob(".[0-9]*.git.*") if _is_abandoned(path)]
     for path in old:
-        shutil.rmtree(path, ignore_errors=True)
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
     return len(old)
+
+
+def _is_abandoned(path: Path) -> bool:
+    try:
+        return time.time() - path.stat().st_mtime > ABANDONED_SECONDS
+    except FileNotFoundError:  # it is ready
+        return False
 
 
 def _run(*words: str, folder: Path | None) -> subprocess.CompletedProcess[bytes]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import datetime as dt
+import os
 import shutil
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import quote
 
@@ -622,6 +624,34 @@ def test_a_bare_repository_whose_bundle_was_replaced_is_forgotten(keep, project)
 
     assert repositories.forget_old() == 1
     assert repositories.tag_names(project) == []
+
+
+def test_the_bare_repository_of_an_import_is_left_alone_until_that_has_ended(project):
+    folder = repositories.root() / f"{project.id}-project-{'0' * 32}.git"
+    folder.mkdir(parents=True)
+    left = []
+    for loading in (True, False):
+        project.loading = loading
+        db.session.commit()
+        repositories.forget_old()
+        left.append(folder.exists())
+
+    assert left == [True, False]
+
+
+@pytest.mark.parametrize(("days", "stays"), [(0, True), (1, True), (3, False)])
+def test_what_a_killed_worker_left_of_a_repository_is_removed_when_it_is_old(days, stays, project):
+    repositories.root().mkdir(parents=True, exist_ok=True)
+    folder = repositories.root() / f".{project.id}-project-{'0' * 32}.git.a069401a"
+    bundle = folder.with_name(f"{folder.name}.bundle")
+    (folder / "objects").mkdir(parents=True)
+    bundle.write_bytes(b"# v2 git bundle\n")
+    for path in (folder, bundle):
+        os.utime(path, (time.time() - days * 86400,) * 2)
+
+    repositories.forget_old()
+
+    assert [folder.exists(), bundle.exists()] == [stays, stays]
 
 
 def test_a_name_that_ends_like_a_suffix_is_its_own_name(project, as_maintainer):

@@ -12,10 +12,11 @@ import os
 import re
 import secrets
 import shutil
+import signal
 import subprocess
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -53,8 +54,13 @@ PACK = b"PACK"
 OBJECT_FORMAT = b"@object-format="  # of bundles of the third version; those of the second have SHA-1
 HEAD_LINE = re.compile(rb"(?:@.*|-?[0-9a-f]{40}(?: .*)?)\n")
 LONGEST_HEAD_LINE = 64 << 10
-# bits of the exit status of git fsck: refs or what they lead to are missing, unreadable or of another kind
-BROKEN = 0b1110
+# bits of the exit status of git fsck: refs or what they lead to are missing, unreadable or of another kind, or it died
+BROKEN = 0b1000_1110
+# a delta of some bytes becomes an object of any size, which git holds whole: memory of its own is limited (RLIMIT_DATA,
+# which counts neither packs that are mapped nor the program); where that cannot be done git runs all the same
+MOST_MEMORY = 1 << 30
+LIMITED = 'ulimit -d "$0" 2>/dev/null; exec "$@"'
+LONGEST_SECONDS = 12 * 3600
 ABANDONED_SECONDS = 2 * 86400  # no import takes longer than a day
 # what a repository from elsewhere could set off, and memory that grows with it, are switched off
 CONFIG = (
@@ -144,7 +150,7 @@ def unbundle(bundle: Path, target: Path) -> None:
     target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     fresh = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
     try:
-        git("clone", "--quiet", "--mirror", "--template=", str(bundle), str(fresh))
+        git("clone", "--quiet", "--mirror", "--template=", str(bundle), str(fresh), reads=bundle)
         git("remote", "remove", "origin", folder=fresh)
         fresh.rename(target)
     finally:
@@ -187,7 +193,7 @@ def with_branches(folder: Path, wanted: Mapping[str, str], place: Path) -> Path 
     ``place``.
     """
     fresh, bundle = place / "branches.git", place / "branches.bundle"
-    git("clone", "--quiet", "--mirror", "--template=", str(folder), str(fresh))
+    git("clone", "--quiet", "--mirror", "--template=", str(folder), str(fresh), reads=folder)
     git("remote", "remove", "origin", folder=fresh)
     if not _add_branches(fresh, wanted):
         return None
@@ -224,9 +230,12 @@ def _is_plain(name: str) -> bool:
     return name != "HEAD" and not name.startswith("refs/") and REF.fullmatch(name) is not None
 
 
-def git(*words: str, folder: Path | None = None) -> bytes:
-    """Run git where nothing of the repository, the machine or a user can interfere; what it wrote."""
-    done = _run(*words, folder=folder)
+def git(*words: str, folder: Path | None = None, reads: Path | None = None) -> bytes:
+    """Run git where nothing of the repository, the machine or a user can interfere; what it wrote.
+
+    The more there is in the repository, or in what it reads instead, the more memory it may take.
+    """
+    done = _run(*words, folder=folder, reads=reads)
     if done.returncode:
         raise BadBundle("Invalid bundle file")
     return done.stdout
@@ -380,7 +389,7 @@ def _is_abandoned(path: Path) -> bool:
         return False
 
 
-def _run(*words: str, folder: Path | None) -> subprocess.CompletedProcess[bytes]:
+def _run(*words: str, folder: Path | None, reads: Path | None = None) -> subprocess.CompletedProcess[bytes]:
     config = [part for setting in CONFIG for part in ("-c", setting)]
     place = ["--git-dir", str(folder)] if folder else []
     environment = {
@@ -391,13 +400,28 @@ def _run(*words: str, folder: Path | None) -> subprocess.CompletedProcess[bytes]
         "GIT_TERMINAL_PROMPT": "0",
         "LC_ALL": "C",
     }
-    return subprocess.run(
-        [_program(), *config, *place, *words],
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        check=False,
-    )
+    room = (MOST_MEMORY + _size_on_disk(reads or folder) // 4) >> 10
+    command = ["/bin/sh", "-c", LIMITED, str(room), _program(), *config, *place, *words]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(
+        command, env=environment, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe, process_group=0
+    ) as process:
+        try:
+            out, err = process.communicate(timeout=LONGEST_SECONDS)
+        except BaseException as error:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)  # git has children, which do the work
+            if not isinstance(error, subprocess.TimeoutExpired):
+                raise
+            out, err = process.communicate()
+    return subprocess.CompletedProcess(words, process.returncode, out, err)
+
+
+def _size_on_disk(place: Path | None) -> int:
+    """Bytes of a bundle, or of the packs of a repository."""
+    if place is None or place.is_file():
+        return place.stat().st_size if place else 0
+    return sum(path.stat().st_size for path in place.glob("objects/pack/*"))
 
 
 @functools.cache

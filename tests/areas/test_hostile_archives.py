@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tarfile
 import textwrap
+import zlib
 from contextlib import suppress
 from pathlib import Path
 
@@ -789,6 +790,47 @@ def test_a_bundle_that_is_not_whole_fails_the_import(damage, bring, tmp_path):
     bundle = bundle_of(folder, without=str(blob) if damage == "an object is missing" else "")
 
     assert error_of(bring(make_archive({}, files={"project.bundle": bundle}))).startswith("Invalid bundle file")
+
+
+def packed(kind, size, content, before=b""):
+    """An object as it stands in a pack."""
+    head, size = [(kind << 4) | (size & 15)], size >> 4
+    while size:
+        head[-1] |= 128
+        head.append(size & 127)
+        size >>= 7
+    return bytes(head) + before + zlib.compress(content)
+
+
+def number_of(size):
+    """A number as it stands in a delta."""
+    return bytes(((size >> shift) & 127) | (128 if size >> (shift + 7) else 0) for shift in (0, 7, 14, 21))
+
+
+def bundle_that_grows(copies):
+    """A bundle with a tag of a file that is some copies of 12 MB, said in a few bytes."""
+    base = bytes(12_000_000)
+    numbers = [hashlib.sha1(b"blob %d\0" % (len(base) * count) + base * count) for count in (1, copies)]
+    delta = number_of(len(base)) + number_of(len(base) * copies) + (b"\xf0" + len(base).to_bytes(3, "little")) * copies
+    objects = packed(3, len(base), base) + packed(7, len(delta), delta, numbers[0].digest())
+    pack = b"PACK" + (2).to_bytes(4, "big") + (2).to_bytes(4, "big") + objects
+    refs = f"{numbers[1].hexdigest()} refs/tags/big\n\n".encode()
+    return b"# v2 git bundle\n" + refs + pack + hashlib.sha1(pack).digest()
+
+
+@pytest.mark.parametrize(("memory", "fails"), [(repositories.MOST_MEMORY, False), (64 * MIB, True)])
+def test_a_bundle_that_grows_in_memory_beyond_measure_fails_the_import(memory, fails, bring, monkeypatch):
+    monkeypatch.setattr(repositories, "MOST_MEMORY", memory)
+
+    state = bring(make_archive({}, files={"project.bundle": bundle_that_grows(8)}))
+
+    assert (error_of(state) == "Invalid bundle file") if fails else (state["import_status"] == "finished")
+
+
+def test_git_that_does_not_end_fails_the_import(bring, monkeypatch, tmp_path):
+    monkeypatch.setattr(repositories, "LONGEST_SECONDS", 0)
+
+    assert error_of(bring(make_archive({}, files={"project.bundle": make_bundle(tmp_path / "git")})))
 
 
 def snippet_with(bundle, **fields):

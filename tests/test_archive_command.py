@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import datetime as dt
+
 import pytest
 from click.testing import CliRunner
 
@@ -12,6 +15,7 @@ from project_service.transfers import watching
 from project_service.transfers.models import ImportFailure
 from tests.archives import MOMENT, make_archive, make_event, make_issue, make_note
 
+SIGNED = "\n\n *By Tess on 2021-02-15T15:56:00 (imported from GitLab)*"
 LABEL = {"title": "bug", "color": "#ff0000", "created_at": MOMENT, "updated_at": MOMENT}
 
 
@@ -112,8 +116,9 @@ def test_what_an_import_left_out_is_told_line_by_line(app, project):
 
 def test_what_every_transfer_changes_is_no_difference(write):
     one = make_issue(1, notes=[make_note("Hello")], events=[make_event()], author_id=1)
-    note = make_note("Hello\n\n *By Tess on 2021-02-15T15:56:00 (imported from GitLab)*", id=9)
-    other = make_issue(1, id=99, notes=[note], author_id=2, timelogs=[])
+    one["issue_assignees"] = [{"user_id": 1}, {"user_id": 2}]
+    note = make_note(f"Hello{SIGNED}", id=9, author={"name": "Ada"})
+    other = make_issue(1, id=99, notes=[note], author_id=2, timelogs=[], issue_assignees=[{"user_id": 3}])
 
     answer = run(
         "diff", *(write(f"{i}.tar.gz", make_archive({"issues": [row]}, {})) for i, row in enumerate((one, other)))
@@ -155,6 +160,118 @@ def test_not_every_attribute_of_a_row_is_named(write):
 
     named = ", ".join(f"a{n:02}" for n in range(10))
     assert answer.stdout.splitlines() == [f"boards b: changed: {named}, and others"]
+
+
+FULL = {
+    "project": [{"public_builds": False, "repository_size_limit": 0}],
+    "milestones": [{"iid": 1, "title": "One", "events": [make_event(target_type="Milestone")]}],
+    "issues": [
+        make_issue(
+            1,
+            weight=0,
+            events=[make_event(), make_event("closed", push_event_payload={"ref": "a"})],
+            notes=[make_note(f"Hello{SIGNED}", events=[make_event("commented")])],
+            issue_assignees=[{"user_id": 1}],
+        )
+    ],
+    "labels": [LABEL | {"template": False, "textColor": "#FFFFFF"}],
+    "project_members": [{"access_level": 30, "user": None, "invite_email": "new@example.org"}],
+    "protected_branches": [{"name": "main", "push_access_levels": [{"access_level": 0}]}],
+    "project_feature": [{"wiki_access_level": 0, "created_at": MOMENT}],
+}
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (lambda all_: all_["project"][0].pop("public_builds"), "project: changed: public_builds"),
+        (lambda all_: all_["project"][0].pop("repository_size_limit"), "project: changed: repository_size_limit"),
+        (lambda all_: all_["milestones"][0].pop("events"), "milestones 1: changed: events"),
+        (lambda all_: all_["issues"][0].pop("weight"), "issues 1: changed: weight"),
+        (lambda all_: all_["issues"][0].pop("events"), "issues 1: changed: events"),
+        (lambda all_: all_["issues"][0].pop("issue_assignees"), "issues 1: changed: issue_assignees"),
+        (
+            lambda all_: all_["issues"][0]["events"][0].update(action="reopened"),
+            "issues 1: changed: events[1].action",
+        ),
+        (
+            lambda all_: all_["issues"][0]["notes"][0].update(updated_at="2021-02-15T15:56:01.000Z"),
+            "issues 1: changed: notes[0].note, notes[0].updated_at",
+        ),
+        (
+            lambda all_: all_["issues"][0]["notes"][0].update(note="Hello\n\n *By Tess on x (imported from GitLab)*"),
+            "issues 1: changed: notes[0].note",
+        ),
+        (
+            lambda all_: all_["issues"][0]["notes"][0].update(note=f"Hello{SIGNED}".replace("Tess", "Mallory")),
+            "issues 1: changed: who wrote a note, as its text says",
+        ),
+        (
+            lambda all_: all_["issues"][0]["notes"][0].update(note="Hello", author={"name": "Mallory"}),
+            "issues 1: changed: who wrote a note, as its text says",
+        ),
+        (lambda all_: all_["labels"][0].update(template=True), "labels bug: changed: template"),
+        (lambda all_: all_["labels"][0].update(textColor="#333333"), "labels bug: changed: textColor"),
+        (lambda all_: all_["project_members"].clear(), "project_members new@example.org: only in the first"),
+        (
+            lambda all_: all_["protected_branches"][0]["push_access_levels"][0].clear(),
+            "protected_branches main: changed: push_access_levels[0].access_level",
+        ),
+        (
+            lambda all_: all_["project_feature"][0].pop("wiki_access_level"),
+            "project_feature: changed: wiki_access_level",
+        ),
+        (lambda all_: all_["project_feature"][0].pop("created_at"), "project_feature: changed: created_at"),
+    ],
+)
+def test_what_no_transfer_changes_is_a_difference(change, told, write):
+    other = copy.deepcopy(FULL)
+    change(other)
+
+    answer = run(
+        "diff",
+        *(
+            write(f"{i}.tar.gz", make_archive({name: it[name] for name in it if name != "project"}, it["project"][0]))
+            for i, it in enumerate((FULL, other))
+        ),
+    )
+
+    assert (answer.exit_code, answer.stdout.splitlines()) == (1, [told])
+
+
+YESTERDAY = (dt.datetime.now(dt.UTC) - dt.timedelta(days=1)).isoformat()
+LATER = "2021-02-16T00:00:00.000Z"
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "code"),
+    [
+        ([MOMENT], [], 0),  # retention may have taken it
+        ([MOMENT, LATER], [LATER], 0),
+        ([MOMENT, LATER], [MOMENT], 1),  # it takes the older ones first
+        ([YESTERDAY], [], 1),
+        ([MOMENT, YESTERDAY], [YESTERDAY], 0),
+        ([None], [], 1),
+        ([YESTERDAY, MOMENT], [MOMENT, YESTERDAY], 0),
+    ],
+)
+def test_events_count_as_far_as_retention_has_not_taken_them(one, other, code, write):
+    archives = (
+        make_archive({"issues": [make_issue(1, events=[make_event(created_at=moment) for moment in moments])]}, {})
+        for moments in (one, other)
+    )
+
+    answer = run("diff", *(write(f"{i}.tar.gz", archive) for i, archive in enumerate(archives)))
+
+    assert answer.exit_code == code
+
+
+def test_an_event_may_be_written_as_a_number_or_as_a_word(write):
+    archives = (make_archive({"issues": [make_issue(1, events=[make_event(action)])]}, {}) for action in ("closed", 3))
+
+    answer = run("diff", *(write(f"{i}.tar.gz", archive) for i, archive in enumerate(archives)))
+
+    assert answer.exit_code == 0
 
 
 def test_files_count(write):

@@ -1,34 +1,42 @@
 """Whether two archives say the same: their canonical form, and what differs in it.
 
-Left aside is what a transfer has to change: ids and references by id, who people are on the other server (and so the
-texts that say who wrote a note), when memberships and protections were made, events (they are kept for two years only),
-and whether something empty is written down. Everything else counts, whatever relation or file it is in.
+Left aside is what a transfer has to change: ids and references by id, who people are on the other server (and so who
+the members are, and the texts that say who wrote a note), secrets, events that retention has taken, the order of events
+and of labels, and whether nothing is written down or left out. Everything else counts, in whatever relation or file.
 """
 
 from __future__ import annotations
 
+import datetime as dt
 import hashlib
 import itertools
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from project_service.activity.service import oldest_kept
 from project_service.kit import exact
 from project_service.transfers import layout, trees
-from project_service.transfers.rows import BLANK_NOTE
+from project_service.transfers.lines import WORDS
+from project_service.transfers.people import is_only_asked
+from project_service.transfers.rows import BLANK_NOTE, listed, moment_of
 from project_service.transfers.unpacking import Unpacked, unpack
 
-MOMENTS = frozenset({"created_at", "updated_at"})
-# made anew by every import
-MADE_ANEW = frozenset({layout.MEMBERS, layout.PROTECTED_TAGS, layout.FEATURES})
-LEFT_OUT = frozenset({"id", "author", "user", "events", "assignee_id", "textColor", "template"})
-ATTRIBUTION = re.compile(r"(?:\n\n \*By [^\n]* on [^\n]* \(imported from GitLab(?: project)?\)\*)+\Z")
+# ids, and people: who they are is what a transfer decides
+LEFT_OUT = frozenset({"id", "author", "user"})
+# whose events, and whose notes' and milestones', are rows of ours, which retention takes
+WITH_EVENTS = frozenset({"milestones", "issues", "merge_requests", "snippets"})
+ATTRIBUTION = re.compile(r"\n\n \*By ([^\n]*) on ([^\n]*) \(imported from GitLab(?: project)?\)\*\Z")
+# a note's writers: whom its text names at the end, the first one first, and whom its row does
+Writers = tuple[tuple[str, ...], str]
+Said = tuple[bytes, tuple[Writers, ...]]  # the digest of a row, and of its notes
 
-
+# what tells rows apart
+KEYS = ("iid", "title", "name", "key", "tag", "invite_email")
 # of how many changed rows the attributes are named, and of how many attributes of one row
 MOST_EXPLAINED = 1000
 MOST_NAMED = 10
@@ -53,18 +61,22 @@ def compare(one: Path, other: Path) -> list[Difference]:
     """
     with TemporaryDirectory() as folder:
         opened = [_opened(path, Path(folder) / name) for path, name in ((one, "a"), (other, "b"))]
-        left, right = (_digests(unpacked) for unpacked in opened)
-        changed = sorted(place for place in left.keys() & right.keys() if left[place] != right[place])
-        before, after = (_values(unpacked, frozenset(changed[:MOST_EXPLAINED])) for unpacked in opened)
+        since = _since(opened)
+        left, right = (_digests(unpacked, since) for unpacked in opened)
+        changed = sorted(place for place in left.keys() & right.keys() if not _same(left[place], right[place]))
+        before, after = (_values(unpacked, since, frozenset(changed[:MOST_EXPLAINED])) for unpacked in opened)
     found = [Difference(place, "only in the first") for place in left.keys() - right.keys()]
     found += [Difference(place, "only in the second") for place in right.keys() - left.keys()]
     found += [Difference(place, _changed(before.get(place), after.get(place))) for place in changed]
     return sorted(found)
 
 
-def canonical(relation: str, row: Any) -> Any:
-    """A row without what a transfer changes."""
-    return _without(row, MOMENTS if relation in MADE_ANEW else frozenset())
+def canonical(relation: str, row: Any, since: dt.datetime) -> tuple[Any, tuple[Writers, ...]]:
+    """A row without what a transfer changes, and who wrote its notes; events count from a moment on."""
+    for one in _with_events(relation, row):
+        one["events"] = _events(one["events"], since)
+    writers: list[Writers] = []
+    return _without(row, writers), tuple(writers)
 
 
 def _opened(archive: Path, folder: Path) -> Unpacked:
@@ -74,45 +86,94 @@ def _opened(archive: Path, folder: Path) -> Unpacked:
     return unpacked
 
 
-def _digests(unpacked: Unpacked) -> dict[str, bytes]:
+def _since(archives: Sequence[Unpacked]) -> dt.datetime:
+    """The moment from which on events count.
+
+    Retention takes all events before a moment two years ago: never those of the last two years, nor those that are
+    younger than the oldest of an archive.
+    """
+    kept = oldest_kept()
+    return max(min((kept, *_moments_of_events(unpacked))) for unpacked in archives)
+
+
+def _moments_of_events(unpacked: Unpacked) -> Iterator[dt.datetime]:
+    for relation in WITH_EVENTS:
+        for row in _rows(unpacked, relation):
+            for one in _with_events(relation, row):
+                yield from filter(None, (moment_of(event.get("created_at")) for event in listed(one["events"])))
+
+
+def _with_events(relation: str, row: Any) -> Iterator[dict[str, Any]]:
+    """What of a row has events that are rows of ours: itself, its milestone, its notes."""
+    if relation in WITH_EVENTS and isinstance(row, dict):
+        inner = (row, row.get("milestone"), *listed(row.get("notes")))
+        yield from (one for one in inner if isinstance(one, dict) and one.get("events"))
+
+
+def _events(events: Any, since: dt.datetime) -> Any:
+    """The events that count, in one notation and one order."""
+    kept = []
+    for event in listed(events):
+        moment, action = moment_of(event.get("created_at")), event.get("action")
+        if moment is None or moment >= since:
+            kept.append(event | {"action": WORDS.get(action, action)} if isinstance(action, int) else event)
+    return sorted(kept, key=lambda event: exact.dumps(_without(event, []), sort_keys=True))
+
+
+def _same(one: Said, other: Said) -> bool:
+    """Whether two rows say the same, their notes perhaps with what transfers add."""
+    return one[0] == other[0] and all(map(_by_the_same, one[1], other[1]))
+
+
+def _by_the_same(one: Writers, other: Writers) -> bool:
+    """Whether the text that names more people names, first of those, whom the row of the other one does."""
+    (named, writer), (more, _) = sorted((one, other), key=lambda writers: len(writers[0]))
+    return more[: len(named) + 1] == (*named, writer)[: len(more)]
+
+
+def _digests(unpacked: Unpacked, since: dt.datetime) -> dict[str, Said]:
     """Every row and file of an archive by its place."""
-    found = {place: _digest(value) for place, value in _placed(unpacked)}
+    known: dict[Writers, Writers] = {}  # there are few people and many notes
+    found: dict[str, Said] = {}
+    for place, value, writers in _placed(unpacked, since):
+        found[place] = _digest(value), tuple(known.setdefault(each, each) for each in writers)
     for name, path in unpacked.bundles.items():
-        found[f"{name}.bundle"] = _file(path)
+        found[f"{name}.bundle"] = _file(path), ()
     for name, carried in unpacked.carried.items():
-        found[name] = _file(carried.place)
+        found[name] = _file(carried.place), ()
     return found
 
 
-def _values(unpacked: Unpacked, places: frozenset[str]) -> dict[str, Any]:
+def _values(unpacked: Unpacked, since: dt.datetime, places: frozenset[str]) -> dict[str, Any]:
     """The rows at some places."""
-    return {place: value for place, value in _placed(unpacked) if place in places} if places else {}
+    return {place: value for place, value, _ in _placed(unpacked, since) if place in places} if places else {}
 
 
-def _placed(unpacked: Unpacked) -> Iterator[tuple[str, Any]]:
-    """What an archive says, without its files: each row in its canonical form, and its place."""
-    yield "project", canonical(layout.PROJECT, trees.project_of(unpacked))
+def _placed(unpacked: Unpacked, since: dt.datetime) -> Iterator[tuple[str, Any, tuple[Writers, ...]]]:
+    """What an archive says, without its files: each row's place, its canonical form, and who wrote its notes."""
+    yield "project", *canonical(layout.PROJECT, trees.project_of(unpacked), since)
     for relation in trees.relations_of(unpacked):
-        if relation != layout.MEMBERS:  # who the members are is what a transfer decides
-            yield from _numbered(relation, _rows(unpacked, relation))
+        yield from _numbered(relation, _rows(unpacked, relation), since)
     if unpacked.lfs_types is not None:
-        yield layout.LFS_TYPES, trees.loads(unpacked.lfs_types.read_bytes() or b"{}")
+        yield layout.LFS_TYPES, trees.loads(unpacked.lfs_types.read_bytes() or b"{}"), ()
 
 
 def _rows(unpacked: Unpacked, relation: str) -> Iterator[Any]:
     for _, raw in trees.rows_of(unpacked, relation):
         row = trees.loads(raw) if isinstance(raw, bytes) else "a line that is too long"
-        yield "a row that is nested too deeply" if trees.too_deep(row) else row
+        # who the members are is what a transfer decides; whom it only knows by an address goes along
+        if relation != layout.MEMBERS or is_only_asked(row):
+            yield "a row that is nested too deeply" if trees.too_deep(row) else row
 
 
-def _numbered(relation: str, rows: Iterator[Any]) -> Iterator[tuple[str, Any]]:
+def _numbered(relation: str, rows: Iterator[Any], since: dt.datetime) -> Iterator[tuple[str, Any, tuple[Writers, ...]]]:
     """The rows of a relation by what tells them apart: the number, else the name, else the content itself."""
     counts: Counter[str] = Counter()
     for row in rows:
-        value = canonical(relation, row)
+        value, writers = canonical(relation, row, since)
         place = _place(relation, row, value)
         counts[place] += 1
-        yield place if counts[place] == 1 else f"{place} ({counts[place]})", value
+        yield place if counts[place] == 1 else f"{place} ({counts[place]})", value, writers
 
 
 def _place(relation: str, row: Any, value: Any) -> str:
@@ -126,6 +187,8 @@ def _changed(before: Any, after: Any) -> str:
     names = list(itertools.islice(_attributes(before, after), MOST_NAMED + 1))
     if len(names) > MOST_NAMED:
         names[-1] = "and others"
+    if not names and before is not None:
+        names = ["who wrote a note, as its text says"]
     return f"changed: {', '.join(names)}" if names else "changed"
 
 
@@ -146,22 +209,25 @@ def _attributes(before: Any, after: Any, name: str = "") -> Iterator[str]:
 def _key(row: Any) -> str | None:
     if not isinstance(row, dict):
         return None
-    return next((str(row[name]) for name in ("iid", "title", "name", "key", "tag") if row.get(name) is not None), None)
+    return next((str(row[name]) for name in KEYS if row.get(name) is not None), None)
 
 
-def _without(value: Any, names: frozenset[str]) -> Any:
+def _without(value: Any, writers: list[Writers]) -> Any:
     if isinstance(value, list):
-        return [_without(inner, names) for inner in value]
+        return [_without(inner, writers) for inner in value]
     if not isinstance(value, dict):
         return value
     kept = {}
     for name, inner in value.items():
-        if name in LEFT_OUT or name in names or _is_reference(name) or layout.DROPPED.search(name):
+        if name in LEFT_OUT or _is_reference(name) or layout.DROPPED.search(name):
             continue
-        reduced = _text(inner) if name == "note" and isinstance(inner, str) else _without(inner, names)
+        reduced = _text(value, writers) if name == "note" and isinstance(inner, str) else _without(inner, writers)
         if name == "label_links" and isinstance(reduced, list):
             reduced = sorted(reduced, key=exact.dumps)
-        if reduced not in (None, [], {}, False, ""):
+        elif name == "issue_assignees" and isinstance(reduced, list):
+            # several people may become one (section 6.3)
+            reduced = [one for index, one in enumerate(reduced) if one not in reduced[:index]]
+        if reduced is not None and reduced not in ("", [], {}):  # 0 and false say something
             kept[name] = reduced
     return dict(sorted(kept.items()))
 
@@ -170,9 +236,22 @@ def _is_reference(name: str) -> bool:
     return name.endswith(("_id", "_ids", "_html")) and name not in layout.KEPT_IDS
 
 
-def _text(note: str) -> str:
-    text = ATTRIBUTION.sub("", note)
-    return "" if text == BLANK_NOTE else text
+def _text(row: dict[str, Any], writers: list[Writers]) -> str:
+    """The text of a note without what transfers add, which is known by the moment it names (section 6.2)."""
+    text: str = row["note"]
+    named: list[str] = []
+    while (found := ATTRIBUTION.search(text)) and _second(found[2]) == _second(row.get("updated_at")):
+        named.insert(0, found[1])
+        text = text[: found.start()]
+    author = row.get("author")
+    name = author.get("name") if isinstance(author, dict) else None
+    writers.append((tuple(named), name if isinstance(name, str) else ""))
+    return "" if named and text == BLANK_NOTE else text
+
+
+def _second(value: Any) -> dt.datetime | None:
+    moment = moment_of(value)
+    return moment.replace(microsecond=0) if moment else None
 
 
 def _digest(value: Any) -> bytes:

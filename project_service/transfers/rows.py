@@ -442,7 +442,11 @@ class Translator:
             if row.get("author_id") is None:
                 continue
             payload = row.get("push_event_payload")
-            extra = {"fingerprint": row["fingerprint"]} if row.get("fingerprint") else None
+            extra = self._extra(row, EVENT_COLUMNS, EVENT_USUAL)
+            if payload is not None and not isinstance(payload, dict):
+                extra = (extra or {}) | {"push_event_payload": self.people.settle(payload)}
+            if row.get("updated_at") not in (None, row.get("created_at")):  # mostly they are the same
+                extra = (extra or {}) | {"updated_at": row["updated_at"]}
             self.batch.add(
                 Event,
                 (
@@ -576,12 +580,14 @@ NOTE_COLUMNS = _MOMENTS | {
     "author",
     "events",
 }
+EVENT_COLUMNS = _MOMENTS | {"author_id", "action", "target_type", "push_event_payload"}
 LABEL_USUAL = frozenset(layout.LABEL)
 MILESTONE_USUAL = frozenset(layout.MILESTONE)
 ISSUE_USUAL = frozenset(layout.ISSUE + layout.ISSUE_NESTED)
 MERGE_REQUEST_USUAL = frozenset(layout.MERGE_REQUEST + layout.MERGE_REQUEST_NESTED)
 SNIPPET_USUAL = frozenset(layout.SNIPPET + layout.SNIPPET_NESTED)
 NOTE_USUAL = frozenset(layout.NOTE + layout.NOTE_NESTED)
+EVENT_USUAL = frozenset(layout.EVENT)
 ISSUE_TYPES = (None, issues.ISSUE, issues.INCIDENT)
 SEVERITIES = (None, *issues.SEVERITIES)
 # which values the columns of issues hold: of others they have what they have of none, and ``extra`` the value itself

@@ -2598,6 +2598,23 @@ def test_what_has_no_table_goes_back_out_where_it_was(as_, bring, run_jobs):
     assert (attributes["merge_requests_template"], attributes["approvals_before_merge"]) == ("Tell", 2)
 
 
+EVENT = make_event("closed", updated_at="2021-02-16T00:00:00.000Z", fingerprint="ab", mood={"a": 1}, weight=0)
+
+
+def test_what_archives_say_of_events_and_no_column_holds_goes_back_out(as_, bring, run_jobs):
+    odd = make_event(push_event_payload=["odd"])
+    archive = make_archive({"issues": [make_issue(1, events=[EVENT, odd, make_event()])]})
+
+    for files in exported_twice(as_(MAX), bring, archive, run_jobs):
+        [issue] = rows(files, "issues")
+        first, second, usual = issue["events"]
+        assert {name: first[name] for name in EVENT if name != "author_id"} == {
+            name: value for name, value in EVENT.items() if name != "author_id"
+        }
+        assert second["push_event_payload"] == ["odd"]
+        assert (usual["updated_at"], "push_event_payload" in usual) == (usual["created_at"], False)
+
+
 @pytest.mark.parametrize(
     ("said", "types"), [(None, {"b" * 64: [0]}), ({}, {}), ({"b" * 64: [None, 2]}, {"b" * 64: [None, 2]})]
 )

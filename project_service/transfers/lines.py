@@ -42,7 +42,7 @@ from project_service.tracker.notes import Note
 from project_service.tracker.others import MergeRequest, Snippet
 from project_service.transfers import layout
 from project_service.transfers.models import ArchivedRow
-from project_service.transfers.publishing import LEVELS, levels_of
+from project_service.transfers.publishing import LEVELS, access_of, levels_of
 from project_service.transfers.rows import NOTE_TYPES
 
 AT_ONCE = 100  # issues, with what hangs on them: twice as many do not fit into the cache of a processor
@@ -491,7 +491,10 @@ class Reader:
         numbers = {word: number for number, word in LEVELS.items()}
         line = next(self._archived(layout.FEATURES), {"project_id": self.project.id})
         for feature in FEATURES:
-            line[f"{feature}_access_level"] = numbers[getattr(self.project, f"{feature}_access_level")]
+            name = f"{feature}_access_level"
+            access = getattr(self.project, name)
+            if line.get(name) is None or access_of(line[name]) != access:  # else it is as it was brought
+                line[name] = numbers[access]
         yield line
 
     def _archived(self, relation: str) -> Iterator[Line]:

@@ -52,8 +52,7 @@ LEVELS = {0: DISABLED, 10: PRIVATE, 20: ENABLED}
 PUBLIC = 30  # for everybody, as pages may be; there is nothing here that is more open than what is enabled
 LONGEST_TEXT = 1000
 TAGS_AT_ONCE = 500
-LEVEL_COLUMNS = frozenset({"id", "created_at", "updated_at"})
-TAG_COLUMNS = LEVEL_COLUMNS | {"project_id", "name", "create_access_levels"}
+TAG_COLUMNS = frozenset({"id", "created_at", "updated_at", "project_id", "name", "create_access_levels"})
 # attributes that overrides set as if the archive said so: no request to change a project does
 AS_IN_ARCHIVES = (
     "archived",
@@ -149,9 +148,12 @@ def _set_features(project: Project, row: dict[str, Any]) -> None:
     for feature in FEATURES:
         level = row.get(f"{feature}_access_level")
         if level is not None:
-            # what cannot be read opens nothing
-            known = (LEVELS | {PUBLIC: ENABLED}).get(level, PRIVATE) if type(level) is int else PRIVATE
-            setattr(project, f"{feature}_access_level", known)
+            setattr(project, f"{feature}_access_level", access_of(level))
+
+
+def access_of(level: Any) -> str:
+    """Who has a feature at a level of an archive; what cannot be read opens nothing."""
+    return (LEVELS | {PUBLIC: ENABLED}).get(level, PRIVATE) if type(level) is int else PRIVATE
 
 
 def _set_error_tracking(project: Project, row: dict[str, Any]) -> None:
@@ -257,16 +259,18 @@ def _beside(row: dict[str, Any], levels: list[int]) -> dict[str, Any]:
     beside = {name: value for name, value in row.items() if name not in TAG_COLUMNS}
     given = row.get("create_access_levels")
     plain = [{"access_level": level} for level in levels]
-    if given is not None and _without_moments(given) != plain:
+    if given is not None and _beside_moments(given, row) != plain:
         beside["create_access_levels"] = given
     return beside
 
 
-def _without_moments(levels: Any) -> Any:
+def _beside_moments(levels: Any, tag: dict[str, Any]) -> Any:
+    """What levels say, but for what an export says of them anyway: nothing, and the moments of their tag."""
     if not isinstance(levels, list):
         return levels
+    told = [(name, tag.get(name)) for name in ("created_at", "updated_at")]
     return [
-        {name: value for name, value in one.items() if name not in LEVEL_COLUMNS and value is not None}
+        {name: value for name, value in one.items() if name != "id" and value is not None and (name, value) not in told}
         if isinstance(one, dict)
         else one
         for one in levels

@@ -163,7 +163,8 @@ def _create(user: User, namespace: Namespace, wanted: dict[str, Any], **source: 
 
 def _namespace(user: User, wanted: dict[str, Any]) -> Namespace:
     """Where the project will be (import reference, section 3)."""
-    given = wanted.get("namespace") or wanted.get("namespace_path") or wanted.get("namespace_id")
+    named = (wanted.get(name) for name in ("namespace", "namespace_path", "namespace_id"))
+    given = next((one for one in named if one is not None and str(one).strip()), None)
     if given is None:
         return namespace_of(user)
     namespace = namespace_by(given)

@@ -405,7 +405,8 @@ def test_without_a_namespace_it_is_the_own_one(as_):
     client = as_(MAX)
 
     assert send(client).json["path_with_namespace"] == "max/tools"
-    assert send(client, path="more", namespace="").json["path_with_namespace"] == "max/more"
+    for path, key, blank in (("more", "namespace", ""), ("blank", "namespace", "  "), ("b", "namespace_path", " ")):
+        assert send(client, path=path, **{key: blank}).json["path_with_namespace"] == f"max/{path}"
 
 
 @pytest.mark.parametrize(
@@ -1980,7 +1981,8 @@ def test_what_an_archive_says_of_a_protected_tag_goes_back_out(as_, bring, run_j
         lines = {line["name"]: line for line in rows(files, "protected_tags")}
         assert (lines["odd"]["odd"], lines["odd"]["create_access_levels"]) == (1, odd["create_access_levels"])
         assert lines["none"]["create_access_levels"] == []
-        assert [one["access_level"] for one in lines["v*"]["create_access_levels"]] == [30]
+        [level] = lines["v*"]["create_access_levels"]
+        assert (level["access_level"], level["created_at"]) == (30, MADE)
 
 
 def test_a_tag_that_is_protected_anew_has_nothing_of_the_archive(as_, bring, run_jobs):
@@ -2613,6 +2615,16 @@ def test_what_archives_say_of_events_and_no_column_holds_goes_back_out(as_, brin
         }
         assert second["push_event_payload"] == ["odd"]
         assert (usual["updated_at"], "push_event_payload" in usual) == (usual["created_at"], False)
+
+
+def test_levels_of_features_go_back_out_as_they_came_until_they_are_changed(as_, bring, run_jobs):
+    said = {"pages_access_level": 30, "wiki_access_level": 30, "builds_access_level": "some"}
+    number, client = bring(make_archive({"project_feature": [said]}))["id"], as_(MAX)
+    client.put(f"/projects/{number}", json={"wiki_access_level": "private"})
+
+    [line] = rows(export(client, number, run_jobs), "project_feature")
+    levels = (line["pages_access_level"], line["wiki_access_level"], line["builds_access_level"])
+    assert (levels, line["issues_access_level"]) == ((30, 10, "some"), 20)
 
 
 @pytest.mark.parametrize(

@@ -51,6 +51,8 @@ SETTLED_AT_THE_END = frozenset({PROTECTED_TAGS, ERROR_TRACKING})
 # what old archives hold and nobody may bring along (section 6.4)
 IGNORED = frozenset({"services", "hooks", "variables"})
 RENAMED = {"pipelines": "ci_pipelines"}
+# all else is kept where it stands, whatever it is
+KNOWN = frozenset({*RELATIONS, *RENAMED, *IGNORED})
 
 RELATION_NAME = re.compile(r"[a-z][a-z0-9_]{0,99}")
 TREE_FILE = re.compile(r"tree/project/([a-z][a-z0-9_]{0,99})\.ndjson")
@@ -63,7 +65,21 @@ FOLDERS = frozenset({"uploads", "avatar", "lfs-objects", "snippets"})
 LFS_TYPES = "lfs-objects.json"
 LFS_OF_PROJECT = 0
 TEXTS = ("VERSION", "GITLAB_VERSION", "GITLAB_REVISION")
+VERSION = re.compile(r"[0-9]+(?:\.[0-9a-zA-Z]+)*(?:-[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*)?")
+SEGMENT = re.compile(r"[0-9]+|[a-zA-Z]+")
 BUNDLE = re.compile(r"project(\.wiki|\.design)?\.bundle")
+
+
+def segments_of(version: str) -> list[int | str]:
+    """What a version is compared by, as Ruby's ``Gem::Version`` does: numbers without the zeros at the end, and words.
+
+    A ``-`` begins another version, one before the release.
+    """
+    parts = SEGMENT.findall(version.replace("-", ".pre."))
+    segments = [int(part) if part.isdecimal() else part for part in parts]
+    while segments and segments[-1] == 0:
+        segments.pop()
+    return segments
 
 
 def snippet_bundle(said: str) -> str:

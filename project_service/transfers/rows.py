@@ -187,7 +187,7 @@ class Translator:
         """Add what a row becomes to the batch; a refused one becomes a failure, with nothing of it left."""
         marks, before = self.batch.marks(), self.known.marks()
         try:
-            if not isinstance(row, dict):
+            if not isinstance(row, dict) and relation in layout.RELATIONS:
                 raise unreadable("no implicit conversion into Hash")
             translate = self.translate.get(relation)
             if translate is None:
@@ -206,7 +206,7 @@ class Translator:
             ImportFailure, (self.project_id, self.now, refused.kind, message, refused.source, relation, line)
         )
 
-    def _keep(self, relation: str, row: dict[str, Any]) -> None:
+    def _keep(self, relation: str, row: Any) -> None:
         self.batch.add(ArchivedRow, (self.project_id, relation, self.people.settle(row)))
 
     def _trigger(self, row: dict[str, Any]) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -106,19 +107,30 @@ def split_legacy(unpacked: Unpacked) -> None:
     place = unpacked.folder / "tree-project.json"
     try:
         for name, value in members_of(unpacked.legacy):
-            if isinstance(value, Elements):
-                _write_rows(unpacked, name, value)
-            elif isinstance(value, dict) and layout.RELATION_NAME.fullmatch(name):
-                _write_rows(unpacked, name, iter([value]))
+            read = _read(name, value)
+            if isinstance(read, Iterator):
+                _write_rows(unpacked, name, read)
             else:
-                attributes[name] = value
-                size += len(name) + len(exact.dumps(value))
+                attributes[name] = read
+                size += len(name) + len(exact.dumps(read))
             if size > LARGEST_OBJECT or len(unpacked.relations) > MOST_RELATIONS:
                 raise BadArchive(BAD_JSON)
     except (UnicodeError, TypeError) as error:
         raise BadArchive(BAD_JSON) from error
     place.write_bytes(exact.dumps(attributes))
     unpacked.project = place
+
+
+def _read(name: str, value: Any) -> Any:
+    """The rows of a relation, as an iterator; anything else is an attribute of the project, and stays what it is."""
+    if isinstance(value, dict) and name in layout.KNOWN:
+        return iter([value])
+    if not isinstance(value, Elements):
+        return value
+    begun = next(value.steps)
+    if name in layout.KNOWN or begun[0] == "start_map":
+        return iter(Elements(value.steps, [begun]))
+    return list(_elements(itertools.chain([begun], value.steps), DEEPEST))
 
 
 class _Bounded:
@@ -165,11 +177,12 @@ class _Steps(Iterator[tuple[str, Any]]):
 class Elements:
     """The elements of one array, made as they are asked for."""
 
-    def __init__(self, steps: _Steps) -> None:
+    def __init__(self, steps: _Steps, begun: Iterable[tuple[str, Any]] = ()) -> None:
         self.steps = steps
+        self.begun = begun
 
     def __iter__(self) -> Iterator[Any]:
-        for event, value in self.steps:
+        for event, value in itertools.chain(self.begun, self.steps):
             self.steps.begin_row()
             if event == "end_array":
                 return

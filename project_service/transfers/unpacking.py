@@ -102,10 +102,9 @@ class Unpacked:
             raise BadArchive(NO_VERSION)
         if not version.strip():
             raise BadArchive(EMPTY_VERSION)
-        numbers = version.strip().split(".")
-        if not all(number.isascii() and number.isdigit() for number in numbers):
+        if not layout.VERSION.fullmatch(version.strip()):
             raise BadArchive("Incorrect VERSION format")
-        if version.strip() != layout.FORMAT:
+        if layout.segments_of(version) != layout.segments_of(layout.FORMAT):
             raise BadArchive(f"Import version mismatch: Required {layout.FORMAT} but was {version.strip()[:100]}")
         if self.project is None and self.legacy is None:
             raise BadArchive(NO_TREE)

@@ -1200,6 +1200,11 @@ def test_the_address_of_a_finished_import_is_not_kept(far_side, remote, as_, run
         (make_archive({}, version="0.2.5"), "Import version mismatch: Required 0.2.4 but was 0.2.5"),
         (make_archive({}, version="0.2.3"), "Import version mismatch: Required 0.2.4 but was 0.2.3"),
         (make_archive({}, version="new"), "Incorrect VERSION format"),
+        (make_archive({}, version="0..4"), "Incorrect VERSION format"),
+        (make_archive({}, version="0.2.4-rc1"), "Import version mismatch: Required 0.2.4 but was 0.2.4-rc1"),
+        (make_archive({}, version="0.2.4-0"), "Import version mismatch: Required 0.2.4 but was 0.2.4-0"),
+        (make_archive({}, version="0.2.4.a"), "Import version mismatch: Required 0.2.4 but was 0.2.4.a"),
+        (make_archive({}, version="0.24"), "Import version mismatch: Required 0.2.4 but was 0.24"),
         (make_archive(), "invalid import format"),
         (make_archive({}, files={"tree/project.json": b"{"}), "Incorrect JSON format"),
         (make_archive({}, files={"tree/project.json": b"[]"}), "Incorrect JSON format"),
@@ -2064,6 +2069,11 @@ def test_junk_blank_lines_null_and_empty_files_are_skipped(bring, as_):
     assert len(as_(MAX).get(f"/projects/{state['id']}/issues").json) == 1
 
 
+@pytest.mark.parametrize("version", ["0.2.4\n", "0.2.4.0", "0.2.04"])
+def test_a_version_is_read_as_numbers(version, bring):
+    assert bring(make_archive({}, version=version))["import_status"] == "finished"
+
+
 def test_the_old_form_is_read_too_and_the_new_one_wins(bring, as_):
     legacy = {
         "description": "Old",
@@ -2084,6 +2094,27 @@ def test_the_old_form_is_read_too_and_the_new_one_wins(bring, as_):
     assert {issue["iid"] for issue in client.get(f"/projects/{old['id']}/issues").json} == {1, 2}
     assert client.get(f"/projects/{old['id']}").json["wiki_access_level"] == "disabled"
     assert [issue["iid"] for issue in client.get(f"/projects/{both['id']}/issues").json] == [5]
+
+
+MIXED = [{"a": 1}, 2, "x", 0, False, [1]]
+
+
+def test_what_is_no_relation_is_kept_where_it_stood(bring, as_, run_jobs):
+    kept = {"tag_list": ["a", "b"], "import_data": {"x": 1}, "odd": [1, {"a": 2}], "empty": []}
+    legacy = {"description": "d", "push_rules": MIXED, "issues": [make_issue(1)]}
+    archives = [
+        make_archive(files={"project.json": json.dumps(legacy | kept).encode()}),
+        make_archive({"push_rules": MIXED, "issues": [make_issue(1)]}, {"description": "d"} | kept),
+    ]
+
+    for number, archive in enumerate(archives):
+        state = bring(archive, path=f"p{number}")
+        files = export(as_(MAX), state["id"], run_jobs)
+        attributes = json.loads(files["tree/project.json"])
+        assert (state["import_status"], state["description"], state["failed_relations"]) == ("finished", "d", [])
+        assert {name: attributes[name] for name in kept} == kept
+        assert (rows(files, "push_rules"), len(rows(files, "issues"))) == (MIXED, 1)
+        assert not [name for name in files if "tag_list" in name or "import_data" in name]
 
 
 def test_the_order_of_members_does_not_matter(bring, as_):

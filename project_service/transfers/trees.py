@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import itertools
+import math
 import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 from typing import IO, Any
 
@@ -19,6 +21,10 @@ LONGEST_LINE = 50 << 20
 LARGEST_OBJECT = 16 << 20  # a project without its relations, or a setting
 # reading recurses no deeper than this anywhere
 DEEPEST = 100
+OVERFLOW = "integer overflow"  # what the parser of C says of a number that it does not hold
+# found as ``exact`` finds long numbers: a text among digits that are all alike
+_ALIKE = bytes(b"0"[0] if chr(byte) in "0123456789" else b":"[0] for byte in range(256))
+TOO_MANY_DIGITS = b"0" * (exact.MOST_DIGITS + 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +32,10 @@ class TooLarge:
     """What stands for a row that is not read, and why."""
 
     text: str
+
+
+class LongNumber(BadArchive):
+    """A number that C does not hold."""
 
 
 TOO_LONG = TooLarge(f"The line is longer than {LONGEST_LINE >> 20} MB")
@@ -83,10 +93,10 @@ def loads(raw: bytes) -> Any:
         raise BadArchive(BAD_JSON) from error
 
 
-def members_of(path: Path) -> Iterator[tuple[str, Any]]:
+def members_of(path: Path, *, long_numbers: bool = False) -> Iterator[tuple[str, Any]]:
     """The members of the object in a file, one at a time; an array as ``Elements``, to be used up before the next."""
     with path.open("rb") as file:
-        yield from _values(_Bounded(file))
+        yield from _values(_Bounded(file), long_numbers=long_numbers)
 
 
 def too_deep(value: Any, left: int = DEEPEST) -> bool:
@@ -102,23 +112,46 @@ def split_legacy(unpacked: Unpacked) -> None:
     """Turn the one big object of the old form into the files of the new one, a row at a time."""
     if unpacked.legacy is None or unpacked.project is not None:
         return
-    attributes: dict[str, Any] = {}
-    size = 0
     place = unpacked.folder / "tree-project.json"
     try:
-        for name, value in members_of(unpacked.legacy):
-            read = _read(name, value)
-            if isinstance(read, Iterator):
-                _write_rows(unpacked, name, read)
-            else:
-                attributes[name] = read
-                size += len(name) + len(exact.dumps(read))
-            if size > LARGEST_OBJECT or len(unpacked.relations) > MOST_RELATIONS:
-                raise BadArchive(BAD_JSON)
+        try:
+            attributes = _split(unpacked, unpacked.legacy)
+        except LongNumber:
+            if not _can_be_read(unpacked.legacy):
+                raise
+            attributes = _split(unpacked, unpacked.legacy, long_numbers=True)
     except (UnicodeError, TypeError) as error:
         raise BadArchive(BAD_JSON) from error
     place.write_bytes(exact.dumps(attributes))
     unpacked.project = place
+
+
+def _split(unpacked: Unpacked, legacy: Path, *, long_numbers: bool = False) -> dict[str, Any]:
+    """Write the relations of one big object; its other members, which are the attributes of the project."""
+    attributes: dict[str, Any] = {}
+    size = 0
+    for name, value in members_of(legacy, long_numbers=long_numbers):
+        read = _read(name, value)
+        if isinstance(read, Iterator):
+            _write_rows(unpacked, name, read)
+        else:
+            attributes[name] = read
+            size += len(name) + len(exact.dumps(read))
+        if size > LARGEST_OBJECT or len(unpacked.relations) > MOST_RELATIONS:
+            raise BadArchive(BAD_JSON)
+    return attributes
+
+
+def _can_be_read(path: Path) -> bool:
+    """Whether Python reads all numbers of a file: none has more digits than it takes."""
+    behind = b""
+    with path.open("rb") as file:
+        while read := file.read(1 << 20):
+            alike = behind + read.translate(_ALIKE)
+            if TOO_MANY_DIGITS in alike:
+                return False
+            behind = alike[-exact.MOST_DIGITS :]
+    return True
 
 
 def _read(name: str, value: Any) -> Any:
@@ -152,10 +185,10 @@ class _Bounded:
 class _Steps(Iterator[tuple[str, Any]]):
     """The steps of reading a file, which end the reading when one row takes too many of them."""
 
-    def __init__(self, file: _Bounded) -> None:
+    def __init__(self, file: _Bounded, *, long_numbers: bool) -> None:
         self.file = file
         # numbers as C has them: of longer ones its parser makes Python's, and fails beyond repair when Python refuses
-        self._steps = iter(ijson.basic_parse(file, use_float=True))
+        self._steps = iter(ijson.basic_parse(file, use_float=not long_numbers))
         self._left = exact.MOST_STEPS
 
     def __next__(self) -> tuple[str, Any]:
@@ -165,7 +198,7 @@ class _Steps(Iterator[tuple[str, Any]]):
         try:
             found: tuple[str, Any] = next(self._steps)
         except (ijson.JSONError, UnicodeError) as error:
-            raise BadArchive(BAD_JSON) from error
+            raise (LongNumber if OVERFLOW in str(error) else BadArchive)(BAD_JSON) from error
         return found
 
     def begin_row(self) -> None:
@@ -189,9 +222,9 @@ class Elements:
             yield _build(event, value, self.steps)
 
 
-def _values(file: _Bounded) -> Iterator[tuple[str, Any]]:
+def _values(file: _Bounded, *, long_numbers: bool) -> Iterator[tuple[str, Any]]:
     """The members of the outermost object; an array comes as ``Elements``, to be used up before the next member."""
-    steps = _Steps(file)
+    steps = _Steps(file, long_numbers=long_numbers)
     if next(steps, (None, None))[0] != "start_map":
         raise BadArchive(BAD_JSON)
     for event, name in steps:
@@ -203,7 +236,7 @@ def _values(file: _Bounded) -> Iterator[tuple[str, Any]]:
 
 def _build(event: str, value: Any, events: Iterator[tuple[str, Any]], left: int = DEEPEST) -> Any:
     if event not in ("start_map", "start_array"):
-        return value
+        return _float(value) if isinstance(value, Decimal) else value
     if left == 0:
         raise BadArchive(BAD_JSON)
     if event == "start_array":
@@ -214,6 +247,13 @@ def _build(event: str, value: Any, events: Iterator[tuple[str, Any]], left: int 
             break
         built[name] = _build(*next(events), events, left - 1)
     return built
+
+
+def _float(value: Decimal) -> float:
+    number = float(value)
+    if not math.isfinite(number):
+        raise BadArchive(BAD_JSON)
+    return number
 
 
 def _elements(events: Iterator[tuple[str, Any]], left: int) -> Iterator[Any]:

@@ -627,7 +627,9 @@ def test_the_old_form_with_deep_data_fails(bring):
     assert error_of(bring(make_archive(files={"project.json": legacy}))) == "Incorrect JSON format"
 
 
-@pytest.mark.parametrize("number", ["9" * 5000, "1e400", "-1e400", "1e99999999999999999999"])
+@pytest.mark.parametrize(
+    "number", ["9" * 5000, "9" * 4301, "1e400", "-1e400", "1e99999999999999999999", f'{2**64},"far":1e400']
+)
 @pytest.mark.parametrize("is_legacy", [False, True])
 def test_numbers_beyond_all_measure_are_no_json(bring, number, is_legacy):
     row = b'{"title":"A","iid":1,"odd":%s}' % number.encode()

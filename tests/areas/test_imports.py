@@ -2096,6 +2096,16 @@ def test_the_old_form_is_read_too_and_the_new_one_wins(bring, as_):
     assert [issue["iid"] for issue in client.get(f"/projects/{both['id']}/issues").json] == [5]
 
 
+@pytest.mark.parametrize("number", [-(2**63), 2**63, -(2**63) - 1, 12345678901234567890123, 10**4299])
+def test_numbers_of_any_length_are_kept_in_the_old_form_too(number, bring, as_, run_jobs):
+    legacy = {"odd": number, "share": 0.1, "issues": [make_issue(1, odd=[number], share=1.5e-7)]}
+    state = bring(make_archive(files={"project.json": json.dumps(legacy).encode()}))
+
+    files = export(as_(MAX), state["id"], run_jobs)
+    [issue], attributes = rows(files, "issues"), json.loads(files["tree/project.json"])
+    assert (issue["odd"], issue["share"], attributes["odd"], attributes["share"]) == ([number], 1.5e-7, number, 0.1)
+
+
 MIXED = [{"a": 1}, 2, "x", 0, False, [1]]
 
 

@@ -474,8 +474,9 @@ def _lfs_types(unpacked: Unpacked) -> dict[str, list[Any]]:
     if unpacked.lfs_types is None:
         objects = (path for path in unpacked.carried if layout.LFS_OBJECT.fullmatch(path))
         return {path.removeprefix("lfs-objects/"): [layout.LFS_OF_PROJECT] for path in objects}
-    if not unpacked.lfs_types.stat().st_size:
-        return {}
+    with unpacked.lfs_types.open("rb") as file:
+        if not file.read(1024).lstrip().startswith(b"{"):
+            return {}
     kept: dict[str, list[Any]] = {}
     for oid, types in trees.members_of(unpacked.lfs_types):
         if isinstance(types, trees.Elements):

@@ -2669,7 +2669,14 @@ def test_levels_of_features_go_back_out_as_they_came_until_they_are_changed(as_,
 
 
 @pytest.mark.parametrize(
-    ("said", "types"), [(None, {"b" * 64: [0]}), ({}, {}), ({"b" * 64: [None, 2]}, {"b" * 64: [None, 2]})]
+    ("said", "types"),
+    [
+        (None, {"b" * 64: [0]}),
+        ({}, {}),
+        ([{}], {}),
+        ({"b" * 64: [None, 2]}, {"b" * 64: [None, 2]}),
+        ({"c" * 64: [1], "b" * 64: [{"a": 1}, 2, "x"], "d": {"b": [1]}, "e": [[]]}, {"b" * 64: [2]}),
+    ],
 )
 def test_what_lfs_objects_belong_to_is_kept_also_when_nothing_says_it(said, types, as_, bring, run_jobs):
     files = {f"lfs-objects/{'b' * 64}": b"blob", "avatar/me.png": b"me"}

@@ -13,7 +13,7 @@ from werkzeug.exceptions import MethodNotAllowed
 from project_service import addresses, document
 from project_service.access import navigation
 from project_service.access.api import before_options, wrong_method
-from project_service.access.pages import CookieSessions, csrf, error_page, is_for_programs
+from project_service.access.pages import CookieSessions, csrf, error_page, is_for_programs, sign_with
 from project_service.accounts import jobs as accounts_jobs
 from project_service.accounts import pages as accounts_pages
 from project_service.accounts import routes as accounts
@@ -173,9 +173,7 @@ def _use_keys() -> None:
     keyring = secrets.keyring()
     if current_app.extensions.get("proven") is keyring:
         return
-    # a rotation holds for every process at once: what one signs the others have to read
-    current_app.config["SECRET_KEY"] = keyring.signing_key
-    current_app.config["SECRET_KEY_FALLBACKS"] = keyring.signing_key_fallbacks
+    sign_with(current_app, keyring)
     if request.blueprint == "probes":
         return
     try:

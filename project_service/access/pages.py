@@ -27,7 +27,7 @@ from werkzeug.wrappers import Response
 
 from project_service.access import identity, steps
 from project_service.access.abilities import Ability
-from project_service.kit import answers, kept, urls
+from project_service.kit import answers, kept, secrets, urls
 from project_service.kit.database import reading, unit_of_work
 from project_service.kit.errors import ServiceError, Unauthorized
 from project_service.kit.parameters import parameters
@@ -61,6 +61,17 @@ class CookieSessions(SecureCookieSessionInterface):
         if self.get_cookie_name(app) not in request.cookies:
             return self.session_class()
         return super().open_session(app, request)
+
+    def get_signing_serializer(self, app: Flask) -> Any:
+        """What reads and signs cookies, with the keys as they are now."""
+        sign_with(app, secrets.keyring())
+        return super().get_signing_serializer(app)
+
+
+def sign_with(app: Flask, keyring: secrets.Keyring) -> None:
+    """Have cookies and form tokens signed with these keys: after a rotation every process reads what another signed."""
+    app.config["SECRET_KEY"] = keyring.signing_key
+    app.config["SECRET_KEY_FALLBACKS"] = keyring.signing_key_fallbacks
 
 
 class PageBlueprint(Blueprint):

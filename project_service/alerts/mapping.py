@@ -56,13 +56,15 @@ class SampleField:
 
 def read_sample(text: str) -> dict[str, Any]:
     """Read a sample; ``Unusable`` says what is wrong with it."""
+    if len(text.encode()) > payloads.LARGEST:
+        raise Unusable("is too big")
     try:
         sample = exact.loads(text, too_long=str)
     except ValueError as error:
         raise Unusable(f"is not valid JSON: {error}") from error
     if not isinstance(sample, dict):
         raise Unusable("has to be a JSON object")
-    if len(text.encode()) > payloads.LARGEST or payloads.depth_exceeds(sample, payloads.DEEPEST):
+    if payloads.depth_exceeds(sample, payloads.DEEPEST):
         raise Unusable("is too big")
     return sample
 

@@ -187,7 +187,7 @@ def _changed(before: Any, after: Any) -> str:
     names = list(itertools.islice(_attributes(before, after), MOST_NAMED + 1))
     if len(names) > MOST_NAMED:
         names[-1] = "and others"
-    if not names and before is not None:
+    if not names and before is not None and exact.dumps(before) == exact.dumps(after):
         names = ["who wrote a note, as its text says"]
     return f"changed: {', '.join(names)}" if names else "changed"
 
@@ -246,7 +246,7 @@ def _text(row: dict[str, Any], writers: list[Writers]) -> str:
     author = row.get("author")
     name = author.get("name") if isinstance(author, dict) else None
     writers.append((tuple(named), name if isinstance(name, str) else ""))
-    return "" if named and text == BLANK_NOTE else text
+    return "" if text == BLANK_NOTE else text
 
 
 def _second(value: Any) -> dt.datetime | None:

@@ -474,11 +474,10 @@ def _lfs_types(unpacked: Unpacked) -> dict[str, list[Any]]:
     if unpacked.lfs_types is None:
         objects = (path for path in unpacked.carried if layout.LFS_OBJECT.fullmatch(path))
         return {path.removeprefix("lfs-objects/"): [layout.LFS_OF_PROJECT] for path in objects}
-    with unpacked.lfs_types.open("rb") as file:
-        if not file.read(1024).lstrip().startswith(b"{"):
-            return {}
+    if not unpacked.lfs_types.stat().st_size:
+        return {}
     kept: dict[str, list[Any]] = {}
-    for oid, types in trees.members_of(unpacked.lfs_types):
+    for oid, types in trees.members_of(unpacked.lfs_types, or_none=True):
         if isinstance(types, trees.Elements):
             told: list[int | None] = []
             for one in types:

@@ -6,8 +6,7 @@ column holds (``extra``) comes back where it was.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import (
@@ -47,7 +46,7 @@ from project_service.transfers.rows import NOTE_TYPES
 
 AT_ONCE = 100  # issues, with what hangs on them: twice as many do not fit into the cache of a processor
 NOTES_AT_ONCE = 2000
-BYTES_AT_ONCE = 8 << 20
+BYTES_AT_ONCE, BYTES_OF_NOTES = 8 << 20, 48 << 20  # the largest note may have a megabyte, and most are small
 TEXT_COLOR = "#333333"
 Line = dict[str, Any]
 WORDS = {int(action): action.name.lower() for action in Action}
@@ -94,15 +93,46 @@ def read_json(stored: str | None) -> Any:
     return exact.loads(stored) if stored else None
 
 
-class Each(dict[int, list[Line]]):
-    """The lines under things, which are read when they are asked for and not kept."""
+class Notes(dict[int, list[Line]]):
+    """The notes under things, a part of them at a time: those of things whose ids follow one another."""
 
-    def __init__(self, read: Callable[[int], list[Line]]) -> None:
+    def __init__(self, reader: Reader, noteable_type: str, ids: Iterable[int], rows: Sequence[Any]) -> None:
         super().__init__()
-        self.read = read
+        self.reader = reader
+        self.noteable_type = noteable_type
+        self.left = set(ids)  # whose notes have not been read yet
+        self.here: set[int] = set()
+        self._take(rows)
 
     def __missing__(self, number: int) -> list[Line]:
-        return self.read(number)
+        if number in self.here:
+            return []
+        if number not in self.left:  # the order of ids is mostly that of what is asked for, but not always
+            return self.reader.lines_of_notes(self.noteable_type, self._all_of(number)).get(number, [])
+        while number in self.left:
+            rows = self.reader.queries["some notes"].rows(
+                noteable_type=self.noteable_type, ids=numbers(sorted(self.left))
+            )
+            self._take(rows)
+        return self.get(number, [])
+
+    def _take(self, rows: Sequence[Any]) -> None:
+        """Have the notes of all things that these rows are complete of; they come in the order of the things' ids."""
+        before, self.left = self.left, set()
+        if len(rows) > self.reader.notes_at_once:
+            first, last = rows[0][0], rows[-1][0]
+            if first == last:
+                rows = self._all_of(first)
+                self.left = {number for number in before if number > last}
+            else:
+                rows = [row for row in rows if row[0] != last]
+                self.left = {number for number in before if number >= last}
+        self.here = before - self.left
+        self.clear()
+        self.update(self.reader.lines_of_notes(self.noteable_type, rows))
+
+    def _all_of(self, number: int) -> Sequence[Any]:
+        return self.reader.queries["notes"].rows(noteable_type=self.noteable_type, ids=numbers([number]))
 
 
 class Reader:
@@ -127,7 +157,7 @@ class Reader:
             "error_tracking_setting": self._error_tracking,
             "project_feature": self._features,
         }
-        self.notes_at_once = self._at_once(Note, Note.body, Note.extra, most=NOTES_AT_ONCE)
+        self.notes_at_once = self._at_once(Note, Note.body, Note.extra, most=NOTES_AT_ONCE, size=BYTES_OF_NOTES)
         self.queries = {name: Query(connection, statement) for name, statement in self._statements().items()}
         of_notes = exists().where(Event.project_id == project.id, Event.target_type.in_(NOTE_TYPES))
         self.notes_have_events = bool(connection.scalar(select(of_notes)))
@@ -248,7 +278,8 @@ class Reader:
     def _issues(self) -> Iterator[Line]:
         with pipeline(self.connection):
             for rows, notes, events, labels, assignees in self._portions_of_issues():
-                told = self._notes_among(issues.TARGET, notes), self._events_in(events)
+                noted = Notes(self, issues.TARGET, (row[1] for row in rows), notes)
+                told = noted, self._events_in(events)
                 yield from self._issue_lines(rows, *told, _grouped(labels), _grouped(assignees))
 
     def _portions_of_issues(self) -> Iterator[list[Sequence[Any]]]:
@@ -346,7 +377,7 @@ class Reader:
         at_once = self._at_once(MergeRequest, MergeRequest.description, MergeRequest.extra)
         for rows in self._portions(statement, MergeRequest.iid, at_once):
             ids = numbers(row[1] for row in rows)
-            noted = self._notes(others.MERGE_REQUEST, ids)
+            noted = self._notes(others.MERGE_REQUEST, [row[1] for row in rows])
             events = self._events_of("merge_request_events", ids=ids)
             for (
                 iid,
@@ -397,7 +428,7 @@ class Reader:
             self._iso(Snippet.updated_at),
         ).where(Snippet.project_id == self.project.id)
         for rows in self._portions(statement, Snippet.id, self._at_once(Snippet, Snippet.content, Snippet.extra)):
-            noted = self._notes(others.SNIPPET, numbers(row[0] for row in rows))
+            noted = self._notes(others.SNIPPET, [row[0] for row in rows])
             for number, title, file_name, content, visibility, author_id, extra, created_at, updated_at in rows:
                 yield filled(SNIPPET, extra) | {
                     "id": number,
@@ -506,23 +537,13 @@ class Reader:
             for _, data in rows:
                 yield data
 
-    def _notes(self, noteable_type: str, ids: Any) -> Mapping[int, list[Line]]:
+    def _notes(self, noteable_type: str, ids: Sequence[int]) -> Notes:
         """The notes under things, by what they are under."""
-        some = self.queries["some notes"].rows(noteable_type=noteable_type, ids=ids)
-        return self._notes_among(noteable_type, some)
+        rows = self.queries["some notes"].rows(noteable_type=noteable_type, ids=numbers(ids))
+        return Notes(self, noteable_type, ids, rows)
 
-    def _notes_among(self, noteable_type: str, some: Sequence[Any]) -> Mapping[int, list[Line]]:
-        """The notes of these rows if they are all there are, else those of one thing at a time."""
-        if len(some) <= self.notes_at_once:
-            return defaultdict(list, self._notes_in(noteable_type, some))
-
-        def read(number: int) -> list[Line]:
-            rows = self.queries["notes"].rows(noteable_type=noteable_type, ids=numbers([number]))
-            return self._notes_in(noteable_type, rows).get(number, [])
-
-        return Each(read)
-
-    def _notes_in(self, noteable_type: str, rows: Sequence[Any]) -> dict[int, list[Line]]:
+    def lines_of_notes(self, noteable_type: str, rows: Sequence[Any]) -> dict[int, list[Line]]:
+        """The notes that rows become, by what they are under."""
         found: dict[int, list[Line]] = {}
         by_id: dict[int, Line] = {}
         project_id = self.project.id
@@ -689,12 +710,14 @@ class Reader:
         found = statement.where(model.project_id == self.project.id).order_by(model.id if order is None else order)
         return iter(self._execute(found))
 
-    def _at_once(self, model: Any, *columns: Any, these: Any = None, most: int = AT_ONCE) -> int:
+    def _at_once(
+        self, model: Any, *columns: Any, these: Any = None, most: int = AT_ONCE, size: int | None = None
+    ) -> int:
         """How many rows of the project are read together: no more than fit if all were as large as the largest."""
-        size = sum((func.coalesce(self._size(column), 0) for column in columns), literal(0))
+        bytes_of_one = sum((func.coalesce(self._size(column), 0) for column in columns), literal(0))
         conditions = [model.project_id == self.project.id, *(() if these is None else (these,))]
-        largest = self.connection.scalar(select(func.max(size)).where(*conditions)) or 1
-        return max(1, min(most, BYTES_AT_ONCE // max(1, largest)))
+        largest = self.connection.scalar(select(func.max(bytes_of_one)).where(*conditions)) or 1
+        return max(1, min(most, (size or BYTES_AT_ONCE) // max(1, largest)))
 
     def _size(self, column: Any) -> Any:
         """The bytes of a text, or of nested data as it is stored."""

@@ -33,6 +33,7 @@ from project_service.transfers.trees import DEEPEST
 
 LONGEST_TITLE = 255
 LONGEST_MESSAGE = 255
+LONGEST_POSITION = 64 << 10
 LARGEST_INTEGER = 2**63 - 1
 LARGEST_IID = 2**31 - 1  # with room behind it, for what comes after the import
 BLANK_NOTE = "*Blank note*"
@@ -712,6 +713,8 @@ def action_of(value: Any) -> int:
 def position_of(value: Any) -> dict[str, Any] | None:
     """Where in a change a note stands; older archives have it as text."""
     if isinstance(value, str):
+        if len(value) > LONGEST_POSITION:
+            return None
         try:
             value = exact.loads(value)
         except ValueError:

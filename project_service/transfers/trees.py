@@ -93,10 +93,17 @@ def loads(raw: bytes) -> Any:
         raise BadArchive(BAD_JSON) from error
 
 
-def members_of(path: Path, *, long_numbers: bool = False) -> Iterator[tuple[str, Any]]:
-    """The members of the object in a file, one at a time; an array as ``Elements``, to be used up before the next."""
+def members_of(path: Path, *, long_numbers: bool = False, or_none: bool = False) -> Iterator[tuple[str, Any]]:
+    """The members of the object in a file, one at a time; an array as ``Elements``, to be used up before the next.
+
+    With ``or_none`` what is no object has none, else it is a ``BadArchive``.
+    """
     with path.open("rb") as file:
-        yield from _values(_Bounded(file), long_numbers=long_numbers)
+        steps = _Steps(_Bounded(file), long_numbers=long_numbers)
+        if next(steps, (None, None))[0] == "start_map":
+            yield from _values(steps)
+        elif not or_none:
+            raise BadArchive(BAD_JSON)
 
 
 def too_deep(value: Any, left: int = DEEPEST) -> bool:
@@ -222,11 +229,8 @@ class Elements:
             yield _build(event, value, self.steps)
 
 
-def _values(file: _Bounded, *, long_numbers: bool) -> Iterator[tuple[str, Any]]:
-    """The members of the outermost object; an array comes as ``Elements``, to be used up before the next member."""
-    steps = _Steps(file, long_numbers=long_numbers)
-    if next(steps, (None, None))[0] != "start_map":
-        raise BadArchive(BAD_JSON)
+def _values(steps: _Steps) -> Iterator[tuple[str, Any]]:
+    """The members of an object that has begun."""
     for event, name in steps:
         if event == "end_map":
             continue

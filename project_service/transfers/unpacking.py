@@ -162,6 +162,7 @@ class Tape(tarfile.TarFile):
 
     members: list[tarfile.TarInfo]
     headers = 0
+    is_begun = False  # some of these are of a member that is still to come
 
 
 class Member(tarfile.TarInfo):
@@ -177,13 +178,14 @@ class Member(tarfile.TarInfo):
         try:
             return super().fromtarfile(tar)
         except tarfile.HeaderError as error:
-            if isinstance(error, ENDS) and not tar.headers:
+            if isinstance(error, ENDS) and not tar.is_begun:
                 raise
             raise BadArchive(BROKEN) from error
 
     def _proc_member(self, tar: Any) -> Any:
         is_header = self.type in EXTENDED or self.type in (tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK)
         tar.headers = tar.headers + tarfile.BLOCKSIZE + self.size if is_header else 0
+        tar.is_begun = is_header and self.type != tarfile.XGLTYPE
         if self.size < 0 or tar.headers > LONGEST_HEADERS:
             raise BadArchive(BROKEN)
         if self.type in EXTENDED:
@@ -224,7 +226,7 @@ def _said(header: bytes) -> tuple[dict[str, str], bool]:
     """
     said: dict[str, str] = {}
     is_sparse, start = False, 0
-    while start < len(header):
+    while start < len(header) and header[start]:  # some are padded
         length, _, _ = header[start : start + MOST_DIGITS].partition(b" ")
         end = start + (int(length) if length.isdigit() else 0)
         keyword, equals, value = header[start + len(length) + 1 : end].partition(b"=")

@@ -1010,12 +1010,23 @@ def with_notes(number, count, **fields):
     return make_issue(number, notes=[make_note(f"note {each} of {number}") for each in range(count)], **fields)
 
 
-@pytest.mark.parametrize(("name", "most"), [("NOTES_AT_ONCE", 3), ("BYTES_AT_ONCE", 1), ("BYTES_AT_ONCE", 40)])
+@pytest.mark.parametrize(
+    ("name", "most"),
+    [
+        ("NOTES_AT_ONCE", 2),
+        ("NOTES_AT_ONCE", 3),
+        ("NOTES_AT_ONCE", 5),
+        ("BYTES_OF_NOTES", 1),
+        ("BYTES_AT_ONCE", 1),
+        ("BYTES_AT_ONCE", 40),
+    ],
+)
 def test_what_is_read_in_small_portions_is_the_same(name, most, brought, monkeypatch):
     branches = {"source_branch": "a", "target_branch": "b"}
     export, files = brought(
         {
-            "issues": [with_notes(number, number % 4, odd="x" * number) for number in range(1, 12)],
+            # not in the order of their ids
+            "issues": [with_notes(number, number % 4, odd="x" * number) for number in (*range(6, 12), *range(1, 6))],
             "merge_requests": [with_notes(number, 3, **branches) for number in range(1, 4)],
             "snippets": [{"title": "s", "content": "c" * 50, "notes": [make_note(), make_note()]}],
             "boards": [{"name": f"Board {number}", "lists": []} for number in range(3)],

@@ -456,6 +456,31 @@ def test_extended_headers_that_lie(pax, take):
     assert set(found.relations) <= {"labels"}
 
 
+def test_an_extended_header_may_be_padded(take):
+    said = b"16 path=VERSION\n".ljust(tarfile.BLOCKSIZE, b"\0")
+    extended = raw_header(tarfile.XHDTYPE, len(said), b"x") + said
+    content = b"0.2.4".ljust(tarfile.BLOCKSIZE, b"\0")
+
+    made = extended + raw_header(tarfile.REGTYPE, 5, b"other") + content + bytes(2 * tarfile.BLOCKSIZE)
+
+    assert take(gzip.compress(made)).texts == {"VERSION": "0.2.4"}
+
+
+@pytest.mark.parametrize("end", [b"", bytes(2 * tarfile.BLOCKSIZE)])
+def test_what_holds_for_all_that_follows_may_be_the_last(end, take):
+    content = b"0.2.4".ljust(tarfile.BLOCKSIZE, b"\0")
+    last = tarfile.TarInfo.create_pax_global_header({"comment": "x"})
+
+    made = raw_header(tarfile.REGTYPE, 5, b"VERSION") + content + last + end
+
+    assert take(gzip.compress(made)).texts == {"VERSION": "0.2.4"}
+
+
+@pytest.mark.parametrize("said", [b"garbage", b"\n", b'{"a":'])
+def test_what_lfs_objects_belong_to_has_to_be_readable(said, bring):
+    assert error_of(bring(make_archive({}, files={"lfs-objects.json": said}))) == "Incorrect JSON format"
+
+
 # broken and foreign files
 
 

@@ -2735,7 +2735,7 @@ def test_what_a_column_did_not_hold_is_forgotten_when_something_else_is_said(as_
     assert {name: line[name] for name in changes} == changes
 
 
-@pytest.mark.parametrize("position", ["somewhere", "[1]", "7", '{"old_line": 3}'])
+@pytest.mark.parametrize("position", ["somewhere", "[1]", "7", '{"old_line": 3}', '{"a":[' + "{}," * 30_000 + "{}]}"])
 def test_where_a_note_stands_goes_back_out_whatever_it_says(position, as_, bring, run_jobs):
     note = make_note(type="DiffNote", position=position)
     row = make_issue(1, source_branch="a", target_branch="b", notes=[note])

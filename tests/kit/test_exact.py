@@ -51,6 +51,7 @@ MANY = exact.MOST_STEPS // 2
         (b"[" + b"9" * 2 * MANY + b"]", False),
         (b"[" + b"9" * 30 + b",-" + b"9" * 5000 + b"," + b"[]," * MANY + b"[]]", True),
         (b"[" + b"9" * 30 + b".5e" + b"9" * 30 + b',"' + b"[]," * MANY + b'"]', False),
+        (b'["\\u0031' + b"1" * 20 + b'",' + b"[]," * MANY + b"[]]", True),
         (b"[\xff" + b"[]," * MANY + b"[]]", False),  # whoever reads it stops there, too
         (b" " * 3 * MANY, False),
     ],

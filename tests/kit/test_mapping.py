@@ -107,6 +107,7 @@ def test_what_does_not_fit_is_not_stored(key):
         ("[1]", "has to be a JSON object"),
         ("7", "has to be a JSON object"),
         ('{"a":"' + "x" * (1 << 20) + '"}', "is too big"),
+        ("{" + "x" * (1 << 20), "is too big"),  # it is not even read
         ('{"a":' * 101 + "1" + "}" * 101, "is too big"),
     ],
 )

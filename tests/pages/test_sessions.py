@@ -226,3 +226,12 @@ def test_a_token_opens_the_api_and_not_pages(visitor, people):
 
 def test_passwords_are_stored_as_argon2id():
     assert secrets.hash_password(PASSWORD).startswith("$argon2id$")
+
+
+def test_what_another_process_has_signed_with_a_new_key_is_read_at_once(app, visitor):
+    token = visitor.csrf_token()
+    app.config.update(SECRET_KEY=b"that of before", SECRET_KEY_FALLBACKS=[])
+
+    answer = visitor.open("POST", "/users/sign_in", data={"csrf_token": token, "login": "nobody", "password": "wrong"})
+
+    assert "Invalid login or password" in answer.text

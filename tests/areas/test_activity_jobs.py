@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextvars
 import datetime as dt
-import statistics
 
 import pytest
 from flask.testing import FlaskClient
@@ -135,7 +134,7 @@ def test_a_batch_keeps_other_writers_waiting_only_briefly(store, time, people, p
     work(activity.prune_events, run_jobs)
 
     assert len(seconds) == 4
-    assert statistics.median(seconds[:3]) < 0.1  # not that of one amid which Python collects its garbage
+    assert max(seconds) < 0.1
 
 
 def test_what_a_killed_worker_had_removed_stays_removed(store, time, run_jobs, monkeypatch):

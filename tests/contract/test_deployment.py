@@ -248,7 +248,7 @@ def test_plain_requests_are_sent_to_tls_and_foreign_names_get_nothing(proxy):
 def test_a_stop_under_load_cuts_nobody_off(tmp_path):
     """Whoever got any part of an answer got all of it; whoever was not answered was not heard either."""
     service = Service(tmp_path)
-    started = service.start()
+    service.start()
     address, stopped, cut, written = urlsplit(service.url).netloc, threading.Event(), [], []
 
     def write(number):
@@ -285,7 +285,7 @@ def test_a_stop_under_load_cuts_nobody_off(tmp_path):
         kept = {row[0] for row in connection.execute("SELECT path FROM namespaces")}
     connection.close()
     assert (cut, len(written) > 20, set(written) - kept) == ([], True, set())
-    assert seconds < max(10, 3 * started)  # slower where all is slower
+    assert seconds < 10
     assert not is_running(service.pid)
 
 

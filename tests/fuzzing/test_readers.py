@@ -81,7 +81,7 @@ def mutated(name, seed):
     return MUTATORS[name](raw, chance, flip(chance))
 
 
-@pytest.mark.parametrize(("name", "count", "least"), [("archives", 100, 15), ("reports", 300, 60)])
+@pytest.mark.parametrize(("name", "count", "least"), [("archives", 140, 20), ("reports", 300, 60)])
 def test_changes_of_what_is_kept_are_read_or_refused(name, count, least):
     said = [HARNESSES[name](mutated(name, seed)) for seed in range(count)]
 

@@ -41,16 +41,13 @@ class Writer(threading.Thread):
 
 
 @pytest.mark.parametrize(
-    ("issues", "most_seconds", "most_share"),
+    ("issues", "most_seconds"),
     [
-        # so few writes that one of them decides: on a slow machine it may take a part of what the import takes
-        pytest.param(1_000, 3.0, 1 / 3, id="1000"),
-        pytest.param(100_000, 0.5, 0.0, marks=pytest.mark.nightly, id="100000"),
+        pytest.param(1_000, 3.0, id="1000"),  # so few writes that one of them decides
+        pytest.param(100_000, 0.5, marks=pytest.mark.nightly, id="100000"),
     ],
 )
-def test_alerts_and_variables_are_written_while_a_project_is_imported(
-    issues, most_seconds, most_share, tmp_path, capsys
-):
+def test_alerts_and_variables_are_written_while_a_project_is_imported(issues, most_seconds, tmp_path, capsys):
     archive = make_archive(
         {"issues": [make_issue(number, notes=[{"note": "x"}] * 3) for number in range(1, issues + 1)]}
     )
@@ -103,7 +100,7 @@ def test_alerts_and_variables_are_written_while_a_project_is_imported(
                 end="",
             )
     assert (status, [writer.statuses for writer in writers]) == ("finished", [{200}, {201}])
-    assert max(writer.slowest for writer in writers) < max(most_seconds, most_share * took)
+    assert max(writer.slowest for writer in writers) < most_seconds
 
 
 def wait_until_ended(address):

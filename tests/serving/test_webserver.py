@@ -154,11 +154,10 @@ def test_forty_stalled_connections_do_not_delay_a_list(server: Server, clients: 
             time.sleep(0.4)
         return max(times)
 
-    # what the machine does besides may delay a list too, but not in every try
-    fast = any(slowest() < 1 for _ in range(TRIES))
+    most = slowest()
     stop.set()
     trickling.join()
-    assert fast
+    assert most < 1
 
 
 def test_uploads_that_stall_by_the_hundred_lose_their_place_to_others(server: Server, clients: Clients) -> None:
@@ -167,7 +166,7 @@ def test_uploads_that_stall_by_the_hundred_lose_their_place_to_others(server: Se
             clients(server, post("/upload", 10_000_000) + bytes(70_000))
         return server.seconds_of_a_list()
 
-    assert any(seconds_among_stalled() < 4 for _ in range(TRIES))
+    assert seconds_among_stalled() < 4
 
 
 @pytest.mark.parametrize(
@@ -310,7 +309,7 @@ def seconds_of_a_stop(directory: Path) -> float:
 
 
 def test_a_stop_lets_running_requests_end(tmp_path: Path) -> None:
-    assert any(seconds_of_a_stop(tmp_path / str(number)) < 5 for number in range(TRIES))
+    assert seconds_of_a_stop(tmp_path / "server") < 5
 
 
 def distribution(server: Server, clients: Clients) -> Counter[object]:

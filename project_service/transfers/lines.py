@@ -729,9 +729,10 @@ class Reader:
         """The rows in the order of their first column, some at a time, each portion found by the end of the last."""
         last = -1
         ordered = statement.order_by(key).limit(at_once)
-        while rows := self._execute(ordered.where(key > last)):
-            yield rows
+        while rows := list(self._execute(ordered.where(key > last))):
             last = rows[-1][0]
+            yield rows
+            rows.clear()  # they are used, and two portions at once would take twice as much
 
     def _text(self, column: Any) -> Any:
         """Nested data as the text it is stored as."""

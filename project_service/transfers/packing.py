@@ -23,7 +23,7 @@ from zlib_ng import zlib_ng
 
 LEVEL = 4  # a tenth larger than what gzip makes, in a quarter of the time
 BLOCK = 1 << 20
-WAITING = 4  # blocks that are made and not compressed yet
+WAITING = 4  # blocks, none larger than the others, that are made and not compressed yet
 LAST_BLOCK = b"\x03\x00"  # of a deflate stream, with nothing in it
 GZIP_HEAD = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"  # no name, no time, an unknown system
 
@@ -46,10 +46,12 @@ class Press(io.RawIOBase):
         return True
 
     def write(self, block: Any) -> int:
-        """Take a block; raises what an earlier one met."""
+        """Take a block, of which no more than some pieces wait; raises what an earlier one met."""
         self._raise_failure()
-        self._blocks.put(bytes(block))
-        return len(block)
+        with memoryview(block) as whole:
+            for start in range(0, len(whole), BLOCK):
+                self._blocks.put(bytes(whole[start : start + BLOCK]))
+            return len(whole)
 
     def cut(self) -> None:
         """Wait until everything is compressed; what follows refers to nothing before."""

@@ -9,12 +9,13 @@ import subprocess
 import tarfile
 import threading
 import time
+import tracemalloc
 import zlib
 
 import pytest
 
 from project_service.transfers import unpacking
-from project_service.transfers.packing import packing
+from project_service.transfers.packing import Press, packing
 
 ROWS = b"".join(b'{"iid":%d,"title":"The till is open"}\n' % number for number in range(60_000))
 BUNDLE = os.urandom(3_000_000)  # takes no compression
@@ -137,3 +138,32 @@ def test_a_stream_that_is_left_early_leaves_no_thread_behind(tmp_path):
         assert stream.read(10) == bytes(10)
 
     assert not [thread for thread in threading.enumerate() if thread.name == "unpress"]
+
+
+def test_no_more_than_some_pieces_of_large_blocks_wait_for_a_slow_disk(tmp_path):
+    """What waits is counted in pieces of one size, or the largest rows decide how much memory is taken."""
+    row = memoryview(os.urandom(8 * MIB))
+    goes_on = threading.Event()
+
+    class Slow(io.BytesIO):
+        def write(self, block):
+            goes_on.wait(30)
+            return super().write(block)
+
+    press = Press(Slow())
+    tracemalloc.start()
+    writer = threading.Thread(target=lambda: [press.write(row) for _ in range(4)])
+    try:
+        writer.start()
+        writer.join(1)
+        assert writer.is_alive()
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+        goes_on.set()
+        writer.join()
+        press.cut()
+        press.close()
+
+    assert peak < 8 * MIB
+    assert press.size == 32 * MIB

@@ -11,7 +11,7 @@ from sqlalchemy.orm import Mapped, mapped_column, relationship
 
 from project_service.core.projects import Project
 from project_service.core.users import User
-from project_service.kit.database import Model, Timestamps
+from project_service.kit.database import Model, Timestamps, index_of_present
 from project_service.kit.secrets import Encrypted
 from project_service.tracker.environments import Environment
 from project_service.tracker.issues import Issue
@@ -20,12 +20,6 @@ TARGET = "AlertManagement::Alert"
 HTTP = "http"
 PROMETHEUS = "prometheus"
 OPSGENIE = "opsgenie"
-
-
-def _present(name: str, column: str, *more: str) -> Index:
-    """An index of the rows that have something in its first column."""
-    there = text(f"{column} IS NOT NULL")
-    return Index(name, column, *more, sqlite_where=there, postgresql_where=there)
 
 
 class Severity(enum.IntEnum):
@@ -109,9 +103,9 @@ class Alert(Timestamps, Model):
         Index("ix_alerts_status", "project_id", "status", "started_at", "id"),
         Index("ix_alerts_severity", "project_id", "severity", "id"),
         # most alerts have no incident, environment or assignee: these indexes cost them nothing
-        _present("ix_alerts_issue_id", "issue_id"),
-        _present("ix_alerts_environment_id_started_at", "environment_id", "started_at", "id"),
-        _present("ix_alerts_assignee_id", "assignee_id", "id"),
+        index_of_present("ix_alerts_issue_id", "issue_id"),
+        index_of_present("ix_alerts_environment_id_started_at", "environment_id", "started_at", "id"),
+        index_of_present("ix_alerts_assignee_id", "assignee_id", "id"),
     )
 
     project_id: Mapped[int] = mapped_column(ForeignKey("projects.id", ondelete="CASCADE"))

@@ -11,6 +11,7 @@ import functools
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from types import NoneType
 from typing import Any
 
 from sqlalchemy import (
@@ -39,6 +40,7 @@ RESERVE = """
 WITH own AS MATERIALIZED (SELECT pg_get_serial_sequence(:table, 'id')::regclass AS sequence)
 SELECT array_agg(nextval(own.sequence)) FROM own, generate_series(1, :count)
 """
+NOTHING = "\\N"  # in the text format of COPY
 WALL_CLOCK = len("2021-01-20 08:15:30.123456")
 Convert = Callable[[Any], Any]
 Packed = bytes | list[tuple[Any, ...]]
@@ -90,31 +92,47 @@ class Writer:
 
 
 def _converted(column: Sequence[Any], convert: Convert | None) -> Sequence[Any]:
-    return column if convert is None else [None if value is None else convert(value) for value in column]
+    if convert is None or _is_all(column, None):
+        return column
+    return [None if value is None else convert(value) for value in column]
+
+
+def _is_all(column: Sequence[Any], value: Any) -> bool:
+    return column.count(value) == len(column)
 
 
 def _copied(column: Sequence[Any]) -> Iterable[str]:
     """The values of a column in PostgreSQL's text format of ``COPY``, which is made without a connection to ask."""
+    if _is_all(column, column[0]):
+        return itertools.repeat(_as_text(column[0]), len(column))
     kinds = set(map(type, column))
     if kinds == {int}:
         return map(str, column)
     if kinds == {str}:
-        return map(_escaped, column)
-    texts = {value: _as_text(value) for value in set(column)}  # most columns say the same in many rows
-    return [texts[value] for value in column]
+        return _escaped(column)
+    if kinds == {str, NoneType}:
+        texts = _escaped([value or "" for value in column])
+        return [NOTHING if value is None else text for value, text in zip(column, texts, strict=True)]
+    known = {value: _as_text(value) for value in set(column)}  # most columns say the same in many rows
+    return [known[value] for value in column]
 
 
 def _as_text(value: Any) -> str:
     if value is None:
-        return "\\N"
+        return NOTHING
     if isinstance(value, str):
-        return _escaped(value)
+        return _escaped([value])[0]
     # a truth value is a number to Python, and 0 or 1 to PostgreSQL as well
     return str(int(value)) if isinstance(value, int) else str(value)
 
 
-def _escaped(value: str) -> str:
-    return value.replace("\\", "\\\\").replace("\t", "\\t").replace("\n", "\\n").replace("\r", "\\r")
+def _escaped(values: Sequence[str]) -> list[str]:
+    """Texts of ``COPY``, all of them looked through at once: there is none that PostgreSQL takes and that has a NUL."""
+    joined = "\0".join(values)
+    if joined.count("\0") != len(values) - 1:
+        raise ValueError("a text has a NUL")
+    escaped = joined.replace("\\", "\\\\").replace("\t", "\\t").replace("\n", "\\n").replace("\r", "\\r")
+    return escaped.split("\0")
 
 
 def among(column: Any, parameter: str) -> ColumnElement[bool]:

@@ -264,6 +264,12 @@ class Timestamps:
     updated_at: Mapped[dt.datetime] = mapped_column(default=clock.now, onupdate=clock.now, sort_order=-8)
 
 
+def index_of_present(name: str, column: str, *more: str) -> Index:
+    """An index of the rows that have something in its first column."""
+    there = text(f"{column} IS NOT NULL")
+    return Index(name, column, *more, sqlite_where=there, postgresql_where=there)
+
+
 def unique_while_kept(name: str, *columns: str) -> Index:
     """A unique index over the rows that are not being deleted; a deleted row's name is free at once."""
     kept = text("deleting_since IS NULL")

@@ -11,7 +11,7 @@ from sqlalchemy.orm import Mapped, mapped_column, relationship
 
 from project_service.core.projects import Project
 from project_service.core.users import User
-from project_service.kit.database import Base, Key, Model, Timestamps, db
+from project_service.kit.database import Base, Key, Model, Timestamps, db, index_of_present
 from project_service.kit.errors import RecordNotFound
 from project_service.tracker.milestones import Milestone
 
@@ -39,7 +39,8 @@ class Issue(Timestamps, Model):
         Index("ix_issues_project_id_due_date", "project_id", "due_date", "id"),
         Index("ix_issues_project_id_state", "project_id", "state", "confidential"),
         Index("ix_issues_author_id", "author_id"),
-        Index("ix_issues_milestone_id", "milestone_id"),
+        index_of_present("ix_issues_milestone_id", "milestone_id"),
+        index_of_present("ix_issues_closed_by_id", "closed_by_id"),
     )
 
     project_id: Mapped[int] = mapped_column(ForeignKey("projects.id", ondelete="CASCADE"))
@@ -58,7 +59,7 @@ class Issue(Timestamps, Model):
     author_id: Mapped[int | None] = mapped_column(ForeignKey("users.id", ondelete="SET NULL"))
     author: Mapped[User | None] = relationship(foreign_keys=[author_id])
     closed_at: Mapped[dt.datetime | None]
-    closed_by_id: Mapped[int | None] = mapped_column(ForeignKey("users.id", ondelete="SET NULL"), index=True)
+    closed_by_id: Mapped[int | None] = mapped_column(ForeignKey("users.id", ondelete="SET NULL"))
     closed_by: Mapped[User | None] = relationship(foreign_keys=[closed_by_id])
     milestone_id: Mapped[int | None] = mapped_column(ForeignKey("milestones.id", ondelete="SET NULL"))
     milestone: Mapped[Milestone | None] = relationship()

@@ -156,6 +156,28 @@ class Batch:
             del rows[length:]
 
 
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """The names in a row, and of what no column has those that are kept: what archives usually say, and the others."""
+
+    names: tuple[str, ...]
+    usual: tuple[str, ...]
+    others: tuple[str, ...]
+
+    @classmethod
+    def of(cls, names: tuple[str, ...], columns: frozenset[str], usual: frozenset[str]) -> Beside:
+        """Those of one row; ids of what stays behind, and what can be made anew, are not kept."""
+        kept = [
+            name
+            for name in names
+            if name not in columns
+            and (name in layout.PEOPLE or name in layout.KEPT_IDS or not name.endswith(FOREIGN))
+        ]
+        return cls(
+            names, tuple(name for name in kept if name in usual), tuple(name for name in kept if name not in usual)
+        )
+
+
 class Translator:
     """Makes rows of ours from rows of an archive; one for a whole import."""
 
@@ -173,8 +195,7 @@ class Translator:
         self.now = now
         self.ids = {model: ids(model) for model in NUMBERED}
         self.batch = Batch()
-        # the names in the last row of each kind, and those of them that no column has: rows mostly have the same ones
-        self._beside: dict[frozenset[str], tuple[tuple[str, ...], tuple[str, ...]]] = {}
+        self._beside: dict[frozenset[str], Beside] = {}  # of the last row of each kind: mostly they have the same names
         self.translate: dict[str, Callable[[dict[str, Any]], Any]] = {
             "labels": self._label,
             "milestones": self._milestone,
@@ -505,22 +526,17 @@ class Translator:
     def _extra(self, row: dict[str, Any], columns: frozenset[str], usual: frozenset[str]) -> dict[str, Any] | None:
         """What a row says beside its columns; what archives usually say and here is empty is not kept."""
         names = tuple(row)
-        same, beside = self._beside.get(columns, ((), ()))
-        if names != same:
-            beside = tuple(name for name in names if name not in columns)
-            self._beside[columns] = names, beside
-        extra = {}
+        beside = self._beside.get(columns)
+        if beside is None or beside.names != names:
+            beside = self._beside[columns] = Beside.of(names, columns, usual)
         people = self.people
-        for name in beside:
-            value = row[name]
-            if (value is None or value == []) and name in usual:
-                continue
+        extra = {name: value for name in beside.usual if (value := row[name]) is not None and value != []}
+        extra |= {name: row[name] for name in beside.others if row[name] is None or not layout.DROPPED.search(name)}
+        for name, value in extra.items():
             if name in layout.PEOPLE:
                 extra[name] = people.find(value)
-            elif not (name.endswith(FOREIGN) and name not in layout.KEPT_IDS) and (
-                value is None or name in usual or not layout.DROPPED.search(name)
-            ):
-                extra[name] = people.settle(value) if isinstance(value, dict | list) else value
+            elif isinstance(value, dict | list):
+                extra[name] = people.settle(value)
         return extra or None
 
 

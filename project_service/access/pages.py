@@ -72,6 +72,7 @@ def sign_with(app: Flask, keyring: secrets.Keyring) -> None:
     """Have cookies and form tokens signed with these keys: after a rotation every process reads what another signed."""
     app.config["SECRET_KEY"] = keyring.signing_key
     app.config["SECRET_KEY_FALLBACKS"] = keyring.signing_key_fallbacks
+    app.config["WTF_CSRF_SECRET_KEY"] = [*reversed(keyring.signing_key_fallbacks), keyring.signing_key]
 
 
 class PageBlueprint(Blueprint):

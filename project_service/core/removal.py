@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from sqlalchemy import Column, ColumnElement, Table, delete, select, update
 
+from project_service.core import repositories
 from project_service.core.bots import GHOST, bot
 from project_service.core.namespaces import Namespace, UserNamespace
 from project_service.core.projects import Project, folder_of, projects_below
@@ -33,6 +34,7 @@ def remove_project(project_id: int) -> None:
     empty_project(project_id)
     for name in storage().names(folder_of(project_id)):  # what was being written when the project was deleted
         storage().delete(name)
+    repositories.forget(project_id)
     with jobs.step():
         db.session.execute(delete(Project).where(Project.id == project_id, Project.deleting_since.is_not(None)))
 

@@ -375,11 +375,21 @@ def forget_old() -> int:
     old = [path for path in found if path.name not in known and path.name.partition("-")[0] not in loading]
     old += [path for path in root().glob(".[0-9]*.git.*") if _is_abandoned(path)]
     for path in old:
-        if path.is_dir():
-            shutil.rmtree(path, ignore_errors=True)
-        else:
-            path.unlink(missing_ok=True)
+        _remove(path)
     return len(old)
+
+
+def forget(project_id: int) -> None:
+    """Remove the bare repositories that this machine has of a project: of one that has none any more."""
+    for path in (*root().glob(f"{project_id}-*.git"), *root().glob(f".{project_id}-*.git.*")):
+        _remove(path)
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def _is_abandoned(path: Path) -> bool:

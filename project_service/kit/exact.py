@@ -18,8 +18,10 @@ import ijson
 import orjson
 
 # steps of reading a text: names, values, and both ends of what holds others. Two of them may be written in two bytes
-# and take a hundred in memory; a merge request with ten thousand notes takes a million
+# and take a hundred in memory. A long text may have more, as sparsely as exports have them: a merge request with ten
+# thousand notes takes a million, in nine megabytes. What is added sparsely to a text that may be read leaves it so
 MOST_STEPS = 1_000_000
+BYTES_OF_FURTHER = 8
 MOST_DIGITS = 4300  # what Python reads; reading more takes time that grows with their square
 # found by looking for a text among digits that are all alike, behind what may stand before a number, which is alike too
 # (a text has a quotation mark there): a fifteenth of the time of a pattern
@@ -52,14 +54,20 @@ def loads(raw: bytes | str, *, too_long: Callable[[str], Any] = int) -> Any:
     return loaded
 
 
+def most_steps(size: int) -> int:
+    """How many steps of reading a text of so many bytes may take."""
+    return MOST_STEPS + size // BYTES_OF_FURTHER
+
+
 def has_too_many_values(raw: bytes) -> bool:
     """Whether there is more in a JSON text than may be in memory at once, however short the text is."""
-    if len(raw) <= MOST_STEPS:
+    most = most_steps(len(raw))
+    if len(raw) <= most:
         return False
     # numbers that do not fit into those of C are none to whoever counts here, and may be some to whoever reads it
     steps = ijson.basic_parse(io.BytesIO(_DIGITS.sub(rb"\1", raw)), use_float=True)
     try:
-        return next(itertools.islice(steps, MOST_STEPS, None), None) is not None
+        return next(itertools.islice(steps, most, None), None) is not None
     except (ijson.JSONError, UnicodeError):  # reading it ends there, too
         return False
 

@@ -160,10 +160,10 @@ def _placed(unpacked: Unpacked, since: dt.datetime) -> Iterator[tuple[str, Any, 
 
 def _rows(unpacked: Unpacked, relation: str) -> Iterator[Any]:
     for _, raw in trees.rows_of(unpacked, relation):
-        row = trees.loads(raw) if isinstance(raw, bytes) else "a line that is too long"
+        row = trees.loads(raw) if isinstance(raw, bytes) else raw.text
         # who the members are is what a transfer decides; whom it only knows by an address goes along
         if relation != layout.MEMBERS or is_only_asked(row):
-            yield "a row that is nested too deeply" if trees.too_deep(row) else row
+            yield trees.TOO_DEEP.text if trees.too_deep(row) else row
 
 
 def _numbered(relation: str, rows: Iterator[Any], since: dt.datetime) -> Iterator[tuple[str, Any, tuple[Writers, ...]]]:

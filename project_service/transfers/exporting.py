@@ -24,7 +24,7 @@ from project_service.kit import clock, database, exact, jobs, mail, urls
 from project_service.kit.database import db, unit_of_work
 from project_service.kit.storage import storage
 from project_service.transfers import layout, sending
-from project_service.transfers.lines import Reader
+from project_service.transfers.lines import Reader, brief
 from project_service.transfers.models import FAILED, FINISHED, LIVE, STARTED, ProjectExport, ProjectFile
 from project_service.transfers.packing import Packer, packing
 from project_service.transfers.workplace import now_and_then, remove_leftovers, workplace
@@ -138,9 +138,12 @@ def _write(reader: Reader, relation: str, file: IO[bytes]) -> Iterator[int]:
     What is a single object stays one, however many rows an import once took for it: two on its line are no JSON.
     """
     single = relation in layout.SINGLES
+    end = b"" if single else b"\n"
     wrote = False
     for line in itertools.islice(reader.lines(relation), 1 if single else None):
-        raw = exact.dumps(line) if single else exact.dumps(line) + b"\n"
+        raw = exact.dumps(line) + end  # a copy: what the library gives may take several times its size
+        if len(raw) > LONGEST_LINE:
+            raw = exact.dumps(brief(line)) + end
         if len(raw) > LONGEST_LINE:
             log.warning("a row is too long for an archive", relation=relation, size=len(raw))
             continue

@@ -50,7 +50,7 @@ from project_service.transfers.models import (
 from project_service.transfers.people import is_only_asked, people_of
 from project_service.transfers.refusals import Refused, unreadable
 from project_service.transfers.rows import COLUMNS, LONGEST_MESSAGE, Known, Translator, is_iid, read
-from project_service.transfers.unpacking import BadArchive, Unpacked
+from project_service.transfers.unpacking import BadArchive, TooLarge, Unpacked
 from project_service.transfers.workplace import fetch, now_and_then, remove_leftovers, store, version_of, workplace
 
 WAITING, LOADING, FAILING, ENDED = "waiting", "loading", "failing", "ended"
@@ -79,7 +79,7 @@ CONTENT: tuple[type[Base], ...] = (
     Repository,
 )
 
-Raw = tuple[int, bytes | trees.TooLarge]  # a line with its number
+Raw = tuple[int, bytes | TooLarge]  # a line with its number
 Rows = dict[type[Base], list[Packed]]
 log = structlog.get_logger(__name__)
 
@@ -295,7 +295,7 @@ def _some_at_once(rows: Iterator[Raw]) -> Iterator[list[Raw]]:
     size = 0
     for line, raw in rows:
         lines.append((line, raw))
-        size += 0 if isinstance(raw, trees.TooLarge) else len(raw)
+        size += 0 if isinstance(raw, TooLarge) else len(raw)
         if len(lines) == LINES_AT_ONCE or size > BYTES_AT_ONCE:
             yield lines
             lines, size = [], 0
@@ -393,7 +393,7 @@ def _branches_of_forks(unpacked: Unpacked) -> dict[str, str]:
     """The branches of open merge requests whose forks stayed behind, and the commits they are at (section 6.3)."""
     branches: dict[str, str] = {}
     for _, raw in trees.rows_of(unpacked, "merge_requests"):
-        if isinstance(raw, trees.TooLarge) or _is_of_one_project(raw):
+        if isinstance(raw, TooLarge) or _is_of_one_project(raw):
             continue
         row = read(raw)
         if isinstance(row, dict) and row.get("source_project_id") != row.get("target_project_id"):
@@ -492,6 +492,7 @@ def _take_back(import_id: int, project_id: int) -> None:
     """Remove what a failed import has brought; the project stays, empty."""
     for model in CONTENT:
         removal.empty_table(model, project_id, *((Event.target_type.is_not(None),) if model is Event else ()))
+    repositories.forget(project_id)
     with jobs.step():
         found = db.session.get(ProjectImport, import_id)
         if found is None:  # the project was removed meanwhile

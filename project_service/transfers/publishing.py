@@ -137,11 +137,16 @@ def _set_attributes(project: Project, row: dict[str, Any]) -> None:
         kept["auto_cancel_pending_pipelines"] = row["auto_cancel_pending_pipelines"]
     if isinstance(row.get("build_allow_git_fetch"), bool):
         kept["build_git_strategy"] = "fetch" if row["build_allow_git_fetch"] else "clone"
-    if row.get("merge_requests_ff_only_enabled") is True:
-        kept["merge_method"] = "ff"
-    elif row.get("merge_requests_rebase_enabled") is True:
-        kept["merge_method"] = "rebase_merge"
+    if (method := merge_method_of(row)) is not None:
+        kept["merge_method"] = method
     project.attributes = {**(project.attributes or {}), **kept}
+
+
+def merge_method_of(row: dict[str, Any]) -> str | None:
+    """How a project merges by the two attributes that say so in an archive; nothing where they say nothing of it."""
+    if row.get("merge_requests_ff_only_enabled") is True:
+        return "ff"
+    return "rebase_merge" if row.get("merge_requests_rebase_enabled") is True else None
 
 
 def _set_features(project: Project, row: dict[str, Any]) -> None:

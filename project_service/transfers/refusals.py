@@ -6,6 +6,7 @@ INVALID = "ActiveRecord::RecordInvalid"
 UNREADABLE = "ArgumentError"
 SAVING = "RelationTreeRestorer#save_relation_object"
 PROCESSING = "process_relation_item!"
+NESTED_TOO_DEEPLY = "nested too deeply"
 
 
 class Refused(Exception):
@@ -29,4 +30,4 @@ def unreadable(text: str) -> Refused:
 
 def too_deep() -> Refused:
     """Data nested more deeply than anything an archive needs."""
-    return unreadable("nested too deeply")
+    return unreadable(NESTED_TOO_DEEPLY)

@@ -30,6 +30,7 @@ from project_service.transfers.models import ArchivedRow, ImportFailure
 from project_service.transfers.people import People
 from project_service.transfers.refusals import Refused, invalid, too_deep, unreadable
 from project_service.transfers.trees import DEEPEST
+from project_service.transfers.unpacking import TooLarge
 
 LONGEST_TITLE = 255
 LONGEST_MESSAGE = 255
@@ -170,8 +171,7 @@ class Beside:
         kept = [
             name
             for name in names
-            if name not in columns
-            and (name in layout.PEOPLE or name in layout.KEPT_IDS or not name.endswith(FOREIGN))
+            if name not in columns and (name in layout.PEOPLE or name in layout.KEPT_IDS or not name.endswith(FOREIGN))
         ]
         return cls(
             names, tuple(name for name in kept if name in usual), tuple(name for name in kept if name not in usual)
@@ -616,9 +616,9 @@ ISSUE_HOLDS: tuple[tuple[str, Callable[[Any], bool]], ...] = (
 )
 
 
-def read(raw: bytes | trees.TooLarge) -> Any:
+def read(raw: bytes | TooLarge) -> Any:
     """A row of a line, or why it is none."""
-    if isinstance(raw, trees.TooLarge):
+    if isinstance(raw, TooLarge):
         return unreadable(raw.text)
     row = trees.loads(raw)
     if raw.count(b"[") + raw.count(b"{") > DEEPEST and trees.too_deep(row):

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 import os
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
 from typing import IO, Any
@@ -15,7 +13,8 @@ import ijson
 
 from project_service.kit import exact
 from project_service.transfers import layout
-from project_service.transfers.unpacking import BAD_JSON, MOST_RELATIONS, BadArchive, Unpacked
+from project_service.transfers.refusals import NESTED_TOO_DEEPLY
+from project_service.transfers.unpacking import BAD_JSON, MOST_RELATIONS, BadArchive, TooLarge, Unpacked
 
 LONGEST_LINE = 50 << 20
 LARGEST_OBJECT = 16 << 20  # a project without its relations, or a setting
@@ -27,19 +26,23 @@ _ALIKE = bytes(b"0"[0] if chr(byte) in "0123456789" else b":"[0] for byte in ran
 TOO_MANY_DIGITS = b"0" * (exact.MOST_DIGITS + 1)
 
 
-@dataclass(frozen=True, slots=True)
-class TooLarge:
-    """What stands for a row that is not read, and why."""
-
-    text: str
-
-
 class LongNumber(BadArchive):
     """A number that C does not hold."""
 
 
 TOO_LONG = TooLarge(f"The line is longer than {LONGEST_LINE >> 20} MB")
 TOO_MANY = TooLarge("The line has too many values")
+TOO_DEEP = TooLarge(NESTED_TOO_DEEPLY)
+STARTS, ENDS = ("start_map", "start_array"), ("end_map", "end_array")
+
+
+class RowTooLarge(Exception):
+    """A row is more than is read at once; ``opened`` of what it holds have begun and not ended."""
+
+    def __init__(self, reason: TooLarge, opened: int) -> None:
+        super().__init__(reason.text)
+        self.reason = reason
+        self.opened = opened
 
 
 def relations_of(unpacked: Unpacked) -> list[str]:
@@ -69,12 +72,15 @@ def rows_of(unpacked: Unpacked, relation: str, after: int = 0) -> Iterator[tuple
     names = [name for name in unpacked.relations if layout.RENAMED.get(name, name) == relation]
     line = 0
     for name in sorted(names):
+        too_large = unpacked.too_large.get(name, {})
         with unpacked.relations[name].open("rb", buffering=1 << 20) as file:
-            for raw in _lines(file):
+            for number, raw in enumerate(_lines(file), start=1):
                 line += 1
                 if line <= after:
                     continue
-                if isinstance(raw, TooLarge) or exact.has_too_many_values(raw):
+                if number in too_large:
+                    yield line, too_large[number]
+                elif isinstance(raw, TooLarge) or exact.has_too_many_values(raw):
                     yield line, raw if isinstance(raw, TooLarge) else TOO_MANY
                 elif raw.strip() not in (b"", b"null"):
                     yield line, raw
@@ -141,6 +147,8 @@ def _split(unpacked: Unpacked, legacy: Path, *, long_numbers: bool = False) -> d
         read = _read(name, value)
         if isinstance(read, Iterator):
             _write_rows(unpacked, name, read)
+        elif isinstance(read, TooLarge):
+            raise BadArchive(BAD_JSON)
         else:
             attributes[name] = read
             size += len(name) + len(exact.dumps(read))
@@ -163,14 +171,13 @@ def _can_be_read(path: Path) -> bool:
 
 def _read(name: str, value: Any) -> Any:
     """The rows of a relation, as an iterator; anything else is an attribute of the project, and stays what it is."""
-    if isinstance(value, dict) and name in layout.KNOWN:
+    if isinstance(value, dict | TooLarge) and name in layout.KNOWN:
         return iter([value])
     if not isinstance(value, Elements):
         return value
-    begun = next(value.steps)
-    if name in layout.KNOWN or begun[0] == "start_map":
-        return iter(Elements(value.steps, [begun]))
-    return list(_elements(itertools.chain([begun], value.steps), DEEPEST))
+    if name in layout.KNOWN or value.steps.peek()[0] == "start_map":
+        return iter(value)
+    return _row("start_array", None, value.steps)
 
 
 class _Bounded:
@@ -190,43 +197,53 @@ class _Bounded:
 
 
 class _Steps(Iterator[tuple[str, Any]]):
-    """The steps of reading a file, which end the reading when one row takes too many of them."""
+    """The steps of reading a file, and how many of them the row at hand has taken."""
 
     def __init__(self, file: _Bounded, *, long_numbers: bool) -> None:
         self.file = file
         # numbers as C has them: of longer ones its parser makes Python's, and fails beyond repair when Python refuses
         self._steps = iter(ijson.basic_parse(file, use_float=not long_numbers))
-        self._left = exact.MOST_STEPS
+        self._peeked: tuple[str, Any] | None = None
+        self.taken = 0
 
     def __next__(self) -> tuple[str, Any]:
-        self._left -= 1
-        if not self._left:
-            raise BadArchive(BAD_JSON)
+        self.taken += 1
+        if self._peeked is not None:
+            peeked, self._peeked = self._peeked, None
+            return peeked
         try:
             found: tuple[str, Any] = next(self._steps)
         except (ijson.JSONError, UnicodeError) as error:
             raise (LongNumber if OVERFLOW in str(error) else BadArchive)(BAD_JSON) from error
         return found
 
+    def peek(self) -> tuple[str, Any]:
+        """The next step, which stays the next one."""
+        self._peeked = next(self)
+        return self._peeked
+
     def begin_row(self) -> None:
         """What comes now belongs to another row."""
-        self.file.since = 0
-        self._left = exact.MOST_STEPS
+        self.file.since = self.taken = 0
+
+    @property
+    def are_too_many(self) -> bool:
+        """Whether the row at hand has more than are read at once."""
+        return self.taken > exact.MOST_STEPS and self.taken > exact.most_steps(self.file.since)
 
 
 class Elements:
-    """The elements of one array, made as they are asked for."""
+    """The elements of one array, made as they are asked for; ``TooLarge`` for those that are not read."""
 
-    def __init__(self, steps: _Steps, begun: Iterable[tuple[str, Any]] = ()) -> None:
+    def __init__(self, steps: _Steps) -> None:
         self.steps = steps
-        self.begun = begun
 
     def __iter__(self) -> Iterator[Any]:
-        for event, value in itertools.chain(self.begun, self.steps):
+        for event, value in self.steps:
             self.steps.begin_row()
             if event == "end_array":
                 return
-            yield _build(event, value, self.steps)
+            yield _row(event, value, self.steps)
 
 
 def _values(steps: _Steps) -> Iterator[tuple[str, Any]]:
@@ -234,22 +251,36 @@ def _values(steps: _Steps) -> Iterator[tuple[str, Any]]:
     for event, name in steps:
         if event == "end_map":
             continue
+        steps.begin_row()
         inner, value = next(steps)
-        yield name, Elements(steps) if inner == "start_array" else _build(inner, value, steps)
+        yield name, Elements(steps) if inner == "start_array" else _row(inner, value, steps)
 
 
-def _build(event: str, value: Any, events: Iterator[tuple[str, Any]], left: int = DEEPEST) -> Any:
-    if event not in ("start_map", "start_array"):
+def _row(event: str, value: Any, steps: _Steps) -> Any:
+    """What begins with a step; ``TooLarge`` when that is more than is read at once, and has been passed over."""
+    try:
+        return _build(event, value, steps)
+    except RowTooLarge as error:
+        opened = error.opened
+        while opened:
+            event, _ = next(steps)
+            opened += (event in STARTS) - (event in ENDS)
+        return error.reason
+
+
+def _build(event: str, value: Any, steps: _Steps, left: int = DEEPEST) -> Any:
+    begins = event in STARTS
+    if steps.are_too_many or (begins and left == 0):
+        raise RowTooLarge(TOO_DEEP if begins and left == 0 else TOO_MANY, DEEPEST - left + begins)
+    if not begins:
         return _float(value) if isinstance(value, Decimal) else value
-    if left == 0:
-        raise BadArchive(BAD_JSON)
     if event == "start_array":
-        return list(_elements(events, left))
+        return list(_elements(steps, left))
     built = {}
-    for inner, name in events:
+    for inner, name in steps:
         if inner == "end_map":
             break
-        built[name] = _build(*next(events), events, left - 1)
+        built[name] = _build(*next(steps), steps, left - 1)
     return built
 
 
@@ -260,19 +291,21 @@ def _float(value: Decimal) -> float:
     return number
 
 
-def _elements(events: Iterator[tuple[str, Any]], left: int) -> Iterator[Any]:
-    for event, value in events:
+def _elements(steps: _Steps, left: int) -> Iterator[Any]:
+    for event, value in steps:
         if event == "end_array":
             return
-        yield _build(event, value, events, left - 1)
+        yield _build(event, value, steps, left - 1)
 
 
 def _write_rows(unpacked: Unpacked, name: str, rows: Any) -> None:
     keep = bool(layout.RELATION_NAME.fullmatch(name)) and name not in layout.IGNORED
     path = unpacked.folder / f"relation-{name}.ndjson" if keep else Path(os.devnull)
     with path.open("wb") as target:
-        for row in rows:
-            target.write(exact.dumps(row) + b"\n")
+        for number, row in enumerate(rows, start=1):
+            if isinstance(row, TooLarge):
+                unpacked.too_large.setdefault(name, {})[number] = row
+            target.write(b"\n" if isinstance(row, TooLarge) else exact.dumps(row) + b"\n")
     if keep:
         unpacked.relations[name] = path
 

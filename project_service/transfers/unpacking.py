@@ -35,6 +35,7 @@ LONGEST_HEADERS = MIB  # bytes of all that stands before one member: long names,
 EXTENDED = (tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE)
 COUNTS = (b"path", b"linkpath", b"size")  # of what extended headers say
 MOST_DIGITS = 20
+MAGIC = slice(257, 265)  # where a header says whose it is
 MAP_GOES_ON = 504  # where a block of the map of a sparse file says so
 ENDS: Any = (tarfile.EOFHeaderError, tarfile.EmptyHeaderError)  # type: ignore[attr-defined]  # typeshed has them not
 MOST_LEFT_OUT = 100  # of files whose names nobody can keep that many are told of
@@ -81,6 +82,13 @@ class Carried:
     size: int
 
 
+@dataclass(frozen=True, slots=True)
+class TooLarge:
+    """What stands for a row that is not read, and why."""
+
+    text: str
+
+
 @dataclass(slots=True)
 class Unpacked:
     """What was found in an archive, as files of ours."""
@@ -94,6 +102,7 @@ class Unpacked:
     lfs_types: Path | None = None
     carried: dict[str, Carried] = field(default_factory=dict)
     left_out: dict[str, None] = field(default_factory=dict)  # names of files that are not carried along
+    too_large: dict[str, dict[int, TooLarge]] = field(default_factory=dict)  # rows that are not read, by their lines
 
     def check(self) -> None:
         """Raise ``BadArchive`` unless this is the format we read, and it has a tree (section 2; import, section 7)."""
@@ -181,6 +190,15 @@ class Member(tarfile.TarInfo):
             if isinstance(error, ENDS) and not tar.is_begun:
                 raise
             raise BadArchive(BROKEN) from error
+
+    @classmethod
+    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Any:
+        """A member by its header; GNU's may have moments where others have the beginning of a long name."""
+        found = super().frombuf(buf, encoding, errors)
+        if buf[MAGIC] == tarfile.GNU_MAGIC:
+            name = buf[: tarfile.LENGTH_NAME].partition(b"\0")[0].decode(encoding, errors)
+            found.name = name.rstrip("/") if found.isdir() else name
+        return found
 
     def _proc_member(self, tar: Any) -> Any:
         is_header = self.type in EXTENDED or self.type in (tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK)

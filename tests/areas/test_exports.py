@@ -10,19 +10,20 @@ import tarfile
 import time
 import tracemalloc
 
+import orjson
 import pytest
 from sqlalchemy import select, update
 
 from project_service.core.levels import Role
 from project_service.core.projects import Project
-from project_service.kit import clock, jobs
+from project_service.kit import clock, exact, jobs
 from project_service.kit.database import db
 from project_service.kit.jobs import Task
 from project_service.kit.mail import Mail
 from project_service.kit.storage import storage
 from project_service.transfers import canonical, exporting, lines, sending, workplace
 from project_service.transfers.models import ArchivedRow, ProjectExport
-from tests.archives import make_archive, make_issue, make_note, rows, send, unpack
+from tests.archives import make_archive, make_event, make_issue, make_note, pack, rows, send, unpack
 from tests.far_sides import raw, reply
 from tests.repositories import keep_repository
 from tests.worlds import (
@@ -990,8 +991,8 @@ def test_an_export_asked_for_by_somebody_who_is_gone_is_made_all_the_same(as_, a
 def brought(as_maintainer, run_jobs):
     """Imports an archive; what exports the project that it became, and what gives the files of the export."""
 
-    def bring(relations):
-        number = send(as_maintainer, make_archive(relations), path="brought").json["id"]
+    def bring(relations, attributes=None):
+        number = send(as_maintainer, make_archive(relations, attributes), path="brought").json["id"]
         run_jobs()
 
         def export():
@@ -1001,7 +1002,23 @@ def brought(as_maintainer, run_jobs):
         def files():
             return unpack(as_maintainer.get(f"/projects/{number}/export/download").data)
 
+        export.number = number
         return export, files
+
+    return bring
+
+
+@pytest.fixture
+def bring_again(as_maintainer, run_jobs):
+    """Imports the files of an export, and exports what they become; the files, and the state of the import."""
+
+    def bring(given):
+        number = send(as_maintainer, pack(given), path="again").json["id"]
+        run_jobs()
+        state = as_maintainer.get(f"/projects/{number}/import").json
+        as_maintainer.post(f"/projects/{number}/export")
+        run_jobs()
+        return unpack(as_maintainer.get(f"/projects/{number}/export/download").data), state
 
     return bring
 
@@ -1040,6 +1057,77 @@ def test_what_is_read_in_small_portions_is_the_same(name, most, brought, monkeyp
     assert {one: text for one, text in files().items() if one.startswith("tree/")} == {
         one: text for one, text in whole.items() if one.startswith("tree/")
     }
+
+
+def sparse_notes(count):
+    """Notes that say little, of which an export says all there is to say."""
+    return [{"note": f"note {number}", "noteable_type": "Issue", "author_id": 1} for number in range(count)]
+
+
+@pytest.mark.parametrize(("kind", "name"), [("notes", sparse_notes(300)), ("events", [make_event()] * 300)])
+def test_what_was_read_once_is_read_again_however_much_there_is_of_it(kind, name, brought, bring_again, monkeypatch):
+    monkeypatch.setattr(exact, "MOST_STEPS", 6000)
+    export, files = brought({"issues": [make_issue(1, **{kind: name})]})
+    export()
+    first = files()
+
+    again, state = bring_again(first)
+
+    assert state["failed_relations"] == []
+    assert len(rows(again, "issues")[0][kind]) == 300
+
+
+def test_a_row_that_is_too_long_goes_without_what_it_says_nothing_of(brought, bring_again, monkeypatch):
+    export, files = brought({"issues": [make_issue(1, notes=sparse_notes(200), odd=None), make_issue(2)]})
+    export()
+    [whole, other] = rows(files(), "issues")
+    monkeypatch.setattr(exporting, "LONGEST_LINE", 2 * len(orjson.dumps(whole)) // 3)
+    export()
+    brief = files()
+
+    [short, same] = rows(brief, "issues")
+    assert same == other
+    assert len(orjson.dumps(short)) < len(orjson.dumps(whole)) // 2
+    assert short["odd"] is None
+    assert "resolved_at" not in short["notes"][7]
+    assert {name: value for name, value in short.items() if name != "notes"}.items() <= whole.items()
+    monkeypatch.undo()
+    again, state = bring_again(brief)
+    assert state["failed_relations"] == []
+    told = zip(rows(again, "issues")[0]["notes"], whole["notes"], strict=True)
+    assert all(note["note"].startswith(before["note"]) for note, before in told)
+
+
+def test_a_row_that_is_too_long_even_so_is_left_out(brought, monkeypatch):
+    export, files = brought({"issues": [make_issue(1, description="x" * 9000), make_issue(2)]})
+    monkeypatch.setattr(exporting, "LONGEST_LINE", 8000)
+    export()
+
+    assert [row["iid"] for row in rows(files(), "issues")] == [2]
+
+
+@pytest.mark.parametrize("is_ff", [True, False, None])
+@pytest.mark.parametrize("is_rebase", [True, False, None])
+def test_how_a_project_merges_is_said_as_it_was(is_ff, is_rebase, brought):
+    said = {"merge_requests_ff_only_enabled": is_ff, "merge_requests_rebase_enabled": is_rebase}
+    export, files = brought({}, said)
+    export()
+
+    project = json.loads(files()["tree/project.json"])
+    assert {name: project.get(name) for name in said} == said
+
+
+@pytest.mark.parametrize(
+    ("method", "is_ff", "is_rebase"), [("ff", True, True), ("rebase_merge", False, True), ("merge", False, False)]
+)
+def test_how_a_project_merges_now_is_said_as_gitlab_does(method, is_ff, is_rebase, brought, as_maintainer):
+    before = {"merge_requests_ff_only_enabled": method != "ff", "merge_requests_rebase_enabled": method == "ff"}
+    export, files = brought({}, before)
+    as_maintainer.put(f"/projects/{export.number}", json={"merge_method": method})
+    export()
+
+    project = json.loads(files()["tree/project.json"])
+    assert (project["merge_requests_ff_only_enabled"], project["merge_requests_rebase_enabled"]) == (is_ff, is_rebase)
 
 
 @pytest.mark.parametrize(

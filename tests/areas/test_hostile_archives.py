@@ -424,6 +424,21 @@ def test_a_sparse_file_is_skipped_and_what_follows_is_read(how, take, tmp_path):
     assert take(gzip.compress(made)).texts == {"VERSION": "0.2.4"}
 
 
+def test_moments_of_an_incremental_tar_are_no_part_of_a_name(take):
+    parts = []
+    for name, content in (("./VERSION", b"0.2.4"), ("./tree/project.json", b"{}"), ("./some/", b"")):
+        info = member(name, tarfile.REGTYPE if content else tarfile.DIRTYPE, size=len(content))
+        header = bytearray(info.tobuf(tarfile.GNU_FORMAT))
+        header[345:369] = b"15300651577\0" * 2  # when it was read, and changed
+        header[148:156] = b" " * 8
+        header[148:156] = b"%06o\0 " % sum(header)
+        parts.append(bytes(header) + content + bytes(-len(content) % 512))
+
+    found = take(gzip.compress(b"".join(parts) + bytes(1024)))
+
+    assert (found.texts, found.project is not None) == ({"VERSION": "0.2.4"}, True)
+
+
 @pytest.mark.parametrize(
     "pax",
     [
@@ -646,10 +661,48 @@ def test_a_text_inside_a_position_has_no_nul_either(bring):
     assert [failed["exception_message"] for failed in state["failed_relations"]] == ["string contains null byte"]
 
 
-def test_the_old_form_with_deep_data_fails(bring):
-    legacy = json.dumps({"issues": [make_issue(1, odd=nested(300))]}).encode()
+@pytest.mark.parametrize("relation", ["issues", "boards", "project_feature"])
+@pytest.mark.parametrize(
+    ("odd", "message"),
+    [
+        (nested(300), "nested too deeply"),
+        ({"a": [{"b": nested(98)}, 1]}, "nested too deeply"),
+        ([[], [{"a": []}]] * 200_000, "The line has too many values"),
+        ({"a": [0] * 2_000_000}, "The line has too many values"),
+    ],
+    ids=["deep", "deep inside", "many lists", "many numbers"],
+)
+def test_a_row_that_is_too_much_is_left_out_in_either_form(relation, odd, message, bring, monkeypatch):
+    rows = [make_issue(number, source_branch="a", target_branch="b") for number in (1, 2, 3)]
+    rows[1]["odd"] = odd
+    if relation == "project_feature":
+        rows = rows[1:2]
+    legacy = {relation: rows[0] if relation == "project_feature" else rows, "description": "And then"}
 
-    assert error_of(bring(make_archive(files={"project.json": legacy}))) == "Incorrect JSON format"
+    old = bring(make_archive(files={"project.json": json.dumps(legacy).encode()}))
+    new = bring(make_archive({relation: rows}), path="again")
+
+    assert [
+        [(one["exception_message"], one["line_number"]) for one in state["failed_relations"]] for state in (old, new)
+    ] == [[(message, 2 if len(rows) > 1 else 1)]] * 2
+    assert [state["import_status"] for state in (old, new)] == ["finished"] * 2
+
+
+@pytest.mark.parametrize("odd", [nested(300), [[]] * 700_000], ids=["deep", "many"])
+def test_a_project_of_the_old_form_that_is_too_much_fails(odd, bring):
+    for path, value in (("one", odd), ("two", {"a": odd})):
+        legacy = json.dumps({"issues": [make_issue(1)], "odd": value}).encode()
+
+        assert error_of(bring(make_archive(files={"project.json": legacy}), path=path)) == "Incorrect JSON format"
+
+
+def test_numbers_that_a_row_left_out_has_are_free(bring, as_):
+    legacy = json.dumps({"issues": [make_issue(1, odd=nested(300)), make_issue(1), make_issue(2)]}).encode()
+
+    state = bring(make_archive(files={"project.json": legacy}))
+
+    assert [one["line_number"] for one in state["failed_relations"]] == [1]
+    assert {issue["iid"] for issue in as_(MAX).get(f"/projects/{state['id']}/issues").json} == {1, 2}
 
 
 @pytest.mark.parametrize(

@@ -1224,6 +1224,15 @@ def test_archives_that_fail(archive, text, bring, as_):
     assert len(as_(MAX).get(f"/projects/{state['id']}/events").json) == 1
 
 
+def test_nothing_is_left_of_the_repository_of_a_failed_import(bring, tmp_path):
+    files = {"project.bundle": make_bundle(tmp_path / "git"), "tree/project/issues.ndjson": b"{"}
+
+    assert error_of(bring(make_archive({}, files=files))) == "Incorrect JSON format"
+    assert [
+        path for path in repositories.root().iterdir() if path.name.strip(".").startswith(tuple("0123456789"))
+    ] == []
+
+
 def test_a_version_may_end_in_a_newline(bring):
     assert bring(make_archive({}, version="0.2.4\n"))["import_status"] == "finished"
 

@@ -639,6 +639,21 @@ def test_the_bare_repository_of_an_import_is_left_alone_until_that_has_ended(pro
     assert left == [True, False]
 
 
+def test_a_removed_project_leaves_no_bare_repository(keep, project, as_, run_jobs):
+    keep("v1")
+    repositories.tag_names(project)
+    begun = repositories.root() / f".{project.id}-project-{'0' * 32}.git.a069401a"
+    other = repositories.root() / f"{project.id}0-project-{'0' * 32}.git"
+    for folder in (begun, other):
+        (folder / "objects").mkdir(parents=True)
+    assert list(repositories.root().glob(f"{project.id}-project-*.git"))
+
+    as_(ADA).delete(f"/projects/{project.id}")
+    run_jobs()
+
+    assert list(repositories.root().glob(f"*{project.id}*.git*")) == [other]
+
+
 @pytest.mark.parametrize(("days", "stays"), [(0, True), (1, True), (3, False)])
 def test_what_a_killed_worker_left_of_a_repository_is_removed_when_it_is_old(days, stays, project):
     repositories.root().mkdir(parents=True, exist_ok=True)

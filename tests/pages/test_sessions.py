@@ -230,7 +230,32 @@ def test_passwords_are_stored_as_argon2id():
 
 def test_what_another_process_has_signed_with_a_new_key_is_read_at_once(app, visitor):
     token = visitor.csrf_token()
-    app.config.update(SECRET_KEY=b"that of before", SECRET_KEY_FALLBACKS=[])
+    app.config.update(SECRET_KEY=b"that of before", SECRET_KEY_FALLBACKS=[], WTF_CSRF_SECRET_KEY=[b"that of before"])
+
+    answer = visitor.open("POST", "/users/sign_in", data={"csrf_token": token, "login": "nobody", "password": "wrong"})
+
+    assert "Invalid login or password" in answer.text
+
+
+def test_a_form_that_was_open_when_the_keys_were_rotated_is_taken(visitor, monkeypatch):
+    token, keys = visitor.csrf_token(), secrets.keyring().keys
+    fields = {"login": "nobody", "password": "wrong"}
+
+    def post(*keys):
+        monkeypatch.setattr(secrets, "keyring", lambda: secrets.Keyring([*keys]))
+        return visitor.open("POST", "/users/sign_in", data={"csrf_token": token, **fields})
+
+    rotated, forgotten = post("n" * 32, "m" * 32, *keys), post("n" * 32, "m" * 32)
+
+    assert "Invalid login or password" in rotated.text
+    assert forgotten.status_code == 400
+
+
+def test_a_new_form_is_signed_with_the_newest_key(visitor, monkeypatch):
+    keys = secrets.keyring().keys
+    monkeypatch.setattr(secrets, "keyring", lambda: secrets.Keyring(["n" * 32, *keys]))
+    token = visitor.csrf_token()
+    monkeypatch.setattr(secrets, "keyring", lambda: secrets.Keyring(["n" * 32]))
 
     answer = visitor.open("POST", "/users/sign_in", data={"csrf_token": token, "login": "nobody", "password": "wrong"})
 

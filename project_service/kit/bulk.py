@@ -60,7 +60,7 @@ class Writer:
             self.statement = f"COPY {table.name} ({names}) FROM STDIN"
 
     def packed(self, rows: Iterable[tuple[Any, ...]]) -> Packed:
-        """Rows as ``write`` takes them."""
+        """Rows as ``write`` takes them; ``ValueError`` for a text with NUL, which PostgreSQL has not."""
         given = list(zip(*rows, strict=True))
         if not given:
             return [] if self.sqlite else b""

@@ -19,9 +19,10 @@ import orjson
 
 # steps of reading a text: names, values, and both ends of what holds others. Two of them may be written in two bytes
 # and take a hundred in memory. A long text may have more, as sparsely as exports have them: a merge request with ten
-# thousand notes takes a million, in nine megabytes. What is added sparsely to a text that may be read leaves it so
-MOST_STEPS = 1_000_000
+# thousand notes takes a million, in nine megabytes
+MOST_STEPS, MOST_SPARSE_STEPS = 1_000_000, 2_000_000
 BYTES_OF_FURTHER = 8
+_BLANKS = (b" ", b"\t", b"\r", b"\n")
 MOST_DIGITS = 4300  # what Python reads; reading more takes time that grows with their square
 # found by looking for a text among digits that are all alike, behind what may stand before a number, which is alike too
 # (a text has a quotation mark there): a fifteenth of the time of a pattern
@@ -56,14 +57,14 @@ def loads(raw: bytes | str, *, too_long: Callable[[str], Any] = int) -> Any:
 
 def most_steps(size: int) -> int:
     """How many steps of reading a text of so many bytes may take."""
-    return MOST_STEPS + size // BYTES_OF_FURTHER
+    return min(MOST_STEPS + size // BYTES_OF_FURTHER, MOST_SPARSE_STEPS)
 
 
 def has_too_many_values(raw: bytes) -> bool:
     """Whether there is more in a JSON text than may be in memory at once, however short the text is."""
-    most = most_steps(len(raw))
-    if len(raw) <= most:
+    if len(raw) <= MOST_STEPS:
         return False
+    most = most_steps(len(raw) - sum(map(raw.count, _BLANKS)))  # which may be gone when it is written again
     # numbers that do not fit into those of C are none to whoever counts here, and may be some to whoever reads it
     steps = ijson.basic_parse(io.BytesIO(_DIGITS.sub(rb"\1", raw)), use_float=True)
     try:

@@ -142,8 +142,8 @@ def _write(reader: Reader, relation: str, file: IO[bytes]) -> Iterator[int]:
     wrote = False
     for line in itertools.islice(reader.lines(relation), 1 if single else None):
         raw = exact.dumps(line) + end  # a copy: what the library gives may take several times its size
-        if len(raw) > LONGEST_LINE:
-            raw = exact.dumps(brief(line)) + end
+        if len(raw) > LONGEST_LINE or exact.has_too_many_values(raw):  # to be read again
+            raw = exact.dumps(brief(relation, line)) + end
         if len(raw) > LONGEST_LINE:
             log.warning("a row is too long for an archive", relation=relation, size=len(raw))
             continue

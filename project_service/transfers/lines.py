@@ -41,7 +41,7 @@ from project_service.tracker.notes import Note
 from project_service.tracker.others import MergeRequest, Snippet
 from project_service.transfers import layout
 from project_service.transfers.models import ArchivedRow
-from project_service.transfers.publishing import LEVELS, access_of, levels_of, merge_method_of
+from project_service.transfers.publishing import LEVELS, MERGE_METHODS, access_of, levels_of, merge_method_of
 from project_service.transfers.rows import NOTE_TYPES
 
 AT_ONCE = 100  # issues, with what hangs on them: twice as many do not fit into the cache of a processor
@@ -86,20 +86,27 @@ ISSUE = usual(layout.ISSUE, layout.ISSUE_NESTED)
 MERGE_REQUEST = usual(layout.MERGE_REQUEST, layout.MERGE_REQUEST_NESTED)
 SNIPPET = usual(layout.SNIPPET, layout.SNIPPET_NESTED)
 NOTE = usual(layout.NOTE, layout.NOTE_NESTED)
-KNOWN = frozenset({*ISSUE, *MERGE_REQUEST, *SNIPPET})
-KNOWN_OF_NOTES, KNOWN_OF_EVENTS = frozenset(NOTE), frozenset(layout.EVENT)
+EVENT = usual(layout.EVENT)
+MADE = {"issues": ISSUE, "merge_requests": MERGE_REQUEST, "snippets": SNIPPET}
 
 
-def brief(line: Line) -> Line:
-    """A row that is too long, without the names of which it says nothing: whoever reads it takes it for the same."""
-    said = _said(line, KNOWN)
-    for name, usually in (("notes", KNOWN_OF_NOTES), ("events", KNOWN_OF_EVENTS)):
-        if said.get(name):
+def brief(relation: str, line: Any) -> Any:
+    """A row that is too much, without the usual names of which it says nothing: whoever reads it takes it for the same.
+
+    Rows that are kept as they came have none.
+    """
+    if relation not in MADE:
+        return line
+    said = _said(line, MADE[relation])
+    for name, usually in (("notes", NOTE), ("events", EVENT)):
+        if isinstance(said.get(name), list):
             said[name] = [_said(row, usually) for row in said[name]]
     return said
 
 
-def _said(row: Line, usually: frozenset[str]) -> Line:
+def _said(row: Any, usually: Line) -> Any:
+    if not isinstance(row, dict):
+        return row
     return {name: value for name, value in row.items() if (value is not None and value != []) or name not in usually}
 
 
@@ -208,10 +215,11 @@ class Reader:
             "archived": project.archived,
         }
         line |= {theirs: settings[ours] for ours, theirs in ATTRIBUTES.items() if ours in settings}
+        method = settings.get("merge_method")
         # of several ways to say the same, the one that an archive had stays
-        if (method := settings.get("merge_method")) not in (None, merge_method_of(line) or "merge"):
-            line["merge_requests_ff_only_enabled"] = method == "ff"
-            line["merge_requests_rebase_enabled"] = method in ("ff", "rebase_merge")
+        is_said = not line.keys().isdisjoint(MERGE_METHODS) and (merge_method_of(line) or "merge") == method
+        if method is not None and not is_said:
+            line |= dict(zip(MERGE_METHODS, (method == "ff", method in ("ff", "rebase_merge")), strict=True))
         if "build_git_strategy" in settings:
             line["build_allow_git_fetch"] = settings["build_git_strategy"] == "fetch"
         return line

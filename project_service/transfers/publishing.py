@@ -47,6 +47,7 @@ from project_service.transfers.rows import (
 )
 from project_service.transfers.unpacking import BadArchive, Unpacked
 
+MERGE_METHODS = ("merge_requests_ff_only_enabled", "merge_requests_rebase_enabled")
 ENDED = "ended"
 LEVELS = {0: DISABLED, 10: PRIVATE, 20: ENABLED}
 PUBLIC = 30  # for everybody, as pages may be; there is nothing here that is more open than what is enabled
@@ -144,9 +145,8 @@ def _set_attributes(project: Project, row: dict[str, Any]) -> None:
 
 def merge_method_of(row: dict[str, Any]) -> str | None:
     """How a project merges by the two attributes that say so in an archive; nothing where they say nothing of it."""
-    if row.get("merge_requests_ff_only_enabled") is True:
-        return "ff"
-    return "rebase_merge" if row.get("merge_requests_rebase_enabled") is True else None
+    is_ff, is_rebase = (row.get(name) is True for name in MERGE_METHODS)
+    return "ff" if is_ff else "rebase_merge" if is_rebase else None
 
 
 def _set_features(project: Project, row: dict[str, Any]) -> None:

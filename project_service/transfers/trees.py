@@ -33,6 +33,7 @@ class LongNumber(BadArchive):
 TOO_LONG = TooLarge(f"The line is longer than {LONGEST_LINE >> 20} MB")
 TOO_MANY = TooLarge("The line has too many values")
 TOO_DEEP = TooLarge(NESTED_TOO_DEEPLY)
+MOST_PASSED, PASSED_FOR_A_ROW = 20_000_000, 10_000  # steps, in all rows of a file that are passed over
 STARTS, ENDS = ("start_map", "start_array"), ("end_map", "end_array")
 
 
@@ -204,6 +205,7 @@ class _Steps(Iterator[tuple[str, Any]]):
         # numbers as C has them: of longer ones its parser makes Python's, and fails beyond repair when Python refuses
         self._steps = iter(ijson.basic_parse(file, use_float=not long_numbers))
         self._peeked: tuple[str, Any] | None = None
+        self._passed = 0
         self.taken = 0
 
     def __next__(self) -> tuple[str, Any]:
@@ -225,6 +227,16 @@ class _Steps(Iterator[tuple[str, Any]]):
     def begin_row(self) -> None:
         """What comes now belongs to another row."""
         self.file.since = self.taken = 0
+
+    def pass_over(self, opened: int) -> None:
+        """Go behind the end of what has begun; ``BadArchive`` when all in all that takes longer than it is worth."""
+        self._passed += PASSED_FOR_A_ROW
+        while opened:
+            event, _ = next(self)
+            opened += (event in STARTS) - (event in ENDS)
+            self._passed += 1
+            if self._passed > MOST_PASSED:
+                raise BadArchive(BAD_JSON)
 
     @property
     def are_too_many(self) -> bool:
@@ -251,20 +263,18 @@ def _values(steps: _Steps) -> Iterator[tuple[str, Any]]:
     for event, name in steps:
         if event == "end_map":
             continue
-        steps.begin_row()
         inner, value = next(steps)
         yield name, Elements(steps) if inner == "start_array" else _row(inner, value, steps)
 
 
 def _row(event: str, value: Any, steps: _Steps) -> Any:
     """What begins with a step; ``TooLarge`` when that is more than is read at once, and has been passed over."""
+    before = steps.taken
     try:
         return _build(event, value, steps)
     except RowTooLarge as error:
-        opened = error.opened
-        while opened:
-            event, _ = next(steps)
-            opened += (event in STARTS) - (event in ENDS)
+        steps.pass_over(error.opened)
+        steps.taken = before
         return error.reason
 
 
@@ -301,13 +311,14 @@ def _elements(steps: _Steps, left: int) -> Iterator[Any]:
 def _write_rows(unpacked: Unpacked, name: str, rows: Any) -> None:
     keep = bool(layout.RELATION_NAME.fullmatch(name)) and name not in layout.IGNORED
     path = unpacked.folder / f"relation-{name}.ndjson" if keep else Path(os.devnull)
+    too_large: dict[int, TooLarge] = {}
     with path.open("wb") as target:
         for number, row in enumerate(rows, start=1):
             if isinstance(row, TooLarge):
-                unpacked.too_large.setdefault(name, {})[number] = row
+                too_large[number] = row
             target.write(b"\n" if isinstance(row, TooLarge) else exact.dumps(row) + b"\n")
     if keep:
-        unpacked.relations[name] = path
+        unpacked.relations[name], unpacked.too_large[name] = path, too_large
 
 
 def _lines(file: IO[bytes]) -> Iterator[bytes | TooLarge]:

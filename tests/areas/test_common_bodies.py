@@ -126,7 +126,7 @@ def test_thousands_of_parameters_are_refused(project, as_maintainer):
 
 
 def test_a_body_of_a_million_values_is_refused_unread(project, as_maintainer):
-    body = b'{"key":"A","value":[' + b"[]," * 600_000 + b"[]]}"
+    body = b'{"key":"A","value":[' + b"[]," * 1_000_000 + b"[]]}"
 
     answer = as_maintainer.post(variables(project), data=body, content_type="application/json")
 

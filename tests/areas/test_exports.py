@@ -1098,6 +1098,37 @@ def test_a_row_that_is_too_long_goes_without_what_it_says_nothing_of(brought, br
     assert all(note["note"].startswith(before["note"]) for note, before in told)
 
 
+@pytest.mark.parametrize(
+    "row",
+    [
+        ["x" * 9000],
+        "x" * 9000,
+        {"notes": "x" * 9000, "events": 1, "type": None},
+        {"notes": [{"id": 1, "type": None}, 5, "x" * 9000], "squash": None},
+    ],
+)
+@pytest.mark.parametrize("name", ["LONGEST_LINE", "MOST_STEPS"])
+def test_a_row_that_is_kept_as_it_came_is_whole_or_not_there(row, name, brought, monkeypatch):
+    export, files = brought({"oddities": [row, {"b": 1}]})
+    if name == "LONGEST_LINE":
+        monkeypatch.setattr(exporting, name, 8000)
+    else:
+        monkeypatch.setattr(exact, "most_steps", lambda size: 1)
+        monkeypatch.setattr(exact, name, 1)
+    export()
+
+    assert rows(files(), "oddities") == ([row] if name == "MOST_STEPS" else []) + [{"b": 1}]
+
+
+def test_what_an_issue_says_beside_is_said_in_brief_too(brought, monkeypatch):
+    export, files = brought({"issues": [make_issue(1, notes=sparse_notes(100), squash=None, type=[], weight=None)]})
+    monkeypatch.setattr(exporting, "LONGEST_LINE", 30_000)
+    export()
+
+    [issue] = rows(files(), "issues")
+    assert (issue["squash"], issue["type"], "weight" in issue) == (None, [], False)
+
+
 def test_a_row_that_is_too_long_even_so_is_left_out(brought, monkeypatch):
     export, files = brought({"issues": [make_issue(1, description="x" * 9000), make_issue(2)]})
     monkeypatch.setattr(exporting, "LONGEST_LINE", 8000)
@@ -1120,9 +1151,10 @@ def test_how_a_project_merges_is_said_as_it_was(is_ff, is_rebase, brought):
 @pytest.mark.parametrize(
     ("method", "is_ff", "is_rebase"), [("ff", True, True), ("rebase_merge", False, True), ("merge", False, False)]
 )
-def test_how_a_project_merges_now_is_said_as_gitlab_does(method, is_ff, is_rebase, brought, as_maintainer):
+@pytest.mark.parametrize("says", [True, False])
+def test_how_a_project_merges_now_is_said_as_gitlab_does(method, is_ff, is_rebase, says, brought, as_maintainer):
     before = {"merge_requests_ff_only_enabled": method != "ff", "merge_requests_rebase_enabled": method == "ff"}
-    export, files = brought({}, before)
+    export, files = brought({}, before if says else {})
     as_maintainer.put(f"/projects/{export.number}", json={"merge_method": method})
     export()
 

@@ -696,6 +696,31 @@ def test_a_project_of_the_old_form_that_is_too_much_fails(odd, bring):
         assert error_of(bring(make_archive(files={"project.json": legacy}), path=path)) == "Incorrect JSON format"
 
 
+def test_a_relation_of_the_old_form_that_is_named_twice_is_the_last_one(bring, as_):
+    legacy = f'{{"issues":{json.dumps([nested(300)])},"issues":{json.dumps([make_issue(1)])}}}'
+
+    state = bring(make_archive(files={"project.json": legacy.encode()}))
+
+    assert state["failed_relations"] == []
+    assert [issue["iid"] for issue in as_(MAX).get(f"/projects/{state['id']}/issues").json] == [1]
+
+
+def test_attributes_of_the_old_form_are_counted_together(bring):
+    attributes = {f"odd{number}": [0, *([],) * 150_000] for number in range(6)}
+
+    assert error_of(bring(make_archive(files={"project.json": json.dumps(attributes).encode()}))) == (
+        "Incorrect JSON format"
+    )
+
+
+def test_the_old_form_is_given_up_when_too_much_of_it_is_passed_over(bring, monkeypatch):
+    monkeypatch.setattr(trees, "MOST_PASSED", 50_000)
+    for number, path, expected in ((3, "few", "finished"), (6, "many", "failed")):
+        legacy = json.dumps({"issues": [{"odd": nested(300)}] * number}).encode()
+
+        assert bring(make_archive(files={"project.json": legacy}), path=path)["import_status"] == expected
+
+
 def test_numbers_that_a_row_left_out_has_are_free(bring, as_):
     legacy = json.dumps({"issues": [make_issue(1, odd=nested(300)), make_issue(1), make_issue(2)]}).encode()
 

@@ -1227,10 +1227,10 @@ def test_archives_that_fail(archive, text, bring, as_):
 def test_nothing_is_left_of_the_repository_of_a_failed_import(bring, tmp_path):
     files = {"project.bundle": make_bundle(tmp_path / "git"), "tree/project/issues.ndjson": b"{"}
 
-    assert error_of(bring(make_archive({}, files=files))) == "Incorrect JSON format"
-    assert [
-        path for path in repositories.root().iterdir() if path.name.strip(".").startswith(tuple("0123456789"))
-    ] == []
+    state = bring(make_archive({}, files=files))
+
+    assert error_of(state) == "Incorrect JSON format"
+    assert list(repositories.root().glob(f"*{state['id']}-project-*.git*")) == []
 
 
 def test_a_version_may_end_in_a_newline(bring):

@@ -46,8 +46,10 @@ MANY = exact.MOST_STEPS
         (b"[" + b"[]," * MANY + b"[]]", True),
         (b"[" + b'{"":0},' * MANY + b"0]", True),
         (b"[" + b"[]," * MANY + b'"no end', True),
-        (b"[" + b'["a short text"],' * MANY + b"[]]", False),  # as sparse as exports are
-        (b"[" + b'["a"],' * MANY + b"[]]", True),
+        (b"[" + b'["a short text"],' * (MANY // 2) + b"[]]", False),  # as sparse as exports are
+        (b"[" + b'["a"],' * (MANY // 2) + b"[]]", True),
+        (b"[" + b'["a"],        \n        ' * (MANY // 2) + b"[]]", True),
+        (b"[" + b'["a rather long text, but too many of them"],' * MANY + b"[]]", True),
         (b'["' + b"[{,}]" * MANY + b'"]', False),
         (b'["' + b'\\"' * MANY + b'"]', False),
         (b"[" + b"9" * 2 * MANY + b"]", False),

@@ -144,6 +144,8 @@ def _write(reader: Reader, relation: str, file: IO[bytes]) -> Iterator[int]:
         raw = exact.dumps(line) + end  # a copy: what the library gives may take several times its size
         if len(raw) > LONGEST_LINE or exact.has_too_many_values(raw):  # to be read again
             raw = exact.dumps(brief(relation, line)) + end
+            if exact.has_too_many_values(raw):
+                log.warning("a row has too many values to be imported again", relation=relation, size=len(raw))
         if len(raw) > LONGEST_LINE:
             log.warning("a row is too long for an archive", relation=relation, size=len(raw))
             continue

@@ -87,7 +87,8 @@ MERGE_REQUEST = usual(layout.MERGE_REQUEST, layout.MERGE_REQUEST_NESTED)
 SNIPPET = usual(layout.SNIPPET, layout.SNIPPET_NESTED)
 NOTE = usual(layout.NOTE, layout.NOTE_NESTED)
 EVENT = usual(layout.EVENT)
-MADE = {"issues": ISSUE, "merge_requests": MERGE_REQUEST, "snippets": SNIPPET}
+MADE = {"milestones": MILESTONE, "issues": ISSUE, "merge_requests": MERGE_REQUEST, "snippets": SNIPPET}
+INSIDE = {"notes": NOTE, "events": EVENT}
 
 
 def brief(relation: str, line: Any) -> Any:
@@ -98,16 +99,19 @@ def brief(relation: str, line: Any) -> Any:
     if relation not in MADE:
         return line
     said = _said(line, MADE[relation])
-    for name, usually in (("notes", NOTE), ("events", EVENT)):
-        if isinstance(said.get(name), list):
-            said[name] = [_said(row, usually) for row in said[name]]
+    if isinstance(said.get("milestone"), dict):
+        said["milestone"] = _said(said["milestone"], MILESTONE)
     return said
 
 
 def _said(row: Any, usually: Line) -> Any:
     if not isinstance(row, dict):
         return row
-    return {name: value for name, value in row.items() if (value is not None and value != []) or name not in usually}
+    said = {name: value for name, value in row.items() if name not in usually or value != usually[name]}
+    for name in INSIDE.keys() & said.keys():
+        if isinstance(said[name], list):
+            said[name] = [_said(each, INSIDE[name]) for each in said[name]]
+    return said
 
 
 def read_json(stored: str | None) -> Any:
@@ -706,10 +710,10 @@ class Reader:
             .order_by(IssueAssignee.user_id),
         }
 
-    def _label_links(self, brought: list[Line], titles: Sequence[str], issue: Line) -> list[Line]:
+    def _label_links(self, brought: Any, titles: Sequence[str], issue: Line) -> list[Line]:
         """The labels of an issue now: a link as it was brought, or one of ours."""
         known: dict[str, Line] = {}
-        for link in brought:
+        for link in brought if isinstance(brought, list) else ():
             if isinstance(link, dict) and isinstance(link.get("label"), dict):
                 known.setdefault(str(link["label"].get("title")), link)
         links = []

@@ -264,7 +264,9 @@ def _values(steps: _Steps) -> Iterator[tuple[str, Any]]:
         if event == "end_map":
             continue
         inner, value = next(steps)
+        taken = steps.taken  # what is no row of a relation counts together, whatever stands between
         yield name, Elements(steps) if inner == "start_array" else _row(inner, value, steps)
+        steps.taken = max(taken, steps.taken)
 
 
 def _row(event: str, value: Any, steps: _Steps) -> Any:

@@ -1120,6 +1120,39 @@ def test_a_row_that_is_kept_as_it_came_is_whole_or_not_there(row, name, brought,
     assert rows(files(), "oddities") == ([row] if name == "MOST_STEPS" else []) + [{"b": 1}]
 
 
+def test_events_of_milestones_are_in_brief_too(brought, bring_again, monkeypatch):
+    monkeypatch.setattr(exact, "MOST_STEPS", 6000)
+    monkeypatch.setattr(exact, "MOST_SPARSE_STEPS", 6500)
+    events = [{"action": "created", "author_id": 1}] * 300
+    issue = make_issue(1, milestone={"title": "m", "iid": 1})
+    export, files = brought({"milestones": [{"title": "m", "iid": 1, "events": events}], "issues": [issue]})
+    export()
+
+    again, state = bring_again(files())
+
+    assert state["failed_relations"] == []
+    assert len(rows(again, "milestones")[0]["events"]) == 300
+    assert rows(again, "issues")[0]["milestone"]["title"] == "m"
+
+
+def test_odd_values_that_an_import_keeps_are_said_in_brief_too(brought, bring_again, monkeypatch):
+    odd = {"weight": [], "issue_type": [], "notes": [make_note(position=[]), *sparse_notes(100)]}
+    export, files = brought({"issues": [make_issue(1, **odd)]})
+    monkeypatch.setattr(exporting, "LONGEST_LINE", 30_000)
+    export()
+
+    [issue] = rows(files(), "issues")
+    assert (issue["weight"], issue["issue_type"], issue["notes"][0]["position"]) == ([], [], [])
+
+
+@pytest.mark.parametrize("odd", [False, 5, "x", {"a": 1}])
+def test_links_to_labels_that_are_no_list_do_no_harm(odd, brought):
+    export, files = brought({"issues": [make_issue(1, label_links=odd)]})
+    export()
+
+    assert [row["iid"] for row in rows(files(), "issues")] == [1]
+
+
 def test_what_an_issue_says_beside_is_said_in_brief_too(brought, monkeypatch):
     export, files = brought({"issues": [make_issue(1, notes=sparse_notes(100), squash=None, type=[], weight=None)]})
     monkeypatch.setattr(exporting, "LONGEST_LINE", 30_000)

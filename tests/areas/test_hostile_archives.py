@@ -705,12 +705,14 @@ def test_a_relation_of_the_old_form_that_is_named_twice_is_the_last_one(bring, a
     assert [issue["iid"] for issue in as_(MAX).get(f"/projects/{state['id']}/issues").json] == [1]
 
 
-def test_attributes_of_the_old_form_are_counted_together(bring):
-    attributes = {f"odd{number}": [0, *([],) * 150_000] for number in range(6)}
+@pytest.mark.parametrize("between", ["", '"labels":[],', '"labels":[{"title":"a"}],"boards":{},'])
+def test_attributes_of_the_old_form_are_counted_together(between, take):
+    odd = json.dumps([0, *([],) * 150_000])
+    legacy = "".join(f'{between}"odd{number}":{odd},' for number in range(8))
+    found = take(make_archive(files={"project.json": f'{{{legacy}"a":1}}'.encode()}))
 
-    assert error_of(bring(make_archive(files={"project.json": json.dumps(attributes).encode()}))) == (
-        "Incorrect JSON format"
-    )
+    with pytest.raises(BadArchive, match="Incorrect JSON format"):
+        trees.split_legacy(found)
 
 
 def test_the_old_form_is_given_up_when_too_much_of_it_is_passed_over(bring, monkeypatch):

@@ -355,9 +355,9 @@ def test_a_worker_that_is_gone_leaves_its_place_to_the_next(tmp_path: Path, clie
         [stayed] = first
         for _ in range(5):
             found += distribution(server, clients)
-            if found[new] >= found[stayed]:
+            if found[new] >= found[stayed] - 1:  # of an odd number one has one more
                 break
-        assert found[new] >= found[stayed]
+        assert found[new] >= found[stayed] - 1
 
 
 def test_a_connection_that_is_shed_while_it_wakes_takes_nobody_with_it(tmp_path: Path, clients: Clients) -> None:

@@ -312,9 +312,9 @@ def test_a_stop_lets_running_requests_end(tmp_path: Path) -> None:
     assert seconds_of_a_stop(tmp_path / "server") < 5
 
 
-def distribution(server: Server, clients: Clients) -> Counter[object]:
-    """How many of eight connections, opened at once and kept, each worker has."""
-    kept = [clients(server, b"GET / HTTP/1.1\r\nHost: here\r\n\r\n") for _ in range(8)]
+def distribution(server: Server, clients: Clients, count: int = 8) -> Counter[object]:
+    """How many of some connections, opened at once and kept, each worker has."""
+    kept = [clients(server, b"GET / HTTP/1.1\r\nHost: here\r\n\r\n") for _ in range(count)]
     return Counter(answers(one)[0][1]["pid"] for one in kept)
 
 
@@ -353,11 +353,11 @@ def test_a_worker_that_is_gone_leaves_its_place_to_the_next(tmp_path: Path, clie
         assert new != gone
         # the one that stayed has some already; on a busy machine the new one does not always come in time
         [stayed] = first
-        for _ in range(5):
-            found += distribution(server, clients)
-            if found[new] >= found[stayed] - 1:  # of an odd number one has one more
+        for _ in range(40):
+            found += distribution(server, clients, 1)  # by ones: of an odd number one of the two always has more
+            if found[new] >= found[stayed]:
                 break
-        assert found[new] >= found[stayed] - 1
+        assert found[new] >= found[stayed]
 
 
 def test_a_connection_that_is_shed_while_it_wakes_takes_nobody_with_it(tmp_path: Path, clients: Clients) -> None:

@@ -59,7 +59,7 @@ BROKEN = 0b1000_1110
 # a delta of some bytes becomes an object of any size, which git holds whole: memory of its own is limited (RLIMIT_DATA,
 # which counts neither packs that are mapped nor the program); where that cannot be done git runs all the same
 MOST_MEMORY = 1 << 30
-LIMITED = 'ulimit -d "$0" 2>/dev/null; exec "$@"'
+LIMITED = 'ulimit -d "$0" 2>/dev/null; exec nice -n 10 "$@"'  # requests, and the rows of a transfer, go first
 LONGEST_SECONDS = 12 * 3600
 ABANDONED_SECONDS = 2 * 86400  # no import takes longer than a day
 # what a repository from elsewhere could set off, and memory that grows with it, are switched off
@@ -136,8 +136,7 @@ def bare(repository: Repository) -> Path:
         if not wanted.exists():
             bundle = root() / f".{wanted.name}.{secrets.token_hex(4)}.bundle"
             try:
-                with storage().open(repository.storage_name) as source, bundle.open("wb") as target:
-                    shutil.copyfileobj(source, target, 1 << 20)
+                storage().lend(repository.storage_name, bundle)
                 unbundle(bundle, wanted)
             finally:
                 bundle.unlink(missing_ok=True)

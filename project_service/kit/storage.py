@@ -7,9 +7,11 @@ import functools
 import os
 import posixpath
 import secrets
+import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import IO, Any, cast
 from urllib.parse import unquote
 
@@ -68,6 +70,18 @@ class Storage:
         writing = _write_beside if self.protocol == FILE else _write_in_parts
         with writing(self.filesystem, path) as file:
             yield file
+
+    def keep(self, place: Path, name: str) -> None:
+        """Make an object of a file, which must not change any more; nothing is copied on the same disk."""
+        if not (self.protocol == FILE and _has_link(str(place), self.path(name))):
+            with place.open("rb") as source, self.write(name) as target:
+                shutil.copyfileobj(source, target, CHUNK)
+
+    def lend(self, name: str, place: Path) -> None:
+        """Have an object as a file, which may be read and removed, and not be changed; as ``keep`` copies."""
+        if not (self.protocol == FILE and _has_link(self.path(name), str(place))):
+            with self.open(name) as source, place.open("wb") as target:
+                shutil.copyfileobj(source, target, CHUNK)
 
     def exists(self, name: str) -> bool:
         """Whether there is such an object."""
@@ -139,10 +153,28 @@ def _filesystem(protocol: str, _process: int) -> fsspec.AbstractFileSystem:
     return fsspec.filesystem(protocol, skip_instance_cache=True, **OPTIONS.get(protocol, {}))
 
 
+def _has_link(place: str, path: str) -> bool:
+    """Give a file a second name, in place of what has it; not between two disks, or where there are no links."""
+    fresh = _beside(path)
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    try:
+        os.link(place, fresh)
+    except OSError:
+        return False  # whoever copies it then is told what is really wrong
+    os.replace(fresh, path)
+    with suppress(FileNotFoundError):
+        os.unlink(fresh)  # it stays where both are names of one file already
+    return True
+
+
+def _beside(path: str) -> str:
+    folder, _, name = path.rpartition("/")
+    return f"{folder}/.{name[:100]}.{secrets.token_hex(8)}"
+
+
 @contextmanager
 def _write_beside(filesystem: fsspec.AbstractFileSystem, path: str) -> Iterator[IO[bytes]]:
-    folder, _, name = path.rpartition("/")
-    fresh = f"{folder}/.{name[:100]}.{secrets.token_hex(8)}"
+    fresh = _beside(path)
     try:
         with filesystem.open(fresh, "wb") as file:
             yield file

@@ -95,9 +95,7 @@ def _make(export_id: int, project_id: int, folder: Path) -> tuple[str, int]:
             _add_relations(export_id, reader, packer, folder)
             _add_repositories(packer, connection, project_id)
             _add_files(packer, connection, project_id)
-    with place.open("rb") as file, storage().write(name) as stored:
-        while chunk := file.read(1 << 20):
-            stored.write(chunk)
+    storage().keep(place, name)
     return name, place.stat().st_size
 
 

@@ -51,7 +51,7 @@ from project_service.transfers.people import is_only_asked, people_of
 from project_service.transfers.refusals import Refused, unreadable
 from project_service.transfers.rows import COLUMNS, LONGEST_MESSAGE, Known, Translator, is_iid, read
 from project_service.transfers.unpacking import BadArchive, TooLarge, Unpacked
-from project_service.transfers.workplace import fetch, now_and_then, remove_leftovers, store, version_of, workplace
+from project_service.transfers.workplace import now_and_then, remove_leftovers, version_of, workplace
 
 WAITING, LOADING, FAILING, ENDED = "waiting", "loading", "failing", "ended"
 LINES_AT_ONCE, LINES_IN_CACHE = 1000, 50
@@ -158,7 +158,7 @@ def _fetch(import_id: int, folder: Path) -> Path:
         policy = instance.outgoing_policy()
     archive = folder / "archive.tar.gz"
     if storage_name is not None:
-        fetch(storage_name, archive)
+        storage().lend(storage_name, archive)
     else:
         downloads.download(url or "", archive, policy, now_and_then(functools.partial(_check_wanted, import_id)))
     return archive
@@ -365,8 +365,7 @@ def _keep_repositories(project_id: int, unpacked: Unpacked, restored: dict[str, 
             if (made := _with_branches_of_forks(unpacked, target)) is not None:
                 bundle, version = made, version_of(made)
         name = f"{folder_of(project_id)}/{kind}-{version}.bundle"
-        with bundle.open("rb") as file:
-            store(file, name)
+        storage().keep(bundle, name)
         size = bundle.stat().st_size
         with jobs.step():
             row = insert(Repository).values(
@@ -416,8 +415,7 @@ def _keep_files(project_id: int, unpacked: Unpacked) -> None:
         rows = []
         for one in carried[start : start + FILES_AT_ONCE]:
             name = f"{folder_of(project_id)}/files/{hashlib.sha256(one.path.encode()).hexdigest()}"
-            with one.place.open("rb") as file:
-                store(file, name)
+            storage().keep(one.place, name)
             values = {"project_id": project_id, "path": one.path, "storage_name": name, "size": one.size}
             rows.append(values | {"data": types.get(one.path.removeprefix("lfs-objects/"))})
         with jobs.step():

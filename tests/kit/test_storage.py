@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import multiprocessing
+import os
 from pathlib import Path
 
 import pytest
@@ -63,6 +65,61 @@ def write_half(storage, name):
     with storage.write(name) as file:
         file.write(b"half")
         raise LookupError
+
+
+@pytest.fixture(params=["links", "no links"])
+def disk(request, monkeypatch):
+    """A disk where a file can have a second name, and one where it cannot."""
+    if request.param == "no links":
+
+        def refuse(*_paths):
+            raise OSError(errno.EXDEV, "Invalid cross-device link")
+
+        monkeypatch.setattr(os, "link", refuse)
+    return request.param
+
+
+def inode(path):
+    return Path(path).stat().st_ino
+
+
+def test_a_file_is_kept_as_an_object_and_lent_as_a_file_copied_only_where_it_must_be(disk, storage, tmp_path):
+    place, lent = tmp_path / "made", tmp_path / "lent"
+    place.write_bytes(b"some bytes")
+
+    storage.keep(place, "a/b")
+    storage.lend("a/b", lent)
+    shared = {inode(storage.path("a/b")), inode(lent)} == {inode(place)}
+    place.unlink()
+    lent.unlink()
+
+    with storage.open("a/b") as file:
+        assert (file.read(), shared) == (b"some bytes", disk == "links")
+
+
+@pytest.mark.usefixtures("disk")
+def test_a_file_that_is_kept_takes_the_place_of_what_was_there_and_leaves_nothing_beside(storage, tmp_path):
+    put(storage, "a/b", b"as it was")
+    place = tmp_path / "made"
+    place.write_bytes(b"as it is")
+
+    for _ in range(2):  # the second time both are names of one file
+        storage.keep(place, "a/b")
+
+    with storage.open("a/b") as file:
+        assert file.read() == b"as it is"
+    assert storage.names("a") == ["a/b"]
+    assert place.read_bytes() == b"as it is"
+
+
+@pytest.mark.usefixtures("disk")
+def test_what_is_missing_can_neither_be_kept_nor_lent(storage, tmp_path):
+    with pytest.raises(FileNotFoundError):
+        storage.keep(tmp_path / "missing", "a/b")
+    with pytest.raises(FileNotFoundError):
+        storage.lend("missing", tmp_path / "lent")
+
+    assert storage.names("a") == []
 
 
 def test_what_is_missing_cannot_be_read(storage):

@@ -78,8 +78,13 @@ def prepare() -> None:
 
 @main.command()
 @click.option("--quick", is_flag=True, help="Leave imports and exports, which may take hours, to other workers.")
-def worker(quick: bool) -> None:
+@click.option("--all", "everything", is_flag=True, help="Run three workers and a scheduler, all that a machine needs.")
+def worker(quick: bool, everything: bool) -> None:
     """Run one worker: it takes up jobs until it is stopped."""
+    if everything:
+        if quick:
+            raise click.UsageError("--all and --quick exclude each other.")
+        sys.exit(working.work_and_schedule(create_app()))
     working.work(create_app(), jobs.QUICK_QUEUES if quick else jobs.QUEUES)
 
 

@@ -1,4 +1,4 @@
-"""The whole service in one process tree: the embedded Redis, web server, worker and scheduler under one supervisor."""
+"""The whole service in one process tree: the embedded Redis, web server, workers and scheduler under one supervisor."""
 
 from __future__ import annotations
 
@@ -67,9 +67,7 @@ def serve(settings: Settings, host: str, port: int, workers: int) -> int:
                 early=True,
                 pass_fds=(listener.fileno(),),
             ),
-            Child("worker", _command("worker"), env),
-            Child("quick worker", _command("worker", "--quick"), env),
-            Child("scheduler", _command("scheduler"), env),
+            Child("workers", _command("worker", "--all"), env),
         ]
 
         def announce() -> None:

@@ -4,15 +4,24 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 import structlog
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import configure_mappers
 
-from project_service.kit import encryption, jobs, rqworker
+from project_service.kit import collecting, encryption, jobs, rqworker
 from project_service.kit.answers import Application
 from project_service.kit.database import db
+from project_service.kit.supervisor import Child, Supervisor
+
+# of one machine: what is quick waits for no transfer, and transfers here wait for no server elsewhere that is slow
+WORKERS = {
+    "worker": (*jobs.QUICK_QUEUES, jobs.TRANSFERS),
+    "remote worker": (jobs.REMOTE_TRANSFERS, jobs.TRANSFERS),
+    "quick worker": jobs.QUICK_QUEUES,
+}
 
 log = structlog.get_logger(__name__)
 
@@ -24,6 +33,24 @@ def work(app: Application, queues: Sequence[str] = jobs.QUEUES) -> None:
         _prove_key()
 
     rqworker.work(app.config["SETTINGS"], queues, app.app_context, app.after_fork)
+
+
+def work_and_schedule(app: Application) -> int:
+    """Keep all running that a machine needs beside its web server, until SIGTERM, SIGINT or SIGHUP; the exit status.
+
+    They are forks of this process, and share the memory of what it has loaded.
+    """
+    with collecting.spared():
+        configure_mappers()
+    with app.app_context():
+        _prove_key()
+    running = {name: partial(work, queues=queues) for name, queues in WORKERS.items()} | {"scheduler": schedule}
+    return Supervisor([Child(name, call=partial(_in_fork, app, call)) for name, call in running.items()]).run()
+
+
+def _in_fork(app: Application, call: Callable[[Application], None]) -> None:
+    app.after_fork()
+    call(app)
 
 
 def schedule(app: Application) -> None:

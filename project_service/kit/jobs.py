@@ -10,6 +10,7 @@ A job is a function of ids. It finds its rows itself and may run twice without h
 
 from __future__ import annotations
 
+import dataclasses
 import datetime as dt
 import inspect
 import threading
@@ -30,9 +31,10 @@ from sqlalchemy.orm import Mapped, mapped_column
 from project_service.kit import clock, database, logs
 from project_service.kit.database import Model, after_commit, db, insert, unit_of_work
 
-# in the order in which a worker answers them; transfers may take hours
-QUEUES = ("default", "mail", "transfers")
-QUICK_QUEUES = QUEUES[:2]
+DEFAULT, MAIL, TRANSFERS, REMOTE_TRANSFERS = "default", "mail", "transfers", "remote_transfers"
+# in the order in which a worker answers them; transfers may take hours, and longer with a slow server at the other end
+QUEUES = (DEFAULT, MAIL, TRANSFERS, REMOTE_TRANSFERS)
+QUICK_QUEUES = (DEFAULT, MAIL)
 SWEEP_EVERY = dt.timedelta(seconds=10)
 LEASE = dt.timedelta(seconds=20)
 RENEW_EVERY_SECONDS = 5.0
@@ -98,6 +100,10 @@ class Job(Generic[Arguments]):
         """Run it here and now."""
         self.function(*args, **kwargs)
 
+    def on(self, queue: str) -> Job[Arguments]:
+        """The same job for workers of another queue."""
+        return dataclasses.replace(self, queue=queue)
+
     def defer(self, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Task:
         """Write the task with the current unit of work; a worker is rung when that has been committed."""
         return self.defer_until(None, *args, **kwargs)
@@ -144,7 +150,7 @@ _renewing = threading.Lock()
 
 
 def job(
-    queue: str = "default", *, attempts: int = ATTEMPTS, failed: Callable[[tuple[Any, ...], str], None] | None = None
+    queue: str = DEFAULT, *, attempts: int = ATTEMPTS, failed: Callable[[tuple[Any, ...], str], None] | None = None
 ) -> Callable[[Callable[Arguments, None]], Job[Arguments]]:
     """Make a function a job. ``failed`` is called, in a unit of work, when it failed ``attempts`` times."""
 

@@ -78,7 +78,7 @@ def queue(recipients: Iterable[str], subject: str, body: str) -> int:
     return len(wanted)
 
 
-@jobs.job(queue="mail", attempts=ATTEMPTS)
+@jobs.job(queue=jobs.MAIL, attempts=ATTEMPTS)
 def drain() -> None:
     """Send what is in the outbox. A mail leaves it when the server has taken it: at worst it is sent twice."""
     settings: Settings = current_app.config["SETTINGS"]

@@ -1,14 +1,16 @@
 """A process that keeps others running: start in order, start again what dies, stop everything, leave no orphan.
 
-Nothing here knows what the children are. Each has a session of its own, so that a stop reaches whatever it has
-forked. On Linux the kernel kills the children when the supervisor itself is killed; elsewhere they outlive that, and
-whoever starts again must end them first.
+Nothing here knows what the children are: programs, or forks of the supervisor that call a function and share what it
+has loaded. Each has a session of its own, so that a stop reaches whatever it has forked. On Linux the kernel kills the
+children when the supervisor itself is killed; elsewhere they outlive that, and whoever starts again must end them
+first.
 """
 
 from __future__ import annotations
 
 import ctypes
 import logging
+import multiprocessing
 import os
 import select
 import signal
@@ -30,6 +32,7 @@ LAST_STOP_SECONDS = 0.5
 
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 PR_SET_PDEATHSIG = 1
+PR_SET_NAME = 15
 
 log = logging.getLogger(__name__)
 libc = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
@@ -49,7 +52,7 @@ class ChildFailed(SupervisorError):
 
 @dataclass(frozen=True)
 class Child:
-    """A program to keep running.
+    """A program to keep running; with ``call`` a fork that calls it, and ends when it returns.
 
     ``ready`` tells whether it does its work: the next child is started then, and nothing is announced before all that
     have it say so. One that runs ``once`` has to end well before the next is started. An ``early`` one is started
@@ -59,8 +62,9 @@ class Child:
     """
 
     name: str
-    argv: Sequence[str]
-    env: Mapping[str, str]
+    argv: Sequence[str] = ()
+    env: Mapping[str, str] = field(default_factory=dict)
+    call: Callable[[], object] | None = None
     ready: Callable[[], bool] | None = None
     needed: bool = False
     early: bool = False
@@ -69,12 +73,55 @@ class Child:
     prepare: Callable[[], None] | None = None
 
 
+class Fork:
+    """A process that was forked to call a function, as ``subprocess.Popen`` is one for a program."""
+
+    def __init__(self, child: Child) -> None:
+        forking = multiprocessing.get_context("fork")
+        # daemons of this kind may have no processes of their own
+        self._process = forking.Process(target=_become, args=(child, os.getpid()), name=child.name, daemon=False)
+        former = signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)  # until it answers them itself
+        try:
+            self._process.start()
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, former)
+        self.pid = self._process.pid or 0
+
+    def poll(self) -> int | None:
+        return self._process.exitcode
+
+    def send_signal(self, number: signal.Signals) -> None:
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def wait(self) -> None:
+        self._process.join()
+
+
+def _become(child: Child, supervisor: int) -> None:
+    signal.set_wakeup_fd(-1)
+    for number in (*STOP_SIGNALS, signal.SIGCHLD):
+        signal.signal(number, signal.SIG_DFL)
+    os.setsid()
+    die_with(supervisor)
+    _call_itself(child.name)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)
+    if child.call is not None:
+        child.call()
+
+
+def _call_itself(name: str) -> None:
+    """Have lists of processes tell this one from its siblings, whose command is the same; the kernel takes 15 bytes."""
+    if libc is not None:
+        libc.prctl(PR_SET_NAME, name.encode()[:15], 0, 0, 0)
+
+
 @dataclass
 class _Running:
     """What became of a child."""
 
     child: Child
-    process: subprocess.Popen[bytes] | None = None
+    process: subprocess.Popen[bytes] | Fork | None = None
     started: float = 0.0
     delay: float = FIRST_DELAY
     start_at: float = 0.0
@@ -156,19 +203,11 @@ class Supervisor:
 
     def _launch(self, running: _Running) -> None:
         child = running.child
-        supervisor = os.getpid()
         running.started = time.monotonic()
         try:
             if child.prepare is not None:
                 child.prepare()
-            running.process = subprocess.Popen(  # what to run is the caller's choice
-                list(child.argv),
-                env=dict(child.env),
-                stdin=subprocess.DEVNULL,
-                pass_fds=child.pass_fds,
-                start_new_session=True,
-                preexec_fn=lambda: die_with(supervisor),  # noqa: PLW1509  # a supervisor has one thread
-            )
+            running.process = Fork(child) if child.call else _run(child)
         except OSError as error:
             raise SupervisorError(f"{child.name} cannot be started: {error}") from error
         running.sessions[running.process.pid] = 0.0
@@ -191,7 +230,7 @@ class Supervisor:
             if running.process is not None and self._signal is None and not running.child.once:
                 self._revive(running, running.process, time.monotonic())
 
-    def _revive(self, running: _Running, process: subprocess.Popen[bytes], now: float) -> None:
+    def _revive(self, running: _Running, process: subprocess.Popen[bytes] | Fork, now: float) -> None:
         status = process.poll()
         current = process.pid
         if status is not None and running.start_at < running.started:
@@ -216,6 +255,18 @@ class Supervisor:
         backwards = list(reversed(self._all))
         _end([running for running in backwards if not running.child.needed], STOP_SECONDS)
         _end([running for running in backwards if running.child.needed], LAST_STOP_SECONDS)
+
+
+def _run(child: Child) -> subprocess.Popen[bytes]:
+    supervisor = os.getpid()
+    return subprocess.Popen(  # what to run is the caller's choice
+        list(child.argv),
+        env=dict(child.env),
+        stdin=subprocess.DEVNULL,
+        pass_fds=child.pass_fds,
+        start_new_session=True,
+        preexec_fn=lambda: die_with(supervisor),  # noqa: PLW1509  # a supervisor has one thread
+    )
 
 
 def die_with(parent: int) -> None:

@@ -54,7 +54,7 @@ def _import_failed(arguments: tuple[Any, ...], text: str) -> None:
         found.project.import_status = FAILED
 
 
-@jobs.job(queue="transfers", failed=_import_failed)
+@jobs.job(queue=jobs.TRANSFERS, failed=_import_failed)
 def import_project(import_id: int) -> None:
     """Make a project of an archive."""
     with many_objects():
@@ -67,16 +67,30 @@ def _export_failed(arguments: tuple[Any, ...], text: str) -> None:
         exporting.note_failure(found, f"the server failed ({text.partition(':')[0]})")
 
 
-@jobs.job(queue="transfers", failed=_export_failed)
+@jobs.job(queue=jobs.TRANSFERS, failed=_export_failed)
 def export_project(export_id: int) -> None:
     """Make an archive of a project; of one that is still being imported when that has ended."""
     with jobs.step():
         export = db.session.get(ProjectExport, export_id)
         if export is not None and export.project.loading:
-            export_project.defer_until(clock.now() + PATIENCE, export_id)
+            export_project.on(_queue_of(export.upload_url)).defer_until(clock.now() + PATIENCE, export_id)
             return
     with many_objects():
         exporting.run(export_id)
+
+
+def defer_import(record: ProjectImport) -> None:
+    """Have a worker import, one for servers elsewhere if one of them has the archive."""
+    import_project.on(_queue_of(record.url)).defer(record.id)
+
+
+def defer_export(export: ProjectExport) -> None:
+    """Have a worker export, one for servers elsewhere if one of them gets the archive."""
+    export_project.on(_queue_of(export.upload_url)).defer(export.id)
+
+
+def _queue_of(url: str | None) -> str:
+    return jobs.REMOTE_TRANSFERS if url else jobs.TRANSFERS
 
 
 @jobs.periodic(every=HOUR)

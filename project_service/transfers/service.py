@@ -124,7 +124,7 @@ def start_export(user: User, project: Project, description: str | None, upload: 
     )
     db.session.add(export)
     db.session.flush()
-    jobs.export_project.defer(export.id)
+    jobs.defer_export(export)
     return export
 
 
@@ -157,7 +157,7 @@ def _create(user: User, namespace: Namespace, wanted: dict[str, Any], **source: 
     )
     db.session.add(record)
     db.session.flush()
-    jobs.import_project.defer(record.id)
+    jobs.defer_import(record)
     return project
 
 

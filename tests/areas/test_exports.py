@@ -553,6 +553,22 @@ def upload(far_side, as_maintainer, project, run_jobs, settings):
 
 
 @pytest.mark.parametrize(
+    ("url", "queue"), [("http://example.com/store", jobs.REMOTE_TRANSFERS), (None, jobs.TRANSFERS)]
+)
+def test_an_export_for_another_server_is_left_to_other_workers_also_while_it_waits(
+    url, queue, as_maintainer, project, run_jobs
+):
+    as_maintainer.post(f"/projects/{project.id}/export", data={"upload[url]": url} if url else {})
+    at_first = db.session.scalars(select(Task.queue)).all()
+    db.session.execute(update(Project).where(Project.id == project.id).values(loading=True))
+    db.session.commit()
+
+    run_jobs()
+
+    assert (at_first, db.session.scalars(select(Task.queue)).all()) == ([queue], [queue])
+
+
+@pytest.mark.parametrize(
     ("method", "sent"), [(None, "PUT"), ("PUT", "PUT"), ("put", "PUT"), ("POST", "POST"), ("post", "POST")]
 )
 def test_an_export_is_sent_as_it_is(method, sent, far_side, upload, as_maintainer, project, mails):

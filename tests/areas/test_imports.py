@@ -833,6 +833,18 @@ def test_an_archive_from_elsewhere_is_imported(far_side, remote, as_, run_jobs):
     ]
 
 
+def test_an_archive_of_another_server_is_left_to_other_workers_than_one_that_is_here(far_side, remote, as_):
+    offers(far_side)
+    remote()
+    elsewhere = db.session.scalars(select(Task.queue)).all()
+    db.session.rollback()
+
+    assert send(as_(MAX), make_archive({}), path="other").status_code == 201
+
+    assert elsewhere == [jobs.REMOTE_TRANSFERS]
+    assert sorted(db.session.scalars(select(Task.queue))) == [jobs.REMOTE_TRANSFERS, jobs.TRANSFERS]
+
+
 @pytest.mark.parametrize("way", ["json", "data"])
 def test_a_remote_import_takes_json_and_forms(way, far_side, remote, as_):
     offers(far_side)

@@ -27,8 +27,7 @@ ADDRESS = re.compile(r"listens on (\S+)")
 ROLES: dict[str, Callable[[list[str]], bool]] = {
     "redis": lambda words: Path(words[0]).name in ("valkey-server", "redis-server"),
     "web": lambda words: "gunicorn" in words,
-    "worker": lambda words: words[-1] == "worker",
-    "scheduler": lambda words: words[-1] == "scheduler",
+    "workers": lambda words: words[-2:] == ["worker", "--all"],
 }
 
 
@@ -89,7 +88,9 @@ class Service:
 
     def child(self, role: str) -> int:
         """The process of a role among those that were started; 0 while there is none."""
-        return next((pid for pid in children_of(self.pid) if ROLES[role](command_of(pid))), 0)
+        if role in ROLES:
+            return next((pid for pid in children_of(self.pid) if ROLES[role](command_of(pid))), 0)
+        return next((pid for pid in children_of(self.child("workers")) if name_of(pid) == role), 0)
 
     def lines(self, **values: str) -> list[dict[str, object]]:
         """The lines of the log that have these values."""
@@ -160,6 +161,13 @@ def command_of(pid: int) -> list[str]:
     with suppress(OSError):
         return Path(f"/proc/{pid}/cmdline").read_text().replace(" ", "\0").strip("\0").split("\0")
     return [""]
+
+
+def name_of(pid: int) -> str:
+    """What a process is called in lists; forks of one command have names of their own."""
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/comm").read_text().strip()
+    return ""
 
 
 def is_running(pid: int) -> bool:

@@ -41,7 +41,7 @@ def is_whole(service, role, killed):
     return service.child(role) not in (0, killed) and service.get("/-/readiness") == 200
 
 
-@pytest.mark.parametrize("role", ["web", "worker", "scheduler", "redis"])
+@pytest.mark.parametrize("role", ["web", "workers", "worker", "remote worker", "quick worker", "scheduler", "redis"])
 def test_what_is_killed_is_started_again(role, service):
     assert wait_for(lambda: service.get("/-/readiness") == 200, service.patience)
 
@@ -136,8 +136,8 @@ def test_a_service_leaves_nothing_behind_and_finds_everything_again(tmp_path, ca
     cold = service.start()
     with gitlab.Gitlab(service.url, private_token=TOKEN) as client:
         client.groups.create({"name": name, "path": name})
-    processes = tree_of(service.pid)
-    assert len(processes) >= 6
+    # Redis, the web server with its processes, and the workers' process with its four
+    processes = wait_for(lambda: found if len(found := tree_of(service.pid)) >= 8 else None, service.patience)
 
     service.stop(signal.SIGKILL)
     assert wait_for(lambda: not [pid for pid in processes if is_running(pid)])

@@ -6,6 +6,7 @@ import itertools
 import os
 import sqlite3
 import subprocess
+import threading
 import time
 from contextlib import suppress
 
@@ -20,7 +21,7 @@ from tests.repositories import make_bundle
 ISSUES, NOTES = 4000, 3
 PATIENCE = 120.0
 TAKEN_UP_SECONDS = 30.0
-WEB, WORKER, REDIS, SERVER = "web", "worker", "redis", "server"
+WORKER, WORKERS, REDIS, SERVER = "worker", "workers", "redis", "server"
 names = (f"shop{number}" for number in itertools.count())
 
 
@@ -67,7 +68,9 @@ def kill(service, what):
         return
     if what == REDIS:
         subprocess.run(["rm", "-rf", str(service.directory / "data" / "redis")], check=True)
-    services.kill(wait_for(lambda: service.child(what), PATIENCE))
+    # either of the two workers may have been the first to answer
+    for role in ("worker", "remote worker") if what == WORKER else (what,):
+        services.kill(wait_for(lambda role=role: service.child(role), PATIENCE))
 
 
 def start_import(gl, archive):
@@ -143,7 +146,45 @@ def test_nothing_else_waits_for_an_import(service, gl, archive):
     assert wait_for(lambda: has_ended(service, number), PATIENCE)
 
 
-@pytest.mark.parametrize("what", [WORKER, REDIS, SERVER])
+def test_no_transfer_here_waits_for_a_slow_server_elsewhere(service, gl, far_side):
+    """Two archives come a few bytes at a time; what is imported and exported meanwhile is not behind them."""
+    release = threading.Event()
+    large = make_archive({"issues": [make_issue(1)]}, files={f"uploads/{1:032x}/file.bin": os.urandom(1 << 20)})
+
+    def slowly(handler):
+        handler.send_response(200)
+        handler.send_header("Content-Type", "application/gzip")
+        handler.send_header("Content-Length", str(len(large)))
+        handler.end_headers()
+        sent = 0
+        while handler.command == "GET" and sent < len(large):
+            size = len(large) if release.wait(0.5) else 4096
+            handler.wfile.write(large[sent : sent + size])
+            sent += size
+
+    far_side.answers["/it.tar.gz"] = slowly
+    gl.features.set("import_project_from_remote_file", True)
+    gl.http_put("/application/settings", post_data={"outbound_local_requests_whitelist": ["127.0.0.1"]})
+    url = far_side.url("/it.tar.gz")
+    remote = [gl.http_post("/projects/remote-import", post_data={"url": url, "path": next(names)}) for _ in range(2)]
+    try:
+        assert wait_for(lambda: any(one.line.startswith("GET") for one in far_side.received), PATIENCE)
+        here = start_import(gl, make_archive({"issues": [make_issue(1)]}))
+        assert wait_for(lambda: has_ended(service, here), PATIENCE)
+        gl.http_post(f"/projects/{here}/export")
+        assert wait_for(lambda: gl.http_get(f"/projects/{here}/export")["export_status"] == "finished", PATIENCE)
+
+        assert [state_of(service, one["id"])["import_status"] in ("started", "scheduled") for one in remote] == [
+            True
+        ] * 2
+    finally:
+        release.set()
+    assert wait_for(lambda: all(has_ended(service, one["id"]) for one in remote), PATIENCE)
+    assert [state_of(service, one["id"])["import_status"] for one in remote] == ["finished"] * 2
+    assert wait_for(lambda: not list((service.directory / "data" / "transfers").glob("*")), PATIENCE)
+
+
+@pytest.mark.parametrize("what", [WORKER, WORKERS, REDIS, SERVER])
 def test_an_import_in_whose_middle_something_dies_ends_with_everything_once(what, service, gl, archive):
     number = start_import(gl, archive)
     assert wait_for(lambda: progress(service, number), PATIENCE)

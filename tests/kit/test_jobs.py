@@ -92,6 +92,18 @@ def test_a_bell_reaches_a_worker_through_redis(app):
     assert "rung" in marks()
 
 
+def test_a_job_can_be_left_to_the_workers_of_another_queue(app):
+    with unit_of_work():
+        task = leave_mark.on(jobs.MAIL).defer("elsewhere")
+        found = (task.name, task.queue)
+    waiting = [rq.Queue(name, connection=jobs.connect()).count for name in (jobs.DEFAULT, jobs.MAIL)]
+
+    work()
+
+    assert (found, waiting) == ((leave_mark.name, jobs.MAIL), [0, 1])
+    assert "elsewhere" in marks()
+
+
 def test_a_bell_that_rings_twice_does_no_harm(app):
     task_id = defer("rung twice")
     jobs.ring("default", task_id)

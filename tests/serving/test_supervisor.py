@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from project_service.kit.preparing import Preparation
-from project_service.kit.supervisor import Child, ChildFailed, Supervisor, SupervisorError
+from project_service.kit.supervisor import Child, ChildFailed, Fork, Supervisor, SupervisorError
 
 REPOSITORY = Path(__file__).parents[2]
 PATIENCE = 30.0
@@ -48,22 +48,28 @@ from project_service.kit.supervisor import Child, Supervisor
 directory, dummy = sys.argv[1:3]
 supervisor.STOP_SECONDS = 1.0 if "web=stubborn" in sys.argv else 30.0
 supervisor.LAST_STOP_SECONDS = 30.0
-children = [
-    Child(name, [sys.executable, "-c", dummy, directory, name, manner], dict(os.environ), needed=name == "base",
-          ready=lambda name=name: os.path.exists(f"{directory}/{name}.pid"))
-    for name, manner in (entry.split("=") for entry in sys.argv[3:])
-]
+def child(name, manner):
+    ready = lambda: os.path.exists(f"{directory}/{name}.pid")
+    def call():
+        sys.argv = ["-c", directory, name, manner]
+        exec(dummy, {})
+    if KIND == "fork":
+        return Child(name, call=call, needed=name == "base", ready=ready)
+    words = [sys.executable, "-c", dummy, directory, name, manner]
+    return Child(name, words, dict(os.environ), needed=name == "base", ready=ready)
+children = [child(*entry.split("=")) for entry in sys.argv[3:]]
 sys.exit(Supervisor(children).run(lambda: print("all are ready", flush=True)))
 """
 
 
 class Tree:
-    """A supervisor in a process of its own, with its dummies."""
+    """A supervisor in a process of its own, with its dummies, which are programs or forks."""
 
-    def __init__(self, directory: Path, *children: str) -> None:
+    def __init__(self, directory: Path, kind: str, *children: str) -> None:
         self.directory = directory
+        program = f"KIND = {kind!r}\n{PARENT}"
         self.process = subprocess.Popen(
-            [sys.executable, "-c", PARENT, str(directory), DUMMY, *children], cwd=REPOSITORY, stdout=subprocess.PIPE
+            [sys.executable, "-c", program, str(directory), DUMMY, *children], cwd=REPOSITORY, stdout=subprocess.PIPE
         )
 
     def announcement(self) -> bytes:
@@ -80,13 +86,13 @@ class Tree:
         return (self.directory / kind).read_text().split()
 
 
-@pytest.fixture
-def tree(tmp_path: Path) -> Iterator[Callable[..., Tree]]:
+@pytest.fixture(params=["program", "fork"])
+def tree(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[..., Tree]]:
     """Starts a supervisor with dummies, each given as ``name=manner``."""
     trees: list[Tree] = []
 
     def start(*children: str) -> Tree:
-        trees.append(Tree(tmp_path, *children))
+        trees.append(Tree(tmp_path, request.param, *children))
         return trees[-1]
 
     yield start
@@ -175,6 +181,39 @@ def test_a_killed_supervisor_leaves_no_child(tree: Callable[..., Tree]) -> None:
     started.process.kill()
 
     assert soon(lambda: not any(lives(started.pid(name)) for name in ("base", "web")))
+
+
+def test_a_signal_that_comes_right_after_the_fork_is_not_lost() -> None:
+    former = signal.signal(signal.SIGTERM, lambda *_: None)  # as a supervisor has a handler of its own
+    try:
+        for _ in range(20):
+            fork = Fork(Child("worker", call=lambda: time.sleep(600)))
+            fork.send_signal(signal.SIGTERM)
+            assert soon(lambda fork=fork: fork.poll() == -signal.SIGTERM, 5.0)
+    finally:
+        signal.signal(signal.SIGTERM, former)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux lists processes in this way")
+def test_forks_are_told_apart_in_lists_of_processes(tmp_path: Path) -> None:
+    def tell() -> None:
+        (tmp_path / "name").write_text(Path("/proc/self/comm").read_text().strip())
+
+    fork = Fork(Child("a worker with a long name", call=tell))
+    fork.wait()
+
+    assert (fork.poll(), (tmp_path / "name").read_text()) == (0, "a worker with a")
+
+
+def test_a_fork_that_fails_says_so(capfd: pytest.CaptureFixture[str]) -> None:
+    def fail() -> None:
+        raise LookupError("what is wrong")
+
+    fork = Fork(Child("worker", call=fail))
+    fork.wait()
+
+    assert fork.poll() == 1
+    assert "LookupError: what is wrong" in capfd.readouterr().err
 
 
 def test_a_child_that_cannot_be_started_is_named() -> None:

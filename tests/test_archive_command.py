@@ -127,6 +127,18 @@ def test_what_every_transfer_changes_is_no_difference(write):
     assert (answer.exit_code, answer.output) == (0, "The archives say the same.\n")
 
 
+@pytest.mark.parametrize("moment", ["2021-02-15T17:56:00.645+02:00", "2021-02-15 15:56:00.645 UTC"])
+def test_a_moment_may_be_written_in_several_ways(moment, write):
+    written = make_issue(1, closed_at=moment, notes=[make_note("a", updated_at=moment)])
+    same = make_issue(1, closed_at=MOMENT, notes=[make_note("a", updated_at=MOMENT)])
+    later = make_issue(1, closed_at=MOMENT.replace("645", "646"), notes=[make_note("a", updated_at=MOMENT)])
+
+    places = [write(f"{i}.tar.gz", make_archive({"issues": [it]}, {})) for i, it in enumerate((written, same, later))]
+
+    assert run("diff", *places[:2]).output == "The archives say the same.\n"
+    assert run("diff", places[0], places[2]).stdout == "issues 1: changed: closed_at\n"
+
+
 def test_what_differs_is_named(write):
     one = make_archive({"issues": [make_issue(1), make_issue(2)]}, {"description": "a"})
     other = make_archive({"issues": [make_issue(1, title="Other"), make_issue(3)]}, {"description": "b"})

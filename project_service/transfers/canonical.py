@@ -2,7 +2,8 @@
 
 Left aside is what a transfer has to change: ids and references by id, who people are on the other server (and so who
 the members are, and the texts that say who wrote a note), secrets, events that retention has taken, the order of events
-and of labels, and whether nothing is written down or left out. Everything else counts, in whatever relation or file.
+and of labels, how a moment is written, and whether nothing is written down or left out. Everything else counts, in
+whatever relation or file.
 """
 
 from __future__ import annotations
@@ -222,6 +223,8 @@ def _without(value: Any, writers: list[Writers]) -> Any:
         if name in LEFT_OUT or _is_reference(name) or layout.DROPPED.search(name):
             continue
         reduced = _text(value, writers) if name == "note" and isinstance(inner, str) else _without(inner, writers)
+        if name.endswith("_at"):
+            reduced = _moment(reduced)
         if name == "label_links" and isinstance(reduced, list):
             reduced = sorted(reduced, key=exact.dumps)
         elif name == "issue_assignees" and isinstance(reduced, list):
@@ -247,6 +250,12 @@ def _text(row: dict[str, Any], writers: list[Writers]) -> str:
     name = author.get("name") if isinstance(author, dict) else None
     writers.append((tuple(named), name if isinstance(name, str) else ""))
     return "" if text == BLANK_NOTE else text
+
+
+def _moment(value: Any) -> Any:
+    """A moment in one notation; anything else as it is."""
+    moment = moment_of(value) if isinstance(value, str) else None
+    return moment.isoformat() if moment else value
 
 
 def _second(value: Any) -> dt.datetime | None:

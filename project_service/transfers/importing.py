@@ -475,7 +475,7 @@ def _lfs_types(unpacked: Unpacked) -> dict[str, list[Any]]:
     if not unpacked.lfs_types.stat().st_size:
         return {}
     kept: dict[str, list[Any]] = {}
-    for oid, types in trees.members_of(unpacked.lfs_types, or_none=True):
+    for oid, types in trees.members_of(unpacked.lfs_types, long_numbers=True, or_none=True):
         if isinstance(types, trees.Elements):
             told: list[int | None] = []
             for one in types:

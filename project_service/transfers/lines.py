@@ -604,7 +604,8 @@ class Reader:
             line["system"] = bool(system)
             if position:
                 line["position"] = read_json(position)
-            line["confidential"] = True if confidential else None
+            if confidential:
+                line["confidential"] = True
             line["type"] = kind
             line["author"] = {"name": author}
             by_id[number] = line

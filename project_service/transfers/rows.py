@@ -424,6 +424,8 @@ class Translator:
             place = None if position is None else position_of(position)
             if position is not None and place is None:  # it may say something to others
                 extra = {**(extra or {}), "position": self.people.settle(position)}
+            if read("confidential") is False:  # mostly nothing is said
+                extra = {**(extra or {}), "confidential": False}
             added.append(
                 (
                     number,
@@ -456,7 +458,7 @@ class Translator:
             return body
         author = row.get("author")
         name = text_of(author.get("name")) if isinstance(author, dict) else None
-        moment = (text_of(row.get("updated_at")) or "").partition(".")[0]
+        moment = written_moment(text_of(row.get("updated_at")) or "")
         return f"{body or BLANK_NOTE}\n\n *By {name or ''} on {moment} (imported from GitLab)*"
 
     def _events(self, rows: Any, target_type: str, target_id: int, audience: Audience) -> None:
@@ -696,6 +698,13 @@ def _moment(value: str | int) -> dt.datetime | None:
     except (ValueError, OverflowError):
         # as mail and others write it; without a year it would become one of these days
         return read_time(value) if YEAR.search(value) else None
+
+
+def written_moment(text: str) -> str:
+    """A moment without what is less than a second, and in UTC where the zone would be cut off with that."""
+    whole, _, rest = text.partition(".")
+    moment = moment_of(text) if "+" in rest or "-" in rest else None
+    return f"{moment:%Y-%m-%dT%H:%M:%S}" if moment else whole
 
 
 def _since_epoch(value: int) -> dt.datetime | None:

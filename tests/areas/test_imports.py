@@ -1581,6 +1581,10 @@ def test_anybody_elses_import_knows_nobody(bring, as_):
             make_note("x", updated_at="2016-06-14T15:02:47Z"),
             "x\n\n *By Tess on 2016-06-14T15:02:47Z (imported from GitLab)*",
         ),
+        (
+            make_note("x", updated_at="2016-06-14T15:02:47.5+02:00"),
+            "x\n\n *By Tess on 2016-06-14T13:02:47 (imported from GitLab)*",
+        ),
     ],
 )
 def test_the_text_that_says_who_wrote_a_note(note, body, bring, as_):
@@ -1885,6 +1889,15 @@ def test_a_feature_whose_level_cannot_be_read_is_private(level, bring, as_):
     found = as_(MAX).get(f"/projects/{bring(archive)['id']}").json
 
     assert (found["issues_access_level"], found["wiki_access_level"]) == ("private", "enabled")
+
+
+def test_a_note_that_says_that_it_is_open_says_so_in_the_next_archive_too(as_, bring, run_jobs):
+    said = [{"confidential": False}, {"confidential": True}, {"confidential": None}, {}]
+    notes = [make_note(f"note {index}", **each) for index, each in enumerate(said)]
+
+    for files in exported_twice(as_(MAX), bring, make_archive({"issues": [make_issue(1, notes=notes)]}), run_jobs):
+        [issue] = rows(files, "issues")
+        assert [note["confidential"] for note in issue["notes"]] == [False, True, None, None]
 
 
 def test_a_note_is_internal_when_either_of_its_flags_says_so(bring, as_):
@@ -2696,6 +2709,7 @@ def test_levels_of_features_go_back_out_as_they_came_until_they_are_changed(as_,
         ({}, {}),
         ([{}], {}),
         ({"b" * 64: [None, 2]}, {"b" * 64: [None, 2]}),
+        ({"b" * 64: [10**30, 2**63, 1]}, {"b" * 64: [10**30, 2**63, 1]}),
         ({"c" * 64: [1], "b" * 64: [{"a": 1}, 2, "x"], "d": {"b": [1]}, "e": [[]]}, {"b" * 64: [2]}),
     ],
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import sys
 import threading
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -14,8 +15,10 @@ from sqlalchemy.orm import configure_mappers
 from project_service.kit import collecting, encryption, jobs, rqworker
 from project_service.kit.answers import Application
 from project_service.kit.database import db
+from project_service.kit.secrets import SecretKeyMissing
 from project_service.kit.supervisor import Child, Supervisor
 
+STOP_SECONDS = 7.0  # a little less than whoever stops us waits for, and more than a worker gives its job
 # of one machine: what is quick waits for no transfer, and transfers here wait for no server elsewhere that is slow
 WORKERS = {
     "worker": (*jobs.QUICK_QUEUES, jobs.TRANSFERS),
@@ -45,12 +48,20 @@ def work_and_schedule(app: Application) -> int:
     with app.app_context():
         _prove_key()
     running = {name: partial(work, queues=queues) for name, queues in WORKERS.items()} | {"scheduler": schedule}
-    return Supervisor([Child(name, call=partial(_in_fork, app, call)) for name, call in running.items()]).run()
+    children = [Child(name, call=partial(_in_fork, app, call)) for name, call in running.items()]
+    return Supervisor(children, stop_seconds=STOP_SECONDS).run()
 
 
 def _in_fork(app: Application, call: Callable[[Application], None]) -> None:
-    app.after_fork()
-    call(app)
+    try:
+        app.after_fork()
+        call(app)
+    except SecretKeyMissing as error:
+        log.error("this process cannot work", error=str(error))
+        sys.exit(1)
+    except Exception:
+        log.exception("this process cannot go on")
+        sys.exit(1)
 
 
 def schedule(app: Application) -> None:

@@ -59,7 +59,14 @@ BROKEN = 0b1000_1110
 # a delta of some bytes becomes an object of any size, which git holds whole: memory of its own is limited (RLIMIT_DATA,
 # which counts neither packs that are mapped nor the program); where that cannot be done git runs all the same
 MOST_MEMORY = 1 << 30
-LIMITED = 'ulimit -d "$0" 2>/dev/null; exec nice -n 10 "$@"'  # requests, and the rows of a transfer, go first
+# a shell of the same process group ends git with all that it has forked when nobody holds the other end of the pipe any
+# more: whoever ran it was killed. The rows of the same transfer go first
+LIMITED = """
+ulimit -d "$0" 2>/dev/null
+exec 3<&0 </dev/null
+(read -r _; kill -KILL 0) <&3 >/dev/null 2>&1 &
+exec 3<&- nice -n 10 "$@"
+"""
 LONGEST_SECONDS = 12 * 3600
 ABANDONED_SECONDS = 2 * 86400  # no import takes longer than a day
 # what a repository from elsewhere could set off, and memory that grows with it, are switched off
@@ -144,9 +151,12 @@ def bare(repository: Repository) -> Path:
 
 
 def unbundle(bundle: Path, target: Path) -> None:
-    """Make a bare repository of a bundle, all its refs included; raises ``BadBundle``."""
+    """Make a bare repository of a bundle, all its refs included; raises ``BadBundle``. One at a time makes a target."""
     check_head(bundle)
     target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    for left in target.parent.glob(f".{target.name}.*"):
+        if left != bundle:
+            _remove(left)  # of whoever was killed
     fresh = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
     try:
         git("clone", "--quiet", "--mirror", "--template=", str(bundle), str(fresh), reads=bundle)
@@ -412,9 +422,10 @@ def _run(*words: str, folder: Path | None, reads: Path | None = None) -> subproc
     room = (MOST_MEMORY + _size_on_disk(reads or folder) // 4) >> 10
     command = ["/bin/sh", "-c", LIMITED, str(room), _program(), *config, *place, *words]
     pipe = subprocess.PIPE
-    with subprocess.Popen(
-        command, env=environment, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe, process_group=0
-    ) as process:
+    with (
+        _lifeline() as line,
+        subprocess.Popen(command, env=environment, stdin=line, stdout=pipe, stderr=pipe, process_group=0) as process,
+    ):
         try:
             out, err = process.communicate(timeout=LONGEST_SECONDS)
         except BaseException as error:
@@ -424,6 +435,17 @@ def _run(*words: str, folder: Path | None, reads: Path | None = None) -> subproc
                 raise
             out, err = process.communicate()
     return subprocess.CompletedProcess(words, process.returncode, out, err)
+
+
+@contextmanager
+def _lifeline() -> Iterator[int]:
+    """A pipe whose other end is ours, and is closed at the end, also when that is a violent one."""
+    theirs, ours = os.pipe()
+    try:
+        yield theirs
+    finally:
+        os.close(theirs)
+        os.close(ours)
 
 
 def _size_on_disk(place: Path | None) -> int:

@@ -133,10 +133,11 @@ class _Running:
 
 
 class Supervisor:
-    """Runs children until a signal says stop. Needs the main thread."""
+    """Runs children until a signal says stop, and gives them some seconds then. Needs the main thread."""
 
-    def __init__(self, children: Sequence[Child]) -> None:
+    def __init__(self, children: Sequence[Child], stop_seconds: float | None = None) -> None:
         self._all = [_Running(child) for child in children]
+        self._stop_seconds = stop_seconds
         self._signal: int | None = None
         self._wake_read, self._wake_write = os.pipe()
         for end in (self._wake_read, self._wake_write):
@@ -253,7 +254,7 @@ class Supervisor:
     def _stop(self) -> None:
         """End everything within ``STOP_SECONDS`` + ``LAST_STOP_SECONDS``, those that others need at the end."""
         backwards = list(reversed(self._all))
-        _end([running for running in backwards if not running.child.needed], STOP_SECONDS)
+        _end([running for running in backwards if not running.child.needed], self._stop_seconds or STOP_SECONDS)
         _end([running for running in backwards if running.child.needed], LAST_STOP_SECONDS)
 
 

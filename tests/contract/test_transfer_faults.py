@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import os
+import shutil
+import signal
 import sqlite3
 import subprocess
 import threading
@@ -144,6 +146,52 @@ def test_nothing_else_waits_for_an_import(service, gl, archive):
     assert wait_for(lambda: service.lines(**removed, event="the job is done"), PATIENCE)
     assert not has_ended(service, number)
     assert wait_for(lambda: has_ended(service, number), PATIENCE)
+
+
+@pytest.fixture
+def slow_git(tmp_path):
+    """A service whose git takes its time before it does anything; beside it, where the pids of that are."""
+    program = tmp_path / "bin" / "git"
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\necho $$ > {tmp_path}/$$.pid\nsleep 5\nexec {shutil.which("git")} "$@"\n')
+    program.chmod(0o755)
+    running = Service(tmp_path / "service", PATH=f"{program.parent}:{os.environ['PATH']}")
+    running.start()
+    yield running, tmp_path
+    running.stop()
+
+
+def pids_in(folder):
+    return [int(path.stem) for path in folder.glob("*.pid")]
+
+
+@pytest.mark.parametrize("what", [WORKER, WORKERS, SERVER])
+def test_git_of_whoever_was_killed_ends_at_once_and_leaves_nothing(what, slow_git, archive):
+    service, folder = slow_git
+    with gitlab.Gitlab(service.url, private_token=TOKEN) as client:
+        number = start_import(client, archive)
+    assert wait_for(lambda: any(map(is_running, pids_in(folder))), PATIENCE)
+    running = [pid for pid in pids_in(folder) if is_running(pid)]
+
+    kill(service, what)
+
+    assert wait_for(lambda: not any(map(is_running, running)), 3.0)
+    assert wait_for(lambda: has_ended(service, number), PATIENCE)
+    assert (state_of(service, number)["import_status"], contents(service, number)) == ("finished", EVERYTHING)
+    assert not list((service.directory / "data" / "repositories").glob(".*.git.*"))
+
+
+@pytest.mark.parametrize("frozen", [WORKER, WORKERS])
+def test_a_stop_ends_git_too_when_a_worker_is_frozen(frozen, slow_git, archive):
+    service, folder = slow_git
+    with gitlab.Gitlab(service.url, private_token=TOKEN) as client:
+        start_import(client, archive)
+    assert wait_for(lambda: any(map(is_running, pids_in(folder))), PATIENCE)
+
+    os.kill(wait_for(lambda: service.child(frozen), PATIENCE), signal.SIGSTOP)
+    service.stop()
+
+    assert wait_for(lambda: not any(map(is_running, pids_in(folder))), 3.0)
 
 
 def test_no_transfer_here_waits_for_a_slow_server_elsewhere(service, gl, far_side):

@@ -195,6 +195,25 @@ def test_a_signal_that_comes_right_after_the_fork_is_not_lost() -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux lists processes in this way")
+def test_signals_of_a_fork_do_not_wake_the_supervisor() -> None:
+    def wait_for_the_end() -> None:
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(3))
+        time.sleep(600)
+
+    waking, wake = os.pipe()
+    os.set_blocking(wake, False)
+    former = signal.set_wakeup_fd(wake)
+    try:
+        fork = Fork(Child("worker", call=wait_for_the_end))
+        assert soon(lambda: (fork.send_signal(signal.SIGTERM), fork.poll())[1] is not None)
+    finally:
+        signal.set_wakeup_fd(former)
+    os.close(wake)
+
+    with open(waking, "rb") as woken:
+        assert bytes([signal.SIGTERM]) not in woken.read()
+
+
 def test_forks_are_told_apart_in_lists_of_processes(tmp_path: Path) -> None:
     def tell() -> None:
         (tmp_path / "name").write_text(Path("/proc/self/comm").read_text().strip())

@@ -14,7 +14,7 @@ import pytest
 import requests
 
 from tests.contract.alerting import Maintainer
-from tests.contract.service import ROLES, TOKEN, Service, children_of, command_of, tree_of
+from tests.contract.service import ROLES, TOKEN, Service, children_of, command_of, name_of, tree_of, wait_for
 
 SAMPLE_SECONDS = 2.0
 THREADS = 4
@@ -41,13 +41,15 @@ def files(pid: int) -> int:
 
 
 def lasting(service: Service) -> dict[str, int]:
-    """The processes that live as long as the service: the supervisor, its children, and the web processes."""
+    """The processes that live as long as the service: the supervisor, its children, web processes and workers."""
     found = {"supervisor": service.pid}
     for child in children_of(service.pid):
         role = next((role for role, fits in ROLES.items() if fits(command_of(child))), "other")
         found[role] = child
         if role == "web":
             found |= {f"web {number}": pid for number, pid in enumerate(sorted(children_of(child)), 1)}
+        elif role == "workers":
+            found |= {name_of(pid): pid for pid in children_of(child)}
     return found
 
 
@@ -118,6 +120,7 @@ def slope(samples: list[float]) -> float:
 def test_nothing_grows_under_load(seconds, tmp_path, capsys):
     service = Service(tmp_path)
     service.start()
+    assert wait_for(lambda: len(lasting(service)) >= 10)  # workers begin after the first answer
     try:
         headers = {"PRIVATE-TOKEN": TOKEN}
         project = requests.post(f"{service.url}/api/v4/projects", {"name": "shop"}, headers=headers, timeout=30).json()

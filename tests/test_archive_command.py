@@ -139,6 +139,47 @@ def test_a_moment_may_be_written_in_several_ways(moment, write):
     assert run("diff", places[0], places[2]).stdout == "issues 1: changed: closed_at\n"
 
 
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("2021-02-15T15:56:00.6450001Z", "2021-02-15T15:56:00.6450009Z"),
+        ("2021-02-15 15:56:00 ABC", "2021-02-15T15:56:00Z"),
+        ("May 2016", "2016-05-01T00:00:00Z"),
+        ("", "2016-05-01T00:00:00Z"),
+        ("none", "2016-05-01T00:00:00Z"),
+    ],
+)
+def test_what_is_written_like_no_moment_is_compared_as_it_is(one, other, write):
+    places = [
+        write(f"{i}.tar.gz", make_archive({"issues": [make_issue(1, closed_at=it)]}, {}))
+        for i, it in enumerate((one, other))
+    ]
+
+    assert run("diff", *places).stdout == "issues 1: changed: closed_at\n"
+
+
+@pytest.mark.parametrize(
+    ("written", "named", "code"),
+    [
+        ("2021-02-15T17:56:00.645+02:00", "2021-02-15T17:56:00", 0),
+        ("2021-02-15T21:41:00.645+05:45", "2021-02-15T21:41:00", 0),
+        ("2021-02-15T15:56:00.645Z", "2021-02-15T15:56:01", 1),
+        ("2021-02-15T15:56:00.645Z", "2021-02-16T15:56:00", 1),
+        ("2021-02-15T15:56:00.645Z", "nowhere", 1),
+    ],
+)
+def test_the_text_of_a_note_may_name_its_moment_in_any_zone(written, named, code, write):
+    before = make_note("a", updated_at=written)
+    after = make_note(f"a\n\n *By Tess on {named} (imported from GitLab)*", updated_at=MOMENT)
+
+    places = [
+        write(f"{i}.tar.gz", make_archive({"issues": [make_issue(1, notes=[it])]}, {}))
+        for i, it in enumerate((before, after))
+    ]
+
+    assert run("diff", *places).exit_code == code
+
+
 def test_what_differs_is_named(write):
     one = make_archive({"issues": [make_issue(1), make_issue(2)]}, {"description": "a"})
     other = make_archive({"issues": [make_issue(1, title="Other"), make_issue(3)]}, {"description": "b"})

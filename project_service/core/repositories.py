@@ -59,13 +59,18 @@ BROKEN = 0b1000_1110
 # a delta of some bytes becomes an object of any size, which git holds whole: memory of its own is limited (RLIMIT_DATA,
 # which counts neither packs that are mapped nor the program); where that cannot be done git runs all the same
 MOST_MEMORY = 1 << 30
-# a shell of the same process group ends git with all that it has forked when nobody holds the other end of the pipe any
-# more: whoever ran it was killed. The rows of the same transfer go first
+# a shell beside git ends it, with all that it has forked, when nobody holds the other end of the pipe any more: whoever
+# ran it was killed. The rows of the same transfer go first
 LIMITED = """
 ulimit -d "$0" 2>/dev/null
+command -v nice >/dev/null && set -- nice -n 10 "$@"
 exec 3<&0 </dev/null
 (read -r _; kill -KILL 0) <&3 >/dev/null 2>&1 &
-exec 3<&- nice -n 10 "$@"
+exec 3<&-
+"$@"
+status=$?
+{ kill -KILL $!; wait $!; } >/dev/null 2>&1
+exit $status
 """
 LONGEST_SECONDS = 12 * 3600
 ABANDONED_SECONDS = 2 * 86400  # no import takes longer than a day

@@ -32,6 +32,8 @@ LEFT_OUT = frozenset({"id", "author", "user"})
 # whose events, and whose notes' and milestones', are rows of ours, which retention takes
 WITH_EVENTS = frozenset({"milestones", "issues", "merge_requests", "snippets"})
 ATTRIBUTION = re.compile(r"\n\n \*By ([^\n]*) on ([^\n]*) \(imported from GitLab(?: project)?\)\*\Z")
+MOMENT = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d{1,6})?(Z| UTC|[+-]\d\d:?\d\d)", re.ASCII)
+FARTHEST_ZONE, ZONES_APART = dt.timedelta(hours=14), dt.timedelta(minutes=15)
 # a note's writers: whom its text names at the end, the first one first, and whom its row does
 Writers = tuple[tuple[str, ...], str]
 Said = tuple[bytes, tuple[Writers, ...]]  # the digest of a row, and of its notes
@@ -243,7 +245,7 @@ def _text(row: dict[str, Any], writers: list[Writers]) -> str:
     """The text of a note without what transfers add, which is known by the moment it names (section 6.2)."""
     text: str = row["note"]
     named: list[str] = []
-    while (found := ATTRIBUTION.search(text)) and _second(found[2]) == _second(row.get("updated_at")):
+    while (found := ATTRIBUTION.search(text)) and _may_be_same(moment_of(found[2]), moment_of(row.get("updated_at"))):
         named.insert(0, found[1])
         text = text[: found.start()]
     author = row.get("author")
@@ -254,13 +256,16 @@ def _text(row: dict[str, Any], writers: list[Writers]) -> str:
 
 def _moment(value: Any) -> Any:
     """A moment in one notation; anything else as it is."""
-    moment = moment_of(value) if isinstance(value, str) else None
+    moment = moment_of(value) if isinstance(value, str) and MOMENT.fullmatch(value) else None
     return moment.isoformat() if moment else value
 
 
-def _second(value: Any) -> dt.datetime | None:
-    moment = moment_of(value)
-    return moment.replace(microsecond=0) if moment else None
+def _may_be_same(named: dt.datetime | None, moment: dt.datetime | None) -> bool:
+    """Whether a text without a zone may name a moment: in any zone, and without what is less than a second."""
+    if named is None or moment is None:
+        return named is moment
+    apart = abs(named.replace(microsecond=0) - moment.replace(microsecond=0))
+    return apart <= FARTHEST_ZONE and not apart % ZONES_APART
 
 
 def _digest(value: Any) -> bytes:

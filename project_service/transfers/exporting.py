@@ -50,6 +50,8 @@ def run(export_id: int) -> None:
         with workplace(f"export-{export_id}") as folder:
             name, size = _make(export_id, project_id, folder)
     except OSError as error:
+        if isinstance(error, FileNotFoundError) and not _is_wanted(export_id):
+            return  # of a project that is being removed the files go first
         if error.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise
         with jobs.step():
@@ -206,6 +208,8 @@ def _finish(export_id: int, name: str, size: int) -> None:
             problem = sending.upload(file, size, url, method, allowed_hosts, check)
     with jobs.step():
         export = db.session.get_one(ProjectExport, export_id)
+        # or two that end together would each keep theirs
+        db.session.execute(select(Project.id).where(Project.id == export.project_id).with_for_update())
         with_file = select(ProjectExport).where(
             ProjectExport.project_id == export.project_id,
             ProjectExport.id != export_id,
@@ -230,11 +234,15 @@ def _finish(export_id: int, name: str, size: int) -> None:
 
 
 def _check_wanted(export_id: int) -> None:
+    if not _is_wanted(export_id):
+        raise NotWanted
+
+
+def _is_wanted(export_id: int) -> bool:
     wanted = select(ProjectExport.id).join(ProjectExport.project)
     wanted = wanted.where(ProjectExport.id == export_id, Project.deleting_since.is_(None))
     with unit_of_work(write=False):
-        if db.session.scalar(wanted) is None:
-            raise NotWanted
+        return db.session.scalar(wanted) is not None
 
 
 def _tell(export: ProjectExport, subject: str, text: str) -> None:

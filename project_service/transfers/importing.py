@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import structlog
-from sqlalchemy import func, select
+from sqlalchemy import func, select, update
 
 from project_service.core import instance, removal, repositories
 from project_service.core.projects import Project, folder_of
@@ -148,7 +148,10 @@ def _import(import_id: int, project_id: int, folder: Path) -> None:
     _check_snippets(project_id, unpacked)
     with jobs.step():
         _tell_of_files(project_id, unpacked)
-        publishing.publish(db.session.get_one(ProjectImport, import_id), unpacked, plan.translator.people)
+        found = db.session.get(ProjectImport, import_id)
+        if found is None:  # the project was removed meanwhile
+            raise BadArchive(STOPPED)
+        publishing.publish(found, unpacked, plan.translator.people)
 
 
 def _fetch(import_id: int, folder: Path) -> Path:
@@ -474,8 +477,12 @@ def _lfs_types(unpacked: Unpacked) -> dict[str, list[Any]]:
         return {path.removeprefix("lfs-objects/"): [layout.LFS_OF_PROJECT] for path in objects}
     if not unpacked.lfs_types.stat().st_size:
         return {}
+    return trees.with_long_numbers(_told_types, unpacked.lfs_types, unpacked)
+
+
+def _told_types(place: Path, unpacked: Unpacked, *, long_numbers: bool) -> dict[str, list[Any]]:
     kept: dict[str, list[Any]] = {}
-    for oid, types in trees.members_of(unpacked.lfs_types, long_numbers=True, or_none=True):
+    for oid, types in trees.members_of(place, long_numbers=long_numbers, or_none=True):
         if isinstance(types, trees.Elements):
             told: list[int | None] = []
             for one in types:
@@ -507,9 +514,8 @@ def _clear_up(import_id: int, project_id: int) -> None:
     if storage_name:
         storage().delete(storage_name)
     if storage_name or url:
-        with jobs.step():
-            left = db.session.get(ProjectImport, import_id)
-            if left is not None:
-                left.storage_name = left.url = None  # an address may carry a signature, and has done its work
+        with jobs.step():  # an address may carry a signature, and has done its work
+            forgotten = update(ProjectImport).where(ProjectImport.id == import_id).values(storage_name=None, url=None)
+            db.session.execute(forgotten)
     if project_id:
         remove_leftovers(project_id)

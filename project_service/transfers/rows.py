@@ -458,7 +458,7 @@ class Translator:
             return body
         author = row.get("author")
         name = text_of(author.get("name")) if isinstance(author, dict) else None
-        moment = written_moment(text_of(row.get("updated_at")) or "")
+        moment = (text_of(row.get("updated_at")) or "").partition(".")[0]
         return f"{body or BLANK_NOTE}\n\n *By {name or ''} on {moment} (imported from GitLab)*"
 
     def _events(self, rows: Any, target_type: str, target_id: int, audience: Audience) -> None:
@@ -698,13 +698,6 @@ def _moment(value: str | int) -> dt.datetime | None:
     except (ValueError, OverflowError):
         # as mail and others write it; without a year it would become one of these days
         return read_time(value) if YEAR.search(value) else None
-
-
-def written_moment(text: str) -> str:
-    """A moment without what is less than a second, and in UTC where the zone would be cut off with that."""
-    whole, _, rest = text.partition(".")
-    moment = moment_of(text) if "+" in rest or "-" in rest else None
-    return f"{moment:%Y-%m-%dT%H:%M:%S}" if moment else whole
 
 
 def _since_epoch(value: int) -> dt.datetime | None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from decimal import Decimal
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TypeVar
 
 import ijson
 
@@ -24,6 +24,9 @@ OVERFLOW = "integer overflow"  # what the parser of C says of a number that it d
 # found as ``exact`` finds long numbers: a text among digits that are all alike
 _ALIKE = bytes(b"0"[0] if chr(byte) in "0123456789" else b":"[0] for byte in range(256))
 TOO_MANY_DIGITS = b"0" * (exact.MOST_DIGITS + 1)
+
+
+Taken = TypeVar("Taken")
 
 
 class LongNumber(BadArchive):
@@ -128,19 +131,24 @@ def split_legacy(unpacked: Unpacked) -> None:
         return
     place = unpacked.folder / "tree-project.json"
     try:
-        try:
-            attributes = _split(unpacked, unpacked.legacy)
-        except LongNumber:
-            if not _can_be_read(unpacked.legacy):
-                raise
-            attributes = _split(unpacked, unpacked.legacy, long_numbers=True)
+        attributes = with_long_numbers(_split, unpacked.legacy, unpacked)
     except (UnicodeError, TypeError) as error:
         raise BadArchive(BAD_JSON) from error
     place.write_bytes(exact.dumps(attributes))
     unpacked.project = place
 
 
-def _split(unpacked: Unpacked, legacy: Path, *, long_numbers: bool = False) -> dict[str, Any]:
+def with_long_numbers(take: Callable[..., Taken], place: Path, *others: Any) -> Taken:
+    """What ``take`` makes of a file, read without numbers that C does not hold, and with them where it has some."""
+    try:
+        return take(place, *others, long_numbers=False)
+    except LongNumber:
+        if not _can_be_read(place):
+            raise
+        return take(place, *others, long_numbers=True)
+
+
+def _split(legacy: Path, unpacked: Unpacked, *, long_numbers: bool) -> dict[str, Any]:
     """Write the relations of one big object; its other members, which are the attributes of the project."""
     attributes: dict[str, Any] = {}
     size = 0

@@ -491,7 +491,7 @@ def test_what_holds_for_all_that_follows_may_be_the_last(end, take):
     assert take(gzip.compress(made)).texts == {"VERSION": "0.2.4"}
 
 
-@pytest.mark.parametrize("said", [b"garbage", b"\n", b'{"a":'])
+@pytest.mark.parametrize("said", [b"garbage", b"\n", b'{"a":', b'{"%s":[1%s]}' % (b"b" * 64, b"0" * 4300)])
 def test_what_lfs_objects_belong_to_has_to_be_readable(said, bring):
     assert error_of(bring(make_archive({}, files={"lfs-objects.json": said}))) == "Incorrect JSON format"
 

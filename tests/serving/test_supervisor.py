@@ -195,9 +195,10 @@ def test_a_signal_that_comes_right_after_the_fork_is_not_lost() -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux lists processes in this way")
-def test_signals_of_a_fork_do_not_wake_the_supervisor() -> None:
+def test_signals_of_a_fork_do_not_wake_the_supervisor(tmp_path: Path) -> None:
     def wait_for_the_end() -> None:
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(3))
+        (tmp_path / "begun").touch()
         time.sleep(600)
 
     waking, wake = os.pipe()
@@ -205,7 +206,9 @@ def test_signals_of_a_fork_do_not_wake_the_supervisor() -> None:
     former = signal.set_wakeup_fd(wake)
     try:
         fork = Fork(Child("worker", call=wait_for_the_end))
-        assert soon(lambda: (fork.send_signal(signal.SIGTERM), fork.poll())[1] is not None)
+        assert soon((tmp_path / "begun").exists)
+        fork.send_signal(signal.SIGTERM)
+        assert soon(lambda: fork.poll() == 3)
     finally:
         signal.set_wakeup_fd(former)
     os.close(wake)

@@ -5,7 +5,9 @@ The first is the test itself, which has not committed yet; the second is a reque
 
 from __future__ import annotations
 
+import threading
 from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import suppress
 
 import pytest
 from sqlalchemy import delete, select
@@ -26,6 +28,8 @@ from project_service.protected_tags.models import ProtectedTag
 from project_service.tracker.environments import Environment
 from project_service.tracker.issues import Issue
 from project_service.tracker.milestones import Milestone
+from project_service.transfers import exporting
+from project_service.transfers.models import ProjectExport
 from project_service.variables.models import Variable
 from tests.worlds import ADA, DEV, SAM, make_group, make_token, make_user, share
 
@@ -215,3 +219,29 @@ def test_two_who_set_different_settings_of_a_project_set_both(app, project, as_a
     status, told = while_unfinished(app, lambda: as_admin.put(f"/projects/{project.id}", json={"build_timeout": 900}))
 
     assert (status, told["merge_method"], told["build_timeout"]) == (200, "ff", 900)
+
+
+def test_of_two_exports_that_end_together_the_later_one_keeps_its_file(app, people, project, monkeypatch):
+    first, second = (ProjectExport(project_id=project.id, user_id=people[ADA].id, state="started") for _ in range(2))
+    db.session.add_all([first, second])
+    db.session.commit()
+    ids = first.id, second.id
+    db.session.remove()
+    meeting = threading.Barrier(2)
+
+    def named(*_arguments):
+        with suppress(threading.BrokenBarrierError):  # whoever comes second may not come before the first is gone
+            meeting.wait(0.5)
+        return "shop.tar.gz"
+
+    monkeypatch.setattr(exporting, "file_name", named)
+
+    def finish(export_id):
+        with app.app_context():
+            exporting._finish(export_id, f"projects/{export_id}.tar.gz", 1)
+
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(finish, ids))
+
+    kept = db.session.execute(select(ProjectExport.id, ProjectExport.storage_name).order_by(ProjectExport.id)).all()
+    assert [tuple(row) for row in kept] == [(ids[0], None), (ids[1], f"projects/{ids[1]}.tar.gz")]

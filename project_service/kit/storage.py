@@ -71,17 +71,26 @@ class Storage:
         with writing(self.filesystem, path) as file:
             yield file
 
+    def store(self, source: IO[bytes], name: str) -> None:
+        """Copy what can be read into an object."""
+        with self.write(name) as target:
+            shutil.copyfileobj(source, target, CHUNK)
+
+    def fetch(self, name: str, place: Path) -> None:
+        """Copy an object into a file, which is the caller's."""
+        with self.open(name) as source, place.open("wb") as target:
+            shutil.copyfileobj(source, target, CHUNK)
+
     def keep(self, place: Path, name: str) -> None:
         """Make an object of a file, which must not change any more; nothing is copied on the same disk."""
         if not (self.protocol == FILE and _has_link(str(place), self.path(name))):
-            with place.open("rb") as source, self.write(name) as target:
-                shutil.copyfileobj(source, target, CHUNK)
+            with place.open("rb") as source:
+                self.store(source, name)
 
     def lend(self, name: str, place: Path) -> None:
         """Have an object as a file, which may be read and removed, and not be changed; as ``keep`` copies."""
         if not (self.protocol == FILE and _has_link(self.path(name), str(place))):
-            with self.open(name) as source, place.open("wb") as target:
-                shutil.copyfileobj(source, target, CHUNK)
+            self.fetch(name, place)
 
     def exists(self, name: str) -> bool:
         """Whether there is such an object."""

@@ -19,7 +19,7 @@ from project_service.projects.service import ProjectLimitReached, create_project
 from project_service.transfers import downloads, jobs
 from project_service.transfers.models import SCHEDULED, ProjectExport, ProjectImport
 from project_service.transfers.schemas import METHODS
-from project_service.transfers.workplace import UPLOADS, store
+from project_service.transfers.workplace import UPLOADS
 
 MIB = 1 << 20
 # what a multipart body has around its file
@@ -88,7 +88,7 @@ def import_file(user: User, file: Any, **wanted: Any) -> Project:
     namespace = _namespace(user, wanted)
     name = f"{UPLOADS}/{secrets.token_hex(16)}.tar.gz"
     database.commit()  # nothing is held while the archive is written
-    store(file.stream, name)
+    storage().store(file.stream, name)
     try:
         with writing():
             return _create(user, namespace, wanted, storage_name=name)

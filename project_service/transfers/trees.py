@@ -25,7 +25,6 @@ OVERFLOW = "integer overflow"  # what the parser of C says of a number that it d
 _ALIKE = bytes(b"0"[0] if chr(byte) in "0123456789" else b":"[0] for byte in range(256))
 TOO_MANY_DIGITS = b"0" * (exact.MOST_DIGITS + 1)
 
-
 Taken = TypeVar("Taken")
 
 

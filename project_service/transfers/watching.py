@@ -15,7 +15,8 @@ from project_service.access.identity import Caller
 from project_service.core.projects import Project
 from project_service.core.users import User
 from project_service.kit.database import db, unit_of_work
-from project_service.transfers import queries, service, workplace
+from project_service.kit.storage import storage
+from project_service.transfers import queries, service
 from project_service.transfers.models import FAILED, FINISHED, ProjectExport, ProjectImport
 
 LOOK_EVERY_SECONDS = 0.5
@@ -85,6 +86,6 @@ def follow_export(export_id: int, target: Path, pause: Callable[[float], None] =
         if state == FAILED or (state == FINISHED and name is None):
             raise TransferFailed(error or "a newer export has taken the place of this one")
         if state == FINISHED:
-            workplace.fetch(str(name), target)
+            storage().fetch(str(name), target)
             return
         pause(LOOK_EVERY_SECONDS)

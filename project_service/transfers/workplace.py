@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
 
 from flask import current_app
 from sqlalchemy import select
@@ -20,7 +19,6 @@ from project_service.kit.database import db
 from project_service.kit.storage import storage
 from project_service.transfers.models import LIVE, ProjectExport, ProjectFile
 
-CHUNK = 1 << 20
 UPLOADS = "imports"
 ABANDONED_SECONDS = 2 * 86400
 LOOK_EVERY_SECONDS = 5.0
@@ -43,18 +41,6 @@ def sweep_workplaces() -> None:
     for folder in _root().glob("*"):
         if time.time() - folder.stat().st_mtime > ABANDONED_SECONDS:
             shutil.rmtree(folder, ignore_errors=True)
-
-
-def store(source: IO[bytes], name: str) -> None:
-    """Copy a file into the storage."""
-    with storage().write(name) as target:
-        shutil.copyfileobj(source, target, CHUNK)
-
-
-def fetch(name: str, place: Path) -> None:
-    """Copy a file out of the storage."""
-    with storage().open(name) as source, place.open("wb") as target:
-        shutil.copyfileobj(source, target, CHUNK)
 
 
 def version_of(place: Path) -> str:

@@ -33,6 +33,13 @@ EXPOSED = (
 )
 PREFLIGHT_SECONDS = "7200"
 FOUND = "project_service.kept"  # of the environment of a request
+# what all answers have, and nothing else says: it is added, where setting it would mean to look for it first
+SAFEGUARDS = (
+    ("X-Frame-Options", "SAMEORIGIN"),
+    ("X-Content-Type-Options", "nosniff"),
+    ("Referrer-Policy", "strict-origin-when-cross-origin"),
+)
+FOR_ALL_ORIGINS = ("Vary", "Origin")
 PAGE_POLICY = (
     "default-src 'self'; script-src 'self'; style-src 'self'; img-src 'self' data: https:; font-src 'self'; "
     "connect-src 'self'; object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'self'"
@@ -64,15 +71,11 @@ def after(response: Response) -> Response:
     read = api and response.status_code == 200 and request.method in ("GET", "HEAD")
     usual = "max-age=0, private, must-revalidate" if read else "no-cache" if api else "no-store"
     headers.setdefault("Cache-Control", usual)
-    headers["X-Frame-Options"] = "SAMEORIGIN"
-    headers["X-Content-Type-Options"] = "nosniff"
-    headers["Referrer-Policy"] = "strict-origin-when-cross-origin"
     headers.setdefault("Content-Security-Policy", API_POLICY if api else PAGE_POLICY)
-    headers["X-Request-Id"] = g.get("request_id", "")
     seconds = time.perf_counter() - g.get("began", time.perf_counter())
-    headers["X-Runtime"] = f"{seconds:.6f}"
+    headers.extend((*SAFEGUARDS, ("X-Request-Id", g.get("request_id", "")), ("X-Runtime", f"{seconds:.6f}")))
     if api:
-        headers["Vary"] = "Origin"
+        headers.add(*FOR_ALL_ORIGINS)
         if "Origin" in request.headers:
             _open_to_all_origins(headers)
     route = request.url_rule.rule if request.url_rule else "unknown"
@@ -120,7 +123,7 @@ def known() -> Response | None:
         return None
     response = Response(found.body)
     response.headers.clear()
-    response.headers.extend(found.headers)
+    response.headers.extend(pair for pair in found.headers if pair not in (*SAFEGUARDS, FOR_ALL_ORIGINS))
     return response
 
 

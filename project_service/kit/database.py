@@ -378,7 +378,8 @@ def can_be_repeated() -> None:
 
 def _has_session() -> bool:
     """Whether anybody has asked for the session: what reads columns needs none."""
-    return db.session.registry.has()
+    sessions = db.session.registry
+    return bool(sessions.registry) and sessions.has()  # mostly no thread has one, which is told sooner
 
 
 def flush() -> None:
@@ -555,9 +556,17 @@ def _listen_to_sqlite(engine: Engine, settings: Settings) -> None:
         mode = _mode.get()
         if mode is Mode.WRITES:
             _lock(connection.connection.info, lock_path)
-            connection.exec_driver_sql("BEGIN IMMEDIATE")
+            send("BEGIN IMMEDIATE", connection)
         elif mode is Mode.SNAPSHOT:
-            connection.exec_driver_sql("BEGIN")
+            send("BEGIN", connection)
+
+    def send(text: str, connection: Connection) -> None:
+        # by way of the library it would take as long as a whole statement that does something
+        driver: Any = connection.connection.dbapi_connection
+        try:
+            driver.execute(text)
+        except Exception as error:  # noqa: BLE001  # raised again, as an error of the library
+            connection._handle_dbapi_exception(error, text, None, None, None)
 
     @event.listens_for(engine, "checkin")
     def release(_connection: Any, record: Any) -> None:

@@ -13,12 +13,12 @@ from __future__ import annotations
 
 import datetime as dt
 import hashlib
-import re
 import threading
 from collections import OrderedDict, deque
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Collection, Hashable
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import structlog
@@ -40,7 +40,9 @@ LONGEST = dt.timedelta(seconds=60)  # after which it counts again that time pass
 KEY, STATE = "project_service.key", "project_service.state"  # of the environment of a request
 NO_BODY = ("", "0")
 # what says something of one request, or of a body that a 304 leaves out
-OF_ONE_REQUEST = re.compile("X-Request-Id|X-Runtime|Access-Control-|Content-Length", re.IGNORECASE)
+OF_ONE_REQUEST = frozenset(
+    {"X-Request-Id", "X-Runtime", "Access-Control-Allow-Origin", "Access-Control-Expose-Headers", "Content-Length"}
+)
 CREDENTIALS = ("HTTP_PRIVATE_TOKEN", "HTTP_AUTHORIZATION", "HTTP_SUDO", "HTTP_COOKIE")
 
 log = structlog.get_logger(__name__)
@@ -48,7 +50,10 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """An answer, whole but for what belongs to a single request, with the state of the database it belongs to."""
+    """An answer, whole but for what belongs to a single request, with the state of the database it belongs to.
+
+    ``size`` is the memory it takes, in bytes.
+    """
 
     state: Hashable
     until: dt.datetime
@@ -56,11 +61,12 @@ class Kept:
     body: bytes
     tag: str
     route: str
+    size: int
 
-    @property
-    def size(self) -> int:
-        """The memory it takes, in bytes: its headers take as much as many a body."""
-        return len(self.body) + sum(len(name) + len(value) + OF_A_HEADER for name, value in self.headers)
+
+def size_of(headers: Collection[tuple[str, str]], body: bytes) -> int:
+    """The memory they take, in bytes: the headers take as much as many a body."""
+    return len(body) + OF_A_HEADER * len(headers) + sum(map(len, chain.from_iterable(headers)))
 
 
 class Source(Protocol):
@@ -145,8 +151,9 @@ class Answers:
             return
         key, state = found
         until = min(clock.now() + LONGEST, g.get("valid_until", NEVER))
-        headers = tuple((name, value) for name, value in response.headers if not OF_ONE_REQUEST.match(name))
-        kept = Kept(state, until, headers, body, response.headers.get("ETag", ""), route)
+        headers = tuple(pair for pair in response.headers if pair[0] not in OF_ONE_REQUEST)
+        tag = response.headers.get("ETag", "")
+        kept = Kept(state, until, headers, body, tag, route, size_of(headers, body))
         with self._lock:
             self._drop(key)
             self._kept[key] = kept

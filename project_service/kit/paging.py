@@ -15,7 +15,7 @@ from sqlalchemy import Select
 
 from project_service.kit import fields, reading, urls
 from project_service.kit.parameters import Repeated, parameters
-from project_service.kit.reading import COUNTED
+from project_service.kit.reading import COUNTED, Given
 from project_service.kit.schemas import Schema
 
 DEFAULT_SIZE = 20
@@ -90,11 +90,11 @@ class Counted(Protocol):
         """Some of them."""
 
 
-def cut(found: Select[Any] | Keyset | Counted, page: Page) -> tuple[list[Any], dict[str, str]]:
+def cut(found: Select[Any] | Given | Keyset | Counted, page: Page) -> tuple[list[Any], dict[str, str]]:
     """The rows of the page, and the headers that speak of the whole list."""
     if isinstance(found, Keyset):
         return _cut_keyset(found, page)
-    listed = reading.Listed(found) if isinstance(found, Select) else found
+    listed = reading.Listed(found) if isinstance(found, Select | Given) else found
     rows = listed.rows(page.offset, page.size + 1)
     more = len(rows) > page.size
     is_last = not more and (bool(rows) or page.number == 1)
@@ -150,7 +150,11 @@ def _around_number(size: int) -> tuple[str, str]:
 
 def _query(values: Mapping[str, Any], names: Iterable[str]) -> list[str]:
     pairs = (pair for name in names for pair in flatten(name, values[name]))
-    return [f"{quote(name, safe='')}={quote(value, safe='')}" for name, value in pairs]
+    return [f"{_quoted(name)}={_quoted(value)}" for name, value in pairs]
+
+
+def _quoted(text: str) -> str:
+    return text if text.isascii() and text.isalnum() else quote(text, safe="")
 
 
 def flatten(name: str, value: Any) -> list[tuple[str, str]]:
@@ -188,7 +192,7 @@ class Shown:
     before: int | None
 
 
-def read_page(statement: Select[Any] | Counted, number: str | None, size: int = DEFAULT_SIZE) -> Shown:
+def read_page(statement: Select[Any] | Given | Counted, number: str | None, size: int = DEFAULT_SIZE) -> Shown:
     """Cut a list for a page of HTML; nonsense in the address is the first page."""
     at = min(fields.whole_number(number or "") or 1, 1_000_000)
     page = Page(at, size, size)

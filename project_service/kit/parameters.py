@@ -45,9 +45,9 @@ class Repeated(str):
 
 def parameters() -> dict[str, Any]:
     """The parameters of the current request, read once."""
-    if "parameters" not in g:
-        g.parameters = read(request)
-    found: dict[str, Any] = g.parameters
+    found: dict[str, Any] | None = g.get("parameters")
+    if found is None:
+        found = g.parameters = read(request)
     return found
 
 
@@ -71,6 +71,8 @@ def query(asked: Request) -> dict[str, Any]:
 def header(asked: Request, name: str) -> str:
     """A header whose text is looked up somewhere, so that it has to be one; empty when there is none."""
     value = asked.headers.get(name, "")
+    if value.isascii() and "\0" not in value:
+        return value
     try:
         refuse_broken(value.encode("latin-1").decode())
     except UnicodeDecodeError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import ipaddress
 from collections.abc import Iterable
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
@@ -23,6 +24,7 @@ class TrustedProxies:
         self.app = app
         self.networks = networks
         self.fixed = ProxyFix(app, x_for=1, x_proto=1, x_host=1, x_port=1)
+        self.trusts = functools.lru_cache(maxsize=1024)(self._trusts)  # the same few connect again and again
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         """Judge by the address that really connected."""
@@ -33,7 +35,7 @@ class TrustedProxies:
             environ.pop(name, None)
         return self.app(environ, start_response)
 
-    def trusts(self, address: str) -> bool:
+    def _trusts(self, address: str) -> bool:
         """Whether an address is one of the configured proxies."""
         try:
             found = ipaddress.ip_address(address)

@@ -7,7 +7,7 @@ one statement for the whole page, and rows that the session has already are take
 
 To put a statement together, to cut it into a page and to find out that it has been compiled before costs several times
 what the database needs for it. Statements that differ only in their values have the same *shape*, of which all this is
-kept.
+kept. A function under ``made_once`` puts its statement together only once, for lists that are asked for all the time.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, TypeVar
 
 from flask import g
@@ -32,18 +33,47 @@ from project_service.kit.statements import Ready
 COUNTED = 10_000
 SHAPES = 128  # each takes some 80 kB
 STATE = "_sa_instance_state"  # which only what belongs to a session has
-Statement = TypeVar("Statement", bound=Select[*tuple[Any, ...]])
+Selected = TypeVar("Selected", bound=Select[*tuple[Any, ...]])
 Path = QueryableAttribute[Any] | tuple[QueryableAttribute[Any], ...]
 Tree = dict["Link", "Tree"]
 Pool = dict[Mapper[Any], dict[int, Any]]
 
 
-def along(statement: Statement, *paths: Path) -> Statement:
+@dataclass(frozen=True, slots=True)
+class Given:
+    """A statement that was made once, with the values that it has this time."""
+
+    shape: Shape
+    values: dict[str, Any]
+
+
+Statement = Select[*tuple[Any, ...]] | Given
+
+
+def made_once(make: Callable[..., Select[*tuple[Any, ...]]]) -> Callable[..., Given]:
+    """Keep the statement that ``make`` returns, whose values are ``bindparam``; calls give it their values by name.
+
+    What is given by position goes to ``make``: it tells the few forms apart that a statement may have.
+    """
+    shapes: dict[Hashable, Shape] = {}
+
+    @functools.wraps(make)
+    def give(*form: Hashable, **values: Any) -> Given:
+        key = db.engine.dialect.name, form
+        shape = shapes.get(key)
+        if shape is None:
+            shape = shapes[key] = Shape(make(*form), ())
+        return Given(shape, values)
+
+    return give
+
+
+def along(statement: Selected, *paths: Path) -> Selected:
     """Read these relationships with the rows: ``Issue.author``, or one behind the other as a tuple."""
     return statement.execution_options(along=_paths(statement) + paths)
 
 
-def rows(statement: Select[*tuple[Any, ...]], *, limit: int | None = None, offset: int = 0) -> list[Any]:
+def rows(statement: Statement, *, limit: int | None = None, offset: int = 0) -> list[Any]:
     """The rows of a statement, or some of them; columns it has beside the model stand on each row under their names.
 
     A statement without a model gives its only column, or tuples.
@@ -61,7 +91,7 @@ def rows(statement: Select[*tuple[Any, ...]], *, limit: int | None = None, offse
     return made
 
 
-def count(statement: Select[*tuple[Any, ...]]) -> int:
+def count(statement: Statement) -> int:
     """How many rows a statement has, counted up to one more than ``COUNTED``."""
     shape, values = _shape_of(statement)
     return total_of(shape.counted, values)
@@ -74,8 +104,8 @@ class Listed:
     ``some`` may name part of them that is counted sooner: if these are too many already, no others are counted.
     """
 
-    statement: Select[*tuple[Any, ...]]
-    some: Select[*tuple[Any, ...]] | None = None
+    statement: Statement
+    some: Statement | None = None
 
     @property
     def total(self) -> int:
@@ -142,7 +172,7 @@ class Kind:
         made = []
         for values in found:
             row = new(cls if classes is None else classes[values[self.told_by]])
-            row.__dict__.update(zip(names, values, strict=True))
+            row.__dict__ = dict(zip(names, values, strict=True))
             made.append(row)
         return made
 
@@ -176,37 +206,44 @@ class Link:
         self.name = relationship.key
         self.target: Mapper[Any] = relationship.mapper
         self.local = relationship.parent.get_property_by_column(local).key
-        self.direction = relationship.direction
+        self.leads_to_one = relationship.direction is RelationshipDirection.MANYTOONE
+        # whether the rows it leads to have to be looked up by their ids
+        self.by_id = relationship.direction is not RelationshipDirection.ONETOMANY
         self.kind = Kind(self.target.class_)
         columns = [remote, further[0][1]] if further else [remote, *self.kind.columns]
         statement = select(*columns).where(among(remote, "ids")).order_by(*(relationship.order_by or ()))
         self.statement = Ready(statement)
 
+    def values(self, found: Iterable[Any]) -> set[int]:
+        """What leads from rows: the ids of the target, if each leads to one."""
+        local = self.local
+        return {value for row in found if (value := row.__dict__[local]) is not None}
+
     def ends(self, found: Iterable[Any]) -> dict[int, list[Any]]:
         """Where rows lead to, by their value that leads there: ids of the target, or its rows if these are children."""
-        values = {value for row in found if (value := row.__dict__[self.local]) is not None}
-        if self.direction is RelationshipDirection.MANYTOONE:
-            return {value: [value] for value in values}
-        sent = _by_ids(self.statement, values)
+        sent = _by_ids(self.statement, self.values(found))
         reached = [row[1] for row in sent] if self.by_id else self.kind.made(row[1:] for row in sent)
         ends: dict[int, list[Any]] = {}
         for (value, *_), end in zip(sent, reached, strict=True):
             ends.setdefault(value, []).append(end)
         return ends
 
-    @property
-    def by_id(self) -> bool:
-        """Whether the rows it leads to have to be looked up by their ids."""
-        return self.direction is not RelationshipDirection.ONETOMANY
+    def put(self, found: Iterable[Any], ends: Mapping[int, list[Any]], known: Mapping[int, Any]) -> None:
+        """Set on rows what they lead to."""
+        name, local = self.name, self.local
+        for row in found:
+            own = row.__dict__
+            if self.leads_to_one:
+                own[name] = known.get(own[local])
+            else:
+                there = ends.get(own[local], [])
+                own[name] = [known[number] for number in there if number in known] if self.by_id else there
 
-    def put(self, row: Any, ends: dict[int, list[Any]], known: Mapping[int, Any]) -> list[Any]:
-        """Set on a row what it leads to, and return that."""
-        there = ends.get(row.__dict__[self.local], [])
-        if self.by_id:
-            there = [known[number] for number in there if number in known]
-        to_one = self.direction is RelationshipDirection.MANYTOONE
-        row.__dict__[self.name] = (there[0] if there else None) if to_one else there
-        return there
+    def reached(self, found: Iterable[Any]) -> list[Any]:
+        """What rows lead to, each only once."""
+        there = (row.__dict__[self.name] for row in found)
+        each = (one for one in there if one is not None) if self.leads_to_one else chain.from_iterable(there)
+        return list({id(one): one for one in each}.values())
 
 
 def add_related(found: Sequence[Any], tree: Tree, pool: Pool | None = None) -> None:
@@ -214,18 +251,18 @@ def add_related(found: Sequence[Any], tree: Tree, pool: Pool | None = None) -> N
     if not found or not tree:
         return
     pool = {} if pool is None else pool
-    ends = {link: link.ends(found) for link in tree}
+    ends: dict[Link, dict[int, list[Any]]] = {link: {} if link.leads_to_one else link.ends(found) for link in tree}
     wanted: dict[Mapper[Any], set[int]] = {}
     for link in tree:
         if link.by_id:
-            wanted.setdefault(link.target, set()).update(number for some in ends[link].values() for number in some)
-    for mapper, ids in wanted.items():
-        _fetch(mapper, ids, pool.setdefault(mapper, {}))
+            ids = link.values(found) if link.leads_to_one else chain.from_iterable(ends[link].values())
+            wanted.setdefault(link.target, set()).update(ids)
+    for mapper, missing in wanted.items():
+        _fetch(mapper, missing, pool.setdefault(mapper, {}))
     for link, behind in tree.items():
-        known = pool.get(link.target, {})
-        reached = {id(one): one for row in found for one in link.put(row, ends[link], known)}
+        link.put(found, ends[link], pool.get(link.target, {}))
         if behind:
-            add_related(_without_own(reached.values()), behind, pool)
+            add_related(_without_own(link.reached(found)), behind, pool)
 
 
 def _without_own(found: Iterable[Any]) -> list[Any]:
@@ -281,8 +318,10 @@ _shapes: OrderedDict[Any, Shape] = OrderedDict()
 _lock = threading.Lock()
 
 
-def _shape_of(statement: Select[*tuple[Any, ...]]) -> tuple[Shape, dict[str, Any]]:
+def _shape_of(statement: Statement) -> tuple[Shape, dict[str, Any]]:
     """The shape of a statement, and its values under the names they have there."""
+    if isinstance(statement, Given):
+        return statement.shape, statement.values
     made = statement._generate_cache_key()
     if made is None:
         raise TypeError(f"no shape can be told of {statement}")

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import Select
-
 from project_service.access.abilities import Ability
 from project_service.access.api import ApiBlueprint
 from project_service.core.projects import Project
 from project_service.kit.conditions import unmodified
+from project_service.kit.reading import Given
 from project_service.protected_tags import queries, service
 from project_service.protected_tags.models import ProtectedTag
 from project_service.protected_tags.schemas import ProtectedTagCreateSchema, ProtectedTagSchema
@@ -22,7 +21,7 @@ api = ApiBlueprint("protected_tags", __name__, description="Tags and wildcards t
 @api.allow(Ability.ADMIN_PROTECTED_TAGS)
 @api.response(200, ProtectedTagSchema(many=True))
 @api.paged
-def list_protected_tags(project: Project) -> Select[ProtectedTag]:
+def list_protected_tags(project: Project) -> Given:
     """List the protected tags of a project."""
     return queries.protected_tags_of(project)
 

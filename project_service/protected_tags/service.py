@@ -24,7 +24,7 @@ def create_protected_tag(project: Project, *, name: str | None, create_access_le
     if len(name or "") > LONGEST:
         raise Unprocessable([f"Name is too long (maximum is {LONGEST} characters)"])
     tag = ProtectedTag(project_id=project.id, name=name, create_access_levels=[create_access_level])
-    if db.session.scalar(queries.protected_tags_of(project).where(ProtectedTag.name == name)) is not None:
+    if queries.is_protected(project, name or ""):
         raise Unprocessable([TAKEN])
     add_unique(tag, Unprocessable([TAKEN]))
     project.updated_at = clock.now()

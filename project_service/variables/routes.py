@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import Select
-
 from project_service.access.abilities import Ability
 from project_service.access.api import ApiBlueprint
 from project_service.core.projects import Project
+from project_service.kit.reading import Given
 from project_service.variables import queries, service
 from project_service.variables.models import Variable
 from project_service.variables.schemas import (
@@ -26,7 +25,7 @@ api = ApiBlueprint("variables", __name__, description="CI/CD variables of a proj
 @api.allow(Ability.ADMIN_VARIABLES)
 @api.response(200, VariableSchema(many=True))
 @api.paged
-def list_variables(project: Project) -> Select[Variable]:
+def list_variables(project: Project) -> Given:
     """List the variables of a project."""
     return queries.variables_of(project)
 

@@ -7,17 +7,17 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Select, bindparam, or_, select, tuple_, union_all
+from sqlalchemy import ColumnElement, Select, bindparam, or_, select, union_all
 from sqlalchemy.orm import joinedload
 
 from project_service.core import instance
 from project_service.core.projects import Project
-from project_service.kit.bulk import among, numbers, one_of
-from project_service.kit.database import db
+from project_service.kit.bulk import among, numbers
+from project_service.kit.database import Key, db
 from project_service.kit.errors import NotFound, RecordNotFound
 from project_service.kit.fields import LARGEST_INTEGER, whole_number
-from project_service.kit.reading import along, by_id, remember, rows
-from project_service.kit.statements import prepared
+from project_service.kit.reading import Given, along, by_id, made_once, remember, rows
+from project_service.kit.statements import Rows, packed, prepared
 from project_service.tracker.issues import Issue
 from project_service.vulnerabilities.fingerprints import EMPTY
 from project_service.vulnerabilities.levels import Severity
@@ -62,15 +62,27 @@ def pipeline_meant(project: Project, pipeline_id: str | None = None) -> Pipeline
     """The pipeline that a list is of: the newest of the default branch, or the one asked for; ``None`` if not there."""
     text = (pipeline_id or "").strip()
     if not text:
-        return _first(pipelines_of(project))
+        return _first(_newest(project=project.id, ref=default_branch(project)))
     number = whole_number(text)
-    if number is None:
-        return None
-    return _first(select(Pipeline).where(Pipeline.project_id == project.id, Pipeline.id == number))
+    return None if number is None else _first(_numbered(project=project.id, pipeline=number))
 
 
-def _first(pipelines: Select[Pipeline]) -> Pipeline | None:
-    return next(iter(rows(along(pipelines, Pipeline.project), limit=1)), None)
+def _first(pipelines: Given) -> Pipeline | None:
+    return next(iter(rows(pipelines, limit=1)), None)
+
+
+@made_once
+def _newest() -> Select[Pipeline]:
+    return _along_project(Pipeline.ref == bindparam("ref")).order_by(Pipeline.id.desc())
+
+
+@made_once
+def _numbered() -> Select[Pipeline]:
+    return _along_project(Pipeline.id == bindparam("pipeline"))
+
+
+def _along_project(condition: ColumnElement[bool]) -> Select[Pipeline]:
+    return along(select(Pipeline).where(Pipeline.project_id == bindparam("project"), condition), Pipeline.project)
 
 
 class Tallied(NamedTuple):
@@ -87,18 +99,28 @@ def findings_of(pipeline: Pipeline | None, *, scope: str = "dismissed", **wanted
     """
     if pipeline is None:
         return Findings(None)
-    of_pipeline = SecurityReport.pipeline_id == pipeline.id
-    reports: list[SecurityReport] = rows(select(SecurityReport).where(of_pipeline).order_by(SecurityReport.id))
+    reports: list[SecurityReport] = rows(_reports(pipeline=pipeline.id))
     turns = {kind: turn for turn, kind in enumerate(dict.fromkeys(report.report_type for report in reports))}
     dismissed_too = scope == ALL
-    counted = Tally.found if dismissed_too else Tally.found - Tally.dismissed
-    tallies = rows(select(Tally.sort, counted).where(Tally.pipeline_id == pipeline.id))
     tallied = [
-        Tallied(sort, count) for number, count in tallies if count and _is_wanted(sort := Sort.of(number), wanted)
+        Tallied(sort, listed)
+        for number, found, dismissed in rows(_tallies(pipeline=pipeline.id))
+        if (listed := found - (0 if dismissed_too else dismissed)) and _is_wanted(sort := Sort.of(number), wanted)
     ]
     tallied.sort(key=lambda one: (-one.sort.severity, -one.sort.confidence, turns[one.sort.report_type]))
     remember(pipeline, *reports)
     return Findings(pipeline, tuple(tallied), dismissed_too)
+
+
+@made_once
+def _reports() -> Select[SecurityReport]:
+    of_pipeline = SecurityReport.pipeline_id == bindparam("pipeline")
+    return select(SecurityReport).where(of_pipeline).order_by(SecurityReport.id)
+
+
+@made_once
+def _tallies() -> Select[int, int, int]:
+    return select(Tally.sort, Tally.found, Tally.dismissed).where(Tally.pipeline_id == bindparam("pipeline"))
 
 
 def counts_of(findings: Findings) -> Counter[Severity]:
@@ -134,36 +156,50 @@ class Findings:
 
     def rows(self, offset: int, limit: int) -> list[Finding]:
         """Some of them: of most sorts all or nothing, of the first and the last perhaps a part."""
+        if self.pipeline is None:
+            return []
         whole: list[int] = []
         found: list[Finding] = []
+        of_pipeline = {"pipeline": self.pipeline.id}
         for sort, count in self.tallied:
             taken = max(min(count - offset, limit), 0)
             if taken == count:
                 whole.append(sort.number)
             elif taken:
-                found += self._part(sort.number, offset, taken)
+                cut = {"sort": sort.number, "first": offset, "taken": taken}
+                found += rows(_part_of_one(self.dismissed_too, **of_pipeline, **cut))
             offset, limit = max(offset - count, 0), limit - taken
             if not limit:
                 break
         if whole:
-            found += rows(_shown(select(Finding).where(*self._listed(), one_of(Finding.sort, whole))))
+            found += rows(_whole(self.dismissed_too, **of_pipeline, sorts=numbers(whole)))
         turns = {tallied.sort.number: turn for turn, tallied in enumerate(self.tallied)}
         return sorted(found, key=lambda one: (turns[one.sort], one.place))
 
-    def _part(self, sort: int, offset: int, limit: int) -> Iterable[Finding]:
-        ids = select(Finding.id).where(*self._listed(), Finding.sort == sort).order_by(Finding.place)
-        found: list[Finding] = rows(_shown(select(Finding).where(Finding.id.in_(ids.offset(offset).limit(limit)))))
-        return found
 
-    def _listed(self) -> Iterable[ColumnElement[bool]]:
-        yield Finding.pipeline_id == (self.pipeline.id if self.pipeline else None)
-        yield Finding.kept.is_(True)
-        if not self.dismissed_too:
-            yield Finding.dismissed.is_(False)
+@made_once
+def _whole(dismissed_too: bool) -> Select[Finding]:
+    """All findings of some sorts."""
+    return _shown(*_listed(dismissed_too), among(Finding.sort, "sorts"))
 
 
-def _shown(findings: Select[Finding]) -> Select[Finding]:
-    return along(findings, Finding.report, (Finding.pipeline, Pipeline.project))
+@made_once
+def _part_of_one(dismissed_too: bool) -> Select[Finding]:
+    """Some findings of a sort."""
+    of_sort = select(Finding.id).where(*_listed(dismissed_too), Finding.sort == bindparam("sort"))
+    first, taken = bindparam("first", type_=Key), bindparam("taken", type_=Key)
+    return _shown(Finding.id.in_(of_sort.order_by(Finding.place).offset(first).limit(taken)))
+
+
+def _listed(dismissed_too: bool) -> Iterable[ColumnElement[bool]]:
+    yield Finding.pipeline_id == bindparam("pipeline")
+    yield Finding.kept.is_(True)
+    if not dismissed_too:
+        yield Finding.dismissed.is_(False)
+
+
+def _shown(*conditions: ColumnElement[bool]) -> Select[Finding]:
+    return along(select(Finding).where(*conditions), Finding.report, (Finding.pipeline, Pipeline.project))
 
 
 def prepare(findings: list[Finding]) -> None:
@@ -265,9 +301,15 @@ def _remediations_of(findings: Iterable[Finding]) -> dict[tuple[int, int | None]
     wanted = {(one.report_id, one.remediation) for one in findings if one.remediation is not None}
     if not wanted:
         return {}
-    key = tuple_(Remediation.report_id, Remediation.position)
-    statement = select(Remediation.report_id, Remediation.position, Remediation.data).where(key.in_(list(wanted)))
-    return {(report_id, position): data for report_id, position, data in rows(statement)}
+    found = _remediations(places=packed({"report": report, "position": position} for report, position in wanted))
+    return {(one.report_id, one.position): one.data for one in found}
+
+
+@prepared
+def _remediations() -> Any:
+    place = Rows("places")
+    here = (Remediation.report_id == place.whole("report"), Remediation.position == place.whole("position"))
+    return select(Remediation.report_id, Remediation.position, Remediation.data).where(*here)
 
 
 def _feedback_on(findings: Collection[Finding]) -> Iterable[Feedback]:

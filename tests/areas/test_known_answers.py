@@ -177,7 +177,7 @@ def test_what_was_asked_for_last_is_kept_as_far_as_there_is_room(asked, project,
     first, _ = asked
     client = as_(MAX)
     oldest, *others = [f"/projects/{project.id}/issues?per_page=5&state=all&run={number}" for number in range(3)]
-    size = kept.Kept(None, kept.NEVER, tuple(first.headers), first.data, "", "").size
+    size = kept.size_of(tuple(first.headers), first.data)
     monkeypatch.setattr(kept, "MOST_BYTES", size * 2)
     client.get(oldest)
 

@@ -6,6 +6,7 @@ import datetime as dt
 import multiprocessing
 import os
 import signal
+import sqlite3
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -13,7 +14,7 @@ from contextlib import ExitStack
 
 import pytest
 from sqlalchemy import QueuePool, create_engine, select, text, update
-from sqlalchemy.exc import IntegrityError, StatementError
+from sqlalchemy.exc import IntegrityError, OperationalError, StatementError
 
 from project_service.core import instance
 from project_service.core.instance import ApplicationSetting, FeatureGate
@@ -482,6 +483,20 @@ def test_a_connection_whose_commit_failed_is_not_kept(app, backend, monkeypatch)
         db.session.add(gate("b"))
 
     assert (kept, marks()) == (0, ["b"])
+
+
+def test_a_transaction_that_cannot_begin_is_an_error_of_the_library(applications):
+    with applications(SQLITE).app_context():
+        writers = Connections(db.engine, read_only=False)
+        impatient = writers.take()
+        impatient.connection.dbapi_connection.execute("PRAGMA busy_timeout=0")
+        with sqlite3.connect(db.engine.url.database, isolation_level=None) as other:
+            other.execute("BEGIN IMMEDIATE")  # without the lock in front of it, as a tool of somebody's
+            with pytest.raises(OperationalError, match="locked"):
+                impatient.begin()
+        with impatient.begin():
+            impatient.execute(text("SELECT 1"))
+        impatient.close()
 
 
 @both

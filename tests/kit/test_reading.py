@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from sqlalchemy import literal, select
+from sqlalchemy import bindparam, literal, select
 from sqlalchemy.orm.exc import UnmappedInstanceError
 
 from project_service.core.namespaces import Group, Namespace
@@ -50,6 +50,28 @@ def test_rows_have_the_columns_and_the_properties_of_their_model(issues, project
         (Issue, iid, f"Issue {iid}", project.id) for iid in (1, 2, 3)
     ]
     assert found[0].created_at.tzinfo is not None
+
+
+def test_a_statement_is_made_once_for_each_of_its_forms(issues, project):
+    made = []
+
+    @reading.made_once
+    def listed(closed):
+        made.append(closed)
+        here = Issue.project_id == bindparam("project")
+        state = Issue.state == ("closed" if closed else "opened")
+        return reading.along(select(Issue).where(here, state, Issue.iid > bindparam("after")), Issue.author)
+
+    def iids(given, **cut):
+        return sorted(one.iid for one in reading.rows(given, **cut))
+
+    all_open, none = listed(False, project=project.id, after=0), listed(True, project=project.id, after=0)
+
+    assert (iids(all_open), iids(none)) == ([1, 2, 3], [])
+    assert iids(listed(False, project=project.id, after=2)) == [3]
+    assert iids(all_open, limit=5, offset=3) == []
+    assert (reading.count(all_open), reading.Listed(none).total) == (3, 0)
+    assert made == [False, True]
 
 
 def test_statements_that_differ_in_values_only_give_what_each_asks_for(issues):

@@ -13,12 +13,14 @@ from typing import Any
 from flask import g, has_request_context
 from sqlalchemy import ColumnElement, and_, or_, select, true
 
+from project_service.access import identity
 from project_service.access.identity import Caller
-from project_service.core import instance
+from project_service.core import instance, projects
 from project_service.core.levels import Role, Visibility
 from project_service.core.memberships import (
     authorized_namespaces,
     authorized_projects,
+    read_project_and_role,
     role_in,
     roles_in_groups,
 )
@@ -85,6 +87,16 @@ def role_of(caller: Caller, subject: Project | Namespace) -> Role:
     if key not in known:
         known[key] = role_in(caller.user_id, subject)
     return known[key]
+
+
+def read_project(text: str) -> Project:
+    """A project that is only read, found together with the caller's role in it."""
+    asking = identity.caller()
+    if asking.user_id is None or asking.admin:
+        return projects.read_project(text)
+    project, role = read_project_and_role(asking.user_id, text)
+    _known_roles()[asking.user_id, True, project.id] = role
+    return project
 
 
 def ask_roles(caller: Caller, groups: Sequence[Group]) -> None:

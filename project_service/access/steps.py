@@ -9,10 +9,10 @@ from typing import Any, TypeVar
 
 from flask import request
 
-from project_service.access.abilities import Ability, judge
+from project_service.access.abilities import Ability, judge, read_project
 from project_service.access.identity import READ_METHODS, caller
 from project_service.core.namespaces import find_group, find_namespace
-from project_service.core.projects import find_project, read_project
+from project_service.core.projects import find_project
 from project_service.kit.errors import NotFound, UnknownRoute
 from project_service.kit.fields import whole_number
 

@@ -7,7 +7,7 @@ A role is judged in one statement (``role_in``); lists are filtered with the sam
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar
 
 from sqlalchemy import (
@@ -30,6 +30,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.orm import Mapped, aliased, joinedload, mapped_column, relationship
 
+from project_service.core import projects
 from project_service.core.levels import Role
 from project_service.core.namespaces import Namespace, NamespaceAncestor
 from project_service.core.projects import Project
@@ -114,6 +115,15 @@ def role_in(user_id: int, subject: Project | Namespace) -> Role:
     of_user = {"user": user_id, "namespace": namespace.id, "today": clock.today()}
     level = _level_below(**of_user) if project is None else _level_in_project(**of_user, project=project.id)
     return Role(level.scalar() or 0)
+
+
+def read_project_and_role(user_id: int, id_or_path: str | int) -> tuple[Project, Role]:
+    """A project that is only read (``projects.read_project``), and somebody's highest role in it: one statement."""
+    of_user = {"user": user_id, "today": clock.today()}
+    project, levels = projects.read_row(id_or_path, _project_by_path, _project_by_id, **of_user)
+    if project.namespace.owner_id == user_id:
+        return project, Role.OWNER
+    return project, Role(max(level or 0 for level in levels))
 
 
 def roles_in_groups(user_id: int, ids: Sequence[int]) -> dict[int, Role]:
@@ -241,42 +251,69 @@ def authorized_projects(user_id: int, least: Role = Role.GUEST) -> Select[int]:
 @prepared
 def _level_below() -> Any:
     """The highest level a person has in a namespace."""
-    return select(func.max(_grants(in_project=False).subquery().c.access_level))
+    return select(func.max(union_all(*_in_namespace(_NAMESPACE)).subquery().c.access_level))
 
 
 @prepared
 def _level_in_project() -> Any:
     """The highest level a person has in a project."""
-    return select(func.max(_grants(in_project=True).subquery().c.access_level))
+    grants = (*_in_namespace(_NAMESPACE), *_in_project(bindparam("project", type_=Key)))
+    return select(func.max(union_all(*grants).subquery().c.access_level))
 
 
-def _grants(*, in_project: bool) -> Any:
-    """Every level a person has in a place, one row each; ``role_in`` tells who, where and when."""
-    user = Membership.user_id == bindparam("user", type_=Key)
-    today = bindparam("today", type_=Date)
-    shared_with = aliased(NamespaceAncestor)
-    above = NamespaceAncestor.namespace_id == bindparam("namespace", type_=Key)
-    inherited = (
-        select(Membership.access_level)
-        .join(NamespaceAncestor, NamespaceAncestor.ancestor_id == Membership.namespace_id)
-        .where(above, user, alive(today=today))
+@prepared
+def _project_by_path() -> Any:
+    return projects.row_by_path(*_highest())
+
+
+@prepared
+def _project_by_id() -> Any:
+    return projects.row_by_id(*_highest())
+
+
+def _highest() -> Iterable[ColumnElement[int]]:
+    """The highest level of each way in to a project, for a statement that has the project."""
+    for grants in (*_in_namespace(Project.namespace_id), *_in_project(Project.id)):
+        level = grants.selected_columns.access_level
+        yield grants.with_only_columns(func.max(level)).correlate(Project).scalar_subquery()
+
+
+_NAMESPACE = bindparam("namespace", type_=Key)
+_TODAY = bindparam("today", type_=Date)
+
+
+def _in_namespace(namespace_id: Any) -> tuple[Select[int], Select[int]]:
+    """Every level that a person has in a namespace, one row each: from above, and from groups it is shared with.
+
+    Who and when is told by the values ``user`` and ``today``.
+    """
+    above = NamespaceAncestor.namespace_id == namespace_id
+    inherited = select(Membership.access_level).join(
+        NamespaceAncestor, NamespaceAncestor.ancestor_id == Membership.namespace_id
     )
-    through = (
+    shared = _shared().join(NamespaceAncestor, NamespaceAncestor.ancestor_id == Share.namespace_id)
+    return inherited.where(above, *_of_user()), shared.where(above)
+
+
+def _in_project(project_id: Any) -> tuple[Select[int], Select[int]]:
+    """The same in a project itself."""
+    direct = select(Membership.access_level).where(Membership.project_id == project_id, *_of_user())
+    return direct, _shared().where(Share.project_id == project_id)
+
+
+def _shared() -> Select[int]:
+    shared_with = aliased(NamespaceAncestor)
+    return (
         select(lesser(Membership.access_level, Share.access_level).label("access_level"))
         .select_from(Share)
         .join(shared_with, shared_with.namespace_id == Share.group_id)
         .join(Membership, Membership.namespace_id == shared_with.ancestor_id)
-        .where(user, alive(today=today), alive(Share, today))
+        .where(*_of_user(), alive(Share, _TODAY))
     )
-    branches: list[Select[int]] = [
-        inherited,
-        through.join(NamespaceAncestor, NamespaceAncestor.ancestor_id == Share.namespace_id).where(above),
-    ]
-    if in_project:
-        project = bindparam("project", type_=Key)
-        direct = select(Membership.access_level).where(Membership.project_id == project, user, alive(today=today))
-        branches += [direct, through.where(Share.project_id == project)]
-    return union_all(*branches)
+
+
+def _of_user() -> tuple[ColumnElement[bool], ColumnElement[bool]]:
+    return Membership.user_id == bindparam("user", type_=Key), alive(today=_TODAY)
 
 
 def levels_by_project(user_id: Any, today: Any) -> CTE:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import datetime as dt
 import functools
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-from sqlalchemy import ForeignKey, Index, Select, bindparam, false, func, select
+from sqlalchemy import ColumnElement, ForeignKey, Index, Select, bindparam, false, func, select
 from sqlalchemy.orm import Mapped, contains_eager, mapped_column, relationship
 
 from project_service.core.levels import Visibility
@@ -17,7 +18,7 @@ from project_service.kit.database import Base, Key, Model, Timestamps, db, uniqu
 from project_service.kit.errors import NotFound
 from project_service.kit.fields import whole_number
 from project_service.kit.reading import Kind, remember
-from project_service.kit.statements import prepared
+from project_service.kit.statements import Prepared, prepared
 
 DISABLED = "disabled"
 PRIVATE = "private"
@@ -150,16 +151,27 @@ def find_project(id_or_path: str | int) -> Project:
 
 def read_project(id_or_path: str | int) -> Project:
     """The same for what only reads: a row of no session, with its namespace, that cannot be changed."""
+    project, _ = read_row(id_or_path, _row_by_path, _row_by_id)
+    return project
+
+
+def read_row(id_or_path: str | int, by_path: Prepared, by_id: Prepared, **values: Any) -> tuple[Project, Sequence[Any]]:
+    """The same by one of two statements, which are a ``row`` each, and what they have behind it."""
     text = str(id_or_path)
     number = whole_number(text)
-    found = (_row_by_path(wanted=text.lower()) if number is None else _row_by_id(wanted=number)).first()
+    rows = by_path(wanted=text.lower(), **values) if number is None else by_id(wanted=number, **values)
+    found = rows.first()
     if found is None:
         raise NotFound("Project")
     projects, namespaces = _kinds()
-    (project,), (namespace,) = projects.made([found[: projects.width]]), namespaces.made([found[projects.width :]])
+    width = projects.width + namespaces.width
+    (project,), (namespace,) = (
+        projects.made([found[: projects.width]]),
+        namespaces.made([found[projects.width : width]]),
+    )
     project.__dict__["namespace"] = namespace
     remember(project, namespace)
-    return project  # type: ignore[no-any-return]  # what a kind makes is of its model
+    return project, found[width:]
 
 
 @functools.cache
@@ -167,19 +179,22 @@ def _kinds() -> tuple[Kind, Kind]:
     return Kind(Project), Kind(Namespace)
 
 
-def _rows() -> Select[Any]:
+def row_by_id(*behind: ColumnElement[Any]) -> Select[Any]:
+    """The project with the id ``wanted`` and its namespace, and further columns behind them."""
+    return _rows(behind).where(Project.id == bindparam("wanted", type_=Key))
+
+
+def row_by_path(*behind: ColumnElement[Any]) -> Select[Any]:
+    """The same by the full path, in lower case."""
+    return _rows(behind).where(func.lower(Project.full_path) == bindparam("wanted"))
+
+
+def _rows(behind: Iterable[ColumnElement[Any]]) -> Select[Any]:
     columns = [column for kind in _kinds() for column in kind.columns]
-    return select(*columns).join(Project.namespace).where(Project.deleting_since.is_(None))
+    return select(*columns, *behind).join(Project.namespace).where(Project.deleting_since.is_(None))
 
 
-@prepared
-def _row_by_id() -> Any:
-    return _rows().where(Project.id == bindparam("wanted", type_=Key))
-
-
-@prepared
-def _row_by_path() -> Any:
-    return _rows().where(func.lower(Project.full_path) == bindparam("wanted"))
+_row_by_id, _row_by_path = prepared(row_by_id), prepared(row_by_path)
 
 
 def projects_below(namespace: Namespace) -> Select[int]:

@@ -20,6 +20,7 @@ from project_service.core.memberships import (
     authorized_namespaces,
     authorized_projects,
     inherited_role,
+    read_project_and_role,
     role_in,
 )
 from project_service.core.namespaces import Group, Namespace, groups
@@ -215,6 +216,25 @@ def test_a_role_is_the_highest_that_any_way_leads_to(stored, world):
     }
 
     assert found == {(user, spot): role(world, user, spot) for user in range(USERS) for spot in made.at}
+
+
+@on_many_worlds
+@given(world=worlds())
+def test_a_role_that_is_read_with_its_project_is_the_same(stored, world):
+    made = stored(world)
+    ways = {spot: (place.id, place.full_path.upper()) for spot, place in made.at.items() if isinstance(place, Project)}
+
+    found = {
+        (user, spot, way): read_project_and_role(made.users[user].id, way)
+        for user in range(USERS)
+        for spot in ways
+        for way in ways[spot]
+    }
+
+    assert {key: (project.id, project.namespace.id, level) for key, (project, level) in found.items()} == {
+        (user, spot, way): (made.at[spot].id, made.at[spot].namespace_id, role(world, user, spot))
+        for user, spot, way in found
+    }
 
 
 @on_many_worlds

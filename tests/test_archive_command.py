@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from project_service import cli, operations
 from project_service.kit.database import db
 from project_service.kit.errors import Unprocessable
-from project_service.transfers import watching
+from project_service.transfers import layout, watching
 from project_service.transfers.models import ImportFailure
 from tests.archives import MOMENT, make_archive, make_event, make_issue, make_note
 
@@ -178,6 +178,42 @@ def test_the_text_of_a_note_may_name_its_moment_in_any_zone(written, named, code
     ]
 
     assert run("diff", *places).exit_code == code
+
+
+def test_what_a_row_has_of_which_nothing_is_said_is_no_difference(write):
+    branches = {"source_branch": "a", "target_branch": "b"}
+    silent = {"issues": [make_issue(1)], "merge_requests": [make_issue(1, **branches)]}
+    usual = {
+        "issues": [make_issue(1, **layout.ISSUE_DEFAULTS)],
+        "merge_requests": [make_issue(1, **branches, **layout.MERGE_REQUEST_DEFAULTS)],
+    }
+    said = {"issues": [make_issue(1, time_estimate=60)], "merge_requests": [make_issue(1, **branches, squash=True)]}
+    types = {"lfs-objects.json": b"{}"}
+    archives = [make_archive(silent, {}), make_archive(usual, {}, files=types), make_archive(said, {})]
+
+    places = [write(f"{i}.tar.gz", archive) for i, archive in enumerate(archives)]
+
+    assert run("diff", *places[:2]).output == "The archives say the same.\n"
+    assert run("diff", *places[1:]).stdout == "issues 1: changed: time_estimate\nmerge_requests 1: changed: squash\n"
+
+
+def test_files_that_no_import_carries_along_are_a_difference(write):
+    secret = "a" * 32
+    names = [f"uploads/{secret}/sub/deeper.txt", f"uploads/{secret}/odd\nname", "snippets/readme.txt"]
+    places = [
+        write(f"{i}.tar.gz", make_archive({}, files=dict.fromkeys(some, b"x"))) for i, some in enumerate((names, []))
+    ]
+
+    answer = run("diff", *places)
+
+    assert (answer.exit_code, answer.stdout) == (1, "".join(f"{one!r}: only in the first\n" for one in sorted(names)))
+    assert run("diff", places[0], places[0]).exit_code == 0
+
+
+def test_where_nothing_can_be_written_nothing_is_exported(tmp_path):
+    answer = run("export", "acme/shop", str(tmp_path / "nowhere" / "shop.tar.gz"), "--as", "root")
+
+    assert (answer.exit_code, "nothing can be written to" in answer.output) == (2, True)
 
 
 def test_what_differs_is_named(write):

@@ -2,8 +2,9 @@
 
 Left aside is what a transfer has to change: ids and references by id, who people are on the other server (and so who
 the members are, and the texts that say who wrote a note), secrets, events that retention has taken, the order of events
-and of labels, how a moment is written, and whether nothing is written down or left out. Everything else counts, in
-whatever relation or file.
+and of labels, how a moment is written, and whether nothing is written down or left out; what a row has of which nothing
+is said (``layout.DEFAULTS``) is nothing. Everything else counts, in whatever relation or file, and so do the names of
+files that no import carries along.
 """
 
 from __future__ import annotations
@@ -79,6 +80,9 @@ def canonical(relation: str, row: Any, since: dt.datetime) -> tuple[Any, tuple[W
     for one in _with_events(relation, row):
         one["events"] = _events(one["events"], since)
     writers: list[Writers] = []
+    usual = layout.DEFAULTS.get(relation, layout.NOTHING)
+    if isinstance(row, dict):
+        row = {name: value for name, value in row.items() if name not in usual or value != usual[name]}
     return _without(row, writers), tuple(writers)
 
 
@@ -144,6 +148,8 @@ def _digests(unpacked: Unpacked, since: dt.datetime) -> dict[str, Said]:
         found[f"{name}.bundle"] = _file(path), ()
     for name, carried in unpacked.carried.items():
         found[name] = _file(carried.place), ()
+    for name in unpacked.left_out:  # whatever is in it, no import carries it along
+        found[f"{name!r}"] = b"", ()
     return found
 
 
@@ -157,8 +163,8 @@ def _placed(unpacked: Unpacked, since: dt.datetime) -> Iterator[tuple[str, Any, 
     yield "project", *canonical(layout.PROJECT, trees.project_of(unpacked), since)
     for relation in trees.relations_of(unpacked):
         yield from _numbered(relation, _rows(unpacked, relation), since)
-    if unpacked.lfs_types is not None:
-        yield layout.LFS_TYPES, trees.loads(unpacked.lfs_types.read_bytes() or b"{}"), ()
+    if unpacked.lfs_types is not None and (types := trees.loads(unpacked.lfs_types.read_bytes() or b"{}")):
+        yield layout.LFS_TYPES, types, ()
 
 
 def _rows(unpacked: Unpacked, relation: str) -> Iterator[Any]:
@@ -180,7 +186,7 @@ def _numbered(relation: str, rows: Iterator[Any], since: dt.datetime) -> Iterato
 
 
 def _place(relation: str, row: Any, value: Any) -> str:
-    if relation in layout.SINGLES:
+    if relation in layout.OBJECTS:
         return relation
     return f"{relation} {_key(row) or _digest(value).hex()[:12]}"
 
@@ -229,7 +235,7 @@ def _without(value: Any, writers: list[Writers]) -> Any:
             reduced = _moment(reduced)
         if name == "label_links" and isinstance(reduced, list):
             reduced = sorted(reduced, key=exact.dumps)
-        elif name == "issue_assignees" and isinstance(reduced, list):
+        elif name in layout.OF_PERSONS and isinstance(reduced, list):
             # several people may become one (section 6.3)
             reduced = [one for index, one in enumerate(reduced) if one not in reduced[:index]]
         if reduced is not None and reduced not in ("", [], {}):  # 0 and false say something

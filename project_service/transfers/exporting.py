@@ -7,7 +7,7 @@ import errno
 import functools
 import itertools
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
@@ -41,25 +41,29 @@ class NotWanted(Exception):
     """The project is being removed, and nobody waits for its archive."""
 
 
-def run(export_id: int) -> None:
-    """Bring an export to its end: finished or failed."""
-    project_id = _start(export_id)
-    if project_id is None:
-        return
+def run(export_id: int, project_id: int) -> None:
+    """Bring an export to its end: finished, failed, or gone with its project."""
+    name = f"{folder_of(project_id)}/exports/{export_id}.tar.gz"
     try:
-        with workplace(f"export-{export_id}") as folder:
-            name, size = _make(export_id, project_id, folder)
-    except OSError as error:
-        if isinstance(error, FileNotFoundError) and not _is_wanted(export_id):
-            return  # of a project that is being removed the files go first
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
-            raise
-        with jobs.step():
-            note_failure(db.session.get_one(ProjectExport, export_id), "No space left on device")
-    else:
-        with suppress(NotWanted):
+        if not _start(export_id):
+            return
+        try:
+            with workplace(f"export-{export_id}") as folder:
+                size = _make(export_id, project_id, name, folder)
+        except OSError as error:
+            if isinstance(error, FileNotFoundError):
+                _check_wanted(export_id)  # of a project that is being removed the files go first
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+                raise
+            with jobs.step():
+                note_failure(_wanted(export_id), "No space left on device")
+        else:
             _finish(export_id, name, size)
-    remove_leftovers(project_id)
+    except NotWanted:
+        # whoever removes the project may have been there before the file was
+        storage().delete(name)
+    else:
+        remove_leftovers(project_id)
 
 
 def note_failure(export: ProjectExport, text: str) -> None:
@@ -74,18 +78,17 @@ def file_name(full_path: str, moment: dt.datetime) -> str:
     return f"{stamp}_{full_path.replace('/', '_')}"[:LONGEST_NAME] + ENDING
 
 
-def _start(export_id: int) -> int | None:
+def _start(export_id: int) -> bool:
     with jobs.step():
-        export = db.session.get(ProjectExport, export_id)
-        if export is None or export.state not in LIVE or export.project.deleting_since is not None:
-            return None
+        export = _wanted(export_id)
+        if export.state not in LIVE:
+            return False
         export.state = STARTED
         export.rows_done, export.relations_done = 0, 0
-        return export.project_id
+        return True
 
 
-def _make(export_id: int, project_id: int, folder: Path) -> tuple[str, int]:
-    name = f"{folder_of(project_id)}/exports/{export_id}.tar.gz"
+def _make(export_id: int, project_id: int, name: str, folder: Path) -> int:
     place = folder / "archive.tar.gz"
     with _snapshot(export_id) as (connection, export, project, with_group_members), place.open("wb") as target:
         reader = Reader(connection, project, with_group_members=with_group_members)
@@ -98,14 +101,14 @@ def _make(export_id: int, project_id: int, folder: Path) -> tuple[str, int]:
             _add_repositories(packer, connection, project_id)
             _add_files(packer, connection, project_id)
     storage().keep(place, name)
-    return name, place.stat().st_size
+    return place.stat().st_size
 
 
 @contextmanager
 def _snapshot(export_id: int) -> Iterator[tuple[Connection, ProjectExport, Project, bool]]:
     """Everything as it is at one moment, however long the reading takes."""
     with unit_of_work(write=False):
-        export = db.session.get_one(ProjectExport, export_id)
+        export = _wanted(export_id)
         project, user = export.project, export.user
         administers = user is not None and allowed(Caller.of(user), Ability.OWN_NAMESPACE, project.namespace)
         db.session.expunge(project)
@@ -137,7 +140,7 @@ def _write(reader: Reader, relation: str, file: IO[bytes]) -> Iterator[int]:
 
     What is a single object stays one, however many rows an import once took for it: two on its line are no JSON.
     """
-    single = relation in layout.SINGLES
+    single = relation in layout.OBJECTS
     end = b"" if single else b"\n"
     wrote = False
     for line in itertools.islice(reader.lines(relation), 1 if single else None):
@@ -157,7 +160,7 @@ def _write(reader: Reader, relation: str, file: IO[bytes]) -> Iterator[int]:
 
 def _note_progress(export_id: int, rows: int, rows_total: int, relations: int, relations_total: int) -> None:
     with jobs.step():
-        export = db.session.get_one(ProjectExport, export_id)
+        export = _wanted(export_id)
         export.rows_done, export.rows_total = min(rows, rows_total), rows_total
         export.relations_done, export.relations_total = relations, relations_total
 
@@ -198,7 +201,7 @@ def _add_files(packer: Packer, connection: Connection, project_id: int) -> None:
 def _finish(export_id: int, name: str, size: int) -> None:
     """Let the new file take the place of the old one, send it where it was asked for, and say so."""
     with unit_of_work(write=False):
-        export = db.session.get_one(ProjectExport, export_id)
+        export = _wanted(export_id)
         url, method = export.upload_url, export.upload_method or "PUT"
         allowed_hosts = instance.outgoing_policy()
     problem = None
@@ -207,9 +210,10 @@ def _finish(export_id: int, name: str, size: int) -> None:
             check = now_and_then(functools.partial(_check_wanted, export_id))
             problem = sending.upload(file, size, url, method, allowed_hosts, check)
     with jobs.step():
-        export = db.session.get_one(ProjectExport, export_id)
         # or two that end together would each keep theirs
-        db.session.execute(select(Project.id).where(Project.id == export.project_id).with_for_update())
+        of_export = select(ProjectExport.project_id).where(ProjectExport.id == export_id).scalar_subquery()
+        db.session.execute(select(Project.id).where(Project.id == of_export).with_for_update())
+        export = _wanted(export_id)
         with_file = select(ProjectExport).where(
             ProjectExport.project_id == export.project_id,
             ProjectExport.id != export_id,
@@ -234,15 +238,18 @@ def _finish(export_id: int, name: str, size: int) -> None:
 
 
 def _check_wanted(export_id: int) -> None:
-    if not _is_wanted(export_id):
-        raise NotWanted
-
-
-def _is_wanted(export_id: int) -> bool:
-    wanted = select(ProjectExport.id).join(ProjectExport.project)
-    wanted = wanted.where(ProjectExport.id == export_id, Project.deleting_since.is_(None))
     with unit_of_work(write=False):
-        return db.session.scalar(wanted) is not None
+        _wanted(export_id)
+
+
+def _wanted(export_id: int) -> ProjectExport:
+    """The export as it is now; raises ``NotWanted`` when its project is being removed, or has been."""
+    wanted = select(ProjectExport).join(ProjectExport.project)
+    wanted = wanted.where(ProjectExport.id == export_id, Project.deleting_since.is_(None))
+    found = db.session.scalar(wanted.execution_options(populate_existing=True))
+    if found is None:
+        raise NotWanted
+    return found
 
 
 def _tell(export: ProjectExport, subject: str, text: str) -> None:

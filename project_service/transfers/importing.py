@@ -84,9 +84,9 @@ Rows = dict[type[Base], list[Packed]]
 log = structlog.get_logger(__name__)
 
 
-def run(import_id: int) -> None:
-    """Bring an import to its end: finished or failed."""
-    phase, project_id = _start(import_id)
+def run(import_id: int, project_id: int) -> None:
+    """Bring an import to its end: finished, failed, or gone with its project."""
+    phase = _start(import_id)
     if phase == LOADING:
         try:
             with workplace(f"import-{import_id}") as folder:
@@ -113,16 +113,16 @@ def start_failing(import_id: int, *texts: str) -> None:
             found.project.import_error = publishing.error_text(found.project, texts)
 
 
-def _start(import_id: int) -> tuple[str, int]:
+def _start(import_id: int) -> str:
     with jobs.step():
         found = db.session.get(ProjectImport, import_id)
         if found is None or found.project.deleting_since is not None:
-            return ENDED, 0
+            return ENDED
         if found.phase == WAITING:
             found.phase = LOADING
         if found.project.import_status == SCHEDULED:
             found.project.import_status = STARTED
-        return found.phase, found.project_id
+        return found.phase
 
 
 def _import(import_id: int, project_id: int, folder: Path) -> None:
@@ -214,7 +214,7 @@ class _Plan:
 
     def _only_line(self, relation: str) -> int | None:
         """The line that counts of what is a single object (section 3); nothing where many rows are."""
-        if relation not in layout.SINGLES:
+        if relation not in layout.OBJECTS:
             return None
         return next((line for line, _ in trees.rows_of(self.unpacked, relation)), None)
 
@@ -517,5 +517,4 @@ def _clear_up(import_id: int, project_id: int) -> None:
         with jobs.step():  # an address may carry a signature, and has done its work
             forgotten = update(ProjectImport).where(ProjectImport.id == import_id).values(storage_name=None, url=None)
             db.session.execute(forgotten)
-    if project_id:
-        remove_leftovers(project_id)
+    remove_leftovers(project_id)

@@ -49,16 +49,20 @@ def _import_failed(arguments: tuple[Any, ...], text: str) -> None:
     if found.phase in (importing.WAITING, importing.LOADING):
         found.phase = importing.FAILING
         found.project.import_error = error_text(found.project, [f"the server failed ({text.partition(':')[0]})"])
-        import_project.defer(found.id)  # it takes back what was brought
+        import_project.defer(found.id, found.project_id)  # it takes back what was brought
     elif found.phase == importing.FAILING:
         found.project.import_status = FAILED
 
 
 @jobs.job(queue=jobs.TRANSFERS, failed=_import_failed)
-def import_project(import_id: int) -> None:
+def import_project(import_id: int, project_id: int | None = None) -> None:
     """Make a project of an archive."""
+    with jobs.step():
+        project_id = _project_of(db.session.get(ProjectImport, import_id), project_id)
+    if project_id is None:
+        return
     with many_objects():
-        importing.run(import_id)
+        importing.run(import_id, project_id)
 
 
 def _export_failed(arguments: tuple[Any, ...], text: str) -> None:
@@ -68,25 +72,33 @@ def _export_failed(arguments: tuple[Any, ...], text: str) -> None:
 
 
 @jobs.job(queue=jobs.TRANSFERS, failed=_export_failed)
-def export_project(export_id: int) -> None:
+def export_project(export_id: int, project_id: int | None = None) -> None:
     """Make an archive of a project; of one that is still being imported when that has ended."""
     with jobs.step():
         export = db.session.get(ProjectExport, export_id)
+        project_id = _project_of(export, project_id)
         if export is not None and export.project.loading:
-            export_project.on(_queue_of(export.upload_url)).defer_until(clock.now() + PATIENCE, export_id)
+            export_project.on(_queue_of(export.upload_url)).defer_until(clock.now() + PATIENCE, export_id, project_id)
             return
+    if project_id is None:
+        return
     with many_objects():
-        exporting.run(export_id)
+        exporting.run(export_id, project_id)
 
 
 def defer_import(record: ProjectImport) -> None:
     """Have a worker import, one for servers elsewhere if one of them has the archive."""
-    import_project.on(_queue_of(record.url)).defer(record.id)
+    import_project.on(_queue_of(record.url)).defer(record.id, record.project_id)
 
 
 def defer_export(export: ProjectExport) -> None:
     """Have a worker export, one for servers elsewhere if one of them gets the archive."""
-    export_project.on(_queue_of(export.upload_url)).defer(export.id)
+    export_project.on(_queue_of(export.upload_url)).defer(export.id, export.project_id)
+
+
+def _project_of(transfer: ProjectImport | ProjectExport | None, told: int | None) -> int | None:
+    """The project of a task, which tells it so that its files are found when it is gone; those of before did not."""
+    return transfer.project_id if transfer is not None else told
 
 
 def _queue_of(url: str | None) -> str:
@@ -127,7 +139,7 @@ def _stop_endless_imports() -> None:
         for found in endless:
             found.phase = importing.FAILING
             found.project.import_error = TIMED_OUT
-            import_project.defer(found.id)
+            import_project.defer(found.id, found.project_id)
 
 
 def _remove_uploads() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from typing import Any
 
 FORMAT = "0.2.4"
 # the release whose archives ours are like
@@ -39,6 +40,9 @@ SINGLES = (
     "metrics_setting",
 )
 RELATIONS = (*LISTS, *SINGLES)
+# single objects, too, that only archives of larger editions have: written when one was brought (section 4)
+SOMETIMES = ("service_desk_setting", "security_setting", "push_rule")
+OBJECTS = frozenset({*SINGLES, *SOMETIMES})
 # relations whose rows are people, or settings: read at the end, or before the others
 MEMBERS, PROTECTED_TAGS, ERROR_TRACKING, FEATURES = (
     "project_members",
@@ -52,7 +56,7 @@ SETTLED_AT_THE_END = frozenset({PROTECTED_TAGS, ERROR_TRACKING})
 IGNORED = frozenset({"services", "hooks", "variables"})
 RENAMED = {"pipelines": "ci_pipelines"}
 # all else is kept where it stands, whatever it is
-KNOWN = frozenset({*RELATIONS, *RENAMED, *IGNORED})
+KNOWN = frozenset({*RELATIONS, *SOMETIMES, *RENAMED, *IGNORED})
 
 RELATION_NAME = re.compile(r"[a-z][a-z0-9_]{0,99}")
 TREE_FILE = re.compile(r"tree/project/([a-z][a-z0-9_]{0,99})\.ndjson")
@@ -106,6 +110,8 @@ PEOPLE = frozenset(
 )
 # other keys that end in _id and mean something to whoever reads the archive (section 5)
 KEPT_IDS = frozenset({"commit_id", "discussion_id"})
+# rows that each name a person for something: one for several who become the same (section 6.3)
+OF_PERSONS = frozenset({"issue_assignees", "merge_request_assignees", "merge_request_reviewers"})
 # what is never taken over, whatever row it stands in: secrets, addresses to fetch from, and rows in disguise
 DROPPED = re.compile(
     r"(?:\A|_)tokens?(?:_encrypted)?\Z|\A(?:encrypted_|secret)|\Aremote_\w+_(?:urls?|request_header)\Z"
@@ -137,6 +143,9 @@ ISSUE = (
     "issue_type",
     "state",
 )
+# what rows have of which nothing is said: these columns of the real product are never empty
+NOTHING: dict[str, Any] = {}
+ISSUE_DEFAULTS: dict[str, Any] = {"lock_version": 0, "time_estimate": 0}
 ISSUE_NESTED = (
     "events",
     "timelogs",
@@ -185,7 +194,13 @@ MERGE_REQUEST = (
     "target_branch_sha",
     "state",
 )
+MERGE_REQUEST_DEFAULTS = ISSUE_DEFAULTS | {
+    "merge_status": "unchecked",
+    "merge_when_pipeline_succeeds": False,
+    "squash": False,
+}
 MERGE_REQUEST_NESTED = ("award_emoji", "notes", "events", "timelogs", "label_links", "resource_label_events")
+DEFAULTS = {"issues": ISSUE_DEFAULTS, "merge_requests": MERGE_REQUEST_DEFAULTS}
 NOTE = (
     "note",
     "noteable_type",

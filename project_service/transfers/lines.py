@@ -69,9 +69,9 @@ ATTRIBUTES = {  # what the settings of a project are called in an archive
 }
 
 
-def usual(names: tuple[str, ...], nested: tuple[str, ...] = ()) -> Line:
+def usual(names: tuple[str, ...], nested: tuple[str, ...] = (), defaults: Line = layout.NOTHING) -> Line:
     """A row that says nothing yet, with all the keys that archives have."""
-    return dict.fromkeys(("id", *names)) | dict.fromkeys(nested, EMPTY)
+    return dict.fromkeys(("id", *names)) | dict.fromkeys(nested, EMPTY) | defaults
 
 
 def filled(usually: Line, extra: Line | None) -> Line:
@@ -82,8 +82,8 @@ def filled(usually: Line, extra: Line | None) -> Line:
 EMPTY: list[Line] = []  # in many rows; whoever has something to say puts a list of their own in its place
 LABEL = usual(layout.LABEL)
 MILESTONE = usual(layout.MILESTONE)
-ISSUE = usual(layout.ISSUE, layout.ISSUE_NESTED)
-MERGE_REQUEST = usual(layout.MERGE_REQUEST, layout.MERGE_REQUEST_NESTED)
+ISSUE = usual(layout.ISSUE, layout.ISSUE_NESTED, layout.ISSUE_DEFAULTS)
+MERGE_REQUEST = usual(layout.MERGE_REQUEST, layout.MERGE_REQUEST_NESTED, layout.MERGE_REQUEST_DEFAULTS)
 SNIPPET = usual(layout.SNIPPET, layout.SNIPPET_NESTED)
 NOTE = usual(layout.NOTE, layout.NOTE_NESTED)
 EVENT = usual(layout.EVENT)

@@ -124,7 +124,11 @@ def ask_delete_failed(project: Project) -> Any:
 def delete_failed(project: Project) -> Any:
     """Delete what a failed import has left, and offer to import under the same name again."""
     _failed(project)
-    again = {"namespace_id": project.namespace_id, "name": project.name, "path": project.path}
+    record = queries.import_of(project)
+    path, name = project.path, project.name
+    if record is not None and record.wanted_path:  # until an import ends that overwrites, it goes by another one
+        path, name = record.wanted_path, record.wanted_path if name == path else name
+    again = {"namespace_id": project.namespace_id, "name": name, "path": path}
     delete_project(project)
     return redirect(f"/projects/new/import?{urlencode(again)}")
 

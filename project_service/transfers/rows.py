@@ -229,7 +229,21 @@ class Translator:
         )
 
     def _keep(self, relation: str, row: Any) -> None:
+        self._sign({relation: [row]})
         self.batch.add(ArchivedRow, (self.project_id, relation, self.people.settle(row)))
+
+    def _sign(self, value: Any, left: int = DEEPEST) -> None:
+        """Have notes of strangers that stand in rows without a table say who wrote them, as all others do."""
+        if left == 0:
+            raise too_deep()
+        if isinstance(value, dict):
+            for name in NOTES & value.keys():
+                for note in listed(value[name]):
+                    note["note"] = self._body(note, note.get("author_id"))
+            value = value.values()
+        for inner in value:
+            if isinstance(inner, dict | list):
+                self._sign(inner, left - 1)
 
     def _trigger(self, row: dict[str, Any]) -> None:
         if row.get("owner_id") is not None:  # without an owner it is skipped (section 6.4)
@@ -357,6 +371,8 @@ class Translator:
         self._notes(row.get("notes"), others.MERGE_REQUEST, number, audience)
         extra = self._extra(row, MERGE_REQUEST_COLUMNS, MERGE_REQUEST_USUAL) or {}
         extra.pop("merge_when_pipeline_succeeds", None)
+        for name in layout.OF_PERSONS & extra.keys():
+            extra[name] = _each_once(extra[name])
         from_fork = row.get("source_project_id") != row.get("target_project_id")
         if from_fork and not row.get("diff_head_sha"):
             extra["source_project_id"] = None
@@ -543,6 +559,7 @@ class Translator:
 
 
 FALSE = ("", "false", "f", "0", "off")
+NOTES = frozenset({"notes", "commit_notes"})  # what they are called where they stand
 NOTE_TYPES = ("Note", "DiffNote", "DiscussionNote", "LegacyDiffNote")
 FOREIGN = ("_id", "_ids", "_html")
 _MOMENTS = frozenset({"id", "created_at", "updated_at", "project_id", "cached_markdown_version"})
@@ -665,6 +682,14 @@ def title_of(row: dict[str, Any]) -> str:
     if len(title) > LONGEST_TITLE:
         raise invalid(f"Title is too long (maximum is {LONGEST_TITLE} characters)")
     return title
+
+
+def _each_once(rows: Any) -> Any:
+    """Rows of which each names a person, without those that name one who was named before."""
+    if not isinstance(rows, list):
+        return rows
+    persons = [row.get("user_id") if isinstance(row, dict) else None for row in rows]
+    return [row for place, row in enumerate(rows) if persons[place] is None or persons[place] not in persons[:place]]
 
 
 def is_set(value: Any) -> bool:

@@ -92,6 +92,18 @@ class OverrideSchema(ProjectOptionsSchema):  # type: ignore[misc, valid-type]  #
     external_authorization_classification_label = fields.String()
 
 
+class Overrides(Nested):
+    """These, of which blank texts override nothing (import reference, section 9)."""
+
+    def __init__(self) -> None:
+        super().__init__(OverrideSchema)
+
+    def read(self, value: Any) -> Any:
+        if isinstance(value, dict):
+            value = {name: given for name, given in value.items() if given != ""}
+        return super().read(value)
+
+
 class ImportOptionsSchema(Schema):
     """What both ways to import take."""
 
@@ -102,7 +114,7 @@ class ImportOptionsSchema(Schema):
     namespace_id = fields.Integer()
     namespace_path = fields.String()
     overwrite = fields.Boolean(default=False)
-    override_params = Nested(OverrideSchema)
+    override_params = Overrides()
 
 
 class ImportCreateSchema(ImportOptionsSchema):

@@ -7,7 +7,7 @@ from typing import IO, Any
 
 from project_service.access.abilities import Ability, allowed
 from project_service.access.identity import caller
-from project_service.core import instance, limits, places
+from project_service.core import instance, limits, paths, places
 from project_service.core.namespaces import Namespace, namespace_by, namespace_of
 from project_service.core.projects import Project
 from project_service.core.users import User
@@ -25,6 +25,8 @@ MIB = 1 << 20
 # what a multipart body has around its file
 AROUND = MIB
 NOT_GZIP = "You need to upload a GitLab project export archive (ending in .gz)."
+# what archives never say of a project, for it is about the server (import reference, section 9)
+NEVER_OVERRIDDEN = frozenset({"lfs_enabled", "packages_enabled", "emails_disabled"})
 NAMES = {"name": "Name", "path": "Path", "namespace": "Namespace", "visibility_level": "Visibility level"}
 
 
@@ -132,7 +134,8 @@ def _create(user: User, namespace: Namespace, wanted: dict[str, Any], **source: 
     path, overwritten = (wanted["path"] or "").strip(), None
     name = (wanted.get("name") or "").strip()
     if not path:
-        raise BadRequest("Path can't be blank")
+        problems = {"name": paths.project_name_problems(name) if name else [], "path": [paths.BLANK]}
+        raise ProjectRefused(Invalid(**{field: texts for field, texts in problems.items() if texts}))
     old = places.at(f"{namespace.full_path}/{path}") if wanted.get("overwrite") else None
     if isinstance(old, Project):
         path, overwritten = f"{path}-{secrets.token_hex(16)}", path
@@ -151,7 +154,9 @@ def _create(user: User, namespace: Namespace, wanted: dict[str, Any], **source: 
         correlation_id=logs.request_id(),
         wanted_path=overwritten,
         override_params={
-            name: value for name, value in (wanted.get("override_params") or {}).items() if value not in ("", None)
+            name: value
+            for name, value in (wanted.get("override_params") or {}).items()
+            if value not in ("", None) and name not in NEVER_OVERRIDDEN
         },
         **source,
     )

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import mmap
 import os
+import re
 from collections.abc import Callable, Iterator
 from decimal import Decimal
 from pathlib import Path
@@ -21,9 +23,8 @@ LARGEST_OBJECT = 16 << 20  # a project without its relations, or a setting
 # reading recurses no deeper than this anywhere
 DEEPEST = 100
 OVERFLOW = "integer overflow"  # what the parser of C says of a number that it does not hold
-# found as ``exact`` finds long numbers: a text among digits that are all alike
-_ALIKE = bytes(b"0"[0] if chr(byte) in "0123456789" else b":"[0] for byte in range(256))
-TOO_MANY_DIGITS = b"0" * (exact.MOST_DIGITS + 1)
+# a text, or a number of too many digits
+TEXT_OR_TOO_LONG = re.compile(rb'"(?:[^"\\]++|\\.)*+"|[0-9]{%d}' % (exact.MOST_DIGITS + 1), re.DOTALL)
 
 Taken = TypeVar("Taken")
 
@@ -167,14 +168,8 @@ def _split(legacy: Path, unpacked: Unpacked, *, long_numbers: bool) -> dict[str,
 
 def _can_be_read(path: Path) -> bool:
     """Whether Python reads all numbers of a file: none has more digits than it takes."""
-    behind = b""
-    with path.open("rb") as file:
-        while read := file.read(1 << 20):
-            alike = behind + read.translate(_ALIKE)
-            if TOO_MANY_DIGITS in alike:
-                return False
-            behind = alike[-exact.MOST_DIGITS :]
-    return True
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as whole:
+        return all(whole[found.start()] == b'"'[0] for found in TEXT_OR_TOO_LONG.finditer(whole))
 
 
 def _read(name: str, value: Any) -> Any:

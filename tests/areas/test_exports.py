@@ -9,11 +9,13 @@ import re
 import tarfile
 import time
 import tracemalloc
+from concurrent.futures import ThreadPoolExecutor
 
 import orjson
 import pytest
-from sqlalchemy import select, update
+from sqlalchemy import func, select, update
 
+from project_service.core import removal
 from project_service.core.levels import Role
 from project_service.core.projects import Project
 from project_service.kit import clock, exact, jobs
@@ -250,7 +252,7 @@ def test_two_exports_at_once_do_not_take_each_others_file(as_maintainer, project
         if not nested:  # the first has stored its file when the second runs from its beginning to its end
             nested.append(1)
             [other] = db.session.scalars(select(ProjectExport.id).where(ProjectExport.state == "queued"))
-            exporting.run(other)
+            exporting.run(other, project.id)
         real(*arguments)
 
     monkeypatch.setattr(exporting, "_finish", finish)
@@ -990,6 +992,71 @@ def test_a_project_that_is_removed_takes_its_exports_along(as_, project, export,
     run_jobs()
 
     assert stored() == []
+
+
+@pytest.mark.parametrize("step", ["_add_relations", "_note_progress", "_add_files", "_finish"])
+@pytest.mark.parametrize("wholly", [False, True])
+def test_a_project_that_is_removed_while_it_is_exported_leaves_nothing(
+    step, wholly, as_, as_maintainer, app, project, run_jobs, monkeypatch, capfd
+):
+    real, number, done = getattr(exporting, step), project.id, []
+
+    def remove():
+        with app.app_context():
+            done.append(as_(OLIVE).delete(f"/projects/{number}").status_code)
+            if wholly:
+                removal.remove_project.function(number)
+
+    def removed_meanwhile(*arguments):
+        if not done:
+            with ThreadPoolExecutor(1) as somebody:
+                somebody.submit(remove).result(timeout=20)
+        return real(*arguments)
+
+    monkeypatch.setattr(exporting, step, removed_meanwhile)
+    as_maintainer.post(f"/projects/{project.id}/export")
+    run_jobs()
+
+    assert (done, stored()) == ([202], [])
+    assert db.session.scalar(select(func.count()).select_from(Project)) == 0
+    assert "the job failed" not in capfd.readouterr().err
+
+
+def test_what_a_killed_export_of_a_removed_project_left_goes_with_its_next_attempt(as_, project, run_jobs):
+    as_(MAX).post(f"/projects/{project.id}/export")
+    export_id = db.session.scalar(select(ProjectExport.id))
+    as_(OLIVE).delete(f"/projects/{project.id}")
+    removal.remove_project.function(project.id)
+    with storage().write(f"projects/{project.id}/exports/{export_id}.tar.gz") as file:
+        file.write(b"left")
+    run_jobs()
+
+    assert stored() == []
+
+
+def test_a_task_of_before_does_not_name_its_project(as_maintainer, project, run_jobs):
+    as_maintainer.post(f"/projects/{project.id}/export")
+    db.session.execute(update(Task).values(arguments=[db.session.scalar(select(ProjectExport.id))]))
+    db.session.commit()
+    run_jobs()
+
+    assert (status(as_maintainer, project), len(stored())) == ("finished", 1)
+
+
+@pytest.mark.parametrize(
+    "said", [{}, {"lock_version": None, "time_estimate": None, "squash": None, "merge_status": None}]
+)
+def test_what_is_never_empty_elsewhere_has_its_usual_value(said, brought, as_maintainer):
+    branches = {"source_branch": "a", "target_branch": "b", "merge_when_pipeline_succeeds": True}
+    export, files = brought({"issues": [make_issue(1, **said)], "merge_requests": [make_issue(1, **branches, **said)]})
+    as_maintainer.post(f"/projects/{export.number}/issues", json={"title": "Made here"})
+    export()
+
+    made = {"lock_version": 0, "time_estimate": 0}
+    merged = {"merge_status": "unchecked", "merge_when_pipeline_succeeds": False, "squash": False}
+    assert [{name: row[name] for name in made} for row in rows(files(), "issues")] == [made, made]
+    [request] = rows(files(), "merge_requests")
+    assert {name: request[name] for name in made | merged} == made | merged
 
 
 def test_an_export_asked_for_by_somebody_who_is_gone_is_made_all_the_same(as_, as_admin, project, run_jobs):

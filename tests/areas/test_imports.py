@@ -492,6 +492,7 @@ def test_whoever_imports_into_a_group_maintains_the_project(person, bring, as_, 
     ("path", "name", "text"),
     [
         ("", None, "Path can't be blank"),
+        ("", "-bad", BAD_NAME),
         ("-bad", "Good", BAD_PATH),
         ("bad.git", "Good", BAD_PATH),
         ("bad.atom", "Good", BAD_PATH),
@@ -725,11 +726,16 @@ def test_blank_overrides_and_those_of_name_and_path_are_ignored(bring, as_):
             "override_params[description]": "",
             "override_params[name]": "Other",
             "override_params[path]": "other",
+            "override_params[visibility]": "",
             "override_params[lfs_enabled]": "false",
+            "override_params[packages_enabled]": "false",
+            "override_params[emails_disabled]": "true",
         },
     )
 
     assert (state["description"], state["name"], state["path"]) == ("Theirs", "tools", "tools")
+    shown = as_(MAX).get(f"/projects/{state['id']}").json
+    assert [shown[name] for name in ("lfs_enabled", "packages_enabled", "emails_disabled")] == [True, True, None]
 
 
 @pytest.mark.parametrize(("of_group", "archive", "shown"), [("private", 20, "private"), ("internal", 20, "internal")])
@@ -1612,6 +1618,33 @@ def test_assignees_who_become_one_person_are_one(bring, as_):
     assert [one["username"] for one in issue["assignees"]] == [MAX]
 
 
+@pytest.mark.parametrize("name", ["merge_request_assignees", "merge_request_reviewers"])
+def test_who_works_on_a_merge_request_does_so_once(name, bring, as_, run_jobs):
+    people = [{"user_id": number, "state": "unreviewed"} for number in (7, 8, 7, 9)]
+    row = make_issue(1, source_branch="a", target_branch="b", **{name: people})
+    number = bring(make_archive({"merge_requests": [row], "project_members": MEMBERS}), person=ADA)["id"]
+
+    [line] = rows(export(as_(ADA), number, run_jobs), "merge_requests")
+    assert len(line[name]) == len({one["user_id"] for one in line[name]}) == 3
+
+
+def test_notes_in_rows_without_a_table_say_who_wrote_them_too(bring, as_, run_jobs):
+    known, stranger = make_note("Known", author_id=7), make_note("", author_id=99)
+    relations = {
+        "project_members": MEMBERS,
+        "ci_pipelines": [{"iid": 1, "notes": [known, stranger], "stages": [{"notes": [stranger]}, {"notes": None}]}],
+        "commit_notes": [stranger, known],
+    }
+    number = bring(make_archive(relations), person=ADA)["id"]
+
+    files = export(as_(ADA), number, run_jobs)
+    [pipeline], notes = rows(files, "ci_pipelines"), rows(files, "commit_notes")
+    signed = f"*Blank note*\n\n *By Tess on {MADE.partition('.')[0]} (imported from GitLab)*"
+    assert [note["note"] for note in pipeline["notes"]] == ["Known", signed]
+    assert pipeline["stages"] == [{"notes": [pipeline["notes"][1]]}, {"notes": None}]
+    assert [note["note"] for note in notes] == [signed, "Known"]
+
+
 @pytest.mark.parametrize(("person", "invited"), [(ADA, True), (MAX, False)])
 def test_invitations_of_an_administrators_import_come_back_out(person, invited, bring, as_, run_jobs):
     invitation = {"user": None, "invite_email": "new@example.org", "access_level": 30}
@@ -2138,6 +2171,35 @@ def test_numbers_of_any_length_are_kept_in_the_old_form_too(number, bring, as_, 
     files = export(as_(MAX), state["id"], run_jobs)
     [issue], attributes = rows(files, "issues"), json.loads(files["tree/project.json"])
     assert (issue["odd"], issue["share"], attributes["odd"], attributes["share"]) == ([number], 1.5e-7, number, 0.1)
+
+
+@pytest.mark.parametrize("digits", ["5" * 10_000, 'a \\" ' + "5" * 10_000, "\\" + "5" * 5000])
+def test_digits_in_texts_are_no_numbers_in_the_old_form(digits, bring, as_, run_jobs):
+    legacy = {"issues": [make_issue(1, description=digits, odd=2**70)]}
+    lfs = {"0" * 64: [0, 2**70], digits: []}
+    files = {"project.json": json.dumps(legacy).encode(), "lfs-objects.json": json.dumps(lfs).encode()}
+    state = bring(make_archive(files=files | {f"lfs-objects/{'0' * 64}": b"blob"}))
+
+    files = export(as_(MAX), state["id"], run_jobs)
+    [issue] = rows(files, "issues")
+    assert (issue["description"], issue["odd"]) == (digits, 2**70)
+    assert json.loads(files["lfs-objects.json"]) == {"0" * 64: [0, 2**70]}
+
+
+def test_single_objects_of_larger_editions_have_files_of_their_own(bring, as_, run_jobs):
+    settings = {"service_desk_setting": {"project_key": "a"}, "security_setting": {"x": 1}, "push_rule": {"y": [2]}}
+    archives = [
+        make_archive(files={"project.json": json.dumps(settings).encode()}),
+        make_archive({name: [row] for name, row in settings.items()}),
+        make_archive({name: [row, {"second": True}] for name, row in settings.items()}),
+    ]
+
+    for number, archive in enumerate(archives):
+        files = export(as_(MAX), bring(archive, path=f"p{number}")["id"], run_jobs)
+        assert {name: json.loads(files[f"tree/project/{name}.ndjson"]) for name in settings} == settings
+        assert not settings.keys() & json.loads(files["tree/project.json"]).keys()
+    nothing = export(as_(MAX), bring(make_archive({}), path="none")["id"], run_jobs)
+    assert not [name for name in settings if f"tree/project/{name}.ndjson" in nothing]
 
 
 MIXED = [{"a": 1}, 2, "x", 0, False, [1]]

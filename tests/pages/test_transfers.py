@@ -141,6 +141,20 @@ def test_what_a_failed_import_left_is_deleted_and_its_slug_used_again(maintainer
     assert (again.status_code, again.location) == (302, "/max/second-shop/-/import")
 
 
+@pytest.mark.parametrize(("name", "offered"), [("second-shop", "wanted"), ("Second Shop", "Second Shop")])
+def test_after_an_overwrite_that_failed_the_slug_is_offered_that_was_wanted(name, offered, maintainer, run_jobs):
+    failed = send(maintainer, file=archive_of(b"no archive at all"))
+    run_jobs()
+    db.session.execute(update(ProjectImport).values(wanted_path="wanted"))
+    db.session.execute(update(Project).values(name=name))
+    db.session.commit()
+
+    form = maintainer.get(maintainer.send(f"{failed.location}/delete").location).text
+
+    assert f'value="{offered}"' in form
+    assert 'value="wanted"' in form
+
+
 @pytest.mark.parametrize(("person", "status"), [(OLIVE, 404), (DEV, 403)])
 def test_only_owners_delete_and_only_what_has_failed(person, status, visit, imported):
     imported("finished" if person == OLIVE else "failed")

@@ -70,10 +70,13 @@ def after(response: Response) -> Response:
     headers = response.headers
     read = api and response.status_code == 200 and request.method in ("GET", "HEAD")
     usual = "max-age=0, private, must-revalidate" if read else "no-cache" if api else "no-store"
-    headers.setdefault("Cache-Control", usual)
-    headers.setdefault("Content-Security-Policy", API_POLICY if api else PAGE_POLICY)
+    said = {name for name, _ in headers}
+    for name, value in (("Cache-Control", usual), ("Content-Security-Policy", API_POLICY if api else PAGE_POLICY)):
+        if name not in said:
+            headers.add(name, value)
     seconds = time.perf_counter() - g.get("began", time.perf_counter())
-    headers.extend((*SAFEGUARDS, ("X-Request-Id", g.get("request_id", "")), ("X-Runtime", f"{seconds:.6f}")))
+    for name, value in (*SAFEGUARDS, ("X-Request-Id", g.get("request_id", "")), ("X-Runtime", f"{seconds:.6f}")):
+        headers.add(name, value)
     if api:
         headers.add(*FOR_ALL_ORIGINS)
         if "Origin" in request.headers:

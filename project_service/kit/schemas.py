@@ -13,6 +13,9 @@ from project_service.kit import dumping, fields
 from project_service.kit.errors import BadParameters
 
 
+CONSTANTS = (str, int, tuple, type(None))
+
+
 class Schema(marshmallow.Schema):
     """Fields in the order clients see them; parameters nobody declared are ignored (common behaviour, section 2).
 
@@ -31,6 +34,22 @@ class Schema(marshmallow.Schema):
     all_or_none: ClassVar[tuple[str, ...]] = ()
     alternatives: ClassVar[Mapping[str, str]] = {}
     _dumper: dumping.Dumper | None = None
+
+    @functools.cached_property
+    def names(self) -> frozenset[str]:
+        """What the parameters are called that it loads."""
+        return frozenset(field.data_key or name for name, field in self.load_fields.items())
+
+    @functools.cached_property
+    def usual(self) -> Mapping[str, Any] | None:
+        """What it loads of a request that names none of its parameters, if that is always the same."""
+        if self.at_least_one or self.exactly_one or any(field.required for field in self.load_fields.values()):
+            return None
+        defaults = [field.load_default for field in self.load_fields.values()]
+        if any(default is not marshmallow.missing and not isinstance(default, CONSTANTS) for default in defaults):
+            return None
+        found: dict[str, Any] = self.load({})
+        return found
 
     @classmethod
     def shown(cls, thing: Any) -> Any:
@@ -70,6 +89,9 @@ def load(*schemas: Schema, parameters: Mapping[str, Any]) -> dict[str, Any]:
     loaded: dict[str, Any] = {}
     texts: list[str] = []
     for schema in schemas:
+        if schema.usual is not None and schema.names.isdisjoint(parameters):
+            loaded |= schema.usual
+            continue
         try:
             loaded |= schema.load(parameters)
         except ValidationError as error:

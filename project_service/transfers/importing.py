@@ -339,14 +339,14 @@ def _known(project_id: int) -> Known:
     milestones = db.session.execute(
         select(Milestone.title, Milestone.id, Milestone.iid).where(Milestone.project_id == project_id)
     ).all()
-    with_events = select(Event.target_id).where(
+    told = select(Event.target_id, Event.action, Event.author_id, Event.created_at).where(
         Event.target_type == "Milestone", Event.target_id.in_([number for _, number, _ in milestones])
     )
     return Known(
         labels=labels,
         milestones={title: number for title, number, _ in milestones},
         milestone_iids={iid: None for _, _, iid in milestones},
-        with_events={number: None for number in db.session.scalars(with_events) if number is not None},
+        milestone_events={(of or 0, action, by, at): None for of, action, by, at in db.session.execute(told)},
     )
 
 

@@ -83,6 +83,9 @@ COLUMNS: dict[type[Base], tuple[str, ...]] = {
 NUMBERED = (Label, Milestone, Issue, others.MergeRequest, others.Snippet, others.Design, Note, Event)
 
 
+Told = tuple[int, int, int, dt.datetime]  # a milestone, what was done, by whom and when
+
+
 @dataclass(slots=True)
 class Known:
     """What of the project is there already, by what rows refer to it with."""
@@ -90,7 +93,7 @@ class Known:
     labels: dict[str, int] = field(default_factory=dict)
     milestones: dict[str, int] = field(default_factory=dict)
     milestone_iids: dict[int, None] = field(default_factory=dict)  # those to be kept, and provisional ones below 0
-    with_events: dict[int, None] = field(default_factory=dict)  # milestones whose events are there
+    milestone_events: dict[Told, None] = field(default_factory=dict)  # what was done to milestones
     iids: dict[int, None] = field(default_factory=dict)  # those of the rows at hand that are taken
     highest_iid: int = 0  # of those that rows of this kind have
     provisional: int = 0  # the lowest number of a milestone that gets its own at the end
@@ -125,7 +128,7 @@ class Known:
                 known.popitem()
 
     def _growing(self) -> tuple[dict[Any, Any], ...]:
-        return self.labels, self.milestones, self.milestone_iids, self.with_events, self.iids
+        return self.labels, self.milestones, self.milestone_iids, self.milestone_events, self.iids
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,7 +278,7 @@ class Translator:
         )
 
     def _milestone(self, row: Any) -> int | None:
-        """The milestone of this title, made when there is none; its events come along once."""
+        """The milestone of this title, made when there is none; each of its events comes along once."""
         if not isinstance(row, dict):
             return None
         title = title_of(row)
@@ -299,10 +302,17 @@ class Translator:
                     *self._moments(row),
                 ),
             )
-        if row.get("events") and number not in self.known.with_events:
-            self.known.with_events[number] = None
-            self._events(row["events"], milestones.TARGET, number, Audience(Kind.MILESTONE))
+        if row.get("events"):
+            events = [(self._told(number, event), event) for event in listed(row["events"])]
+            new = [event for told, event in events if told not in self.known.milestone_events]
+            self._events(new, milestones.TARGET, number, Audience(Kind.MILESTONE))
+            self.known.milestone_events |= dict.fromkeys(told for told, _ in events)
         return number
+
+    def _told(self, number: int, event: dict[str, Any]) -> Told:
+        """By what an event is known again when its milestone, under another issue, comes with it once more."""
+        moment = moment_of(event.get("created_at")) or self.now
+        return number, action_of(event.get("action")), self.people.author(event.get("author_id")), moment
 
     def _milestone_iid(self, row: dict[str, Any]) -> int:
         """The number of a project's milestone, which is kept (section 6.3); of others a provisional one below 0.

@@ -1687,6 +1687,22 @@ def test_an_issue_that_is_marked_anew_has_all_its_labels_described(bring, as_, r
     assert [link["label"]["title"] for link in line["label_links"]] == ["new", "old"]
 
 
+def test_a_milestone_has_the_events_that_any_row_brings_with_it(bring, as_):
+    created = make_event(target_type="Milestone")
+    closed = make_event("closed", target_type="Milestone", author_id=8)
+    nobody = make_event("reopened", target_type="Milestone", author_id=None)
+    brought = [[created, created], [created, nobody, closed], None, [closed, created], [closed | {"action": 3}]]
+    issues = [
+        make_issue(number, milestone={"title": "v1", "events": events}) for number, events in enumerate(brought, 1)
+    ]
+    number = bring(make_archive({"milestones": [{"title": "v1", "events": [created, created]}], "issues": issues}))[
+        "id"
+    ]
+
+    events = as_(MAX).get(f"/projects/{number}/events?target_type=milestone").json
+    assert sorted(event["action_name"] for event in events) == ["closed", "opened", "opened"]
+
+
 def test_milestones_are_one_per_title_with_their_events_once(bring, as_):
     nested = {"title": "v1", "iid": 5, "events": [make_event(target_type="Milestone")]}
     number = bring(

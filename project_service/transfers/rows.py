@@ -242,7 +242,8 @@ class Translator:
         if isinstance(value, dict):
             for name in NOTES & value.keys():
                 for note in listed(value[name]):
-                    note["note"] = self._body(note, note.get("author_id"))
+                    if "note" in note:
+                        note["note"] = self._body(note, note.get("author_id"))
             value = value.values()
         for inner in value:
             if isinstance(inner, dict | list):

@@ -12,7 +12,6 @@ from marshmallow.exceptions import ValidationError
 from project_service.kit import dumping, fields
 from project_service.kit.errors import BadParameters
 
-
 CONSTANTS = (str, int, tuple, type(None))
 
 

@@ -69,10 +69,10 @@ def _lines(field: Any, attribute: str, key: str, number: int, names: dict[str, A
         yield f"if v is not missing: {store}v"
         return
     source = attribute if field.attribute is None else field.attribute
-    if source.isidentifier():
-        yield f"v = own[{source!r}] if {source!r} in own else getattr(o, {source!r}, missing)"
-    else:
-        yield f"v = get_value(o, {source!r}, missing)"
+    first, *further = source.split(".")
+    yield f"v = own[{first!r}] if {first!r} in own else getattr(o, {first!r}, missing)"
+    for part in further:
+        yield f"v = get_value(v, {part!r}, missing) if hasattr(v, '__getitem__') else getattr(v, {part!r}, missing)"
     yield "if v is not missing:"
     if inside is False:
         yield f" if v is not None: {store}{shown}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 from flask import request
@@ -16,8 +15,8 @@ from project_service.activity.targets import events_with_targets
 from project_service.core.projects import Project
 from project_service.core.users import User
 from project_service.events.models import Event
-from project_service.kit.paging import Counted
-from project_service.kit.reading import rows
+from project_service.kit.paging import Counted, counted
+from project_service.kit.reading import Given
 
 FILTERS: dict[str, tuple[str, dict[str, str]]] = {
     "all": ("All", {}),
@@ -35,11 +34,10 @@ MOST = 1000
 FARTHEST = 1_000_000
 
 
-def _feed(found: Select[int] | Counted, chosen: str) -> dict[str, Any]:
+def _feed(found: Select[int] | Given | Counted, chosen: str) -> dict[str, Any]:
     shown = min(max(_number("shown"), STEP), MOST)
     skipped = min(_number("skip"), FARTHEST)
-    read = partial(rows, found) if isinstance(found, Select) else found.rows
-    ids = read(offset=skipped, limit=shown + 1)
+    ids = counted(found).rows(skipped, shown + 1)
     more = len(ids) > shown
     events = events_with_targets(ids[:shown], (Event.project, Project.namespace))
     return {

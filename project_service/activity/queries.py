@@ -10,19 +10,29 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, and_, false, literal, literal_column, or_, select, union_all
+from sqlalchemy import ColumnElement, Select, and_, bindparam, false, literal, literal_column, or_, select, union_all
 
 from project_service.access.abilities import role_of
 from project_service.access.identity import Caller
 from project_service.activity.filters import Filter
 from project_service.activity.merging import Merged, merged
 from project_service.activity.scattered import Part, Scattered
-from project_service.activity.sights import Sight, seen, sight_of, sights_of_memberships, sights_of_work
+from project_service.activity.sights import (
+    NOBODY,
+    Shape,
+    Sight,
+    seen,
+    sight_of,
+    sights_of_memberships,
+    sights_of_work,
+    within,
+)
 from project_service.core.projects import Project
 from project_service.core.users import ACTIVE, User
 from project_service.events.models import Event
 from project_service.kit.bulk import listed, one_of
-from project_service.kit.reading import Listed
+from project_service.kit.database import Key
+from project_service.kit.reading import Given, Listed, made_once
 
 # so many projects are merged from the index of each in one statement; more of them are ``Scattered``
 MERGED = 200
@@ -57,10 +67,19 @@ def events_of_memberships(caller: Caller, **wanted: Any) -> Select[int] | Merged
     return Scattered(tuple(parts), _found(wish, _seen_in(caller, alike)), wish)
 
 
-def events_of_project(caller: Caller, project: Project, **wanted: Any) -> Select[int]:
+def events_of_project(caller: Caller, project: Project, **wanted: Any) -> Given:
     """What happened in a project, as far as the caller may see it."""
-    sight = sight_of(caller, role_of(caller, project), project)
-    return _found(Filter.of(**wanted), Event.project_id == project.id, *seen(caller, sight))
+    sight, wish = sight_of(caller, role_of(caller, project), project), Filter.of(**wanted)
+    values = {"user": caller.user_id or NOBODY, "kinds": sight.kinds, "restrictions": sight.restrictions}
+    return _of_project(sight.shape, wish.shape, project=project.id, **values, **wish.moments)
+
+
+@made_once
+def _of_project(shape: Shape, wish: Filter) -> Select[int]:
+    """The events of a project that are seen under a sight of this shape."""
+    names = ("kinds", "restrictions", "user")
+    kinds, restrictions, user = (bindparam(name, type_=Key) for name in names)
+    return _found(wish, Event.project_id == bindparam("project"), *within(shape, kinds, restrictions, user))
 
 
 def _found(wish: Filter, *conditions: ColumnElement[bool]) -> Select[int]:

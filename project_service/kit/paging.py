@@ -90,11 +90,16 @@ class Counted(Protocol):
         """Some of them."""
 
 
+def counted(found: Select[Any] | Given | Counted) -> Counted:
+    """A list that knows how long it is, whatever describes it."""
+    return reading.Listed(found) if isinstance(found, Select | Given) else found
+
+
 def cut(found: Select[Any] | Given | Keyset | Counted, page: Page) -> tuple[list[Any], dict[str, str]]:
     """The rows of the page, and the headers that speak of the whole list."""
     if isinstance(found, Keyset):
         return _cut_keyset(found, page)
-    listed = reading.Listed(found) if isinstance(found, Select | Given) else found
+    listed = counted(found)
     rows = listed.rows(page.offset, page.size + 1)
     more = len(rows) > page.size
     is_last = not more and (bool(rows) or page.number == 1)

@@ -32,6 +32,7 @@ from project_service.kit.statements import Ready
 
 COUNTED = 10_000
 SHAPES = 128  # each takes some 80 kB
+FORMS = 32  # of a statement that is made once, the same
 STATE = "_sa_instance_state"  # which only what belongs to a session has
 Selected = TypeVar("Selected", bound=Select[*tuple[Any, ...]])
 Path = QueryableAttribute[Any] | tuple[QueryableAttribute[Any], ...]
@@ -53,17 +54,16 @@ Statement = Select[*tuple[Any, ...]] | Given
 def made_once(make: Callable[..., Select[*tuple[Any, ...]]]) -> Callable[..., Given]:
     """Keep the statement that ``make`` returns, whose values are ``bindparam``; calls give it their values by name.
 
-    What is given by position goes to ``make``: it tells the few forms apart that a statement may have.
+    What is given by position goes to ``make``: it tells the forms apart that a statement may have.
     """
-    shapes: dict[Hashable, Shape] = {}
+
+    @functools.lru_cache(maxsize=FORMS)
+    def shape_of(_dialect: str, *form: Hashable) -> Shape:
+        return Shape(make(*form), ())
 
     @functools.wraps(make)
     def give(*form: Hashable, **values: Any) -> Given:
-        key = db.engine.dialect.name, form
-        shape = shapes.get(key)
-        if shape is None:
-            shape = shapes[key] = Shape(make(*form), ())
-        return Given(shape, values)
+        return Given(shape_of(db.engine.dialect.name, *form), values)
 
     return give
 

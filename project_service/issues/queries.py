@@ -7,16 +7,16 @@ from collections.abc import Iterable
 from typing import Any
 
 from dateutil.relativedelta import relativedelta
-from sqlalchemy import ColumnElement, Select, and_, exists, false, func, not_, select
+from sqlalchemy import ColumnElement, Select, True_, and_, bindparam, exists, false, func, not_, select
 
 from project_service.access.abilities import may_see_issue, visible_issues
 from project_service.access.identity import Caller
 from project_service.core.projects import Project
 from project_service.core.users import ids_called
 from project_service.kit import clock, searching
-from project_service.kit.database import db
+from project_service.kit.database import Key, db
 from project_service.kit.errors import RecordNotFound
-from project_service.kit.reading import along
+from project_service.kit.reading import Given, along, made_once
 from project_service.tracker import issues as tracker
 from project_service.tracker.issues import Issue, IssueAssignee, IssueLabel
 from project_service.tracker.milestones import Milestone
@@ -27,8 +27,26 @@ DAY = dt.timedelta(days=1)
 def issues_matching(caller: Caller, project: Project, **wanted: Any) -> Select[Issue]:
     """The issues of a project that the caller sees, filtered and ordered."""
     statement = tracker.issues_of(project).where(visible_issues(caller, project), *_conditions(caller, wanted))
-    column = getattr(Issue, wanted.get("order_by") or "created_at")
-    order = (column.asc(), Issue.id.asc()) if wanted.get("sort") == "asc" else (column.desc(), Issue.id.desc())
+    return _shown(statement, wanted.get("order_by"), wanted.get("sort"))
+
+
+def list_of_issues(caller: Caller, project: Project, **wanted: Any) -> Select[Issue] | Given:
+    """The same for a list, whose statement is made once where all are seen and the state alone is wanted."""
+    state, order_by, sort = (wanted.pop(name, None) for name in ("state", "order_by", "sort"))
+    if isinstance(visible_issues(caller, project), True_) and not [*_conditions(caller, wanted)]:
+        return _of_state(state, order_by, sort, project=project.content_id)
+    return issues_matching(caller, project, state=state, order_by=order_by, sort=sort, **wanted)
+
+
+@made_once
+def _of_state(state: str | None, order_by: str | None, sort: str | None) -> Select[Issue]:
+    here = select(Issue).where(Issue.project_id == bindparam("project", type_=Key))
+    return _shown(here.where(*_of(state)), order_by, sort)
+
+
+def _shown(statement: Select[Issue], order_by: str | None, sort: str | None) -> Select[Issue]:
+    column = getattr(Issue, order_by or "created_at")
+    order = (column.asc(), Issue.id.asc()) if sort == "asc" else (column.desc(), Issue.id.desc())
     if column is Issue.due_date:  # the databases differ in where they put what has none
         order = (order[0].nulls_last(), order[1])
     shown = (Issue.project, Issue.author, Issue.assignees, Issue.label_rows, Issue.closed_by)
@@ -51,9 +69,13 @@ def find_issue(caller: Caller, project: Project, iid: int) -> Issue:
     return issue
 
 
+def _of(state: str | None) -> Iterable[ColumnElement[bool]]:
+    if state in ("opened", "closed"):
+        yield Issue.state == state
+
+
 def _conditions(caller: Caller, wanted: dict[str, Any]) -> Iterable[ColumnElement[bool]]:
-    if wanted.get("state") in ("opened", "closed"):
-        yield Issue.state == wanted["state"]
+    yield from _of(wanted.get("state"))
     if wanted.get("iids"):
         yield Issue.iid.in_(wanted["iids"])
     if wanted.get("confidential") is not None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import os
 import shutil
 import sys
 import tempfile
@@ -329,8 +328,14 @@ def import_archive(file: Path, path: str, username: str, namespace: str | None, 
 @click.option("--as", "username", required=True, help="In whose name.")
 def export_archive(project: str, file: Path, username: str) -> None:
     """Export PROJECT into FILE, with the workers of the running service, and watch how it goes."""
-    if not os.access(file.absolute().parent, os.W_OK):
-        raise click.BadParameter(f"nothing can be written to {str(file.absolute().parent)!r}", param_hint="'FILE'")
+    place = file.absolute()
+    if place.is_dir():
+        raise click.BadParameter("is a folder", param_hint="'FILE'")
+    try:
+        with tempfile.TemporaryFile(dir=place.parent):
+            pass
+    except OSError as error:
+        raise click.BadParameter(f"nothing can be written there ({error.strerror})", param_hint="'FILE'") from error
     with create_app().app_context():
         export_id = watching.start_export(find_user_by(username), find_project(project))
         _show("Exporting", watching.follow_export(export_id, file))

@@ -210,10 +210,15 @@ def test_files_that_no_import_carries_along_are_a_difference(write):
     assert run("diff", places[0], places[0]).exit_code == 0
 
 
-def test_where_nothing_can_be_written_nothing_is_exported(tmp_path):
-    answer = run("export", "acme/shop", str(tmp_path / "nowhere" / "shop.tar.gz"), "--as", "root")
+@pytest.mark.parametrize("place", ["nowhere/shop.tar.gz", "file/shop.tar.gz", "", "folder"])
+def test_where_nothing_can_be_written_nothing_is_exported(place, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").touch()
+    (tmp_path / "folder").mkdir()
 
-    assert (answer.exit_code, "nothing can be written to" in answer.output) == (2, True)
+    answer = run("export", "acme/shop", place, "--as", "root")
+
+    assert (answer.exit_code, "Invalid value for 'FILE'" in answer.output) == (2, True)
 
 
 def test_what_differs_is_named(write):

@@ -266,7 +266,8 @@ def _plan(import_id: int, project_id: int, unpacked: Unpacked) -> _Plan:
         if importer is None:
             raise BadArchive("The user who started the import is gone")
         people, by_admin = people_of(importer, members), importer.admin
-        translator = Translator(project_id, people, _known(project_id), clock.now())
+        # of all attempts the same, so that what has no moment of its own is known again
+        translator = Translator(project_id, people, _known(project_id), found.created_at)
         rows, relation, line = trees.count_rows(unpacked), found.relation, found.line
         done = relations.index(relation) if relation in relations else 0
         found.rows_total, found.relations_total, found.relations_done = rows, len(relations), done

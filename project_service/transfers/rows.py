@@ -232,17 +232,17 @@ class Translator:
         )
 
     def _keep(self, relation: str, row: Any) -> None:
-        self._sign({relation: [row]})
+        self._sign({relation: [row]}, DEEPEST + 2)  # the row itself may have as many levels as any
         self.batch.add(ArchivedRow, (self.project_id, relation, self.people.settle(row)))
 
-    def _sign(self, value: Any, left: int = DEEPEST) -> None:
+    def _sign(self, value: Any, left: int) -> None:
         """Have notes of strangers that stand in rows without a table say who wrote them, as all others do."""
         if left == 0:
             raise too_deep()
         if isinstance(value, dict):
             for name in NOTES & value.keys():
                 for note in listed(value[name]):
-                    if "note" in note:
+                    if isinstance(note.get("note", NOT_SAID), str | None):
                         note["note"] = self._body(note, note.get("author_id"))
             value = value.values()
         for inner in value:
@@ -304,7 +304,8 @@ class Translator:
                 ),
             )
         if row.get("events"):
-            events = [(self._told(number, event), event) for event in listed(row["events"])]
+            by_people = [event for event in listed(row["events"]) if event.get("author_id") is not None]
+            events = [(self._told(number, event), event) for event in by_people]
             new = [event for told, event in events if told not in self.known.milestone_events]
             self._events(new, milestones.TARGET, number, Audience(Kind.MILESTONE))
             self.known.milestone_events |= dict.fromkeys(told for told, _ in events)
@@ -313,7 +314,7 @@ class Translator:
     def _told(self, number: int, event: dict[str, Any]) -> Told:
         """By what an event is known again when its milestone, under another issue, comes with it once more."""
         moment = moment_of(event.get("created_at")) or self.now
-        return number, action_of(event.get("action")), self.people.author(event.get("author_id")), moment
+        return number, action_of(event.get("action")), self.people.author(event["author_id"]), moment
 
     def _milestone_iid(self, row: dict[str, Any]) -> int:
         """The number of a project's milestone, which is kept (section 6.3); of others a provisional one below 0.
@@ -570,6 +571,7 @@ class Translator:
 
 
 FALSE = ("", "false", "f", "0", "off")
+NOT_SAID = object()
 NOTES = frozenset({"notes", "commit_notes"})  # what they are called where they stand
 NOTE_TYPES = ("Note", "DiffNote", "DiscussionNote", "LegacyDiffNote")
 FOREIGN = ("_id", "_ids", "_html")
@@ -699,8 +701,11 @@ def _each_once(rows: Any) -> Any:
     """Rows of which each names a person, without those that name one who was named before."""
     if not isinstance(rows, list):
         return rows
-    persons = [row.get("user_id") if isinstance(row, dict) else None for row in rows]
-    return [row for place, row in enumerate(rows) if persons[place] is None or persons[place] not in persons[:place]]
+    once: dict[Any, Any] = {}
+    for place, row in enumerate(rows):
+        person = row.get("user_id") if isinstance(row, dict) else None
+        once.setdefault((place,) if person is None else person, row)
+    return list(once.values())
 
 
 def is_set(value: Any) -> bool:

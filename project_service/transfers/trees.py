@@ -23,8 +23,8 @@ LARGEST_OBJECT = 16 << 20  # a project without its relations, or a setting
 # reading recurses no deeper than this anywhere
 DEEPEST = 100
 OVERFLOW = "integer overflow"  # what the parser of C says of a number that it does not hold
-# a text, or a number of too many digits
-TEXT_OR_TOO_LONG = re.compile(rb'"(?:[^"\\]++|\\.)*+"|[0-9]{%d}' % (exact.MOST_DIGITS + 1), re.DOTALL)
+# a text, to the end of the file if it has none, or digits: nothing is looked at twice
+TEXT_OR_DIGITS = re.compile(rb'"(?:[^"\\]++|\\.)*+"?|[0-9]++', re.DOTALL)
 
 Taken = TypeVar("Taken")
 
@@ -167,9 +167,25 @@ def _split(legacy: Path, unpacked: Unpacked, *, long_numbers: bool) -> dict[str,
 
 
 def _can_be_read(path: Path) -> bool:
-    """Whether Python reads all numbers of a file: none has more digits than it takes."""
+    """Whether Python reads all numbers of a file: none has more digits than it takes.
+
+    It is looked through a part at a time, for nobody else computes meanwhile; no text is longer than a part.
+    """
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as whole:
-        return all(whole[found.start()] == b'"'[0] for found in TEXT_OR_TOO_LONG.finditer(whole))
+        begin = 0
+        while begin < len(whole):
+            end = min(begin + LONGEST_LINE, len(whole))
+            for found in TEXT_OR_DIGITS.finditer(whole, begin, end):
+                first, last = found.span()
+                if end < len(whole) and last >= end - 1:  # it may go on, or an escape may
+                    if first == begin:
+                        return False
+                    end = first
+                    break
+                if last - first > exact.MOST_DIGITS and whole[first] != b'"'[0]:
+                    return False
+            begin = end
+    return True
 
 
 def _read(name: str, value: Any) -> Any:

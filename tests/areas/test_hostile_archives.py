@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tarfile
 import textwrap
+import time
 import zlib
 from contextlib import suppress
 from pathlib import Path
@@ -28,7 +29,7 @@ from sqlalchemy import func, select
 
 from project_service.core import repositories
 from project_service.core.projects import Project
-from project_service.kit import clock
+from project_service.kit import clock, exact
 from project_service.kit.database import db
 from project_service.kit.jobs import Task
 from project_service.kit.storage import storage
@@ -1301,3 +1302,45 @@ def test_the_old_form_is_split_or_refused(content, tmp_path_factory):
                 read(raw)
     except BadArchive:
         pass
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b'{"a":' + b"9" * 30 + b',"b":"' + b'\\"' * 2_000_000,
+        b'{"a":' + b"9" * 30 + b',"b":[' + b"9" * 4300 + b"," + (b"9" * 4300 + b",") * 2000 + b"1]}",
+        b'{"a":' + b"9" * 30 + b',"b":"' + b"x" * 60_000_000 + b'"}',
+    ],
+    ids=["a text without an end", "long numbers", "a long text"],
+)
+def test_looking_for_numbers_that_are_too_long_takes_no_time(text, tmp_path):
+    place = tmp_path / "project.json"
+    place.write_bytes(text)
+    started = time.monotonic()
+
+    trees._can_be_read(place)
+
+    assert time.monotonic() - started < 5
+
+
+@pytest.mark.parametrize("window", [4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 50])
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (b'{"1234": "1\\"4", "a": 123}', True),
+        (b'{"1234": "1\\\\", "a": 1234}', False),
+        (b'{"a": "1\\"234567", "b": [12, 345]}', True),
+        (b'["\\"", 1234, "a"]', False),
+        (b'"12\\', True),
+    ],
+)
+def test_numbers_that_are_too_long_are_found_part_by_part(text, expected, window, tmp_path, monkeypatch):
+    monkeypatch.setattr(exact, "MOST_DIGITS", 3)
+    monkeypatch.setattr(trees, "LONGEST_LINE", window)
+    place = tmp_path / "project.json"
+    place.write_bytes(text)
+
+    found = trees._can_be_read(place)
+
+    longest = max(map(len, re.findall(rb'"(?:[^"\\]|\\.)*"?', text)))
+    assert found == expected or (longest >= window - 1 and not found)  # longer than any part is not read either

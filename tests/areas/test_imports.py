@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import functools
 import io
 import itertools
 import json
@@ -1630,8 +1631,11 @@ def test_who_works_on_a_merge_request_does_so_once(name, bring, as_, run_jobs):
 
 def test_notes_in_rows_without_a_table_say_who_wrote_them_too(bring, as_, run_jobs):
     known, stranger = make_note("Known", author_id=7), make_note("", author_id=99)
+    odd = [{"note": {"a": 1}}, {"note": True}, {"id": 5, "type": None}, 5]
+    deep = functools.reduce(lambda inner, _: {"a": inner}, range(99), {})
     relations = {
         "project_members": MEMBERS,
+        "oddities": [{"notes": odd}, deep],
         "ci_pipelines": [{"iid": 1, "notes": [known, stranger], "stages": [{"notes": [stranger]}, {"notes": None}]}],
         "commit_notes": [stranger, known],
     }
@@ -1643,6 +1647,7 @@ def test_notes_in_rows_without_a_table_say_who_wrote_them_too(bring, as_, run_jo
     assert [note["note"] for note in pipeline["notes"]] == ["Known", signed]
     assert pipeline["stages"] == [{"notes": [pipeline["notes"][1]]}, {"notes": None}]
     assert [note["note"] for note in notes] == [signed, "Known"]
+    assert rows(files, "oddities") == [{"notes": odd}, deep]
 
 
 @pytest.mark.parametrize(("person", "invited"), [(ADA, True), (MAX, False)])
@@ -1690,7 +1695,7 @@ def test_an_issue_that_is_marked_anew_has_all_its_labels_described(bring, as_, r
 def test_a_milestone_has_the_events_that_any_row_brings_with_it(bring, as_):
     created = make_event(target_type="Milestone")
     closed = make_event("closed", target_type="Milestone", author_id=8)
-    nobody = make_event("reopened", target_type="Milestone", author_id=None)
+    nobody = make_event("frobnicated", target_type="Milestone", author_id=None)
     brought = [[created, created], [created, nobody, closed], None, [closed, created], [closed | {"action": 3}]]
     issues = [
         make_issue(number, milestone={"title": "v1", "events": events}) for number, events in enumerate(brought, 1)

@@ -114,7 +114,15 @@ def test_what_is_no_json_is_told_as_text(lines):
     assert entry["number"] == {"5": "five"}
 
 
-@pytest.mark.parametrize("name", ["\N{LATIN SMALL LETTER LONG S}ecret", "to\N{KELVIN SIGN}en", "my_API-Key"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "\N{LATIN SMALL LETTER LONG S}ecret",
+        "to\N{KELVIN SIGN}en",
+        "my_API-Key",
+        *(name.replace("i", i) for name in ("authorization", "cookie", "private") for i in "\u0131\u0130I"),
+    ],
+)
 def test_a_name_is_that_of_a_secret_however_it_is_written(name):
     assert logs.hide_secrets(None, "info", {name: "Zq9", "event": f"{name}=Zq9"}) == {
         name: logs.HIDDEN,

@@ -2490,6 +2490,25 @@ def test_an_import_that_was_killed_anywhere_goes_on_exactly_there(
     assert number > 20
 
 
+def test_an_import_that_was_killed_brings_no_event_of_a_milestone_twice(as_, run_jobs, monkeypatch):
+    monkeypatch.setattr(importing, "LINES_AT_ONCE", 1)
+    undated = {"action": "closed", "author_id": 7, "target_type": "Milestone"}
+    milestone = {"title": "v1", "events": [make_event(target_type="Milestone"), undated]}
+    archive = make_archive({"issues": [make_issue(iid, milestone=milestone) for iid in range(1, 5)]})
+
+    client, found = as_(MAX), {}
+    for number in range(1, 9):
+        made = send(client, archive, path=f"killed-{number}").json["id"]
+        with killed_in_step(monkeypatch, number, before_commit=False) as hit:
+            run_jobs()
+        again()
+        run_jobs()
+        events = client.get(f"/projects/{made}/events?target_type=milestone").json
+        found[number] = bool(hit), sorted(event["action_name"] for event in events)
+
+    assert found == dict.fromkeys(range(1, 9), (True, ["closed", "opened"]))
+
+
 def test_an_import_that_was_killed_between_milestones_numbers_them_as_any_other(as_, run_jobs, monkeypatch):
     monkeypatch.setattr(importing, "LINES_AT_ONCE", 1)
     client, found = as_(MAX), {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import os
 import shutil
 import sys
 import tempfile
@@ -328,14 +329,13 @@ def import_archive(file: Path, path: str, username: str, namespace: str | None, 
 @click.option("--as", "username", required=True, help="In whose name.")
 def export_archive(project: str, file: Path, username: str) -> None:
     """Export PROJECT into FILE, with the workers of the running service, and watch how it goes."""
-    place = file.absolute()
-    if place.is_dir():
-        raise click.BadParameter("is a folder", param_hint="'FILE'")
+    is_new = not os.path.lexists(file)
     try:
-        with tempfile.TemporaryFile(dir=place.parent):
-            pass
+        os.close(os.open(file, os.O_WRONLY | os.O_CREAT, 0o600))
     except OSError as error:
-        raise click.BadParameter(f"nothing can be written there ({error.strerror})", param_hint="'FILE'") from error
+        raise click.BadParameter(f"cannot be written ({error.strerror})", param_hint="'FILE'") from error
+    if is_new:
+        file.unlink()  # until there is something to be written
     with create_app().app_context():
         export_id = watching.start_export(find_user_by(username), find_project(project))
         _show("Exporting", watching.follow_export(export_id, file))

@@ -210,11 +210,12 @@ def test_files_that_no_import_carries_along_are_a_difference(write):
     assert run("diff", places[0], places[0]).exit_code == 0
 
 
-@pytest.mark.parametrize("place", ["nowhere/shop.tar.gz", "file/shop.tar.gz", "", "folder"])
+@pytest.mark.parametrize("place", ["nowhere/shop.tar.gz", "file/shop.tar.gz", "", "folder", "a" * 300, "dangling"])
 def test_where_nothing_can_be_written_nothing_is_exported(place, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "file").touch()
     (tmp_path / "folder").mkdir()
+    (tmp_path / "dangling").symlink_to("nowhere/x")
 
     answer = run("export", "acme/shop", place, "--as", "root")
 

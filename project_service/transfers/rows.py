@@ -16,7 +16,7 @@ from typing import Any, TypeGuard
 from project_service.core.levels import Visibility
 from project_service.events.models import Action, Event, Kind, Restriction
 from project_service.events.recording import SNIPPETS
-from project_service.kit import exact
+from project_service.kit import clock, exact
 from project_service.kit.bulk import Ids
 from project_service.kit.database import Base
 from project_service.kit.times import read_time
@@ -228,7 +228,7 @@ class Translator:
         """Note that a row, or something in it, was left out."""
         message = str(refused)[:LONGEST_MESSAGE]
         self.batch.add(
-            ImportFailure, (self.project_id, self.now, refused.kind, message, refused.source, relation, line)
+            ImportFailure, (self.project_id, clock.now(), refused.kind, message, refused.source, relation, line)
         )
 
     def _keep(self, relation: str, row: Any) -> None:
@@ -242,7 +242,8 @@ class Translator:
         if isinstance(value, dict):
             for name in NOTES & value.keys():
                 for note in listed(value[name]):
-                    if isinstance(note.get("note", NOT_SAID), str | None):
+                    text = note.get("note", NOT_SAID)
+                    if isinstance(text, str | None) or (text is not NOT_SAID and note.get("author_id") is not None):
                         note["note"] = self._body(note, note.get("author_id"))
             value = value.values()
         for inner in value:

@@ -19,6 +19,7 @@ from project_service.transfers.refusals import NESTED_TOO_DEEPLY
 from project_service.transfers.unpacking import BAD_JSON, MOST_RELATIONS, BadArchive, TooLarge, Unpacked
 
 LONGEST_LINE = 50 << 20
+PART = LONGEST_LINE + (1 << 20)  # of a file that is looked through: no text that is read is longer
 LARGEST_OBJECT = 16 << 20  # a project without its relations, or a setting
 # reading recurses no deeper than this anywhere
 DEEPEST = 100
@@ -169,12 +170,12 @@ def _split(legacy: Path, unpacked: Unpacked, *, long_numbers: bool) -> dict[str,
 def _can_be_read(path: Path) -> bool:
     """Whether Python reads all numbers of a file: none has more digits than it takes.
 
-    It is looked through a part at a time, for nobody else computes meanwhile; no text is longer than a part.
+    It is looked through a part at a time, for nobody else computes meanwhile.
     """
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as whole:
         begin = 0
         while begin < len(whole):
-            end = min(begin + LONGEST_LINE, len(whole))
+            end = min(begin + PART, len(whole))
             for found in TEXT_OR_DIGITS.finditer(whole, begin, end):
                 first, last = found.span()
                 if end < len(whole) and last >= end - 1:  # it may go on, or an escape may

@@ -1635,7 +1635,7 @@ def test_notes_in_rows_without_a_table_say_who_wrote_them_too(bring, as_, run_jo
     deep = functools.reduce(lambda inner, _: {"a": inner}, range(99), {})
     relations = {
         "project_members": MEMBERS,
-        "oddities": [{"notes": odd}, deep],
+        "oddities": [{"notes": odd}, deep, {"notes": [stranger | {"note": 5}]}],
         "ci_pipelines": [{"iid": 1, "notes": [known, stranger], "stages": [{"notes": [stranger]}, {"notes": None}]}],
         "commit_notes": [stranger, known],
     }
@@ -1647,7 +1647,8 @@ def test_notes_in_rows_without_a_table_say_who_wrote_them_too(bring, as_, run_jo
     assert [note["note"] for note in pipeline["notes"]] == ["Known", signed]
     assert pipeline["stages"] == [{"notes": [pipeline["notes"][1]]}, {"notes": None}]
     assert [note["note"] for note in notes] == [signed, "Known"]
-    assert rows(files, "oddities") == [{"notes": odd}, deep]
+    *kept, numbered = rows(files, "oddities")
+    assert (kept, numbered["notes"][0]["note"]) == ([{"notes": odd}, deep], signed.replace("*Blank note*", "5"))
 
 
 @pytest.mark.parametrize(("person", "invited"), [(ADA, True), (MAX, False)])

@@ -26,16 +26,17 @@ DAY = dt.timedelta(days=1)
 
 def issues_matching(caller: Caller, project: Project, **wanted: Any) -> Select[Issue]:
     """The issues of a project that the caller sees, filtered and ordered."""
-    statement = tracker.issues_of(project).where(visible_issues(caller, project), *_conditions(caller, wanted))
-    return _shown(statement, wanted.get("order_by"), wanted.get("sort"))
+    here = tracker.issues_of(project).where(visible_issues(caller, project), *_of(wanted.get("state")))
+    return _shown(here.where(*_conditions(caller, wanted)), wanted.get("order_by"), wanted.get("sort"))
 
 
 def list_of_issues(caller: Caller, project: Project, **wanted: Any) -> Select[Issue] | Given:
     """The same for a list, whose statement is made once where all are seen and the state alone is wanted."""
-    state, order_by, sort = (wanted.pop(name, None) for name in ("state", "order_by", "sort"))
-    if isinstance(visible_issues(caller, project), True_) and not [*_conditions(caller, wanted)]:
-        return _of_state(state, order_by, sort, project=project.content_id)
-    return issues_matching(caller, project, state=state, order_by=order_by, sort=sort, **wanted)
+    form = tuple(wanted.get(name) for name in ("state", "order_by", "sort"))
+    is_filtered = next(iter(_conditions(caller, wanted)), None) is not None
+    if is_filtered or not isinstance(visible_issues(caller, project), True_):
+        return issues_matching(caller, project, **wanted)
+    return _of_state(*form, project=project.content_id)
 
 
 @made_once
@@ -75,7 +76,7 @@ def _of(state: str | None) -> Iterable[ColumnElement[bool]]:
 
 
 def _conditions(caller: Caller, wanted: dict[str, Any]) -> Iterable[ColumnElement[bool]]:
-    yield from _of(wanted.get("state"))
+    """What must hold of an issue beside its state."""
     if wanted.get("iids"):
         yield Issue.iid.in_(wanted["iids"])
     if wanted.get("confidential") is not None:

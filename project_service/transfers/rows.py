@@ -242,8 +242,7 @@ class Translator:
         if isinstance(value, dict):
             for name in NOTES & value.keys():
                 for note in listed(value[name]):
-                    text = note.get("note", NOT_SAID)
-                    if isinstance(text, str | None) or (text is not NOT_SAID and note.get("author_id") is not None):
+                    if "note" in note and (isinstance(note["note"], str | None) or note.get("author_id") is not None):
                         note["note"] = self._body(note, note.get("author_id"))
             value = value.values()
         for inner in value:
@@ -572,7 +571,6 @@ class Translator:
 
 
 FALSE = ("", "false", "f", "0", "off")
-NOT_SAID = object()
 NOTES = frozenset({"notes", "commit_notes"})  # what they are called where they stand
 NOTE_TYPES = ("Note", "DiffNote", "DiscussionNote", "LegacyDiffNote")
 FOREIGN = ("_id", "_ids", "_html")

@@ -2491,38 +2491,43 @@ def test_an_import_that_was_killed_anywhere_goes_on_exactly_there(
     assert number > 20
 
 
-def test_an_import_that_was_killed_brings_no_event_of_a_milestone_twice(as_, run_jobs, monkeypatch):
+@pytest.fixture
+def killed_in_each(run_jobs, monkeypatch):
+    """Imports an archive again and again, killed in one step after the other, and to its end then."""
+
+    def run(client, archive):
+        for number in range(1, 9):
+            made = send(client, archive, path=f"killed-{number}").json["id"]
+            with killed_in_step(monkeypatch, number, before_commit=False) as hit:
+                run_jobs()
+            again()
+            run_jobs()
+            yield number, bool(hit), made
+
+    return run
+
+
+def test_an_import_that_was_killed_brings_no_event_of_a_milestone_twice(as_, killed_in_each, monkeypatch):
     monkeypatch.setattr(importing, "LINES_AT_ONCE", 1)
     undated = {"action": "closed", "author_id": 7, "target_type": "Milestone"}
     milestone = {"title": "v1", "events": [make_event(target_type="Milestone"), undated]}
     archive = make_archive({"issues": [make_issue(iid, milestone=milestone) for iid in range(1, 5)]})
 
-    client, found = as_(MAX), {}
-    for number in range(1, 9):
-        made = send(client, archive, path=f"killed-{number}").json["id"]
-        with killed_in_step(monkeypatch, number, before_commit=False) as hit:
-            run_jobs()
-        again()
-        run_jobs()
-        events = client.get(f"/projects/{made}/events?target_type=milestone").json
-        found[number] = bool(hit), sorted(event["action_name"] for event in events)
+    def actions(made):
+        events = as_(MAX).get(f"/projects/{made}/events?target_type=milestone").json
+        return sorted(event["action_name"] for event in events)
 
+    found = {number: (hit, actions(made)) for number, hit, made in killed_in_each(as_(MAX), archive)}
     assert found == dict.fromkeys(range(1, 9), (True, ["closed", "opened"]))
 
 
-def test_an_import_that_was_killed_between_milestones_numbers_them_as_any_other(as_, run_jobs, monkeypatch):
+def test_an_import_that_was_killed_between_milestones_numbers_them_as_any_other(as_, killed_in_each, monkeypatch):
     monkeypatch.setattr(importing, "LINES_AT_ONCE", 1)
-    client, found = as_(MAX), {}
+    client = as_(MAX)
     of_groups = [{"title": f"groups {number}", "iid": 5, "group_id": 9} for number in (1, 2)]
     archive = make_archive({"milestones": [{"title": "own", "iid": 5}, *of_groups, {"title": "own too", "iid": 6}]})
 
-    for number in range(1, 9):
-        made = send(client, archive, path=f"killed-{number}").json["id"]
-        with killed_in_step(monkeypatch, number, before_commit=False) as hit:
-            run_jobs()
-        again()
-        run_jobs()
-        found[number] = bool(hit), iids_of_milestones(client, made)
+    found = {number: (hit, iids_of_milestones(client, made)) for number, hit, made in killed_in_each(client, archive)}
 
     expected = {"own": 5, "own too": 6, "groups 1": 7, "groups 2": 8}
     assert found == dict.fromkeys(range(1, 9), (True, expected))

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby, islice
 from typing import Any
 
-from sqlalchemy import ColumnElement, Text, bindparam, false, func, literal, select, text, true, update
+from sqlalchemy import ColumnElement, bindparam, false, func, literal, select, text, true, update
 
 from project_service.alerts import incidents, mails, service
 from project_service.alerts.models import HTTP, PROMETHEUS, TARGET, Alert, AlertIntegration, IncidentSetting, Status
@@ -24,9 +24,9 @@ from project_service.kit import clock
 from project_service.kit.bulk import among, numbers
 from project_service.kit.database import Key, Timestamp, db, insert
 from project_service.kit.group_commit import group_commit
-from project_service.kit.statements import Rows, packed, prepared
+from project_service.kit.statements import Found, Rows, packed, prepared
 from project_service.kit.urls import base_url
-from project_service.tracker.counters import next_iids
+from project_service.tracker.counters import advance, next_iids
 from project_service.tracker.environments import environment_called
 from project_service.tracker.notes import Note
 
@@ -153,13 +153,12 @@ def _count_occurrences(project_id: int, counts: Counter[str]) -> dict[str, Taken
 
 def _open(receiver: Receiver, told: list[Parsed], status: Status, counts: Counter[str]) -> list[Taken]:
     """Open alerts, or add to what another request has opened a moment ago; new ones have a note."""
-    now = clock.now()
-    first = next_iids(receiver.project_id, COUNTER, len(told))
-    names = {parsed.environment for parsed in told if parsed.environment}
+    # in one order, so that two requests that bring the same ones do not wait for one another
+    names = sorted({parsed.environment for parsed in told if parsed.environment})
     environments = {name: environment_called(receiver.project_id, name) for name in names}
     rows = [
         {
-            "iid": iid,
+            "place": place,
             "title": parsed.title,
             "description": parsed.description,
             "severity": int(parsed.severity),
@@ -172,19 +171,28 @@ def _open(receiver: Receiver, told: list[Parsed], status: Status, counts: Counte
             "fingerprint": parsed.fingerprint,
             "payload": parsed.payload,
             "environment_id": environments.get(parsed.environment or ""),
+            "note": LOGGED.format(receiver.source_of(parsed)),
         }
-        for iid, parsed in enumerate(told, first)
+        for place, parsed in enumerate(told)
     ]
-    inserted = _insert(rows=packed(rows), project=receiver.project_id, status=status, now=now)
-    stored = {row.fingerprint or row.iid: _taken(row) for row in inserted}
-    taken = [stored[row["fingerprint"] or row["iid"]] for row in rows]
-    new: dict[str, list[int]] = {}
-    for one, parsed, row in zip(taken, told, rows, strict=True):
-        if one.iid == row["iid"]:
-            new.setdefault(receiver.source_of(parsed), []).append(one.id)
-    for source, ids in new.items():
-        _note(receiver, ids, LOGGED.format(source))
-    return taken
+    stored = {row.fingerprint or row.place: _taken(row) for row in _store(receiver, rows, status)}
+    return [stored[row["fingerprint"] or row["place"]] for row in rows]
+
+
+def _store(receiver: Receiver, rows: list[dict[str, Any]], status: Status) -> Found:
+    """Number and insert alerts, and write a note under each that is new: what each has become or is a part of.
+
+    PostgreSQL does it all with one statement, and is waited for once.
+    """
+    number = {"project": receiver.project_id, "kind": COUNTER, "count": len(rows)}
+    values = {"rows": packed(rows), "status": status, "now": clock.now(), "author": receiver.bot_id}
+    if db.engine.dialect.name == "postgresql":
+        return _number_and_insert(**number, **values)
+    values |= {"project": receiver.project_id, "first": next_iids(receiver.project_id, COUNTER, len(rows))}
+    inserted = _insert(**values)
+    new = ({"id": row.id, "note": rows[row.place]["note"]} for row in inserted if row.place >= 0)
+    _insert_notes(**values | {"rows": packed(new)})
+    return inserted
 
 
 def _recover(receiver: Receiver, parsed: Parsed) -> Taken:
@@ -193,8 +201,9 @@ def _recover(receiver: Receiver, parsed: Parsed) -> Taken:
     if alert is None:
         # nothing was open: kept as an alert that is over, never as an open one
         [taken] = _open(receiver, [parsed], Status.RESOLVED, Counter())
+        alert = db.session.get_one(Alert, taken.id)
         for body in (recovered, RESOLVED):
-            _note(receiver, [taken.id], body)
+            incidents.note(author, alert, body)
     else:
         taken = Taken(alert.id, alert.iid, alert.events, alert.title)
         incidents.note(author, alert, recovered)
@@ -202,7 +211,7 @@ def _recover(receiver: Receiver, parsed: Parsed) -> Taken:
         if receiver.auto_close_incident:
             incidents.close_incident(author, alert)
     if receiver.send_email:
-        mails.queue_alert(alert or db.session.get_one(Alert, taken.id), with_incidents=receiver.create_issue)
+        mails.queue_alert(alert, with_incidents=receiver.create_issue)
     return taken
 
 
@@ -213,12 +222,6 @@ def _follow_up(receiver: Receiver, taken: Taken) -> None:
         incidents.create_incident(bot(ALERT_BOT), alert)
     if receiver.send_email and alert.status == Status.TRIGGERED:
         mails.queue_alert(alert, with_incidents=receiver.create_issue)
-
-
-def _note(receiver: Receiver, ids: list[int], body: str) -> None:
-    """Write what happened under alerts."""
-    rows = packed({"id": one} for one in ids)
-    _insert_notes(ids=rows, project=receiver.project_id, text=body, author=receiver.bot_id, now=clock.now())
 
 
 def _open_alert(project_id: int, fingerprint: str | None) -> Alert | None:
@@ -284,7 +287,7 @@ def _is_open() -> ColumnElement[bool]:
 
 def _adding() -> Any:
     added = {"events": alerts.events + bindparam("number"), "updated_at": bindparam("now")}
-    return update(Alert).values(added).returning(alerts.fingerprint, *_TAKEN)
+    return update(Alert).values(added).returning(*_TAKEN)
 
 
 @prepared
@@ -302,7 +305,29 @@ def _add_to_many() -> Any:
 
 
 @prepared
+def _number_and_insert() -> Any:
+    numbered = advance().cte("numbered")
+    first = numbered.c.last - bindparam("count", type_=Key) + 1
+    inserted = _inserting(first).cte("inserted")
+    row, place = Rows("rows"), inserted.c.iid - first
+    noted = _noting(inserted.c.id, row.text("note"), place == row.whole("place")).cte("noted")
+    return select(*(inserted.c[column.key] for column in _TAKEN), place.label("place")).add_cte(noted)
+
+
+@prepared
 def _insert() -> Any:
+    first = bindparam("first", type_=Key)
+    return _inserting(first).returning((alerts.iid - first).label("place"))
+
+
+@prepared
+def _insert_notes() -> Any:
+    row = Rows("rows")
+    return _noting(row.whole("id"), row.text("note"))
+
+
+def _inserting(first: ColumnElement[int]) -> Any:
+    """The statement that inserts rows as alerts numbered from ``first`` on, or adds them to open ones."""
     row = Rows("rows")
     now = bindparam("now", type_=Timestamp)
     values: dict[str, Any] = {
@@ -310,7 +335,8 @@ def _insert() -> Any:
         "status": bindparam("status", type_=Key),
         "created_at": now,
         "updated_at": now,
-        **{name: row.whole(name) for name in ("iid", "severity", "events", "environment_id")},
+        "iid": first + row.whole("place"),
+        **{name: row.whole(name) for name in ("severity", "events", "environment_id")},
         **{name: row.text(name) for name in ("title", "description", "service", "monitoring_tool", "fingerprint")},
         **{name: row.moment(name) for name in ("started_at", "ended_at")},
         **{name: row.json(name) for name in ("hosts", "payload")},
@@ -322,24 +348,24 @@ def _insert() -> Any:
         index_where=text("status <> 2"),
         set_={"events": Alert.events + new.excluded.events, "updated_at": new.excluded.updated_at},
     )
-    return stored.returning(alerts.fingerprint, *_TAKEN)
+    return stored.returning(*_TAKEN)
 
 
-@prepared
-def _insert_notes() -> Any:
+def _noting(alert_id: ColumnElement[int], body: ColumnElement[str], *conditions: ColumnElement[bool]) -> Any:
+    """The statement that writes notes under alerts."""
     now = bindparam("now", type_=Timestamp)
     values: dict[str, Any] = {
         "project_id": bindparam("project", type_=Key),
         "noteable_type": literal(TARGET),
-        "noteable_id": Rows("ids").whole("id"),
-        "body": bindparam("text", type_=Text),
+        "noteable_id": alert_id,
+        "body": body,
         "system": true(),
         "confidential": false(),
         "author_id": bindparam("author", type_=Key),
         "created_at": now,
         "updated_at": now,
     }
-    return insert(Note).from_select(list(values), select(*values.values()))
+    return insert(Note).from_select(list(values), select(*values.values()).where(*conditions))
 
 
-_TAKEN = (alerts.id, alerts.iid, alerts.events, alerts.title)
+_TAKEN = (alerts.fingerprint, alerts.id, alerts.iid, alerts.events, alerts.title)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import ForeignKey, UniqueConstraint
+from sqlalchemy import ForeignKey, UniqueConstraint, bindparam
 from sqlalchemy.orm import Mapped, mapped_column
 
 from project_service.kit.database import Model, insert
@@ -29,14 +29,19 @@ def next_iid(project_id: int, kind: str) -> int:
 
 def next_iids(project_id: int, kind: str, count: int) -> int:
     """Take so many numbers that follow one another; the first of them."""
-    last: int = _advance(project_id=project_id, kind=kind, last=count).scalar_one()
+    last: int = _advance(project=project_id, kind=kind, count=count).scalar_one()
     return last - count + 1
 
 
-@prepared
-def _advance() -> Any:
-    new = insert(Counter)
+def advance() -> Any:
+    """The statement that takes ``count`` numbers for a ``kind`` in a ``project``, and gives the last of them."""
+    row = {"project_id": "project", "kind": "kind", "last": "count"}
+    types = Counter.__table__.c
+    new = insert(Counter).values({name: bindparam(given, type_=types[name].type) for name, given in row.items()})
     counted = new.on_conflict_do_update(
         index_elements=["project_id", "kind"], set_={"last": Counter.last + new.excluded.last}
     )
     return counted.returning(Counter.last)
+
+
+_advance = prepared(advance)

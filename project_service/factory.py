@@ -7,7 +7,7 @@ from pathlib import Path
 
 import redis
 import structlog
-from flask import Response, current_app, request
+from flask import Response, request
 from werkzeug.exceptions import MethodNotAllowed
 
 from project_service import addresses, document
@@ -34,7 +34,7 @@ from project_service.instance import routes as instance
 from project_service.instance.probes import probes
 from project_service.issues import pages as issues_pages
 from project_service.issues import routes as issues
-from project_service.kit import answers, database, encryption, kept, logs, markdown, secrets
+from project_service.kit import answers, current, database, encryption, kept, logs, markdown, secrets
 from project_service.kit.errors import Unavailable
 from project_service.kit.proxies import TrustedProxies
 from project_service.kit.storage import open_storage
@@ -171,9 +171,10 @@ def _configure(app: answers.Application, settings: Settings) -> None:
 def _use_keys() -> None:
     """Sign with the keys as they are now, and answer nothing with one that is not this database's."""
     keyring = secrets.keyring()
-    if current_app.extensions.get("proven") is keyring:
+    app = current.app()
+    if app.extensions.get("proven") is keyring:
         return
-    sign_with(current_app, keyring)
+    sign_with(app, keyring)
     if request.blueprint == "probes":
         return
     try:
@@ -181,12 +182,12 @@ def _use_keys() -> None:
     except secrets.SecretKeyMissing as error:
         log.error("this process has another key than the database", error=str(error))
         raise Unavailable from error
-    current_app.extensions["proven"] = keyring
+    app.extensions["proven"] = keyring
 
 
 def _close_uploads(_error: BaseException | None) -> None:
     # files of a form lie on disk until they are closed
-    request.close()
+    current.request().close()
 
 
 def _handle(error: Exception) -> Response:

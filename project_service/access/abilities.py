@@ -27,6 +27,7 @@ from project_service.core.memberships import (
 from project_service.core.namespaces import Group, Namespace, NamespaceAncestor
 from project_service.core.projects import DISABLED, ENABLED, PRIVATE, Project
 from project_service.core.users import User
+from project_service.kit import current
 from project_service.kit.database import db
 from project_service.kit.errors import Forbidden, NotFound
 from project_service.tracker.issues import Issue, IssueAssignee
@@ -107,7 +108,7 @@ def ask_roles(caller: Caller, groups: Sequence[Group]) -> None:
 
 
 def _known_roles() -> dict[tuple[int, bool, int], Role]:
-    known: dict[tuple[int, bool, int], Role] = g.setdefault("roles", {}) if has_request_context() else {}
+    known: dict[tuple[int, bool, int], Role] = current.g().setdefault("roles", {}) if has_request_context() else {}
     return known
 
 

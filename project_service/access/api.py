@@ -15,13 +15,13 @@ from http import HTTPStatus
 from typing import Any
 
 import marshmallow
-from flask import Response, current_app, g, request
+from flask import Response, current_app, request
 from flask_smorest import Blueprint
 from werkzeug.exceptions import HTTPException, MethodNotAllowed
 
 from project_service.access import identity, steps
 from project_service.access.abilities import Ability
-from project_service.kit import answers, exact, kept, paging
+from project_service.kit import answers, current, exact, kept, paging
 from project_service.kit.database import reading, unit_of_work
 from project_service.kit.errors import MethodNotAllowed as NotAllowed
 from project_service.kit.errors import ServiceError, Unauthorized
@@ -174,12 +174,13 @@ class ApiBlueprint(Blueprint):  # type: ignore[misc]  # flask-smorest is untyped
 
         @functools.wraps(view)
         def cut(*args: Any, **url: Any) -> Any:
-            if "page" not in g:
+            beside = current.g()
+            if "page" not in beside:
                 _load(PAGING)
             found = view(*args, **url)
             if not isinstance(found, As):
-                return Listed(*paging.cut(found, g.page))
-            rows, headers = paging.cut(found.found, g.page)
+                return Listed(*paging.cut(found, beside.page))
+            rows, headers = paging.cut(found.found, beside.page)
             if found.prepare is not None:
                 others = found.prepare(rows)
                 rows = rows if others is None else others
@@ -221,23 +222,24 @@ class ApiBlueprint(Blueprint):  # type: ignore[misc]  # flask-smorest is untyped
 
         @functools.wraps(view)
         def answered(**url: Any) -> Response:
+            asked, beside = current.request(), current.g()
             if paged:
                 if (known := answers.known()) is not None:
                     return known
-                kept.answers().expect(request.environ)
-            g.path_names = self.path_names
+                kept.answers().expect(asked.environ)
+            beside.path_names = self.path_names
             if first is not None:
                 with reading():
                     first()
             if largest_body is not None:
                 with reading():
                     # whose token stands in the body is known too late for more than others may send
-                    if identity.by_token(request, scopes, unread=True).user_id is not None:
+                    if identity.by_token(asked, scopes, unread=True).user_id is not None:
                         steps.admit(largest_body())
             parameters()
             with reading():
-                g.caller = identity.sudo(request, identity.by_token(request, scopes))
-                if request.method in identity.READ_METHODS:
+                beside.caller = identity.sudo(asked, identity.by_token(asked, scopes))
+                if asked.method in identity.READ_METHODS:
                     read: Response = view(**url)
                     return answers.tagged(read) if paged else read
             with unit_of_work(write=largest_body is None):
@@ -329,9 +331,10 @@ def _marked(name: str, value: Any) -> Callable[[View], View]:
 
 def _load(schemas: tuple[Schema, ...]) -> dict[str, Any]:
     fields = load(*schemas, parameters=parameters())
-    g.defaults = {name: value for name, value in fields.items() if value is not None}
+    beside = current.g()
+    beside.defaults = {name: value for name, value in fields.items() if value is not None}
     if "page" in fields:
-        g.page = paging.Page.of(fields)
+        beside.page = paging.Page.of(fields)
         del fields["page"], fields["per_page"]
     return fields
 
@@ -356,7 +359,7 @@ def wrong_method(error: MethodNotAllowed) -> ServiceError:
 
 def before_options() -> None:
     """Tell the methods of an address that is for people who are signed in to nobody else (section 14)."""
-    if request.method == "OPTIONS" and answers.is_api():
+    if current.request().method == "OPTIONS" and answers.is_api():
         adapter: Any = current_app.create_url_adapter(request)
         methods = set(adapter.allowed_methods()) - {"OPTIONS"}
         if methods and all(_needs_user(method) for method in methods):

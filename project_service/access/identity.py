@@ -11,7 +11,7 @@ from sqlalchemy import bindparam, select, update
 
 from project_service.core.tokens import BrowserSession, PersonalAccessToken, digest_of
 from project_service.core.users import ACTIVE, BLOCKED, User, user_by
-from project_service.kit import clock, database, urls
+from project_service.kit import clock, current, database, urls
 from project_service.kit.database import Timestamp, db, unit_of_work
 from project_service.kit.errors import (
     BadParameters,
@@ -53,7 +53,7 @@ NOBODY = Caller()
 
 def caller() -> Caller:
     """Who asks in this request."""
-    found: Caller = g.get("caller", NOBODY)
+    found: Caller = current.g().get("caller", NOBODY)
     return found
 
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
-from flask import Flask, request
-from sqlalchemy import select
+from flask import Flask
+from sqlalchemy import Select, bindparam, select
 
 from project_service.access import panels, sections
 from project_service.access.abilities import Ability, allowed
@@ -19,8 +19,8 @@ from project_service.access.identity import caller
 from project_service.core.levels import Visibility
 from project_service.core.namespaces import Namespace, NamespaceAncestor
 from project_service.core.projects import Project
-from project_service.kit import clock
-from project_service.kit.reading import rows
+from project_service.kit import clock, current
+from project_service.kit.reading import made_once, rows
 
 SETTINGS_ORDER = 90
 STEPS = ((365 * 86400, "year"), (30 * 86400, "month"), (86400, "day"), (3600, "hour"), (60, "minute"))
@@ -86,9 +86,14 @@ def _signed_in() -> dict[str, Any]:
 def crumbs(place: Project | Namespace) -> list[Project | Namespace]:
     """What is above a place, from the top, with the place itself."""
     inner = place.namespace if isinstance(place, Project) else place
-    above = select(Namespace).join(NamespaceAncestor, NamespaceAncestor.ancestor_id == Namespace.id)
-    found: list[Namespace] = rows(above.where(NamespaceAncestor.namespace_id == inner.id).order_by(Namespace.full_path))
+    found: list[Namespace] = rows(_above(inner=inner.id))
     return [*found, place] if isinstance(place, Project) else [*found]
+
+
+@made_once
+def _above() -> Select[Namespace]:
+    above = select(Namespace).join(NamespaceAncestor, NamespaceAncestor.ancestor_id == Namespace.id)
+    return above.where(NamespaceAncestor.namespace_id == bindparam("inner")).order_by(Namespace.full_path)
 
 
 def project_navigation(project: Project) -> list[Link]:
@@ -109,7 +114,7 @@ def project_navigation(project: Project) -> list[Link]:
 
 def with_query(**changes: Any) -> str:
     """This page's address with some of its query changed; ``None`` takes a part out."""
-    query = {**request.args.to_dict(), **changes}
+    query = {**current.request().args.to_dict(), **changes}
     return "?" + urlencode({name: value for name, value in query.items() if value is not None})
 
 
@@ -137,4 +142,5 @@ def _length(time: dt.timedelta) -> str:
 
 
 def _is_here(address: str, *, exact: bool) -> bool:
-    return request.path == address if exact else request.path.startswith(address)
+    path = current.request().path
+    return path == address if exact else path.startswith(address)

@@ -13,6 +13,7 @@ from project_service.access.abilities import Ability, judge, read_project
 from project_service.access.identity import READ_METHODS, caller
 from project_service.core.namespaces import find_group, find_namespace
 from project_service.core.projects import find_project
+from project_service.kit import current
 from project_service.kit.errors import NotFound, UnknownRoute
 from project_service.kit.fields import whole_number
 
@@ -55,7 +56,7 @@ def allow(ability: Ability) -> Callable[[View], View]:
 
 def _find(name: str, text: str) -> Any:
     """What is meant; the suffix ``.json`` is tolerated where nothing is called so (common behaviour, section 1)."""
-    find = (READ if request.method in READ_METHODS else SUBJECTS)[name]
+    find = (READ if current.request().method in READ_METHODS else SUBJECTS)[name]
     try:
         return find(text)
     except NotFound:

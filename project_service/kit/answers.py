@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any
 import orjson
 import redis.exceptions
 import structlog
-from flask import Flask, Response, g, request
+from flask import Flask, Response, request
 from flask.typing import ResponseReturnValue
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm.exc import StaleDataError
 from werkzeug import exceptions
 from werkzeug.exceptions import HTTPException
 
-from project_service.kit import errors, kept, logs, metrics, urls
+from project_service.kit import current, errors, kept, logs, metrics, urls
 from project_service.kit.database import dispose_after_fork
 
 if TYPE_CHECKING:
@@ -52,40 +52,42 @@ log = structlog.get_logger(__name__)
 
 def is_api() -> bool:
     """Whether the current request is for the API."""
-    return request.path.startswith(urls.API)
+    return current.request().path.startswith(urls.API)
 
 
 def before() -> Response | None:
     """Give the request its id, and answer what needs no route: old API versions and preflights."""
-    g.began = time.perf_counter()
-    g.request_id = _begin(request.environ)
-    if is_api() and request.method == "OPTIONS" and "Access-Control-Request-Method" in request.headers:
+    asked, beside = current.request(), current.g()
+    beside.began = time.perf_counter()
+    beside.request_id = _begin(asked.environ)
+    if asked.method == "OPTIONS" and "Access-Control-Request-Method" in asked.headers and is_api():
         return Response(status=200)
     return None
 
 
 def after(response: Response) -> Response:
     """Set the headers every answer has, and turn a known answer into 304."""
-    api = is_api()
+    asked, beside, api = current.request(), current.g(), is_api()
     headers = response.headers
-    read = api and response.status_code == 200 and request.method in ("GET", "HEAD")
+    read = api and response.status_code == 200 and asked.method in ("GET", "HEAD")
     usual = "max-age=0, private, must-revalidate" if read else "no-cache" if api else "no-store"
     said = {name for name, _ in headers}
     for name, value in (("Cache-Control", usual), ("Content-Security-Policy", API_POLICY if api else PAGE_POLICY)):
         if name not in said:
             headers.add(name, value)
-    seconds = time.perf_counter() - g.get("began", time.perf_counter())
-    for name, value in (*SAFEGUARDS, ("X-Request-Id", g.get("request_id", "")), ("X-Runtime", f"{seconds:.6f}")):
+    seconds = time.perf_counter() - beside.get("began", time.perf_counter())
+    request_id = beside.get("request_id", "")
+    for name, value in (*SAFEGUARDS, ("X-Request-Id", request_id), ("X-Runtime", f"{seconds:.6f}")):
         headers.add(name, value)
     if api:
         headers.add(*FOR_ALL_ORIGINS)
-        if "Origin" in request.headers:
+        if "Origin" in asked.headers:
             _open_to_all_origins(headers)
-    route = request.url_rule.rule if request.url_rule else "unknown"
+    route = asked.url_rule.rule if asked.url_rule else "unknown"
     kept.answers().keep(response, route)
     if read:
         _revalidate(response)
-    _note(request.method, route, response.status_code, seconds)
+    _note(asked.method, route, response.status_code, seconds)
     return response
 
 
@@ -121,7 +123,7 @@ class KnownAnswers:
 
 def known() -> Response | None:
     """What was kept of the answer to this request, where it takes the application to complete it."""
-    found: kept.Kept | None = request.environ.get(FOUND)
+    found: kept.Kept | None = current.request().environ.get(FOUND)
     if found is None:
         return None
     response = Response(found.body)
@@ -230,7 +232,7 @@ def _revalidate(response: Response) -> None:
         return
     if "ETag" not in response.headers:
         tagged(response)
-    if is_known(request.headers.get("If-None-Match", ""), response.headers["ETag"]):
+    if is_known(current.request().headers.get("If-None-Match", ""), response.headers["ETag"]):
         response.status_code = 304
         response.set_data(b"")
         response.headers.pop("Content-Type", None)

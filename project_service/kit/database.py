@@ -41,7 +41,7 @@ from sqlalchemy.orm import DeclarativeBase, Mapped, Mapper, mapped_column, regis
 from sqlalchemy.orm.exc import StaleDataError
 from sqlalchemy.types import JSON, TypeDecorator
 
-from project_service.kit import clock, exact
+from project_service.kit import clock, current, exact
 from project_service.settings import Settings
 
 MIGRATIONS = Path(__file__).parents[1] / "migrations"
@@ -355,7 +355,7 @@ def _new_unit(mode: Mode) -> Unit | None:
     if _has_session() and db.session().in_transaction():
         return None  # begun before the unit was, as on the command line: the unit is the session's, and ends it
     reads = mode is Mode.READS
-    return Unit(current_app.extensions["connections"][reads], begins=not reads)
+    return Unit(current.app().extensions["connections"][reads], begins=not reads)
 
 
 def commit() -> None:

@@ -22,10 +22,10 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import structlog
-from flask import Flask, Response, current_app, g
+from flask import Flask, Response
 from sqlalchemy import Engine, event
 
-from project_service.kit import clock
+from project_service.kit import clock, current
 from project_service.kit.database import db
 
 if TYPE_CHECKING:
@@ -138,19 +138,21 @@ class Answers:
         key = environ.get(KEY)
         if key is not None:
             state = environ.get(STATE) or self._state()
-            g.kept_as = None if state is None else (key, state)
-            g.total = None if state is None else partial(self.totals.find, state)
+            beside = current.g()
+            beside.kept_as = None if state is None else (key, state)
+            beside.total = None if state is None else partial(self.totals.find, state)
 
     def keep(self, response: Response, route: str) -> None:
         """Keep the answer that was expected, with all its headers."""
-        found: tuple[bytes, Hashable] | None = g.pop("kept_as", None)
+        beside = current.g()
+        found: tuple[bytes, Hashable] | None = beside.pop("kept_as", None)
         if found is None or response.status_code != 200 or response.is_streamed:
             return
         body = response.get_data()
         if len(body) > LARGEST:
             return
         key, state = found
-        until = min(clock.now() + LONGEST, g.get("valid_until", NEVER))
+        until = min(clock.now() + LONGEST, beside.get("valid_until", NEVER))
         headers = tuple(pair for pair in response.headers if pair[0] not in OF_ONE_REQUEST)
         tag = response.headers.get("ETag", "")
         kept = Kept(state, until, headers, body, tag, route, size_of(headers, body))
@@ -257,4 +259,4 @@ def answers_of(app: Flask) -> Answers:
 
 def answers() -> Answers:
     """The same, of the current application."""
-    return answers_of(current_app)
+    return answers_of(current.app())

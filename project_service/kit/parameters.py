@@ -13,10 +13,10 @@ from collections.abc import Iterable
 from typing import Any
 from urllib.parse import parse_qsl
 
-from flask import Request, g, request
+from flask import Request
 from werkzeug.exceptions import RequestEntityTooLarge
 
-from project_service.kit import exact
+from project_service.kit import current, exact
 from project_service.kit.errors import BadRequest, Malformed, TooLarge, UnsupportedContentType
 
 DEEPEST = 32
@@ -45,9 +45,10 @@ class Repeated(str):
 
 def parameters() -> dict[str, Any]:
     """The parameters of the current request, read once."""
-    found: dict[str, Any] | None = g.get("parameters")
+    beside = current.g()
+    found: dict[str, Any] | None = beside.get("parameters")
     if found is None:
-        found = g.parameters = read(request)
+        found = beside.parameters = read(current.request())
     return found
 
 

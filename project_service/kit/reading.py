@@ -21,11 +21,11 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any, TypeVar
 
-from flask import g
 from sqlalchemy import BigInteger, Column, Select, bindparam, func, inspect, select
 from sqlalchemy.orm import Mapper, RelationshipDirection, RelationshipProperty
 from sqlalchemy.orm.attributes import QueryableAttribute
 
+from project_service.kit import current
 from project_service.kit.bulk import among, numbers
 from project_service.kit.database import db, flush, from_session, rows_of_unit
 from project_service.kit.statements import Ready
@@ -127,7 +127,7 @@ def total_of(counted: Ready, values: Mapping[str, Any]) -> int:
         found: int = counted.send(values).scalar_one()
         return found
 
-    kept: Callable[[Hashable, Callable[[], int]], int] | None = g.get("total")
+    kept: Callable[[Hashable, Callable[[], int]], int] | None = current.g().get("total")
     return count() if kept is None else kept((counted, hashlib.sha256(repr(values).encode()).digest()), count)
 
 

@@ -13,8 +13,10 @@ from typing import Any
 from urllib.parse import quote, unquote_to_bytes, urlsplit
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
-from flask import current_app, has_request_context, request
+from flask import has_request_context, request
 from werkzeug.routing import BaseConverter, IntegerConverter, Map, MapAdapter, PathConverter, Rule, RuleFactory
+
+from project_service.kit import current
 
 API = "/api/"
 MOST_KNOWN = 1000
@@ -172,7 +174,7 @@ def request_is_raw() -> bool:
 
 def base_url() -> str:
     """Scheme, host and port under which people reach this service, without a trailing slash."""
-    configured: str | None = current_app.config["EXTERNAL_URL"]
+    configured: str | None = current.app().config["EXTERNAL_URL"]
     if configured:
         return configured
     return request.host_url.rstrip("/") if has_request_context() else "http://localhost"

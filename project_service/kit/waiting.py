@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
 
-from flask import has_request_context, request
+from flask import has_request_context
+
+from project_service.kit import current
 
 ASIDE = "project_service.aside"  # of the environment of a request: our web server puts it there
 
@@ -14,6 +16,6 @@ def aside() -> AbstractContextManager[None]:
 
     Few requests compute at once (``kit.webserver.Crew``); elsewhere, and on other web servers, nothing happens.
     """
-    step = request.environ.get(ASIDE, nullcontext) if has_request_context() else nullcontext
+    step = current.request().environ.get(ASIDE, nullcontext) if has_request_context() else nullcontext
     found: AbstractContextManager[None] = step()
     return found

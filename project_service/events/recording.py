@@ -13,6 +13,7 @@ from project_service.core.users import User
 from project_service.events.models import Action, Event, Kind, Restriction
 from project_service.kit import clock
 from project_service.kit.database import db
+from project_service.kit.reading import model_of
 from project_service.tracker import issues, milestones, notes, others
 from project_service.tracker.issues import Issue
 from project_service.tracker.milestones import Milestone
@@ -83,7 +84,7 @@ def audience(action: Action, target: Target | None) -> tuple[Kind, Restriction, 
         return (Kind.CODE if action is Action.PUSHED else Kind.PROJECT), Restriction.NONE, None
     if isinstance(target, Note):
         return _audience_of_note(target)
-    kind = KINDS[TYPES[type(target)]]
+    kind = KINDS[TYPES[model_of(target)]]
     if isinstance(target, Issue):
         return kind, _restriction_of(target), target.id
     if isinstance(target, others.Design):
@@ -113,7 +114,7 @@ def forget_target(target: Target) -> None:
 def _type_of(target: Target | None) -> str | None:
     if isinstance(target, Note) and target.type:
         return target.type
-    return None if target is None else TYPES[type(target)]
+    return None if target is None else TYPES[model_of(target)]
 
 
 def _restriction_of(issue: Issue | None) -> Restriction:

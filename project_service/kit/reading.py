@@ -24,6 +24,7 @@ from typing import Any, TypeVar
 from sqlalchemy import BigInteger, Column, Select, bindparam, func, inspect, select
 from sqlalchemy.orm import Mapper, RelationshipDirection, RelationshipProperty
 from sqlalchemy.orm.attributes import QueryableAttribute
+from sqlalchemy.orm.exc import UnmappedInstanceError
 
 from project_service.kit import current
 from project_service.kit.bulk import among, numbers
@@ -143,12 +144,49 @@ def by_id(model: type[Any], ids: Iterable[int], *paths: Path) -> dict[int, Any]:
 def fetch(found: Sequence[Any], *paths: Path) -> None:
     """Read relationships of rows of one model that were read without them."""
     if missing := _without_own(found):
-        add_related(missing, _tree(inspect(type(missing[0])).mapper, paths))
+        add_related(missing, _tree(inspect(model_of(missing[0])).mapper, paths))
 
 
 def remember(*found: Any) -> None:
     """Have rows that were read taken for what leads to them, for as long as the current unit of work goes on."""
-    rows_of_unit().update(((inspect(type(row)).base_mapper, row.id), row) for row in found)
+    rows_of_unit().update(((inspect(model_of(row)).base_mapper, row.id), row) for row in found)
+
+
+def model_of(row: Any) -> type[Any]:
+    """The model of a row, whether it belongs to a session or was only read."""
+    found: type[Any] = type(row).__mapper__.class_
+    return found
+
+
+class Unread:
+    """What a row says of a column or a relationship that was not read; one that was stands before it."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __get__(self, row: Any, model: type[Any]) -> Any:
+        """Raise for a row; the class says what the model does."""
+        if row is None:
+            return getattr(model.__mapper__.class_, self.name)
+        raise UnmappedInstanceError(row, f"{self.name} of {model.__name__} was not read")
+
+
+@functools.cache
+def read_only(mapper: Mapper[Any]) -> type[Any]:
+    """The class of the rows of a model that are only read.
+
+    It is the model, of which it has all methods and properties, but its attributes are plain: to ask one that is mapped
+    takes fifteen times as long, since the library watches each of them.
+    """
+    model, mapped = mapper.class_, frozenset(mapper.attrs.keys())
+
+    def refuse(row: Any, name: str, value: Any) -> None:
+        if name in mapped:
+            raise AttributeError(f"{name} of {model.__name__} was only read and cannot be changed")
+        object.__setattr__(row, name, value)
+
+    own = {"__abstract__": True, "__doc__": model.__doc__, "__module__": model.__module__, "__setattr__": refuse}
+    return type(model.__name__, (model,), {**own, **{name: Unread(name) for name in mapped}})
 
 
 class Kind:
@@ -161,14 +199,15 @@ class Kind:
         self.columns = [*(getattr(entity, name) for name in read), *also]
         self.names = (*read, *(column.key for column in also))
         self.width = len(self.names)
+        self.cls = read_only(mapper)
         self.classes: Mapping[Any, type[Any]] | None = None
         if mapper.polymorphic_on is not None:
-            self.classes = {value: one.class_ for value, one in mapper.polymorphic_map.items()}
+            self.classes = {value: read_only(one) for value, one in mapper.polymorphic_map.items()}
             self.told_by = self.names.index(mapper.get_property_by_column(mapper.polymorphic_on).key)
 
     def made(self, found: Iterable[Sequence[Any]]) -> list[Any]:
         """The rows; ``object.__new__`` leaves out what would connect them with a session."""
-        new, names, classes, cls = object.__new__, self.names, self.classes, self.mapper.class_
+        new, names, classes, cls = object.__new__, self.names, self.classes, self.cls
         made = []
         for values in found:
             row = new(cls if classes is None else classes[values[self.told_by]])

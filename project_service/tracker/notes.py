@@ -16,7 +16,7 @@ from project_service.core.users import User
 from project_service.kit.database import Model, Timestamps, db
 from project_service.kit.errors import RecordNotFound
 from project_service.kit.fields import read_moment, whole_number
-from project_service.kit.reading import by_id
+from project_service.kit.reading import by_id, model_of
 from project_service.tracker import issues, others
 from project_service.tracker.issues import Issue
 from project_service.tracker.others import MergeRequest
@@ -105,7 +105,7 @@ def add_resolutions(notes: Iterable[Note]) -> None:
 
 def notes_on(noteable: Noteable) -> Select[Note]:
     """The notes of an issue or a merge request, internal ones included; without an order."""
-    return select(Note).where(Note.noteable_type == TYPES[type(noteable)], Note.noteable_id == noteable.id)
+    return select(Note).where(Note.noteable_type == TYPES[model_of(noteable)], Note.noteable_id == noteable.id)
 
 
 def find_note(noteable: Noteable, note_id: int) -> Note:

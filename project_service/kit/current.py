@@ -6,26 +6,23 @@ six times as long as what is asked. What runs in every request gets the thing on
 
 from __future__ import annotations
 
-from typing import Any, cast
-
 import flask
 from flask.ctx import _AppCtxGlobals
 
 
 def request() -> flask.Request:
     """The current request itself."""
-    return cast("flask.Request", _real(flask.request))
+    real: flask.Request = flask.request._get_current_object()  # type: ignore[attr-defined]  # of what stands for it
+    return real
 
 
 def app() -> flask.Flask:
     """The current application itself."""
-    return cast("flask.Flask", _real(flask.current_app))
+    real: flask.Flask = flask.current_app._get_current_object()  # type: ignore[attr-defined]  # as above
+    return real
 
 
 def g() -> _AppCtxGlobals:
     """What is kept beside the current request, itself."""
-    return cast("_AppCtxGlobals", _real(flask.g))
-
-
-def _real(proxy: Any) -> Any:
-    return proxy._get_current_object()
+    real: _AppCtxGlobals = flask.g._get_current_object()
+    return real

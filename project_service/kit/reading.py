@@ -137,14 +137,14 @@ def by_id(model: type[Any], ids: Iterable[int], *paths: Path) -> dict[int, Any]:
     found: dict[int, Any] = {}
     mapper = inspect(model).mapper
     _fetch(mapper, set(ids), found)
-    add_related(_without_own(found.values()), _tree(mapper, paths), {mapper: found})
+    add_related(_without_own(found.values()), _tree_of(mapper, paths, db.engine.dialect.name), {mapper: found})
     return found
 
 
 def fetch(found: Sequence[Any], *paths: Path) -> None:
     """Read relationships of rows of one model that were read without them."""
     if missing := _without_own(found):
-        add_related(missing, _tree(inspect(model_of(missing[0])).mapper, paths))
+        add_related(missing, _tree_of(inspect(model_of(missing[0])).mapper, paths, db.engine.dialect.name))
 
 
 def remember(*found: Any) -> None:
@@ -207,11 +207,11 @@ class Kind:
 
     def made(self, found: Iterable[Sequence[Any]]) -> list[Any]:
         """The rows; ``object.__new__`` leaves out what would connect them with a session."""
-        new, names, classes, cls = object.__new__, self.names, self.classes, self.cls
+        new, put, names, classes, cls = object.__new__, object.__setattr__, self.names, self.classes, self.cls
         made = []
         for values in found:
             row = new(cls if classes is None else classes[values[self.told_by]])
-            row.__dict__ = dict(zip(names, values, strict=True))
+            put(row, "__dict__", dict(zip(names, values, strict=True)))
             made.append(row)
         return made
 
@@ -307,6 +307,11 @@ def add_related(found: Sequence[Any], tree: Tree, pool: Pool | None = None) -> N
 def _without_own(found: Iterable[Any]) -> list[Any]:
     """The rows that do not belong to the session, which find by themselves what they lead to."""
     return [row for row in found if STATE not in row.__dict__]
+
+
+@functools.lru_cache(maxsize=SHAPES)
+def _tree_of(mapper: Mapper[Any], paths: tuple[Path, ...], _dialect: str) -> Tree:
+    return _tree(mapper, paths)
 
 
 def _tree(mapper: Mapper[Any], paths: Iterable[Path]) -> Tree:

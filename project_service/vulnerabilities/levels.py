@@ -6,6 +6,7 @@ Levels are stored as ranks, so that the order of a list is the order of an index
 from __future__ import annotations
 
 import enum
+import functools
 
 
 class Severity(enum.IntEnum):
@@ -18,7 +19,7 @@ class Severity(enum.IntEnum):
     HIGH = 6
     CRITICAL = 7
 
-    @property
+    @functools.cached_property
     def text(self) -> str:
         """As the API has it."""
         return self.name.lower()
@@ -40,7 +41,7 @@ class Confidence(enum.IntEnum):
     HIGH = 6
     CONFIRMED = 7
 
-    @property
+    @functools.cached_property
     def text(self) -> str:
         """As the API has it."""
         return self.name.lower()

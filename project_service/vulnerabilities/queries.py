@@ -293,8 +293,7 @@ def share_fingerprint(pipeline: Pipeline | None, project_fingerprint: str) -> bo
 
 
 def _is_wanted(sort: Sort, wanted: Mapping[str, Collection[str]]) -> bool:
-    named = {"report_type": sort.report_type, "severity": sort.severity.text, "confidence": sort.confidence.text}
-    return all(not wanted.get(name) or value in wanted[name] for name, value in named.items())
+    return all(not texts or sort.text(name) in texts for name, texts in wanted.items())
 
 
 def _remediations_of(findings: Iterable[Finding]) -> dict[tuple[int, int | None], dict[str, Any]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 from urllib.parse import quote
 
@@ -30,10 +31,15 @@ def blob_path(finding: Finding) -> str:
         return ""
     first, last = (_line(location.get(name)) for name in ("start_line", "end_line"))
     pipeline = finding.pipeline
-    path = f"/{pipeline.project.full_path}/-/blob/{quote(pipeline.sha or pipeline.ref)}/{quote(file.lstrip('/'))}"
+    path = f"/{pipeline.project.full_path}/-/blob/{_quoted(pipeline.sha or pipeline.ref)}/{_quoted(file.lstrip('/'))}"
     if not first:
         return path
     return f"{path}#L{first}" if last in ("", first) else f"{path}#L{first}-{last}"
+
+
+@functools.lru_cache(maxsize=256)
+def _quoted(path: str) -> str:
+    return quote(path)
 
 
 def _line(value: Any) -> str:

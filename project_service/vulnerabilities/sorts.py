@@ -26,6 +26,11 @@ class Sort(NamedTuple):
         """The sort as it is stored."""
         return _PLACES[self.report_type] * _OF_A_KIND + self.severity * _OF_A_SEVERITY + self.confidence
 
+    def text(self, name: str) -> str:
+        """One of the three as the API has it."""
+        said: str | Severity | Confidence = getattr(self, name)
+        return said if isinstance(said, str) else said.text
+
     @classmethod
     @functools.cache  # there are few, and each finding that is shown asks for its own several times
     def of(cls, number: int) -> Sort:

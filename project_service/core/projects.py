@@ -23,6 +23,8 @@ from project_service.kit.statements import Prepared, prepared
 DISABLED = "disabled"
 PRIVATE = "private"
 ENABLED = "enabled"
+PUBLIC = "public"  # as only pages may be
+PAGES = "pages"
 NO_PROJECT = 0
 FEATURES = (
     "issues",
@@ -32,7 +34,7 @@ FEATURES = (
     "wiki",
     "builds",
     "snippets",
-    "pages",
+    PAGES,
     "operations",
     "analytics",
     "security_and_compliance",

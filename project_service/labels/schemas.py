@@ -2,22 +2,9 @@
 
 from __future__ import annotations
 
-import re
-
 from project_service.kit import fields
 from project_service.kit.schemas import Schema
-from project_service.tracker.labels import Label
-
-DARK, LIGHT = "#333333", "#FFFFFF"
-HEX = re.compile(r"#(?:([0-9a-f])([0-9a-f])([0-9a-f])|([0-9a-f]{2})([0-9a-f]{2})([0-9a-f]{2}))", re.IGNORECASE)
-BRIGHT = 500
-
-
-def text_color(label: Label) -> str:
-    """The colour in which its title can be read: dark on what is bright."""
-    found = HEX.fullmatch(label.color)
-    parts = [part * (2 // len(part)) for part in found.groups() if part] if found else []
-    return DARK if sum(int(part, 16) for part in parts) > BRIGHT else LIGHT
+from project_service.tracker.labels import text_color
 
 
 class LabelSchema(Schema):
@@ -26,7 +13,7 @@ class LabelSchema(Schema):
     id = fields.Integer()
     name = fields.String(attribute="title")
     description = fields.String()
-    text_color = fields.Computed(text_color)
+    text_color = fields.Computed(lambda label: text_color(label.color))
     color = fields.String()
     subscribed = fields.Constant(False)
     priority = fields.Integer()

@@ -14,7 +14,7 @@ from project_service.kit import clock
 from project_service.kit.database import db, hold
 from project_service.kit.errors import Invalid
 from project_service.planning.signals import issue_closed
-from project_service.tracker import issues
+from project_service.tracker import issues, labels
 from project_service.tracker.counters import next_iid
 from project_service.tracker.issues import CLOSED, OPENED, Issue
 from project_service.tracker.notes import Note
@@ -131,6 +131,8 @@ def check_issue(issue: Issue) -> None:
         problems["description"] = [f"is too long (maximum is {LONGEST_TEXT} characters)"]
     if (issue.weight or 0) < 0:
         problems["weight"] = ["must be greater than or equal to 0"]
+    if any(len(title) > labels.LONGEST_TITLE for title in issue.labels):
+        problems["labels"] = [f"title is too long (maximum is {labels.LONGEST_TITLE} characters)"]
     if problems:
         raise Invalid(**problems)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from project_service.core.levels import VISIBILITIES
-from project_service.core.projects import DISABLED, ENABLED, FEATURES, PRIVATE
+from project_service.core.projects import DISABLED, ENABLED, FEATURES, PAGES, PRIVATE, PUBLIC
 from project_service.core.schemas import ProjectSchema
 from project_service.kit import fields
 from project_service.kit.schemas import Inside, Schema
@@ -137,7 +137,7 @@ def _optional() -> dict[str, Any]:
     }
     found |= {name: fields.Boolean() for name in (*SWITCHES, *KEPT_BOOLEANS)}
     found |= {
-        f"{feature}_access_level": fields.String(choices=(*LEVELS, "public") if feature == "pages" else LEVELS)
+        f"{feature}_access_level": fields.String(choices=(*LEVELS, PUBLIC) if feature == PAGES else LEVELS)
         for feature in FEATURES
     }
     found |= {name: fields.Integer() for name in KEPT_INTEGERS}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from sqlalchemy import ForeignKey, Select, UniqueConstraint, select
@@ -13,6 +14,10 @@ from project_service.kit.errors import NotFound
 from project_service.kit.fields import whole_number
 
 DEFAULT_COLOR = "#6699cc"
+LONGEST_TITLE = 255
+DARK, LIGHT = "#333333", "#FFFFFF"
+HEX = re.compile(r"#(?:([0-9a-f])([0-9a-f])([0-9a-f])|([0-9a-f]{2})([0-9a-f]{2})([0-9a-f]{2}))", re.IGNORECASE)
+BRIGHT = 500
 
 
 class Label(Timestamps, Model):
@@ -46,3 +51,10 @@ def find_label(project: Project, id_or_title: str) -> Label:
     if by_title is None:
         raise NotFound("Label")
     return by_title
+
+
+def text_color(color: str) -> str:
+    """The colour in which the title of a label can be read: dark on what is bright."""
+    found = HEX.fullmatch(color)
+    parts = [part * (2 // len(part)) for part in found.groups() if part] if found else []
+    return DARK if sum(int(part, 16) for part in parts) > BRIGHT else LIGHT

@@ -205,7 +205,7 @@ class _Plan:
         return ahead(made, are_many=self.is_large)
 
     def _of_relation(self, relation: str) -> Iterator[Portion]:
-        self.translator.known.go_on_with_others(self._highest_iid(relation))
+        self.translator.known.go_on_with_others(*self._iids_of(relation))
         after = self.line if relation == self.relations[0] else 0
         only = self._only_line(relation)
         for lines in _some_at_once(trees.rows_of(self.unpacked, relation, after)):
@@ -221,7 +221,7 @@ class _Plan:
     def _translated(self, relation: str, lines: Sequence[Raw], only: int | None) -> Rows:
         self.translator.known.go_on()
         made: Rows = {}
-        for rows in _a_few_at_once(relation, lines):
+        for rows in _a_few_at_once(lines):
             self._see_numbers(relation, rows)
             for line, row in rows:
                 if isinstance(row, Refused):
@@ -236,13 +236,15 @@ class _Plan:
                     made.setdefault(model, []).append(self.writers[model].packed(added))
         return made
 
-    def _highest_iid(self, relation: str) -> int:
+    def _iids_of(self, relation: str) -> tuple[int, int]:
+        """The highest number that rows of a relation have here, and the lowest of the provisional ones."""
         model = NUMBERED_BY_IID.get(relation)
         if model is None:
-            return 0
+            return 0, 0
         with unit_of_work(write=False):
             here = model.project_id == self.translator.project_id
-            return db.session.scalar(select(func.max(model.iid)).where(here)) or 0
+            highest, lowest = db.session.execute(select(func.max(model.iid), func.min(model.iid)).where(here)).one()
+            return max(highest or 0, 0), min(lowest or 0, 0)
 
     def _see_numbers(self, relation: str, rows: Iterable[tuple[int, Any]]) -> None:
         """See which numbers of these rows are taken already."""
@@ -284,8 +286,8 @@ def _load(import_id: int, portions: Iterable[Portion], writers: Mapping[type[Bas
             found = db.session.get(ProjectImport, import_id, populate_existing=True)
             if found is None or found.phase != LOADING or found.project.deleting_since is not None:
                 raise BadArchive(STOPPED)
-            for model, rows in portion.rows.items():
-                writers[model].write(*rows)
+            for model, writer in writers.items():  # first what others point to, whichever row brought it
+                writer.write(*portion.rows.get(model, ()))
             found.relation, found.line = portion.relation, portion.line
             found.rows_done += portion.count
             found.relations_done += portion.is_last
@@ -307,23 +309,10 @@ def _some_at_once(rows: Iterator[Raw]) -> Iterator[list[Raw]]:
         yield lines
 
 
-def _a_few_at_once(relation: str, lines: Sequence[Raw]) -> Iterator[list[tuple[int, Any]]]:
-    """The rows of lines, so few at a time that all that is made of them stays in the processor's cache.
-
-    Those that get a number come last, so that they do not get one that another row brings.
-    """
-    unnumbered: list[tuple[int, Any]] = []
+def _a_few_at_once(lines: Sequence[Raw]) -> Iterator[list[tuple[int, Any]]]:
+    """The rows of lines, so few at a time that all that is made of them stays in the processor's cache."""
     for start in range(0, len(lines), LINES_IN_CACHE):
-        rows = [(line, read(raw)) for line, raw in lines[start : start + LINES_IN_CACHE]]
-        if relation in NUMBERED_BY_IID:
-            unnumbered += [each for each in rows if _has_no_number(each[1])]
-            rows = [each for each in rows if not _has_no_number(each[1])]
-        yield rows
-    yield unnumbered
-
-
-def _has_no_number(row: Any) -> bool:
-    return isinstance(row, dict) and row.get("iid") is None
+        yield [(line, read(raw)) for line, raw in lines[start : start + LINES_IN_CACHE]]
 
 
 def _parsed(unpacked: Unpacked, relation: str) -> Iterator[Any]:

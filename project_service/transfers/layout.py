@@ -44,11 +44,12 @@ RELATIONS = (*LISTS, *SINGLES)
 SOMETIMES = ("service_desk_setting", "security_setting", "push_rule")
 OBJECTS = frozenset({*SINGLES, *SOMETIMES})
 # relations whose rows are people, or settings: read at the end, or before the others
-MEMBERS, PROTECTED_TAGS, ERROR_TRACKING, FEATURES = (
+MEMBERS, PROTECTED_TAGS, ERROR_TRACKING, FEATURES, AUTO_DEVOPS = (
     "project_members",
     "protected_tags",
     "error_tracking_setting",
     "project_feature",
+    "auto_devops",
 )
 # these are made when the project is published, not row by row
 SETTLED_AT_THE_END = frozenset({PROTECTED_TAGS, ERROR_TRACKING})
@@ -114,7 +115,7 @@ KEPT_IDS = frozenset({"commit_id", "discussion_id"})
 OF_PERSONS = frozenset({"issue_assignees", "merge_request_assignees", "merge_request_reviewers"})
 # what is never taken over, whatever row it stands in: secrets, addresses to fetch from, and rows in disguise
 DROPPED = re.compile(
-    r"(?:\A|_)tokens?(?:_encrypted)?\Z|\A(?:encrypted_|secret)|\Aremote_\w+_(?:urls?|request_header)\Z"
+    r"(?:\A|_)tokens?(?:_encrypted)?\Z|\A(?:encrypted_|secret(?!\w*_enabled\Z))|\Aremote_\w+_(?:urls?|request_header)\Z"
     r"|(?<!\Acustom_)attributes|\Acustom_attributes."
 )
 

@@ -35,7 +35,7 @@ from project_service.kit.bulk import Query, among, numbers, pipeline
 from project_service.protected_tags.models import ProtectedTag
 from project_service.tracker import issues, milestones, others
 from project_service.tracker.issues import Issue, IssueAssignee, IssueLabel
-from project_service.tracker.labels import DEFAULT_COLOR, Label
+from project_service.tracker.labels import DEFAULT_COLOR, LONGEST_TITLE, Label, text_color
 from project_service.tracker.milestones import Milestone
 from project_service.tracker.notes import Note
 from project_service.tracker.others import MergeRequest, Snippet
@@ -47,7 +47,6 @@ from project_service.transfers.rows import NOTE_TYPES
 AT_ONCE = 100  # issues, with what hangs on them: twice as many do not fit into the cache of a processor
 NOTES_AT_ONCE = 2000
 BYTES_AT_ONCE, BYTES_OF_NOTES = 8 << 20, 48 << 20  # the largest note may have a megabyte, and most are small
-TEXT_COLOR = "#333333"
 Line = dict[str, Any]
 WORDS = {int(action): action.name.lower() for action in Action}
 ATTRIBUTES = {  # what the settings of a project are called in an archive
@@ -67,6 +66,9 @@ ATTRIBUTES = {  # what the settings of a project are called in an archive
     "printing_merge_request_link_enabled": "printing_merge_request_link_enabled",
     "autoclose_referenced_issues": "autoclose_referenced_issues",
 }
+
+
+AUTO_DEVOPS = {"auto_devops_enabled": "enabled", "auto_devops_deploy_strategy": "deploy_strategy"}
 
 
 def usual(names: tuple[str, ...], nested: tuple[str, ...] = (), defaults: Line = layout.NOTHING) -> Line:
@@ -182,6 +184,7 @@ class Reader:
             "protected_tags": self._protected_tags,
             "error_tracking_setting": self._error_tracking,
             "project_feature": self._features,
+            "auto_devops": self._auto_devops,
         }
         self.notes_at_once = self._at_once(Note, Note.body, Note.extra, most=NOTES_AT_ONCE, size=BYTES_OF_NOTES)
         self.queries = {name: Query(connection, statement) for name, statement in self._statements().items()}
@@ -244,7 +247,7 @@ class Reader:
                 "type": "ProjectLabel",
                 "priorities": (extra or {}).get("priorities", []),
             }
-            self.text_colors[title] = self.labels[title].pop("textColor", TEXT_COLOR)
+            self.text_colors[title] = self.labels[title].pop("textColor", text_color(color))
         self._add_plain_labels()
         found = self._all(
             Milestone,
@@ -280,7 +283,11 @@ class Reader:
         statement = (
             select(IssueLabel.title, self._iso(func.min(Issue.created_at)))
             .join(Issue, Issue.id == IssueLabel.issue_id)
-            .where(Issue.project_id == self.project.id, IssueLabel.title.not_in(described))
+            .where(
+                Issue.project_id == self.project.id,
+                IssueLabel.title.not_in(described),
+                func.length(IssueLabel.title) <= LONGEST_TITLE,  # nobody would take in issues that have others
+            )
             .group_by(IssueLabel.title)
             .order_by(IssueLabel.title)
         )
@@ -298,7 +305,7 @@ class Reader:
 
     def _labels(self) -> Iterator[Line]:
         for title, line in self.labels.items():
-            yield line | {"textColor": self.text_colors.get(title, TEXT_COLOR)}
+            yield line | {"textColor": self.text_colors.get(title, text_color(line["color"]))}
 
     def _milestones(self) -> Iterator[Line]:
         yield from self.milestones.values()
@@ -490,8 +497,9 @@ class Reader:
                 User.username,
             )
             .join(User, User.id == Membership.user_id)
-            .where(place, alive(), User.deleting_since.is_(None))
-            .order_by(Membership.project_id.is_(None), Membership.access_level.desc(), Membership.id)
+            .where(place, User.deleting_since.is_(None))
+            # a role that has ended names somebody whom rows may speak of, and counts where there is no other
+            .order_by(alive().desc(), Membership.project_id.is_(None), Membership.access_level.desc(), Membership.id)
         )
         seen: set[int] = set()
         for number, level, user_id, made_by, expires_at, created_at, updated_at, email, username in self._execute(
@@ -531,15 +539,17 @@ class Reader:
                 ]
             }
             said = brought.get(name, {})
-            if levels_of(said) == levels:  # else the tag was protected anew
+            # else the tag was protected anew
+            if levels_of(said) == levels and said.get("created_at") in (None, created_at):
                 line |= said
             yield {"id": number, "project_id": self.project.id, "name": name, **moments} | line
 
     def _error_tracking(self) -> Iterator[Line]:
         setting = ErrorTrackingSetting
+        beside = next(self._archived(layout.ERROR_TRACKING), {})
         statement = select(setting.api_url, setting.project_name, setting.organization_name)
         for api_url, name, organization in self._execute(statement.where(setting.project_id == self.project.id)):
-            yield {
+            yield beside | {
                 "project_id": self.project.id,
                 "api_url": api_url,
                 "project_name": name,
@@ -552,9 +562,18 @@ class Reader:
         for feature in FEATURES:
             name = f"{feature}_access_level"
             access = getattr(self.project, name)
-            if line.get(name) is None or access_of(line[name]) != access:  # else it is as it was brought
+            if line.get(name) is None or access_of(feature, line[name]) != access:  # else it is as it was brought
                 line[name] = numbers[access]
         yield line
+
+    def _auto_devops(self) -> Iterator[Line]:
+        settings = self.project.attributes or {}
+        now = {theirs: settings[ours] for ours, theirs in AUTO_DEVOPS.items() if ours in settings}
+        brought = next(self._archived(layout.AUTO_DEVOPS), None)
+        if brought is not None:
+            yield brought | now
+        elif now:
+            yield {"project_id": self.project.id, **now}
 
     def _archived(self, relation: str) -> Iterator[Line]:
         these = ArchivedRow.relation == relation
@@ -718,7 +737,7 @@ class Reader:
             if isinstance(link, dict) and isinstance(link.get("label"), dict):
                 known.setdefault(str(link["label"].get("title")), link)
         links = []
-        for title in titles:
+        for title in filter(self.labels.__contains__, titles):
             link = known.get(title) or {
                 "target_type": issues.TARGET,
                 "created_at": issue["updated_at"],

@@ -39,6 +39,7 @@ class People:
     """The importer, and who of the archive's members is known here: their old ids to those here."""
 
     importer_id: int
+    importer_name: str = ""
     known: dict[int, int] = field(default_factory=dict)
     grants: dict[int, Grant] = field(default_factory=dict)
 
@@ -73,7 +74,7 @@ class People:
 
 def people_of(importer: User, members: Iterable[Any]) -> People:
     """Match members by their e-mail address; only an administrator's import does so, and no username ever counts."""
-    people = People(importer.id)
+    people = People(importer.id, importer.name)
     if not importer.admin:
         return people
     by_address: dict[str, list[_Member]] = {}

@@ -15,7 +15,7 @@ from project_service.core import instance, places, removal
 from project_service.core.levels import Role, Visibility
 from project_service.core.memberships import Membership, Share, memberships_of
 from project_service.core.namespaces import Namespace
-from project_service.core.projects import DISABLED, ENABLED, FEATURES, PRIVATE, Project
+from project_service.core.projects import DISABLED, ENABLED, FEATURES, PAGES, PRIVATE, PUBLIC, Project
 from project_service.core.users import User
 from project_service.error_tracking.models import ErrorTrackingSetting
 from project_service.kit import clock
@@ -23,7 +23,7 @@ from project_service.kit.database import Base, db, insert
 from project_service.kit.errors import ServiceError
 from project_service.planning import issues as planned_issues
 from project_service.planning import milestones as planned_milestones
-from project_service.projects.schemas import KEPT_BOOLEANS, KEPT_INTEGERS, KEPT_TEXTS
+from project_service.projects.schemas import KEPT_BOOLEANS, KEPT_CHOICES, KEPT_INTEGERS, KEPT_TEXTS
 from project_service.projects.service import apply
 from project_service.protected_tags.models import ProtectedTag
 from project_service.protected_tags.service import LONGEST, TAKEN, UNADDRESSABLE
@@ -49,10 +49,12 @@ from project_service.transfers.unpacking import BadArchive, Unpacked
 
 MERGE_METHODS = ("merge_requests_ff_only_enabled", "merge_requests_rebase_enabled")
 ENDED = "ended"
-LEVELS = {0: DISABLED, 10: PRIVATE, 20: ENABLED}
-PUBLIC = 30  # for everybody, as pages may be; there is nothing here that is more open than what is enabled
+LEVELS = {0: DISABLED, 10: PRIVATE, 20: ENABLED, 30: PUBLIC}
 LONGEST_TEXT = 1000
 TAGS_AT_ONCE = 500
+ERROR_TRACKING_COLUMNS = frozenset(
+    {"id", "created_at", "updated_at", "project_id", "api_url", "project_name", "organization_name", "enabled"}
+)
 TAG_COLUMNS = frozenset({"id", "created_at", "updated_at", "project_id", "name", "create_access_levels"})
 # attributes that overrides set as if the archive said so: no request to change a project does
 AS_IN_ARCHIVES = (
@@ -69,6 +71,7 @@ COUNTERS: tuple[tuple[str, Any], ...] = (
     (planned_milestones.COUNTER, Milestone),
     ("merge_requests", MergeRequest),
 )
+PROVISIONAL = (Milestone, Issue, MergeRequest)  # of which rows may come without a number
 
 
 class NotPermitted(Exception):
@@ -83,7 +86,8 @@ def publish(found: ProjectImport, unpacked: Unpacked, people: People) -> None:
     attributes = _attributes(unpacked) | {name: overrides[name] for name in AS_IN_ARCHIVES if name in overrides}
     _set_attributes(project, attributes)
     _set_features(project, _single(unpacked, layout.FEATURES))
-    _set_error_tracking(project, _single(unpacked, layout.ERROR_TRACKING))
+    _set_auto_devops(project, _single(unpacked, layout.AUTO_DEVOPS))
+    _set_error_tracking(project, _single(unpacked, layout.ERROR_TRACKING), people)
     _protect_tags(project, unpacked, people)
     if "public_jobs" in overrides:  # as the project itself shows the setting
         overrides = {"public_builds": overrides["public_jobs"]} | overrides
@@ -94,7 +98,8 @@ def publish(found: ProjectImport, unpacked: Unpacked, people: People) -> None:
     kept = people.settle(attributes)
     db.session.add(ArchivedRow(project_id=project.id, relation=layout.PROJECT, data=kept))
     _add_members(project, importer, people)
-    _number_milestones(project)
+    for model in PROVISIONAL:
+        _number(project, model)
     _set_counters(project)
     if found.wanted_path:
         _overwrite(project, found.wanted_path, importer)
@@ -153,15 +158,28 @@ def _set_features(project: Project, row: dict[str, Any]) -> None:
     for feature in FEATURES:
         level = row.get(f"{feature}_access_level")
         if level is not None:
-            setattr(project, f"{feature}_access_level", access_of(level))
+            setattr(project, f"{feature}_access_level", access_of(feature, level))
 
 
-def access_of(level: Any) -> str:
-    """Who has a feature at a level of an archive; what cannot be read opens nothing."""
-    return (LEVELS | {PUBLIC: ENABLED}).get(level, PRIVATE) if type(level) is int else PRIVATE
+def access_of(feature: str, level: Any) -> str:
+    """Who has a feature at a level of an archive; what cannot be read opens nothing.
+
+    Only pages may be more open than what is enabled.
+    """
+    access = LEVELS.get(level, PRIVATE) if type(level) is int else PRIVATE
+    return ENABLED if access == PUBLIC and feature != PAGES else access
 
 
-def _set_error_tracking(project: Project, row: dict[str, Any]) -> None:
+def _set_auto_devops(project: Project, row: dict[str, Any]) -> None:
+    kept: dict[str, Any] = {}
+    if isinstance(row.get("enabled"), bool):
+        kept["auto_devops_enabled"] = row["enabled"]
+    if row.get("deploy_strategy") in KEPT_CHOICES["auto_devops_deploy_strategy"]:
+        kept["auto_devops_deploy_strategy"] = row["deploy_strategy"]
+    project.attributes = {**(project.attributes or {}), **kept}
+
+
+def _set_error_tracking(project: Project, row: dict[str, Any], people: People) -> None:
     # without its token, and so never enabled (archive format, section 6.4)
     if not row:
         return
@@ -171,6 +189,9 @@ def _set_error_tracking(project: Project, row: dict[str, Any]) -> None:
     setting.project_name = text_of(row.get("project_name"))
     setting.organization_name = text_of(row.get("organization_name"))
     db.session.add(setting)
+    if beside := {name: value for name, value in row.items() if name not in ERROR_TRACKING_COLUMNS}:
+        kept = people.settle(beside)
+        db.session.add(ArchivedRow(project_id=project.id, relation=layout.ERROR_TRACKING, data=kept))
 
 
 def _protect_tags(project: Project, unpacked: Unpacked, people: People) -> None:
@@ -185,7 +206,9 @@ def _protect_tags(project: Project, unpacked: Unpacked, people: People) -> None:
             tag = _tag_of(row)
             rows[ProtectedTag].append(tag)
             if beside := _beside(row, tag["create_access_levels"]):
-                kept = {"name": tag["name"]} | people.settle(beside)
+                # by its moment it is known again: a tag that is protected anew has another
+                known = {"name": tag["name"], "created_at": clock.isoformat(tag["created_at"])}
+                kept = people.settle(beside) | known
                 rows[ArchivedRow].append({"relation": layout.PROTECTED_TAGS, "data": kept})
         for model, values in rows.items():
             if values:
@@ -316,12 +339,12 @@ def _last_day(given: Grant) -> dt.date | None:
     return day_of(given.expires_at) or (moment.date() if moment else None)
 
 
-def _number_milestones(project: Project) -> None:
-    """Give the milestones that have provisional numbers their own, behind those that are kept (section 6.3)."""
-    here = Milestone.project_id == project.id
-    highest = db.session.scalar(select(func.max(Milestone.iid)).where(here, Milestone.iid > 0)) or 0
-    settled = {"iid": highest - Milestone.iid, "updated_at": Milestone.updated_at}
-    provisional = update(Milestone).where(here, Milestone.iid < 0).values(settled)
+def _number(project: Project, model: type[Milestone | Issue | MergeRequest]) -> None:
+    """Give the rows that have provisional numbers their own, behind those that are kept (section 6.3)."""
+    here = model.project_id == project.id
+    highest = db.session.scalar(select(func.max(model.iid)).where(here, model.iid > 0)) or 0
+    settled = {"iid": highest - model.iid, "updated_at": model.updated_at}
+    provisional = update(model).where(here, model.iid < 0).values(settled)
     db.session.execute(provisional.execution_options(synchronize_session=False))
 
 

@@ -38,6 +38,7 @@ LONGEST_POSITION = 64 << 10
 LARGEST_INTEGER = 2**63 - 1
 LARGEST_IID = 2**31 - 1  # with room behind it, for what comes after the import
 BLANK_NOTE = "*Blank note*"
+REMOTE = re.compile(r"\s*(?:[a-z][a-z0-9+.-]*:|//)", re.IGNORECASE)  # what an address of another server begins with
 YEAR = re.compile(r"[12]\d{3}", re.ASCII)
 FIRST_SECOND, MILLISECONDS = 10**8, 10**11  # in 1973, and in the year 5138
 
@@ -96,7 +97,8 @@ class Known:
     milestone_events: dict[Told, None] = field(default_factory=dict)  # what was done to milestones
     iids: dict[int, None] = field(default_factory=dict)  # those of the rows at hand that are taken
     highest_iid: int = 0  # of those that rows of this kind have
-    provisional: int = 0  # the lowest number of a milestone that gets its own at the end
+    lowest_iid: int = 0  # the lowest number of a row of this kind that gets its own at the end
+    provisional: int = 0  # the same of milestones
     _iids_before: set[int] = field(default_factory=set)
 
     def __post_init__(self) -> None:
@@ -107,9 +109,9 @@ class Known:
         self._iids_before = self.iids.keys() - self._iids_before
         self.iids = dict.fromkeys(self._iids_before)
 
-    def go_on_with_others(self, highest_iid: int = 0) -> None:
-        """Turn to rows that count for themselves; the highest number of those that are stored."""
-        self.iids, self._iids_before, self.highest_iid = {}, set(), highest_iid
+    def go_on_with_others(self, highest_iid: int = 0, lowest_iid: int = 0) -> None:
+        """Turn to rows that count for themselves; the highest number of those that are stored, and the lowest."""
+        self.iids, self._iids_before, self.highest_iid, self.lowest_iid = {}, set(), highest_iid, lowest_iid
 
     def see(self, taken: Collection[int]) -> None:
         """Learn which numbers of the rows at hand are stored."""
@@ -118,11 +120,11 @@ class Known:
 
     def marks(self) -> tuple[int, ...]:
         """How much is known; for ``forget``."""
-        return self.highest_iid, self.provisional, *map(len, self._growing())
+        return self.highest_iid, self.lowest_iid, self.provisional, *map(len, self._growing())
 
     def forget(self, marks: tuple[int, ...]) -> None:
         """Forget what has become known since."""
-        self.highest_iid, self.provisional, *sizes = marks
+        self.highest_iid, self.lowest_iid, self.provisional, *sizes = marks
         for known, size in zip(self._growing(), sizes, strict=True):
             while len(known) > size:
                 known.popitem()
@@ -244,6 +246,8 @@ class Translator:
                 for note in listed(value[name]):
                     if "note" in note and (isinstance(note["note"], str | None) or note.get("author_id") is not None):
                         note["note"] = self._body(note, note.get("author_id"))
+                        if isinstance(note.get("author"), dict) and not self.people.knows(note.get("author_id")):
+                            note["author"] = {"name": self.people.importer_name}
             value = value.values()
         for inner in value:
             if isinstance(inner, dict | list):
@@ -254,13 +258,18 @@ class Translator:
             self._keep("triggers", row)
 
     def _iid(self, row: dict[str, Any]) -> int:
-        """The number within the project, which is kept; a row without one gets the next."""
+        """The number within the project, which is kept.
+
+        A row without one has a provisional one below 0 until all are known: it must not take a number that another row
+        brings, be that the last.
+        """
         iid = row.get("iid")
         if iid is None:
-            iid = self.known.highest_iid + 1
-        elif not is_iid(iid):
+            self.known.lowest_iid -= 1
+            return self.known.lowest_iid
+        if not is_iid(iid):
             raise invalid("Iid is not a number")
-        elif iid in self.known.iids:
+        if iid in self.known.iids:
             raise invalid("Iid has already been taken")
         self.known.iids[iid] = None
         self.known.highest_iid = max(self.known.highest_iid, iid)
@@ -339,6 +348,7 @@ class Translator:
         self._events(row.get("events"), issues.TARGET, number, audience)
         counted = self._notes(row.get("notes"), issues.TARGET, number, audience)
         self._designs(row.get("designs"), number, audience)
+        self._sign(listed(row.get("designs")), DEEPEST)  # which are kept with their issue as well
         closed = row.get("state") == issues.CLOSED
         weight = row.get("weight")
         extra = self._extra(row, ISSUE_COLUMNS, ISSUE_USUAL)
@@ -448,6 +458,8 @@ class Translator:
             commit_id, attachment = read("commit_id"), read("attachment")
             if isinstance(attachment, dict):
                 attachment = attachment.get("url")
+            if isinstance(attachment, str) and REMOTE.match(attachment):  # section 7
+                attachment = None
             extra = extra_of(row, NOTE_COLUMNS, NOTE_USUAL)
             place = None if position is None else position_of(position)
             if position is not None and place is None:  # it may say something to others

@@ -91,6 +91,26 @@ def test_an_archive_that_would_not_be_imported_is_told_so(write):
     )
 
 
+SNIPPET = {"title": "s", "content": "c", "visibility_level": 0, "created_at": MOMENT, "updated_at": MOMENT}
+BUNDLE_OF_IT = layout.snippet_bundle("s2021-02-15 15:56:00 UTC2021-02-15 15:56:00 UTC")
+
+
+@pytest.mark.parametrize(
+    ("relations", "project", "files", "text"),
+    [
+        ({}, {}, {"project.bundle": b"xx"}, "Invalid bundle file"),
+        ({}, {}, {"project.wiki.bundle": b"# v2 git bundle\n"}, "Invalid bundle file"),
+        ({"snippets": [SNIPPET]}, {}, {BUNDLE_OF_IT: b"xx"}, "Invalid repository bundle for snippet 's'"),
+        ({}, {"description": "a\0b"}, {}, "string contains null byte"),
+        ({}, {}, {"lfs-objects.json": b'{"'}, "Incorrect JSON format"),
+    ],
+)
+def test_an_archive_is_looked_at_where_an_import_of_it_would_fail(relations, project, files, text, write):
+    answer = run("inspect", write("a.tar.gz", make_archive(relations, project, files=files)))
+
+    assert (answer.exit_code, answer.output) == (1, f"Error: {text}\n")
+
+
 def test_a_file_that_cannot_be_imported_is_told_in_words():
     error = Unprocessable({"error": "You need to upload an archive."})
 

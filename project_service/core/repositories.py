@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import fcntl
 import functools
+import io
 import os
 import re
 import secrets
@@ -19,7 +20,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, cast
 
 from flask import current_app
 from sqlalchemy import ForeignKey, UniqueConstraint, select
@@ -178,15 +179,32 @@ def check_head(bundle: Path) -> None:
     ``gitformat-bundle``). What is cut before that git takes for an empty repository.
     """
     with bundle.open("rb") as file:
-        if file.readline(64) not in SIGNATURES:
+        if not list(_refs(file)) or file.read(len(PACK)) != PACK:
             raise BadBundle("Invalid bundle file")
-        refs = 0
-        while HEAD_LINE.fullmatch(line := file.readline(LONGEST_HEAD_LINE)):
-            if line.startswith(OBJECT_FORMAT) and line.strip() != OBJECT_FORMAT + b"sha1":
-                raise BadBundle("Invalid bundle file: only repositories whose objects are named by SHA-1 can be read")
-            refs += not line.startswith((b"@", b"-"))
-        if line != b"\n" or not refs or file.read(len(PACK)) != PACK:
-            raise BadBundle("Invalid bundle file")
+
+
+def _refs(bundle: IO[bytes]) -> Iterator[tuple[str, str]]:
+    """The refs that a bundle names, HEAD among them, and the objects they are at; ``BadBundle`` where it is none."""
+    if bundle.readline(64) not in SIGNATURES:
+        raise BadBundle("Invalid bundle file")
+    while HEAD_LINE.fullmatch(line := bundle.readline(LONGEST_HEAD_LINE)):
+        if line.startswith(OBJECT_FORMAT) and line.strip() != OBJECT_FORMAT + b"sha1":
+            raise BadBundle("Invalid bundle file: only repositories whose objects are named by SHA-1 can be read")
+        if not line.startswith((b"@", b"-")):
+            number, _, name = line.decode(errors="surrogateescape").rstrip("\n").partition(" ")
+            yield name, number
+    if line != b"\n":
+        raise BadBundle("Invalid bundle file")
+
+
+def has_another_head(storage_name: str, branch: str) -> bool:
+    """Whether a bundle has a branch that is not the one its HEAD names.
+
+    Whoever clones it takes the last branch at the commit of HEAD for that one.
+    """
+    refs = _refs_of(storage_name)
+    named = [name for name, number in refs.items() if name.startswith(BRANCHES) and number == refs.get("HEAD")]
+    return BRANCHES + branch in refs and [BRANCHES + branch] != named[-1:]
 
 
 def check(folder: Path) -> None:
@@ -215,12 +233,26 @@ def with_branches(folder: Path, wanted: Mapping[str, str], place: Path) -> Path 
         check(fresh)
     except BadBundle:  # a commit that nothing led to need not be whole
         return None
-    # whoever clones a bundle takes the last branch at the commit of HEAD for the one it names
-    head = default_branch(folder)
-    refs = ["HEAD"] if head and not _opened(fresh).head_is_unborn else []
-    refs += [f"--exclude={BRANCHES}{head}", "--all", f"{BRANCHES}{head}"] if head else ["--all"]
-    git("bundle", "create", "--quiet", str(bundle), *refs, folder=fresh)
+    _bundle(fresh, bundle, default_branch(folder))
     return bundle
+
+
+def with_head(folder: Path, branch: str, place: Path) -> Path:
+    """A bundle of a repository whose HEAD names another branch that it has; the repository itself stays as it is."""
+    fresh, bundle = place / "head.git", place / "head.bundle"
+    git("clone", "--quiet", "--mirror", "--template=", str(folder), str(fresh), reads=folder)
+    git("remote", "remove", "origin", folder=fresh)
+    git("symbolic-ref", "HEAD", BRANCHES + branch, folder=fresh)
+    _bundle(fresh, bundle, branch)
+    shutil.rmtree(fresh)
+    return bundle
+
+
+def _bundle(folder: Path, bundle: Path, head: str | None) -> None:
+    # whoever clones a bundle takes the last branch at the commit of HEAD for the one it names
+    refs = ["HEAD"] if head and not _opened(folder).head_is_unborn else []
+    refs += [f"--exclude={BRANCHES}{head}", "--all", f"{BRANCHES}{head}"] if head else ["--all"]
+    git("bundle", "create", "--quiet", str(bundle), *refs, folder=folder)
 
 
 def _add_branches(folder: Path, wanted: Mapping[str, str]) -> int:
@@ -262,6 +294,19 @@ def default_branch(folder: Path) -> str | None:
         names = [name for name in opened.branches.local if name in ("main", "master")]
         return names[0] if names else next(iter(opened.branches.local), None)
     return opened.head.shorthand
+
+
+def may_be_default(project: Project, branch: str) -> bool:
+    """Whether a project has a branch, or no repository yet."""
+    of_code = Repository.project_id == project.id, Repository.kind == CODE
+    storage_name = db.session.scalar(select(Repository.storage_name).where(*of_code))
+    return storage_name is None or BRANCHES + branch in _refs_of(storage_name)
+
+
+def _refs_of(storage_name: str) -> dict[str, str]:
+    # what storages open need not have lines
+    with storage().open(storage_name) as file, io.BufferedReader(cast("Any", file)) as lines:
+        return dict(_refs(lines))
 
 
 def tag_names(project: Project) -> list[str]:

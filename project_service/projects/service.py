@@ -10,6 +10,7 @@ from project_service.core.levels import Role, Visibility
 from project_service.core.memberships import Membership, Share
 from project_service.core.namespaces import Group, Namespace
 from project_service.core.projects import DISABLED, ENABLED, FEATURES, Project
+from project_service.core.repositories import may_be_default
 from project_service.core.users import User
 from project_service.events.models import Action
 from project_service.events.recording import record
@@ -65,6 +66,9 @@ def create_project(author: User, namespace: Namespace, **fields: Any) -> Project
 
 def update_project(project: Project, **fields: Any) -> Project:
     """Change a project; whoever calls has checked who may rename."""
+    branch = fields.get("default_branch")
+    if branch and branch != project.default_branch and not may_be_default(project, branch):
+        raise Invalid(base=f"Could not change HEAD: branch '{branch}' does not exist")
     hold(project, "attributes")  # of which two who set different settings at once each change a part
     if fields.get("name") is not None:
         project.name = fields["name"]

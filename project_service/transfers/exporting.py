@@ -16,7 +16,7 @@ from sqlalchemy import Connection, select
 
 from project_service.access.abilities import Ability, allowed
 from project_service.access.identity import Caller
-from project_service.core import instance
+from project_service.core import instance, repositories
 from project_service.core.projects import Project, folder_of
 from project_service.core.repositories import Repository
 from project_service.core.users import ACTIVE, User
@@ -98,7 +98,7 @@ def _make(export_id: int, project_id: int, name: str, folder: Path) -> int:
             packer.add_bytes("GITLAB_REVISION", layout.REVISION.encode())
             packer.add_bytes("tree/project.json", exact.dumps(reader.attributes(export.description)))
             _add_relations(export_id, reader, packer, folder)
-            _add_repositories(packer, connection, project_id)
+            _add_repositories(packer, connection, project, folder)
             _add_files(packer, connection, project_id)
     storage().keep(place, name)
     return place.stat().st_size
@@ -165,15 +165,19 @@ def _note_progress(export_id: int, rows: int, rows_total: int, relations: int, r
         export.relations_done, export.relations_total = relations, relations_total
 
 
-def _add_repositories(packer: Packer, connection: Connection, project_id: int) -> None:
-    found = connection.execute(
-        select(Repository.kind, Repository.storage_name, Repository.size)
-        .where(Repository.project_id == project_id)
-        .order_by(Repository.kind)
-    )
-    for kind, name, size in found.all():
-        with storage().open(name) as file:
-            packer.add_stream(f"{kind}.bundle", file, size)
+def _add_repositories(packer: Packer, connection: Connection, project: Project, folder: Path) -> None:
+    columns = [getattr(Repository, name) for name in ("project_id", "kind", "version", "storage_name", "size")]
+    found = connection.execute(select(*columns).where(Repository.project_id == project.id).order_by(Repository.kind))
+    for one in (Repository(**row) for row in found.mappings().all()):
+        name, branch = f"{one.kind}.bundle", project.default_branch if one.kind == repositories.CODE else None
+        if branch and repositories.has_another_head(one.storage_name, branch):  # it was changed since
+            bundle = repositories.with_head(repositories.bare(one), branch, folder)
+            with bundle.open("rb") as file:
+                packer.add_stream(name, file, bundle.stat().st_size)
+            bundle.unlink()
+        else:
+            with storage().open(one.storage_name) as file:
+                packer.add_stream(name, file, one.size)
 
 
 def _add_files(packer: Packer, connection: Connection, project_id: int) -> None:

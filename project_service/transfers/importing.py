@@ -6,6 +6,7 @@ until one short step publishes it. A failed import takes all of it away again.
 
 from __future__ import annotations
 
+import datetime as dt
 import errno
 import functools
 import hashlib
@@ -57,7 +58,6 @@ WAITING, LOADING, FAILING, ENDED = "waiting", "loading", "failing", "ended"
 LINES_AT_ONCE, LINES_IN_CACHE = 1000, 50
 BYTES_AT_ONCE = 4 << 20
 FILES_AT_ONCE = 50
-MOST_TYPES = 100  # of what an LFS object belongs to; there are four
 WORTH_A_PROCESS = 2000  # rows
 SOURCE_PROJECT, TARGET_PROJECT = (
     re.compile(rb'"%s_project_id":\s*(\d+)[,}]' % side) for side in (b"source", b"target")
@@ -287,7 +287,8 @@ def _load(import_id: int, portions: Iterable[Portion], writers: Mapping[type[Bas
             if found is None or found.phase != LOADING or found.project.deleting_since is not None:
                 raise BadArchive(STOPPED)
             for model, writer in writers.items():  # first what others point to, whichever row brought it
-                writer.write(*portion.rows.get(model, ()))
+                if rows := portion.rows.get(model):
+                    writer.write(*rows)
             found.relation, found.line = portion.relation, portion.line
             found.rows_done += portion.count
             found.relations_done += portion.is_last
@@ -402,7 +403,7 @@ def _is_of_one_project(raw: bytes) -> bool:
 
 
 def _keep_files(project_id: int, unpacked: Unpacked) -> None:
-    types = _lfs_types(unpacked)
+    types = trees.lfs_types_of(unpacked)
     carried = list(unpacked.carried.values())
     for start in range(0, len(carried), FILES_AT_ONCE):
         rows = []
@@ -422,7 +423,7 @@ def _check_snippets(project_id: int, unpacked: Unpacked) -> None:
     It is named after what its snippet says (archive format, section 1). One that is named after no snippet is nobody's,
     and is carried along whatever it is.
     """
-    bad = {path for path, one in unpacked.carried.items() if _is_bad_bundle(path, one.place)}
+    bad = bad_snippet_bundles(unpacked)
     if not bad:
         return
     found = select(Snippet.id, Snippet.title, Snippet.extra, Snippet.created_at, Snippet.updated_at)
@@ -431,9 +432,19 @@ def _check_snippets(project_id: int, unpacked: Unpacked) -> None:
     )
     with unit_of_work(write=False):
         for number, title, extra, *moments in db.session.execute(found):
-            said = [title, (extra or {}).get("description") or "", *(f"{one:%Y-%m-%d %H:%M:%S} UTC" for one in moments)]
-            if layout.snippet_bundle("".join(map(str, said))) in bad:
+            if bundle_of_snippet(title, extra, *moments) in bad:
                 raise BadBundle(f"Invalid repository bundle for snippet with id {number}")
+
+
+def bad_snippet_bundles(unpacked: Unpacked) -> set[str]:
+    """The files that stand where repositories of snippets do, and are none."""
+    return {path for path, one in unpacked.carried.items() if _is_bad_bundle(path, one.place)}
+
+
+def bundle_of_snippet(title: str, extra: dict[str, Any] | None, *moments: dt.datetime) -> str:
+    """Where the repository of a snippet stands."""
+    said = [title, (extra or {}).get("description") or "", *(f"{one:%Y-%m-%d %H:%M:%S} UTC" for one in moments)]
+    return layout.snippet_bundle("".join(map(str, said)))
 
 
 def _is_bad_bundle(path: str, place: Path) -> bool:
@@ -458,29 +469,6 @@ def _tell_of_files(project_id: int, unpacked: Unpacked) -> None:
             relation_name=name.partition("/")[0],
         )
         db.session.add(failure)
-
-
-def _lfs_types(unpacked: Unpacked) -> dict[str, list[Any]]:
-    """What each LFS object belongs to; where no file says so, all are of the project itself (section 1)."""
-    if unpacked.lfs_types is None:
-        objects = (path for path in unpacked.carried if layout.LFS_OBJECT.fullmatch(path))
-        return {path.removeprefix("lfs-objects/"): [layout.LFS_OF_PROJECT] for path in objects}
-    if not unpacked.lfs_types.stat().st_size:
-        return {}
-    return trees.with_long_numbers(_told_types, unpacked.lfs_types, unpacked)
-
-
-def _told_types(place: Path, unpacked: Unpacked, *, long_numbers: bool) -> dict[str, list[Any]]:
-    kept: dict[str, list[Any]] = {}
-    for oid, types in trees.members_of(place, long_numbers=long_numbers, or_none=True):
-        if isinstance(types, trees.Elements):
-            told: list[int | None] = []
-            for one in types:
-                if len(told) < MOST_TYPES and (one is None or isinstance(one, int)):
-                    told.append(one)
-            if f"lfs-objects/{oid}" in unpacked.carried:
-                kept[oid] = told
-    return kept
 
 
 def _take_back(import_id: int, project_id: int) -> None:

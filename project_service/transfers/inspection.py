@@ -12,14 +12,17 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from project_service.core.levels import Visibility
+from project_service.core.repositories import BadBundle, check_head
+from project_service.tracker.others import Snippet
 from project_service.transfers import layout, trees
+from project_service.transfers.importing import bad_snippet_bundles, bundle_of_snippet
 from project_service.transfers.models import ArchivedRow, ImportFailure
 from project_service.transfers.people import People, is_only_asked
-from project_service.transfers.publishing import protected_tags_in
+from project_service.transfers.publishing import attributes_of, protected_tags_in
 from project_service.transfers.refusals import Refused
 from project_service.transfers.rows import COLUMNS, Known, Translator
 from project_service.transfers.rows import read as read_row
-from project_service.transfers.unpacking import Unpacked, unpack
+from project_service.transfers.unpacking import BadArchive, Unpacked, unpack
 
 NOBODY = 0
 
@@ -69,8 +72,12 @@ def inspect(archive: Path) -> Inspection:
             version=unpacked.texts["VERSION"].strip(),
             release=(unpacked.texts.get("GITLAB_VERSION") or "").strip() or None,
             legacy=legacy,
-            project=trees.project_of(unpacked),
+            project=attributes_of(unpacked),
         )
+        for bundle in unpacked.bundles.values():
+            _check_bundle(bundle)
+        trees.lfs_types_of(unpacked)
+        bad_bundles = bad_snippet_bundles(unpacked)
         numbers = {model: itertools.count(1) for model in COLUMNS}
         translator = Translator(NOBODY, People(NOBODY), Known(), dt.datetime.now(dt.UTC), numbers.__getitem__)
         for relation in trees.relations_of(unpacked):
@@ -81,7 +88,7 @@ def inspect(archive: Path) -> Inspection:
                 continue
             for line, raw in trees.rows_of(unpacked, relation):
                 found.rows[relation] += 1
-                _translate(found, translator, relation, line, read_row(raw))
+                _translate(found, translator, relation, line, read_row(raw), bad_bundles)
         found.files |= {f"{name}.bundle": path.stat().st_size for name, path in unpacked.bundles.items()}
         found.failures += [f"{name!r}: the name cannot be kept" for name in unpacked.left_out]
         found.files |= {name: carried.size for name, carried in unpacked.carried.items()}
@@ -97,7 +104,16 @@ def _count_tags(found: Inspection, unpacked: Unpacked) -> None:
             found.becomes[layout.PROTECTED_TAGS.replace("_", " ")] += 1
 
 
-def _translate(found: Inspection, translator: Translator, relation: str, line: int, row: Any) -> None:
+def _check_bundle(bundle: Path) -> None:
+    try:
+        check_head(bundle)
+    except BadBundle as error:
+        raise BadArchive(str(error)) from error
+
+
+def _translate(
+    found: Inspection, translator: Translator, relation: str, line: int, row: Any, bad_bundles: set[str]
+) -> None:
     if isinstance(row, Refused):
         translator.fail(relation, line, row)
     elif relation in layout.SETTLED_AT_THE_END:
@@ -114,5 +130,9 @@ def _translate(found: Inspection, translator: Translator, relation: str, line: i
         else:
             name = "rows kept as they are" if model is ArchivedRow else str(model.__tablename__).replace("_", " ")
             found.becomes[name] += len(rows)
+        if model is Snippet and bad_bundles:
+            for _, _, title, *_, extra, created_at, updated_at in rows:
+                if bundle_of_snippet(title, extra, created_at, updated_at) in bad_bundles:
+                    raise BadArchive(f"Invalid repository bundle for snippet {title!r}")
     translator.batch = type(translator.batch)()
     found.becomes = +found.becomes

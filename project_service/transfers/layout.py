@@ -115,7 +115,7 @@ KEPT_IDS = frozenset({"commit_id", "discussion_id"})
 OF_PERSONS = frozenset({"issue_assignees", "merge_request_assignees", "merge_request_reviewers"})
 # what is never taken over, whatever row it stands in: secrets, addresses to fetch from, and rows in disguise
 DROPPED = re.compile(
-    r"(?:\A|_)tokens?(?:_encrypted)?\Z|\A(?:encrypted_|secret(?!\w*_enabled\Z))|\Aremote_\w+_(?:urls?|request_header)\Z"
+    r"(?:\A|_)tokens?(?:_encrypted)?\Z|\A(?:encrypted_|secret(?!\w*_enabled\Z))|\Aimport_url\Z|\Aremote_\w+_(?:urls?|request_header)\Z"
     r"|(?<!\Acustom_)attributes|\Acustom_attributes."
 )
 

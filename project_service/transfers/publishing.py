@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import itertools
+import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -16,6 +17,7 @@ from project_service.core.levels import Role, Visibility
 from project_service.core.memberships import Membership, Share, memberships_of
 from project_service.core.namespaces import Namespace
 from project_service.core.projects import DISABLED, ENABLED, FEATURES, PAGES, PRIVATE, PUBLIC, Project
+from project_service.core.repositories import may_be_default
 from project_service.core.users import User
 from project_service.error_tracking.models import ErrorTrackingSetting
 from project_service.kit import clock
@@ -71,6 +73,7 @@ COUNTERS: tuple[tuple[str, Any], ...] = (
     (planned_milestones.COUNTER, Milestone),
     ("merge_requests", MergeRequest),
 )
+TEMPORARY = "-[0-9a-f]{32}"  # behind the wanted path, while the project that is overwritten has it
 PROVISIONAL = (Milestone, Issue, MergeRequest)  # of which rows may come without a number
 
 
@@ -83,7 +86,7 @@ def publish(found: ProjectImport, unpacked: Unpacked, people: People) -> None:
     project = found.project
     importer = db.session.get_one(User, found.user_id)
     overrides = found.override_params
-    attributes = _attributes(unpacked) | {name: overrides[name] for name in AS_IN_ARCHIVES if name in overrides}
+    attributes = attributes_of(unpacked) | {name: overrides[name] for name in AS_IN_ARCHIVES if name in overrides}
     _set_attributes(project, attributes)
     _set_features(project, _single(unpacked, layout.FEATURES))
     _set_auto_devops(project, _single(unpacked, layout.AUTO_DEVOPS))
@@ -91,6 +94,8 @@ def publish(found: ProjectImport, unpacked: Unpacked, people: People) -> None:
     _protect_tags(project, unpacked, people)
     if "public_jobs" in overrides:  # as the project itself shows the setting
         overrides = {"public_builds": overrides["public_jobs"]} | overrides
+    if not may_be_default(project, overrides.get("default_branch") or ""):
+        overrides = {name: value for name, value in overrides.items() if name != "default_branch"}
     apply(project, overrides)
     wanted = overrides.get("visibility")
     level = Visibility.of(wanted) if wanted else attributes.get("visibility_level")
@@ -123,7 +128,8 @@ def sentence(texts: Iterable[str]) -> str:
     return f"{', '.join(known[:-1])}, and {known[-1]}"
 
 
-def _attributes(unpacked: Unpacked) -> dict[str, Any]:
+def attributes_of(unpacked: Unpacked) -> dict[str, Any]:
+    """What an archive says of the project itself; raises ``BadArchive``."""
     found = trees.project_of(unpacked)
     try:
         refuse_unstorable(found)
@@ -362,7 +368,7 @@ def _overwrite(project: Project, wanted_path: str, importer: User) -> None:
     old = places.at(f"{namespace.full_path}/{wanted_path}")
     if not isinstance(old, Project):
         project.path = wanted_path
-        if project.name == _temporary(project):
+        if re.fullmatch(re.escape(wanted_path) + TEMPORARY, project.name):  # the path may have been changed since
             project.name = wanted_path
     else:
         if not allowed(Caller.of(importer), Ability.OWN_NAMESPACE, namespace):
@@ -378,10 +384,6 @@ def _overwrite(project: Project, wanted_path: str, importer: User) -> None:
         places.move_project(project, taken)
     except ServiceError as error:
         raise taken from error
-
-
-def _temporary(project: Project) -> str:
-    return project.full_path.rpartition("/")[2]
 
 
 def _move_people(old: Project, new: Project) -> None:

@@ -30,7 +30,7 @@ from project_service.transfers.models import ArchivedRow, ImportFailure
 from project_service.transfers.people import People
 from project_service.transfers.refusals import Refused, invalid, too_deep, unreadable
 from project_service.transfers.trees import DEEPEST
-from project_service.transfers.unpacking import TooLarge
+from project_service.transfers.unpacking import BadArchive, TooLarge
 
 LONGEST_TITLE = 255
 LONGEST_MESSAGE = 255
@@ -663,7 +663,12 @@ def read(raw: bytes | TooLarge) -> Any:
     """A row of a line, or why it is none."""
     if isinstance(raw, TooLarge):
         return unreadable(raw.text)
-    row = trees.loads(raw)
+    try:
+        row = trees.loads(raw)
+    except BadArchive:
+        if trees.is_nested_too_deeply(raw):  # for whoever reads it, too
+            return too_deep()
+        raise
     if raw.count(b"[") + raw.count(b"{") > DEEPEST and trees.too_deep(row):
         return too_deep()
     if b"\\" in raw and b"\\u0000" in raw:  # the first is found much quicker

@@ -23,8 +23,10 @@ PART = LONGEST_LINE + (1 << 20)  # of a file that is looked through: no text tha
 LARGEST_OBJECT = 16 << 20  # a project without its relations, or a setting
 # reading recurses no deeper than this anywhere
 DEEPEST = 100
+MOST_TYPES = 100  # of what an LFS object belongs to; there are four
 OVERFLOW = "integer overflow"  # what the parser of C says of a number that it does not hold
-# a text, to the end of the file if it has none, or digits: nothing is looked at twice
+# a text, to the end if it has none, and what is looked for outside of texts: nothing is looked at twice
+TEXT_OR_BRACKET = re.compile(rb'"(?:[^"\\]++|\\.)*+"?|[][{}]', re.DOTALL)
 TEXT_OR_DIGITS = re.compile(rb'"(?:[^"\\]++|\\.)*+"?|[0-9]++', re.DOTALL)
 
 Taken = TypeVar("Taken")
@@ -126,6 +128,19 @@ def too_deep(value: Any, left: int = DEEPEST) -> bool:
     return left == 0 or any(too_deep(inner, left - 1) for inner in value if isinstance(inner, dict | list))
 
 
+def is_nested_too_deeply(raw: bytes) -> bool:
+    """The same of a text that is not read, and perhaps cannot be."""
+    depth = 0
+    for found in TEXT_OR_BRACKET.finditer(raw):
+        if found[0] in (b"[", b"{"):
+            depth += 1
+            if depth > DEEPEST:
+                return True
+        elif found[0] in (b"]", b"}"):
+            depth -= 1
+    return False
+
+
 def split_legacy(unpacked: Unpacked) -> None:
     """Turn the one big object of the old form into the files of the new one, a row at a time."""
     if unpacked.legacy is None or unpacked.project is not None:
@@ -137,6 +152,29 @@ def split_legacy(unpacked: Unpacked) -> None:
         raise BadArchive(BAD_JSON) from error
     place.write_bytes(exact.dumps(attributes))
     unpacked.project = place
+
+
+def lfs_types_of(unpacked: Unpacked) -> dict[str, list[Any]]:
+    """What each LFS object belongs to; where no file says so, all are of the project itself (section 1)."""
+    if unpacked.lfs_types is None:
+        objects = (path for path in unpacked.carried if layout.LFS_OBJECT.fullmatch(path))
+        return {path.removeprefix("lfs-objects/"): [layout.LFS_OF_PROJECT] for path in objects}
+    if not unpacked.lfs_types.stat().st_size:
+        return {}
+    return with_long_numbers(_told_types, unpacked.lfs_types, unpacked)
+
+
+def _told_types(place: Path, unpacked: Unpacked, *, long_numbers: bool) -> dict[str, list[Any]]:
+    kept: dict[str, list[Any]] = {}
+    for oid, types in members_of(place, long_numbers=long_numbers, or_none=True):
+        if isinstance(types, Elements):
+            told: list[int | None] = []
+            for one in types:
+                if len(told) < MOST_TYPES and (one is None or isinstance(one, int)):
+                    told.append(one)
+            if f"lfs-objects/{oid}" in unpacked.carried:
+                kept[oid] = told
+    return kept
 
 
 def with_long_numbers(take: Callable[..., Taken], place: Path, *others: Any) -> Taken:

@@ -38,6 +38,7 @@ MOST_DIGITS = 20
 MAGIC = slice(257, 265)  # where a header says whose it is
 MAP_GOES_ON = 504  # where a block of the map of a sparse file says so
 ENDS: Any = (tarfile.EOFHeaderError, tarfile.EmptyHeaderError)  # type: ignore[attr-defined]  # typeshed has them not
+MOST_LINKS = 100_000
 MOST_LEFT_OUT = 100  # of files whose names nobody can keep that many are told of
 # controls and halves of characters, and what would let a name pass for lines or, by turning its direction, for another
 UNSAFE = frozenset({"Cc", "Cs", "Zl", "Zp"})
@@ -59,6 +60,7 @@ EMPTY_VERSION = "end of file reached"
 NO_TREE = "invalid import format"
 BAD_JSON = "Incorrect JSON format"
 HARD_LINK = "File shares hard link"
+BEHIND_A_LINK = "The archive has a member in a directory that is a symbolic link"
 CLIMBS = "The archive has a member outside of its own directory"
 TOO_MANY = "The archive has too many members"
 
@@ -101,6 +103,7 @@ class Unpacked:
     bundles: dict[str, Path] = field(default_factory=dict)
     lfs_types: Path | None = None
     carried: dict[str, Carried] = field(default_factory=dict)
+    links: set[str] = field(default_factory=set)  # names of symbolic links, none of which is made
     left_out: dict[str, None] = field(default_factory=dict)  # names of files that are not carried along
     too_large: dict[str, dict[int, TooLarge]] = field(default_factory=dict)  # rows that are not read, by their lines
 
@@ -264,6 +267,12 @@ def _take(found: Unpacked, tar: tarfile.TarFile, member: tarfile.TarInfo) -> Non
         raise BadArchive(CLIMBS)
     if member.islnk():
         raise BadArchive(HARD_LINK)
+    if found.links and any("/".join(parts[:count]) in found.links for count in range(1, len(parts))):
+        raise BadArchive(BEHIND_A_LINK)
+    if member.issym():
+        found.links.add("/".join(parts))
+        if len(found.links) > MOST_LINKS:
+            raise BadArchive(TOO_MANY)
     # links, devices and pipes are not followed, not made and not missed
     if not member.isreg() or member.issparse() or not parts or parts[-1].startswith("._"):
         return

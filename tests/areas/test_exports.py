@@ -23,6 +23,7 @@ from project_service.kit.database import db
 from project_service.kit.jobs import Task
 from project_service.kit.mail import Mail
 from project_service.kit.storage import storage
+from project_service.tracker.issues import Issue
 from project_service.transfers import canonical, exporting, lines, sending, workplace
 from project_service.transfers.models import ArchivedRow, ProjectExport
 from tests.archives import make_archive, make_event, make_issue, make_note, pack, rows, send, unpack
@@ -1303,3 +1304,22 @@ def test_an_export_takes_no_more_memory_for_larger_rows(relations, brought):
         tracemalloc.stop()
 
     assert peak < 60 << 20
+
+
+def test_a_label_that_nobody_would_take_in_does_not_keep_its_issue_from_it(project, people, export):
+    issue = make_issue_of(project, people[DEV], labels=["fine", "x" * 256])
+
+    files = export()
+
+    [line] = rows(files, "issues")
+    assert line["iid"] == issue
+    assert [link["label"]["title"] for link in line["label_links"]] == ["fine"]
+    assert [label["title"] for label in rows(files, "labels")] == ["fine"]
+
+
+def make_issue_of(project, author, *, labels):
+    """An issue as it could be opened before the length of labels had a limit."""
+    made = Issue(project_id=project.id, iid=1, title="old", author_id=author.id, labels=labels)
+    db.session.add(made)
+    db.session.commit()
+    return made.iid

@@ -1745,18 +1745,18 @@ def test_group_milestones_become_the_projects_own_with_other_numbers(bring, as_)
     assert (iids["own"], sorted(iids.values())) == (1, [1, 2, 3])
 
 
-def test_an_issue_without_a_number_takes_none_that_another_brings(bring, as_):
+@pytest.mark.parametrize("by_two", [True, False], indirect=True)
+def test_an_issue_without_a_number_takes_none_that_another_brings(by_two, bring, as_, monkeypatch):
+    monkeypatch.setattr(importing, "LINES_AT_ONCE", LINES_IN_CACHE)
     numbered = [make_issue(iid) for iid in range(1, 3 * LINES_IN_CACHE)]
     unnumbered = [make_issue(0, title=title) | {"iid": None} for title in ("first", "second")]
 
     state = bring(make_archive({"issues": [unnumbered[0], *numbered, unnumbered[1]]}))
 
-    found = as_(MAX).get(f"/projects/{state['id']}/issues?per_page=2").json
+    client, listed = as_(MAX), f"/projects/{state['id']}/issues"
+    found = [client.get(f"{listed}?search={title}").json[0]["iid"] for title in ("first", "second")]
     assert state["failed_relations"] == []
-    assert {issue["title"]: issue["iid"] for issue in found} == {
-        "first": 3 * LINES_IN_CACHE,
-        "second": 3 * LINES_IN_CACHE + 1,
-    }
+    assert found == [3 * LINES_IN_CACHE, 3 * LINES_IN_CACHE + 1]
 
 
 def iids_of_milestones(client, number):
@@ -2587,11 +2587,11 @@ def test_numbers_are_told_apart_across_portions(by_two, as_, bring, monkeypatch)
         5: 15,
         6: 17,
         10: 19,
-        2: 5,
-        4: 6,
-        7: 18,
-        9: 20,
-        12: 21,
+        2: 20,
+        4: 21,
+        7: 22,
+        9: 23,
+        12: 24,
     }
     assert [one["exception_message"] for one in state["failed_relations"]] == [
         "Validation failed: Iid has already been taken"
@@ -2910,3 +2910,205 @@ def test_a_restored_repository_has_all_refs_and_is_whole(as_, bring, tmp_path):
     assert refs == ["refs/heads/main", "refs/tags/v1", "refs/tags/v2"]
     assert reload(project).default_branch == "main"
     repositories.check(folder)
+
+
+@pytest.mark.parametrize("by_two", [True, False], indirect=True)
+@pytest.mark.parametrize("relation", ["issues", "merge_requests"])
+def test_a_milestone_that_only_a_late_row_brings(relation, by_two, as_, bring):
+    branches = {"source_branch": "a", "target_branch": "b"} if relation == "merge_requests" else {}
+    late = {"milestone": {"title": "Late", "group_id": 9}}
+    lines = [make_issue(iid, **branches, **(late if iid > LINES_IN_CACHE else {})) for iid in range(1, 60)]
+
+    state = bring(make_archive({"milestones": [{"title": "Early", "iid": 1}], relation: lines}))
+
+    assert (state["import_status"], state["failed_relations"]) == ("finished", [])
+    assert iids_of_milestones(as_(MAX), state["id"]) == {"Early": 1, "Late": 2}
+
+
+@pytest.mark.parametrize(("level", "word"), [(0, "disabled"), (10, "private"), (20, "enabled"), (30, "public")])
+def test_pages_may_be_public(level, word, as_, bring, run_jobs):
+    archive = make_archive({"project_feature": [{"pages_access_level": level, "wiki_access_level": 30}]})
+
+    number = bring(archive)["id"]
+
+    shown = as_(MAX).get(f"/projects/{number}").json
+    assert (shown["pages_access_level"], shown["wiki_access_level"]) == (word, "enabled")
+    as_(MAX).put(f"/projects/{number}", json={"pages_access_level": "private"})
+    as_(MAX).put(f"/projects/{number}", json={"pages_access_level": word})
+    [features] = rows(export(as_(MAX), number, run_jobs), "project_feature")
+    assert (features["pages_access_level"], features["wiki_access_level"]) == (level, 30)
+
+
+def with_two_branches(folder):
+    make_bundle(folder)
+    for name in ("trunk", "topic"):
+        subprocess.run(["git", "branch", name, "main"], cwd=folder, check=True)
+    subprocess.run(["git", "bundle", "create", "--quiet", "both.bundle", "HEAD", "--all"], cwd=folder, check=True)
+    return (folder / "both.bundle").read_bytes()
+
+
+def test_the_default_branch_is_that_of_the_next_project_too(as_, bring, run_jobs, tmp_path):
+    client, bundle = as_(MAX), with_two_branches(tmp_path / "git")
+    number = bring(make_archive({}, files={"project.bundle": bundle}))["id"]
+    before = client.get(f"/projects/{number}").json["default_branch"]
+    as_it_was = export(client, number, run_jobs)["project.bundle"]
+
+    changed = client.put(f"/projects/{number}", json={"default_branch": "topic"})
+    refused = client.put(f"/projects/{number}", json={"default_branch": "nowhere"})
+
+    exported = export(client, number, run_jobs)
+    assert (before in ("main", "trunk"), as_it_was == bundle, changed.status_code) == (True, True, 200)
+    assert (refused.status_code, refused.json["message"]) == (
+        400,
+        {"base": ["Could not change HEAD: branch 'nowhere' does not exist"]},
+    )
+    again = bring(make_archive(version=None, files=exported), path="again")
+    assert client.get(f"/projects/{again['id']}").json["default_branch"] == "topic"
+    folder = repositories.bare(repositories.repository_of(db.session.get(Project, again["id"])))
+    refs = repositories.git("for-each-ref", "--format=%(refname)", folder=folder).decode().split()
+    assert refs == ["refs/heads/main", "refs/heads/topic", "refs/heads/trunk"]
+
+
+@pytest.mark.parametrize(("wanted", "found"), [("main", "main"), ("nowhere", "main")])
+def test_only_a_branch_that_is_there_overrides_the_default(wanted, found, as_, bring, tmp_path):
+    archive = make_archive({}, files={"project.bundle": make_bundle(tmp_path / "git")})
+
+    number = bring(archive, **{"override_params[default_branch]": wanted})["id"]
+
+    assert as_(MAX).get(f"/projects/{number}").json["default_branch"] == found
+
+
+def test_notes_on_designs_say_who_wrote_them_when_they_go_on(as_, bring, run_jobs):
+    note = make_note("Nice", author_id=9, author={"name": "Alice"}, updated_at="2021-02-15T15:56:00.000Z")
+    design = {"filename": "a.png", "iid": 1, "notes": [note]}
+
+    for files in exported_twice(
+        as_(ADA), functools.partial(bring, person=ADA), make_issues(designs=[design]), run_jobs
+    ):
+        [line] = rows(files, "issues")
+        [written] = line["designs"][0]["notes"]
+        assert written["note"] == "Nice\n\n *By Alice on 2021-02-15T15:56:00 (imported from GitLab)*"
+        assert written["author"] == {"name": "Ada"}
+
+
+def make_issues(**fields):
+    return make_archive({"issues": [make_issue(1, **fields)]})
+
+
+def test_a_tag_that_is_protected_anew_lets_nobody_in_whom_the_archive_let(as_, bring, run_jobs):
+    client = as_(MAX)
+    levels = [{"access_level": 30}, {"access_level": 40, "user_id": 5}]
+    number = bring(make_archive({"protected_tags": [{"name": "v*", "create_access_levels": levels}]}))["id"]
+    kept = rows(export(client, number, run_jobs), "protected_tags")[0]["create_access_levels"]
+
+    assert client.delete(f"/projects/{number}/protected_tags/v*").status_code == 204
+    client.post(f"/projects/{number}/protected_tags", json={"name": "v*", "create_access_level": 30})
+
+    [tag] = rows(export(client, number, run_jobs), "protected_tags")
+    assert [len(kept), len(tag["create_access_levels"])] == [2, 1]
+    assert tag["create_access_levels"][0]["user_id"] is None
+
+
+def test_auto_devops_is_what_the_project_says(as_, bring, run_jobs):
+    client = as_(MAX)
+    brought = {"enabled": True, "deploy_strategy": "timed_incremental", "unheard_of": 1}
+    number = bring(make_archive({"auto_devops": [brought]}))["id"]
+
+    shown = client.get(f"/projects/{number}").json
+    [before] = rows(export(client, number, run_jobs), "auto_devops")
+    client.put(f"/projects/{number}", json={"auto_devops_enabled": False, "auto_devops_deploy_strategy": "manual"})
+    [after] = rows(export(client, number, run_jobs), "auto_devops")
+
+    assert (shown["auto_devops_enabled"], shown["auto_devops_deploy_strategy"]) == (True, "timed_incremental")
+    assert before == brought
+    assert after == brought | {"enabled": False, "deploy_strategy": "manual"}
+
+
+def test_auto_devops_of_a_project_that_was_made_here_travels(as_, bring, run_jobs):
+    client = as_(MAX)
+    number = bring(make_archive({}))["id"]
+    nothing = rows(export(client, number, run_jobs), "auto_devops")
+
+    client.put(f"/projects/{number}", json={"auto_devops_enabled": True})
+    exported = export(client, number, run_jobs)
+
+    assert [row for row in nothing if row] == []
+    again = bring(make_archive(version=None, files=exported), path="again")
+    assert client.get(f"/projects/{again['id']}").json["auto_devops_enabled"] is True
+
+
+def test_what_an_archive_says_of_error_tracking_and_no_column_holds_goes_back_out(as_, bring, run_jobs):
+    row = {"api_url": "https://s.example/api/0/projects/a/b/", "project_name": "b", "organization_name": "a"}
+    beside = {"integrated": False, "unheard_of": "x"}
+    archive = make_archive({"error_tracking_setting": [row | beside | {"enabled": True, "encrypted_token": "secret"}]})
+
+    for files in exported_twice(as_(MAX), bring, archive, run_jobs):
+        [line] = rows(files, "error_tracking_setting")
+        assert {name: value for name, value in line.items() if name != "project_id"} == row | beside
+
+
+def test_who_has_a_role_no_more_is_somebody_still(as_, bring, run_jobs, people):
+    member = {
+        "user_id": 7,
+        "access_level": 30,
+        "expires_at": "2024-01-01",
+        "user": {"id": 7, "email": people[DEV].email},
+    }
+    assigned = [
+        {"user_id": 7, "created_at": "2021-02-15T00:00:00.000Z"},
+        {"user_id": 8, "created_at": "2021-02-14T00:00:00.000Z"},
+    ]
+    change = make_issue(1, source_branch="a", target_branch="b", merge_request_assignees=assigned)
+    archive = make_archive({"project_members": [member], "merge_requests": [change]})
+
+    for files in exported_twice(as_(ADA), functools.partial(bring, person=ADA), archive, run_jobs):
+        [line] = rows(files, "merge_requests")
+        assert [one["user_id"] for one in line["merge_request_assignees"]] == [people[DEV].id, people[ADA].id]
+        ended = [one for one in rows(files, "project_members") if one["user_id"] == people[DEV].id]
+        assert [one["expires_at"] for one in ended] == ["2024-01-01"]
+
+
+@pytest.mark.parametrize("url", ["http://evil.example/x.exe", "//evil.example/x", " javascript:alert(1)"])
+def test_an_attachment_elsewhere_is_not_taken_over(url, bring, as_, run_jobs):
+    note = make_note(attachment={"url": url}, events=[make_event("commented")])
+
+    number = bring(make_issues(notes=[note, make_note(attachment={"url": "/uploads/a.png"})]))["id"]
+
+    [line] = rows(export(as_(MAX), number, run_jobs), "issues")
+    assert [one["attachment"]["url"] for one in line["notes"]] == [None, "/uploads/a.png"]
+
+
+def test_only_what_is_secret_is_dropped(as_, bring, run_jobs):
+    said = {"secret_push_protection_enabled": True, "secret_token": "s", "secret": "s", "encrypted_secret": "s"}
+
+    number = bring(make_archive({"security_setting": [said]}, {"import_url": "https://ada:pw@example.org/a.git"}))["id"]
+
+    files = export(as_(MAX), number, run_jobs)
+    assert rows(files, "security_setting") == [{"secret_push_protection_enabled": True}]
+    assert "import_url" not in json.loads(files["tree/project.json"])
+
+
+def test_a_label_says_in_which_colour_it_can_be_read(as_, bring, run_jobs):
+    client = as_(MAX)
+    number = bring(
+        make_archive({"labels": [{"title": "dark", "color": "#000000"}, {"title": "light", "color": "#fff"}]})
+    )["id"]
+
+    lines = rows(export(client, number, run_jobs), "labels")
+
+    shown = {one["name"]: one["text_color"] for one in client.get(f"/projects/{number}/labels").json}
+    assert {one["title"]: one["textColor"] for one in lines} == shown == {"dark": "#FFFFFF", "light": "#333333"}
+
+
+def test_an_overwrite_whose_path_is_changed_meanwhile_has_the_wanted_name(as_, run_jobs):
+    client = as_(MAX)
+    old = send(client, make_archive({}), path="tools").json["id"]
+    run_jobs()
+    new = send(client, make_archive({}), path="tools", overwrite="true").json["id"]
+
+    assert client.put(f"/projects/{new}", json={"path": "elsewhere"}).status_code == 200
+    assert client.delete(f"/projects/{old}").status_code == 202
+    run_jobs()
+
+    shown = client.get(f"/projects/{new}").json
+    assert (shown["import_status"], shown["name"], shown["path"]) == ("finished", "tools", "tools")

@@ -458,6 +458,10 @@ REFUSED_ISSUES = [
         {"message": {"description": ["is too long (maximum is 1000000 characters)"]}},
     ),
     ({"title": "x", "weight": -1}, {"message": {"weight": ["must be greater than or equal to 0"]}}),
+    (
+        {"title": "x", "labels": f"fine,{'x' * 256}"},
+        {"message": {"labels": ["title is too long (maximum is 255 characters)"]}},
+    ),
     ({"title": "x", "confidential": "perhaps"}, {"error": "confidential is invalid"}),
     ({"title": "x", "due_date": "soon"}, {"error": "due_date is invalid"}),
     ({"title": "x", "assignee_ids": ["a"]}, {"error": "assignee_ids is invalid"}),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import functools
 from collections.abc import Callable
 from typing import Any
@@ -21,13 +22,14 @@ from flask import (
     url_for,
 )
 from flask import Response as FlaskResponse
-from flask.sessions import SecureCookieSessionInterface
+from flask.sessions import SecureCookieSession, SecureCookieSessionInterface, SessionMixin
 from flask_wtf.csrf import CSRFProtect
+from itsdangerous import BadSignature
 from werkzeug.wrappers import Response
 
 from project_service.access import identity, steps
 from project_service.access.abilities import Ability
-from project_service.kit import answers, kept, secrets, urls
+from project_service.kit import answers, clock, kept, secrets, urls
 from project_service.kit.database import reading, unit_of_work
 from project_service.kit.errors import ServiceError, Unauthorized
 from project_service.kit.parameters import parameters
@@ -47,20 +49,43 @@ TEXTS = {
     ),
     503: ("Not available", "A part of the service does not answer at the moment. Try again in a minute."),
 }
+SIGNED_AGAIN_AFTER = dt.timedelta(minutes=5)
 csrf = CSRFProtect()
 View = Callable[..., Any]
+
+
+class CookieSession(SecureCookieSession):
+    """What a browser carries, and when that was signed."""
+
+    signed_at: dt.datetime | None = None
 
 
 class CookieSessions(SecureCookieSessionInterface):
     """Flask's sessions in signed cookies, for pages; whoever sends no cookie costs no look for keys."""
 
+    session_class = CookieSession
+
     def open_session(self, app: Flask, request: Request) -> Any:
         """Read the cookie, if there is one; the API knows no sessions."""
         if request.path.startswith(urls.API):
             return self.make_null_session(app)
-        if self.get_cookie_name(app) not in request.cookies:
+        cookie = request.cookies.get(self.get_cookie_name(app))
+        if not cookie:
             return self.session_class()
-        return super().open_session(app, request)
+        lifetime = int(app.permanent_session_lifetime.total_seconds())
+        try:
+            said, signed_at = self.get_signing_serializer(app).loads(cookie, max_age=lifetime, return_timestamp=True)
+        except BadSignature:
+            return self.session_class()
+        found = self.session_class(said)
+        found.signed_at = signed_at
+        return found
+
+    def should_set_cookie(self, app: Flask, session: SessionMixin) -> bool:
+        """Whether to send it again: as Flask does, but not with every page, which would cost a twentieth of it."""
+        signed_at = getattr(session, "signed_at", None)
+        is_new = signed_at is not None and clock.now() - signed_at < SIGNED_AGAIN_AFTER
+        return session.modified if is_new else super().should_set_cookie(app, session)
 
     def get_signing_serializer(self, app: Flask) -> Any:
         """What reads and signs cookies, with the keys as they are now."""

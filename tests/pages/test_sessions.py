@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import re
 
 import pytest
@@ -197,6 +198,18 @@ def test_the_cookie_is_for_this_server_and_no_script(visitor, paula):
 
     assert (cookie.http_only, cookie.same_site, cookie.path, cookie.secure) == (True, "Lax", "/", False)
     assert cookie.domain in ("localhost", "")
+
+
+@pytest.mark.parametrize(("minutes", "is_sent"), [(0, False), (4, False), (6, True)])
+def test_the_cookie_is_sent_again_after_some_minutes(minutes, is_sent, visitor, paula, monkeypatch):
+    sign_in(visitor)
+    visitor.open("GET", HOME)  # the first page has a token for forms put into it
+    later = clock.now() + dt.timedelta(minutes=minutes)
+    monkeypatch.setattr(clock, "now", lambda: later)
+
+    answer = visitor.open("GET", HOME)
+
+    assert (answer.status_code, COOKIE in answer.headers.get("Set-Cookie", "")) == (200, is_sent)
 
 
 def test_behind_https_the_cookie_travels_there_only(tmp_path):

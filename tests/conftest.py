@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextvars
+import errno
+import io
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -15,6 +17,7 @@ from flask import Flask
 from flask.testing import FlaskClient
 from hypothesis import HealthCheck, settings
 from sqlalchemy import event, select
+from werkzeug import formparser
 from werkzeug.test import TestResponse
 
 from project_service.core.memberships import Membership
@@ -275,6 +278,17 @@ def far_side() -> Iterator[FarSide]:
     """A server that is not ours."""
     with serving() as far_side:
         yield far_side
+
+
+@pytest.fixture
+def no_room_for_temporary_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let no file of a request be received: the disk is full."""
+
+    class Full(io.BytesIO):
+        def write(self, _data: Any) -> int:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(formparser, "SpooledTemporaryFile", lambda **_options: Full())
 
 
 @pytest.fixture

@@ -48,6 +48,7 @@ TEXTS = {
         "It is our fault, and it has been logged. Try again, or show the operator the number below.",
     ),
     503: ("Not available", "A part of the service does not answer at the moment. Try again in a minute."),
+    507: ("No room left", "The disk of this server is full. Tell the operator, and try again when there is room."),
 }
 SIGNED_AGAIN_AFTER = dt.timedelta(minutes=5)
 csrf = CSRFProtect()

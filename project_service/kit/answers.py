@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import sqlite3
 import time
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
@@ -45,6 +46,8 @@ PAGE_POLICY = (
     "connect-src 'self'; object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'self'"
 )
 API_POLICY = "default-src 'none'; frame-ancestors 'none'"
+# what SQLite says when it cannot write, or has no room for what it shares among processes; the code of PostgreSQL
+FULL_SQLITE, FULL_POSTGRES = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_SHMSIZE), "53100"
 VALIDATORS = re.compile(r'(?:W/)?"([^"]*)"')
 
 log = structlog.get_logger(__name__)
@@ -176,6 +179,9 @@ def as_service_error(error: Exception) -> errors.ServiceError:
         return translated
     if isinstance(error, StaleDataError):  # somebody removed the row that this request was about to change
         return errors.RecordNotFound()
+    if _is_for_lack_of_room(error):
+        log.error("there is no room left on the disk", error=str(error))
+        return errors.NoRoom()
     if isinstance(error, OperationalError) and "no such" in str(error.orig):
         log.error("the database is not at the newest version: run project-service db upgrade", exc_info=error)
         return errors.ServiceError()
@@ -184,6 +190,16 @@ def as_service_error(error: Exception) -> errors.ServiceError:
         return errors.Unavailable()
     log.error("the request failed", exc_info=error)
     return errors.ServiceError()
+
+
+def _is_for_lack_of_room(error: Exception) -> bool:
+    """Whether a disk was full: that of the storage, of the temporary files (where uploads wait), or of the database."""
+    if not isinstance(error, OperationalError):
+        return isinstance(error, OSError) and error.errno in errors.FULL
+    driver: Any = error.orig
+    return (
+        getattr(driver, "sqlite_errorcode", None) in FULL_SQLITE or getattr(driver, "sqlstate", None) == FULL_POSTGRES
+    )
 
 
 class Application(Flask):

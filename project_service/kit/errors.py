@@ -5,7 +5,10 @@ The shapes and texts are those of the reference for common behaviour, section 9.
 
 from __future__ import annotations
 
+import errno
 from typing import Any
+
+FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 class ServiceError(Exception):
@@ -201,6 +204,15 @@ class Unavailable(ServiceError):
 
     def __init__(self) -> None:
         super().__init__("503 Service Unavailable")
+
+
+class NoRoom(ServiceError):
+    """The disk of this server is full."""
+
+    status = 507
+
+    def __init__(self) -> None:
+        super().__init__("507 Insufficient Storage: there is no room left on the disk of this server")
 
 
 class Malformed(ServiceError):

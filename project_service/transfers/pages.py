@@ -14,7 +14,7 @@ from project_service.access.pages import PageBlueprint
 from project_service.core import instance, paths
 from project_service.core.projects import Project
 from project_service.kit import mail
-from project_service.kit.errors import Invalid, TooLarge, UnknownRoute, Unprocessable
+from project_service.kit.errors import Invalid, NoRoom, TooLarge, UnknownRoute, Unprocessable
 from project_service.kit.forms import Form, confirmation
 from project_service.projects.queries import namespaces_for_projects
 from project_service.projects.service import delete_project, path_from
@@ -204,6 +204,8 @@ def _import_file(form: ImportForm, wanted: dict[str, Any]) -> Project:
         return service.import_file(current_user(), form.file.data, **wanted)
     except Unprocessable as error:
         raise Invalid(file=NOT_AN_ARCHIVE) from error
+    except NoRoom as error:
+        raise Invalid(file="has no room on the disk of this server; tell the operator") from error
     except TooLarge as error:
         raise Invalid(file=f"is larger than {instance.setting('max_import_size')} MB") from error
 

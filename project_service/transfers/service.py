@@ -5,6 +5,8 @@ from __future__ import annotations
 import secrets
 from typing import IO, Any
 
+import structlog
+
 from project_service.access.abilities import Ability, allowed
 from project_service.access.identity import caller
 from project_service.core import instance, limits, paths, places
@@ -13,7 +15,16 @@ from project_service.core.projects import Project
 from project_service.core.users import User
 from project_service.kit import database, logs, outgoing
 from project_service.kit.database import db, writing
-from project_service.kit.errors import BadRequest, Invalid, NotFound, ServiceError, TooLarge, Unprocessable
+from project_service.kit.errors import (
+    FULL,
+    BadRequest,
+    Invalid,
+    NoRoom,
+    NotFound,
+    ServiceError,
+    TooLarge,
+    Unprocessable,
+)
 from project_service.kit.storage import storage
 from project_service.projects.service import ProjectLimitReached, create_project
 from project_service.transfers import downloads, jobs
@@ -28,6 +39,8 @@ NOT_GZIP = "You need to upload a GitLab project export archive (ending in .gz)."
 # what archives never say of a project, for it is about the server (import reference, section 9)
 NEVER_OVERRIDDEN = frozenset({"lfs_enabled", "packages_enabled", "emails_disabled"})
 NAMES = {"name": "Name", "path": "Path", "namespace": "Namespace", "visibility_level": "Visibility level"}
+
+log = structlog.get_logger(__name__)
 
 
 def largest_body() -> int | None:
@@ -90,7 +103,7 @@ def import_file(user: User, file: Any, **wanted: Any) -> Project:
     namespace = _namespace(user, wanted)
     name = f"{UPLOADS}/{secrets.token_hex(16)}.tar.gz"
     database.commit()  # nothing is held while the archive is written
-    storage().store(file.stream, name)
+    _store(file.stream, name)
     try:
         with writing():
             return _create(user, namespace, wanted, storage_name=name)
@@ -179,6 +192,16 @@ def _namespace(user: User, wanted: dict[str, Any]) -> Namespace:
     if not allowed(asking, Ability.CREATE_PROJECT, namespace):
         raise BadRequest("Namespace is not valid")
     return namespace
+
+
+def _store(stream: IO[bytes], name: str) -> None:
+    try:
+        storage().store(stream, name)
+    except OSError as error:
+        if error.errno in FULL:
+            log.error("there is no room left for an archive", error=str(error))
+            raise NoRoom from error
+        raise
 
 
 def _check_size(stream: IO[bytes]) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import datetime as dt
+import errno
 import functools
 import io
 import itertools
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import threading
@@ -78,6 +80,7 @@ BAD_NAME = (
     "Name can contain only letters, digits, emojis, '_', '.', dash, space. "
     "It must start with letter, digit, emoji or '_'."
 )
+NO_ROOM = "507 Insufficient Storage: there is no room left on the disk of this server"
 NOT_ALLOWED = "not allowed. (Allowed content types: application/gzip)"
 DIFFERENT = ("id", "project_id", "source_project_id", "target_project_id")
 MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
@@ -1317,6 +1320,26 @@ def test_a_full_disk_fails_the_import_with_a_reason(bring, as_, monkeypatch):
     monkeypatch.setattr(importing.unpacking, "_enter", full)
 
     assert error_of(bring(make_archive({}))) == "No space left on device"
+
+
+def test_an_upload_that_the_storage_has_no_room_for_is_refused_and_leaves_nothing(as_, monkeypatch):
+    def copy_half(_source, target, *_more):
+        target.write(b"half")
+        raise OSError(errno.ENOSPC, "No space left on device", "/somewhere/secret")
+
+    client = as_(MAX)
+    monkeypatch.setattr(shutil, "copyfileobj", copy_half)
+    answer = send(client)
+
+    assert (answer.status_code, answer.json) == (507, {"message": NO_ROOM})
+    assert (stored(), known_projects()) == ([], 0)
+
+
+@pytest.mark.usefixtures("no_room_for_temporary_files")
+def test_an_upload_that_cannot_even_be_received_for_lack_of_room_is_refused(as_):
+    answer = send(as_(MAX))
+
+    assert (answer.status_code, answer.json) == (507, {"message": NO_ROOM})
 
 
 def test_what_fails_again_and_again_ends_failed(as_, run_jobs, monkeypatch):

@@ -2,12 +2,28 @@
 
 from __future__ import annotations
 
+import errno
+import sqlite3
+from contextlib import closing
+
+import psycopg
 import pytest
 import redis.exceptions
 from sqlalchemy.exc import OperationalError
 from werkzeug import exceptions
 
 from project_service.kit import answers, errors
+
+NO_ROOM = "507 Insufficient Storage: there is no room left on the disk of this server"
+
+
+def full_database():
+    """What SQLite raises when there is no room for a page more."""
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.execute("PRAGMA max_page_count = 1")
+        with pytest.raises(sqlite3.OperationalError) as told:
+            connection.execute("CREATE TABLE a (b)")
+    return told.value
 
 
 @pytest.mark.parametrize(
@@ -38,6 +54,7 @@ from project_service.kit import answers, errors
         ),
         (errors.ServiceError(), 500, {"message": "500 Internal Server Error"}),
         (errors.Unavailable(), 503, {"message": "503 Service Unavailable"}),
+        (errors.NoRoom(), 507, {"message": NO_ROOM}),
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, Exception) else "",
 )  # fmt: skip
@@ -82,6 +99,11 @@ def test_other_refusals_do_not_challenge(error):
         (exceptions.ImATeapot(), 418, {"message": "418 I'm a teapot"}),
         (OperationalError("SELECT secret", {}, OSError("/var/lib")), 503, {"message": "503 Service Unavailable"}),
         (redis.exceptions.ConnectionError("/run/redis.sock"), 503, {"message": "503 Service Unavailable"}),
+        (OSError(errno.ENOSPC, "No space left", "/var/lib"), 507, {"message": NO_ROOM}),
+        (OSError(errno.EDQUOT, "Quota exceeded", "/var/lib"), 507, {"message": NO_ROOM}),
+        (OperationalError("INSERT secret", {}, full_database()), 507, {"message": NO_ROOM}),
+        (OperationalError("INSERT secret", {}, psycopg.errors.DiskFull()), 507, {"message": NO_ROOM}),
+        (OSError(errno.EIO, "Input/output error", "/var/lib"), 500, {"message": "500 Internal Server Error"}),
         (KeyError("secret"), 500, {"message": "500 Internal Server Error"}),
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, Exception) else "",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import errno
 import html
 import io
 import re
@@ -209,6 +210,30 @@ def test_an_archive_that_is_too_large_is_refused(maintainer):
     assert (just_above.status_code, wrongs(just_above)) == (422, {"file": "Archive is larger than 1 MB"})
     assert (far_above.status_code, "<h1>Too large</h1>" in far_above.text) == (413, True)
     assert "At most 1 MB." in maintainer.get(NEW).text
+
+
+def full(*_arguments):
+    """A disk without room."""
+    raise OSError(errno.ENOSPC, "No space left on device", "/somewhere/secret")
+
+
+def test_an_archive_that_the_disk_has_no_room_for_is_told_beside_its_field(maintainer, monkeypatch):
+    monkeypatch.setattr(Storage, "store", full)
+
+    answer = send(maintainer)
+
+    assert (answer.status_code, wrongs(answer)) == (
+        422,
+        {"file": "Archive has no room on the disk of this server; tell the operator"},
+    )
+    assert db.session.query(ProjectImport).count() == 0
+
+
+@pytest.mark.usefixtures("no_room_for_temporary_files")
+def test_a_form_that_the_disk_has_no_room_for_is_answered_with_a_page_that_says_so(maintainer):
+    answer = send(maintainer)
+
+    assert (answer.status_code, "<h1>No room left</h1>" in answer.text) == (507, True)
 
 
 def test_an_upload_may_be_larger_than_other_forms(maintainer):

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
 from typing import Any
 
 import click
 
 from project_service import serving
-from project_service.kit import collecting, logs
+from project_service.kit import collecting, logs, output
 from project_service.kit.embedded import EmbeddedRedisError
 from project_service.kit.supervisor import ChildFailed, SupervisorError
 from project_service.settings import Settings, SettingsError
@@ -41,13 +42,14 @@ class Commands(click.Group):
         except REFUSALS as error:
             text: str | None = str(error)
         except OSError as error:
-            text = f"PROJECT_SERVICE_DATA_DIR: cannot be used ({error})"
+            text = _unusable(error)
         except Exception as error:
             from project_service import operations  # noqa: PLC0415  # as in _operations
 
             text = operations.told(error)
             if text is None:
                 raise
+        output.let_go()
         click.echo(f"project-service: {text}", err=True)
         sys.exit(1)
 
@@ -66,6 +68,19 @@ def serve(host: str, port: int, workers: int) -> None:
     settings = Settings.from_environment()
     logs.configure(settings.log_level)
     sys.exit(serving.serve(settings, host, port, workers))
+
+
+def _unusable(error: OSError) -> str:
+    """What cannot be read or written: the output, or the file that the error names, if it does."""
+    told = output.lost(error)
+    if told is not None:
+        return told
+    if not isinstance(error.filename, str):
+        return f"a file cannot be read or written ({error})"
+    file, data_dir = Path(error.filename).absolute(), Settings.from_environment().data_dir
+    if file.is_relative_to(data_dir) or data_dir.is_relative_to(file):  # or where it would be made
+        return f"PROJECT_SERVICE_DATA_DIR: cannot be used ({error})"
+    return f"{file} cannot be used ({error.strerror})"
 
 
 def _operations() -> click.Group:

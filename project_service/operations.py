@@ -30,7 +30,7 @@ from project_service.core.tokens import SCOPES
 from project_service.core.users import User, find_user_by, user_by
 from project_service.factory import create_app
 from project_service.instance import service as instance_service
-from project_service.kit import encryption, jobs, migrating, secrets
+from project_service.kit import encryption, jobs, migrating, output, secrets
 from project_service.kit.database import MIGRATIONS, db, unit_of_work
 from project_service.kit.errors import Invalid, ServiceError
 from project_service.kit.fields import LARGEST_INTEGER, Date
@@ -47,7 +47,18 @@ ROOT_SCOPES = ["api", "read_user", "sudo"]
 CREDENTIALS = "initial_credentials"
 
 
+# an archive that is read: a file, a pipe by its name, or the standard input
+ARCHIVE = click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path)
+PIPE = Path("-")
+UNNAMED = "archive.tar.gz"  # what an archive is called that comes through a pipe
+
 REFUSALS = (ServiceError, secrets.SecretKeyMissing, BackupError, watching.TransferFailed)
+
+
+class Trouble(click.ClickException):
+    """Two files could not be compared; diff and cmp end with the same status then."""
+
+    exit_code = 2
 
 
 @click.group()
@@ -298,25 +309,31 @@ def project_archive() -> None:
 
 
 @project_archive.command("inspect")
-@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("file", type=ARCHIVE)
 def inspect_archive(file: Path) -> None:
-    """Tell what FILE holds and what it would become; nothing is imported."""
-    with _told():
-        for line in inspection.inspect(file).lines():
+    """Tell what FILE (- for what comes through a pipe) holds and what it would become; nothing is imported."""
+    with _told(), _kept(file) as kept:
+        for line in inspection.inspect(kept).lines():
             click.echo(line)
 
 
 @project_archive.command("import")
-@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("file", type=ARCHIVE)
 @click.argument("path")
 @click.option("--as", "username", required=True, help="Who imports: people are matched only for administrators.")
 @click.option("--namespace", default=None, help="Id or full path; that of the user when absent.")
 @click.option("--overwrite", is_flag=True, help="Take the place of a project of this path.")
 def import_archive(file: Path, path: str, username: str, namespace: str | None, overwrite: bool) -> None:
-    """Import FILE as a project of this PATH, with the workers of the running service, and watch how it goes."""
+    """Import FILE (- for what comes through a pipe) as a project of this PATH, and watch how it goes.
+
+    It is done by the workers of the running service.
+    """
     with create_app().app_context():
         user = find_user_by(username)
-        project = watching.start_import(user, file, path, namespace=namespace, overwrite=overwrite)
+        with _kept(file) as kept:
+            name = file.name if kept == file else UNNAMED
+            with kept.open("rb") as stream:
+                project = watching.start_import(user, stream, name, path, namespace=namespace, overwrite=overwrite)
         _show("Importing", watching.follow_import(project.id))
         for warning in watching.left_out(project.id):
             click.echo(f"Warning: {warning}", err=True)
@@ -325,33 +342,35 @@ def import_archive(file: Path, path: str, username: str, namespace: str | None, 
 
 @project_archive.command("export")
 @click.argument("project")
-@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
-@click.option("--as", "username", required=True, help="In whose name.")
+@click.argument("file", type=click.Path(dir_okay=False, allow_dash=True, path_type=Path))
+@click.option("--as", "username", required=True, help="In whose name; they have to be a maintainer of it.")
 def export_archive(project: str, file: Path, username: str) -> None:
-    """Export PROJECT into FILE, with the workers of the running service, and watch how it goes."""
-    is_new = not os.path.lexists(file)
-    try:
-        os.close(os.open(file, os.O_WRONLY | os.O_CREAT, 0o600))
-    except OSError as error:
-        raise click.BadParameter(f"cannot be written ({error.strerror})", param_hint="'FILE'") from error
-    if is_new:
-        file.unlink()  # until there is something to be written
-    with create_app().app_context():
+    """Export PROJECT into FILE (- for the standard output), and watch how it goes.
+
+    It is done by the workers of the running service.
+    """
+    with _writable(file) as target, create_app().app_context():
         export_id = watching.start_export(find_user_by(username), find_project(project))
-        _show("Exporting", watching.follow_export(export_id, file))
-        click.echo(str(file))
+        _show("Exporting", watching.follow_export(export_id, target))
+        click.echo(str(file), err=file == PIPE)
 
 
 @project_archive.command("diff")
-@click.argument("one", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.argument("other", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("one", type=ARCHIVE)
+@click.argument("other", type=ARCHIVE)
 def diff_archives(one: Path, other: Path) -> None:
-    """Tell what differs between two archives but for what every transfer changes; exit status 1 if something does."""
-    with _told():
-        found = canonical.compare(one, other)
-    for difference in found:
-        click.echo(str(difference))
-    click.echo(f"{len(found)} differences" if found else "The archives say the same.", err=bool(found))
+    """Tell what differs between two archives but for what every transfer changes; one may be - for the standard input.
+
+    Exit status 0 means that nothing does, 1 that something does, 2 that it could not be found out.
+    """
+    if one == other == PIPE:
+        raise click.UsageError("Only one of the archives can come through the standard input.")
+    with _told(Trouble):
+        with _kept(one) as kept, _kept(other) as other_kept:
+            found = canonical.compare(kept, other_kept)
+        for difference in found:
+            click.echo(str(difference))
+        click.echo(f"{len(found)} differences" if found else "The archives say the same.", err=bool(found))
     sys.exit(bool(found))
 
 
@@ -424,12 +443,51 @@ def _show(label: str, steps: Iterator[watching.Progress]) -> None:
 
 
 @contextmanager
-def _told() -> Iterator[None]:
-    """Say what is wrong with an archive as every other error of a command."""
+def _told(failure: type[click.ClickException] = click.ClickException) -> Iterator[None]:
+    """Say what is wrong with an archive, or with where it is unpacked, as every other error of a command."""
     try:
         yield
     except BadArchive as error:
-        raise click.ClickException(str(error)) from error
+        raise failure(str(error)) from error
+    except BrokenPipeError:  # whoever reads what is told has enough
+        raise
+    except OSError as error:
+        text = output.lost(error) or f"the archive cannot be read or unpacked ({error.strerror})"
+        output.let_go()
+        raise failure(text) from error
+
+
+@contextmanager
+def _kept(file: Path) -> Iterator[Path]:
+    """An archive as a file that can be read more than once; what comes through a pipe is kept on disk meanwhile."""
+    if file != PIPE and file.is_file():
+        yield file
+        return
+    with tempfile.NamedTemporaryFile() as kept:
+        with click.open_file(str(file), "rb") as source:
+            shutil.copyfileobj(source, kept)
+            kept.flush()
+        yield Path(kept.name)
+
+
+@contextmanager
+def _writable(file: Path) -> Iterator[Path | IO[bytes]]:
+    """Where an archive can be written, found out before it is made; what is no ordinary file is opened only once."""
+    if file == PIPE:
+        yield sys.stdout.buffer
+        return
+    is_new = not os.path.lexists(file)
+    try:
+        opened = open(os.open(file, os.O_WRONLY | os.O_CREAT, 0o600), "wb")  # noqa: SIM115  # closed below
+    except OSError as error:
+        raise click.BadParameter(f"cannot be written ({error.strerror})", param_hint="'FILE'") from error
+    with opened:
+        if not file.is_file():
+            yield opened
+            return
+    if is_new:
+        file.unlink()  # until there is something to be written
+    yield file
 
 
 def _day(text: str | None, option: str) -> dt.date | None:

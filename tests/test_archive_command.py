@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import copy
 import datetime as dt
+import errno
+import io
+import os
+import subprocess
+import sys
 
 import pytest
 from click.testing import CliRunner
 
 from project_service import cli, operations
 from project_service.kit.database import db
-from project_service.kit.errors import Unprocessable
-from project_service.transfers import layout, watching
-from project_service.transfers.models import ImportFailure
-from tests.archives import MOMENT, make_archive, make_event, make_issue, make_note
+from project_service.kit.errors import NotFound, Unprocessable
+from project_service.transfers import layout, unpacking, watching
+from project_service.transfers.models import ImportFailure, ProjectExport
+from tests.archives import MOMENT, make_archive, make_event, make_issue, make_note, unpack
+from tests.worlds import DEV, MAX, SAM
 
 SIGNED = "\n\n *By Tess on 2021-02-15T15:56:00 (imported from GitLab)*"
 LABEL = {"title": "bug", "color": "#ff0000", "created_at": MOMENT, "updated_at": MOMENT}
@@ -132,6 +138,94 @@ def test_what_an_import_left_out_is_told_line_by_line(app, project):
 
     many = list(watching.left_out(project.id))
     assert (many[0], len(many)) == ("122 rows or files were left out, of which these are the last 100", 101)
+
+
+@pytest.mark.parametrize("words", [("inspect",), ("diff",)])
+def test_what_comes_through_a_pipe_is_read(words, write, tmp_path):
+    content, pipe = make_archive({"issues": [make_issue(1)]}, {}), tmp_path / "pipe"
+    place = write("a.tar.gz", content)
+    os.mkfifo(pipe)
+    other = (place,) if words == ("diff",) else ()
+    command = [*words, "-", *other]
+
+    with subprocess.Popen(["cp", place, str(pipe)]) as writer:
+        by_name = run(*words, str(pipe), *other)
+        writer.wait()
+    by_dash = CliRunner().invoke(cli.main, ["archive", *command], input=content)
+
+    expected = run(*words, place, *other)
+    assert expected.exit_code == 0
+    assert [(one.exit_code, one.output) for one in (by_name, by_dash)] == [(0, expected.output)] * 2
+
+
+def test_two_archives_cannot_come_through_one_pipe():
+    answer = run("diff", "-", "-")
+
+    assert (answer.exit_code, "Only one of the archives" in answer.output) == (2, True)
+
+
+@pytest.mark.parametrize(("words", "status"), [(("inspect",), 1), (("diff",), 2)])
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_an_output_that_cannot_be_written_is_told_as_such(words, status, unbuffered, write):
+    place = write("a.tar.gz", make_archive({}))
+    command = [sys.executable, "-m", "project_service", "archive", *words, place, *([place] * (words == ("diff",)))]
+
+    with open("/dev/full", "wb") as full:
+        environment = os.environ | {"PYTHONUNBUFFERED": unbuffered}
+        done = subprocess.run(command, env=environment, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+
+    assert (done.returncode, done.stderr) == (
+        status,
+        "Error: the output cannot be written (No space left on device)\n",
+    )
+
+
+def test_an_archive_that_cannot_be_compared_is_no_difference(write):
+    sound, damaged = write("a.tar.gz", make_archive({})), write("b.tar.gz", b"no archive")
+
+    answer = run("diff", sound, damaged)
+
+    assert (answer.exit_code, answer.output) == (2, "Error: The file is not in gzip format\n")
+
+
+@pytest.mark.parametrize("words", [("inspect",), ("diff",)])
+def test_where_an_archive_cannot_be_unpacked_is_not_the_data_directory(words, write, monkeypatch):
+    def full(*_arguments):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    place = write("a.tar.gz", make_archive({}))
+    monkeypatch.setattr(unpacking, "_enter", full)
+
+    answer = run(*words, place, *([place] * (words == ("diff",))))
+
+    assert answer.output == "Error: the archive cannot be read or unpacked (No space left on device)\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "error", "text"),
+    [
+        (DEV, watching.TransferFailed, "dev may not export acme/shop: that takes at least a maintainer"),
+        (SAM, NotFound, "404 Project Not Found"),
+    ],
+)
+def test_nobody_exports_in_the_name_of_who_may_not(name, error, text, project, people):
+    with pytest.raises(error) as told:
+        watching.start_export(people[name], project)
+
+    assert operations.told(told.value) == text
+    assert db.session.query(ProjectExport).count() == 0
+
+
+def test_a_maintainer_exports_from_the_command_line(project, people, run_jobs, tmp_path):
+    export_id = watching.start_export(people[MAX], project)
+    run_jobs()
+    stream = io.BytesIO()
+
+    for target in (tmp_path / "x", stream):
+        assert [step.ended for step in watching.follow_export(export_id, target)] == [True]
+
+    assert (tmp_path / "x").read_bytes() == stream.getvalue()
+    assert "VERSION" in unpack(stream.getvalue())
 
 
 def test_what_every_transfer_changes_is_no_difference(write):

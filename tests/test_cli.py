@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 
 import pytest
 from click.testing import CliRunner
@@ -136,6 +137,17 @@ def test_a_setting_that_makes_no_sense_is_refused(words, status, text, run):
 
     assert (answer.exit_code, text in answer.output) == (status, True)
     assert "Traceback" not in answer.output
+
+
+def test_a_file_that_cannot_be_used_is_named(run, data_dir, tmp_path):
+    place = tmp_path / "file"
+    place.touch()
+
+    in_it, elsewhere = run("db", "check", DATA_DIR=f"{place}/data"), run("backup", f"{place}/backup")
+
+    assert (in_it.exit_code, elsewhere.exit_code) == (1, 1)
+    assert in_it.output.startswith("project-service: PROJECT_SERVICE_DATA_DIR: cannot be used ([Errno 20]")
+    assert re.fullmatch(rf"project-service: {place}/\S+ cannot be used \(Not a directory\)\n", elsewhere.output)
 
 
 def test_features_are_switched_and_listed(run):

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from flask import g
 from werkzeug.datastructures import FileStorage
 
+from project_service.access.abilities import Ability, judge
 from project_service.access.identity import Caller
 from project_service.core.projects import Project
 from project_service.core.users import User
 from project_service.kit.database import db, unit_of_work
-from project_service.kit.storage import storage
+from project_service.kit.errors import Forbidden
+from project_service.kit.storage import CHUNK, storage
 from project_service.transfers import queries, service
 from project_service.transfers.models import FAILED, FINISHED, ProjectExport, ProjectImport
 
@@ -35,11 +39,11 @@ class Progress:
     ended: bool
 
 
-def start_import(user: User, file: Path, path: str, **wanted: Any) -> Project:
-    """Have a worker import an archive, in somebody's name."""
+def start_import(user: User, stream: IO[bytes], name: str, path: str, **wanted: Any) -> Project:
+    """Have a worker import an archive, a file of this name, in somebody's name."""
     g.caller = Caller.of(user)
-    with file.open("rb") as stream, unit_of_work(write=False):
-        return service.import_file(user, FileStorage(stream, file.name), path=path, **wanted)
+    with unit_of_work(write=False):
+        return service.import_file(user, FileStorage(stream, name), path=path, **wanted)
 
 
 def follow_import(project_id: int, pause: Callable[[float], None] = time.sleep) -> Iterator[Progress]:
@@ -71,12 +75,19 @@ def left_out(project_id: int) -> Iterator[str]:
 
 
 def start_export(user: User, project: Project) -> int:
-    """Have a worker export a project, in somebody's name; the id of the export."""
+    """Have a worker export a project, in the name of somebody who may; the id of the export."""
     with unit_of_work():
+        try:
+            judge(Caller.of(user), Ability.EXPORT_PROJECT, project)
+        except Forbidden as error:
+            text = f"{user.username} may not export {project.full_path}: that takes at least a maintainer"
+            raise TransferFailed(text) from error
         return service.start_export(user, project, None, None).id
 
 
-def follow_export(export_id: int, target: Path, pause: Callable[[float], None] = time.sleep) -> Iterator[Progress]:
+def follow_export(
+    export_id: int, target: Path | IO[bytes], pause: Callable[[float], None] = time.sleep
+) -> Iterator[Progress]:
     """How an export goes, until its archive lies at ``target``; ``TransferFailed`` when there is none."""
     while True:
         with unit_of_work(write=False):
@@ -86,6 +97,18 @@ def follow_export(export_id: int, target: Path, pause: Callable[[float], None] =
         if state == FAILED or (state == FINISHED and name is None):
             raise TransferFailed(error or "a newer export has taken the place of this one")
         if state == FINISHED:
-            storage().fetch(str(name), target)
+            _fetch(str(name), target)
             return
         pause(LOOK_EVERY_SECONDS)
+
+
+def _fetch(name: str, target: Path | IO[bytes]) -> None:
+    with storage().open(name) as source:
+        try:
+            with target.open("wb") if isinstance(target, Path) else nullcontext(target) as file:
+                shutil.copyfileobj(source, file, CHUNK)
+                file.flush()
+        except BrokenPipeError:  # whoever reads at its other end has enough
+            raise
+        except OSError as error:
+            raise TransferFailed(f"the archive cannot be written ({error.strerror})") from error

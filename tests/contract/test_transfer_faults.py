@@ -295,10 +295,12 @@ def test_an_import_that_fails_late_leaves_an_empty_project_and_the_one_to_be_ove
     assert wait_for(lambda: leftovers(service, made["id"]) == (set(), []), PATIENCE), leftovers(service, made["id"])
 
 
-def operate(service, *words):
+def operate(service, *words, **streams):
     environment = {**os.environ, "PROJECT_SERVICE_DATA_DIR": str(service.directory / "data")}
+    environment.pop("PYTHONUNBUFFERED", None)  # with which less can go wrong
     command = [COMMAND, "archive", *map(str, words), "--as", "root"]
-    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=PATIENCE, check=False)
+    streams = {"capture_output": True, "text": True} | streams
+    return subprocess.run(command, env=environment, timeout=PATIENCE, check=False, **streams)
 
 
 def test_an_operator_imports_and_exports_and_sees_how_it_goes(service, archive, tmp_path):
@@ -313,6 +315,38 @@ def test_an_operator_imports_and_exports_and_sees_how_it_goes(service, archive, 
     assert run("import", source, name) == f"root/{name}"
     assert run("export", f"root/{name}", target) == str(target)
     assert len(rows(unpack(target.read_bytes()), "issues")) == ISSUES
+
+
+def test_archives_come_and_go_through_pipes(service, archive, tmp_path):
+    name, pipe = next(names), tmp_path / "pipe"
+    os.mkfifo(pipe)
+
+    came = operate(service, "import", "-", name, input=archive, text=False)
+    went = operate(service, "export", f"root/{name}", "-", text=False)
+    with subprocess.Popen(["cp", str(pipe), str(tmp_path / "read")]) as reader:
+        named = operate(service, "export", f"root/{name}", pipe)
+        reader.wait(PATIENCE)
+
+    assert [one.returncode for one in (came, went, named)] == [0, 0, 0], (came.stderr, went.stderr, named.stderr)
+    assert [len(rows(unpack(content), "issues")) for content in (went.stdout, (tmp_path / "read").read_bytes())] == [
+        ISSUES,
+        ISSUES,
+    ]
+
+
+def test_an_operator_is_told_that_an_archive_cannot_be_written(service, archive):
+    name = next(names)
+    operate(service, "import", "-", name, input=archive, text=False)
+
+    with open("/dev/full", "wb") as full:
+        told = [
+            operate(service, "export", f"root/{name}", "/dev/full"),
+            operate(service, "export", f"root/{name}", "-", stdout=full, stderr=subprocess.PIPE, capture_output=False),
+        ]
+
+    assert [(one.returncode, one.stderr.splitlines()[-1]) for one in told] == [
+        (1, "project-service: the archive cannot be written (No space left on device)")
+    ] * 2
 
 
 def test_an_operator_is_told_what_an_import_left_out(service, tmp_path):

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from sqlalchemy import func, select
 
 from project_service.core.projects import Project
+from project_service.core.repositories import Repository
 from project_service.kit import clock
 from project_service.kit.database import db
 from project_service.transfers.models import (
@@ -18,6 +19,7 @@ from project_service.transfers.models import (
     STARTED,
     ImportFailure,
     ProjectExport,
+    ProjectFile,
     ProjectImport,
 )
 
@@ -59,6 +61,13 @@ def file_of(project: Project) -> ProjectExport | None:
         ProjectExport.updated_at > clock.now() - LIFETIME,
     )
     return db.session.scalar(wanted.order_by(ProjectExport.id.desc()).limit(1))
+
+
+def size_of(project: Project) -> int:
+    """Bytes of a project that are kept in the storage, as the database knows them: repositories and files."""
+    repositories = select(func.sum(Repository.size)).where(Repository.project_id == project.id)
+    files = select(func.sum(ProjectFile.size)).where(ProjectFile.project_id == project.id)
+    return sum(int(db.session.scalar(one) or 0) for one in (repositories, files))
 
 
 def live_export_of(project: Project) -> ProjectExport | None:

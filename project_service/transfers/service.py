@@ -27,7 +27,7 @@ from project_service.kit.errors import (
 )
 from project_service.kit.storage import storage
 from project_service.projects.service import ProjectLimitReached, create_project
-from project_service.transfers import downloads, jobs
+from project_service.transfers import downloads, jobs, queries
 from project_service.transfers.models import SCHEDULED, ProjectExport, ProjectImport
 from project_service.transfers.schemas import METHODS
 from project_service.transfers.workplace import UPLOADS
@@ -130,6 +130,7 @@ def start_export(user: User, project: Project, description: str | None, upload: 
     upload = upload or {}
     if upload.get("url"):
         _check_upload(upload)
+    _check_stored(project)
     export = ProjectExport(
         project_id=project.id,
         user_id=user.id,
@@ -211,6 +212,13 @@ def _check_size(stream: IO[bytes]) -> None:
     stream.seek(0)
     if most and size > most * MIB:
         raise TooLarge
+
+
+def _check_stored(project: Project) -> None:
+    """A limit of later releases (export reference, section 2)."""
+    most = instance.setting("max_export_size")
+    if most and queries.size_of(project) > most * MIB:
+        raise BadRequest("The project size exceeds the export limit.")
 
 
 def _check_upload(upload: dict[str, Any]) -> None:

@@ -25,7 +25,7 @@ from project_service.kit.mail import Mail
 from project_service.kit.storage import storage
 from project_service.tracker.issues import Issue
 from project_service.transfers import canonical, exporting, lines, sending, workplace
-from project_service.transfers.models import ArchivedRow, ProjectExport
+from project_service.transfers.models import ArchivedRow, ProjectExport, ProjectFile
 from tests.archives import make_archive, make_event, make_issue, make_note, pack, rows, send, unpack
 from tests.far_sides import raw, reply
 from tests.repositories import keep_repository
@@ -171,6 +171,26 @@ def test_an_archived_project_can_be_exported(as_, project, export):
 def test_a_project_can_be_named_by_its_path(as_maintainer, project):
     assert as_maintainer.post("/projects/acme%2Fshop/export").status_code == 202
     assert as_maintainer.get("/projects/acme%2Fshop/export").json["id"] == project.id
+
+
+@pytest.mark.parametrize(("limit", "expected"), [(0, 202), (1, 400), (2, 400), (3, 202)])
+def test_a_project_that_is_too_large_is_not_exported(limit, expected, as_maintainer, project, repository, settings):
+    mib = 1 << 20
+    repository.size = 2 * mib
+    files = {"uploads/a/b.txt": mib - 1, "lfs-objects/c": 1}
+    db.session.add_all(
+        ProjectFile(project_id=project.id, path=path, storage_name=path, size=size) for path, size in files.items()
+    )
+    db.session.commit()
+    settings(max_export_size=limit)
+
+    answer = as_maintainer.post(f"/projects/{project.id}/export")
+    bad = as_maintainer.post(f"/projects/{project.id}/export", json={"upload": {"url": "whatever"}})
+
+    told = ACCEPTED if expected == 202 else {"message": "The project size exceeds the export limit."}
+    assert (answer.status_code, answer.json) == (expected, told)
+    assert bad.json == {"message": {"url": ["is blocked: Only allowed schemes are http, https"]}}
+    assert status(as_maintainer, project) == ("queued" if expected == 202 else "none")
 
 
 # what is said of an export

@@ -21,7 +21,15 @@ from project_service.kit.storage import Storage, storage
 from project_service.settings import Settings
 from project_service.transfers import downloads, queries
 from project_service.transfers.importing import FAILING, LOADING
-from project_service.transfers.models import FAILED, FINISHED, STARTED, ImportFailure, ProjectExport, ProjectImport
+from project_service.transfers.models import (
+    FAILED,
+    FINISHED,
+    STARTED,
+    ImportFailure,
+    ProjectExport,
+    ProjectFile,
+    ProjectImport,
+)
 from tests import worlds
 from tests.archives import make_archive, make_issue, unpack
 from tests.pages.conftest import store, store_export
@@ -262,6 +270,16 @@ def test_an_import_counts_against_the_limit(maintainer):
     answers = [send(maintainer, path=path).status_code for path in ("a", "b")]
 
     assert answers == [302, 429]
+
+
+def test_a_project_that_is_too_large_is_not_exported(maintainer, project):
+    turn("max_export_size", 1)
+    store(ProjectFile(project_id=project.id, path="uploads/a/b.txt", storage_name="x", size=(1 << 20) + 1))
+
+    answer = maintainer.send(START)
+
+    assert (answer.status_code, "The project size exceeds the export limit." in text_of(answer)) == (422, True)
+    assert db.session.query(ProjectExport).count() == 0
 
 
 def test_the_form_needs_its_token(maintainer):

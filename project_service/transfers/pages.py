@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 from urllib.parse import urlencode
 
@@ -13,7 +14,7 @@ from project_service.access.identity import caller, current_user
 from project_service.access.pages import PageBlueprint
 from project_service.core import instance, paths
 from project_service.core.projects import Project
-from project_service.kit import mail
+from project_service.kit import mail, outgoing
 from project_service.kit.errors import Invalid, NoRoom, TooLarge, UnknownRoute, Unprocessable
 from project_service.kit.forms import Form, confirmation
 from project_service.projects.queries import namespaces_for_projects
@@ -26,6 +27,7 @@ from project_service.transfers.sending import NoExport, send_export
 pages = PageBlueprint("transfer_pages", __name__)
 
 NOT_AN_ARCHIVE = "has to be a project export, a file that ends in “.gz”"
+UP_TO_HOST = re.compile(r"^(?P<scheme>(?:[a-z][a-z0-9+.-]*://)?).*@", re.IGNORECASE | re.DOTALL)
 TELLING = (SCHEDULED, STARTED, FAILED)
 
 
@@ -84,6 +86,8 @@ def create_import() -> Any:
     made: list[Project] = []
     if form.accepted(lambda: made.append(_import(form))):
         return redirect(f"/{made[0].full_path}/-/import")
+    if form.remote:
+        form.url.data = _without_credentials((form.url.data or "").strip())
     return render_template("transfers/new.html", form=form, largest=instance.setting("max_import_size")), 422
 
 
@@ -178,6 +182,15 @@ def _form() -> ImportForm:
         form.name.data, form.path.data = request.args.get("name", ""), request.args.get("path", "")
     form.offer(namespaces_for_projects(caller(), user))
     return form
+
+
+def _without_credentials(url: str) -> str:
+    """An address as it may be shown again; of one that cannot be read nothing is left that could be a password."""
+    match = outgoing.URL.fullmatch(url)
+    if match is None:
+        return UP_TO_HOST.sub(r"\g<scheme>", url)
+    start, end = match.span("userinfo")
+    return url if start < 0 else url[:start] + url[end + 1 :]
 
 
 def _import(form: ImportForm) -> Project:

@@ -334,6 +334,24 @@ def test_an_address_that_cannot_be_used_is_told_beside_its_field(url, text, main
     assert (answer.status_code, wrongs(answer)) == (422, {"url": f"Address of the archive {text}"})
 
 
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("http://ann:secret@127.0.0.1/a@b.gz?x=1", "http://127.0.0.1/a@b.gz?x=1"),
+        ("http://127.0.0.1/a@b.gz", "http://127.0.0.1/a@b.gz"),
+        (" ftp://ann:secret@a.example.com/x.gz", "ftp://a.example.com/x.gz"),
+        ("https://ann:sec/ret@a.example.com/x.gz", "https://a.example.com/x.gz"),
+        ("ann:secret@a.example.com", "a.example.com"),
+    ],
+)
+def test_an_address_is_shown_again_without_its_credentials(url, shown, maintainer, remote):
+    answer = send(maintainer, source="url", url=url)
+
+    assert answer.status_code == 422
+    assert re.search(r'<input[^>]* name="url"[^>]* value="([^"]*)"', answer.text)[1] == shown
+    assert not re.search("sec/?ret", answer.text)
+
+
 def test_an_archive_is_imported_from_elsewhere(maintainer, remote, monkeypatch):
     monkeypatch.setattr(downloads, "check", lambda url, allowed: None)  # the network
 
@@ -400,7 +418,8 @@ def test_numbers_are_told_beside_the_bar(maintainer, imported):
 
 
 @pytest.mark.parametrize(
-    ("count", "said"), [(0, "Nothing was left out."), (1, "One row"), (100, "100 rows"), (103, "103 rows")]
+    ("count", "said"),
+    [(0, "Nothing was left out."), (1, "One row"), (100, "100 rows or files"), (103, "103 rows or files")],
 )
 def test_what_was_left_out_is_listed_up_to_a_hundred(count, said, maintainer, imported, project):
     imported("finished")
@@ -417,12 +436,23 @@ def test_what_was_left_out_is_listed_up_to_a_hundred(count, said, maintainer, im
     assert count == 0 or f'<td data-label="Line">{count}</td>' in answer.text
 
 
+def test_a_file_that_was_left_out_is_called_one(maintainer, imported, project):
+    imported("finished")
+    told = {"exception_class": "X", "exception_message": "The name", "source": "x", "relation_name": "uploads"}
+    store(ImportFailure(project_id=project.id, **told))
+
+    answer = maintainer.get("/acme/shop/-/import")
+
+    assert "One file of the archive could not be imported." in answer.text
+    assert '<td data-label="Line"><span class="muted">a file</span></td>' in answer.text
+
+
 @pytest.mark.parametrize(
     ("count", "days", "said"),
     [
         (0, 0, None),
-        (1, 0, "One row of the archive could not be imported. What was left out"),
-        (1200, 6, "1,200 rows of the archive could not be imported. What was left out"),
+        (1, 0, "One row or file of the archive could not be imported. What was left out"),
+        (1200, 6, "1,200 rows or files of the archive could not be imported. What was left out"),
         (3, 8, None),
     ],
 )

@@ -86,6 +86,7 @@ URL = re.compile(
     re.IGNORECASE,
 )
 HOST_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+HEXADECIMAL = re.compile(r"0x[0-9a-f]*")
 ENTRY = re.compile(r"(?:\[(?P<bracketed>[0-9A-Fa-f:./]+)\]|(?P<plain>[^:\[\]]+))(?::(?P<port>[0-9]{1,5}))?")
 ABSOLUTE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 ENCODED_LINE_BREAK = re.compile(r"%0[0ad]", re.IGNORECASE)
@@ -183,7 +184,10 @@ def check_allow_list_entry(entry: str) -> None:
 
     ``example.com``, ``example.com:8080``, ``10.0.0.1``, ``10.0.0.0/8:443``, ``fd00::/8``, ``[fd00::1]:8080``.
     """
-    _parse_entry(entry)
+    place, _ = _parse_entry(entry)
+    # Judged here alone, since older releases took it: it matches nothing, and must not stop every request.
+    if isinstance(place, str) and HEXADECIMAL.fullmatch(place.rpartition(".")[2]):
+        raise _not_an_entry(entry)
 
 
 def redact(url: str) -> str:
@@ -461,16 +465,20 @@ def _parse_entry(entry: str) -> tuple[str | Network, int | None]:
     # An IPv6 address without brackets matches nothing: all its colons belong to it.
     place = (match["bracketed"] or match["plain"]) if match else entry
     port = int(match["port"]) if match and match["port"] else None
-    problem = ValueError(f"{entry!r} is not a host, an address or a range, with or without a port")
     if port is not None and not 0 < port < 65536:
-        raise problem
+        raise _not_an_entry(entry)
     with suppress(ValueError):
         return ipaddress.ip_network(place, strict=False), port
     # What ends in a number and is no address is a slip (a lone port, an octet too many), never the name of a host.
     name = place.lower().rstrip(".")
     if len(name) > 255 or not HOST_NAME.fullmatch(place) or name.rpartition(".")[2].isdigit():
-        raise problem
+        raise _not_an_entry(entry)
     return name, port
+
+
+def _not_an_entry(entry: str) -> ValueError:
+    advice = "" if entry.isascii() else "; a name with such letters is written in punycode (xn--…)"
+    return ValueError(f"{entry!r} is not a host, an address or a range, with or without a port{advice}")
 
 
 def _addresses(target: Target, resolver: Resolver, patience: float) -> tuple[str, ...]:

@@ -393,11 +393,26 @@ def test_every_address_of_a_name_must_be_allowed() -> None:
     "entry",
     ["", " ", "a b", "*.example.com", "http://example.com", "example.com/a", "example.com:", "example.com:0", "8080"]
     + ["example.com:65536", "example.com:http", "10.0.0.0/33", "10.0.0.300", "127.1", "[::1]:", "[::1", "::1::2", "-a"]
-    + ["10.0.0.1,10.0.0.2", "user@example.com", "[example.com]:80", "ä.test", "a" * 2000],
+    + ["10.0.0.1,10.0.0.2", "user@example.com", "[example.com]:80", "ä.test", "a" * 2000]
+    + ["0x7f000001", "0X7F000001:80", "127.0x1", "0x7f.1", "0177.0.0.1", "017700000001", "2130706433", "127.0.0.0x1."],
 )
 def test_nonsense_does_not_enter_the_allow_list(entry: str) -> None:
     with pytest.raises(ValueError, match="is not a host, an address or a range"):
         check_allow_list_entry(entry)
+
+
+def test_a_name_with_other_letters_is_refused_with_advice() -> None:
+    with pytest.raises(ValueError, match=r"is written in punycode \(xn--…\)$"):
+        check_allow_list_entry("bücher.example")
+
+    check_allow_list_entry("xn--bcher-kva.example")
+    check_allow_list_entry("0xdeadbeef.example")
+
+
+def test_an_entry_that_older_releases_took_stops_no_request(names: Names) -> None:
+    policy = Policy(allowed=("0x0a000001", "10.0.0.1"))
+
+    assert verdict("http://10.0.0.1/", policy, names) is None
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ import ijson
 from project_service.kit import exact
 from project_service.transfers import layout
 from project_service.transfers.refusals import NESTED_TOO_DEEPLY
-from project_service.transfers.unpacking import BAD_JSON, MOST_RELATIONS, BadArchive, TooLarge, Unpacked
+from project_service.transfers.unpacking import BAD_JSON, MOST_RELATIONS, TOO_MANY, BadArchive, TooLarge, Unpacked
 
 LONGEST_LINE = 50 << 20
 PART = LONGEST_LINE + (1 << 20)  # of a file that is looked through: no text that is read is longer
@@ -37,7 +37,7 @@ class LongNumber(BadArchive):
 
 
 TOO_LONG = TooLarge(f"The line is longer than {LONGEST_LINE >> 20} MB")
-TOO_MANY = TooLarge("The line has too many values")
+TOO_MANY_VALUES = TooLarge("The line has too many values")
 TOO_DEEP = TooLarge(NESTED_TOO_DEEPLY)
 MOST_PASSED, PASSED_FOR_A_ROW = 20_000_000, 10_000  # steps, in all rows of a file that are passed over
 STARTS, ENDS = ("start_map", "start_array"), ("end_map", "end_array")
@@ -88,7 +88,7 @@ def rows_of(unpacked: Unpacked, relation: str, after: int = 0) -> Iterator[tuple
                 if number in too_large:
                     yield line, too_large[number]
                 elif isinstance(raw, TooLarge) or exact.has_too_many_values(raw):
-                    yield line, raw if isinstance(raw, TooLarge) else TOO_MANY
+                    yield line, raw if isinstance(raw, TooLarge) else TOO_MANY_VALUES
                 elif raw.strip() not in (b"", b"null"):
                     yield line, raw
 
@@ -200,8 +200,10 @@ def _split(legacy: Path, unpacked: Unpacked, *, long_numbers: bool) -> dict[str,
         else:
             attributes[name] = read
             size += len(name) + len(exact.dumps(read))
-        if size > LARGEST_OBJECT or len(unpacked.relations) > MOST_RELATIONS:
+        if size > LARGEST_OBJECT:
             raise BadArchive(BAD_JSON)
+        if len(unpacked.relations) > MOST_RELATIONS:
+            raise BadArchive(TOO_MANY)
     return attributes
 
 
@@ -340,7 +342,7 @@ def _row(event: str, value: Any, steps: _Steps) -> Any:
 def _build(event: str, value: Any, steps: _Steps, left: int = DEEPEST) -> Any:
     begins = event in STARTS
     if steps.are_too_many or (begins and left == 0):
-        raise RowTooLarge(TOO_DEEP if begins and left == 0 else TOO_MANY, DEEPEST - left + begins)
+        raise RowTooLarge(TOO_DEEP if begins and left == 0 else TOO_MANY_VALUES, DEEPEST - left + begins)
     if not begins:
         return _float(value) if isinstance(value, Decimal) else value
     if event == "start_array":

@@ -348,6 +348,15 @@ def test_an_archive_of_too_many_relations_is_refused(take, monkeypatch):
         take(good_with(*(member(f"./tree/project/r{number}.ndjson") for number in range(9))))
 
 
+def test_too_many_relations_in_one_object_are_refused_alike(bring, monkeypatch):
+    monkeypatch.setattr(trees, "MOST_RELATIONS", 5)
+    whole = json.dumps({f"relation_{number}": [{"a": 1}] for number in range(7)}).encode()
+
+    state = bring(gzip.compress(tape((member("./VERSION"), b"0.2.4"), (member("./project.json"), whole))))
+
+    assert error_of(state) == "The archive has too many members"
+
+
 def test_a_bomb_fails_its_import_with_the_reason(bring, monkeypatch):
     monkeypatch.setattr(unpacking, "Limits", lambda: Limits(size=MIB))
 

@@ -71,6 +71,8 @@ def configure(level: str) -> None:
     logging.getLogger("alembic").setLevel("WARNING")
     for name in ("rq", "rq.worker"):
         logging.getLogger(name).setLevel("WARNING")
+    # it warns of odd headers with all that the far side sent, which may be what it was sent: credentials in any coding
+    logging.getLogger("urllib3").setLevel("ERROR")
 
 
 def hide_secrets(_logger: Any, _method: str, entry: MutableMapping[str, Any]) -> MutableMapping[str, Any]:

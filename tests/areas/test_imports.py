@@ -1081,6 +1081,52 @@ def test_a_file_that_changed_meanwhile_is_fetched_anew(far_side, remote, as_, ru
     assert (whole, [one["iid"] for one in as_(MAX).get(f"/projects/{number}/issues").json]) == ([False, True], [2])
 
 
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"status": 416},
+        {"content_range": "bytes {late}-{last}/{size}"},
+        {"content_range": "bytes {start}-{last}/{more}"},
+        {"content_range": ""},
+        {"etag": '"two"'},
+    ],
+    ids=["no such part", "begins elsewhere", "of a longer file", "does not say where it begins", "of another file"],
+)
+def test_a_file_is_fetched_anew_when_the_part_is_not_the_one_that_is_missing(
+    odd, far_side, remote, as_, run_jobs, monkeypatch
+):
+    monkeypatch.setattr(downloads, "FIRST_PAUSE", 0.0)
+    archive = make_archive({"issues": [make_issue(1, description="x" * 1000)]})
+    half, asked = len(archive) // 2, []
+
+    def answer(handler):
+        wanted = handler.headers.get("Range")
+        asked.append((handler.command, wanted))
+        if wanted:
+            where = {"start": half, "late": half + 1, "last": len(archive) - 1}
+            where |= {"size": len(archive), "more": len(archive) + 1}
+            part = odd.get("content_range", "bytes {start}-{last}/{size}").format(**where)
+            tag = odd.get("etag", '"one"')
+            reply(handler, odd.get("status", 206), b"?" * half, content_range=part, etag=tag)
+            return
+        handler.send_response(200)
+        handler.send_header("Content-Type", "application/gzip")
+        handler.send_header("Content-Length", str(len(archive)))
+        handler.send_header("Accept-Ranges", "bytes")
+        handler.send_header("ETag", '"one"')
+        handler.end_headers()
+        if handler.command == "GET":
+            handler.wfile.write(archive[:half] if len(asked) < 3 else archive)
+            handler.close_connection = True
+
+    far_side.answers["/it.tar.gz"] = answer
+    number = remote().json["id"]
+    run_jobs()
+
+    assert as_(MAX).get(f"/projects/{number}/import").json["import_status"] == "finished"
+    assert asked == [("HEAD", None), ("GET", None), ("GET", f"bytes={half}-"), ("GET", None)]
+
+
 def test_a_far_side_without_parts_is_asked_for_the_whole_again(far_side, remote, as_, run_jobs, monkeypatch):
     monkeypatch.setattr(downloads, "FIRST_PAUSE", 0.0)
     archive = make_archive({"issues": [make_issue(1)]})

@@ -17,6 +17,7 @@ from project_service.kit.answers import Application
 from project_service.kit.database import db
 from project_service.kit.secrets import SecretKeyMissing
 from project_service.kit.supervisor import Child, Supervisor
+from project_service.transfers.jobs import sweep_workplaces
 
 STOP_SECONDS = 7.0  # a little less than whoever stops us waits for, and more than a worker gives its job
 # of one machine: what is quick waits for no transfer, and transfers here wait for no server elsewhere that is slow
@@ -65,7 +66,10 @@ def _in_fork(app: Application, call: Callable[[Application], None]) -> None:
 
 
 def schedule(app: Application) -> None:
-    """Start periodic jobs and ring again for forgotten tasks, until SIGTERM or SIGINT; several may run side by side."""
+    """Start periodic jobs, ring again for forgotten tasks and remove what killed workers left in the data directory.
+
+    Until SIGTERM or SIGINT; several may run side by side.
+    """
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
@@ -74,6 +78,7 @@ def schedule(app: Application) -> None:
             try:
                 jobs.start_periodic()
                 jobs.sweep()
+                sweep_workplaces()  # each machine has folders of its own
             except OperationalError as error:
                 log.warning("the database cannot be reached", error=str(error.orig))
         stop.wait(jobs.SWEEP_EVERY.total_seconds())

@@ -12,13 +12,13 @@ from sqlalchemy import select, update
 
 from project_service.core import limits, repositories
 from project_service.kit import clock, jobs
-from project_service.kit.database import db
+from project_service.kit.database import db, unit_of_work
 from project_service.kit.storage import storage
 from project_service.transfers import exporting, importing
 from project_service.transfers.models import FAILED, LIVE, ProjectExport, ProjectImport
 from project_service.transfers.publishing import error_text
 from project_service.transfers.queries import LIFETIME
-from project_service.transfers.workplace import UPLOADS, sweep_workplaces
+from project_service.transfers.workplace import UPLOADS, remove_workplaces, workplaces
 
 HOUR = dt.timedelta(hours=1)
 DAY = dt.timedelta(days=1)
@@ -116,6 +116,22 @@ def clear_up() -> None:
     repositories.forget_old()
     with jobs.step():
         limits.prune()
+
+
+def sweep_workplaces() -> None:
+    """Remove what killed workers of this machine left, but for transfers that somebody will take over."""
+    names = workplaces()
+    if not names:
+        return
+    numbers = [int(number) for name in names if (number := name.rpartition("-")[2]).isdigit()]
+    imports = select(ProjectImport.id).where(
+        ProjectImport.id.in_(numbers), ProjectImport.phase.in_((importing.WAITING, importing.LOADING))
+    )
+    exports = select(ProjectExport.id).where(ProjectExport.id.in_(numbers), ProjectExport.state.in_(LIVE))
+    with unit_of_work(write=False):
+        live = {f"import-{number}" for number in db.session.scalars(imports)}
+        live |= {f"export-{number}" for number in db.session.scalars(exports)}
+    remove_workplaces(set(names) - live)
 
 
 def _expire_exports() -> None:

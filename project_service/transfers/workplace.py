@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
+import os
 import shutil
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import IO
 
 from flask import current_app
 from sqlalchemy import select
@@ -20,7 +23,7 @@ from project_service.kit.storage import storage
 from project_service.transfers.models import LIVE, ProjectExport, ProjectFile
 
 UPLOADS = "imports"
-ABANDONED_SECONDS = 2 * 86400
+LOCK = ".lock"  # held by whoever works in the folder, for as long as they live
 LOOK_EVERY_SECONDS = 5.0
 
 
@@ -28,18 +31,25 @@ LOOK_EVERY_SECONDS = 5.0
 def workplace(name: str) -> Iterator[Path]:
     """An empty folder of this machine, gone at the end; what a killed worker left there is gone at the beginning."""
     folder = _root() / name
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True, mode=0o700)
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    with _take(folder) as lock:
+        try:
+            yield folder
+        finally:
+            if _is_in(folder, lock):  # whoever has taken the transfer over meanwhile has a new one
+                shutil.rmtree(folder, ignore_errors=True)
 
 
-def sweep_workplaces() -> None:
-    """Remove the folders of transfers that ended long ago, or on another machine."""
-    for folder in _root().glob("*"):
-        if time.time() - folder.stat().st_mtime > ABANDONED_SECONDS:
+def workplaces() -> list[str]:
+    """The names of the folders that there are on this machine."""
+    return sorted(folder.name for folder in _root().glob("*") if folder.is_dir())
+
+
+def remove_workplaces(names: Collection[str]) -> None:
+    """Remove folders of this machine whose transfers nobody goes on with; those that somebody still works in stay."""
+    for name in names:
+        folder = _root() / name
+        with suppress(FileNotFoundError, BlockingIOError), (folder / LOCK).open("ab") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -81,6 +91,25 @@ def remove_leftovers(project_id: int) -> None:
     for name in storage().names(folder_of(project_id)):
         if name not in known:
             storage().delete(name)
+
+
+def _take(folder: Path) -> IO[bytes]:
+    """Make a folder anew; its lock, which is held until it is closed."""
+    while True:
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True, mode=0o700)
+        with suppress(FileNotFoundError):  # it may be removed as one that was left before it is held
+            lock = (folder / LOCK).open("ab")
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if _is_in(folder, lock):
+                return lock
+            lock.close()
+
+
+def _is_in(folder: Path, lock: IO[bytes]) -> bool:
+    with suppress(FileNotFoundError):
+        return os.path.samestat((folder / LOCK).stat(), os.fstat(lock.fileno()))
+    return False
 
 
 def _root() -> Path:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import datetime as dt
 import errno
+
+
+import fcntl
 import functools
 import io
 import itertools
@@ -29,12 +32,13 @@ from project_service.core.projects import Project
 from project_service.events.models import Event
 from project_service.kit import clock, jobs
 from project_service.kit.bulk import Writer
-from project_service.kit.database import Base, db
+from project_service.kit.database import Base, db, unit_of_work
 from project_service.kit.jobs import Task
 from project_service.kit.storage import storage
 from project_service.transfers import downloads, importing, publishing, workplace
+from project_service.transfers import jobs as transfer_jobs
 from project_service.transfers.importing import LINES_IN_CACHE
-from project_service.transfers.models import ImportFailure, ProjectImport
+from project_service.transfers.models import ImportFailure, ProjectExport, ProjectImport
 from tests.archives import MOMENT as MADE
 from tests.archives import make_archive, make_event, make_issue, make_note, rows, send, unpack
 from tests.far_sides import reply
@@ -2738,6 +2742,74 @@ def test_nothing_of_a_finished_import_stays_where_it_worked(as_, run_jobs, app):
 
     assert list((app.config["SETTINGS"].data_dir / "transfers").glob("*")) == []
     assert [name for name in stored() if name.startswith("imports/")] == []
+
+
+def folders(app):
+    return {folder.name for folder in (app.config["SETTINGS"].data_dir / "transfers").glob("*")}
+
+
+def leave(app, *names):
+    """What workers leave that are killed while they work in folders."""
+    for name in names:
+        folder = app.config["SETTINGS"].data_dir / "transfers" / name
+        (folder / "unpacked").mkdir(parents=True, exist_ok=True)
+        (folder / "archive.tar.gz").write_bytes(b"half")
+
+
+def test_what_a_killed_worker_left_is_removed_when_nobody_goes_on_with_its_transfer(as_, run_jobs, app):
+    client = as_(ADA)
+    done = send(client, path="done").json["id"]
+    run_jobs()
+    client.post(f"/projects/{done}/export")
+    waiting = send(client, path="waiting").json["id"]
+    with unit_of_work(write=False):
+        ids = dict(db.session.execute(select(ProjectImport.project_id, ProjectImport.id)).all())
+        export_id = db.session.scalar(select(ProjectExport.id))
+    kept = {f"import-{ids[waiting]}", f"export-{export_id}"}
+    leave(app, *kept, f"import-{ids[done]}", f"import-{10**9}", f"export-{10**9}")
+
+    transfer_jobs.sweep_workplaces()
+    swept = folders(app)
+    client.delete(f"/projects/{done}")
+    client.delete(f"/projects/{waiting}")
+    run_jobs()
+    transfer_jobs.sweep_workplaces()
+
+    assert (swept, folders(app)) == (kept, set())
+
+
+def test_where_somebody_works_nothing_is_removed(app):
+    with workplace.workplace("import-1") as folder:
+        (folder / "archive.tar.gz").write_bytes(b"half")
+        transfer_jobs.sweep_workplaces()
+        kept = folders(app), (folder / "archive.tar.gz").exists()
+
+    assert (kept, folders(app)) == (({"import-1"}, True), set())
+
+
+def test_a_folder_that_is_removed_before_it_is_held_is_made_again(app, monkeypatch):
+    real, locked = fcntl.flock, []
+
+    def slow(file, how):
+        real(file, how)
+        if not locked:
+            locked.append(how)
+            shutil.rmtree(app.config["SETTINGS"].data_dir / "transfers" / "import-1")
+
+    monkeypatch.setattr(fcntl, "flock", slow)
+
+    with workplace.workplace("import-1") as folder:
+        assert (folder.is_dir(), len(locked)) == (True, 1)
+
+
+def test_who_was_held_up_leaves_the_folder_of_the_successor_alone(app):
+    with workplace.workplace("import-1"):
+        successor = workplace.workplace("import-1")
+        taken = successor.__enter__()
+
+    assert taken.is_dir()
+    successor.__exit__(None, None, None)
+    assert folders(app) == set()
 
 
 def test_uploads_that_nobody_came_to_import_are_removed_after_a_day(as_, run_jobs, monkeypatch):

@@ -253,6 +253,18 @@ def test_an_import_in_whose_middle_something_dies_ends_with_everything_once(what
     assert taken_up < TAKEN_UP_SECONDS * max(1.0, os.getloadavg()[0] / 2)
 
 
+@pytest.mark.parametrize("what", [WORKER, SERVER])
+def test_an_import_that_dies_and_whose_project_is_removed_leaves_nothing(what, service, gl, archive):
+    number = start_import(gl, archive)
+    assert wait_for(lambda: progress(service, number), PATIENCE)
+
+    kill(service, what)
+    with gitlab.Gitlab(service.url, private_token=TOKEN) as client:
+        client.projects.delete(number)
+
+    assert wait_for(lambda: leftovers(service, number) == (set(), []), PATIENCE), leftovers(service, number)
+
+
 @pytest.mark.parametrize("what", [WORKER, REDIS, SERVER])
 def test_an_export_in_whose_middle_something_dies_ends_with_everything_once(what, service, gl, archive):
     number = start_import(gl, archive)

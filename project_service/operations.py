@@ -90,7 +90,7 @@ def prepare() -> None:
 
 @main.command()
 @click.option("--quick", is_flag=True, help="Leave imports and exports, which may take hours, to other workers.")
-@click.option("--all", "everything", is_flag=True, help="Run three workers and a scheduler, all that a machine needs.")
+@click.option("--all", "everything", is_flag=True, help="Run five workers and a scheduler, all that a machine needs.")
 def worker(quick: bool, everything: bool) -> None:
     """Run one worker: it takes up jobs until it is stopped."""
     if everything:

@@ -20,10 +20,13 @@ from project_service.kit.supervisor import Child, Supervisor
 from project_service.transfers.jobs import sweep_workplaces
 
 STOP_SECONDS = 7.0  # a little less than whoever stops us waits for, and more than a worker gives its job
-# of one machine: what is quick waits for no transfer, and transfers here wait for no server elsewhere that is slow
+# of one machine: what is quick waits for no transfer, transfers here wait for no server elsewhere that is slow, and who
+# has some that are with slow servers does not hold up others (transfers/jobs.py); two transfers at once are enough here
 WORKERS = {
     "worker": (*jobs.QUICK_QUEUES, jobs.TRANSFERS),
     "remote worker": (jobs.REMOTE_TRANSFERS, jobs.TRANSFERS),
+    "remote worker 2": (jobs.REMOTE_TRANSFERS,),
+    "remote worker 3": (jobs.REMOTE_TRANSFERS,),
     "quick worker": jobs.QUICK_QUEUES,
 }
 

@@ -261,6 +261,15 @@ def take_up(task_id: int) -> Lease | None:
     return None if fence is None else Lease(task_id, fence)
 
 
+def under_way(queue: str) -> list[tuple[str, list[Any]]]:
+    """The tasks of a queue that workers hold, our own among them: the names of their jobs and their arguments."""
+    now = clock.now()
+    held = select(Task.name, Task.arguments).where(
+        Task.queue == queue, Task.failed_at.is_(None), Task.run_at <= now, Task.leased_until >= now
+    )
+    return [(name, arguments) for name, arguments in db.session.execute(held)]
+
+
 def sweep() -> int:
     """Ring again for every task that waits without a live worker; the number of them."""
     now = clock.now()

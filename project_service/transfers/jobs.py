@@ -8,9 +8,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from sqlalchemy import select, update
+from sqlalchemy import func, select, update
 
 from project_service.core import limits, repositories
+from project_service.core.users import User
 from project_service.kit import clock, jobs
 from project_service.kit.database import db, unit_of_work
 from project_service.kit.storage import storage
@@ -23,6 +24,8 @@ from project_service.transfers.workplace import UPLOADS, remove_workplaces, work
 HOUR = dt.timedelta(hours=1)
 DAY = dt.timedelta(days=1)
 PATIENCE = dt.timedelta(seconds=5)
+LONGEST_PATIENCE = dt.timedelta(minutes=1)
+MOST_ELSEWHERE = 2  # of one user at a time; a machine has workers for more
 LONGEST = DAY
 OBJECTS_BETWEEN_COLLECTIONS = 50_000
 TIMED_OUT = f"Import timed out. Import took longer than {round(LONGEST.total_seconds())} seconds"
@@ -57,9 +60,12 @@ def _import_failed(arguments: tuple[Any, ...], text: str) -> None:
 @jobs.job(queue=jobs.TRANSFERS, failed=_import_failed)
 def import_project(import_id: int, project_id: int | None = None) -> None:
     """Make a project of an archive."""
-    with jobs.step():
-        project_id = _project_of(db.session.get(ProjectImport, import_id), project_id)
+    found = db.session.get(ProjectImport, import_id)
+    project_id = _project_of(found, project_id)
     if project_id is None:
+        return
+    if found is not None and (later := _import_put_off_until(found)) is not None:
+        import_project.on(_queue_of(found.url)).defer_until(later, import_id, project_id)
         return
     with many_objects():
         importing.run(import_id, project_id)
@@ -74,13 +80,12 @@ def _export_failed(arguments: tuple[Any, ...], text: str) -> None:
 @jobs.job(queue=jobs.TRANSFERS, failed=_export_failed)
 def export_project(export_id: int, project_id: int | None = None) -> None:
     """Make an archive of a project; of one that is still being imported when that has ended."""
-    with jobs.step():
-        export = db.session.get(ProjectExport, export_id)
-        project_id = _project_of(export, project_id)
-        if export is not None and export.project.loading:
-            export_project.on(_queue_of(export.upload_url)).defer_until(clock.now() + PATIENCE, export_id, project_id)
-            return
+    export = db.session.get(ProjectExport, export_id)
+    project_id = _project_of(export, project_id)
     if project_id is None:
+        return
+    if export is not None and (later := _export_put_off_until(export)) is not None:
+        export_project.on(_queue_of(export.upload_url)).defer_until(later, export_id, project_id)
         return
     with many_objects():
         exporting.run(export_id, project_id)
@@ -94,6 +99,44 @@ def defer_import(record: ProjectImport) -> None:
 def defer_export(export: ProjectExport) -> None:
     """Have a worker export, one for servers elsewhere if one of them gets the archive."""
     export_project.on(_queue_of(export.upload_url)).defer(export.id, export.project_id)
+
+
+# A transfer is put off in the unit of work that its task ends with: there are never two tasks of one.
+
+
+def _import_put_off_until(found: ProjectImport) -> dt.datetime | None:
+    is_wanted = found.url and found.phase in (importing.WAITING, importing.LOADING)
+    return _next_turn(found) if is_wanted and _has_enough_under_way(found) else None
+
+
+def _export_put_off_until(export: ProjectExport) -> dt.datetime | None:
+    if export.project.loading:
+        return clock.now() + PATIENCE
+    is_wanted = export.upload_url and export.state in LIVE
+    return _next_turn(export) if is_wanted and _has_enough_under_way(export) else None
+
+
+def _next_turn(transfer: ProjectImport | ProjectExport) -> dt.datetime:
+    # those that wait long may be many, and each of their turns takes a worker
+    now = clock.now()
+    return now + max(PATIENCE, min((now - transfer.created_at) / 10, LONGEST_PATIENCE))
+
+
+def _has_enough_under_way(transfer: ProjectImport | ProjectExport) -> bool:
+    """Whether other transfers of the same user have all the workers for servers elsewhere that one user may have."""
+    if transfer.user_id is None:
+        return False
+    # one decides after the other: of those that begin together the last finds the others put off, or at work
+    db.session.execute(select(User.id).where(User.id == transfer.user_id).with_for_update(key_share=True))
+    held = jobs.under_way(jobs.REMOTE_TRANSFERS)
+    others = 0
+    for model, job in ((ProjectImport, import_project), (ProjectExport, export_project)):
+        ids = {arguments[0] for name, arguments in held if name == job.name}
+        if isinstance(transfer, model):
+            ids.discard(transfer.id)
+        theirs = select(func.count()).where(model.id.in_(ids), model.user_id == transfer.user_id)
+        others += db.session.scalar(theirs) or 0
+    return others >= MOST_ELSEWHERE
 
 
 def _project_of(transfer: ProjectImport | ProjectExport | None, told: int | None) -> int | None:

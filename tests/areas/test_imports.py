@@ -1154,6 +1154,111 @@ def test_a_far_side_without_parts_is_asked_for_the_whole_again(far_side, remote,
     assert asked == [("HEAD", None), ("GET", None), ("GET", None)]
 
 
+def begin(*task_ids):
+    """Have workers hold these tasks."""
+    db.session.execute(update(Task).where(Task.id.in_(task_ids)).values(leased_until=clock.now() + jobs.LEASE))
+    db.session.commit()
+
+
+def let_go():
+    """Have nobody hold a task, and everything be due."""
+    past = clock.now() - dt.timedelta(seconds=1)
+    db.session.execute(update(Task).values(leased_until=None, run_at=past))
+    db.session.commit()
+
+
+def waiting_tasks():
+    db.session.rollback()
+    return list(db.session.scalars(select(Task.id).order_by(Task.id)))
+
+
+def test_who_has_two_transfers_with_servers_elsewhere_under_way_leaves_the_next_worker_to_others(
+    far_side, remote, as_, client_of, people, run_jobs
+):
+    offers(far_side)
+    numbers = [remote(path=f"tools{number}").json["id"] for number in range(3)]
+    theirs = client_of(people[OLIVE]).post(
+        "/projects/remote-import", json={"url": far_side.url("/it.tar.gz"), "path": "tools"}
+    )
+    first, second, third, other = waiting_tasks()
+    begin(first, second)
+
+    jobs.answer(third)
+    jobs.answer(other)
+
+    def state(client, number):
+        return client.get(f"/projects/{number}/import").json["import_status"]
+
+    assert (state(as_(MAX), numbers[2]), state(as_(OLIVE), theirs.json["id"])) == ("scheduled", "finished")
+    [put_off] = set(waiting_tasks()) - {first, second}
+    task = db.session.get(Task, put_off)
+    assert (task.queue, task.attempts, task.error) == (jobs.REMOTE_TRANSFERS, 0, None)
+    assert dt.timedelta(seconds=4) < task.run_at - task.created_at < dt.timedelta(seconds=6)
+    let_go()
+    run_jobs()
+    assert [state(as_(MAX), number) for number in numbers] == ["finished"] * 3
+    assert waiting_tasks() == []
+
+
+def test_an_export_to_elsewhere_gives_way_too_and_what_is_made_here_does_not(far_side, remote, as_, run_jobs):
+    offers(far_side)
+    far_side.answers["/store"] = reply
+    number = send(as_(MAX), path="mine").json["id"]
+    run_jobs()
+    remote(path="one")
+    remote(path="two")
+    held = waiting_tasks()
+    begin(*held)
+
+    as_(MAX).post(f"/projects/{number}/export", json={"upload": {"url": far_side.url("/store")}})
+    here = send(as_(MAX), path="here").json["id"]
+    for task_id in waiting_tasks()[len(held) :]:
+        jobs.answer(task_id)
+
+    assert as_(MAX).get(f"/projects/{number}/export").json["export_status"] == "queued"
+    assert as_(MAX).get(f"/projects/{here}/import").json["import_status"] == "finished"
+    let_go()
+    run_jobs()
+    assert as_(MAX).get(f"/projects/{number}/export").json["export_status"] == "finished"
+
+
+def test_of_transfers_that_begin_together_no_more_and_no_fewer_go_on_than_may(
+    app, far_side, remote, run_jobs, monkeypatch
+):
+    offers(far_side)
+    for number in range(4):
+        remote(path=f"tools{number}")
+    ids = waiting_tasks()
+    together, begun = threading.Barrier(4), []
+
+    def run(import_id, project_id):
+        with jobs.step():
+            begun.append(import_id)
+        time.sleep(1)
+
+    real = transfer_jobs._import_put_off_until
+
+    def all_are_held(found):
+        together.wait(10)
+        return real(found)
+
+    monkeypatch.setattr(importing, "run", run)
+    if db.engine.dialect.name == "postgresql":  # SQLite has one writer at a time, and each is one
+        monkeypatch.setattr(transfer_jobs, "_import_put_off_until", all_are_held)
+
+    def worker(task_id):
+        with app.app_context():
+            jobs.answer(task_id)
+
+    db.session.remove()
+    with ThreadPoolExecutor(4) as threads:
+        for one in [threads.submit(worker, task_id) for task_id in ids]:
+            one.result()
+
+    assert len(begun) == 2
+    assert len(waiting_tasks()) == 2
+
+
 def trickles(far_side, times=1000, pause=0.05, path="/it.tar.gz"):
     """Have the far side send next to nothing, again and again; how often it was asked for it."""
     asked = []

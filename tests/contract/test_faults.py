@@ -41,7 +41,10 @@ def is_whole(service, role, killed):
     return service.child(role) not in (0, killed) and service.get("/-/readiness") == 200
 
 
-@pytest.mark.parametrize("role", ["web", "workers", "worker", "remote worker", "quick worker", "scheduler", "redis"])
+ROLES = ["web", "workers", "worker", "remote worker", "remote worker 3", "quick worker", "scheduler", "redis"]
+
+
+@pytest.mark.parametrize("role", ROLES)
 def test_what_is_killed_is_started_again(role, service):
     assert wait_for(lambda: service.get("/-/readiness") == 200, service.patience)
 

@@ -18,6 +18,7 @@ import pytest
 from tests.archives import MOMENT, make_archive, make_event, make_issue, make_note, rows, unpack
 from tests.contract import service as services
 from tests.contract.service import COMMAND, TOKEN, Service, is_running, tree_of, wait_for
+from tests.far_sides import reply
 from tests.repositories import make_bundle
 
 ISSUES, NOTES = 4000, 3
@@ -194,8 +195,8 @@ def test_a_stop_ends_git_too_when_a_worker_is_frozen(frozen, slow_git, archive):
     assert wait_for(lambda: not any(map(is_running, pids_in(folder))), 3.0)
 
 
-def test_no_transfer_here_waits_for_a_slow_server_elsewhere(service, gl, far_side):
-    """Two archives come a few bytes at a time; what is imported and exported meanwhile is not behind them."""
+def test_no_transfer_here_or_of_somebody_else_waits_for_a_slow_server_elsewhere(service, gl, far_side):
+    """Three archives come a few bytes at a time; what others import and export meanwhile is not behind them."""
     release = threading.Event()
     large = make_archive({"issues": [make_issue(1)]}, files={f"uploads/{1:032x}/file.bin": os.urandom(1 << 20)})
 
@@ -211,10 +212,13 @@ def test_no_transfer_here_waits_for_a_slow_server_elsewhere(service, gl, far_sid
             sent += size
 
     far_side.answers["/it.tar.gz"] = slowly
+    quick = make_archive({"issues": [make_issue(1)]})
+    far_side.answers["/quick.tar.gz"] = lambda handler: reply(handler, 200, quick, content_type="application/gzip")
+    far_side.answers["/store"] = reply
     gl.features.set("import_project_from_remote_file", True)
     gl.http_put("/application/settings", post_data={"outbound_local_requests_whitelist": ["127.0.0.1"]})
     url = far_side.url("/it.tar.gz")
-    remote = [gl.http_post("/projects/remote-import", post_data={"url": url, "path": next(names)}) for _ in range(2)]
+    remote = [gl.http_post("/projects/remote-import", post_data={"url": url, "path": next(names)}) for _ in range(3)]
     try:
         assert wait_for(lambda: any(one.line.startswith("GET") for one in far_side.received), PATIENCE)
         here = start_import(gl, make_archive({"issues": [make_issue(1)]}))
@@ -222,13 +226,23 @@ def test_no_transfer_here_waits_for_a_slow_server_elsewhere(service, gl, far_sid
         gl.http_post(f"/projects/{here}/export")
         assert wait_for(lambda: gl.http_get(f"/projects/{here}/export")["export_status"] == "finished", PATIENCE)
 
-        assert [state_of(service, one["id"])["import_status"] in ("started", "scheduled") for one in remote] == [
-            True
-        ] * 2
+        user = gl.users.create({"username": "other", "name": "Other", "email": "other@example.org", "password": TOKEN})
+        token = user.personal_access_tokens.create({"name": "all", "scopes": ["api"]}).token
+        with gitlab.Gitlab(service.url, private_token=token) as other:
+            asked = {"url": far_side.url("/quick.tar.gz"), "path": next(names)}
+            theirs = other.http_post("/projects/remote-import", post_data=asked)["id"]
+            assert wait_for(lambda: has_ended(service, theirs), PATIENCE)
+            other.http_post(f"/projects/{theirs}/export", post_data={"upload": {"url": far_side.url("/store")}})
+            assert wait_for(
+                lambda: other.http_get(f"/projects/{theirs}/export")["export_status"] == "finished", PATIENCE
+            )
+
+        states = sorted(state_of(service, one["id"])["import_status"] for one in remote)
+        assert states == ["scheduled", "started", "started"]
     finally:
         release.set()
     assert wait_for(lambda: all(has_ended(service, one["id"]) for one in remote), PATIENCE)
-    assert [state_of(service, one["id"])["import_status"] for one in remote] == ["finished"] * 2
+    assert [state_of(service, one["id"])["import_status"] for one in remote] == ["finished"] * 3
     assert wait_for(lambda: not list((service.directory / "data" / "transfers").glob("*")), PATIENCE)
 
 

@@ -11,6 +11,9 @@ from project_service import working
 from project_service.kit import supervisor
 from project_service.kit.answers import Application
 from project_service.kit.secrets import SecretKeyMissing
+from project_service.transfers.jobs import MOST_ELSEWHERE
+
+LONGEST_NAME_OF_A_PROCESS = 15  # that Linux keeps
 
 
 class Opened(Application):
@@ -56,3 +59,10 @@ def test_every_queue_is_answered_and_the_workers_have_less_time_to_stop_than_tho
 
     assert answered(*working.WORKERS.values()) == set(working.jobs.QUEUES)
     assert working.rqworker.HAND_BACK_AFTER < working.STOP_SECONDS < supervisor.STOP_SECONDS
+
+
+def test_who_has_as_much_under_way_with_servers_elsewhere_as_one_may_leaves_a_worker_to_others() -> None:
+    remote = [name for name, queues in working.WORKERS.items() if working.jobs.REMOTE_TRANSFERS in queues]
+
+    assert len(remote) == MOST_ELSEWHERE + 1
+    assert max(map(len, working.WORKERS)) <= LONGEST_NAME_OF_A_PROCESS

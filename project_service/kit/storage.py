@@ -8,11 +8,11 @@ import os
 import posixpath
 import secrets
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import IO, Any, TypeVar, cast
 from urllib.parse import unquote
 
 import fsspec
@@ -23,8 +23,12 @@ from project_service.settings import Settings
 CHUNK = 1 << 20
 FILE = "file"
 HEALTH = "health"
+ATTEMPTS = 100  # each takes microseconds
 # several machines change one bucket: a list of what was there a while ago is worth nothing
 OPTIONS: dict[str, dict[str, Any]] = {FILE: {"auto_mkdir": True}, "s3": {"use_listings_cache": False}}
+
+
+Made = TypeVar("Made")
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,11 +105,22 @@ class Storage:
         return int(self.filesystem.size(self.path(name)))
 
     def delete(self, name: str) -> None:
-        """Remove an object; one that is gone already is fine."""
-        try:
-            self.filesystem.rm_file(self.path(name))
-        except FileNotFoundError:
-            return
+        """Remove an object, and the folders that are empty then; one that is gone already is fine."""
+        path = self.path(name)
+        with suppress(FileNotFoundError):
+            self.filesystem.rm_file(path)
+        if self.protocol == FILE:
+            self._remove_empty_folders(posixpath.dirname(name))
+
+    def _remove_empty_folders(self, folder: str) -> None:
+        while "/" in folder:  # those of the first level are few, and always wanted again
+            try:
+                os.rmdir(self.path(folder))
+            except FileNotFoundError:
+                pass
+            except OSError:
+                return  # there is something in it
+            folder = posixpath.dirname(folder)
 
     def listing(self) -> Iterator[Found]:
         """Every object that is whole, a folder at a time; one that comes or goes meanwhile may be in it or not."""
@@ -165,15 +180,25 @@ def _filesystem(protocol: str, _process: int) -> fsspec.AbstractFileSystem:
 def _has_link(place: str, path: str) -> bool:
     """Give a file a second name, in place of what has it; not between two disks, or where there are no links."""
     fresh = _beside(path)
-    os.makedirs(os.path.dirname(path), exist_ok=True)
     try:
-        os.link(place, fresh)
+        _in_folder(path, lambda: os.link(place, fresh))
     except OSError:
         return False  # whoever copies it then is told what is really wrong
     os.replace(fresh, path)
     with suppress(FileNotFoundError):
         os.unlink(fresh)  # it stays where both are names of one file already
     return True
+
+
+def _in_folder(path: str, make: Callable[[], Made]) -> Made:
+    """Make a file beside ``path``; again when another process has just removed the folder as an empty one."""
+    for _ in range(ATTEMPTS - 1):
+        # the second comes of a folder that was there when it was to be made, and not a moment later
+        with suppress(FileNotFoundError, FileExistsError):
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            return make()
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    return make()
 
 
 def _beside(path: str) -> str:
@@ -185,7 +210,7 @@ def _beside(path: str) -> str:
 def _write_beside(filesystem: fsspec.AbstractFileSystem, path: str) -> Iterator[IO[bytes]]:
     fresh = _beside(path)
     try:
-        with filesystem.open(fresh, "wb") as file:
+        with _in_folder(path, lambda: filesystem.open(fresh, "wb")) as file:
             yield file
         filesystem.mv(fresh, path)
     except BaseException:

@@ -2955,6 +2955,7 @@ def test_a_project_that_is_removed_leaves_no_file_behind(as_, run_jobs, tmp_path
 
     left = {name for name in difference(before) if name not in ("personal_access_tokens", "rate_limits")}
     assert (kept >= 6, stored(), left) == (True, [], set())
+    assert not os.path.exists(storage().path(f"projects/{number}"))
 
 
 def test_a_project_that_is_removed_while_its_import_waits(as_, run_jobs):

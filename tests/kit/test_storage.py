@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import multiprocessing
 import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -120,6 +121,69 @@ def test_what_is_missing_can_neither_be_kept_nor_lent(storage, tmp_path):
         storage.lend("missing", tmp_path / "lent")
 
     assert storage.names("a") == []
+
+
+def folders(storage):
+    return sorted(str(place.relative_to(storage.root)) for place in Path(storage.root).rglob("*") if place.is_dir())
+
+
+def test_the_last_object_of_a_folder_takes_the_folder_along(storage):
+    for name in ("projects/1/files/a", "projects/1/files/b", "projects/1/exports/c", "projects/2/files/a"):
+        put(storage, name, b"content")
+
+    storage.delete("projects/1/files/a")
+    some = folders(storage)
+    storage.delete("projects/1/files/b")
+    storage.delete("projects/1/exports/c")
+    storage.delete("projects/1/exports/c")
+
+    assert some == [
+        "projects",
+        "projects/1",
+        "projects/1/exports",
+        "projects/1/files",
+        "projects/2",
+        "projects/2/files",
+    ]
+    assert folders(storage) == ["projects", "projects/2", "projects/2/files"]
+
+
+@pytest.mark.usefixtures("disk")
+def test_what_is_written_while_a_folder_is_removed_is_there(storage, tmp_path, monkeypatch):
+    real, removed = os.makedirs, []
+
+    def made_and_removed(path, *arguments, **options):
+        real(path, *arguments, **options)
+        if len(removed) < 3 and not os.listdir(path):
+            removed.append(path)
+            os.rmdir(path)
+
+    monkeypatch.setattr(os, "makedirs", made_and_removed)
+    place = tmp_path / "made"
+    place.write_bytes(b"kept")
+
+    storage.keep(place, "projects/1/files/kept")
+    put(storage, "projects/1/exports/written", b"written")
+
+    assert len(removed) == 3
+    assert storage.names("projects/1") == ["projects/1/exports/written", "projects/1/files/kept"]
+
+
+def test_writers_and_deleters_of_one_folder_do_not_disturb_each_other(storage, tmp_path):
+    def come_and_go(writer):
+        place = tmp_path / f"made{writer}"
+        place.write_bytes(b"content")
+        for _ in range(200):
+            put(storage, f"projects/1/files/{writer}", b"content")
+            storage.delete(f"projects/1/files/{writer}")
+            storage.keep(place, f"projects/1/files/{writer}")
+            storage.delete(f"projects/1/files/{writer}")
+
+    with ThreadPoolExecutor(4) as threads:
+        for one in [threads.submit(come_and_go, writer) for writer in range(4)]:
+            one.result()
+
+    assert folders(storage) == ["projects"]
 
 
 def test_what_is_missing_cannot_be_read(storage):

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 import errno
-
-
 import fcntl
 import functools
 import io

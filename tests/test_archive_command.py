@@ -117,6 +117,21 @@ def test_an_archive_is_looked_at_where_an_import_of_it_would_fail(relations, pro
     assert (answer.exit_code, answer.output) == (1, f"Error: {text}\n")
 
 
+def test_of_a_single_object_one_row_counts(write):
+    relations = {
+        "project_feature": [{"a": 1}, {"a": 2}],
+        "error_tracking_setting": [{"api_url": "x"}, {"api_url": "y"}],
+    }
+
+    answer = run("inspect", write("a.tar.gz", make_archive(relations)))
+
+    assert answer.output.splitlines()[-3:] == [
+        "would be left out: 2",
+        "  project_feature, line 2: There can be one row only",
+        "  error_tracking_setting, line 2: There can be one row only",
+    ]
+
+
 def test_a_file_that_cannot_be_imported_is_told_in_words():
     error = Unprocessable({"error": "You need to upload an archive."})
 

@@ -114,11 +114,26 @@ def take_in(receiver: Receiver, told: Iterable[Parsed]) -> list[Taken]:
     if receiver.bot_id is None:
         # first of all, so that everybody takes the locks of new rows in one order
         receiver = replace(receiver, bot_id=bot(ALERT_BOT).id)
+    told = list(told)
+    _hold_open(receiver.project_id, told)
     taken: list[Taken] = []
     for over, some in groupby(told, key=lambda parsed: parsed.is_recovery):
         together = list(some)
         taken += [_recover(receiver, parsed) for parsed in together] if over else _fire(receiver, together)
     return taken
+
+
+def _hold_open(project_id: int, told: list[Parsed]) -> None:
+    """Lock the open alerts that are told of, in one order, where they would be locked a few at a time.
+
+    Two requests that lock the same ones in another order wait for one another until the database ends one of them. With
+    the counter nobody else opens further ones meanwhile.
+    """
+    prints = [parsed.fingerprint for parsed in told if parsed.fingerprint is not None]
+    is_mixed = len(told) > 1 and any(parsed.is_recovery for parsed in told)
+    if is_mixed or len(set(prints)) < len(prints):
+        next_iids(project_id, COUNTER, 0)
+        _lock_open(project=project_id, prints=numbers(prints))
 
 
 def _fire(receiver: Receiver, told: list[Parsed]) -> list[Taken]:
@@ -297,11 +312,20 @@ def _add_to_one() -> Any:
 
 @prepared
 def _add_to_many() -> Any:
-    prints = among(alerts.fingerprint, "prints")
     # locked in one order, so that two requests with the same alerts do not wait for one another
-    locked = select(alerts.id).where(_is_open(), prints).order_by(alerts.fingerprint).with_for_update()
+    locked = _open_with("prints")
     # by their ids alone: given the project as well, SQLite would walk through all of its open alerts
     return _adding().where(text("status <> 2"), alerts.id.in_(locked.scalar_subquery()))
+
+
+@prepared
+def _lock_open() -> Any:
+    return _open_with("prints")
+
+
+def _open_with(prints: str) -> Any:
+    found = select(alerts.id).where(_is_open(), among(alerts.fingerprint, prints))
+    return found.order_by(alerts.fingerprint).with_for_update()
 
 
 @prepared

@@ -50,6 +50,8 @@ REF = re.compile(
         (?<![./])""",
     re.VERBOSE | re.DOTALL,
 )
+KEPT = "refs/keep-around/"  # as the real product names what nothing else leads to
+FORGET_ORIGIN = ("config", "--remove-section", "remote.origin")  # to remove the remote would take its refs along
 SIGNATURES = (b"# v2 git bundle\n", b"# v3 git bundle\n")
 PACK = b"PACK"
 OBJECT_FORMAT = b"@object-format="  # of bundles of the third version; those of the second have SHA-1
@@ -166,7 +168,7 @@ def unbundle(bundle: Path, target: Path) -> None:
     fresh = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
     try:
         git("clone", "--quiet", "--mirror", "--template=", str(bundle), str(fresh), reads=bundle)
-        git("remote", "remove", "origin", folder=fresh)
+        git(*FORGET_ORIGIN, folder=fresh)
         fresh.rename(target)
     finally:
         shutil.rmtree(fresh, ignore_errors=True)
@@ -198,13 +200,12 @@ def _refs(bundle: IO[bytes]) -> Iterator[tuple[str, str]]:
 
 
 def has_another_head(storage_name: str, branch: str) -> bool:
-    """Whether a bundle has a branch that is not the one its HEAD names.
-
-    Whoever clones it takes the last branch at the commit of HEAD for that one.
-    """
+    """Whether a bundle has a branch that is not the one that whoever clones it begins with."""
     refs = _refs_of(storage_name)
-    named = [name for name, number in refs.items() if name.startswith(BRANCHES) and number == refs.get("HEAD")]
-    return BRANCHES + branch in refs and [BRANCHES + branch] != named[-1:]
+    branches = {name.removeprefix(BRANCHES): number for name, number in refs.items() if name.startswith(BRANCHES)}
+    # git takes the last branch at the commit of HEAD for the one that it names
+    named = [name for name, number in branches.items() if number == refs.get("HEAD")]
+    return branch in branches and branch != (named[-1] if named else _chosen(branches))
 
 
 def check(folder: Path) -> None:
@@ -226,7 +227,7 @@ def with_branches(folder: Path, wanted: Mapping[str, str], place: Path) -> Path 
     """
     fresh, bundle = place / "branches.git", place / "branches.bundle"
     git("clone", "--quiet", "--mirror", "--template=", str(folder), str(fresh), reads=folder)
-    git("remote", "remove", "origin", folder=fresh)
+    git(*FORGET_ORIGIN, folder=fresh)
     if not _add_branches(fresh, wanted):
         return None
     try:
@@ -241,7 +242,10 @@ def with_head(folder: Path, branch: str, place: Path) -> Path:
     """A bundle of a repository whose HEAD names another branch that it has; the repository itself stays as it is."""
     fresh, bundle = place / "head.git", place / "head.bundle"
     git("clone", "--quiet", "--mirror", "--template=", str(folder), str(fresh), reads=folder)
-    git("remote", "remove", "origin", folder=fresh)
+    git(*FORGET_ORIGIN, folder=fresh)
+    opened = _opened(fresh)
+    if opened.head_is_detached:  # what only it leads to would be lost
+        opened.references.create(KEPT + str(opened.head.target), opened.head.target, force=True)
     git("symbolic-ref", "HEAD", BRANCHES + branch, folder=fresh)
     _bundle(fresh, bundle, branch)
     shutil.rmtree(fresh)
@@ -291,9 +295,23 @@ def default_branch(folder: Path) -> str | None:
     """The branch that HEAD names, if there is such a branch."""
     opened = _opened(folder)
     if opened.head_is_unborn or opened.head_is_detached:
-        names = [name for name in opened.branches.local if name in ("main", "master")]
-        return names[0] if names else next(iter(opened.branches.local), None)
-    return opened.head.shorthand
+        return _chosen(opened.branches.local)
+    found: str = opened.head.shorthand
+    return found if _is_utf8(found) else _chosen(opened.branches.local)
+
+
+def _chosen(branches: Iterable[str]) -> str | None:
+    """The branch that counts where HEAD names none, or one whose name is no text."""
+    names = sorted(filter(_is_utf8, branches))
+    return next((name for name in names if name in ("main", "master")), names[0] if names else None)
+
+
+def _is_utf8(name: str) -> bool:
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def may_be_default(project: Project, branch: str) -> bool:

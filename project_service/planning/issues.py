@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 from sqlalchemy import delete
@@ -46,9 +47,10 @@ def update_issue(author: User, issue: Issue, **fields: Any) -> Issue:
     with db.session.no_autoflush:
         if "assignees" in fields:
             issue.assignees = list(fields.pop("assignees"))
+        labelled = frozenset(issue.labels)
         for name, value in fields.items():
             setattr(issue, name, value)
-        check_issue(issue)
+        check_issue(issue, labelled)
     db.session.flush()
     if issue.confidential != was_confidential:
         recording.change_confidentiality(issue)
@@ -120,8 +122,8 @@ def add_system_note(author: User, issue: Issue, text: str) -> Note:
     return _note(author, issue, body=text, system=True)
 
 
-def check_issue(issue: Issue) -> None:
-    """Raise ``Invalid`` with what is wrong with an issue."""
+def check_issue(issue: Issue, labelled: Collection[str] = ()) -> None:
+    """Raise ``Invalid`` with what is wrong with an issue, but for labels that it had before, whatever they are."""
     problems: dict[str, list[str]] = {}
     if not (issue.title or "").strip():
         problems["title"] = [BLANK]
@@ -131,7 +133,7 @@ def check_issue(issue: Issue) -> None:
         problems["description"] = [f"is too long (maximum is {LONGEST_TEXT} characters)"]
     if (issue.weight or 0) < 0:
         problems["weight"] = ["must be greater than or equal to 0"]
-    if any(len(title) > labels.LONGEST_TITLE for title in issue.labels):
+    if any(len(title) > labels.LONGEST_TITLE for title in issue.labels if title not in labelled):
         problems["labels"] = [f"title is too long (maximum is {labels.LONGEST_TITLE} characters)"]
     if problems:
         raise Invalid(**problems)

@@ -66,8 +66,8 @@ def create_project(author: User, namespace: Namespace, **fields: Any) -> Project
 
 def update_project(project: Project, **fields: Any) -> Project:
     """Change a project; whoever calls has checked who may rename."""
-    branch = fields.get("default_branch")
-    if branch and branch != project.default_branch and not may_be_default(project, branch):
+    branch = fields.get("default_branch", project.default_branch) or ""
+    if branch != (project.default_branch or "") and not may_be_default(project, branch):
         raise Invalid(base=f"Could not change HEAD: branch '{branch}' does not exist")
     hold(project, "attributes")  # of which two who set different settings at once each change a part
     if fields.get("name") is not None:

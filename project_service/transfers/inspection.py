@@ -18,7 +18,7 @@ from project_service.transfers import layout, trees
 from project_service.transfers.importing import bad_snippet_bundles, bundle_of_snippet
 from project_service.transfers.models import ArchivedRow, ImportFailure
 from project_service.transfers.people import People, is_only_asked
-from project_service.transfers.publishing import attributes_of, protected_tags_in
+from project_service.transfers.publishing import attributes_of, protected_tags_in, single_rows
 from project_service.transfers.refusals import Refused
 from project_service.transfers.rows import COLUMNS, Known, Translator
 from project_service.transfers.rows import read as read_row
@@ -86,9 +86,9 @@ def inspect(archive: Path) -> Inspection:
             if relation == layout.PROTECTED_TAGS:
                 _count_tags(found, unpacked)
                 continue
-            for line, raw in trees.rows_of(unpacked, relation):
+            for line, row in _rows_of(unpacked, relation):
                 found.rows[relation] += 1
-                _translate(found, translator, relation, line, read_row(raw), bad_bundles)
+                _translate(found, translator, relation, line, row, bad_bundles)
         found.files |= {f"{name}.bundle": path.stat().st_size for name, path in unpacked.bundles.items()}
         found.failures += [f"{name!r}: the name cannot be kept" for name in unpacked.left_out]
         found.files |= {name: carried.size for name, carried in unpacked.carried.items()}
@@ -102,6 +102,12 @@ def _count_tags(found: Inspection, unpacked: Unpacked) -> None:
             found.failures.append(f"{layout.PROTECTED_TAGS}, line {line}: {row}")
         else:
             found.becomes[layout.PROTECTED_TAGS.replace("_", " ")] += 1
+
+
+def _rows_of(unpacked: Unpacked, relation: str) -> Iterator[tuple[int, Any]]:
+    if relation in layout.OBJECTS:
+        return single_rows(unpacked, relation)
+    return ((line, read_row(raw)) for line, raw in trees.rows_of(unpacked, relation))
 
 
 def _check_bundle(bundle: Path) -> None:

@@ -547,14 +547,22 @@ class Reader:
     def _error_tracking(self) -> Iterator[Line]:
         setting = ErrorTrackingSetting
         beside = next(self._archived(layout.ERROR_TRACKING), {})
-        statement = select(setting.api_url, setting.project_name, setting.organization_name)
-        for api_url, name, organization in self._execute(statement.where(setting.project_id == self.project.id)):
-            yield beside | {
-                "project_id": self.project.id,
-                "api_url": api_url,
-                "project_name": name,
-                "organization_name": organization,
-            }
+        statement = select(setting.api_url, setting.project_name, setting.organization_name, setting.integrated)
+        for api_url, name, organization, integrated in self._execute(
+            statement.where(setting.project_id == self.project.id)
+        ):
+            # releases before 14 know no such key
+            now = {"integrated": integrated} if integrated or "integrated" in beside else {}
+            yield (
+                beside
+                | now
+                | {
+                    "project_id": self.project.id,
+                    "api_url": api_url,
+                    "project_name": name,
+                    "organization_name": organization,
+                }
+            )
 
     def _features(self) -> Iterator[Line]:
         numbers = {word: number for number, word in LEVELS.items()}

@@ -36,7 +36,7 @@ from project_service.tracker.others import MergeRequest
 from project_service.transfers import layout, trees
 from project_service.transfers.models import FINISHED, ArchivedRow, ImportFailure, ProjectImport
 from project_service.transfers.people import Grant, People
-from project_service.transfers.refusals import Refused, invalid
+from project_service.transfers.refusals import Refused, invalid, unreadable
 from project_service.transfers.rows import (
     day_of,
     is_number,
@@ -90,7 +90,7 @@ def publish(found: ProjectImport, unpacked: Unpacked, people: People) -> None:
     _set_attributes(project, attributes)
     _set_features(project, _single(unpacked, layout.FEATURES))
     _set_auto_devops(project, _single(unpacked, layout.AUTO_DEVOPS))
-    _set_error_tracking(project, _single(unpacked, layout.ERROR_TRACKING), people)
+    _set_error_tracking(project, _only_row(project, unpacked, layout.ERROR_TRACKING), people)
     _protect_tags(project, unpacked, people)
     if "public_jobs" in overrides:  # as the project itself shows the setting
         overrides = {"public_builds": overrides["public_jobs"]} | overrides
@@ -194,6 +194,7 @@ def _set_error_tracking(project: Project, row: dict[str, Any], people: People) -
     setting.api_url = text_of(row.get("api_url"))
     setting.project_name = text_of(row.get("project_name"))
     setting.organization_name = text_of(row.get("organization_name"))
+    setting.integrated = row.get("integrated") is True
     db.session.add(setting)
     if beside := {name: value for name, value in row.items() if name not in ERROR_TRACKING_COLUMNS}:
         kept = people.settle(beside)
@@ -394,6 +395,24 @@ def _move_people(old: Project, new: Project) -> None:
             membership.project_id = new.id
     db.session.execute(update(Share).where(Share.project_id == old.id).values(project_id=new.id))
     db.session.flush()
+
+
+def _only_row(project: Project, unpacked: Unpacked, relation: str) -> dict[str, Any]:
+    """The row that counts of a single object that is settled at the end; all others are listed."""
+    found: dict[str, Any] = {}
+    for line, row in single_rows(unpacked, relation):
+        if isinstance(row, Refused):
+            db.session.add(ImportFailure(project_id=project.id, **_failure_of(row, relation, line)))
+        else:
+            found = row
+    return found
+
+
+def single_rows(unpacked: Unpacked, relation: str) -> Iterator[tuple[int, dict[str, Any] | Refused]]:
+    """The row of a single object, which is the first, and why others are left out; by the line they are in."""
+    for count, (line, raw) in enumerate(trees.rows_of(unpacked, relation)):
+        row = unreadable("There can be one row only") if count else read(raw)
+        yield line, row if isinstance(row, dict | Refused) else unreadable("no implicit conversion into Hash")
 
 
 def _single(unpacked: Unpacked, relation: str) -> dict[str, Any]:

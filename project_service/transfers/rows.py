@@ -38,7 +38,8 @@ LONGEST_POSITION = 64 << 10
 LARGEST_INTEGER = 2**63 - 1
 LARGEST_IID = 2**31 - 1  # with room behind it, for what comes after the import
 BLANK_NOTE = "*Blank note*"
-REMOTE = re.compile(r"\s*(?:[a-z][a-z0-9+.-]*:|//)", re.IGNORECASE)  # what an address of another server begins with
+REMOTE = re.compile(r"[a-z][a-z0-9+.-]+:|//", re.IGNORECASE)  # what an address of another server begins with
+BLANKS = re.compile(r"\A[\x00-\x20]+|[\t\r\n]")  # which browsers leave out
 YEAR = re.compile(r"[12]\d{3}", re.ASCII)
 FIRST_SECOND, MILLISECONDS = 10**8, 10**11  # in 1973, and in the year 5138
 
@@ -458,7 +459,7 @@ class Translator:
             commit_id, attachment = read("commit_id"), read("attachment")
             if isinstance(attachment, dict):
                 attachment = attachment.get("url")
-            if isinstance(attachment, str) and REMOTE.match(attachment):  # section 7
+            if isinstance(attachment, str) and _is_elsewhere(attachment):
                 attachment = None
             extra = extra_of(row, NOTE_COLUMNS, NOTE_USUAL)
             place = None if position is None else position_of(position)
@@ -722,6 +723,11 @@ def _each_once(rows: Any) -> Any:
         person = row.get("user_id") if isinstance(row, dict) else None
         once.setdefault((place,) if person is None else person, row)
     return list(once.values())
+
+
+def _is_elsewhere(address: str) -> bool:
+    """Whether a browser would go to another server for it, or take it for a script (section 7)."""
+    return REMOTE.match(BLANKS.sub("", address).replace("\\", "/")) is not None
 
 
 def is_set(value: Any) -> bool:

@@ -6,17 +6,23 @@ import base64
 import hashlib
 import json
 import os
+import random
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from flask import has_app_context
 from sqlalchemy import select
+from sqlalchemy.exc import OperationalError
 
+from project_service.alerts import ingestion
 from project_service.alerts.models import HTTP, PROMETHEUS, TARGET, Alert, AlertIntegration, Status
+from project_service.alerts.payloads import Parsed
 from project_service.core import instance
 from project_service.factory import LARGEST_BODY
+from project_service.kit import clock
 from project_service.kit.database import db, unit_of_work
 from project_service.tracker.environments import Environment
 from project_service.tracker.notes import Note
@@ -579,3 +585,32 @@ def test_open_alerts_are_found_by_their_index_however_many_there_are(app, post_b
 
     assert "alerts.project_id" not in adding.partition("IN (SELECT")[0]
     assert [alert.events for alert in alerts()] == [2, 2, 2]
+
+
+def mixed(order):
+    """Alerts of the same fingerprints as another thread tells, in another order: some twice, some over."""
+    prints = [f"f{number}" for number in range(20)]
+    order.shuffle(prints)
+    now = clock.now()
+    told = [Parsed(title=one, payload={}, started_at=now, fingerprint=one) for one in prints + prints[:7]]
+    return [replace(one, ended_at=now) if number % 6 == 5 else one for number, one in enumerate(told)]
+
+
+def test_requests_that_tell_of_the_same_alerts_in_another_order_do_not_wait_for_one_another(app, endpoint):
+    receiver = ingestion.receiver_of(endpoint)
+    db.session.commit()
+    lost = []
+
+    def take_in(number):
+        order = random.Random(number)  # an order that is the same in each run
+        for _ in range(15):
+            try:
+                with app.app_context(), unit_of_work():
+                    ingestion.take_in(receiver, mixed(order))
+            except OperationalError as error:
+                lost.append(error)
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(take_in, range(4)))
+
+    assert lost == []

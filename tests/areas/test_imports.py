@@ -3223,6 +3223,102 @@ def test_only_a_branch_that_is_there_overrides_the_default(wanted, found, as_, b
     assert as_(MAX).get(f"/projects/{number}").json["default_branch"] == found
 
 
+def git(folder, *words):
+    identity = ["-c", "user.name=Ada", "-c", "user.email=ada@example.org"]
+    done = subprocess.run(["git", *identity, *words], cwd=folder, check=True, capture_output=True)
+    return done.stdout.decode().strip()
+
+
+def bundled(folder, *refs):
+    git(folder, "bundle", "create", "--quiet", "it.bundle", *refs)
+    return (folder / "it.bundle").read_bytes()
+
+
+def test_a_bundle_whose_head_is_at_no_branch_stays_as_it_is(as_, bring, run_jobs, tmp_path):
+    folder = tmp_path / "git"
+    make_bundle(folder)
+    further = git(folder, "commit-tree", "main^{tree}", "-p", "main", "-m", "second")
+    git(folder, "update-ref", "--no-deref", "HEAD", further)
+    detached, headless = bundled(folder, "HEAD", "--all"), bundled(folder, "--branches")
+
+    for path, bundle in (("detached", detached), ("headless", headless)):
+        number = bring(make_archive({}, files={"project.bundle": bundle}), path=path)["id"]
+        assert as_(MAX).get(f"/projects/{number}").json["default_branch"] == "main"
+        assert export(as_(MAX), number, run_jobs)["project.bundle"] == bundle
+
+
+def test_no_ref_is_lost_when_the_default_branch_is_changed(as_, bring, run_jobs, tmp_path):
+    folder = tmp_path / "git"
+    make_bundle(folder, "v1")
+    git(folder, "branch", "topic", "main")
+    git(folder, "update-ref", "refs/remotes/origin/x", "main")
+    further = git(folder, "commit-tree", "main^{tree}", "-p", "main", "-m", "second")
+    git(folder, "update-ref", "--no-deref", "HEAD", further)
+    number = bring(make_archive({}, files={"project.bundle": bundled(folder, "HEAD", "--all")}))["id"]
+
+    assert as_(MAX).put(f"/projects/{number}", json={"default_branch": "topic"}).status_code == 200
+    place = tmp_path / "made.bundle"
+    place.write_bytes(export(as_(MAX), number, run_jobs)["project.bundle"])
+
+    heads = dict(reversed(line.split()) for line in git(tmp_path, "bundle", "list-heads", str(place)).splitlines())
+    assert {"refs/remotes/origin/x", "refs/tags/v1", "refs/heads/main", "refs/heads/topic"} <= heads.keys()
+    assert (heads["HEAD"], further in heads.values()) == (heads["refs/heads/topic"], True)
+
+
+def test_a_branch_whose_name_is_no_text_is_not_the_default_one(as_, bring, tmp_path):
+    folder = tmp_path / "git"
+    make_bundle(folder)
+    odd = os.fsdecode(b"refs/heads/\xff\xfe")
+    git(folder, "update-ref", odd, "main")
+    git(folder, "symbolic-ref", "HEAD", odd)
+
+    state = bring(make_archive({}, files={"project.bundle": bundled(folder, "HEAD", "--all")}))
+
+    assert state["import_status"] == "finished"
+    assert as_(MAX).get(f"/projects/{state['id']}").json["default_branch"] == "main"
+
+
+@pytest.mark.parametrize("nothing", ["", None])
+def test_a_project_with_branches_has_a_default_one(nothing, as_, bring, tmp_path):
+    number = bring(make_archive({}, files={"project.bundle": make_bundle(tmp_path / "git")}))["id"]
+
+    answer = as_(MAX).put(f"/projects/{number}", json={"default_branch": nothing, "description": "new"})
+
+    assert answer.status_code == 400
+    assert as_(MAX).get(f"/projects/{number}").json["default_branch"] == "main"
+
+
+@pytest.mark.parametrize("brought", [True, False, None])
+def test_whether_errors_are_tracked_here_is_what_the_project_says(brought, as_, bring, run_jobs):
+    client = as_(MAX)
+    row = {"api_url": "https://s.example/api/0/projects/a/b/", "project_name": "b", "organization_name": "a"}
+    said = {} if brought is None else {"integrated": brought}
+    number = bring(make_archive({"error_tracking_setting": [row | said]}))["id"]
+
+    shown = client.get(f"/projects/{number}/error_tracking/settings").json["integrated"]
+    [before] = rows(export(client, number, run_jobs), "error_tracking_setting")
+    client.put(f"/projects/{number}/error_tracking/settings", json={"active": False, "integrated": not brought})
+    [after] = rows(export(client, number, run_jobs), "error_tracking_setting")
+
+    assert (shown, before.get("integrated"), after["integrated"]) == (brought is True, brought, not brought)
+
+
+@pytest.mark.parametrize(
+    ("content", "left_out"),
+    [
+        (b'{"api_url":"a"}\n{"api_url":"b"}\n', [(2, "There can be one row only")]),
+        (b'"text"\n', [(1, "no implicit conversion into Hash")]),
+        (b'{"api_url":"\\u0000"}\n', [(1, "string contains null byte")]),
+        (b'{"a":' + b"[" * 101 + b"]" * 101 + b"}\n", [(1, "nested too deeply")]),
+    ],
+)
+def test_rows_of_error_tracking_that_are_left_out_are_listed(content, left_out, bring):
+    state = bring(make_archive({}, files={"tree/project/error_tracking_setting.ndjson": content}))
+
+    told = [(one["line_number"], one["exception_message"]) for one in state["failed_relations"]]
+    assert (state["import_status"], told) == ("finished", left_out)
+
+
 def test_notes_on_designs_say_who_wrote_them_when_they_go_on(as_, bring, run_jobs):
     note = make_note("Nice", author_id=9, author={"name": "Alice"}, updated_at="2021-02-15T15:56:00.000Z")
     design = {"filename": "a.png", "iid": 1, "notes": [note]}
@@ -3313,14 +3409,24 @@ def test_who_has_a_role_no_more_is_somebody_still(as_, bring, run_jobs, people):
         assert [one["expires_at"] for one in ended] == ["2024-01-01"]
 
 
-@pytest.mark.parametrize("url", ["http://evil.example/x.exe", "//evil.example/x", " javascript:alert(1)"])
+ELSEWHERE = [
+    "http://evil.example/x.exe",
+    "//evil.example/x",
+    " javascript:alert(1)",
+    "/\\evil.example/x",
+    "ht\ntp://evil.example/x",
+    "\x01javascript:alert(1)",
+]
+
+
+@pytest.mark.parametrize("url", ELSEWHERE)
 def test_an_attachment_elsewhere_is_not_taken_over(url, bring, as_, run_jobs):
     note = make_note(attachment={"url": url}, events=[make_event("commented")])
 
-    number = bring(make_issues(notes=[note, make_note(attachment={"url": "/uploads/a.png"})]))["id"]
+    number = bring(make_issues(notes=[note, make_note(attachment={"url": "C:a b.png"})]))["id"]
 
     [line] = rows(export(as_(MAX), number, run_jobs), "issues")
-    assert [one["attachment"]["url"] for one in line["notes"]] == [None, "/uploads/a.png"]
+    assert [one["attachment"]["url"] for one in line["notes"]] == [None, "C:a b.png"]
 
 
 def test_only_what_is_secret_is_dropped(as_, bring, run_jobs):

@@ -479,6 +479,19 @@ def test_what_is_wrong_with_a_new_issue_is_said(project, as_):
     assert db.session.scalars(select(Issue)).all() == []
 
 
+def test_a_label_that_was_there_before_it_had_to_be_shorter_is_in_nobodys_way(project, people, as_):
+    made = Issue(project_id=project.id, iid=1, title="old", author_id=people[DEV].id, labels=["x" * 256])
+    db.session.add(made)
+    db.session.commit()
+
+    def change(**fields):
+        return as_(DEV).put(f"{issues(project)}/1", json=fields).status_code
+
+    assert [change(title="new"), change(state_event="close"), change(add_labels="fine")] == [200, 200, 200]
+    assert [change(add_labels="y" * 256), change(remove_labels="x" * 256)] == [400, 200]
+    assert as_(DEV).get(f"{issues(project)}/1").json["labels"] == ["fine"]
+
+
 def test_an_unknown_milestone_is_not_found(project, people, as_):
     foreign = Milestone(project_id=make_project(namespace=people[SAM]).id, iid=1, title="theirs")
     db.session.add(foreign)

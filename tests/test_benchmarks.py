@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from benchmarks import cache, rate
+from benchmarks import cache, peers, rate
 from benchmarks.figures import GOAL, MISSED, MUST, Figure, Target, conclude, number, table
 from tests.far_sides import reply
 
@@ -149,3 +151,21 @@ def test_a_steady_rate_ends_with_an_answer_that_is_no_success(far_side):
 
     with pytest.raises(SystemExit, match="404"):
         percentiles([far_side.url("/a")], {}, (90,), 0.05)
+
+
+LOADED = """
+import sys
+import project_service.kit.webserver
+files = {name.partition(".")[0]: getattr(one, "__file__", None) or "" for name, one in sys.modules.items()}
+print(*(name for name, file in files.items() if "site-packages" in file))
+"""
+
+
+def test_what_our_settings_of_the_web_server_need_is_installed_beside_alerta():
+    done = subprocess.run([sys.executable, "-c", LOADED], capture_output=True, text=True, check=True)
+
+    wanted = {line.partition("==")[0].lower() for line in peers.REQUIREMENTS.read_text().splitlines()}
+    # Flask brings what it runs on, and gunicorn is installed beside it; what environments load by themselves is no part
+    brought = {"blinker", "click", "itsdangerous", "jinja2", "markupsafe", "gunicorn", "project_service"}
+    by_themselves = {name for name in done.stdout.split() if name.startswith("_")} | {"greenlet"}
+    assert set(done.stdout.split()) - brought - by_themselves <= wanted

@@ -83,9 +83,13 @@ class CookieSessions(SecureCookieSessionInterface):
         return found
 
     def should_set_cookie(self, app: Flask, session: SessionMixin) -> bool:
-        """Whether to send it again: as Flask does, but not with every page, which would cost a twentieth of it."""
+        """Whether to send it again: as Flask does, but not with every page, which would cost a twentieth of it.
+
+        As long as keys of before count, it may be signed with one of these.
+        """
         signed_at = getattr(session, "signed_at", None)
         is_new = signed_at is not None and clock.now() - signed_at < SIGNED_AGAIN_AFTER
+        is_new = is_new and not app.config["SECRET_KEY_FALLBACKS"]
         return session.modified if is_new else super().should_set_cookie(app, session)
 
     def get_signing_serializer(self, app: Flask) -> Any:

@@ -127,7 +127,8 @@ def _hold_open(project_id: int, told: list[Parsed]) -> None:
     """Lock the open alerts that are told of, in one order, where they would be locked a few at a time.
 
     Two requests that lock the same ones in another order wait for one another until the database ends one of them. With
-    the counter nobody else opens further ones meanwhile.
+    the counter nobody else opens further ones meanwhile; who opens some beside others has it last, and may have to give
+    way.
     """
     prints = [parsed.fingerprint for parsed in told if parsed.fingerprint is not None]
     is_mixed = len(told) > 1 and any(parsed.is_recovery for parsed in told)

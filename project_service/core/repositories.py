@@ -50,6 +50,7 @@ REF = re.compile(
         (?<![./])""",
     re.VERBOSE | re.DOTALL,
 )
+MASTER = "master"
 KEPT = "refs/keep-around/"  # as the real product names what nothing else leads to
 FORGET_ORIGIN = ("config", "--remove-section", "remote.origin")  # to remove the remote would take its refs along
 SIGNATURES = (b"# v2 git bundle\n", b"# v3 git bundle\n")
@@ -203,9 +204,12 @@ def has_another_head(storage_name: str, branch: str) -> bool:
     """Whether a bundle has a branch that is not the one that whoever clones it begins with."""
     refs = _refs_of(storage_name)
     branches = {name.removeprefix(BRANCHES): number for name, number in refs.items() if name.startswith(BRANCHES)}
-    # git takes the last branch at the commit of HEAD for the one that it names
-    named = [name for name, number in branches.items() if number == refs.get("HEAD")]
-    return branch in branches and branch != (named[-1] if named else _chosen(branches))
+    # for the one that HEAD names git takes this one, if it is at the same commit, or else the last that is; and where
+    # there is no HEAD it takes this one, too
+    named = [name for name, number in branches.items() if number == refs.get("HEAD", number)]
+    if MASTER in named:
+        return branch in branches and branch != MASTER
+    return branch in branches and branch != (named[-1] if "HEAD" in refs and named else _chosen(branches))
 
 
 def check(folder: Path) -> None:
@@ -314,11 +318,18 @@ def _is_utf8(name: str) -> bool:
     return True
 
 
+def has_a_twin(storage_name: str, branch: str) -> bool:
+    """Whether git takes another branch of a bundle for the default one when this is it, for both are at one commit."""
+    refs = _refs_of(storage_name)
+    return branch != MASTER and BRANCHES + MASTER in refs and refs[BRANCHES + MASTER] == refs.get(BRANCHES + branch)
+
+
 def may_be_default(project: Project, branch: str) -> bool:
     """Whether a project has a branch, or no repository yet."""
     of_code = Repository.project_id == project.id, Repository.kind == CODE
     storage_name = db.session.scalar(select(Repository.storage_name).where(*of_code))
-    return storage_name is None or BRANCHES + branch in _refs_of(storage_name)
+    # of a branch that is called so git would not know which of both is meant
+    return storage_name is None or (branch != "HEAD" and BRANCHES + branch in _refs_of(storage_name))
 
 
 def _refs_of(storage_name: str) -> dict[str, str]:

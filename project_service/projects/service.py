@@ -156,9 +156,10 @@ def _add_owner(project: Project, owner_id: int) -> None:
 
 def apply(project: Project, fields: dict[str, Any]) -> None:
     """Set what of the parsed fields can be set without a further rule."""
-    for name in ("description", "default_branch"):
-        if name in fields:
-            setattr(project, name, fields[name])
+    if "description" in fields:
+        project.description = fields["description"]
+    if "default_branch" in fields:
+        project.default_branch = fields["default_branch"] or None
     tags = fields.get("tag_list") if fields.get("topics") is None else fields["topics"]
     if tags is not None:
         project.tag_list = list(dict.fromkeys(tags))

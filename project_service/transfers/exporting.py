@@ -96,7 +96,10 @@ def _make(export_id: int, project_id: int, name: str, folder: Path) -> int:
             packer.add_bytes("VERSION", layout.FORMAT.encode())
             packer.add_bytes("GITLAB_VERSION", layout.RELEASE.encode())
             packer.add_bytes("GITLAB_REVISION", layout.REVISION.encode())
-            packer.add_bytes("tree/project.json", exact.dumps(reader.attributes(export.description)))
+            attributes = reader.attributes(export.description)
+            if _has_to_name_its_branch(connection, project):
+                attributes["default_branch"] = project.default_branch
+            packer.add_bytes("tree/project.json", exact.dumps(attributes))
             _add_relations(export_id, reader, packer, folder)
             _add_repositories(packer, connection, project, folder)
             _add_files(packer, connection, project_id)
@@ -163,6 +166,12 @@ def _note_progress(export_id: int, rows: int, rows_total: int, relations: int, r
         export = _wanted(export_id)
         export.rows_done, export.rows_total = min(rows, rows_total), rows_total
         export.relations_done, export.relations_total = relations, relations_total
+
+
+def _has_to_name_its_branch(connection: Connection, project: Project) -> bool:
+    of_code = Repository.project_id == project.id, Repository.kind == repositories.CODE
+    name, branch = connection.scalar(select(Repository.storage_name).where(*of_code)), project.default_branch
+    return name is not None and branch is not None and repositories.has_a_twin(name, branch)
 
 
 def _add_repositories(packer: Packer, connection: Connection, project: Project, folder: Path) -> None:

@@ -213,7 +213,7 @@ class Reader:
         """The project itself: as it came, with what it is now."""
         project = self.project
         line = next(self._archived(layout.PROJECT), {})
-        for name in ("name", "path", "namespace_id", "creator_id", "id"):
+        for name in ("name", "path", "namespace_id", "creator_id", "id", "default_branch"):
             line.pop(name, None)
         settings = project.attributes or {}
         line |= {

@@ -94,6 +94,9 @@ def publish(found: ProjectImport, unpacked: Unpacked, people: People) -> None:
     _protect_tags(project, unpacked, people)
     if "public_jobs" in overrides:  # as the project itself shows the setting
         overrides = {"public_builds": overrides["public_jobs"]} | overrides
+    named = attributes.get("default_branch")
+    if project.default_branch and isinstance(named, str) and may_be_default(project, named):
+        project.default_branch = named
     if not may_be_default(project, overrides.get("default_branch") or ""):
         overrides = {name: value for name, value in overrides.items() if name != "default_branch"}
     apply(project, overrides)

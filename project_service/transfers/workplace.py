@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
+import structlog
 from flask import current_app
 from sqlalchemy import select
 
@@ -25,6 +26,8 @@ from project_service.transfers.models import LIVE, ProjectExport, ProjectFile
 UPLOADS = "imports"
 LOCK = ".lock"  # held by whoever works in the folder, for as long as they live
 LOOK_EVERY_SECONDS = 5.0
+
+log = structlog.get_logger(__name__)
 
 
 @contextmanager
@@ -48,9 +51,12 @@ def remove_workplaces(names: Collection[str]) -> None:
     """Remove folders of this machine whose transfers nobody goes on with; those that somebody still works in stay."""
     for name in names:
         folder = _root() / name
-        with suppress(FileNotFoundError, BlockingIOError), (folder / LOCK).open("ab") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            shutil.rmtree(folder, ignore_errors=True)
+        try:
+            with suppress(FileNotFoundError, BlockingIOError), (folder / LOCK).open("ab") as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(folder, ignore_errors=True)
+        except OSError as error:  # a disk without room for the lock, most likely
+            log.warning("what a worker left cannot be removed", folder=name, error=str(error))
 
 
 def version_of(place: Path) -> str:

@@ -3278,6 +3278,39 @@ def test_a_branch_whose_name_is_no_text_is_not_the_default_one(as_, bring, tmp_p
     assert as_(MAX).get(f"/projects/{state['id']}").json["default_branch"] == "main"
 
 
+@pytest.mark.parametrize("refs", [["HEAD", "--all"], ["--branches"]])
+def test_the_default_branch_is_told_where_git_takes_master_for_it(refs, as_, bring, run_jobs, tmp_path):
+    client, folder = as_(MAX), tmp_path / "git"
+    make_bundle(folder)
+    for name in ("develop", "master", "zeta"):
+        git(folder, "branch", name, "main")
+    number = bring(make_archive({}, files={"project.bundle": bundled(folder, *refs)}))["id"]
+    assert client.get(f"/projects/{number}").json["default_branch"] == "master"
+
+    for path, branch in (("one", "develop"), ("two", "zeta"), ("three", "main"), ("four", "master")):
+        assert client.put(f"/projects/{number}", json={"default_branch": branch}).status_code == 200
+        files = export(client, number, run_jobs)
+        number = bring(make_archive(version=None, files=files), path=path)["id"]
+        assert client.get(f"/projects/{number}").json["default_branch"] == branch
+
+
+def test_a_branch_that_git_would_mistake_for_head_is_not_the_default_one(as_, bring, tmp_path):
+    folder = tmp_path / "git"
+    make_bundle(folder)
+    git(folder, "update-ref", "refs/heads/HEAD", "main")
+    number = bring(make_archive({}, files={"project.bundle": bundled(folder, "--branches")}))["id"]
+
+    assert as_(MAX).put(f"/projects/{number}", json={"default_branch": "HEAD"}).status_code == 400
+
+
+def test_a_project_without_a_repository_has_no_empty_default_branch(as_, bring):
+    number = bring(make_archive({}))["id"]
+
+    answers = [as_(MAX).put(f"/projects/{number}", json={"default_branch": name}) for name in ("trunk", "")]
+
+    assert [answer.json["default_branch"] for answer in answers] == ["trunk", None]
+
+
 @pytest.mark.parametrize("nothing", ["", None])
 def test_a_project_with_branches_has_a_default_one(nothing, as_, bring, tmp_path):
     number = bring(make_archive({}, files={"project.bundle": make_bundle(tmp_path / "git")}))["id"]
@@ -3463,3 +3496,19 @@ def test_an_overwrite_whose_path_is_changed_meanwhile_has_the_wanted_name(as_, r
 
     shown = client.get(f"/projects/{new}").json
     assert (shown["import_status"], shown["name"], shown["path"]) == ("finished", "tools", "tools")
+
+
+def test_a_folder_that_cannot_be_removed_stops_nobody(app, monkeypatch):
+    folder = app.config["SETTINGS"].data_dir / "transfers" / "import-1"
+    folder.mkdir(parents=True)
+
+    def full(*_arguments):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(workplace.fcntl, "flock", full)
+        workplace.remove_workplaces(["import-1"])
+    assert folder.exists()
+
+    workplace.remove_workplaces(["import-1"])
+    assert not folder.exists()

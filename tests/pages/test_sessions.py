@@ -212,6 +212,17 @@ def test_the_cookie_is_sent_again_after_some_minutes(minutes, is_sent, visitor, 
     assert (answer.status_code, COOKIE in answer.headers.get("Set-Cookie", "")) == (200, is_sent)
 
 
+def test_as_long_as_keys_of_before_count_the_cookie_is_sent_with_each_page(visitor, paula, monkeypatch):
+    sign_in(visitor)
+    visitor.open("GET", HOME)
+    keys = secrets.keyring().keys
+    monkeypatch.setattr(secrets, "keyring", lambda: secrets.Keyring(["n" * 32, *keys]))
+    visitor.open("GET", HOME)
+    monkeypatch.setattr(secrets, "keyring", lambda: secrets.Keyring(["n" * 32]))
+
+    assert visitor.open("GET", HOME).status_code == 200
+
+
 def test_behind_https_the_cookie_travels_there_only(tmp_path):
     app = make_app(SQLITE, tmp_path, EXTERNAL_URL="https://projects.example.org")
 

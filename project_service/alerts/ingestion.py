@@ -314,18 +314,18 @@ def _add_to_one() -> Any:
 @prepared
 def _add_to_many() -> Any:
     # locked in one order, so that two requests with the same alerts do not wait for one another
-    locked = _open_with("prints")
+    locked = _open_ones()
     # by their ids alone: given the project as well, SQLite would walk through all of its open alerts
     return _adding().where(text("status <> 2"), alerts.id.in_(locked.scalar_subquery()))
 
 
 @prepared
 def _lock_open() -> Any:
-    return _open_with("prints")
+    return _open_ones()
 
 
-def _open_with(prints: str) -> Any:
-    found = select(alerts.id).where(_is_open(), among(alerts.fingerprint, prints))
+def _open_ones() -> Any:
+    found = select(alerts.id).where(_is_open(), among(alerts.fingerprint, "prints"))
     return found.order_by(alerts.fingerprint).with_for_update()
 
 

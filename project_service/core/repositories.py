@@ -52,7 +52,6 @@ REF = re.compile(
 )
 MASTER = "master"
 KEPT = "refs/keep-around/"  # as the real product names what nothing else leads to
-FORGET_ORIGIN = ("config", "--remove-section", "remote.origin")  # to remove the remote would take its refs along
 SIGNATURES = (b"# v2 git bundle\n", b"# v3 git bundle\n")
 PACK = b"PACK"
 OBJECT_FORMAT = b"@object-format="  # of bundles of the third version; those of the second have SHA-1
@@ -168,8 +167,7 @@ def unbundle(bundle: Path, target: Path) -> None:
             _remove(left)  # of whoever was killed
     fresh = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
     try:
-        git("clone", "--quiet", "--mirror", "--template=", str(bundle), str(fresh), reads=bundle)
-        git(*FORGET_ORIGIN, folder=fresh)
+        _mirror(bundle, fresh)
         fresh.rename(target)
     finally:
         shutil.rmtree(fresh, ignore_errors=True)
@@ -230,8 +228,7 @@ def with_branches(folder: Path, wanted: Mapping[str, str], place: Path) -> Path 
     ``place``.
     """
     fresh, bundle = place / "branches.git", place / "branches.bundle"
-    git("clone", "--quiet", "--mirror", "--template=", str(folder), str(fresh), reads=folder)
-    git(*FORGET_ORIGIN, folder=fresh)
+    _mirror(folder, fresh)
     if not _add_branches(fresh, wanted):
         return None
     try:
@@ -245,8 +242,7 @@ def with_branches(folder: Path, wanted: Mapping[str, str], place: Path) -> Path 
 def with_head(folder: Path, branch: str, place: Path) -> Path:
     """A bundle of a repository whose HEAD names another branch that it has; the repository itself stays as it is."""
     fresh, bundle = place / "head.git", place / "head.bundle"
-    git("clone", "--quiet", "--mirror", "--template=", str(folder), str(fresh), reads=folder)
-    git(*FORGET_ORIGIN, folder=fresh)
+    _mirror(folder, fresh)
     opened = _opened(fresh)
     if opened.head_is_detached:  # what only it leads to would be lost
         opened.references.create(KEPT + str(opened.head.target), opened.head.target, force=True)
@@ -254,6 +250,13 @@ def with_head(folder: Path, branch: str, place: Path) -> Path:
     _bundle(fresh, bundle, branch)
     shutil.rmtree(fresh)
     return bundle
+
+
+def _mirror(source: Path, target: Path) -> None:
+    """Make a bare repository of a bundle or of another repository, all refs included."""
+    git("clone", "--quiet", "--mirror", "--template=", str(source), str(target), reads=source)
+    # to remove the remote instead would take refs of its name along
+    git("config", "--remove-section", "remote.origin", folder=target)
 
 
 def _bundle(folder: Path, bundle: Path, head: str | None) -> None:

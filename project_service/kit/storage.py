@@ -117,7 +117,7 @@ class Storage:
             try:
                 os.rmdir(self.path(folder))
             except FileNotFoundError:
-                pass
+                pass  # somebody else has removed it, and perhaps not yet what is above
             except OSError:
                 return  # there is something in it
             folder = posixpath.dirname(folder)

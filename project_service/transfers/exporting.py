@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import errno
 import functools
 import itertools
 from collections.abc import Iterator
@@ -22,6 +21,7 @@ from project_service.core.repositories import Repository
 from project_service.core.users import ACTIVE, User
 from project_service.kit import clock, database, exact, jobs, mail, urls
 from project_service.kit.database import db, unit_of_work
+from project_service.kit.errors import FULL
 from project_service.kit.storage import storage
 from project_service.transfers import layout, sending
 from project_service.transfers.lines import Reader, brief
@@ -53,7 +53,7 @@ def run(export_id: int, project_id: int) -> None:
         except OSError as error:
             if isinstance(error, FileNotFoundError):
                 _check_wanted(export_id)  # of a project that is being removed the files go first
-            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            if error.errno not in FULL:
                 raise
             with jobs.step():
                 note_failure(_wanted(export_id), "No space left on device")

@@ -7,7 +7,6 @@ until one short step publishes it. A failed import takes all of it away again.
 from __future__ import annotations
 
 import datetime as dt
-import errno
 import functools
 import hashlib
 import itertools
@@ -31,6 +30,7 @@ from project_service.kit import clock, jobs
 from project_service.kit.ahead import ahead
 from project_service.kit.bulk import Packed, Writer, among, numbers
 from project_service.kit.database import Base, can_be_repeated, db, insert, unit_of_work
+from project_service.kit.errors import FULL
 from project_service.kit.outgoing import Blocked, RequestFailed
 from project_service.kit.storage import storage
 from project_service.tracker.issues import Issue
@@ -95,7 +95,7 @@ def run(import_id: int, project_id: int) -> None:
             start_failing(import_id, str(error))
             phase = FAILING
         except OSError as error:
-            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            if error.errno not in FULL:
                 raise
             start_failing(import_id, "No space left on device")
             phase = FAILING

@@ -13,10 +13,9 @@ from project_service.kit.reading import Path, by_id
 from project_service.tracker import issues, milestones, others
 from project_service.tracker.issues import Issue
 from project_service.tracker.milestones import Milestone
-from project_service.tracker.notes import DIFF_NOTE, FINDERS, TARGET, Note, add_resolutions
+from project_service.tracker.notes import COMMIT, DIFF_NOTE, FINDERS, TARGET, Note, add_resolutions
 
 NOTES = (TARGET, DIFF_NOTE, "DiscussionNote", "LegacyDiffNote")
-COMMIT = "Commit"
 MODELS: dict[str, type[Any]] = {
     issues.TARGET: Issue,
     milestones.TARGET: Milestone,

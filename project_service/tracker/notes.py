@@ -22,6 +22,7 @@ from project_service.tracker.issues import Issue
 from project_service.tracker.others import MergeRequest
 
 TARGET = "Note"
+COMMIT = "Commit"  # what notes of a commit are under; they name it with ``commit_id``
 DIFF_NOTE = "DiffNote"
 DISCUSSION_NOTE = "DiscussionNote"
 

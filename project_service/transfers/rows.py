@@ -209,6 +209,9 @@ class Translator:
             "merge_requests": self._merge_request,
             "snippets": self._snippet,
             "triggers": self._trigger,
+            "boards": self._board,
+            "ci_pipelines": self._pipeline,
+            "commit_notes": self._commit_note,
         }
 
     def take(self, relation: str, line: int, row: Any) -> None:
@@ -257,6 +260,24 @@ class Translator:
     def _trigger(self, row: dict[str, Any]) -> None:
         if row.get("owner_id") is not None:  # without an owner it is skipped (section 6.4)
             self._keep("triggers", row)
+
+    def _board(self, row: dict[str, Any]) -> None:
+        for column in listed(row.get("lists")):
+            self._linked_label(column)
+        self._keep("boards", row)
+
+    def _pipeline(self, row: dict[str, Any]) -> None:
+        self._notes_with_events(row.get("notes"))
+        self._keep("ci_pipelines", row)
+
+    def _commit_note(self, row: dict[str, Any]) -> None:
+        self._notes_with_events([row])
+        self._keep("commit_notes", row)
+
+    def _notes_with_events(self, rows: Any) -> None:
+        """Add the notes of a commit that somebody's feed tells of; like all others they are kept where they stand."""
+        told = [row for row in listed(rows) if row.get("events")]
+        self._notes(told, notes.COMMIT, None, Audience(Kind.CODE))
 
     def _iid(self, row: dict[str, Any]) -> int:
         """The number within the project, which is kept.
@@ -439,7 +460,7 @@ class Translator:
             ),
         )
 
-    def _notes(self, rows: Any, noteable_type: str, noteable_id: int, audience: Audience) -> int:
+    def _notes(self, rows: Any, noteable_type: str, noteable_id: int | None, audience: Audience) -> int:
         """Add the notes under something; how many of them people wrote."""
         if not rows:
             return 0
@@ -548,6 +569,8 @@ class Translator:
         for title in dict.fromkeys(titles):
             if title is not None:
                 self.batch.add(model, (number, title))
+        for event in listed(row.get("resource_label_events")):
+            self._linked_label(event)
 
     def _linked_label(self, link: dict[str, Any]) -> str | None:
         label = link.get("label")

@@ -3512,3 +3512,42 @@ def test_a_folder_that_cannot_be_removed_stops_nobody(app, monkeypatch):
 
     workplace.remove_workplaces(["import-1"])
     assert not folder.exists()
+
+
+def test_labels_that_stand_only_in_boards_or_in_the_history_of_labels_are_made(as_, bring, run_jobs):
+    label = {"title": "Doing", "type": "GroupLabel", "group_id": 900, "color": "#ff0000"}
+    history = [{"action": "add", "label": {"title": title}} for title in ("Gone", "bug")] + [{"label": None}]
+    relations = {
+        "labels": [{"title": "bug"}],
+        "issues": [make_issue(1, resource_label_events=history)],
+        "merge_requests": [
+            make_issue(2, source_branch="a", target_branch="b", resource_label_events=[{"label": {"title": "Merged"}}])
+        ],
+        "boards": [{"name": "Board", "lists": [{"position": 0, "label": label}, {"position": 1, "label": None}]}],
+    }
+    number = bring(make_archive(relations))["id"]
+
+    shown = {one["name"]: one["color"] for one in as_(MAX).get(f"/projects/{number}/labels").json}
+    assert set(shown) == {"bug", "Gone", "Merged", "Doing"}
+    assert shown["Doing"] == "#ff0000"
+    files = export(as_(MAX), number, run_jobs)
+    assert {row["title"] for row in rows(files, "labels")} == set(shown)
+    assert rows(files, "boards")[0]["lists"] == relations["boards"][0]["lists"]
+
+
+@pytest.mark.parametrize("relation", ["ci_pipelines", "pipelines", "commit_notes"])
+def test_the_feed_tells_of_comments_on_commits_once_however_often_they_travel(relation, as_, bring, run_jobs):
+    event = make_event("commented", target_type="Note")
+    note = make_note("Look at this", noteable_type="Commit", commit_id="a" * 40, events=[event], author_id=9)
+    silent = make_note("Nobody was told of this")
+    row = note if relation == "commit_notes" else {"iid": 1, "notes": [note, silent]}
+
+    first = bring(make_archive({relation: [row]}), path="first")
+    files = export(as_(MAX), first["id"], run_jobs)
+    second = bring(make_archive(version=None, files=files), path="second")
+
+    for number in (first["id"], second["id"]):
+        feed = as_(MAX).get(f"/projects/{number}/events").json
+        [told] = [one for one in feed if one["action_name"] == "commented on"]
+        assert (told["target_type"], told["note"]["noteable_type"], len(feed)) == ("Note", "Commit", 2)
+        assert told["note"]["body"].startswith("Look at this")

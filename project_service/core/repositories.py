@@ -322,8 +322,13 @@ def _is_utf8(name: str) -> bool:
 
 
 def has_a_twin(storage_name: str, branch: str) -> bool:
-    """Whether git takes another branch of a bundle for the default one when this is it, for both are at one commit."""
+    """Whether git takes another branch of a bundle for the default one when this is it.
+
+    So it does when both are at one commit; and with a branch that is called so it cannot tell which is meant.
+    """
     refs = _refs_of(storage_name)
+    if f"{BRANCHES}HEAD" in refs:
+        return True
     return branch != MASTER and BRANCHES + MASTER in refs and refs[BRANCHES + MASTER] == refs.get(BRANCHES + branch)
 
 

@@ -19,7 +19,7 @@ from project_service.transfers import exporting, importing
 from project_service.transfers.models import FAILED, LIVE, ProjectExport, ProjectImport
 from project_service.transfers.publishing import error_text
 from project_service.transfers.queries import LIFETIME
-from project_service.transfers.workplace import UPLOADS, remove_workplaces, workplaces
+from project_service.transfers.workplace import UPLOAD, UPLOADS, remove_workplaces, workplaces
 
 HOUR = dt.timedelta(hours=1)
 DAY = dt.timedelta(days=1)
@@ -166,7 +166,8 @@ def sweep_workplaces() -> None:
     names = workplaces()
     if not names:
         return
-    numbers = [int(number) for name in names if (number := name.rpartition("-")[2]).isdigit()]
+    transfers = [name for name in names if not name.startswith(UPLOAD)]
+    numbers = [int(number) for name in transfers if (number := name.rpartition("-")[2]).isdigit()]
     imports = select(ProjectImport.id).where(
         ProjectImport.id.in_(numbers), ProjectImport.phase.in_((importing.WAITING, importing.LOADING))
     )

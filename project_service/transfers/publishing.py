@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import itertools
 import re
+import secrets
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -12,7 +13,7 @@ from sqlalchemy import func, select, update
 
 from project_service.access.abilities import Ability, allowed
 from project_service.access.identity import Caller
-from project_service.core import instance, places, removal
+from project_service.core import instance, paths, places, removal
 from project_service.core.levels import Role, Visibility
 from project_service.core.memberships import Membership, Share, memberships_of
 from project_service.core.namespaces import Namespace
@@ -74,6 +75,7 @@ COUNTERS: tuple[tuple[str, Any], ...] = (
     ("merge_requests", MergeRequest),
 )
 TEMPORARY = "-[0-9a-f]{32}"  # behind the wanted path, while the project that is overwritten has it
+LONGEST_BEFORE = paths.LONGEST - 33  # of the wanted path, to leave room for that
 PROVISIONAL = (Milestone, Issue, MergeRequest)  # of which rows may come without a number
 
 
@@ -115,6 +117,11 @@ def publish(found: ProjectImport, unpacked: Unpacked, people: People) -> None:
     found.phase, found.ended_at = ENDED, clock.now()
     found.rows_done = found.rows_total or found.rows_done
     found.relations_done = found.relations_total or found.relations_done
+
+
+def temporary_path(wanted_path: str) -> str:
+    """Where a project is until it takes the place of the one at the wanted path."""
+    return f"{wanted_path[:LONGEST_BEFORE]}-{secrets.token_hex(16)}"
 
 
 def error_text(project: Project, texts: Iterable[str]) -> str:
@@ -371,9 +378,11 @@ def _overwrite(project: Project, wanted_path: str, importer: User) -> None:
     namespace = project.namespace
     old = places.at(f"{namespace.full_path}/{wanted_path}")
     if not isinstance(old, Project):
-        project.path = wanted_path
-        if re.fullmatch(re.escape(wanted_path) + TEMPORARY, project.name):  # the path may have been changed since
+        if re.fullmatch(re.escape(wanted_path[:LONGEST_BEFORE]) + TEMPORARY, project.name):  # it may have been changed
+            if _has_name(namespace, wanted_path):
+                raise NotPermitted("Name has already been taken")
             project.name = wanted_path
+        project.path = wanted_path
     else:
         if not allowed(Caller.of(importer), Ability.OWN_NAMESPACE, namespace):
             raise NotPermitted(
@@ -388,6 +397,13 @@ def _overwrite(project: Project, wanted_path: str, importer: User) -> None:
         places.move_project(project, taken)
     except ServiceError as error:
         raise taken from error
+
+
+def _has_name(namespace: Namespace, name: str) -> bool:
+    found = select(Project.id).where(
+        Project.namespace_id == namespace.id, Project.name == name, Project.deleting_since.is_(None)
+    )
+    return db.session.scalar(found) is not None
 
 
 def _move_people(old: Project, new: Project) -> None:

@@ -83,6 +83,9 @@ class ExportCreateSchema(Schema):
 class OverrideSchema(ProjectOptionsSchema):  # type: ignore[misc, valid-type]  # made from the table of options
     """What holds of the new project whatever its archive says; below is what nothing else sets but archives."""
 
+    class Meta(Schema.Meta):
+        exclude = ("avatar",)  # no archive says it (import reference, section 9)
+
     archived = fields.Boolean()
     public_jobs = fields.Boolean()
     service_desk_enabled = fields.Boolean()
@@ -100,7 +103,7 @@ class Overrides(Nested):
 
     def read(self, value: Any) -> Any:
         if isinstance(value, dict):
-            value = {name: given for name, given in value.items() if given != ""}
+            value = {name: given for name, given in value.items() if not isinstance(given, str) or given.strip()}
         return super().read(value)
 
 

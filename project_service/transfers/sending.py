@@ -19,6 +19,7 @@ from project_service.transfers.downloads import LEAST_PER_SECOND, PIECE, SLOW_SE
 from project_service.transfers.queries import file_of
 
 CHUNK = 1 << 20
+BYTES = "bytes"
 OPEN_SECONDS, SILENT_SECONDS, LONGEST_SECONDS = 10.0, 30.0, 6 * 3600.0
 
 
@@ -26,6 +27,15 @@ class NoExport(ServiceError):
     """There is no archive to be had."""
 
     status = 404
+
+
+class NoSuchPart(ServiceError):
+    """A range of bytes that begins behind the end."""
+
+    status = 416
+
+    def __init__(self, size: int) -> None:
+        super().__init__("416 Requested Range Not Satisfiable", {"Content-Range": f"{BYTES} */{size}"})
 
 
 def send_export(project: Project) -> Response:
@@ -53,11 +63,18 @@ def send_export(project: Project) -> Response:
     response.call_on_close(file.close)  # also when nobody reads it, as after HEAD
     response.set_etag(hashlib.sha256(export.storage_name.encode()).hexdigest())
     try:
-        response.make_conditional(request, accept_ranges=True, complete_length=size)
-    except RequestedRangeNotSatisfiable:
+        response.make_conditional(request, accept_ranges=_asks_for_a_part(), complete_length=size)
+    except RequestedRangeNotSatisfiable as error:
         response.close()
-        raise
+        raise NoSuchPart(size) from error
+    response.headers["Accept-Ranges"] = BYTES
     return response
+
+
+def _asks_for_a_part() -> bool:
+    """Whether the request names one range of bytes; who asks in another way gets the whole (RFC 9110, section 14.2)."""
+    asked = request.range
+    return asked is not None and asked.units == BYTES and len(asked.ranges) == 1
 
 
 def upload(

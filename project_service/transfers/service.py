@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from typing import IO, Any
 
 import structlog
@@ -27,10 +26,10 @@ from project_service.kit.errors import (
 )
 from project_service.kit.storage import storage
 from project_service.projects.service import ProjectLimitReached, create_project
-from project_service.transfers import downloads, jobs, queries
+from project_service.transfers import downloads, jobs, publishing, queries
 from project_service.transfers.models import SCHEDULED, ProjectExport, ProjectImport
 from project_service.transfers.schemas import METHODS
-from project_service.transfers.workplace import UPLOADS
+from project_service.transfers.workplace import taking_in
 
 MIB = 1 << 20
 # what a multipart body has around its file
@@ -101,15 +100,15 @@ def import_file(user: User, file: Any, **wanted: Any) -> Project:
         raise Unprocessable({"error": NOT_GZIP})
     _check_size(file.stream)
     namespace = _namespace(user, wanted)
-    name = f"{UPLOADS}/{secrets.token_hex(16)}.tar.gz"
     database.commit()  # nothing is held while the archive is written
-    _store(file.stream, name)
-    try:
-        with writing():
-            return _create(user, namespace, wanted, storage_name=name)
-    except BaseException:
-        storage().delete(name)
-        raise
+    with taking_in() as name:
+        _store(file.stream, name)
+        try:
+            with writing():
+                return _create(user, namespace, wanted, storage_name=name)
+        except BaseException:
+            storage().delete(name)
+            raise
 
 
 def import_url(user: User, url: str, **wanted: Any) -> Project:
@@ -152,7 +151,7 @@ def _create(user: User, namespace: Namespace, wanted: dict[str, Any], **source: 
         raise ProjectRefused(Invalid(**{field: texts for field, texts in problems.items() if texts}))
     old = places.at(f"{namespace.full_path}/{path}") if wanted.get("overwrite") else None
     if isinstance(old, Project):
-        path, overwritten = f"{path}-{secrets.token_hex(16)}", path
+        path, overwritten = publishing.temporary_path(path), path
         name = "" if name == old.name else name  # that one is free when the old project is gone
     try:
         project = create_project(user, namespace, name=name or path, path=path, visibility="private")
@@ -170,7 +169,7 @@ def _create(user: User, namespace: Namespace, wanted: dict[str, Any], **source: 
         override_params={
             name: value
             for name, value in (wanted.get("override_params") or {}).items()
-            if value not in ("", None) and name not in NEVER_OVERRIDDEN
+            if value is not None and name not in NEVER_OVERRIDDEN
         },
         **source,
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
+import secrets
 import shutil
 import time
 from collections.abc import Callable, Collection, Iterator
@@ -19,11 +20,11 @@ from sqlalchemy import select
 from project_service.core.projects import folder_of
 from project_service.core.repositories import Repository
 from project_service.kit import database
-from project_service.kit.database import db
+from project_service.kit.database import db, unit_of_work
 from project_service.kit.storage import storage
-from project_service.transfers.models import LIVE, ProjectExport, ProjectFile
+from project_service.transfers.models import LIVE, ProjectExport, ProjectFile, ProjectImport
 
-UPLOADS = "imports"
+UPLOADS, UPLOAD = "imports", "upload-"  # a folder of the storage, and what a workplace of one that comes begins with
 LOCK = ".lock"  # held by whoever works in the folder, for as long as they live
 LOOK_EVERY_SECONDS = 5.0
 
@@ -42,6 +43,21 @@ def workplace(name: str) -> Iterator[Path]:
                 shutil.rmtree(folder, ignore_errors=True)
 
 
+@contextmanager
+def taking_in() -> Iterator[str]:
+    """The name in the storage of an archive that is being uploaded.
+
+    What a process that is killed meanwhile has written is known by its workplace, and goes with it.
+    """
+    token = secrets.token_hex(16)
+    with workplace(UPLOAD + token):
+        yield _upload_of(token)
+
+
+def _upload_of(token: str) -> str:
+    return f"{UPLOADS}/{token}.tar.gz"
+
+
 def workplaces() -> list[str]:
     """The names of the folders that there are on this machine."""
     return sorted(folder.name for folder in _root().glob("*") if folder.is_dir())
@@ -54,9 +70,22 @@ def remove_workplaces(names: Collection[str]) -> None:
         try:
             with suppress(FileNotFoundError, BlockingIOError), (folder / LOCK).open("ab") as lock:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                if name.startswith(UPLOAD):
+                    _remove_upload(name.removeprefix(UPLOAD))
                 shutil.rmtree(folder, ignore_errors=True)
         except OSError as error:  # a disk without room for the lock, most likely
             log.warning("what a worker left cannot be removed", folder=name, error=str(error))
+
+
+def _remove_upload(token: str) -> None:
+    """Remove what came of an upload, half written perhaps, unless an import has it."""
+    with unit_of_work(write=False):
+        wanted = select(ProjectImport.id).where(ProjectImport.storage_name == _upload_of(token))
+        if db.session.scalar(wanted) is not None:
+            return
+    for found in storage().names(UPLOADS):
+        if token in found:
+            storage().delete(found)
 
 
 def version_of(place: Path) -> str:

@@ -418,6 +418,19 @@ def test_a_part_behind_the_end_of_a_download_is_refused(as_maintainer, project, 
     answer = as_maintainer.get(f"/projects/{project.id}/export/download", headers={"Range": "bytes=99999999-"})
 
     assert (answer.status_code, answer.json) == (416, {"message": "416 Requested Range Not Satisfiable"})
+    assert re.fullmatch(r"bytes \*/\d+", answer.headers["Content-Range"])
+
+
+@pytest.mark.parametrize("asked", ["items=0-5", "bytes=abc", "bytes=0-1,4-5", "bytes=5-2", "bytes", ""])
+def test_who_asks_for_a_part_in_another_way_gets_the_whole(asked, as_maintainer, project, export):
+    export()
+    address = f"/projects/{project.id}/export/download"
+    whole = as_maintainer.get(address)
+
+    answer = as_maintainer.get(address, headers={"Range": asked})
+
+    assert (answer.status_code, answer.data, "Content-Range" in answer.headers) == (200, whole.data, False)
+    assert answer.headers["Accept-Ranges"] == "bytes"
 
 
 def test_a_part_of_an_older_file_is_not_given(as_maintainer, project, export):

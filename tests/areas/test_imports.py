@@ -9,6 +9,7 @@ import functools
 import io
 import itertools
 import json
+import multiprocessing
 import os
 import re
 import shutil
@@ -18,6 +19,7 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 from flask import current_app
@@ -3551,3 +3553,101 @@ def test_the_feed_tells_of_comments_on_commits_once_however_often_they_travel(re
         [told] = [one for one in feed if one["action_name"] == "commented on"]
         assert (told["target_type"], told["note"]["noteable_type"], len(feed)) == ("Note", "Commit", 2)
         assert told["note"]["body"].startswith("Look at this")
+
+
+@pytest.mark.parametrize("name", ["description", "ci_config_path", "default_branch"])
+def test_overrides_of_nothing_but_blanks_override_nothing(name, as_, bring):
+    number = bring(make_archive({}, {"description": "Theirs"}), **{f"override_params[{name}]": " \t "})["id"]
+
+    shown = as_(MAX).get(f"/projects/{number}").json
+    assert (shown["description"], shown["ci_config_path"], shown["default_branch"]) == ("Theirs", None, None)
+
+
+def test_an_avatar_overrides_nothing(as_, bring):
+    picture = (io.BytesIO(b"a picture"), "me.png")
+
+    state = bring(make_archive({}, {"description": "Theirs"}), **{"override_params[avatar]": picture})
+
+    assert (state["import_status"], state["description"]) == ("finished", "Theirs")
+
+
+def test_an_overwrite_finds_its_name_taken_meanwhile(as_, run_jobs):
+    client = as_(MAX)
+    old = send(client, make_archive({}), path="tools").json["id"]
+    run_jobs()
+    new = send(client, make_archive({}), path="tools", overwrite="true").json["id"]
+    assert client.put(f"/projects/{old}", json={"path": "moved"}).status_code == 200
+    run_jobs()
+
+    state = client.get(f"/projects/{new}/import").json
+    assert error_of(state) == "Name has already been taken"
+    assert client.get("/projects/max%2Fmoved").json["id"] == old
+
+
+def test_a_project_with_a_very_long_path_can_be_overwritten(as_, run_jobs):
+    client, path = as_(MAX), "t" * 250
+    old = send(client, make_archive({}), path=path).json["id"]
+    run_jobs()
+
+    answer = send(client, make_archive({}), path=path, overwrite="true")
+    assert client.delete(f"/projects/{old}").status_code == 202
+    run_jobs()
+
+    shown = client.get(f"/projects/max%2F{path}").json
+    assert (answer.status_code, shown["id"], shown["name"]) == (201, answer.json["id"], path)
+
+
+def test_the_default_branch_is_told_where_git_would_mistake_another_for_head(as_, bring, run_jobs, tmp_path):
+    client, folder = as_(MAX), tmp_path / "git"
+    make_bundle(folder)
+    git(folder, "branch", "topic", "main")
+    git(folder, "update-ref", "refs/heads/HEAD", "main")
+    number = bring(make_archive({}, files={"project.bundle": bundled(folder, "--all")}), path="first")["id"]
+    assert client.put(f"/projects/{number}", json={"default_branch": "topic"}).status_code == 200
+
+    files = export(client, number, run_jobs)
+    again = bring(make_archive(version=None, files=files), path="second")["id"]
+
+    assert client.get(f"/projects/{again}").json["default_branch"] == "topic"
+
+
+@pytest.mark.parametrize("is_whole", [True, False])
+def test_what_came_of_an_upload_goes_when_whoever_took_it_in_was_killed(is_whole, app):
+    def take_in():
+        with workplace.taking_in() as name:
+            if is_whole:
+                storage().store(io.BytesIO(b"an archive"), name)
+            else:
+                place = Path(storage().path(name))
+                place.parent.mkdir(exist_ok=True)
+                (place.parent / f".{place.name}.0123").write_bytes(b"half")
+            os._exit(9)
+
+    killed_in(take_in)
+    left = storage().names(workplace.UPLOADS)
+    transfer_jobs.sweep_workplaces()
+
+    assert (len(left), storage().names(workplace.UPLOADS), folders(app)) == (1, [], set())
+
+
+def killed_in(action):
+    """Do something in a process that ends with it."""
+    process = multiprocessing.get_context("fork").Process(target=action)
+    process.start()
+    process.join()
+
+
+def test_an_upload_that_is_taken_in_stays(as_, app, run_jobs):
+    with workplace.taking_in() as name:
+        storage().store(io.BytesIO(b"an archive"), name)
+        transfer_jobs.sweep_workplaces()
+        kept = storage().names(workplace.UPLOADS)
+    number = send(as_(MAX)).json["id"]
+    with unit_of_work(write=False):
+        stored_as = db.session.scalar(select(ProjectImport.storage_name).where(ProjectImport.project_id == number))
+    token = stored_as.removeprefix("imports/").removesuffix(".tar.gz")
+    leave(app, f"upload-{token}")
+
+    transfer_jobs.sweep_workplaces()
+
+    assert (kept, folders(app), storage().exists(stored_as)) == ([name], set(), True)

@@ -2,12 +2,15 @@
 
 Python computes in one thread at a time, so what makes rows and what stores them only take turns in one process. Here
 a generator runs in a process that is forked for it: while one of its things is used, it makes the next, and no more
-than that.
+than that. Both processes share the memory that things travel in: a pipe takes them in small pieces, for each of which
+both have to be awake.
 """
 
 from __future__ import annotations
 
 import contextvars
+import itertools
+import mmap
 import multiprocessing
 import os
 import pickle
@@ -25,7 +28,11 @@ from project_service.kit import database, jobs
 from project_service.kit.supervisor import die_with
 
 Thing = TypeVar("Thing")
+Way = tuple[Connection, mmap.mmap]
 LAST_SECONDS = 1.0
+PLACE = 16 << 20  # bytes, of which only those are taken that are written to
+PLACES = 2  # for the thing that is used and the one that is ahead
+IN_PIPE = b""  # said of a thing that has no room in a place, and comes behind
 GONE = (EOFError, BrokenPipeError, ConnectionResetError)  # what is said of who is at the other end
 
 
@@ -47,25 +54,27 @@ def ahead(things: Iterable[Thing], *, are_many: bool = True) -> Iterator[Iterato
         return
     database.commit()
     here, there = multiprocessing.Pipe()
-    told = (current_app._get_current_object(), things, there, here, os.getpid())  # type: ignore[attr-defined]  # the proxy is untyped
+    shared = mmap.mmap(-1, PLACES * PLACE)
+    told = (current_app._get_current_object(), things, (there, shared), here, os.getpid())  # type: ignore[attr-defined]  # the proxy is untyped
     process = multiprocessing.get_context("fork").Process(target=_make, args=told, name="ahead", daemon=True)
     with jobs.at_rest():
         process.start()
     there.close()
     try:
-        yield _received(here)
+        yield _received(here, shared)
     finally:
         here.close()
+        shared.close()
         process.join(LAST_SECONDS)
         if process.exitcode is None:
             process.kill()
             process.join()
 
 
-def _received(connection: Connection) -> Iterator[Any]:
-    while True:
+def _received(connection: Connection, shared: mmap.mmap) -> Iterator[Any]:
+    for place in itertools.cycle(range(PLACES)):
         try:
-            is_thing, made = pickle.loads(connection.recv_bytes())  # noqa: S301  # from a process that we have forked
+            is_thing, made = _next(connection, shared, place)
         except GONE as error:
             raise Ended("the process that worked ahead has ended") from error
         if not is_thing:
@@ -78,19 +87,41 @@ def _received(connection: Connection) -> Iterator[Any]:
         raise made
 
 
-def _make(application: Any, things: Iterable[Any], there: Connection, here: Connection, parent: int) -> None:
+def _next(connection: Connection, shared: mmap.mmap, place: int) -> Any:
+    """What was sent, from its place in the memory or through the pipe."""
+    size = connection.recv_bytes()
+    if size == IN_PIPE:
+        return pickle.loads(connection.recv_bytes())  # noqa: S301  # from a process that we have forked
+    begin = place * PLACE
+    with memoryview(shared) as memory, memory[begin : begin + int(size)] as message:
+        return pickle.loads(message)  # noqa: S301  # the same
+
+
+def _send(connection: Connection, shared: mmap.mmap, place: int, message: bytes) -> None:
+    """Have a message where ``_next`` finds it."""
+    if len(message) > PLACE:
+        connection.send_bytes(IN_PIPE)
+        connection.send_bytes(message)
+        return
+    begin = place * PLACE
+    shared[begin : begin + len(message)] = message
+    connection.send_bytes(b"%d" % len(message))
+
+
+def _make(application: Any, things: Iterable[Any], way: Way, here: Connection, parent: int) -> None:
     die_with(parent)
     here.close()  # or this end would never notice that the other one is gone
     bound = structlog.contextvars.get_contextvars()
     # what belongs to the parent's unit of work stays the parent's
-    contextvars.Context().run(_send_all, application, things, there, bound)
+    contextvars.Context().run(_send_all, application, things, way, bound)
 
 
-def _send_all(application: Any, things: Iterable[Any], there: Connection, bound: dict[str, Any]) -> None:
+def _send_all(application: Any, things: Iterable[Any], way: Way, bound: dict[str, Any]) -> None:
     structlog.contextvars.bind_contextvars(**bound)
+    there, shared = way
     with suppress(*GONE):  # nobody waits for more
         for number, message in enumerate(_messages(application, things)):
-            there.send_bytes(message)
+            _send(there, shared, number % PLACES, message)
             if number:
                 there.recv_bytes()  # what was sent before has been used
 

@@ -44,6 +44,22 @@ def test_things_come_in_their_order_from_another_process(app):
     assert {pid for _, pid in found}.isdisjoint({os.getpid()})
 
 
+@pytest.mark.parametrize("room", [1, 300, 5000])
+def test_things_come_whole_whether_there_is_room_for_them_in_the_shared_memory_or_not(app, monkeypatch, room):
+    monkeypatch.setattr("project_service.kit.ahead.PLACE", room)
+    given = [bytes([number]) * (number * 400) for number in range(8)]
+
+    with ahead(iter(given)) as things:
+        assert list(things) == given
+
+
+def test_a_thing_stays_as_it_is_while_the_next_ones_are_made(app):
+    with ahead(bytearray([number]) * 1000 for number in range(6)) as things:
+        kept = list(things)
+
+    assert kept == [bytearray([number]) * 1000 for number in range(6)]
+
+
 def test_nothing_at_all_is_no_error(app):
     with ahead(iter(())) as things:
         assert list(things) == []

@@ -1,10 +1,10 @@
 """How fast lists are answered, as a share of what a bare Flask application answers on the same web server.
 
 ``python -m benchmarks.lists [--database sqlite|postgresql]`` really starts the service, with a maintainer whose role is
-inherited from a group and whose project has 40 of everything. Each round asks for 20 of each kind in requests that are
-all different, so that no answer has been kept; for the same with the validator of the answer; for a page that lists 20,
-each time another too; and the base beside them. ``--again`` also asks for the same again and again. Starting is timed,
-memory is read, and on PostgreSQL 200 different lists are asked for in each second.
+inherited from a group and whose project has 40 of everything. Each round asks for 20 of each kind, each time for the
+same, as a client that polls does; for the same with the validator of the answer; and for a page that lists 20. Beside
+them stand the base, and lists and pages *made anew*: requests that are all different, so that no answer has been kept,
+for half as long. Starting is timed, memory is read, and on PostgreSQL 200 different lists are asked for in each second.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from typing import Any
 import requests
 
 from benchmarks.cache import new_database
-from benchmarks.figures import Effort, Figure, Target, conclude, effort_of, parser
+from benchmarks.figures import Effort, Figure, Target, run
 from benchmarks.findings import document
 from benchmarks.load import Speed, hello, memory_of, speed
 from benchmarks.rate import RATE, percentiles
@@ -34,8 +34,8 @@ from tests.contract.service import TOKEN, Service, children_of, wait_for
 ROWS = 40
 PASSWORD = "a password of the benchmarks"
 LISTS = ("variables", "issues", "protected_tags", "vulnerability_findings", "events")
-LIST, KNOWN, PAGE, AGAIN = "list of 20", "304", "page with a list of 20", "the same again"
-DIFFERENT = {LIST, PAGE}  # each request is another
+LIST, KNOWN, PAGE = "list of 20", "304", "page with a list of 20"
+ANEW = {kind: f"{kind}, made anew" for kind in (LIST, PAGE)}  # each request is another
 SCRIPT = Path(__file__).with_suffix(".lua")
 TARGETS = {
     "sqlite": {LIST: Target(0.30, 0.45), KNOWN: Target(0.60, 0.80), PAGE: Target(0.14, 0.25)},
@@ -59,7 +59,7 @@ class Place:
     token: str
     cookie: str
 
-    def cases(self, again: bool) -> Iterator[tuple[str, str, str, Mapping[str, str]]]:
+    def cases(self) -> Iterator[tuple[str, str, str, Mapping[str, str]]]:
         """Kind and name of what is asked for, its address and the headers sent."""
         for name in LISTS:
             address, headers = f"{self.project}/{name}", {"PRIVATE-TOKEN": self.token}
@@ -67,12 +67,10 @@ class Place:
             if len(answer.json()) != 20 or "X-Total" not in answer.headers:
                 sys.exit(f"{address} is no list of 20: {answer.text[:200]}")
             yield LIST, name, address, headers
-            if again:
-                yield AGAIN, name, address, headers
+            yield ANEW[LIST], name, address, headers
             yield KNOWN, name, address, headers | {"If-None-Match": answer.headers["ETag"]}
         yield PAGE, "issues", self.page, {"Cookie": self.cookie}
-        if again:
-            yield AGAIN, "page of issues", self.page, {"Cookie": self.cookie}
+        yield ANEW[PAGE], "issues", self.page, {"Cookie": self.cookie}
 
     def memory(self) -> float:
         """What the larger of the web workers has resident, in MiB."""
@@ -81,27 +79,24 @@ class Place:
 
 def main() -> None:
     """Measure as the command line says."""
-    arguments = parser(__doc__)
-    arguments.add_argument("--again", action="store_true", help="also what is asked for again and again")
-    options = arguments.parse_args()
-    sys.exit(conclude(measure(options.database, effort_of(options), again=options.again)))
+    sys.exit(run(measure, __doc__))
 
 
-def measure(database: str, effort: Effort, *, again: bool = False) -> list[Figure]:
+def measure(database: str, effort: Effort) -> list[Figure]:
     """Start the service, ask for everything in each round."""
     with ExitStack() as stack:
         base = stack.enter_context(hello())
         place = stack.enter_context(running(database, 1 if effort.quick else STARTS))
         web = place.service.child("web")
-        cases = list(place.cases(again))
+        cases = list(place.cases())
         for kind, _, address, headers in cases:
-            speed(web, address, 1, SCRIPT if kind in DIFFERENT else None, headers)
+            _speed_of(web, kind, address, headers, 1)
         found: dict[tuple[str, str], list[Speed]] = {}
         hellos = []
         for _ in range(effort.rounds):
             hellos.append(speed(*base, effort.seconds))
             for kind, name, address, headers in cases:
-                each = speed(web, address, effort.seconds, SCRIPT if kind in DIFFERENT else None, headers)
+                each = _speed_of(web, kind, address, headers, effort.seconds)
                 found.setdefault((kind, name), []).append(each.over(hellos[-1]))
         rate = Figure("hello beside lists", database, tuple(one.by_clock for one in hellos), unit="requests/s")
         memory = (place.memory(),)
@@ -112,6 +107,13 @@ def measure(database: str, effort: Effort, *, again: bool = False) -> list[Figur
             Figure("memory of a web worker", database, memory, MEMORY_TARGET),
             *(at_a_steady_rate(database, place, effort) if database == "postgresql" else ()),
         ]
+
+
+def _speed_of(web: int, kind: str, address: str, headers: Mapping[str, str], seconds: int) -> Speed:
+    """How many requests of one case get answered."""
+    if kind in ANEW.values():
+        return speed(web, address, max(1, seconds // 2), SCRIPT, headers)
+    return speed(web, address, seconds, None, headers)
 
 
 def figure(database: str, kind: str, name: str, speeds: list[Speed]) -> Figure:

@@ -44,12 +44,13 @@ RELATIONS = (*LISTS, *SINGLES)
 SOMETIMES = ("service_desk_setting", "security_setting", "push_rule")
 OBJECTS = frozenset({*SINGLES, *SOMETIMES})
 # relations whose rows are people, or settings: read at the end, or before the others
-MEMBERS, PROTECTED_TAGS, ERROR_TRACKING, FEATURES, AUTO_DEVOPS = (
+MEMBERS, PROTECTED_TAGS, ERROR_TRACKING, FEATURES, AUTO_DEVOPS, CI_CD = (
     "project_members",
     "protected_tags",
     "error_tracking_setting",
     "project_feature",
     "auto_devops",
+    "ci_cd_settings",
 )
 # these are made when the project is published, not row by row
 SETTLED_AT_THE_END = frozenset({PROTECTED_TAGS, ERROR_TRACKING})

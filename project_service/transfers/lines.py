@@ -6,6 +6,7 @@ column holds (``extra``) comes back where it was.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -26,7 +27,7 @@ from sqlalchemy.orm import InstrumentedAttribute
 
 from project_service.core.memberships import Membership, alive
 from project_service.core.namespaces import NamespaceAncestor
-from project_service.core.projects import FEATURES, Project
+from project_service.core.projects import DISABLED, ENABLED, FEATURES, Project
 from project_service.core.users import User
 from project_service.error_tracking.models import ErrorTrackingSetting
 from project_service.events.models import Action, Event
@@ -41,34 +42,26 @@ from project_service.tracker.notes import Note
 from project_service.tracker.others import MergeRequest, Snippet
 from project_service.transfers import layout
 from project_service.transfers.models import ArchivedRow
-from project_service.transfers.publishing import LEVELS, MERGE_METHODS, access_of, levels_of, merge_method_of
+from project_service.transfers.publishing import LEVELS, access_of, levels_of
 from project_service.transfers.rows import NOTE_TYPES
+from project_service.transfers.settings import (
+    AUTO_DEVOPS,
+    CI_CD,
+    MERGE_METHODS,
+    TAGS,
+    WHERE_BROUGHT,
+    changed_settings,
+    merge_method_of,
+    settings_in,
+    tags_in,
+)
 
 AT_ONCE = 100  # issues, with what hangs on them: twice as many do not fit into the cache of a processor
 NOTES_AT_ONCE = 2000
 BYTES_AT_ONCE, BYTES_OF_NOTES = 8 << 20, 48 << 20  # the largest note may have a megabyte, and most are small
 Line = dict[str, Any]
 WORDS = {int(action): action.name.lower() for action in Action}
-ATTRIBUTES = {  # what the settings of a project are called in an archive
-    "auto_cancel_pending_pipelines": "auto_cancel_pending_pipelines",
-    "build_coverage_regex": "build_coverage_regex",
-    "build_timeout": "build_timeout",
-    "ci_config_path": "ci_config_path",
-    "suggestion_commit_message": "suggestion_commit_message",
-    "resolve_outdated_diff_discussions": "resolve_outdated_diff_discussions",
-    "container_registry_enabled": "container_registry_enabled",
-    "shared_runners_enabled": "shared_runners_enabled",
-    "public_builds": "public_builds",
-    "only_allow_merge_if_pipeline_succeeds": "only_allow_merge_if_pipeline_succeeds",
-    "request_access_enabled": "request_access_enabled",
-    "only_allow_merge_if_all_discussions_are_resolved": "only_allow_merge_if_all_discussions_are_resolved",
-    "remove_source_branch_after_merge": "remove_source_branch_after_merge",
-    "printing_merge_request_link_enabled": "printing_merge_request_link_enabled",
-    "autoclose_referenced_issues": "autoclose_referenced_issues",
-}
-
-
-AUTO_DEVOPS = {"auto_devops_enabled": "enabled", "auto_devops_deploy_strategy": "deploy_strategy"}
+REGISTRY = "container_registry_access_level"  # what the registry's switch is called since release 14
 
 
 def usual(names: tuple[str, ...], nested: tuple[str, ...] = (), defaults: Line = layout.NOTHING) -> Line:
@@ -185,6 +178,7 @@ class Reader:
             "error_tracking_setting": self._error_tracking,
             "project_feature": self._features,
             "auto_devops": self._auto_devops,
+            "ci_cd_settings": self._ci_cd,
         }
         self.notes_at_once = self._at_once(Note, Note.body, Note.extra, most=NOTES_AT_ONCE, size=BYTES_OF_NOTES)
         self.queries = {name: Query(connection, statement) for name, statement in self._statements().items()}
@@ -212,7 +206,9 @@ class Reader:
     def attributes(self, description: str | None) -> Line:
         """The project itself: as it came, with what it is now."""
         project = self.project
-        line = next(self._archived(layout.PROJECT), {})
+        line = self._only(layout.PROJECT)
+        if project.tag_list != tags_in(line):
+            line |= {name: project.tag_list for name in TAGS if name in line}
         for name in ("name", "path", "namespace_id", "creator_id", "id", "default_branch"):
             line.pop(name, None)
         settings = project.attributes or {}
@@ -221,7 +217,7 @@ class Reader:
             "visibility_level": int(project.visibility),
             "archived": project.archived,
         }
-        line |= {theirs: settings[ours] for ours, theirs in ATTRIBUTES.items() if ours in settings}
+        line |= {name: now for name, now in self.changed.items() if name in line or name not in WHERE_BROUGHT}
         method = settings.get("merge_method")
         # of several ways to say the same, the one that an archive had stays
         is_said = not line.keys().isdisjoint(MERGE_METHODS) and (merge_method_of(line) or "merge") == method
@@ -230,6 +226,15 @@ class Reader:
         if "build_git_strategy" in settings:
             line["build_allow_git_fetch"] = settings["build_git_strategy"] == "fetch"
         return line
+
+    @functools.cached_property
+    def changed(self) -> Line:
+        """The settings that are not those of the archive the project came from, if it came from one."""
+        brought = settings_in(*map(self._only, (layout.PROJECT, layout.AUTO_DEVOPS, layout.CI_CD)))
+        return changed_settings(self.project.attributes or {}, brought)
+
+    def _only(self, relation: str) -> Line:
+        return next(self._archived(relation), {})
 
     def _load(self) -> None:
         """What other rows are nested with: labels and milestones."""
@@ -572,16 +577,24 @@ class Reader:
             access = getattr(self.project, name)
             if line.get(name) is None or access_of(feature, line[name]) != access:  # else it is as it was brought
                 line[name] = numbers[access]
+        has_registry = self.changed.get("container_registry_enabled")
+        if has_registry is not None and line.get(REGISTRY) is not None and bool(line[REGISTRY]) != has_registry:
+            line[REGISTRY] = numbers[ENABLED if has_registry else DISABLED]
         yield line
 
     def _auto_devops(self) -> Iterator[Line]:
-        settings = self.project.attributes or {}
-        now = {theirs: settings[ours] for ours, theirs in AUTO_DEVOPS.items() if ours in settings}
+        now = {theirs: self.changed[ours] for ours, theirs in AUTO_DEVOPS.items() if ours in self.changed}
         brought = next(self._archived(layout.AUTO_DEVOPS), None)
         if brought is not None:
             yield brought | now
         elif now:
             yield {"project_id": self.project.id, **now}
+
+    def _ci_cd(self) -> Iterator[Line]:
+        now = {theirs: self.changed[ours] for ours, theirs in CI_CD.items() if ours in self.changed}
+        for line in self._archived(layout.CI_CD):
+            # writers say nothing of these but with the project (section 4)
+            yield line | {name: value for name, value in now.items() if name in line}
 
     def _archived(self, relation: str) -> Iterator[Line]:
         these = ArchivedRow.relation == relation

@@ -26,7 +26,6 @@ from project_service.kit.database import Base, db, insert
 from project_service.kit.errors import ServiceError
 from project_service.planning import issues as planned_issues
 from project_service.planning import milestones as planned_milestones
-from project_service.projects.schemas import KEPT_BOOLEANS, KEPT_CHOICES, KEPT_INTEGERS, KEPT_TEXTS
 from project_service.projects.service import apply
 from project_service.protected_tags.models import ProtectedTag
 from project_service.protected_tags.service import LONGEST, TAKEN, UNADDRESSABLE
@@ -48,9 +47,9 @@ from project_service.transfers.rows import (
     refuse_unstorable,
     text_of,
 )
+from project_service.transfers.settings import settings_in, tags_in
 from project_service.transfers.unpacking import BadArchive, Unpacked
 
-MERGE_METHODS = ("merge_requests_ff_only_enabled", "merge_requests_rebase_enabled")
 ENDED = "ended"
 LEVELS = {0: DISABLED, 10: PRIVATE, 20: ENABLED, 30: PUBLIC}
 LONGEST_TEXT = 1000
@@ -91,7 +90,8 @@ def publish(found: ProjectImport, unpacked: Unpacked, people: People) -> None:
     attributes = attributes_of(unpacked) | {name: overrides[name] for name in AS_IN_ARCHIVES if name in overrides}
     _set_attributes(project, attributes)
     _set_features(project, _single(unpacked, layout.FEATURES))
-    _set_auto_devops(project, _single(unpacked, layout.AUTO_DEVOPS))
+    settings = settings_in(attributes, *(_single(unpacked, name) for name in (layout.AUTO_DEVOPS, layout.CI_CD)))
+    project.attributes = {**(project.attributes or {}), **settings}
     _set_error_tracking(project, _only_row(project, unpacked, layout.ERROR_TRACKING), people)
     _protect_tags(project, unpacked, people)
     if "public_jobs" in overrides:  # as the project itself shows the setting
@@ -152,22 +152,7 @@ def _set_attributes(project: Project, row: dict[str, Any]) -> None:
     description = row.get("description")
     project.description = text_of(description)
     project.archived = is_set(row.get("archived"))
-    kept: dict[str, Any] = {name: row[name] for name in KEPT_BOOLEANS if isinstance(row.get(name), bool)}
-    kept |= {name: row[name] for name in KEPT_INTEGERS if type(row.get(name)) is int}
-    kept |= {name: row[name] for name in KEPT_TEXTS if isinstance(row.get(name), str)}
-    if row.get("auto_cancel_pending_pipelines") in ("enabled", "disabled"):
-        kept["auto_cancel_pending_pipelines"] = row["auto_cancel_pending_pipelines"]
-    if isinstance(row.get("build_allow_git_fetch"), bool):
-        kept["build_git_strategy"] = "fetch" if row["build_allow_git_fetch"] else "clone"
-    if (method := merge_method_of(row)) is not None:
-        kept["merge_method"] = method
-    project.attributes = {**(project.attributes or {}), **kept}
-
-
-def merge_method_of(row: dict[str, Any]) -> str | None:
-    """How a project merges by the two attributes that say so in an archive; nothing where they say nothing of it."""
-    is_ff, is_rebase = (row.get(name) is True for name in MERGE_METHODS)
-    return "ff" if is_ff else "rebase_merge" if is_rebase else None
+    project.tag_list = tags_in(row)
 
 
 def _set_features(project: Project, row: dict[str, Any]) -> None:
@@ -184,15 +169,6 @@ def access_of(feature: str, level: Any) -> str:
     """
     access = LEVELS.get(level, PRIVATE) if type(level) is int else PRIVATE
     return ENABLED if access == PUBLIC and feature != PAGES else access
-
-
-def _set_auto_devops(project: Project, row: dict[str, Any]) -> None:
-    kept: dict[str, Any] = {}
-    if isinstance(row.get("enabled"), bool):
-        kept["auto_devops_enabled"] = row["enabled"]
-    if row.get("deploy_strategy") in KEPT_CHOICES["auto_devops_deploy_strategy"]:
-        kept["auto_devops_deploy_strategy"] = row["deploy_strategy"]
-    project.attributes = {**(project.attributes or {}), **kept}
 
 
 def _set_error_tracking(project: Project, row: dict[str, Any], people: People) -> None:

@@ -35,10 +35,12 @@ from project_service.kit.bulk import Writer
 from project_service.kit.database import Base, db, unit_of_work
 from project_service.kit.jobs import Task
 from project_service.kit.storage import storage
+from project_service.projects.schemas import KEPT
 from project_service.transfers import downloads, importing, publishing, workplace
 from project_service.transfers import jobs as transfer_jobs
 from project_service.transfers.importing import LINES_IN_CACHE
 from project_service.transfers.models import ImportFailure, ProjectExport, ProjectImport
+from project_service.transfers.settings import AUTO_DEVOPS
 from tests.archives import MOMENT as MADE
 from tests.archives import make_archive, make_event, make_issue, make_note, rows, send, unpack
 from tests.far_sides import reply
@@ -3398,6 +3400,102 @@ def test_auto_devops_is_what_the_project_says(as_, bring, run_jobs):
     assert (shown["auto_devops_enabled"], shown["auto_devops_deploy_strategy"]) == (True, "timed_incremental")
     assert before == brought
     assert after == brought | {"enabled": False, "deploy_strategy": "manual"}
+
+
+SET = {
+    "allow_merge_on_skipped_pipeline": (True, False),
+    "auto_cancel_pending_pipelines": ("disabled", "enabled"),
+    "autoclose_referenced_issues": (False, True),
+    "build_coverage_regex": ("a", "b"),
+    "build_timeout": (120, 240),
+    "ci_config_path": ("a.yml", None),
+    "ci_default_git_depth": (9, 33),
+    "ci_forward_deployment_enabled": (False, True),
+    "container_registry_enabled": (False, True),
+    "emails_disabled": (True, False),
+    "lfs_enabled": (False, True),
+    "only_allow_merge_if_all_discussions_are_resolved": (True, False),
+    "only_allow_merge_if_pipeline_succeeds": (True, False),
+    "packages_enabled": (False, True),
+    "printing_merge_request_link_enabled": (False, True),
+    "public_builds": (False, True),
+    "remove_source_branch_after_merge": (False, True),
+    "request_access_enabled": (False, True),
+    "resolve_outdated_diff_discussions": (True, False),
+    "restrict_user_defined_variables": (True, False),
+    "shared_runners_enabled": (False, True),
+    "suggestion_commit_message": ("a", "b"),
+    "tag_list": (["old"], ["new"]),
+}
+NEVER_WRITTEN = {"emails_disabled", "lfs_enabled", "packages_enabled", "tag_list"}
+BEFORE, AFTER = ({name: values[place] for name, values in SET.items()} for place in (0, 1))
+
+
+def settings_among(names, files):
+    found = json.loads(files["tree/project.json"])
+    return {name: found[name] for name in names if name in found}
+
+
+def test_every_setting_goes_out_as_it_is_now(as_, bring, run_jobs):
+    client = as_(MAX)
+    assert {*KEPT, "tag_list"} - SET.keys() == {"build_git_strategy", "merge_method", *AUTO_DEVOPS}
+    number = bring(make_archive({}, BEFORE))["id"]
+
+    before = export(client, number, run_jobs)
+    answer = client.put(f"/projects/{number}", json=AFTER)
+    after = export(client, number, run_jobs)
+
+    assert (settings_among(SET, before), settings_among(SET, after)) == (BEFORE, AFTER)
+    assert (answer.status_code, answer.json["tag_list"], answer.json["lfs_enabled"]) == (200, ["new"], True)
+    again = client.get(f"/projects/{bring(make_archive(version=None, files=after), path='again')['id']}").json
+    assert {name: again[name] for name in AFTER if name in again} == {
+        name: value for name, value in AFTER.items() if name in again
+    }
+
+
+def test_of_what_no_archive_said_only_what_writers_say_goes_out(as_, bring, run_jobs):
+    client = as_(MAX)
+    number = bring(make_archive({}))["id"]
+    nothing = settings_among(SET, export(client, number, run_jobs))
+
+    client.put(f"/projects/{number}", json=BEFORE)
+
+    assert nothing == {}
+    said = {name: value for name, value in BEFORE.items() if name not in NEVER_WRITTEN}
+    assert settings_among(SET, export(client, number, run_jobs)) == said
+
+
+def test_what_an_archive_says_of_settings_goes_back_out_however_odd(as_, bring, run_jobs):
+    odd = {name: {"odd": 1} for name in SET} | {"tag_list": ["a", "a", 1], "topics": ["b"], "auto_devops_enabled": True}
+    row = {"group_runners_enabled": True, "default_git_depth": 9, "forward_deployment_enabled": "x"}
+    archive = make_archive({"ci_cd_settings": [row]}, odd | {"ci_default_git_depth": 7})
+
+    for files in exported_twice(as_(MAX), bring, archive, run_jobs):
+        assert settings_among(odd, files) == odd | {"ci_default_git_depth": 7}
+        assert rows(files, "ci_cd_settings") == [row]
+        assert [one for one in rows(files, "auto_devops") if one] == []
+
+
+def test_settings_that_stand_beside_the_project_go_out_as_they_are_now(as_, bring, run_jobs):
+    client = as_(MAX)
+    row = {"group_runners_enabled": True, "default_git_depth": 9, "forward_deployment_enabled": False}
+    features = {"container_registry_access_level": 20, "issues_access_level": 20}
+    archive = make_archive({"ci_cd_settings": [row], "project_feature": [features]}, {"topics": ["old"]})
+    number = bring(archive)["id"]
+
+    shown = client.get(f"/projects/{number}").json
+    changes = {"ci_default_git_depth": 33, "restrict_user_defined_variables": True, "container_registry_enabled": False}
+    client.put(f"/projects/{number}", json=changes | {"topics": []})
+    files = export(client, number, run_jobs)
+
+    assert (shown["ci_default_git_depth"], shown["ci_forward_deployment_enabled"], shown["topics"]) == (
+        9,
+        False,
+        ["old"],
+    )
+    assert rows(files, "ci_cd_settings") == [row | {"default_git_depth": 33}]
+    assert rows(files, "project_feature")[0]["container_registry_access_level"] == 0
+    assert settings_among([*changes, "topics"], files) == changes | {"topics": []}
 
 
 def test_auto_devops_of_a_project_that_was_made_here_travels(as_, bring, run_jobs):

@@ -402,7 +402,12 @@ FULL = {
     "project_members": [{"access_level": 30, "user": None, "invite_email": "new@example.org"}],
     "protected_branches": [{"name": "main", "push_access_levels": [{"access_level": 0}]}],
     "project_feature": [{"wiki_access_level": 0, "created_at": MOMENT}],
+    "ci_pipelines": [{"iid": 1, "stages": [{"statuses": [{"options": {"secrets": {"a": 1}, "user_id": 1}}]}]}],
 }
+
+
+def options_of(all_):
+    return all_["ci_pipelines"][0]["stages"][0]["statuses"][0]["options"]
 
 
 @pytest.mark.parametrize(
@@ -446,6 +451,14 @@ FULL = {
             "project_feature: changed: wiki_access_level",
         ),
         (lambda all_: all_["project_feature"][0].pop("created_at"), "project_feature: changed: created_at"),
+        (
+            lambda all_: options_of(all_).pop("secrets"),
+            "ci_pipelines 1: changed: stages[0].statuses[0].options.secrets",
+        ),
+        (
+            lambda all_: options_of(all_).update(user_id=2),
+            "ci_pipelines 1: changed: stages[0].statuses[0].options.user_id",
+        ),
     ],
 )
 def test_what_no_transfer_changes_is_a_difference(change, told, write):

@@ -30,6 +30,7 @@ from project_service.transfers.unpacking import Unpacked, unpack
 
 # ids, and people: who they are is what a transfer decides
 LEFT_OUT = frozenset({"id", "author", "user"})
+NOTHING: tuple[Any, ...] = (None, "", [], {})  # 0 and false say something
 # whose events, and whose notes' and milestones', are rows of ours, which retention takes
 WITH_EVENTS = frozenset({"milestones", "issues", "merge_requests", "snippets"})
 ATTRIBUTION = re.compile(r"\n\n \*By ([^\n]*) on ([^\n]*) \(imported from GitLab(?: project)?\)\*\Z")
@@ -83,7 +84,7 @@ def canonical(relation: str, row: Any, since: dt.datetime) -> tuple[Any, tuple[W
     usual = layout.DEFAULTS.get(relation, layout.NOTHING)
     if isinstance(row, dict):
         row = {name: value for name, value in row.items() if name not in usual or value != usual[name]}
-    return _without(row, writers), tuple(writers)
+    return _without(row, writers, relation), tuple(writers)
 
 
 def _opened(archive: Path, folder: Path) -> Unpacked:
@@ -124,7 +125,7 @@ def _events(events: Any, since: dt.datetime) -> Any:
         moment, action = moment_of(event.get("created_at")), event.get("action")
         if moment is None or moment >= since:
             kept.append(event | {"action": WORDS.get(action, action)} if isinstance(action, int) else event)
-    return sorted(kept, key=lambda event: exact.dumps(_without(event, []), sort_keys=True))
+    return sorted(kept, key=lambda event: exact.dumps(_without(event, [], "events"), sort_keys=True))
 
 
 def _same(one: Said, other: Said) -> bool:
@@ -221,16 +222,21 @@ def _key(row: Any) -> str | None:
     return next((str(row[name]) for name in KEYS if row.get(name) is not None), None)
 
 
-def _without(value: Any, writers: list[Writers]) -> Any:
+def _without(value: Any, writers: list[Writers], kind: str) -> Any:
+    """A value that stands under ``kind`` without what a transfer changes."""
     if isinstance(value, list):
-        return [_without(inner, writers) for inner in value]
+        return [_without(inner, writers, kind) for inner in value]
     if not isinstance(value, dict):
         return value
     kept = {}
     for name, inner in value.items():
+        if name in layout.FREE.get(kind, layout.NOT_FREE):  # no transfer changes anything in there
+            if inner not in NOTHING:
+                kept[name] = inner
+            continue
         if name in LEFT_OUT or _is_reference(name) or layout.DROPPED.search(name):
             continue
-        reduced = _text(value, writers) if name == "note" and isinstance(inner, str) else _without(inner, writers)
+        reduced = _text(value, writers) if name == "note" and isinstance(inner, str) else _without(inner, writers, name)
         if name.endswith("_at"):
             reduced = _moment(reduced)
         if name == "label_links" and isinstance(reduced, list):
@@ -238,7 +244,7 @@ def _without(value: Any, writers: list[Writers]) -> Any:
         elif name in layout.OF_PERSONS and isinstance(reduced, list):
             # several people may become one (section 6.3)
             reduced = [one for index, one in enumerate(reduced) if one not in reduced[:index]]
-        if reduced is not None and reduced not in ("", [], {}):  # 0 and false say something
+        if reduced not in NOTHING:
             kept[name] = reduced
     return dict(sorted(kept.items()))
 

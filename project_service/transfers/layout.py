@@ -114,6 +114,19 @@ PEOPLE = frozenset(
 KEPT_IDS = frozenset({"commit_id", "discussion_id"})
 # rows that each name a person for something: one for several who become the same (section 6.3)
 OF_PERSONS = frozenset({"issue_assignees", "merge_request_assignees", "merge_request_reviewers"})
+# columns of any data at all, by what the rows that have them stand under: names in there are not those of columns, also
+# where they read like references or secrets (keywords of a pipeline's configuration, say)
+_OF_JOBS = frozenset({"options", "yaml_variables"})
+_OF_NOTES = frozenset({"position", "original_position", "change_position", "st_diff"})
+FREE = {
+    **dict.fromkeys(("statuses", "builds", "bridges", "generic_commit_statuses"), _OF_JOBS),
+    **dict.fromkeys(("notes", "commit_notes"), _OF_NOTES),
+    "metadata": frozenset({"config_options", "config_variables"}),
+    "evidences": frozenset({"summary"}),
+    "merge_requests": frozenset({"merge_params"}),
+    "merge_request_diff_commits": frozenset({"trailers"}),
+}
+NOT_FREE: frozenset[str] = frozenset()
 # what is never taken over, whatever row it stands in: secrets, addresses to fetch from, and rows in disguise
 DROPPED = re.compile(
     r"(?:\A|_)tokens?(?:_encrypted)?\Z|\A(?:encrypted_|secret(?!\w*_enabled\Z))|\Aimport_url\Z|\Aremote_\w+_(?:urls?|request_header)\Z"

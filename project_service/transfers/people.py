@@ -11,7 +11,7 @@ from sqlalchemy import func, select
 from project_service.core.levels import MEMBER_ROLES, Role
 from project_service.core.users import User, users
 from project_service.kit.database import db
-from project_service.transfers import layout
+from project_service.transfers import layout, trees
 from project_service.transfers.refusals import too_deep
 from project_service.transfers.trees import DEEPEST
 
@@ -55,21 +55,33 @@ class People:
         """The same for what must have somebody."""
         return self.known.get(old, self.importer_id) if isinstance(old, int) else self.importer_id
 
-    def settle(self, value: Any, left: int = DEEPEST) -> Any:
-        """Data without a table, its references to people made ours and its secrets taken out; may be ``Refused``."""
+    def settle(self, value: Any, kind: str = "", left: int = DEEPEST) -> Any:
+        """Data without a table, its references to people made ours and its secrets taken out; may be ``Refused``.
+
+        ``kind`` is what it stands under: of some rows there are columns that are kept whatever is in there.
+        """
         if left == 0:
             raise too_deep()
         if isinstance(value, list):
-            return [self.settle(inner, left - 1) if isinstance(inner, dict | list) else inner for inner in value]
+            return [self.settle(inner, kind, left - 1) if isinstance(inner, dict | list) else inner for inner in value]
         if not isinstance(value, dict):
             return value
+        free = layout.FREE.get(kind, layout.NOT_FREE)
         settled: dict[str, Any] = {}
         for name, inner in value.items():
-            if name in layout.PEOPLE:
+            if name in free:
+                settled[name] = self._whole(inner, left - 1)
+            elif name in layout.PEOPLE:
                 settled[name] = self.find(inner)
             elif inner is None or not layout.DROPPED.search(name):
-                settled[name] = self.settle(inner, left - 1) if inner and isinstance(inner, dict | list) else inner
+                nested = inner and isinstance(inner, dict | list)
+                settled[name] = self.settle(inner, name, left - 1) if nested else inner
         return settled
+
+    def _whole(self, value: Any, left: int) -> Any:
+        if trees.too_deep(value, left):
+            raise too_deep()
+        return value
 
 
 def people_of(importer: User, members: Iterable[Any]) -> People:

@@ -241,7 +241,7 @@ class Translator:
         self._sign({relation: [row]}, DEEPEST + 2)  # the row itself may have as many levels as any
         self.batch.add(ArchivedRow, (self.project_id, relation, self.people.settle(row)))
 
-    def _sign(self, value: Any, left: int) -> None:
+    def _sign(self, value: Any, left: int, kind: str = "") -> None:
         """Have notes of strangers that stand in rows without a table say who wrote them, as all others do."""
         if left == 0:
             raise too_deep()
@@ -252,10 +252,13 @@ class Translator:
                         note["note"] = self._body(note, note.get("author_id"))
                         if isinstance(note.get("author"), dict) and not self.people.knows(note.get("author_id")):
                             note["author"] = {"name": self.people.importer_name}
-            value = value.values()
-        for inner in value:
+            free = layout.FREE.get(kind, layout.NOT_FREE)
+            nested = [(name, inner) for name, inner in value.items() if name not in free]
+        else:
+            nested = [(kind, inner) for inner in value]
+        for name, inner in nested:
             if isinstance(inner, dict | list):
-                self._sign(inner, left - 1)
+                self._sign(inner, left - 1, name)
 
     def _trigger(self, row: dict[str, Any]) -> None:
         if row.get("owner_id") is not None:  # without an owner it is skipped (section 6.4)
@@ -485,7 +488,7 @@ class Translator:
             extra = extra_of(row, NOTE_COLUMNS, NOTE_USUAL)
             place = None if position is None else position_of(position)
             if position is not None and place is None:  # it may say something to others
-                extra = {**(extra or {}), "position": self.people.settle(position)}
+                extra = {**(extra or {}), "position": position}
             if read("confidential") is False:  # mostly nothing is said
                 extra = {**(extra or {}), "confidential": False}
             added.append(
@@ -601,8 +604,8 @@ class Translator:
         for name, value in extra.items():
             if name in layout.PEOPLE:
                 extra[name] = people.find(value)
-            elif isinstance(value, dict | list):
-                extra[name] = people.settle(value)
+            elif isinstance(value, dict | list) and name not in FREE.get(columns, layout.NOT_FREE):
+                extra[name] = people.settle(value, name)
         return extra or None
 
 
@@ -665,6 +668,7 @@ NOTE_COLUMNS = _MOMENTS | {
     "events",
 }
 EVENT_COLUMNS = _MOMENTS | {"author_id", "action", "target_type", "push_event_payload"}
+FREE = {MERGE_REQUEST_COLUMNS: layout.FREE["merge_requests"], NOTE_COLUMNS: layout.FREE["notes"]}
 LABEL_USUAL = frozenset(layout.LABEL)
 MILESTONE_USUAL = frozenset(layout.MILESTONE)
 ISSUE_USUAL = frozenset(layout.ISSUE + layout.ISSUE_NESTED)

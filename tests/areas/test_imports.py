@@ -3572,6 +3572,53 @@ def test_only_what_is_secret_is_dropped(as_, bring, run_jobs):
     assert "import_url" not in json.loads(files["tree/project.json"])
 
 
+KEYWORDS = {
+    "script": ["x"],
+    "secrets": {"DB": {"vault": "a/b@c"}},
+    "id_tokens": {"T": {"aud": "x"}},
+    "before": {"user_id": 99, "notes": [{"note": "x"}]},
+    "variables": {"attributes": 1, "token": None, "empty": {}},
+}
+
+
+def test_columns_of_any_data_are_kept_as_they_are(as_, bring, run_jobs):
+    job = {"options": KEYWORDS, "yaml_variables": [KEYWORDS], "metadata": {"config_options": KEYWORDS}}
+    pipeline = {"stages": [{"statuses": [{"name": "rspec", **job}]}]}
+    release = {"tag": "v1", "evidences": [{"summary": KEYWORDS}]}
+    note = make_note(original_position=KEYWORDS, position=[KEYWORDS])
+    change = make_issue(1, source_branch="a", target_branch="b", merge_params=KEYWORDS, notes=[note])
+    archive = make_archive({"ci_pipelines": [pipeline], "releases": [release], "merge_requests": [change]})
+
+    for files in exported_twice(as_(MAX), bring, archive, run_jobs):
+        [line], [released], [changed] = (rows(files, name) for name in ("ci_pipelines", "releases", "merge_requests"))
+        assert line == pipeline
+        assert released == release
+        assert changed["merge_params"] == changed["notes"][0]["original_position"] == KEYWORDS
+        assert changed["notes"][0]["position"] == [KEYWORDS]
+
+
+def test_only_rows_that_have_columns_of_any_data_have_them(as_, bring, run_jobs, people):
+    odd = {"options": {"token": "SECRET", "user_id": 99}, "merge_params": {"secret": "SECRET", "user_id": 99}}
+    job = {"token": "SECRET", "encrypted_x": "SECRET", "metadata": odd, "secrets": "SECRET", "user_id": 99}
+    relations = {"boards": [odd], "issues": [make_issue(1, **odd)], "ci_pipelines": [{"stages": [{"statuses": [job]}]}]}
+    number = bring(make_archive(relations, odd))["id"]
+
+    files = export(as_(MAX), number, run_jobs)
+
+    assert not [name for name, content in files.items() if b"SECRET" in content]
+    [line] = rows(files, "issues")
+    assert line["options"] == line["merge_params"] == {"user_id": people[MAX].id}
+
+
+def test_columns_of_any_data_are_not_nested_endlessly_either(bring):
+    deep = functools.reduce(lambda inner, _: {"a": inner}, range(98), {})
+    rows_of = [{"stages": [{"statuses": [{"options": deep}]}]}, {"stages": []}]
+
+    state = bring(make_archive({"ci_pipelines": rows_of}))
+
+    assert [each["exception_message"] for each in state["failed_relations"]] == ["nested too deeply"]
+
+
 def test_a_label_says_in_which_colour_it_can_be_read(as_, bring, run_jobs):
     client = as_(MAX)
     number = bring(

@@ -476,6 +476,73 @@ def test_what_no_transfer_changes_is_a_difference(change, told, write):
     assert (answer.exit_code, answer.stdout.splitlines()) == (1, [told])
 
 
+BRANCHES = {"source_branch": "a", "target_branch": "b", "source_project_id": 5, "target_project_id": 5}
+REFERRING = {
+    "protected_branches": [
+        {"name": "main", "push_access_levels": [{"access_level": 40, "user_id": 7, "group_id": 2, "deploy_key_id": 3}]}
+    ],
+    "protected_tags": [{"name": "v*", "create_access_levels": [{"access_level": 40, "user_id": 7}]}],
+    "merge_requests": [make_issue(1, diff_head_sha="a" * 40, **BRANCHES)],
+    "issues": [make_issue(1, closed_by_id=7, timelogs=[{"time_spent": 5, "user_id": 7}], notes=[make_note()])],
+}
+
+
+@pytest.mark.parametrize(
+    "way",
+    [
+        "protected_branches main/push_access_levels[0].user_id",
+        "protected_branches main/push_access_levels[0].group_id",
+        "protected_branches main/push_access_levels[0].deploy_key_id",
+        "protected_tags v*/create_access_levels[0].user_id",
+        "merge_requests 1/source_project_id",
+        "merge_requests 1/author_id",
+        "issues 1/author_id",
+        "issues 1/closed_by_id",
+        "issues 1/timelogs[0].user_id",
+        "issues 1/notes[0].author_id",
+    ],
+)
+@pytest.mark.parametrize("gone", [True, False])
+def test_whether_anybody_is_meant_is_compared(way, gone, write):
+    other = copy.deepcopy(REFERRING)
+    place, _, attribute = way.partition("/")
+    nested, _, name = attribute.rpartition("[0].")
+    [row] = other[place.partition(" ")[0]]
+    owner = row[nested][0] if nested else row
+    if gone:
+        del owner[name]
+    else:
+        owner[name] = None
+
+    answer = run("diff", *(write(f"{i}.tar.gz", make_archive(it, {})) for i, it in enumerate((REFERRING, other))))
+
+    assert (answer.exit_code, answer.stdout) == (1, f"{place}: changed: {attribute}\n")
+
+
+@pytest.mark.parametrize(
+    ("relation", "row", "same"),
+    [
+        ("issues", make_issue(1, milestone_id=3, assignee_id=7), make_issue(1, milestone_id=None)),
+        (
+            "merge_requests",
+            make_issue(1, **BRANCHES | {"source_project_id": 6}),
+            make_issue(1, **BRANCHES) | {"source_project_id": None},
+        ),
+        ("labels", LABEL | {"group_id": 3}, LABEL),
+        ("milestones", {"title": "v1", "iid": 1, "group_id": 3}, {"title": "v1", "iid": 1}),
+        ("boards", {"name": "b", "project_id": 5}, {"name": "b"}),
+        ("releases", {"tag": "v1", "description_html": "<p>"}, {"tag": "v1"}),
+        ("issues", make_issue(1, closed_by_id=7), make_issue(1, closed_by_id=8)),
+    ],
+)
+def test_references_that_an_import_gives_up_and_whom_others_are_to_is_no_difference(relation, row, same, write):
+    archives = [make_archive({relation: [it]}, {}) for it in (row, same)]
+
+    answer = run("diff", *(write(f"{i}.tar.gz", archive) for i, archive in enumerate(archives)))
+
+    assert answer.output == "The archives say the same.\n"
+
+
 YESTERDAY = (dt.datetime.now(dt.UTC) - dt.timedelta(days=1)).isoformat()
 LATER = "2021-02-16T00:00:00.000Z"
 

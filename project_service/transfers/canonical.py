@@ -1,10 +1,11 @@
 """Whether two archives say the same: their canonical form, and what differs in it.
 
-Left aside is what a transfer has to change: ids and references by id, who people are on the other server (and so who
-the members are, and the texts that say who wrote a note), secrets, events that retention has taken, the order of events
-and of labels, how a moment is written, and whether nothing is written down or left out; what a row has of which nothing
-is said (``layout.DEFAULTS``) is nothing. Everything else counts, in whatever relation or file, and so do the names of
-files that no import carries along.
+Left aside is what a transfer has to change: ids, and what references by id are to, who people are on the other server
+(and so who the members are, and the texts that say who wrote a note), secrets, events that retention has taken, the
+order of events and of labels, how a moment is written, and whether nothing is written down or left out; what a row has
+of which nothing is said (``layout.DEFAULTS``) is nothing. Everything else counts, in whatever relation or file, and so
+do the names of files that no import carries along, and whether there is a reference where imports keep it
+(``_refers``).
 """
 
 from __future__ import annotations
@@ -35,6 +36,13 @@ NOTHING: tuple[Any, ...] = (None, "", [], {})  # 0 and false say something
 WITH_EVENTS = frozenset({"milestones", "issues", "merge_requests", "snippets"})
 ATTRIBUTION = re.compile(r"\n\n \*By ([^\n]*) on ([^\n]*) \(imported from GitLab(?: project)?\)\*\Z")
 MOMENT = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d{1,6})?(Z| UTC|[+-]\d\d:?\d\d)", re.ASCII)
+# what references are to that every transfer makes anew: the project, and what it belongs to
+OF_TRANSFERS = frozenset({"project_id", "target_project_id", "namespace_id", "creator_id"})
+# rows that become rows of ours, by what they stand under: of their references only those to people are kept
+OURS = frozenset(
+    {"labels", "label", "milestones", "milestone", "issues", "merge_requests", "snippets", "notes", "events"}
+    | {"issue_assignees"}
+)
 FARTHEST_ZONE, ZONES_APART = dt.timedelta(hours=14), dt.timedelta(minutes=15)
 # a note's writers: whom its text names at the end, the first one first, and whom its row does
 Writers = tuple[tuple[str, ...], str]
@@ -228,29 +236,56 @@ def _without(value: Any, writers: list[Writers], kind: str) -> Any:
         return [_without(inner, writers, kind) for inner in value]
     if not isinstance(value, dict):
         return value
-    kept = {}
+    free = layout.FREE.get(kind, layout.NOT_FREE)  # no transfer changes anything in there
+    kept: dict[str, Any] = {}
     for name, inner in value.items():
-        if name in layout.FREE.get(kind, layout.NOT_FREE):  # no transfer changes anything in there
-            if inner not in NOTHING:
-                kept[name] = inner
+        if name in free:
+            reduced = inner
+        elif name in LEFT_OUT or layout.DROPPED.search(name):
             continue
-        if name in LEFT_OUT or _is_reference(name) or layout.DROPPED.search(name):
-            continue
-        reduced = _text(value, writers) if name == "note" and isinstance(inner, str) else _without(inner, writers, name)
-        if name.endswith("_at"):
-            reduced = _moment(reduced)
-        if name == "label_links" and isinstance(reduced, list):
-            reduced = sorted(reduced, key=exact.dumps)
-        elif name in layout.OF_PERSONS and isinstance(reduced, list):
-            # several people may become one (section 6.3)
-            reduced = [one for index, one in enumerate(reduced) if one not in reduced[:index]]
+        elif _is_reference(name):
+            reduced = _refers(kind, name, value) or None
+        else:
+            reduced = _reduced(value, name, writers)
         if reduced not in NOTHING:
             kept[name] = reduced
     return dict(sorted(kept.items()))
 
 
+def _reduced(row: dict[str, Any], name: str, writers: list[Writers]) -> Any:
+    """The same of what a row says under a name, in one notation and one order."""
+    value = row[name]
+    if name == "note" and isinstance(value, str):
+        return _text(row, writers)
+    reduced = _without(value, writers, name)
+    if name.endswith("_at"):
+        return _moment(reduced)
+    if name == "label_links" and isinstance(reduced, list):
+        return sorted(reduced, key=exact.dumps)
+    if name in layout.OF_PERSONS and isinstance(reduced, list):
+        # several people may become one (section 6.3)
+        return [one for index, one in enumerate(reduced) if one not in reduced[:index]]
+    return reduced
+
+
 def _is_reference(name: str) -> bool:
     return name.endswith(("_id", "_ids", "_html")) and name not in layout.KEPT_IDS
+
+
+def _refers(kind: str, name: str, row: dict[str, Any]) -> bool:
+    """Whether a row has a reference, of those that imports keep, to whomever or whatever that is."""
+    if kind == "merge_requests" and name == "source_project_id":
+        return _keeps_source(row)
+    if name in layout.PEOPLE:
+        # of an issue the only assignee, as archives had it once, becomes the first of several
+        return row[name] is not None and (kind, name) != ("issues", "assignee_id")
+    return kind not in OURS and name not in OF_TRANSFERS and not name.endswith("_html") and row[name] not in NOTHING
+
+
+def _keeps_source(row: dict[str, Any]) -> bool:
+    """Whether an import keeps where a merge request comes from: not if that is a fork of which no commit is named."""
+    source = row.get("source_project_id")
+    return source is not None and (source == row.get("target_project_id") or bool(row.get("diff_head_sha")))
 
 
 def _text(row: dict[str, Any], writers: list[Writers]) -> str:

@@ -38,6 +38,7 @@ from project_service.kit.storage import storage
 from project_service.projects.schemas import KEPT
 from project_service.transfers import downloads, importing, publishing, workplace
 from project_service.transfers import jobs as transfer_jobs
+from project_service.transfers.canonical import compare
 from project_service.transfers.importing import LINES_IN_CACHE
 from project_service.transfers.models import ImportFailure, ProjectExport, ProjectImport
 from project_service.transfers.settings import AUTO_DEVOPS
@@ -3092,6 +3093,37 @@ def exported_twice(client, bring, archive, run_jobs):
     second = bring(make_archive(version=None, files=files), path="second")
     assert first["failed_relations"] == second["failed_relations"] == []
     return files, export(client, second["id"], run_jobs)
+
+
+def test_references_that_count_in_a_comparison_are_kept_by_every_transfer(as_, bring, run_jobs, tmp_path):
+    branches = {"source_branch": "a", "target_branch": "b", "target_project_id": 5, "assignee_id": 9}
+    sources = [
+        {"source_project_id": 5},
+        {"source_project_id": 6},
+        {"source_project_id": 6, "diff_head_sha": "a" * 40},
+        {"source_project_id": None},
+    ]
+    label = {"title": "l", "group_id": 2}
+    beside = {"timelogs": [{"time_spent": 1, "user_id": 9, "issue_id": 4}], "milestone_id": 3, "updated_by_id": None}
+    relations = {
+        "labels": [label],
+        "milestones": [{"title": "m", "group_id": 2}],
+        "issues": [make_issue(1, closed_by_id=9, label_links=[{"label": label, "label_id": 3}], **beside)],
+        "merge_requests": [make_issue(iid, **branches, **one) for iid, one in enumerate(sources, 1)],
+        "protected_branches": [{"name": "main", "push_access_levels": [{"user_id": 9}, {"deploy_key_id": 3}]}],
+        "protected_tags": [{"name": "v*", "create_access_levels": [{"access_level": 40, "user_id": 9}]}],
+        "project_members": [{"user_id": 9, "requested_at": MADE, "access_level": 30}, *MEMBERS],
+    }
+    archives = [make_archive(relations, {"namespace_id": 1, "creator_id": 1, "marked_for_deletion_by_user_id": 9})]
+    for _ in range(2):
+        number = bring(archives[-1], person=ADA, path=f"p{len(archives)}")["id"]
+        archives.append(make_archive(version=None, files=export(as_(ADA), number, run_jobs)))
+    places = [tmp_path / f"{number}.tar.gz" for number in range(3)]
+    for place, archive in zip(places, archives, strict=True):
+        place.write_bytes(archive)
+
+    first, second = (list(map(str, compare(*pair))) for pair in itertools.pairwise(places))
+    assert ([told for told in first if "_id" in told], second) == ([], [])
 
 
 def test_a_trigger_without_an_owner_is_left_out(as_, bring, run_jobs):

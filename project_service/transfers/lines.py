@@ -43,7 +43,7 @@ from project_service.tracker.others import MergeRequest, Snippet
 from project_service.transfers import layout
 from project_service.transfers.models import ArchivedRow
 from project_service.transfers.publishing import LEVELS, access_of, levels_of
-from project_service.transfers.rows import NOTE_TYPES
+from project_service.transfers.rows import NOTE_TYPES, issue_type_of
 from project_service.transfers.settings import (
     AUTO_DEVOPS,
     CI_CD,
@@ -384,6 +384,9 @@ class Reader:
             # what an archive said and no column held stays until something else is said
             if issue_type != issues.ISSUE or line["issue_type"] is None:
                 line["issue_type"] = issue_type
+            beside = {"work_item_type": line.get("work_item_type")}
+            if beside["work_item_type"] and issue_type_of(beside) != issue_type:
+                line["work_item_type"] = {"base_type": issue_type}
             if weight is not None:
                 line["weight"] = weight
             if due_date is not None:

@@ -389,7 +389,7 @@ class Translator:
                 title,
                 text_of(row.get("description")),
                 issues.CLOSED if closed else issues.OPENED,
-                issues.INCIDENT if row.get("issue_type") == issues.INCIDENT else issues.ISSUE,
+                issue_type_of(row),
                 row["severity"] if row.get("severity") in issues.SEVERITIES else issues.UNKNOWN,
                 confidential,
                 row["discussion_locked"] if isinstance(row.get("discussion_locked"), bool) else None,
@@ -802,6 +802,14 @@ def day_of(value: Any) -> dt.date | None:
         return dt.date.fromisoformat(value[:10]) if isinstance(value, str) else None
     except ValueError:
         return None
+
+
+def issue_type_of(row: dict[str, Any]) -> str:
+    """Whether an issue is an incident; since release 16 its type stands beside it."""
+    said, beside = row.get("issue_type"), row.get("work_item_type")
+    if said is None and isinstance(beside, dict):
+        said = beside.get("base_type")
+    return issues.INCIDENT if said == issues.INCIDENT else issues.ISSUE
 
 
 def target_type_of(row: dict[str, Any], usual: str) -> str:

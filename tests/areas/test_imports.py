@@ -3159,6 +3159,46 @@ def test_what_a_column_did_not_hold_is_forgotten_when_something_else_is_said(as_
     assert {name: line[name] for name in changes} == changes
 
 
+def work_item(base_type):
+    return {"work_item_type": {"base_type": base_type}}
+
+
+@pytest.mark.parametrize(
+    ("said", "found"),
+    [
+        (work_item("incident"), "incident"),
+        (work_item("incident") | {"issue_type": None}, "incident"),
+        (work_item("incident") | {"issue_type": "issue"}, "issue"),
+        (work_item("issue") | {"issue_type": "incident"}, "incident"),
+        (work_item("task"), "issue"),
+        (work_item(["odd"]), "issue"),
+        ({"work_item_type": "incident"}, "issue"),
+    ],
+)
+def test_the_type_of_an_issue_may_stand_beside_it(said, found, as_, bring, run_jobs):
+    client = as_(MAX)
+    event = make_event("created", target_type="WorkItem")
+    number = bring(make_issues(**said, events=[event]))["id"]
+
+    [line] = rows(export(client, number, run_jobs), "issues")
+
+    assert client.get(f"/projects/{number}/issues/1").json["issue_type"] == found
+    assert (line["issue_type"], [one["target_type"] for one in line["events"]]) == (found, ["Issue"])
+
+
+@pytest.mark.parametrize(("before", "after"), [("incident", "issue"), ("task", "incident")])
+def test_a_type_that_was_changed_is_said_beside_the_issue_too(before, after, as_, bring, run_jobs):
+    client = as_(MAX)
+    number = bring(make_issues(**work_item(before)))["id"]
+    [unchanged] = rows(export(client, number, run_jobs), "issues")
+
+    assert client.put(f"/projects/{number}/issues/1", json={"issue_type": after}).status_code == 200
+
+    [changed] = rows(export(client, number, run_jobs), "issues")
+    assert unchanged["work_item_type"] == {"base_type": before}
+    assert (changed["issue_type"], changed["work_item_type"]) == (after, {"base_type": after})
+
+
 @pytest.mark.parametrize("position", ["somewhere", "[1]", "7", '{"old_line": 3}', '{"a":[' + "{}," * 30_000 + "{}]}"])
 def test_where_a_note_stands_goes_back_out_whatever_it_says(position, as_, bring, run_jobs):
     note = make_note(type="DiffNote", position=position)

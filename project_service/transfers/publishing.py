@@ -254,7 +254,7 @@ def _tag_problem(name: str | None, taken: set[str]) -> str | None:
 def levels_of(row: dict[str, Any]) -> list[int]:
     """The levels that may create a tag, of those there are here, never more people than the archive lets.
 
-    A level that names a person or a group means somebody elsewhere (section 6.4).
+    A level that names a person, a group or a key means somebody elsewhere (section 6.4).
     """
     given = row.get("create_access_levels")
     if given is None:
@@ -265,7 +265,7 @@ def levels_of(row: dict[str, Any]) -> list[int]:
 
 
 def _names_somebody(level: dict[str, Any]) -> bool:
-    return level.get("user_id") is not None or level.get("group_id") is not None
+    return any(level.get(name) is not None for name in ("user_id", "group_id", "deploy_key_id"))
 
 
 def _narrowed(level: int) -> int:

@@ -239,7 +239,7 @@ class Translator:
 
     def _keep(self, relation: str, row: Any) -> None:
         self._sign({relation: [row]}, DEEPEST + 2)  # the row itself may have as many levels as any
-        self.batch.add(ArchivedRow, (self.project_id, relation, self.people.settle(row)))
+        self.batch.add(ArchivedRow, (self.project_id, relation, self.people.settle(row, relation)))
 
     def _sign(self, value: Any, left: int, kind: str = "") -> None:
         """Have notes of strangers that stand in rows without a table say who wrote them, as all others do."""

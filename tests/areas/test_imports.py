@@ -2207,6 +2207,7 @@ def test_protected_tags_come_with_their_levels(bring, as_):
                     {"name": "v*", "create_access_levels": [{"access_level": 30}]},
                     {"name": "none", "create_access_levels": [{"access_level": 0}]},
                     {"name": "people", "create_access_levels": levels},
+                    {"name": "keys", "create_access_levels": [{"access_level": 40, "deploy_key_id": 9}]},
                     {"name": "v*"},
                 ]
             }
@@ -2218,6 +2219,7 @@ def test_protected_tags_come_with_their_levels(bring, as_):
         "v*": [30],
         "none": [0],
         "people": [40],
+        "keys": [0],
     }
     [failed] = number["failed_relations"]
     assert failed["exception_message"].endswith("Name has already been taken")
@@ -3659,10 +3661,11 @@ def test_columns_of_any_data_are_kept_as_they_are(as_, bring, run_jobs):
     release = {"tag": "v1", "evidences": [{"summary": KEYWORDS}]}
     note = make_note(original_position=KEYWORDS, position=[KEYWORDS])
     change = make_issue(1, source_branch="a", target_branch="b", merge_params=KEYWORDS, notes=[note])
-    archive = make_archive({"ci_pipelines": [pipeline], "releases": [release], "merge_requests": [change]})
+    relations = {"ci_pipelines": [pipeline], "releases": [release], "merge_requests": [change], "commit_notes": [note]}
 
-    for files in exported_twice(as_(MAX), bring, archive, run_jobs):
-        [line], [released], [changed] = (rows(files, name) for name in ("ci_pipelines", "releases", "merge_requests"))
+    for files in exported_twice(as_(MAX), bring, make_archive(relations), run_jobs):
+        [line], [released], [changed], [noted] = (rows(files, name) for name in relations)
+        assert noted["position"] == [KEYWORDS]
         assert line == pipeline
         assert released == release
         assert changed["merge_params"] == changed["notes"][0]["original_position"] == KEYWORDS

@@ -11,7 +11,7 @@ import functools
 import hashlib
 import itertools
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -126,8 +126,9 @@ def _start(import_id: int) -> str:
 
 
 def _import(import_id: int, project_id: int, folder: Path) -> None:
-    archive = _fetch(import_id, folder)
-    unpacked = unpacking.unpack(archive, folder / "unpacked")
+    check = now_and_then(functools.partial(_check_wanted, import_id))
+    archive = _fetch(import_id, folder, check)
+    unpacked = unpacking.unpack(archive, folder / "unpacked", check=check)
     archive.unlink()
     unpacked.check()
     trees.split_legacy(unpacked)
@@ -154,7 +155,7 @@ def _import(import_id: int, project_id: int, folder: Path) -> None:
         publishing.publish(found, unpacked, plan.translator.people)
 
 
-def _fetch(import_id: int, folder: Path) -> Path:
+def _fetch(import_id: int, folder: Path, check: Callable[[], None]) -> Path:
     with unit_of_work(write=False):
         found = db.session.get_one(ProjectImport, import_id)
         storage_name, url = found.storage_name, found.url
@@ -163,7 +164,7 @@ def _fetch(import_id: int, folder: Path) -> Path:
     if storage_name is not None:
         storage().lend(storage_name, archive)
     else:
-        downloads.download(url or "", archive, policy, now_and_then(functools.partial(_check_wanted, import_id)))
+        downloads.download(url or "", archive, policy, check)
     return archive
 
 

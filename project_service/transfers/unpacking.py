@@ -13,7 +13,7 @@ import tarfile
 import threading
 import unicodedata
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -38,7 +38,8 @@ MOST_DIGITS = 20
 MAGIC = slice(257, 265)  # where a header says whose it is
 MAP_GOES_ON = 504  # where a block of the map of a sparse file says so
 ENDS: Any = (tarfile.EOFHeaderError, tarfile.EmptyHeaderError)  # type: ignore[attr-defined]  # typeshed has them not
-MOST_LINKS = 100_000
+LONGEST_NAME, MOST_PARTS = 4096, 100  # no file has a longer name, and what costs time with each part is not done
+MOST_LINKS, LONGEST_LINKS = 100_000, 8 * MIB  # the characters of all their names
 MOST_LEFT_OUT = 100  # of files whose names nobody can keep that many are told of
 # controls and halves of characters, and what would let a name pass for lines or, by turning its direction, for another
 UNSAFE = frozenset({"Cc", "Cs", "Zl", "Zp"})
@@ -104,6 +105,7 @@ class Unpacked:
     lfs_types: Path | None = None
     carried: dict[str, Carried] = field(default_factory=dict)
     links: set[str] = field(default_factory=set)  # names of symbolic links, none of which is made
+    length_of_links: int = 0  # of all these names
     left_out: dict[str, None] = field(default_factory=dict)  # names of files that are not carried along
     too_large: dict[str, dict[int, TooLarge]] = field(default_factory=dict)  # rows that are not read, by their lines
 
@@ -122,8 +124,13 @@ class Unpacked:
             raise BadArchive(NO_TREE)
 
 
-def unpack(archive: Path, folder: Path, limits: Limits | None = None) -> Unpacked:
-    """Write what an archive holds below a fresh ``folder``; ``BadArchive``, or ``OSError`` when a disk is full."""
+def unpack(
+    archive: Path, folder: Path, limits: Limits | None = None, check: Callable[[], None] = lambda: None
+) -> Unpacked:
+    """Write what an archive holds below a fresh ``folder``; ``BadArchive``, or ``OSError`` when a disk is full.
+
+    ``check`` is called with every piece and may end this.
+    """
     limits = limits or Limits()
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True, mode=0o700)
@@ -132,7 +139,7 @@ def unpack(archive: Path, folder: Path, limits: Limits | None = None) -> Unpacke
         if file.read(2) != GZIP:
             raise BadArchive(NOT_GZIP)
     with _reading(), _gunzip(archive) as stream:
-        measured = Measured(stream, archive.stat().st_size, limits)
+        measured = Measured(stream, archive.stat().st_size, limits, check)
         with Tape.open(fileobj=cast(IO[bytes], measured), mode="r|", tarinfo=Member, bufsize=BUFFER) as tar:
             for count, member in enumerate(iter(tar.next, None)):
                 tar.members.clear()  # it would remember them all
@@ -148,14 +155,16 @@ def unpack(archive: Path, folder: Path, limits: Limits | None = None) -> Unpacke
 class Measured:
     """A stream that ends the reading when more comes out of the archive than may."""
 
-    def __init__(self, stream: IO[bytes], packed: int, limits: Limits) -> None:
+    def __init__(self, stream: IO[bytes], packed: int, limits: Limits, check: Callable[[], None]) -> None:
         self.stream = stream
         self.packed = packed
         self.limits = limits
+        self.check = check
         self.total = 0
 
     def read(self, size: int = -1) -> bytes:
         """Read on."""
+        self.check()
         data = self.stream.read(size)
         self.total += len(data)
         expands = self.total > self.limits.ratio_from and self.total > self.packed * self.limits.ratio
@@ -261,20 +270,19 @@ def _said(header: bytes) -> tuple[dict[str, str], bool]:
 
 
 def _take(found: Unpacked, tar: tarfile.TarFile, member: tarfile.TarInfo) -> None:
-    name = member.name.lstrip("/")
-    parts = [part for part in name.split("/") if part not in ("", ".")]
-    if ".." in parts:
+    if "/../" in f"/{member.name}/":
         raise BadArchive(CLIMBS)
     if member.islnk():
         raise BadArchive(HARD_LINK)
-    if found.links and any("/".join(parts[:count]) in found.links for count in range(1, len(parts))):
-        raise BadArchive(BEHIND_A_LINK)
-    if member.issym():
-        found.links.add("/".join(parts))
-        if len(found.links) > MOST_LINKS:
-            raise BadArchive(TOO_MANY)
+    parts = [part for part in member.name[:LONGEST_NAME].split("/") if part not in ("", ".")]
+    is_beyond = len(member.name) > LONGEST_NAME or len(parts) > MOST_PARTS
+    if not is_beyond:
+        _see_links(found, member, parts)
     # links, devices and pipes are not followed, not made and not missed
     if not member.isreg() or member.issparse() or not parts or parts[-1].startswith("._"):
+        return
+    if is_beyond:
+        _leave_out(found, parts)
         return
     name = "/".join(parts)
     place = _place(found, name)
@@ -289,6 +297,19 @@ def _take(found: Unpacked, tar: tarfile.TarFile, member: tarfile.TarInfo) -> Non
     if place.stat().st_size != member.size:
         raise BadArchive(BROKEN)
     _enter(found, name, place)
+
+
+def _see_links(found: Unpacked, member: tarfile.TarInfo, parts: list[str]) -> None:
+    """Refuse a member that stands behind a link, and remember one that is a link."""
+    if found.links and any("/".join(parts[:count]) in found.links for count in range(1, len(parts))):
+        raise BadArchive(BEHIND_A_LINK)
+    name = "/".join(parts)
+    if not member.issym() or name in found.links:
+        return
+    found.links.add(name)
+    found.length_of_links += len(name)
+    if len(found.links) > MOST_LINKS or found.length_of_links > LONGEST_LINKS:
+        raise BadArchive(TOO_MANY)
 
 
 def _place(found: Unpacked, name: str) -> Path | None:

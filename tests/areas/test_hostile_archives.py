@@ -25,7 +25,7 @@ import pygit2
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from sqlalchemy import func, select
+from sqlalchemy import func, select, update
 
 from project_service.core import repositories
 from project_service.core.projects import Project
@@ -33,7 +33,7 @@ from project_service.kit import clock, exact
 from project_service.kit.database import db
 from project_service.kit.jobs import Task
 from project_service.kit.storage import storage
-from project_service.transfers import layout, trees, unpacking
+from project_service.transfers import importing, layout, trees, unpacking, workplace
 from project_service.transfers.people import People
 from project_service.transfers.rows import Known, Refused, Translator, read
 from project_service.transfers.unpacking import BadArchive, Limits
@@ -260,6 +260,54 @@ def test_of_very_many_files_that_are_left_out_some_are_told_of(take):
     found = take(good_with(*((member(f"uploads/{number}"), b"x") for number in range(200))))
 
     assert len(found.left_out) == 100
+
+
+@pytest.mark.parametrize("name", ["uploads/" + "\U0001f600" * 4089, "uploads/" + "a/" * 99 + "x"])
+def test_names_that_no_file_has_are_left_out_and_told_of_in_part(name, take, bring):
+    archive = good_with((member(f"./{name}"), b"x"), (member("a" * 5000), b"x"))
+    found = take(archive)
+
+    [failed] = bring(archive)["failed_relations"]
+    assert (failed["relation_name"], len(failed["exception_message"]) <= 255) == ("uploads", True)
+    [told] = found.left_out
+    assert (name.startswith(told), len(told) <= 4096) == (True, True)
+
+
+@pytest.mark.parametrize("deep", ["a/" * 100_000 + "x", "a" * 200_000 + "/x", "a/" * 100 + "x"])
+def test_looking_for_links_above_a_name_takes_no_time(deep, take):
+    link = member("a/link", tarfile.SYMTYPE, "x")
+    started = time.monotonic()
+
+    found = take(good_with(link, (member(deep), b"x"), member(deep, tarfile.SYMTYPE, "x")))
+
+    found.check()
+    assert (found.links, time.monotonic() - started < 5) == ({"a/link"}, True)
+
+
+def test_an_archive_of_too_many_links_is_refused(take, monkeypatch):
+    links = [member(f"{number:04}", tarfile.SYMTYPE, "x") for number in range(10)]
+    monkeypatch.setattr(unpacking, "LONGEST_LINKS", 40)
+    take(good_with(*links, *links))
+
+    with pytest.raises(BadArchive, match="too many members"):
+        take(good_with(*links, member("a", tarfile.SYMTYPE, "x")))
+
+
+def test_a_project_that_is_removed_while_its_archive_is_unpacked(as_, run_jobs, monkeypatch):
+    monkeypatch.setattr(workplace, "LOOK_EVERY_SECONDS", 0)
+    real, went_on = importing._check_wanted, []
+
+    def removed_meanwhile(import_id):
+        db.session.execute(update(Project).values(deleting_since=clock.now()))
+        db.session.commit()
+        real(import_id)
+
+    monkeypatch.setattr(importing, "_check_wanted", removed_meanwhile)
+    monkeypatch.setattr(unpacking.Unpacked, "check", lambda _: went_on.append(1))
+    send(as_(MAX), good_with())
+    run_jobs()
+
+    assert (went_on, db.session.scalar(select(Task.error))) == ([], None)
 
 
 @pytest.mark.parametrize("blank", ["\u202f", "\u00a0", "\u200b", "\u00ad", "\u3000", "\ufe0f"])
@@ -1042,6 +1090,9 @@ def test_objects_that_are_merely_odd_are_kept(bring, tmp_path):
         "piled(150)",
         "sparse(b'2000000\\n' + b'1000\\n' * 4_000_000)",
         "sections(150_000)",
+        "links(45_000, 4_000)",
+        "links(200, 1_000_000)",
+        "left_out(60)",
         pytest.param("row(b'[' * (100 << 20))", marks=pytest.mark.nightly),
         pytest.param("row(b'{}\\n' * 5_000_000)", marks=pytest.mark.nightly),
         pytest.param(
@@ -1073,7 +1124,7 @@ def test_memory_stays_flat_whatever_the_archive_holds(make, tmp_path):
 
 
 READER = """
-    import gzip, io, resource, sys, tarfile
+    import gzip, io, sys, tarfile
     from pathlib import Path
 
     def add(tar, name, content=b"", **fields):
@@ -1128,6 +1179,14 @@ READER = """
         for number in range(count):
             yield None, block + (b"1" if number < count - 1 else b"").ljust(8, b"\\0"), {}
 
+    def links(count, length):
+        for number in range(count):
+            yield f"{number:06}" + "a" * length, b"", {"type": tarfile.SYMTYPE, "linkname": "x"}
+
+    def left_out(count):
+        for number in range(count):
+            yield f"uploads/\U0001f600{number:06}" + "a" * 1_000_000, b"", {}
+
     action, place, what = sys.argv[1:]
     if action == "make":
         with gzip.open(place, "wb", 1) as file, tarfile.open(fileobj=file, mode="w|") as tar:
@@ -1153,7 +1212,8 @@ READER = """
             trees.lfs_types_of(found)
         except unpacking.BadArchive:
             pass
-    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+    # what getrusage says begins with the memory of whoever started this
+    print(Path("/proc/self/status").read_text().partition("VmHWM:")[2].split()[0])
 """
 
 

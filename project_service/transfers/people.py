@@ -16,6 +16,8 @@ from project_service.transfers.refusals import too_deep
 from project_service.transfers.trees import DEEPEST
 
 AT_A_TIME = 500
+LONGEST_ADDRESS = 254  # of all that mail is sent to (RFC 5321, section 4.5.3.1.3)
+LONGEST_DAY = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,18 +92,21 @@ def people_of(importer: User, members: Iterable[Any]) -> People:
     if not importer.admin:
         return people
     by_address: dict[str, list[_Member]] = {}
+    held = 0
     for member in members:
         user = member.get("user") if isinstance(member, dict) and not is_only_asked(member) else None
         if not isinstance(user, dict) or not isinstance(user.get("id"), int):
             continue
         address = user.get("public_email") or user.get("email")
         level = member.get("access_level")
-        if isinstance(address, str) and isinstance(level, int):
+        if isinstance(address, str) and len(address) <= LONGEST_ADDRESS and isinstance(level, int):
             role = role_of(level)
-            grant = None if role is None else Grant(role, member.get("expires_at"))
+            grant = None if role is None else Grant(role, _in_brief(member.get("expires_at")))
             by_address.setdefault(address.lower(), []).append(_Member(user["id"], grant))
-        if len(by_address) >= AT_A_TIME:
+            held += 1
+        if held >= AT_A_TIME:
             _match(people, by_address)
+            held = 0
     _match(people, by_address)
     return people
 
@@ -116,6 +121,13 @@ def is_only_asked(row: Any) -> bool:
 def role_of(level: int) -> Role | None:
     """The role that a level of an archive is here: never more, and not an owner's; nothing below a guest's."""
     return max((role for role in MEMBER_ROLES if role <= min(level, Role.MAINTAINER)), default=None)
+
+
+def _in_brief(expires_at: Any) -> Any:
+    """A day, or what is none, without what is too much to be remembered of many members."""
+    if isinstance(expires_at, str):
+        return expires_at[:LONGEST_DAY]
+    return bool(expires_at) if isinstance(expires_at, dict | list) else expires_at
 
 
 def _match(people: People, by_address: dict[str, list[_Member]]) -> None:

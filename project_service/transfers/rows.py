@@ -41,6 +41,7 @@ BLANK_NOTE = "*Blank note*"
 REMOTE = re.compile(r"[a-z][a-z0-9+.-]+:|//", re.IGNORECASE)  # what an address of another server begins with
 BLANKS = re.compile(r"\A[\x00-\x20]+|[\t\r\n]")  # which browsers leave out
 YEAR = re.compile(r"[12]\d{3}", re.ASCII)
+LONGEST_KNOWN_MOMENT = 64  # nobody writes longer ones, which have dozens of digits behind the second
 FIRST_SECOND, MILLISECONDS = 10**8, 10**11  # in 1973, and in the year 5138
 
 COLUMNS: dict[type[Base], tuple[str, ...]] = {
@@ -774,12 +775,18 @@ def is_iid(value: Any) -> TypeGuard[int]:
 
 def moment_of(value: Any) -> dt.datetime | None:
     """A moment; nothing where there is none to be read."""
-    return _moment(value) if isinstance(value, str) or is_number(value) else None
+    if isinstance(value, str) and len(value) > LONGEST_KNOWN_MOMENT:
+        return _moment(value)
+    return _known_moment(value) if isinstance(value, str) or is_number(value) else None
 
 
 @functools.lru_cache(maxsize=1024)
-def _moment(value: str | int) -> dt.datetime | None:
+def _known_moment(value: str | int) -> dt.datetime | None:
     # what happened together has the same moment, so that most are known
+    return _moment(value)
+
+
+def _moment(value: str | int) -> dt.datetime | None:
     if isinstance(value, int):
         return _since_epoch(value)
     try:

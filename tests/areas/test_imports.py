@@ -17,6 +17,7 @@ import signal
 import subprocess
 import threading
 import time
+import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -38,9 +39,11 @@ from project_service.kit.storage import storage
 from project_service.projects.schemas import KEPT
 from project_service.transfers import downloads, importing, publishing, workplace
 from project_service.transfers import jobs as transfer_jobs
+from project_service.transfers import people as transfer_people
 from project_service.transfers.canonical import compare
 from project_service.transfers.importing import LINES_IN_CACHE
 from project_service.transfers.models import ImportFailure, ProjectExport, ProjectImport
+from project_service.transfers.rows import moment_of
 from project_service.transfers.settings import AUTO_DEVOPS
 from tests.archives import MOMENT as MADE
 from tests.archives import make_archive, make_event, make_issue, make_note, rows, send, unpack
@@ -1718,6 +1721,26 @@ def test_memberships_of_an_import_end_when_they_would_have_ended(bring, as_, peo
     }
 
 
+@pytest.mark.parametrize("address", ["{}" + "x" * 100_000, "dev@example.org", "{}@example.org"])
+def test_what_is_said_of_members_is_remembered_in_brief_and_of_some_at_a_time(address, people, monkeypatch):
+    monkeypatch.setattr(transfer_people, "AT_A_TIME", 10)
+    held = []
+
+    def members():
+        for number in range(100):
+            user = {"id": number, "email": address.format(number)}
+            yield {"access_level": 30, "expires_at": f"2101-01-01{number}{'x' * 200_000}", "user": user}
+            held.append(tracemalloc.get_traced_memory()[0])
+
+    tracemalloc.start()
+    try:
+        transfer_people.people_of(people[ADA], members())
+    finally:
+        tracemalloc.stop()
+
+    assert max(held) < 1 << 20
+
+
 def test_who_has_only_asked_for_access_is_no_member(bring, as_, people, run_jobs):
     request = {"access_level": 30, "requested_at": MADE, "user": {"id": 7, "email": "dev@example.org"}}
 
@@ -2007,6 +2030,7 @@ def test_a_milestone_with_an_odd_number_gets_another(iid, bring, as_):
         ("2016/06/14 15:02:47", "2016-06-14T15:02:47.000Z"),
         ("2016-06-14T24:00:00Z", "2016-06-15T00:00:00.000Z"),
         ("2016-06-14T15:02:60Z", "2016-06-14T15:03:00.000Z"),
+        ("2016-06-14T15:02:47." + "5" * 1000 + "+02:00", "2016-06-14T13:02:47.555Z"),
         (1465916567, "2016-06-14T15:02:47.000Z"),
         (1465916567123, "2016-06-14T15:02:47.123Z"),
     ],
@@ -2023,6 +2047,15 @@ def test_what_is_no_moment_is_that_of_the_import(written, bring, as_):
 
     made = dt.datetime.fromisoformat(as_(MAX).get(f"/projects/{number}/issues/1").json["created_at"])
     assert clock.now() - made < dt.timedelta(minutes=5)
+
+
+def test_texts_that_are_no_moments_are_not_remembered():
+    tracemalloc.start()
+    try:
+        assert [moment_of(f"{number}{'x' * 100_000}") for number in range(100)] == [None] * 100
+        assert tracemalloc.get_traced_memory()[0] < 1 << 20
+    finally:
+        tracemalloc.stop()
 
 
 def titles_seen(client, path):

@@ -59,6 +59,7 @@ from project_service.transfers.settings import (
 AT_ONCE = 100  # issues, with what hangs on them: twice as many do not fit into the cache of a processor
 NOTES_AT_ONCE = 2000
 BYTES_AT_ONCE, BYTES_OF_NOTES = 8 << 20, 48 << 20  # the largest note may have a megabyte, and most are small
+BYTES_NESTED, LARGEST_NESTED = 16 << 20, 64 << 10  # of the labels and milestones that stay in memory, and of one
 Line = dict[str, Any]
 WORDS = {int(action): action.name.lower() for action in Action}
 REGISTRY = "container_registry_access_level"  # what the registry's switch is called since release 14
@@ -84,6 +85,9 @@ NOTE = usual(layout.NOTE, layout.NOTE_NESTED)
 EVENT = usual(layout.EVENT)
 MADE = {"milestones": MILESTONE, "issues": ISSUE, "merge_requests": MERGE_REQUEST, "snippets": SNIPPET}
 INSIDE = {"notes": NOTE, "events": EVENT}
+# by what one that stands elsewhere is known again
+BRIEF_LABEL = ("id", "title", "project_id", "created_at", "updated_at", "type")
+BRIEF_MILESTONE = ("id", "title", "project_id", "due_date", "created_at", "updated_at", "state", "iid", "start_date")
 
 
 def brief(relation: str, line: Any) -> Any:
@@ -164,9 +168,10 @@ class Reader:
         self.project = project
         self.with_group_members = with_group_members
         self.sqlite = connection.dialect.name == "sqlite"
+        # as they are nested in other rows
         self.labels: dict[str, Line] = {}
-        self.text_colors: dict[str, Any] = {}  # of labels, said where they stand by themselves and not where nested
         self.milestones: dict[int, Line] = {}
+        self.left_for_nested = BYTES_NESTED
         self.readers: dict[str, Callable[[], Iterator[Line]]] = {
             "labels": self._labels,
             "milestones": self._milestones,
@@ -238,51 +243,47 @@ class Reader:
 
     def _load(self) -> None:
         """What other rows are nested with: labels and milestones."""
-        columns = (Label.id, Label.title, Label.color, Label.description, Label.extra)
-        for number, title, color, description, extra, created_at, updated_at in self._all(Label, *columns):
-            self.labels[title] = filled(LABEL, extra) | {
-                "id": number,
-                "title": title,
-                "color": color,
-                "project_id": self.project.id,
-                "created_at": created_at,
-                "updated_at": updated_at,
-                "template": bool((extra or {}).get("template")),
-                "description": description,
-                "type": "ProjectLabel",
-                "priorities": (extra or {}).get("priorities", []),
-            }
-            self.text_colors[title] = self.labels[title].pop("textColor", text_color(color))
-        self._add_plain_labels()
-        found = self._all(
-            Milestone,
-            Milestone.id,
-            Milestone.iid,
-            Milestone.title,
-            Milestone.description,
-            Milestone.state,
-            cast(Milestone.start_date, String),
-            cast(Milestone.due_date, String),
-            Milestone.extra,
-            order=Milestone.iid,
-        )
-        events = self._events_of("milestone_events")
-        for number, iid, title, description, state, start_date, due_date, extra, created_at, updated_at in found:
-            self.milestones[number] = filled(MILESTONE, extra) | {
-                "id": number,
-                "title": title,
-                "project_id": self.project.id,
-                "description": description,
-                "due_date": due_date,
-                "created_at": created_at,
-                "updated_at": updated_at,
-                "state": state,
-                "iid": iid,
-                "start_date": start_date,
-                "events": events.get(number, []),
-            }
+        for line in self._label_lines():
+            del line["textColor"]
+            self.labels[line["title"]] = self._nested(line, BRIEF_LABEL)
+        self.plain_labels = list(self._plain_labels())
+        self.labels |= {line["title"]: line for line in self.plain_labels}
+        self.milestones = {line["id"]: self._nested(line, BRIEF_MILESTONE) for line in self._milestones()}
 
-    def _add_plain_labels(self) -> None:
+    def _nested(self, line: Line, names: tuple[str, ...]) -> Line:
+        """A row as other rows have it; one that is large stands whole among its own kind only, which is read first."""
+        size = len(exact.dumps(line))
+        if size <= min(LARGEST_NESTED, self.left_for_nested):
+            self.left_for_nested -= size
+            return line
+        return {name: line[name] for name in names}
+
+    def _label_lines(self) -> Iterator[Line]:
+        """The labels as they stand by themselves: nested ones do not say the color of their text."""
+        columns = (Label.id, Label.title, Label.color, Label.description, Label.extra)
+        statement = select(*columns, self._iso(Label.created_at), self._iso(Label.updated_at))
+        statement = statement.where(Label.project_id == self.project.id)
+        at_once = self._at_once(Label, Label.color, Label.description, Label.extra)
+        for rows in self._portions(statement, Label.id, at_once):
+            for number, title, color, description, extra, created_at, updated_at in rows:
+                yield (
+                    {"textColor": text_color(color)}
+                    | filled(LABEL, extra)
+                    | {
+                        "id": number,
+                        "title": title,
+                        "color": color,
+                        "project_id": self.project.id,
+                        "created_at": created_at,
+                        "updated_at": updated_at,
+                        "template": bool((extra or {}).get("template")),
+                        "description": description,
+                        "type": "ProjectLabel",
+                        "priorities": (extra or {}).get("priorities", []),
+                    }
+                )
+
+    def _plain_labels(self) -> Iterator[Line]:
         """The words that issues are marked with and nobody has described: whoever imports them makes labels of them."""
         described = select(Label.title).where(Label.project_id == self.project.id)
         statement = (
@@ -297,7 +298,7 @@ class Reader:
             .order_by(IssueLabel.title)
         )
         for title, created_at in self._execute(statement):
-            self.labels[title] = LABEL | {
+            yield LABEL | {
                 "title": title,
                 "color": DEFAULT_COLOR,
                 "project_id": self.project.id,
@@ -309,11 +310,40 @@ class Reader:
             }
 
     def _labels(self) -> Iterator[Line]:
-        for title, line in self.labels.items():
-            yield line | {"textColor": self.text_colors.get(title, text_color(line["color"]))}
+        yield from self._label_lines()
+        for line in self.plain_labels:
+            yield line | {"textColor": text_color(DEFAULT_COLOR)}
 
     def _milestones(self) -> Iterator[Line]:
-        yield from self.milestones.values()
+        statement = select(
+            Milestone.iid,
+            Milestone.id,
+            Milestone.title,
+            Milestone.description,
+            Milestone.state,
+            cast(Milestone.start_date, String),
+            cast(Milestone.due_date, String),
+            Milestone.extra,
+            self._iso(Milestone.created_at),
+            self._iso(Milestone.updated_at),
+        ).where(Milestone.project_id == self.project.id)
+        at_once = self._at_once(Milestone, Milestone.description, Milestone.extra)
+        for rows in self._portions(statement, Milestone.iid, at_once):
+            events = self._events_of("milestone_events", ids=numbers(row[1] for row in rows))
+            for iid, number, title, description, state, start_date, due_date, extra, created_at, updated_at in rows:
+                yield filled(MILESTONE, extra) | {
+                    "id": number,
+                    "title": title,
+                    "project_id": self.project.id,
+                    "description": description,
+                    "due_date": due_date,
+                    "created_at": created_at,
+                    "updated_at": updated_at,
+                    "state": state,
+                    "iid": iid,
+                    "start_date": start_date,
+                    "events": events.get(number, []),
+                }
 
     def _issues(self) -> Iterator[Line]:
         with pipeline(self.connection):
@@ -537,7 +567,8 @@ class Reader:
         yield from self._archived(layout.MEMBERS)
 
     def _protected_tags(self) -> Iterator[Line]:
-        brought = {line.get("name"): line for line in self._archived(layout.PROTECTED_TAGS)}
+        # the rows themselves may be large
+        brought = {line.get("name"): number for number, line in self._archived_rows(layout.PROTECTED_TAGS)}
         columns = (ProtectedTag.id, ProtectedTag.name, ProtectedTag.create_access_levels)
         for number, name, levels, created_at, updated_at in self._all(ProtectedTag, *columns):
             moments = {"created_at": created_at, "updated_at": updated_at}
@@ -546,7 +577,7 @@ class Reader:
                     {"access_level": level, **moments, "user_id": None, "group_id": None} for level in levels
                 ]
             }
-            said = brought.get(name, {})
+            said = self._brought(brought[name]) if name in brought else {}
             # else the tag was protected anew
             if levels_of(said) == levels and said.get("created_at") in (None, created_at):
                 line |= said
@@ -599,14 +630,21 @@ class Reader:
             # writers say nothing of these but with the project (section 4)
             yield line | {name: value for name, value in now.items() if name in line}
 
+    def _brought(self, number: int) -> Line:
+        found: Line = self.connection.scalar(select(ArchivedRow.data).where(ArchivedRow.id == number)) or {}
+        return found
+
     def _archived(self, relation: str) -> Iterator[Line]:
+        for _, line in self._archived_rows(relation):
+            yield line
+
+    def _archived_rows(self, relation: str) -> Iterator[tuple[int, Line]]:
         these = ArchivedRow.relation == relation
         statement = select(ArchivedRow.id, ArchivedRow.data).where(ArchivedRow.project_id == self.project.id, these)
         for rows in self._portions(
             statement, ArchivedRow.id, self._at_once(ArchivedRow, ArchivedRow.data, these=these)
         ):
-            for _, data in rows:
-                yield data
+            yield from rows
 
     def _notes(self, noteable_type: str, ids: Sequence[int]) -> Notes:
         """The notes under things, by what they are under."""
@@ -735,14 +773,13 @@ class Reader:
             Note.noteable_type == bindparam("noteable_type"), among(Note.noteable_id, "ids")
         ).order_by(Note.noteable_id, Note.id)
         about = among(Event.target_id, "ids")
-        mine = (Event.project_id == self.project.id, Event.target_id.is_not(None))
         return {
             "issues": issue_rows.where(Issue.project_id == self.project.id, Issue.iid > bindparam("last"))
             .order_by(Issue.iid)
             .limit(self._at_once(Issue, Issue.description, Issue.extra)),
             "notes": notes,
             "some notes": notes.limit(self.notes_at_once + 1),
-            "milestone_events": event_rows.where(Event.target_type == milestones.TARGET, *mine),
+            "milestone_events": event_rows.where(Event.target_type == milestones.TARGET, about),
             "issue_events": event_rows.where(Event.target_type == issues.TARGET, about),
             "merge_request_events": event_rows.where(Event.target_type == others.MERGE_REQUEST, about),
             "note_events": event_rows.where(or_(*(Event.target_type == kind for kind in NOTE_TYPES)), about),
@@ -776,11 +813,10 @@ class Reader:
             return func.replace(func.substr(type_coerce(column, String), 1, 23), " ", "T") + literal("Z")
         return func.to_char(func.timezone("UTC", column), 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')
 
-    def _all(self, model: Any, *columns: Any, order: Any = None) -> Iterator[Any]:
+    def _all(self, model: Any, *columns: Any) -> Iterator[Any]:
         """All rows of a small table that belong to the project, with the moments at the end."""
         statement = select(*columns, self._iso(model.created_at), self._iso(model.updated_at))
-        found = statement.where(model.project_id == self.project.id).order_by(model.id if order is None else order)
-        return iter(self._execute(found))
+        return iter(self._execute(statement.where(model.project_id == self.project.id).order_by(model.id)))
 
     def _at_once(
         self, model: Any, *columns: Any, these: Any = None, most: int = AT_ONCE, size: int | None = None

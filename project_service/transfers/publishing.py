@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import itertools
 import re
 import secrets
 from collections.abc import Iterable, Iterator
@@ -21,7 +20,7 @@ from project_service.core.projects import DISABLED, ENABLED, FEATURES, PAGES, PR
 from project_service.core.repositories import may_be_default
 from project_service.core.users import User
 from project_service.error_tracking.models import ErrorTrackingSetting
-from project_service.kit import clock
+from project_service.kit import clock, exact
 from project_service.kit.database import Base, db, insert
 from project_service.kit.errors import ServiceError
 from project_service.planning import issues as planned_issues
@@ -53,7 +52,7 @@ from project_service.transfers.unpacking import BadArchive, Unpacked
 ENDED = "ended"
 LEVELS = {0: DISABLED, 10: PRIVATE, 20: ENABLED, 30: PUBLIC}
 LONGEST_TEXT = 1000
-TAGS_AT_ONCE = 500
+TAGS_AT_ONCE, BYTES_AT_ONCE = 500, 4 << 20
 ERROR_TRACKING_COLUMNS = frozenset(
     {"id", "created_at", "updated_at", "project_id", "api_url", "project_name", "organization_name", "enabled"}
 )
@@ -189,23 +188,38 @@ def _set_error_tracking(project: Project, row: dict[str, Any], people: People) -
 
 def _protect_tags(project: Project, unpacked: Unpacked, people: People) -> None:
     names = set(db.session.scalars(select(ProtectedTag.name).where(ProtectedTag.project_id == project.id)))
-    found = protected_tags_in(unpacked, names)
-    while some := list(itertools.islice(found, TAGS_AT_ONCE)):
-        rows: dict[type[Base], list[dict[str, Any]]] = {ProtectedTag: [], ArchivedRow: [], ImportFailure: []}
-        for line, row in some:
-            if isinstance(row, Refused):
-                rows[ImportFailure].append(_failure_of(row, layout.PROTECTED_TAGS, line))
-                continue
-            tag = _tag_of(row)
-            rows[ProtectedTag].append(tag)
-            if beside := _beside(row, tag["create_access_levels"]):
-                # by its moment it is known again: a tag that is protected anew has another
-                known = {"name": tag["name"], "created_at": clock.isoformat(tag["created_at"])}
-                kept = people.settle(beside) | known
-                rows[ArchivedRow].append({"relation": layout.PROTECTED_TAGS, "data": kept})
-        for model, values in rows.items():
-            if values:
-                db.session.execute(insert(model), [{"project_id": project.id, **each} for each in values])
+    rows: dict[type[Base], list[dict[str, Any]]] = {ProtectedTag: [], ArchivedRow: [], ImportFailure: []}
+    size = 0
+    for count, (line, row) in enumerate(protected_tags_in(unpacked, names), start=1):
+        if isinstance(row, Refused):
+            rows[ImportFailure].append(_failure_of(row, layout.PROTECTED_TAGS, line))
+        else:
+            size += _add_tag(rows, row, people)
+        if count % TAGS_AT_ONCE == 0 or size > BYTES_AT_ONCE:
+            _write_tags(project, rows)
+            size = 0
+    _write_tags(project, rows)
+
+
+def _add_tag(rows: dict[type[Base], list[dict[str, Any]]], row: dict[str, Any], people: People) -> int:
+    """Add what a protected tag becomes; how many bytes of it are kept as they are."""
+    tag = _tag_of(row)
+    rows[ProtectedTag].append(tag)
+    beside = _beside(row, tag["create_access_levels"])
+    if not beside:
+        return 0
+    # by its moment it is known again: a tag that is protected anew has another
+    known = {"name": tag["name"], "created_at": clock.isoformat(tag["created_at"])}
+    kept = people.settle(beside) | known
+    rows[ArchivedRow].append({"relation": layout.PROTECTED_TAGS, "data": kept})
+    return len(exact.dumps(kept))
+
+
+def _write_tags(project: Project, rows: dict[type[Base], list[dict[str, Any]]]) -> None:
+    for model, values in rows.items():
+        if values:
+            db.session.execute(insert(model), [{"project_id": project.id, **each} for each in values])
+        values.clear()
 
 
 def _tag_of(row: dict[str, Any]) -> dict[str, Any]:
@@ -238,7 +252,8 @@ def protected_tags_in(unpacked: Unpacked, taken: set[str]) -> Iterator[tuple[int
         name = text_of(row.get("name")) if isinstance(row, dict) else None
         problem = _tag_problem(name, taken)
         yield line, invalid(problem) if problem else row
-        taken.add(name or "")
+        if name is not None and not problem:
+            taken.add(name)
 
 
 def _tag_problem(name: str | None, taken: set[str]) -> str | None:

@@ -10,6 +10,7 @@ import tarfile
 import time
 import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 
 import orjson
 import pytest
@@ -24,7 +25,7 @@ from project_service.kit.jobs import Task
 from project_service.kit.mail import Mail
 from project_service.kit.storage import storage
 from project_service.tracker.issues import Issue
-from project_service.transfers import canonical, exporting, lines, sending, workplace
+from project_service.transfers import canonical, exporting, lines, publishing, sending, workplace
 from project_service.transfers.models import ArchivedRow, ProjectExport, ProjectFile
 from tests.archives import make_archive, make_event, make_issue, make_note, pack, rows, send, unpack
 from tests.far_sides import raw, reply
@@ -853,6 +854,70 @@ def test_labels_that_nobody_has_described_are_exported_by_themselves_too(export,
     nested = [link["label"] for line in rows(files, "issues") for link in line["label_links"]]
     assert [label["title"] for label in nested] == ["bug", "new", "new"]
     assert all(label.items() <= labels[label["title"]].items() for label in nested)
+
+
+def test_a_large_label_or_milestone_is_nested_by_its_name_only(brought, bring_again, monkeypatch):
+    monkeypatch.setattr(lines, "LARGEST_NESTED", 2000)
+    large = "x" * 3000
+    label, milestone = {"title": "l", "description": large}, {"title": "m", "iid": 1, "description": large}
+    small = {"title": "s", "description": "Small"}
+    of_issue = {"label_links": [{"label": label}, {"label": small}], "milestone": milestone}
+    export, files = brought({"labels": [label], "milestones": [milestone], "issues": [make_issue(1, **of_issue)]})
+    export()
+    again, state = bring_again(files())
+
+    assert (state["import_status"], state["failed_relations"]) == ("finished", [])
+    for found in (files(), again):
+        said = {row["title"]: row["description"] for row in rows(found, "labels") + rows(found, "milestones")}
+        [issue] = rows(found, "issues")
+        nested = {link["label"]["title"]: link["label"].get("description") for link in issue["label_links"]}
+        assert said == {"l": large, "s": "Small", "m": large}
+        assert (nested, issue["milestone"].get("description")) == ({"l": None, "s": "Small"}, None)
+
+
+def test_only_so_many_labels_are_nested_whole(brought, monkeypatch):
+    monkeypatch.setattr(lines, "BYTES_NESTED", 2000)
+    labels = [{"title": f"{number}", "description": "x" * 1000} for number in range(5)]
+    links = [{"label": {"title": label["title"]}} for label in labels]
+    export, files = brought({"labels": labels, "issues": [make_issue(1, label_links=links)]})
+    export()
+
+    [issue] = rows(files(), "issues")
+    assert ["description" in link["label"] for link in issue["label_links"]] == [True, False, False, False, False]
+    assert {len(row["description"]) for row in rows(files(), "labels")} == {1000}
+
+
+@pytest.mark.parametrize("relation", ["labels", "milestones", "protected_tags"])
+def test_not_all_that_is_large_is_in_memory_at_once(relation, brought, monkeypatch):
+    monkeypatch.setattr(lines, "BYTES_AT_ONCE", 1 << 20)
+    monkeypatch.setattr(publishing, "BYTES_AT_ONCE", 1 << 20)
+    real, peaks = publishing._protect_tags, []
+
+    def protect(*given):
+        with traced(peaks):
+            real(*given)
+
+    monkeypatch.setattr(publishing, "_protect_tags", protect)
+    given = [{"title": f"{n}", "name": f"{n}", "description": "d", "odd": "x" * 1_000_000} for n in range(40)]
+    export, _ = brought({relation: given})
+    project = db.session.get(Project, export.number)
+    with traced(peaks):
+        reader = lines.Reader(db.session.connection(), project, with_group_members=False)
+        assert {len(line["odd"]) for line in reader.lines(relation)} == {1_000_000}
+
+    assert len(peaks) == 2
+    assert max(peaks) < 24 << 20, peaks  # of 40
+
+
+@contextmanager
+def traced(peaks):
+    """Notes the most memory that is taken meanwhile."""
+    tracemalloc.start()
+    try:
+        yield
+        peaks.append(tracemalloc.get_traced_memory()[1])
+    finally:
+        tracemalloc.stop()
 
 
 def test_an_export_of_what_was_made_here_says_the_same_after_an_import(

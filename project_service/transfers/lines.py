@@ -239,7 +239,9 @@ class Reader:
         return changed_settings(self.project.attributes or {}, brought)
 
     def _only(self, relation: str) -> Line:
-        return next(self._archived(relation), {})
+        # the last: what an archive had as a relation named as the project was once kept before its attributes
+        kept = ArchivedRow.project_id == self.project.id, ArchivedRow.relation == relation
+        return self._brought(self.connection.scalar(select(func.max(ArchivedRow.id)).where(*kept)))
 
     def _load(self) -> None:
         """What other rows are nested with: labels and milestones."""
@@ -630,7 +632,7 @@ class Reader:
             # writers say nothing of these but with the project (section 4)
             yield line | {name: value for name, value in now.items() if name in line}
 
-    def _brought(self, number: int) -> Line:
+    def _brought(self, number: int | None) -> Line:
         found: Line = self.connection.scalar(select(ArchivedRow.data).where(ArchivedRow.id == number)) or {}
         return found
 

@@ -16,7 +16,16 @@ import ijson
 from project_service.kit import exact
 from project_service.transfers import layout
 from project_service.transfers.refusals import NESTED_TOO_DEEPLY
-from project_service.transfers.unpacking import BAD_JSON, MOST_RELATIONS, TOO_MANY, BadArchive, TooLarge, Unpacked
+from project_service.transfers.unpacking import (
+    BAD_JSON,
+    LONGEST_NAME,
+    MOST_LEFT_OUT,
+    MOST_RELATIONS,
+    TOO_MANY,
+    BadArchive,
+    TooLarge,
+    Unpacked,
+)
 
 LONGEST_LINE = 50 << 20
 PART = LONGEST_LINE + (1 << 20)  # of a file that is looked through: no text that is read is longer
@@ -231,10 +240,8 @@ def _can_be_read(path: Path) -> bool:
 
 def _read(name: str, value: Any) -> Any:
     """The rows of a relation, as an iterator; anything else is an attribute of the project, and stays what it is."""
-    if isinstance(value, dict | TooLarge) and name in layout.KNOWN:
-        return iter([value])
     if not isinstance(value, Elements):
-        return value
+        return iter([value]) if name in layout.KNOWN else value
     if name in layout.KNOWN or value.steps.peek()[0] == "start_map":
         return iter(value)
     return _row("start_array", None, value.steps)
@@ -370,7 +377,10 @@ def _elements(steps: _Steps, left: int) -> Iterator[Any]:
 
 
 def _write_rows(unpacked: Unpacked, name: str, rows: Any) -> None:
-    keep = bool(layout.RELATION_NAME.fullmatch(name)) and name not in layout.IGNORED
+    is_name = bool(layout.RELATION_NAME.fullmatch(name))
+    if not is_name and len(unpacked.left_out) < MOST_LEFT_OUT:
+        unpacked.left_out[f"project.json/{name}"[:LONGEST_NAME]] = None
+    keep = is_name and name not in layout.IGNORED
     path = unpacked.folder / f"relation-{name}.ndjson" if keep else Path(os.devnull)
     too_large: dict[int, TooLarge] = {}
     with path.open("wb") as target:

@@ -875,6 +875,53 @@ def test_a_large_label_or_milestone_is_nested_by_its_name_only(brought, bring_ag
         assert (nested, issue["milestone"].get("description")) == ({"l": None, "s": "Small"}, None)
 
 
+@pytest.mark.parametrize("is_legacy", [False, True])
+def test_a_relation_named_as_the_project_is_not_taken_for_it(is_legacy, as_maintainer, run_jobs):
+    odd = [{"description": "No"}, 7]
+    given = make_archive({"project": odd}, {"odd": 1})
+    legacy = make_archive(files={"project.json": json.dumps({"odd": 1, "project": odd}).encode()})
+    number = send(as_maintainer, legacy if is_legacy else given).json["id"]
+    run_jobs()
+    kept = [ArchivedRow(project_id=number, relation="project", data=data) for data in (7, {"description": "No"})]
+    first = db.session.scalar(select(ArchivedRow).where(ArchivedRow.relation == "project"))
+    kept.append(ArchivedRow(project_id=number, relation="project", data=first.data))
+    assert first.data == {"odd": 1}
+    db.session.add_all(kept)
+    db.session.delete(first)
+    db.session.commit()
+    as_maintainer.post(f"/projects/{number}/export")
+    run_jobs()
+
+    files = unpack(as_maintainer.get(f"/projects/{number}/export/download").data)
+    assert (json.loads(files["tree/project.json"])["odd"], "tree/project/project.ndjson" in files) == (1, False)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "listed"),
+    [
+        ("issues", None, []),
+        ("auto_devops", None, []),
+        ("boards", "x", [("boards", 1)]),
+        ("releases", 7, [("releases", 1)]),
+        ("pipelines", False, [("ci_pipelines", 1)]),
+        ("Foo", [{}], [("project.json", None)]),
+        ("a-b", [{}], [("project.json", None)]),
+    ],
+)
+def test_relations_of_the_old_form_that_are_none_are_no_attributes(name, value, listed, as_maintainer, run_jobs):
+    content = json.dumps({"odd": 1, name: value}).encode()
+    number = send(as_maintainer, make_archive(files={"project.json": content})).json["id"]
+    run_jobs()
+    state = as_maintainer.get(f"/projects/{number}/import").json
+    as_maintainer.post(f"/projects/{number}/export")
+    run_jobs()
+
+    said = json.loads(unpack(as_maintainer.get(f"/projects/{number}/export/download").data)["tree/project.json"])
+    assert (said["odd"], name in said) == (1, False)
+    told = [(one["relation_name"], one["line_number"]) for one in state["failed_relations"]]
+    assert (state["import_status"], told) == ("finished", listed)
+
+
 def test_only_so_many_labels_are_nested_whole(brought, monkeypatch):
     monkeypatch.setattr(lines, "BYTES_NESTED", 2000)
     labels = [{"title": f"{number}", "description": "x" * 1000} for number in range(5)]

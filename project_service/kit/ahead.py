@@ -72,9 +72,10 @@ def ahead(things: Iterable[Thing], *, are_many: bool = True) -> Iterator[Iterato
 
 
 def _received(connection: Connection, shared: mmap.mmap) -> Iterator[Any]:
-    for place in itertools.cycle(range(PLACES)):
+    places = itertools.cycle(range(PLACES))
+    while True:
         try:
-            is_thing, made = _next(connection, shared, place)
+            is_thing, made = _next(connection, shared, next(places))
         except GONE as error:
             raise Ended("the process that worked ahead has ended") from error
         if not is_thing:

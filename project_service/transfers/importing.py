@@ -55,8 +55,8 @@ from project_service.transfers.unpacking import BadArchive, TooLarge, Unpacked
 from project_service.transfers.workplace import now_and_then, remove_leftovers, version_of, workplace
 
 WAITING, LOADING, FAILING, ENDED = "waiting", "loading", "failing", "ended"
-LINES_AT_ONCE, LINES_IN_CACHE = 1000, 50
-BYTES_AT_ONCE = 4 << 20
+LINES_AT_ONCE, LINES_IN_CACHE = 2000, 50
+BYTES_AT_ONCE = 5 << 20
 FILES_AT_ONCE = 50
 WORTH_A_PROCESS = 2000  # rows
 SOURCE_PROJECT, TARGET_PROJECT = (

@@ -775,9 +775,9 @@ def is_iid(value: Any) -> TypeGuard[int]:
 
 def moment_of(value: Any) -> dt.datetime | None:
     """A moment; nothing where there is none to be read."""
-    if isinstance(value, str) and len(value) > LONGEST_KNOWN_MOMENT:
-        return _moment(value)
-    return _known_moment(value) if isinstance(value, str) or is_number(value) else None
+    if isinstance(value, str):
+        return _known_moment(value) if len(value) <= LONGEST_KNOWN_MOMENT else _moment(value)
+    return _known_moment(value) if is_number(value) else None
 
 
 @functools.lru_cache(maxsize=1024)

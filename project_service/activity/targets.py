@@ -72,14 +72,14 @@ def _target(
         return Target()
     if event.target_type not in NOTES:
         row = found.get(event.target_type, {}).get(event.target_id)
-        if row is None:
+        if getattr(row, "project_id", None) != event.project_id:  # it is gone, or nothing that events are about
             return Target(iid=event.target_id)
         page = row if isinstance(row, others.WikiPage) else None
         return Target(
             title=title_of(row), iid=getattr(row, "iid", None) or event.target_id, wiki_page=page, noteable=row
         )
     note = notes.get(event.target_id)
-    if note is None:
+    if note is None or note.project_id != event.project_id:
         return Target(iid=event.target_id)
     noteable = found.get(note.noteable_type, {}).get(note.noteable_id or 0)
     note.noteable_iid = noteable.iid if isinstance(noteable, Issue | others.MergeRequest) else None  # type: ignore[attr-defined]  # shown beside the columns

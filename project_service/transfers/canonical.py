@@ -138,7 +138,7 @@ def _events(events: Any, since: dt.datetime) -> Any:
 
 def _same(one: Said, other: Said) -> bool:
     """Whether two rows say the same, their notes perhaps with what transfers add."""
-    return one[0] == other[0] and all(map(_by_the_same, one[1], other[1]))
+    return one[0] == other[0] and len(one[1]) == len(other[1]) and all(map(_by_the_same, one[1], other[1]))
 
 
 def _by_the_same(one: Writers, other: Writers) -> bool:
@@ -255,7 +255,7 @@ def _without(value: Any, writers: list[Writers], kind: str) -> Any:
 def _reduced(row: dict[str, Any], name: str, writers: list[Writers]) -> Any:
     """The same of what a row says under a name, in one notation and one order."""
     value = row[name]
-    if name == "note" and isinstance(value, str):
+    if name == "note" and isinstance(value, str | None):
         return _text(row, writers)
     reduced = _without(value, writers, name)
     if name.endswith("_at"):
@@ -290,7 +290,7 @@ def _keeps_source(row: dict[str, Any]) -> bool:
 
 def _text(row: dict[str, Any], writers: list[Writers]) -> str:
     """The text of a note without what transfers add, which is known by the moment it names (section 6.2)."""
-    text: str = row["note"]
+    text: str = row["note"] or ""
     named: list[str] = []
     while (found := ATTRIBUTION.search(text)) and _may_be_same(moment_of(found[2]), moment_of(row.get("updated_at"))):
         named.insert(0, found[1])

@@ -107,15 +107,20 @@ def run(import_id: int, project_id: int) -> None:
 def start_failing(import_id: int, *texts: str) -> None:
     """Say why an import failed; what it brought is taken away from then on."""
     with jobs.step():
-        found = db.session.get(ProjectImport, import_id)
+        found = _stored(import_id)
         if found is not None and found.phase in (WAITING, LOADING):
             found.phase = FAILING
             found.project.import_error = publishing.error_text(found.project, texts)
 
 
+def _stored(import_id: int) -> ProjectImport | None:
+    """The row as it is stored now; nothing when the project was removed meanwhile."""
+    return db.session.get(ProjectImport, import_id, populate_existing=True)
+
+
 def _start(import_id: int) -> str:
     with jobs.step():
-        found = db.session.get(ProjectImport, import_id)
+        found = _stored(import_id)
         if found is None or found.project.deleting_since is not None:
             return ENDED
         if found.phase == WAITING:
@@ -149,8 +154,8 @@ def _import(import_id: int, project_id: int, folder: Path) -> None:
     _check_snippets(project_id, unpacked)
     with jobs.step():
         _tell_of_files(project_id, unpacked)
-        found = db.session.get(ProjectImport, import_id)
-        if found is None:  # the project was removed meanwhile
+        found = _stored(import_id)
+        if found is None:
             raise BadArchive(STOPPED)
         publishing.publish(found, unpacked, plan.translator.people)
 
@@ -264,7 +269,9 @@ def _plan(import_id: int, project_id: int, unpacked: Unpacked) -> _Plan:
     relations = [name for name in trees.relations_of(unpacked) if name not in layout.SETTLED_AT_THE_END]
     members = _parsed(unpacked, layout.MEMBERS)
     with jobs.step():
-        found = db.session.get_one(ProjectImport, import_id)
+        found = _stored(import_id)
+        if found is None:
+            raise BadArchive(STOPPED)
         importer = db.session.get(User, found.user_id or 0)
         if importer is None:
             raise BadArchive("The user who started the import is gone")
@@ -284,7 +291,7 @@ def _load(import_id: int, portions: Iterable[Portion], writers: Mapping[type[Bas
     for portion in portions:
         with jobs.step():
             can_be_repeated()
-            found = db.session.get(ProjectImport, import_id, populate_existing=True)
+            found = _stored(import_id)
             if found is None or found.phase != LOADING or found.project.deleting_since is not None:
                 raise BadArchive(STOPPED)
             for model, writer in writers.items():  # first what others point to, whichever row brought it
@@ -478,7 +485,7 @@ def _take_back(import_id: int, project_id: int) -> None:
         removal.empty_table(model, project_id, *((Event.target_type.is_not(None),) if model is Event else ()))
     repositories.forget(project_id)
     with jobs.step():
-        found = db.session.get(ProjectImport, import_id)
+        found = _stored(import_id)
         if found is None:  # the project was removed meanwhile
             return
         found.phase, found.ended_at = ENDED, clock.now()
@@ -488,7 +495,7 @@ def _take_back(import_id: int, project_id: int) -> None:
 
 def _clear_up(import_id: int, project_id: int) -> None:
     with unit_of_work(write=False):
-        found = db.session.get(ProjectImport, import_id)
+        found = _stored(import_id)
         storage_name, url = (found.storage_name, found.url) if found else (None, None)
     if storage_name:
         storage().delete(storage_name)

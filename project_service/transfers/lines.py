@@ -60,6 +60,7 @@ AT_ONCE = 100  # issues, with what hangs on them: twice as many do not fit into 
 NOTES_AT_ONCE = 2000
 BYTES_AT_ONCE, BYTES_OF_NOTES = 8 << 20, 48 << 20  # the largest note may have a megabyte, and most are small
 BYTES_NESTED, LARGEST_NESTED = 16 << 20, 64 << 10  # of the labels and milestones that stay in memory, and of one
+BYTES_OF_EVENT = 512  # about
 Line = dict[str, Any]
 WORDS = {int(action): action.name.lower() for action in Action}
 REGISTRY = "container_registry_access_level"  # what the registry's switch is called since release 14
@@ -254,7 +255,9 @@ class Reader:
 
     def _nested(self, line: Line, names: tuple[str, ...]) -> Line:
         """A row as other rows have it; one that is large stands whole among its own kind only, which is read first."""
-        size = len(exact.dumps(line))
+        # what every transfer makes anew must not decide, or the next archive would say it in another way
+        measured = exact.dumps(line | dict.fromkeys(("id", "project_id", "events")))
+        size = len(measured) + BYTES_OF_EVENT * len(line.get("events", ()))
         if size <= min(LARGEST_NESTED, self.left_for_nested):
             self.left_for_nested -= size
             return line
@@ -704,10 +707,12 @@ class Reader:
 
     def _events_in(self, rows: Sequence[Any]) -> dict[int, list[Line]]:
         found: dict[int, list[Line]] = {}
-        for target_id, number, author_id, kind, action, data, extra, created_at in rows:
+        for project_id, target_id, number, author_id, kind, action, data, extra, created_at in rows:
+            if project_id != self.project.id:
+                continue  # whatever its target is said to be, it is nothing of this project
             line = {
                 "id": number,
-                "project_id": self.project.id,
+                "project_id": project_id,
                 "author_id": author_id,
                 "created_at": created_at,
                 "updated_at": created_at,
@@ -761,6 +766,7 @@ class Reader:
             self._iso(Note.updated_at),
         ).outerjoin(User, User.id == Note.author_id)
         event_rows = select(
+            Event.project_id,
             Event.target_id,
             Event.id,
             Event.author_id,

@@ -10,6 +10,7 @@ import datetime as dt
 import functools
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, TypeGuard
 
@@ -35,6 +36,7 @@ from project_service.transfers.unpacking import BadArchive, TooLarge
 LONGEST_TITLE = 255
 LONGEST_MESSAGE = 255
 LONGEST_POSITION = 64 << 10
+LEVELS_ABOVE = 6  # of the position of a note, wherever that stands
 LARGEST_INTEGER = 2**63 - 1
 LARGEST_IID = 2**31 - 1  # with room behind it, for what comes after the import
 BLANK_NOTE = "*Blank note*"
@@ -266,8 +268,7 @@ class Translator:
             self._keep("triggers", row)
 
     def _board(self, row: dict[str, Any]) -> None:
-        for column in listed(row.get("lists")):
-            self._linked_label(column)
+        self._mention_labels(row.get("lists"))
         self._keep("boards", row)
 
     def _pipeline(self, row: dict[str, Any]) -> None:
@@ -280,8 +281,12 @@ class Translator:
 
     def _notes_with_events(self, rows: Any) -> None:
         """Add the notes of a commit that somebody's feed tells of; like all others they are kept where they stand."""
-        told = [row for row in listed(rows) if row.get("events")]
-        self._notes(told, notes.COMMIT, None, Audience(Kind.CODE))
+        for row in listed(rows):
+            marks = self.batch.marks()
+            try:
+                self._notes([row] if row.get("events") else (), notes.COMMIT, None, Audience(Kind.CODE))
+            except Refused:
+                self.batch.cut(marks)  # no feed tells of it then
 
     def _iid(self, row: dict[str, Any]) -> int:
         """The number within the project, which is kept.
@@ -514,7 +519,8 @@ class Translator:
             written += not system
             if read("events"):
                 seen = Audience(audience.kind, Restriction.INTERNAL, audience.issue_id) if internal else audience
-                self._events(row["events"], kind or notes.TARGET, number, seen)
+                # of whatever kind the archive says, it is a note that they are about
+                self._events(row["events"], kind if kind in NOTE_TYPES else notes.TARGET, number, seen)
         return written
 
     def _body(self, row: dict[str, Any], author_id: Any) -> str:
@@ -573,8 +579,7 @@ class Translator:
         for title in dict.fromkeys(titles):
             if title is not None:
                 self.batch.add(model, (number, title))
-        for event in listed(row.get("resource_label_events")):
-            self._linked_label(event)
+        self._mention_labels(row.get("resource_label_events"))
 
     def _linked_label(self, link: dict[str, Any]) -> str | None:
         label = link.get("label")
@@ -582,6 +587,12 @@ class Translator:
             return None
         self._label(label)
         return title_of(label)
+
+    def _mention_labels(self, rows: Any) -> None:
+        """Make the labels of rows that are kept as they are, whatever becomes of these."""
+        for row in listed(rows):
+            with suppress(Refused):
+                self._linked_label(row)
 
     def _assignees(self, row: dict[str, Any], issue_id: int) -> None:
         named = [link.get("user_id") for link in listed(row.get("issue_assignees"))] or [row.get("assignee_id")]
@@ -842,6 +853,7 @@ def position_of(value: Any) -> dict[str, Any] | None:
             value = exact.loads(value)
         except ValueError:
             return None
-        if not trees.too_deep(value):
-            refuse_unstorable(value)
+        if trees.too_deep(value, DEEPEST - LEVELS_ABOVE):
+            return None  # as nested data no row could have it
+        refuse_unstorable(value)
     return value if isinstance(value, dict) and not trees.too_deep(value) else None

@@ -63,7 +63,7 @@ def send_export(project: Project) -> Response:
     response.call_on_close(file.close)  # also when nobody reads it, as after HEAD
     response.set_etag(hashlib.sha256(export.storage_name.encode()).hexdigest())
     try:
-        response.make_conditional(request, accept_ranges=_asks_for_a_part(), complete_length=size)
+        response.make_conditional(request, accept_ranges=_asks_for_a_part(size), complete_length=size)
     except RequestedRangeNotSatisfiable as error:
         response.close()
         raise NoSuchPart(size) from error
@@ -71,10 +71,14 @@ def send_export(project: Project) -> Response:
     return response
 
 
-def _asks_for_a_part() -> bool:
+def _asks_for_a_part(size: int) -> bool:
     """Whether the request names one range of bytes; who asks in another way gets the whole (RFC 9110, section 14.2)."""
     asked = request.range
-    return asked is not None and asked.units == BYTES and len(asked.ranges) == 1
+    if request.method != "GET" or asked is None or asked.units != BYTES or len(asked.ranges) != 1:
+        return False
+    if request.headers.get("If-Range", "").startswith("W/"):  # which says nothing of single bytes
+        return False
+    return int(asked.ranges[0][0] or 0) > -size  # more than there is, from the end, is all
 
 
 def upload(

@@ -274,10 +274,13 @@ def _take(found: Unpacked, tar: tarfile.TarFile, member: tarfile.TarInfo) -> Non
         raise BadArchive(CLIMBS)
     if member.islnk():
         raise BadArchive(HARD_LINK)
-    parts = [part for part in member.name[:LONGEST_NAME].split("/") if part not in ("", ".")]
-    is_beyond = len(member.name) > LONGEST_NAME or len(parts) > MOST_PARTS
-    if not is_beyond:
-        _see_links(found, member, parts)
+    whole = [part for part in member.name.split("/") if part not in ("", ".")]
+    parts = "/".join(whole)[:LONGEST_NAME].split("/")[:MOST_PARTS] if whole else []
+    is_beyond = parts != whole
+    if found.links and any("/".join(parts[:count]) in found.links for count in range(1, len(parts))):
+        raise BadArchive(BEHIND_A_LINK)
+    if member.issym() and not is_beyond:
+        _remember_link(found, "/".join(parts))
     # links, devices and pipes are not followed, not made and not missed
     if not member.isreg() or member.issparse() or not parts or parts[-1].startswith("._"):
         return
@@ -299,12 +302,8 @@ def _take(found: Unpacked, tar: tarfile.TarFile, member: tarfile.TarInfo) -> Non
     _enter(found, name, place)
 
 
-def _see_links(found: Unpacked, member: tarfile.TarInfo, parts: list[str]) -> None:
-    """Refuse a member that stands behind a link, and remember one that is a link."""
-    if found.links and any("/".join(parts[:count]) in found.links for count in range(1, len(parts))):
-        raise BadArchive(BEHIND_A_LINK)
-    name = "/".join(parts)
-    if not member.issym() or name in found.links:
+def _remember_link(found: Unpacked, name: str) -> None:
+    if name in found.links:
         return
     found.links.add(name)
     found.length_of_links += len(name)

@@ -134,11 +134,21 @@ def _take(folder: Path) -> IO[bytes]:
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True, mode=0o700)
         with suppress(FileNotFoundError):  # it may be removed as one that was left before it is held
-            lock = (folder / LOCK).open("ab")
+            lock = _opened(folder)
             fcntl.flock(lock, fcntl.LOCK_EX)
             if _is_in(folder, lock):
                 return lock
             lock.close()
+
+
+def _opened(folder: Path) -> IO[bytes]:
+    """The lock of a new folder, which goes again when a full disk has room for it alone."""
+    try:
+        return (folder / LOCK).open("ab")
+    except OSError:
+        with suppress(OSError):
+            folder.rmdir()
+        raise
 
 
 def _is_in(folder: Path, lock: IO[bytes]) -> bool:

@@ -422,7 +422,9 @@ def test_a_part_behind_the_end_of_a_download_is_refused(as_maintainer, project, 
     assert re.fullmatch(r"bytes \*/\d+", answer.headers["Content-Range"])
 
 
-@pytest.mark.parametrize("asked", ["items=0-5", "bytes=abc", "bytes=0-1,4-5", "bytes=5-2", "bytes", ""])
+@pytest.mark.parametrize(
+    "asked", ["items=0-5", "bytes=abc", "bytes=0-1,4-5", "bytes=5-2", "bytes", "", "bytes=-9999999"]
+)
 def test_who_asks_for_a_part_in_another_way_gets_the_whole(asked, as_maintainer, project, export):
     export()
     address = f"/projects/{project.id}/export/download"
@@ -432,6 +434,18 @@ def test_who_asks_for_a_part_in_another_way_gets_the_whole(asked, as_maintainer,
 
     assert (answer.status_code, answer.data, "Content-Range" in answer.headers) == (200, whole.data, False)
     assert answer.headers["Accept-Ranges"] == "bytes"
+
+
+def test_parts_are_for_those_who_get_something_and_know_it_byte_by_byte(as_maintainer, project, export):
+    export()
+    address, part = f"/projects/{project.id}/export/download", {"Range": "bytes=0-9"}
+    tag = as_maintainer.get(address).headers["ETag"]
+
+    head = as_maintainer.head(address, headers=part)
+    weakly, strongly = (as_maintainer.get(address, headers=part | {"If-Range": one}) for one in (f"W/{tag}", tag))
+
+    assert (head.status_code, weakly.status_code, strongly.status_code) == (200, 200, 206)
+    assert int(head.headers["Content-Length"]) == len(weakly.data) > len(strongly.data) == 10
 
 
 def test_a_part_of_an_older_file_is_not_given(as_maintainer, project, export):

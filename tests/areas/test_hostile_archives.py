@@ -273,6 +273,18 @@ def test_names_that_no_file_has_are_left_out_and_told_of_in_part(name, take, bri
     assert (name.startswith(told), len(told) <= 4096) == (True, True)
 
 
+@pytest.mark.parametrize("name", ["./" * 2100 + "uploads/{}/a.png", "uploads/" + "/" * 5000 + "{}/a.png"])
+def test_names_are_measured_without_what_says_nothing(name, take):
+    secret = "a" * 32
+
+    assert [*take(good_with((member(name.format(secret)), b"x"))).carried] == [f"uploads/{secret}/a.png"]
+
+
+def test_nothing_behind_a_link_is_taken_however_deep(take):
+    with pytest.raises(BadArchive):
+        take(good_with(member("uploads/l", tarfile.SYMTYPE, "x"), (member("uploads/l/" + "d/" * 150 + "x"), b"x")))
+
+
 @pytest.mark.parametrize("deep", ["a/" * 100_000 + "x", "a" * 200_000 + "/x", "a/" * 100 + "x"])
 def test_looking_for_links_above_a_name_takes_no_time(deep, take):
     link = member("a/link", tarfile.SYMTYPE, "x")

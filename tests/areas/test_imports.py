@@ -24,7 +24,7 @@ from pathlib import Path
 
 import pytest
 from flask import current_app
-from sqlalchemy import func, select, update
+from sqlalchemy import delete, func, select, update
 
 from project_service.core import removal, repositories
 from project_service.core.levels import Role
@@ -37,7 +37,8 @@ from project_service.kit.database import Base, db, unit_of_work
 from project_service.kit.jobs import Task
 from project_service.kit.storage import storage
 from project_service.projects.schemas import KEPT
-from project_service.transfers import downloads, importing, publishing, workplace
+from project_service.tracker.issues import Issue
+from project_service.transfers import downloads, importing, lines, publishing, unpacking, workplace
 from project_service.transfers import jobs as transfer_jobs
 from project_service.transfers import people as transfer_people
 from project_service.transfers.canonical import compare
@@ -3023,6 +3024,27 @@ def test_a_project_that_is_removed_while_it_is_imported(as_, run_jobs, monkeypat
     assert (stored(), known_projects(), db.session.scalar(select(func.count()).select_from(Membership))) == ([], 0, 0)
 
 
+@pytest.mark.parametrize("version", ["0.2.4", "9"])
+def test_a_project_that_is_gone_when_its_archive_is_unpacked(version, as_, run_jobs, monkeypatch):
+    number = send(as_(ADA), full_archive(version=version)).json["id"]
+    real = unpacking.unpack
+
+    def gone_meanwhile(*arguments, **options):
+        at_once(functools.partial(_remove_at_once, number))
+        return real(*arguments, **options)
+
+    monkeypatch.setattr(unpacking, "unpack", gone_meanwhile)
+    run_jobs()
+
+    db.session.rollback()
+    assert list(db.session.scalars(select(Task).where(Task.attempts > 0))) == []
+
+
+def _remove_at_once(number):
+    with unit_of_work():
+        db.session.execute(delete(Project).where(Project.id == number))
+
+
 # the round trip
 
 
@@ -3904,3 +3926,92 @@ def test_an_upload_that_is_taken_in_stays(as_, app, run_jobs):
     transfer_jobs.sweep_workplaces()
 
     assert (kept, folders(app), storage().exists(stored_as)) == ([name], set(), True)
+
+
+@pytest.mark.parametrize("kind", ["Issue", "Milestone", "AlertManagement::Alert"])
+def test_what_an_archive_calls_a_note_makes_it_nothing_else(kind, as_, bring, run_jobs):
+    theirs = bring(make_issues(title="Secret", confidential=True, events=[make_event()]), person=ADA, path="theirs")
+    event = make_event("commented", target_type="Note")
+    notes = [make_note(type=kind, events=[event]) for _ in range(5)]
+
+    ours = bring(make_issues(notes=notes), path="ours")["id"]
+
+    feed = as_(MAX).get(f"/projects/{ours}/events").json
+    assert [one["target_type"] for one in feed if one["action_name"] == "commented on"] == ["Note"] * 5
+    [line] = rows(export(as_(ADA), theirs["id"], run_jobs), "issues")
+    assert len(line["events"]) == 1
+
+
+def test_an_event_about_something_of_another_project_shows_and_takes_nothing_of_it(as_, bring, run_jobs):
+    theirs = bring(make_issues(title="Secret", events=[make_event()]), person=ADA, path="theirs")["id"]
+    ours = bring(make_issues(events=[make_event()]), path="ours")["id"]
+    with unit_of_work():
+        issue_id = db.session.scalar(select(Issue.id).where(Issue.project_id == theirs))
+        db.session.execute(
+            update(Event).where(Event.project_id == ours, Event.target_type == "Issue").values(target_id=issue_id)
+        )
+
+    feed = as_(MAX).get(f"/projects/{ours}/events").json
+    [line] = rows(export(as_(ADA), theirs, run_jobs), "issues")
+
+    assert {one["target_title"] for one in feed} == {None}
+    assert len(line["events"]) == 1
+
+
+def test_how_a_label_is_nested_does_not_hang_on_its_number(app):
+    reader = lines.Reader.__new__(lines.Reader)
+    reader.left_for_nested = lines.BYTES_NESTED
+    small = {"id": 1, "title": "bug", "project_id": 1, "description": ""}
+    room = lines.LARGEST_NESTED - len(
+        json.dumps(small | {"events": None, "id": None, "project_id": None}, separators=(",", ":"))
+    )
+
+    for spare, is_whole in ((0, True), (1, False)):
+        line = small | {"description": "x" * (room + spare)}
+        for number in (1, 10**12):
+            nested = reader._nested(line | {"id": number, "project_id": number}, ("id", "title"))
+            assert ("description" in nested) is is_whole
+
+
+@pytest.mark.parametrize("levels", [90, 96, 97, 98, 100, 101])
+def test_a_position_that_is_given_as_text_never_costs_its_note(levels, as_, bring, run_jobs):
+    position = functools.reduce(lambda inner, _: {"a": inner}, range(levels - 1), {})
+    note = make_note(type="DiffNote", position=json.dumps(position))
+
+    first, second = exported_twice(as_(MAX), bring, make_issues(notes=[note]), run_jobs)
+
+    [before], [after] = rows(first, "issues"), rows(second, "issues")
+    assert before["notes"][0]["position"] == after["notes"][0]["position"]
+
+
+@pytest.mark.parametrize("odd", [{"type": "DiffNote", "position": None}, {"events": [make_event("transferred")]}])
+def test_a_note_on_a_commit_that_no_feed_can_tell_of_stays_where_it_is(odd, as_, bring, run_jobs):
+    note = make_note("Look", **{"events": [make_event("commented", target_type="Note")], **odd})
+    pipeline = {"iid": 1, "notes": [note, make_note("Here", events=note["events"])]}
+
+    state = bring(make_archive({"ci_pipelines": [pipeline], "commit_notes": [note]}))
+
+    files = export(as_(MAX), state["id"], run_jobs)
+    assert state["failed_relations"] == []
+    assert [len(rows(files, "ci_pipelines")[0]["notes"]), len(rows(files, "commit_notes"))] == [2, 1]
+
+
+@pytest.mark.parametrize("label", [{"id": 3}, {"title": " "}, {"title": "x" * 256}])
+def test_a_label_without_a_good_name_costs_neither_the_issue_nor_the_board_that_mention_it(label, as_, bring):
+    issue = make_issue(1, resource_label_events=[{"action": "add", "label": label}, {"label": {"title": "good"}}])
+
+    state = bring(make_archive({"issues": [issue], "boards": [{"name": "b", "lists": [{"label": label}]}]}))
+
+    assert (state["failed_relations"], state["import_status"]) == ([], "finished")
+    assert [one["name"] for one in as_(MAX).get(f"/projects/{state['id']}/labels").json] == ["good"]
+
+
+def test_notes_without_a_text_are_compared_with_those_of_the_same_place(as_, bring, run_jobs, tmp_path):
+    notes = [make_note(None, author_id=8), make_note("b", author_id=8, author={"name": "Zed"})]
+    archive = make_archive({"ci_pipelines": [{"iid": 1, "notes": notes}]})
+    number = bring(make_archive({"ci_pipelines": [{"iid": 1, "notes": notes}]}))["id"]
+    before, after = tmp_path / "before.tar.gz", tmp_path / "after.tar.gz"
+    before.write_bytes(archive)
+    after.write_bytes(make_archive(version=None, files=export(as_(MAX), number, run_jobs)))
+
+    assert [one for one in compare(before, after) if one.place.startswith("ci_pipelines")] == []

@@ -31,7 +31,7 @@ from project_service.kit.database import db
 if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIEnvironment
 
-MOST_BYTES = 3 << 20
+MOST_BYTES = 2 << 20
 MOST_TOTALS = 256
 OF_A_HEADER = 160  # bytes that Python needs for a pair of texts beside what they say
 LARGEST = 64 << 10

@@ -13,9 +13,8 @@ from project_service.kit.reading import Path, by_id
 from project_service.tracker import issues, milestones, others
 from project_service.tracker.issues import Issue
 from project_service.tracker.milestones import Milestone
-from project_service.tracker.notes import COMMIT, DIFF_NOTE, FINDERS, TARGET, Note, add_resolutions
+from project_service.tracker.notes import COMMIT, FINDERS, NOTE_TYPES, TARGET, Note, add_resolutions
 
-NOTES = (TARGET, DIFF_NOTE, "DiscussionNote", "LegacyDiffNote")
 MODELS: dict[str, type[Any]] = {
     issues.TARGET: Issue,
     milestones.TARGET: Milestone,
@@ -49,8 +48,9 @@ def events_with_targets(ids: Sequence[int], *also: Path) -> list[Event]:
     wanted: dict[str, set[int]] = {}
     for event in events:
         if event.target_id is not None and event.target_type:
-            wanted.setdefault("Note" if event.target_type in NOTES else event.target_type, set()).add(event.target_id)
-    notes = by_id(Note, wanted.pop("Note", set()), Note.author, Note.project)
+            kind = TARGET if event.target_type in NOTE_TYPES else event.target_type
+            wanted.setdefault(kind, set()).add(event.target_id)
+    notes = by_id(Note, wanted.pop(TARGET, set()), Note.author, Note.project)
     add_resolutions(notes.values())
     for note in notes.values():
         if note.noteable_id is not None:
@@ -70,7 +70,7 @@ def _target(
 ) -> Target:
     if event.target_id is None or not event.target_type:
         return Target()
-    if event.target_type not in NOTES:
+    if event.target_type not in NOTE_TYPES:
         row = found.get(event.target_type, {}).get(event.target_id)
         if getattr(row, "project_id", None) != event.project_id:  # it is gone, or nothing that events are about
             return Target(iid=event.target_id)

@@ -25,6 +25,7 @@ TARGET = "Note"
 COMMIT = "Commit"  # what notes of a commit are under; they name it with ``commit_id``
 DIFF_NOTE = "DiffNote"
 DISCUSSION_NOTE = "DiscussionNote"
+NOTE_TYPES = (TARGET, DIFF_NOTE, DISCUSSION_NOTE, "LegacyDiffNote")  # what events call their notes
 
 Noteable = Issue | MergeRequest
 TYPES: dict[type[Any], str] = {Issue: issues.TARGET, MergeRequest: others.MERGE_REQUEST}

@@ -38,12 +38,12 @@ from project_service.tracker import issues, milestones, others
 from project_service.tracker.issues import Issue, IssueAssignee, IssueLabel
 from project_service.tracker.labels import DEFAULT_COLOR, LONGEST_TITLE, Label, text_color
 from project_service.tracker.milestones import Milestone
-from project_service.tracker.notes import Note
+from project_service.tracker.notes import NOTE_TYPES, Note
 from project_service.tracker.others import MergeRequest, Snippet
 from project_service.transfers import layout
 from project_service.transfers.models import ArchivedRow
 from project_service.transfers.publishing import LEVELS, access_of, levels_of
-from project_service.transfers.rows import NOTE_TYPES, issue_type_of
+from project_service.transfers.rows import issue_type_of
 from project_service.transfers.settings import (
     AUTO_DEVOPS,
     CI_CD,

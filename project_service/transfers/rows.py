@@ -25,7 +25,7 @@ from project_service.tracker import issues, labels, milestones, notes, others
 from project_service.tracker.issues import Issue, IssueAssignee, IssueLabel
 from project_service.tracker.labels import Label
 from project_service.tracker.milestones import Milestone
-from project_service.tracker.notes import Note
+from project_service.tracker.notes import NOTE_TYPES, Note
 from project_service.transfers import layout, trees
 from project_service.transfers.models import ArchivedRow, ImportFailure
 from project_service.transfers.people import People
@@ -281,10 +281,10 @@ class Translator:
 
     def _notes_with_events(self, rows: Any) -> None:
         """Add the notes of a commit that somebody's feed tells of; like all others they are kept where they stand."""
-        for row in listed(rows):
+        for row in [row for row in listed(rows) if row.get("events")]:
             marks = self.batch.marks()
             try:
-                self._notes([row] if row.get("events") else (), notes.COMMIT, None, Audience(Kind.CODE))
+                self._notes([row], notes.COMMIT, None, Audience(Kind.CODE))
             except Refused:
                 self.batch.cut(marks)  # no feed tells of it then
 
@@ -623,7 +623,6 @@ class Translator:
 
 FALSE = ("", "false", "f", "0", "off")
 NOTES = frozenset({"notes", "commit_notes"})  # what they are called where they stand
-NOTE_TYPES = ("Note", "DiffNote", "DiscussionNote", "LegacyDiffNote")
 FOREIGN = ("_id", "_ids", "_html")
 _MOMENTS = frozenset({"id", "created_at", "updated_at", "project_id", "cached_markdown_version"})
 LABEL_COLUMNS = _MOMENTS | {"title", "color", "description"}

@@ -3,24 +3,30 @@
 The steps are those of the alert ingestion reference, sections 1, 3 and 4: a body that can be read at all (400), a place
 for receivers (404), the body within its limits (400), a receiver that is there and active (403), its key (401), then
 the act. Error bodies are empty; other methods than POST are not there.
+
+Who was let in is remembered, and not looked for again when it comes with the same key: the act itself finds out whether
+the receiver still is what it was, and when it is not, all steps are taken.
 """
 
 from __future__ import annotations
 
 import functools
+import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
+from contextlib import suppress
 from typing import Any, Protocol
 
 import redis.exceptions
 import structlog
 from flask import Blueprint, Response, request
+from flask.blueprints import BlueprintSetupState
 from werkzeug.exceptions import RequestEntityTooLarge
 
 from project_service.access.api import json_response
 from project_service.core import instance
 from project_service.core.instance import RECEIVERS_THROTTLE as THROTTLE
-from project_service.kit import jobs, secrets
+from project_service.kit import current, jobs, secrets
 from project_service.kit.database import reading
 
 OTHER_METHODS = (
@@ -42,6 +48,7 @@ OTHER_METHODS = (
     "SEARCH",
 )
 BASIC_AND_BEARER = ("bearer", "basic")
+MOST_REMEMBERED, REMEMBERED = 1000, "remembered_receivers"
 
 log = structlog.get_logger(__name__)
 
@@ -61,6 +68,9 @@ class Receiver(Protocol):
     def is_limited(self) -> bool | None:
         """Whether requests of receivers are counted; read along with the receiver, for most are not."""
 
+    def remembered(self) -> Receiver | None:
+        """The same for later requests, which the view makes sure of; nothing where it is to be looked for again."""
+
 
 class Refused(Exception):
     """A request that is answered with a bare status; ``at_once`` whatever there is at its address."""
@@ -71,12 +81,39 @@ class Refused(Exception):
         self.at_once = at_once
 
 
+class Outdated(Exception):
+    """A receiver that was remembered no longer is what it was, so that nothing was done."""
+
+
+class Remembered:
+    """The receivers that let somebody in last, by the view and the parts of the URL."""
+
+    def __init__(self) -> None:
+        self._kept: dict[Hashable, Receiver] = {}
+        self._lock = threading.Lock()
+
+    def find(self, place: Hashable) -> Receiver | None:
+        """The one at a place that takes the key of this request."""
+        found = self._kept.get(place)
+        return found if found is not None and secrets.same(found.token, given_key()) else None
+
+    def put(self, place: Hashable, receiver: Receiver | None) -> None:
+        """Remember it in place of another, and forget the oldest when they are too many."""
+        with self._lock:
+            self._kept.pop(place, None)
+            if receiver is not None:
+                self._kept[place] = receiver
+            if len(self._kept) > MOST_REMEMBERED:
+                del self._kept[next(iter(self._kept))]
+
+
 class ReceiverBlueprint(Blueprint):
     """The receivers of one area. ``read`` turns a body into a payload or raises ``Refused``."""
 
     def __init__(self, name: str, import_name: str, read: Callable[[bytes], Any]) -> None:
         super().__init__(name, import_name)
         self.read = read
+        self.record(_remember_nothing)
 
     def receive(
         self,
@@ -88,13 +125,19 @@ class ReceiverBlueprint(Blueprint):
         """Register a receiver. ``find`` gets the parts of the URL; ``absent`` is the answer when there is none.
 
         ``check`` may refuse a payload whoever sends it, but not before ``find`` has refused its address. The view
-        gets the receiver and the payload, outside of any unit of work: what it stores is its own to commit.
+        gets the receiver and the payload, outside of any unit of work: what it stores is its own to commit. Of a
+        receiver that was remembered it makes sure with what it writes, or else raises ``Outdated``.
         """
 
         def decorate(view: Callable[..., Any]) -> Callable[..., Response]:
             @functools.wraps(view)
             def received(**url: Any) -> Response:
                 payload, refused = self._read(check)
+                remembered: Remembered = current.app().extensions[REMEMBERED]
+                place = (view.__name__, *url.values())
+                if refused is None and (known := remembered.find(place)) is not None:
+                    with suppress(Outdated):
+                        return json_response(view(known, payload))
                 with reading():
                     receiver, misled = (None, None) if refused and refused.at_once else _found(find, url)
                     refused = misled or refused
@@ -106,6 +149,7 @@ class ReceiverBlueprint(Blueprint):
                     return Response(status=absent)
                 if not secrets.same(receiver.token, given_key()):
                     return Response(status=401)
+                remembered.put(place, receiver.remembered())
                 return json_response(view(receiver, payload))
 
             received.receives = True  # type: ignore[attr-defined]  # a mark for the guard of the route table
@@ -162,6 +206,10 @@ def _not_there(**_url: Any) -> Response:
 
 
 _not_there.receives = True  # type: ignore[attr-defined]  # as above
+
+
+def _remember_nothing(state: BlueprintSetupState) -> None:
+    state.app.extensions[REMEMBERED] = Remembered()
 
 
 def _throttled() -> Response | None:

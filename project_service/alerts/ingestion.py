@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby, islice
 from typing import Any
 
-from sqlalchemy import ColumnElement, bindparam, false, func, literal, select, text, true, update
+from sqlalchemy import ColumnElement, Text, bindparam, cast, false, func, literal, or_, select, text, true, update
 
 from project_service.alerts import incidents, mails, service
 from project_service.alerts.models import HTTP, PROMETHEUS, TARGET, Alert, AlertIntegration, IncidentSetting, Status
@@ -40,9 +40,14 @@ integrations, settings = AlertIntegration.__table__.c, IncidentSetting.__table__
 
 @dataclass(frozen=True, slots=True)
 class Receiver:
-    """What takes in alerts: an integration, with what its project wants done about them."""
+    """What takes in alerts: an integration, with what its project wants done about them.
+
+    ``origin`` is all that it was read from, as one text. One that ``is_remembered`` was read for an earlier request:
+    what takes alerts in for it finds out whether it still is the same, with the statements that write.
+    """
 
     project_id: int
+    id: int
     type: str
     name: str
     active: bool
@@ -53,6 +58,17 @@ class Receiver:
     auto_close_incident: bool
     is_limited: bool | None
     bot_id: int | None
+    origin: str
+    is_remembered: bool = False
+
+    def remembered(self) -> Receiver | None:
+        """The same for later requests; nothing where these have more to find out."""
+        return None if self.is_limited or self.bot_id is None else replace(self, is_remembered=True)
+
+    @property
+    def unconfirmed(self) -> dict[str, Any]:
+        """What statements compare with what the integration is now."""
+        return {"integration": self.id, "origin": self.origin if self.is_remembered else None}
 
     def source_of(self, parsed: Parsed) -> str:
         """Who reported, for notes."""
@@ -73,6 +89,10 @@ class Taken:
 
 class UnknownProject(Exception):
     """There is no project at this path."""
+
+
+class Outdated(Exception):
+    """A receiver that was remembered no longer is what it was."""
 
 
 def endpoint(full_path: str, identifier: str) -> Receiver | None:
@@ -110,11 +130,16 @@ def take_in_at_once(brought: list[tuple[Receiver, list[Parsed]]]) -> list[list[T
 
 
 def take_in(receiver: Receiver, told: Iterable[Parsed]) -> list[Taken]:
-    """Take in alerts in the order they are told; the alert that each has become or is a part of."""
+    """Take in alerts in the order they are told; the alert that each has become or is a part of.
+
+    Raises ``Outdated``, and then the unit of work is to be undone.
+    """
     if receiver.bot_id is None:
         # first of all, so that everybody takes the locks of new rows in one order
         receiver = replace(receiver, bot_id=bot(ALERT_BOT).id)
     told = list(told)
+    if any(parsed.is_recovery for parsed in told):
+        _confirm(receiver)
     _hold_open(receiver.project_id, told)
     taken: list[Taken] = []
     for over, some in groupby(told, key=lambda parsed: parsed.is_recovery):
@@ -139,7 +164,7 @@ def _hold_open(project_id: int, told: list[Parsed]) -> None:
 
 def _fire(receiver: Receiver, told: list[Parsed]) -> list[Taken]:
     counts = Counter(parsed.fingerprint for parsed in told if parsed.fingerprint is not None)
-    known = _count_occurrences(receiver.project_id, counts)
+    known = _count_occurrences(receiver, counts)
     new: dict[Any, Parsed] = {}
     for parsed in told:
         if parsed.fingerprint not in known:
@@ -153,16 +178,16 @@ def _fire(receiver: Receiver, told: list[Parsed]) -> list[Taken]:
     return taken
 
 
-def _count_occurrences(project_id: int, counts: Counter[str]) -> dict[str, Taken]:
-    """Add to the open alerts with these fingerprints; those there are."""
+def _count_occurrences(receiver: Receiver, counts: Counter[str]) -> dict[str, Taken]:
+    """Add to the open alerts with these fingerprints; those there are, and none for a receiver that is outdated."""
     found: dict[str, Taken] = {}
-    now = clock.now()
+    given = {"project": receiver.project_id, "now": clock.now(), **receiver.unconfirmed}
     for number in sorted(set(counts.values())):
         prints = [one for one, count in counts.items() if count == number]
         if len(prints) == 1:
-            rows = _add_to_one(project=project_id, print=prints[0], number=number, now=now)
+            rows = _add_to_one(print=prints[0], number=number, **given)
         else:
-            rows = _add_to_many(project=project_id, prints=numbers(prints), number=number, now=now)
+            rows = _add_to_many(prints=numbers(prints), number=number, **given)
         found |= {row.fingerprint: _taken(row) for row in rows}
     return found
 
@@ -203,12 +228,22 @@ def _store(receiver: Receiver, rows: list[dict[str, Any]], status: Status) -> Fo
     number = {"project": receiver.project_id, "kind": COUNTER, "count": len(rows)}
     values = {"rows": packed(rows), "status": status, "now": clock.now(), "author": receiver.bot_id}
     if db.engine.dialect.name == "postgresql":
-        return _number_and_insert(**number, **values)
+        stored = _number_and_insert(**number, **values, **receiver.unconfirmed)
+        if not stored:
+            raise Outdated
+        return stored
+    _confirm(receiver)
     values |= {"project": receiver.project_id, "first": next_iids(receiver.project_id, COUNTER, len(rows))}
     inserted = _insert(**values)
     new = ({"id": row.id, "note": rows[row.place]["note"]} for row in inserted if row.place >= 0)
     _insert_notes(**values | {"rows": packed(new)})
     return inserted
+
+
+def _confirm(receiver: Receiver) -> None:
+    """Make sure that a receiver still is what it was when it was remembered."""
+    if receiver.is_remembered and not _confirmation(project=receiver.project_id, **receiver.unconfirmed).scalar_one():
+        raise Outdated
 
 
 def _recover(receiver: Receiver, parsed: Parsed) -> Taken:
@@ -264,7 +299,21 @@ def _found(rows: Iterable[Any]) -> list[Receiver]:
 
 def _receivers(condition: ColumnElement[bool]) -> Any:
     """A row for each integration of a project under a condition; one without an integration when it has none."""
-    columns = (integrations[name] for name in ("type", "name", "active", "token", "mapping"))
+    found = _selected(condition, *_of_receiver(), _origin()).where(func.lower(projects.full_path) == bindparam("path"))
+    return found.order_by(integrations.id.desc())
+
+
+def _selected(condition: ColumnElement[bool], *columns: ColumnElement[Any]) -> Any:
+    """Columns of projects that are not being removed, their integrations under a condition, and their wishes."""
+    found = (
+        Project.__table__.outerjoin(AlertIntegration.__table__, (integrations.project_id == projects.id) & condition)
+    ).outerjoin(IncidentSetting.__table__, settings.project_id == projects.id)
+    return select(*columns).select_from(found).where(projects.deleting_since.is_(None))
+
+
+def _of_receiver() -> tuple[ColumnElement[Any], ...]:
+    """What a receiver is made of."""
+    columns = (integrations[name] for name in ("id", "type", "name", "active", "token", "mapping"))
     wishes = (
         func.coalesce(settings.create_issue, false()),
         func.coalesce(settings.send_email, false()),
@@ -274,11 +323,23 @@ def _receivers(condition: ColumnElement[bool]) -> Any:
         value_of(f"{RECEIVERS_THROTTLE}_enabled").scalar_subquery(),
         id_of_bot(ALERT_BOT).scalar_subquery(),
     )
-    found = (
-        Project.__table__.outerjoin(AlertIntegration.__table__, (integrations.project_id == projects.id) & condition)
-    ).outerjoin(IncidentSetting.__table__, settings.project_id == projects.id)
-    here = (func.lower(projects.full_path) == bindparam("path")) & projects.deleting_since.is_(None)
-    return select(projects.id, *columns, *wishes, *more).select_from(found).where(here).order_by(integrations.id.desc())
+    return (projects.id, *columns, *wishes, *more)
+
+
+def _origin() -> ColumnElement[str]:
+    """All that a receiver is made of and found by, as one text."""
+    make = func.json_array if db.engine.dialect.name == "sqlite" else func.json_build_array
+    # that of the key is what is stored, which is encrypted
+    return cast(make(*_of_receiver(), projects.full_path, integrations.endpoint_identifier), Text)
+
+
+def _is_confirmed() -> ColumnElement[bool]:
+    """Whether a receiver still is what it was when it was remembered; true of one that was not."""
+    origin = bindparam("origin", type_=Text)
+    same = _selected(integrations.id == bindparam("integration", type_=Key), literal(1)).where(
+        projects.id == bindparam("project", type_=Key), _origin() == origin
+    )
+    return or_(cast(origin, Text).is_(None), same.exists())
 
 
 @prepared
@@ -296,6 +357,11 @@ def _by_id() -> Any:
     return _receivers(integrations.id == bindparam("integration"))
 
 
+@prepared
+def _confirmation() -> Any:
+    return select(_is_confirmed())
+
+
 def _is_open() -> ColumnElement[bool]:
     # as the index has it, word for word: only then do both databases see that it serves
     return (alerts.project_id == bindparam("project")) & text("status <> 2")
@@ -303,7 +369,7 @@ def _is_open() -> ColumnElement[bool]:
 
 def _adding() -> Any:
     added = {"events": alerts.events + bindparam("number"), "updated_at": bindparam("now")}
-    return update(Alert).values(added).returning(*_TAKEN)
+    return update(Alert).values(added).where(_is_confirmed()).returning(*_TAKEN)
 
 
 @prepared
@@ -331,7 +397,7 @@ def _open_ones() -> Any:
 
 @prepared
 def _number_and_insert() -> Any:
-    numbered = advance().cte("numbered")
+    numbered = advance(_is_confirmed()).cte("numbered")
     first = numbered.c.last - bindparam("count", type_=Key) + 1
     inserted = _inserting(first).cte("inserted")
     row, place = Rows("rows"), inserted.c.iid - first

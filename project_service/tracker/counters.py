@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import ForeignKey, UniqueConstraint, bindparam
+from sqlalchemy import ColumnElement, ForeignKey, UniqueConstraint, bindparam, select, true
 from sqlalchemy.orm import Mapped, mapped_column
 
 from project_service.kit.database import Model, insert
@@ -33,11 +33,17 @@ def next_iids(project_id: int, kind: str, count: int) -> int:
     return last - count + 1
 
 
-def advance() -> Any:
-    """The statement that takes ``count`` numbers for a ``kind`` in a ``project``, and gives the last of them."""
+def advance(condition: ColumnElement[bool] | None = None) -> Any:
+    """The statement that takes ``count`` numbers for a ``kind`` in a ``project``, and gives the last of them.
+
+    It takes and gives none where a condition does not hold.
+    """
     row = {"project_id": "project", "kind": "kind", "last": "count"}
     types = Counter.__table__.c
-    new = insert(Counter).values({name: bindparam(given, type_=types[name].type) for name, given in row.items()})
+    values = [bindparam(given, type_=types[name].type) for name, given in row.items()]
+    # SQLite takes ON for a part of a join where no WHERE stands before it
+    some = select(*values).where(true() if condition is None else condition)
+    new = insert(Counter).from_select(list(row), some)
     counted = new.on_conflict_do_update(
         index_elements=["project_id", "kind"], set_={"last": Counter.last + new.excluded.last}
     )

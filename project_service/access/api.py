@@ -287,7 +287,7 @@ def _bodies(schema: Schema) -> dict[str, Any]:
 
 def json_response(value: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
     """An answer in JSON."""
-    return Response(exact.dumps(value), status, headers, mimetype="application/json")
+    return answers.Answer(exact.dumps(value), status, headers, mimetype="application/json")
 
 
 def no_content() -> Response:

@@ -20,6 +20,7 @@ from flask.typing import ResponseReturnValue
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm.exc import StaleDataError
 from werkzeug import exceptions
+from werkzeug.datastructures import Headers
 from werkzeug.exceptions import HTTPException
 
 from project_service.kit import current, errors, kept, logs, metrics, urls
@@ -48,6 +49,7 @@ PAGE_POLICY = (
 API_POLICY = "default-src 'none'; frame-ancestors 'none'"
 # what SQLite says when it cannot write, or has no room for what it shares among processes; the code of PostgreSQL
 FULL_SQLITE, FULL_POSTGRES = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_SHMSIZE), "53100"
+ADDRESSES = frozenset({"location", "content-location"})  # which are made absolute
 VALIDATORS = re.compile(r'(?:W/)?"([^"]*)"')
 
 log = structlog.get_logger(__name__)
@@ -92,6 +94,20 @@ def after(response: Response) -> Response:
         _revalidate(response)
     _note(asked.method, route, response.status_code, seconds)
     return response
+
+
+class Answer(Response):
+    """A response whose headers go out as they are, where nothing in them depends on the request.
+
+    Werkzeug copies them first, and looks at each while it does: that takes as long as to find the route.
+    """
+
+    def get_wsgi_headers(self, environ: WSGIEnvironment) -> Headers:
+        """The headers as they go out."""
+        said = {name.lower() for name, _ in self.headers}
+        if self.status_code == 200 and "content-length" in said and said.isdisjoint(ADDRESSES):
+            return self.headers
+        return super().get_wsgi_headers(environ)
 
 
 class KnownAnswers:

@@ -23,8 +23,10 @@ from sqlalchemy import (
     Date,
     Table,
     TableValuedAlias,
+    Text,
     any_,
     bindparam,
+    cast,
     func,
     select,
     text,
@@ -145,24 +147,33 @@ def one_of(column: Any, values: Iterable[Any]) -> ColumnElement[bool]:
     return _is_of(column, None, value=numbers(values))
 
 
-def numbers(values: Iterable[Any]) -> Any:
-    """The value of such a parameter."""
-    return _json(list(values)) if db.engine.dialect.name == "sqlite" else list(values)
+def numbers(values: Iterable[int | str]) -> str:
+    """The value of such a parameter, as a text that the database takes apart."""
+    if db.engine.dialect.name == "sqlite":
+        return _json(list(values))
+    return f"{{{','.join(str(value) if isinstance(value, int) else _element(value) for value in values)}}}"
+
+
+def _element(text: str) -> str:
+    r"""A text in the notation that PostgreSQL has for arrays: in quotes, where ``"`` and ``\`` have a ``\`` before."""
+    escaped = text.replace("\\", r"\\").replace('"', r"\"")
+    return f'"{escaped}"'
 
 
 def _is_of(column: Any, name: str | None, **value: Any) -> ColumnElement[bool]:
+    given = bindparam(name, **value, type_=Text)
     if db.engine.dialect.name == "sqlite":
-        given = func.json_each(bindparam(name, **value)).table_valued("value")
-        found: ColumnElement[bool] = column.in_(select(given.c.value))
+        found: ColumnElement[bool] = column.in_(select(func.json_each(given).table_valued("value").c.value))
         return found
-    return column == any_(bindparam(name, **value, type_=ARRAY(column.type)))  # type: ignore[no-any-return]  # of any column
+    return column == any_(cast(given, ARRAY(column.type)))  # type: ignore[no-any-return]  # of any column
 
 
 def listed(values: Iterable[int]) -> TableValuedAlias:
     """Some numbers as a table with the column ``value``, given as one parameter."""
+    given = bindparam(None, numbers(values), type_=Text)
     if db.engine.dialect.name == "sqlite":
-        return func.json_each(bindparam(None, numbers(values))).table_valued("value")
-    return func.unnest(bindparam(None, numbers(values), type_=ARRAY(BigInteger))).table_valued("value").render_derived()
+        return func.json_each(given).table_valued("value")
+    return func.unnest(cast(given, ARRAY(BigInteger))).table_valued("value").render_derived()
 
 
 class Query:

@@ -215,14 +215,8 @@ class Timestamp(TypeDecorator[dt.datetime]):
         return value.replace(tzinfo=None) if dialect.name == "sqlite" else value
 
     def result_processor(self, dialect: Dialect, coltype: object) -> Callable[[Any], Any] | None:
-        """Read SQLite's text at one go: lists have very many moments."""
-        return _from_wall_clock if dialect.name == "sqlite" else super().result_processor(dialect, coltype)
-
-    def process_result_value(self, value: dt.datetime | None, dialect: Dialect) -> dt.datetime | None:
-        """Hand back UTC."""
-        if value is None:
-            return None
-        return value.replace(tzinfo=dt.UTC) if value.tzinfo is None else value.astimezone(dt.UTC)
+        """Read SQLite's text at one go, as lists have very many moments; connections to PostgreSQL hand back UTC."""
+        return _from_wall_clock if dialect.name == "sqlite" else None
 
 
 def _from_wall_clock(stored: str | None) -> dt.datetime | None:
@@ -580,6 +574,12 @@ def _listen_to_sqlite(engine: Engine, settings: Settings) -> None:
 
 
 def _listen_to_postgresql(engine: Engine) -> None:
+    @event.listens_for(engine, "connect")
+    def prepare(connection: Any, _record: Any) -> None:
+        was, connection.autocommit = connection.autocommit, True
+        connection.execute("SET TIME ZONE 'UTC'")  # of moments that are read
+        connection.autocommit = was
+
     @event.listens_for(engine, "checkout")
     def refuse_closed(connection: Any, _record: Any, _proxy: Any) -> None:
         if _is_ended(connection):

@@ -7,6 +7,7 @@ decodes these two when the route has matched.
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Container, Iterable, Mapping
 from typing import Any
@@ -15,6 +16,7 @@ from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 from flask import has_request_context, request
 from werkzeug.routing import BaseConverter, IntegerConverter, Map, MapAdapter, PathConverter, Rule, RuleFactory
+from werkzeug.sansio.utils import get_current_url
 
 from project_service.kit import current
 
@@ -22,6 +24,7 @@ API = "/api/"
 MOST_KNOWN = 1000
 LONGEST_KNOWN = 200
 LARGEST_NUMBER = 2**63 - 1
+BASE_URL = "project_service.base_url"  # of the environment of a request
 _KEPT = re.compile(r"%(2[Ff]|25)")
 
 
@@ -31,18 +34,25 @@ class RawPaths:
     def __init__(self, app: WSGIApplication, endings: Container[str] = ()) -> None:
         self.app = app
         self.endings = endings
+        self.known = functools.lru_cache(maxsize=MOST_KNOWN)(self._read)  # of those that are asked for again and again
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         """Rebuild ``PATH_INFO`` of API requests; a path that is no UTF-8, or has a NUL, is a plain 400."""
         target = environ.get("RAW_URI") or environ.get("REQUEST_URI")
         path = raw_path(target) if target else quote(environ.get("PATH_INFO", "").encode("latin-1"))
-        tidied = tidy(path, self.endings)
-        if not readable(path):
+        is_readable, of_api = self.known(path) if len(path) <= LONGEST_KNOWN else self._read(path)
+        if not is_readable:
             start_response("400 Bad Request", [("Content-Type", "text/plain"), ("Content-Length", "11")])
             return [b"Bad Request"]
-        if tidied.startswith(API):
-            environ["PATH_INFO"] = keep_encoded_slashes(tidied).decode("latin-1")
+        if of_api is not None:
+            environ["PATH_INFO"] = of_api
         return self.app(environ, start_response)
+
+    def _read(self, path: str) -> tuple[bool, str | None]:
+        """Whether a path is text, and what the API has in its place."""
+        tidied = tidy(path, self.endings)
+        of_api = keep_encoded_slashes(tidied).decode("latin-1") if tidied.startswith(API) else None
+        return readable(path), of_api
 
 
 def raw_path(target: str) -> str:
@@ -174,10 +184,24 @@ def request_is_raw() -> bool:
 
 def base_url() -> str:
     """Scheme, host and port under which people reach this service, without a trailing slash."""
+    if not has_request_context():
+        return _configured_url() or "http://localhost"
+    asked = current.request()
+    found: str | None = asked.environ.get(BASE_URL)  # a list asks for it with each of its rows
+    if found is None:
+        found = asked.environ[BASE_URL] = _configured_url() or _url_of(asked.scheme, asked.host)
+    return found
+
+
+@functools.lru_cache(maxsize=64)
+def _url_of(scheme: str, host: str) -> str:
+    """The address of a host, readable where it is written in another script; there are few in use."""
+    return get_current_url(scheme, host).rstrip("/")
+
+
+def _configured_url() -> str | None:
     configured: str | None = current.app().config["EXTERNAL_URL"]
-    if configured:
-        return configured
-    return request.host_url.rstrip("/") if has_request_context() else "http://localhost"
+    return configured
 
 
 def absolute(path: str) -> str:

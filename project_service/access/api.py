@@ -229,6 +229,7 @@ class ApiBlueprint(Blueprint):  # type: ignore[misc]  # flask-smorest is untyped
                 kept.answers().expect(asked.environ)
             beside.path_names = self.path_names
             if first is not None:
+                kept.answers().ask()
                 with reading():
                     first()
             if largest_body is not None:
@@ -240,6 +241,7 @@ class ApiBlueprint(Blueprint):  # type: ignore[misc]  # flask-smorest is untyped
             with reading():
                 beside.caller = identity.sudo(asked, identity.by_token(asked, scopes))
                 if asked.method in identity.READ_METHODS:
+                    kept.answers().ask()
                     read: Response = view(**url)
                     return answers.tagged(read) if paged else read
             with unit_of_work(write=largest_body is None):

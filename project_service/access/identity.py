@@ -11,7 +11,7 @@ from sqlalchemy import bindparam, select, update
 
 from project_service.core.tokens import BrowserSession, PersonalAccessToken, digest_of
 from project_service.core.users import ACTIVE, BLOCKED, User, user_by
-from project_service.kit import clock, current, database, urls
+from project_service.kit import clock, current, database, kept, urls
 from project_service.kit.database import Timestamp, db, unit_of_work
 from project_service.kit.errors import (
     BadParameters,
@@ -86,6 +86,7 @@ def by_token(asked: Request, allowed: tuple[str, ...] | None, *, unread: bool = 
     found = _holder_of(digest=digest_of(text)).first()
     if found is None:
         raise Unauthorized
+    kept.answers().told(found)
     if found.expires_at is not None and found.expires_at <= clock.today():
         raise InvalidToken(EXPIRED)
     if found.revoked:
@@ -112,6 +113,7 @@ def _holder_of() -> Any:
             User.external,
             User.state,
             User.last_activity_on,
+            *kept.snapshot(),
         )
         .join(User, User.id == PersonalAccessToken.user_id)
         .where(PersonalAccessToken.digest == bindparam("digest"), User.deleting_since.is_(None))
@@ -172,6 +174,7 @@ def by_session() -> Caller:
     found = _browser_of(digest=digest_of(str(secret)), now=clock.now()).first()
     if found is None:
         return NOBODY
+    kept.answers().told(found)
     g.valid_until = found.expires_at
     _note_activity(found.user_id, found.last_activity_on)
     return Caller(found.user_id, found.username, found.admin, found.external)
@@ -188,6 +191,7 @@ def _browser_of() -> Any:
             User.admin,
             User.external,
             User.last_activity_on,
+            *kept.snapshot(),
         )
         .join(User, User.id == BrowserSession.user_id)
         .where(

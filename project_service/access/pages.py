@@ -178,6 +178,7 @@ def _read(view: View, url: dict[str, Any]) -> FlaskResponse:
     parameters()
     with reading():
         g.caller = identity.by_session()
+        kept.answers().ask()
         response = make_response(view(**url))
         if session.modified:  # what told somebody something once, or made a token for the forms to come, is not kept
             g.pop("kept_as", None)

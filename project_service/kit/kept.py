@@ -15,15 +15,16 @@ import datetime as dt
 import hashlib
 import threading
 from collections import OrderedDict, deque
-from collections.abc import Callable, Collection, Hashable
+from collections.abc import Callable, Collection, Hashable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
+import sqlalchemy as sa
 import structlog
 from flask import Flask, Response
-from sqlalchemy import Engine, event
+from sqlalchemy import ColumnElement, Engine, Text, event, func
 
 from project_service.kit import clock, current
 from project_service.kit.database import db
@@ -44,6 +45,8 @@ OF_ONE_REQUEST = frozenset(
     {"X-Request-Id", "X-Runtime", "Access-Control-Allow-Origin", "Access-Control-Expose-Headers", "Content-Length"}
 )
 CREDENTIALS = ("HTTP_PRIVATE_TOKEN", "HTTP_AUTHORIZATION", "HTTP_SUDO", "HTTP_COOKIE")
+
+SNAPSHOT: ColumnElement[str] = sa.cast(func.pg_current_snapshot(), Text).label("snapshot")
 
 log = structlog.get_logger(__name__)
 
@@ -73,6 +76,8 @@ class Source(Protocol):
     """Where the state comes from; ``errors`` are those of its driver."""
 
     errors: type[Exception]
+    opened: int  # which connections it has: of others the same state may mean something else
+    column: ColumnElement[str] | None  # with which a statement tells the state it reads, if that spares a way
 
     def state(self) -> Hashable:
         """Something that is only the same when nothing was committed in between."""
@@ -134,17 +139,41 @@ class Answers:
         return kept if kept.state == environ[STATE] and kept.until >= clock.now() else None
 
     def expect(self, environ: WSGIEnvironment) -> None:
-        """Note the state of the database before an answer is made that may be kept."""
+        """Note the state of the database before an answer is made that may be kept.
+
+        Where statements tell it, the first that is sent for the request does, or else ``ask`` finds it out.
+        """
         key = environ.get(KEY)
-        if key is not None:
-            state = environ.get(STATE) or self._state()
-            beside = current.g()
-            beside.kept_as = None if state is None else (key, state)
-            beside.total = None if state is None else partial(self.totals.find, state)
+        if key is None:
+            return
+        state = environ.get(STATE)
+        if state is None and self.source.column is not None:
+            current.g().untold = key, self.source.opened
+        else:
+            self._note(key, state or self._state())
+
+    def told(self, found: Any) -> None:
+        """The first statement of a request has told the state along with its row, see ``snapshot``."""
+        untold = current.g().pop("untold", None)
+        if untold is not None:
+            key, opened = untold
+            self._note(key, (opened, found.snapshot))
+
+    def ask(self) -> None:
+        """No statement has told the state, and other rows are about to be read."""
+        untold = current.g().pop("untold", None)
+        if untold is not None:
+            self._note(untold[0], self._state())
+
+    def _note(self, key: bytes, state: Hashable) -> None:
+        beside = current.g()
+        beside.kept_as = None if state is None else (key, state)
+        beside.total = None if state is None else partial(self.totals.find, state)
 
     def keep(self, response: Response, route: str) -> None:
         """Keep the answer that was expected, with all its headers."""
         beside = current.g()
+        beside.pop("untold", None)
         found: tuple[bytes, Hashable] | None = beside.pop("kept_as", None)
         if found is None or response.status_code != 200 or response.is_streamed:
             return
@@ -186,20 +215,22 @@ class Answers:
 class CountOfChanges:
     """SQLite counts for a connection what all others commit; this one commits nothing, so it counts everything."""
 
+    column: ColumnElement[str] | None = None
+
     def __init__(self, engine: Engine) -> None:
         self._driver = cast("Any", engine.dialect.dbapi)
         self.errors = self._driver.Error
         self._path = str(engine.url.database)
         self._lock = threading.Lock()
-        self._opened = 0
+        self.opened = 0
         self._connection: Any = None
 
     def state(self) -> Hashable:
         with self._lock:
             if self._connection is None:
-                self._opened += 1  # the count begins anew with each connection
+                self.opened += 1  # the count begins anew with each connection
                 self._connection = self._driver.connect(self._path, check_same_thread=False, isolation_level=None)
-            return self._opened, self._connection.execute("PRAGMA data_version").fetchone()
+            return self.opened, self._connection.execute("PRAGMA data_version").fetchone()
 
     def close(self) -> None:
         with self._lock:
@@ -211,33 +242,35 @@ class CountOfChanges:
 class VisibleTransactions:
     """PostgreSQL tells which transactions are visible: while these are the same, so is everything one reads."""
 
+    column: ColumnElement[str] | None = SNAPSHOT
+
     def __init__(self, engine: Engine) -> None:
         self._driver = cast("Any", engine.dialect.dbapi)
         self.errors = self._driver.Error
         self._address = engine.url.set(drivername="postgresql").render_as_string(hide_password=False)
         self._idle: deque[Any] = deque()
-        self._closed = 0  # a server that comes back may be another, for which the numbers mean something else
+        self.opened = 0  # a server that comes back may be another, for which the numbers mean something else
 
     def state(self) -> Hashable:
-        closed = self._closed
+        opened = self.opened
         try:
             connection = self._idle.pop()
         except IndexError:
             connection = self._driver.connect(self._address, autocommit=True)
         try:
-            row = connection.execute("SELECT pg_current_snapshot()::text").fetchone()
+            [told] = connection.execute("SELECT pg_current_snapshot()::text").fetchone()
         except BaseException:
             connection.close()
             self.close()
             raise
-        if closed == self._closed:
+        if opened == self.opened:
             self._idle.append(connection)
         else:
             connection.close()
-        return closed, row
+        return opened, told
 
     def close(self) -> None:
-        self._closed += 1
+        self.opened += 1
         while self._idle:
             self._idle.pop().close()
 
@@ -260,3 +293,9 @@ def answers_of(app: Flask) -> Answers:
 def answers() -> Answers:
     """The same, of the current application."""
     return answers_of(current.app())
+
+
+def snapshot() -> Iterable[ColumnElement[str]]:
+    """What the first statement of a request selects beside its columns, and is ``told`` then."""
+    column = answers().source.column
+    return () if column is None else (column,)

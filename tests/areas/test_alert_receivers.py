@@ -518,6 +518,13 @@ def test_a_limit_counts_every_request_of_an_address(limited, post, project):
     assert set(limited.expiring.values()) == {100_000}
 
 
+def test_a_limit_counts_from_when_it_is_set(post, request):
+    assert [post({}).status_code for _ in range(4)] == [200] * 4
+    request.getfixturevalue("limited")
+
+    assert [post({}).status_code for _ in range(4)] == [200, 200, 429, 429]
+
+
 def test_without_redis_alerts_are_taken_in(limited, app, monkeypatch, post):
     monkeypatch.setattr(Counting, "incr", Counting.__getattr__.__get__(limited, Counting))
 

@@ -8,7 +8,7 @@ import secrets
 import pytest
 import requests
 
-from tests.contract.alerting import CSRF
+from tests.contract.alerting import CSRF, Maintainer
 from tests.contract.service import TOKEN, Service, children_of
 from tests.databases import create_database
 
@@ -102,6 +102,27 @@ def test_a_page_that_was_seen_is_refused_at_once(service, world, change):
     admin(service, method, path.format(**ids), **fields)
 
     assert look() == PAGES[change]
+
+
+@pytest.mark.parametrize(("act", "refused"), [("reset_key", 401), ("delete", 403)])
+def test_a_key_of_alerts_that_was_taken_away_is_refused_at_once(service, world, act, refused):
+    _, _, ids = world
+    project = f"{ids['name']}-group/{ids['name']}"
+    maintainer = Maintainer(service)
+    made = maintainer.add_integration(project, type="http", name="Monitoring")
+
+    def tell():
+        sent, headers = {"title": "A", "fingerprint": "a"}, {"Authorization": f"Bearer {made.key}"}
+        return [requests.post(made.url, json=sent, headers=headers, timeout=30) for _ in range(CONNECTIONS)]
+
+    assert {answer.status_code for answer in tell() + tell()} == {200}
+    settings = f"/{project}/-/settings/operations/integrations/{made.number}"
+    maintainer.send(f"{settings}/edit", f"{settings}/{act}")
+
+    assert {answer.status_code for answer in tell()} == {refused}
+    counts = maintainer.counts(project)
+    maintainer.close()
+    assert counts["All"] == 1
 
 
 def test_what_somebody_wrote_is_in_the_next_list_wherever_it_is_answered(service, world):

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from project_service.core.levels import Visibility
 from project_service.kit import kept, metrics
-from tests.worlds import DEV, GUS, MAX, OLIVE
+from project_service.kit.database import db
+from tests.conftest import POSTGRESQL
+from tests.worlds import DEV, GUS, MAX, NOBODY, OLIVE
 
 pytestmark = pytest.mark.both_databases
 OF_ONE_REQUEST = {"X-Request-Id", "X-Runtime"}
@@ -113,6 +116,34 @@ def test_what_comes_with_a_body_is_made_anew(asked, project, as_, count_queries)
         again = as_(MAX).open("GET", f"/projects/{project.id}/issues?per_page=5&state=all", json={"state": "closed"})
 
     assert (again.data, len(sent) > 0) == (first.data, True)
+
+
+@pytest.mark.parametrize("name", [MAX, NOBODY])
+def test_the_state_is_asked_for_where_no_statement_tells_it(name, app, project, as_, backend, monkeypatch, undisturbed):
+    """PostgreSQL tells it along with who asks, if somebody does."""
+    project = db.session.merge(project)
+    project.visibility = project.namespace.visibility = Visibility.PUBLIC
+    db.session.commit()
+    client, source, asked = as_(name), kept.answers_of(app).source, []
+    client.get("/projects")  # notes that the token was used
+    monkeypatch.setattr(source, "state", lambda real=source.state: asked.append(1) or real())
+
+    first = client.get("/projects?simple=true")
+    once = len(asked)
+    again, sent = undisturbed(lambda: client.get("/projects?simple=true"))
+
+    assert once == (0 if name == MAX and backend == POSTGRESQL else 1)
+    assert (first.status_code, again.data, sent) == (200, first.data, [])
+
+
+def test_what_was_refused_leaves_nothing_to_the_next_request(project, as_, undisturbed):
+    client, address = as_(MAX), f"/projects/{project.id}/issues"
+    refused = client.get(address, headers={"PRIVATE-TOKEN": "none"}).status_code
+    other = client.get(f"/projects/{project.id}").json["id"]
+
+    again, _ = undisturbed(lambda: client.get(address, headers={"PRIVATE-TOKEN": "none"}), attempts=3)
+
+    assert (refused, other, again.status_code) == (401, project.id, 401)
 
 
 @pytest.fixture

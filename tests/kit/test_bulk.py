@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import delete, select
 
-from project_service.kit.bulk import Writer
+from project_service.kit.bulk import Writer, among, numbers, one_of
 from project_service.kit.database import db
 from project_service.tracker.milestones import Milestone
 from project_service.tracker.notes import Note
@@ -69,3 +69,55 @@ def test_many_rows_are_one_statement_and_none_are_none(place, count_queries):
         writer.write(writer.packed(rows))
 
     assert (none, [text for text in many if text != "BEGIN IMMEDIATE"]) == ([], [writer.statement])
+
+
+ODD = [
+    "\\",
+    '"',
+    "a,b",
+    "{",
+    "}",
+    "{a}",
+    "NULL",
+    "null",
+    "",
+    " ",
+    "a b",
+    "\t\n",
+    "é\u2028🚀",
+    "'",
+    '\\"',
+    "%s",
+    "%(ids)s",
+]
+
+
+def test_any_texts_are_among_others(place):
+    for number, title in enumerate(ODD):
+        db.session.add(Milestone(project_id=place[0], iid=number + 1, title=title, state="active"))
+    db.session.flush()
+
+    def titles(*wanted):
+        given = select(Milestone.title).where(among(Milestone.title, "titles")).order_by(Milestone.iid)
+        prepared = list(db.session.scalars(given, {"titles": numbers(wanted)}))
+        assert prepared == list(
+            db.session.scalars(select(Milestone.title).where(one_of(Milestone.title, wanted)).order_by(Milestone.iid))
+        )
+        return prepared
+
+    assert titles(*ODD) == ODD
+    assert [titles(one) for one in ODD] == [[one] for one in ODD]
+    assert titles() == titles("another") == []
+    db.session.rollback()
+
+
+def test_any_numbers_are_among_others(place):
+    wanted = select(Milestone.iid).where(among(Milestone.iid, "iids")).order_by(Milestone.iid)
+    for iid in (1, 2, 2**31 - 1):
+        db.session.add(Milestone(project_id=place[0], iid=iid, title=f"M{iid}", state="active"))
+    db.session.flush()
+
+    found = [list(db.session.scalars(wanted, {"iids": numbers(iids)})) for iids in ([], {1}, (2**31 - 1, -1, 2, 7))]
+
+    assert found == [[], [1], [2, 2**31 - 1]]
+    db.session.rollback()

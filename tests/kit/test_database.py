@@ -10,7 +10,7 @@ import sqlite3
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 
 import pytest
 from sqlalchemy import QueuePool, create_engine, select, text, update
@@ -19,6 +19,7 @@ from sqlalchemy.exc import IntegrityError, OperationalError, StatementError
 from project_service.core import instance
 from project_service.core.instance import ApplicationSetting, FeatureGate
 from project_service.core.memberships import Membership
+from project_service.core.users import User
 from project_service.kit import clock, database
 from project_service.kit.database import (
     KEPT,
@@ -28,6 +29,7 @@ from project_service.kit.database import (
     after_commit,
     db,
     dispose_after_fork,
+    reading,
     unique,
     unit_of_work,
 )
@@ -179,6 +181,42 @@ def test_moments_come_back_aware_and_in_utc(app, people):
 
     assert stored == dt.datetime(2021, 1, 20, 8, 15, 30, 123456, tzinfo=dt.UTC)
     assert stored.tzinfo is dt.UTC
+
+
+@pytest.fixture
+def far_from_utc(app, backend):
+    """Has the sessions of the database begin in another zone, where it has zones."""
+    if backend == SQLITE:
+        yield
+        return
+
+    def have(change):
+        db.session.remove()
+        with db.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+            name = connection.scalar(text("SELECT current_database()"))
+            connection.execute(text(f'ALTER DATABASE "{name}" {change}'))
+        db.engine.dispose()
+
+    have("SET timezone TO 'Asia/Kolkata'")
+    yield
+    have("RESET timezone")
+
+
+@both
+@pytest.mark.parametrize("unit", [reading, unit_of_work])
+def test_moments_are_in_utc_whatever_the_zone_of_the_server(far_from_utc, app, people, unit):
+    moment = dt.datetime(1901, 1, 20, 8, 15, 30, 123456, tzinfo=dt.UTC)
+    with unit_of_work():
+        db.session.merge(people["dev"]).confirmed_at = moment
+    db.session.remove()
+    with suppress(RuntimeError), unit():
+        db.session.scalar(select(User.confirmed_at))
+        raise RuntimeError  # whatever is undone
+
+    with unit():
+        stored = db.session.scalar(select(User.confirmed_at).where(User.id == people["dev"].id))
+
+    assert (stored, stored.tzinfo) == (moment, dt.UTC)
 
 
 @both

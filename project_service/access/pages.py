@@ -70,7 +70,8 @@ class CookieSessions(SecureCookieSessionInterface):
         """Read the cookie, if there is one; the API knows no sessions."""
         if request.path.startswith(urls.API):
             return self.make_null_session(app)
-        cookie = request.cookies.get(self.get_cookie_name(app))
+        # whoever sends none at all, as monitors do, needs nothing read
+        cookie = request.cookies.get(self.get_cookie_name(app)) if "HTTP_COOKIE" in request.environ else None
         if not cookie:
             return self.session_class()
         lifetime = int(app.permanent_session_lifetime.total_seconds())

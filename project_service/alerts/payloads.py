@@ -203,16 +203,14 @@ FIELDS = (
 
 
 def _value_of(payload: dict[str, Any], name: str, mapping: Mapping) -> Any:
-    for value in _candidates(payload, name, mapping):
-        if not _blank(value):
-            return value
-    return None
+    if name in mapping and not _blank(chosen := _chosen(payload, name, mapping)):
+        return chosen
+    value = payload.get(name)
+    return None if _blank(value) else value
 
 
-def _candidates(payload: dict[str, Any], name: str, mapping: Mapping) -> Iterator[Any]:
-    if name in mapping:
-        yield value_at(payload, mapping[name].get("path") or [])
-    yield payload.get(name)
+def _chosen(payload: dict[str, Any], name: str, mapping: Mapping) -> Any:
+    return value_at(payload, mapping[name].get("path") or [])
 
 
 def value_at(payload: Any, path: list[Any]) -> Any:
@@ -229,15 +227,13 @@ def value_at(payload: Any, path: list[Any]) -> Any:
 
 
 def _start(payload: dict[str, Any], mapping: Mapping) -> dt.datetime | None:
-    found = (read_time(value) for value in _candidates(payload, "start_time", mapping))
-    return next((moment for moment in found if moment is not None), None)
+    chosen = _chosen(payload, "start_time", mapping) if "start_time" in mapping else None
+    return read_time(chosen) or read_time(payload.get("start_time"))
 
 
 def _end(payload: dict[str, Any], mapping: Mapping) -> dt.datetime | None:
     # with a mapping the chosen field alone marks resolution (specification, Alert integration)
-    chosen = (
-        value_at(payload, mapping["end_time"].get("path") or []) if "end_time" in mapping else payload.get("end_time")
-    )
+    chosen = _chosen(payload, "end_time", mapping) if "end_time" in mapping else payload.get("end_time")
     return read_time(chosen, epoch=True)
 
 

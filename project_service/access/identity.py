@@ -172,9 +172,9 @@ def by_session() -> Caller:
     if not secret:
         return NOBODY
     found = _browser_of(digest=digest_of(str(secret)), now=clock.now()).first()
+    kept.answers().told(found)
     if found is None:
         return NOBODY
-    kept.answers().told(found)
     g.valid_until = found.expires_at
     _note_activity(found.user_id, found.last_activity_on)
     return Caller(found.user_id, found.username, found.admin, found.external)

@@ -13,8 +13,8 @@ from __future__ import annotations
 import functools
 import threading
 import time
+from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
-from contextlib import suppress
 from typing import Any, Protocol
 
 import redis.exceptions
@@ -49,6 +49,7 @@ OTHER_METHODS = (
 )
 BASIC_AND_BEARER = ("bearer", "basic")
 MOST_REMEMBERED, REMEMBERED = 1000, "remembered_receivers"
+PROJECT, SLUG = "project", "slug"  # parts of URLs: in any case, and whatever it says
 
 log = structlog.get_logger(__name__)
 
@@ -86,25 +87,35 @@ class Outdated(Exception):
 
 
 class Remembered:
-    """The receivers that let somebody in last, by the view and the parts of the URL."""
+    """The receivers that let somebody in last, each at its place."""
 
     def __init__(self) -> None:
-        self._kept: dict[Hashable, Receiver] = {}
+        self._kept: OrderedDict[Hashable, Receiver] = OrderedDict()
         self._lock = threading.Lock()
 
     def find(self, place: Hashable) -> Receiver | None:
         """The one at a place that takes the key of this request."""
-        found = self._kept.get(place)
-        return found if found is not None and secrets.same(found.token, given_key()) else None
+        with self._lock:
+            found = self._kept.get(place)
+            if found is None:
+                return None
+            self._kept.move_to_end(place)
+        return found if secrets.same(found.token, given_key()) else None
 
     def put(self, place: Hashable, receiver: Receiver | None) -> None:
-        """Remember it in place of another, and forget the oldest when they are too many."""
+        """Remember it in place of another; of too many the one is forgotten that came last the longest ago."""
         with self._lock:
             self._kept.pop(place, None)
             if receiver is not None:
                 self._kept[place] = receiver
             if len(self._kept) > MOST_REMEMBERED:
-                del self._kept[next(iter(self._kept))]
+                self._kept.popitem(last=False)
+
+    def forget(self, place: Hashable, outdated: Receiver) -> None:
+        """Forget it, unless another has taken its place: nobody comes as far with it again."""
+        with self._lock:
+            if self._kept.get(place) is outdated:
+                del self._kept[place]
 
 
 class ReceiverBlueprint(Blueprint):
@@ -134,10 +145,13 @@ class ReceiverBlueprint(Blueprint):
             def received(**url: Any) -> Response:
                 payload, refused = self._read(check)
                 remembered: Remembered = current.app().extensions[REMEMBERED]
-                place = (view.__name__, *url.values())
+                parts = (url[name] for name in url if name not in (PROJECT, SLUG))
+                place = view.__name__, url[PROJECT].lower(), *parts
                 if refused is None and (known := remembered.find(place)) is not None:
-                    with suppress(Outdated):
+                    try:
                         return json_response(view(known, payload))
+                    except Outdated:
+                        remembered.forget(place, known)
                 with reading():
                     receiver, misled = (None, None) if refused and refused.at_once else _found(find, url)
                     refused = misled or refused

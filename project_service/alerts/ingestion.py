@@ -138,8 +138,8 @@ def take_in(receiver: Receiver, told: Iterable[Parsed]) -> list[Taken]:
         # first of all, so that everybody takes the locks of new rows in one order
         receiver = replace(receiver, bot_id=bot(ALERT_BOT).id)
     told = list(told)
-    if any(parsed.is_recovery for parsed in told):
-        _confirm(receiver)
+    if not told or any(parsed.is_recovery for parsed in told):
+        _confirm(receiver)  # what is sent for others does so itself
     _hold_open(receiver.project_id, told)
     taken: list[Taken] = []
     for over, some in groupby(told, key=lambda parsed: parsed.is_recovery):
@@ -229,7 +229,7 @@ def _store(receiver: Receiver, rows: list[dict[str, Any]], status: Status) -> Fo
     values = {"rows": packed(rows), "status": status, "now": clock.now(), "author": receiver.bot_id}
     if db.engine.dialect.name == "postgresql":
         stored = _number_and_insert(**number, **values, **receiver.unconfirmed)
-        if not stored:
+        if receiver.is_remembered and not stored:
             raise Outdated
         return stored
     _confirm(receiver)

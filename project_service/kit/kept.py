@@ -148,22 +148,24 @@ class Answers:
             return
         state = environ.get(STATE)
         if state is None and self.source.column is not None:
-            current.g().untold = key, self.source.opened
+            current.g().untold = key
         else:
             self._note(key, state or self._state())
 
     def told(self, found: Any) -> None:
-        """The first statement of a request has told the state along with its row, see ``snapshot``."""
-        untold = current.g().pop("untold", None)
-        if untold is not None:
-            key, opened = untold
-            self._note(key, (opened, found.snapshot))
+        """The first statement of a request has told the state along with its row, see ``snapshot``.
+
+        One that found no row has told nothing, and what follows from that is not kept: a row may be there by now.
+        """
+        key = current.g().pop("untold", None)
+        if key is not None and found is not None:
+            self._note(key, (self.source.opened, found.snapshot))
 
     def ask(self) -> None:
-        """No statement has told the state, and other rows are about to be read."""
-        untold = current.g().pop("untold", None)
-        if untold is not None:
-            self._note(untold[0], self._state())
+        """No statement has been sent that could tell the state, and rows are about to be read."""
+        key = current.g().pop("untold", None)
+        if key is not None:
+            self._note(key, self._state())
 
     def _note(self, key: bytes, state: Hashable) -> None:
         beside = current.g()
@@ -281,6 +283,8 @@ def init_app(app: Flask) -> None:
         engine = db.engine
     source: Source = CountOfChanges(engine) if engine.dialect.name == "sqlite" else VisibleTransactions(engine)
     event.listen(engine, "engine_disposed", lambda _engine: source.close())
+    if source.column is not None:  # the server that a connection has lost may come back as another
+        event.listen(engine, "invalidate", lambda *_lost: source.close())
     app.extensions["kept_answers"] = Answers(source, app.config["EXTERNAL_URL"])
 
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from flask import g, request, session
+from sqlalchemy import text
 
+from project_service.access import identity
 from project_service.core.levels import Visibility
 from project_service.kit import kept, metrics
-from project_service.kit.database import db
+from project_service.kit.database import db, reading
 from tests.conftest import POSTGRESQL
 from tests.worlds import DEV, GUS, MAX, NOBODY, OLIVE
 
@@ -134,6 +137,32 @@ def test_the_state_is_asked_for_where_no_statement_tells_it(name, app, project, 
 
     assert once == (0 if name == MAX and backend == POSTGRESQL else 1)
     assert (first.status_code, again.data, sent) == (200, first.data, [])
+
+
+def test_what_follows_from_a_session_that_is_not_there_is_not_kept_under_a_later_state(app, people, backend):
+    """Somebody may have become somebody between the two."""
+    answers = kept.answers_of(app)
+    with app.test_request_context("/", environ_overrides={kept.KEY: b"key"}, headers={"Cookie": "a=b"}), reading():
+        session[identity.SESSION_SECRET] = "of nobody"
+        answers.expect(request.environ)
+        assert identity.by_session() is identity.NOBODY
+        answers.ask()
+
+        assert bool(g.get("kept_as")) == (backend != POSTGRESQL)
+
+
+def test_a_server_that_was_lost_may_come_back_as_another(app, project, as_, backend):
+    client, source = as_(MAX), kept.answers_of(app).source
+    client.get(f"/projects/{project.id}/issues")
+    before = source.opened
+    db.session.remove()
+    if backend == POSTGRESQL:
+        others = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database()"
+        with db.engine.connect() as connection:
+            connection.execute(text(f"{others} AND pid <> pg_backend_pid()"))
+
+    assert client.get(f"/projects/{project.id}/issues").status_code == 200
+    assert (source.opened > before) == (backend == POSTGRESQL)
 
 
 def test_what_was_refused_leaves_nothing_to_the_next_request(project, as_, undisturbed):

@@ -45,6 +45,8 @@ BODIES = {
     "a recovery": {"title": "known", "fingerprint": "known", "end_time": END},
     "the recovery of nothing": {"title": "new", "fingerprint": "new", "end_time": END},
     "several": batch(element("A"), element("B")),
+    "none at all": batch(),
+    "several that are no alerts": batch({"labels": {}}, 5),
     "several, some of them over": batch(element("A"), element("B", status="resolved", endsAt=END)),
 }
 
@@ -152,6 +154,45 @@ def test_whoever_has_lost_the_way_in_is_refused_at_once_and_nothing_is_stored(ch
     assert db.session.query(Note).count() == 1
 
 
+def test_whoever_was_refused_is_not_let_as_far_again(known, post, count_queries):
+    change(AlertIntegration, active=False)
+    post(BODIES["a repeated one"])
+
+    with count_queries() as queries:
+        assert post(BODIES["a repeated one"]).status_code == 403
+
+    assert [statement.split()[0] for statement in queries] == ["SELECT"]
+
+
+def test_one_that_was_remembered_anew_meanwhile_is_not_forgotten(app, known):
+    one = ingestion.endpoint("acme/shop", IDENTIFIER).remembered()
+    other = ingestion.endpoint("acme/shop", IDENTIFIER).remembered()
+    remembered = receivers.Remembered()
+    remembered.put("a", other)
+    remembered.forget("a", one)
+
+    with app.test_request_context(headers={"Authorization": f"Bearer {KEY}"}):
+        assert remembered.find("a") is other
+        remembered.forget("a", other)
+        assert remembered.find("a") is None
+
+
+@pytest.mark.parametrize("path", [PATH.replace("/x/", "/another name/"), PATH.replace("acme/shop", "Acme/SHOP")])
+def test_it_is_known_by_any_name_that_it_is_called(path, known, post, count_queries):
+    with count_queries() as queries:
+        assert post(BODIES["a repeated one"], path=path).status_code == 200
+
+    assert [statement.split()[0] for statement in queries if not statement.startswith("BEGIN")] == ["UPDATE"]
+
+
+def test_an_identifier_in_other_letters_is_another(known, post, endpoint):
+    change(AlertIntegration, endpoint_identifier="00112233445566ab")
+    path = PATH.replace(IDENTIFIER, "00112233445566ab")
+    assert [post({}, path=path).status_code for _ in range(2)] == [200] * 2
+
+    assert post({}, path=path.replace("ab.json", "AB.json")).status_code == 403
+
+
 def test_a_new_key_opens_and_the_one_before_does_not(known, post):
     change(AlertIntegration, token=OTHER_KEY)
 
@@ -238,13 +279,15 @@ def test_one_that_is_outdated_harms_none_that_is_written_with_it(app, project, e
     assert sorted(alerts()) == sorted([("known", 3, False), *((f"t{number}", 1, False) for number in range(1, 16, 2))])
 
 
-def test_the_oldest_are_forgotten_when_they_are_too_many(app, known, monkeypatch):
+def test_those_that_came_last_the_longest_ago_are_forgotten_when_they_are_too_many(app, known, monkeypatch):
     monkeypatch.setattr(receivers, "MOST_REMEMBERED", 2)
     db.session.remove()
     one = ingestion.endpoint("acme/shop", IDENTIFIER).remembered()
     remembered = receivers.Remembered()
-    for place in ("a", "b", "a", "c"):
-        remembered.put(place, one)
-
     with app.test_request_context(headers={"Authorization": f"Bearer {KEY}"}):
+        for place in "ab":
+            remembered.put(place, one)
+        remembered.find("a")
+        remembered.put("c", one)
+
         assert [remembered.find(place) is one for place in "abc"] == [True, False, True]

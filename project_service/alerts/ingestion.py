@@ -138,9 +138,13 @@ def take_in(receiver: Receiver, told: Iterable[Parsed]) -> list[Taken]:
         # first of all, so that everybody takes the locks of new rows in one order
         receiver = replace(receiver, bot_id=bot(ALERT_BOT).id)
     told = list(told)
-    if not told or any(parsed.is_recovery for parsed in told):
+    prints = [parsed.fingerprint for parsed in told if parsed.fingerprint is not None]
+    is_over = any(parsed.is_recovery for parsed in told)
+    is_to_be_held = (is_over and len(told) > 1) or len(set(prints)) < len(prints)
+    if not told or is_over or is_to_be_held:
         _confirm(receiver)  # what is sent for others does so itself
-    _hold_open(receiver.project_id, told)
+    if is_to_be_held:
+        _hold_open(receiver.project_id, prints)
     taken: list[Taken] = []
     for over, some in groupby(told, key=lambda parsed: parsed.is_recovery):
         together = list(some)
@@ -148,18 +152,15 @@ def take_in(receiver: Receiver, told: Iterable[Parsed]) -> list[Taken]:
     return taken
 
 
-def _hold_open(project_id: int, told: list[Parsed]) -> None:
+def _hold_open(project_id: int, prints: list[str]) -> None:
     """Lock the open alerts that are told of, in one order, where they would be locked a few at a time.
 
     Two requests that lock the same ones in another order wait for one another until the database ends one of them. With
     the counter nobody else opens further ones meanwhile; who opens some beside others has it last, and may have to give
     way.
     """
-    prints = [parsed.fingerprint for parsed in told if parsed.fingerprint is not None]
-    is_mixed = len(told) > 1 and any(parsed.is_recovery for parsed in told)
-    if is_mixed or len(set(prints)) < len(prints):
-        next_iids(project_id, COUNTER, 0)
-        _lock_open(project=project_id, prints=numbers(prints))
+    next_iids(project_id, COUNTER, 0)
+    _lock_open(project=project_id, prints=numbers(prints))
 
 
 def _fire(receiver: Receiver, told: list[Parsed]) -> list[Taken]:

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 import sqlalchemy as sa
 import structlog
 from flask import Flask, Response
-from sqlalchemy import ColumnElement, Engine, Text, event, func
+from sqlalchemy import ColumnElement, Engine, Text, event
 
 from project_service.kit import clock, current
 from project_service.kit.database import db
@@ -46,7 +46,9 @@ OF_ONE_REQUEST = frozenset(
 )
 CREDENTIALS = ("HTTP_PRIVATE_TOKEN", "HTTP_AUTHORIZATION", "HTTP_SUDO", "HTTP_COOKIE")
 
-SNAPSHOT: ColumnElement[str] = sa.cast(func.pg_current_snapshot(), Text).label("snapshot")
+# with the moment when the server was started: for another one in its place the numbers mean something else
+TOLD = "pg_current_snapshot()::text || ' ' || EXTRACT(EPOCH FROM pg_postmaster_start_time())::text"
+SNAPSHOT: ColumnElement[str] = sa.literal_column(TOLD, Text).label("snapshot")
 
 log = structlog.get_logger(__name__)
 
@@ -153,19 +155,18 @@ class Answers:
             self._note(key, state or self._state())
 
     def told(self, found: Any) -> None:
-        """The first statement of a request has told the state along with its row, see ``snapshot``.
-
-        One that found no row has told nothing, and what follows from that is not kept: a row may be there by now.
-        """
-        key = current.g().pop("untold", None)
-        if key is not None and found is not None:
-            self._note(key, (self.source.opened, found.snapshot))
-
-    def ask(self) -> None:
-        """No statement has been sent that could tell the state, and rows are about to be read."""
+        """The first statement of a request has told the state along with its row, see ``snapshot``."""
         key = current.g().pop("untold", None)
         if key is not None:
-            self._note(key, self._state())
+            self._note(key, (self.source.opened, found.snapshot))
+
+    def ask(self) -> bool:
+        """Find the state out, if no row has told it, before others are read; whether that was so."""
+        key = current.g().pop("untold", None)
+        if key is None:
+            return False
+        self._note(key, self._state())
+        return True
 
     def _note(self, key: bytes, state: Hashable) -> None:
         beside = current.g()
@@ -251,7 +252,7 @@ class VisibleTransactions:
         self.errors = self._driver.Error
         self._address = engine.url.set(drivername="postgresql").render_as_string(hide_password=False)
         self._idle: deque[Any] = deque()
-        self.opened = 0  # a server that comes back may be another, for which the numbers mean something else
+        self.opened = 0
 
     def state(self) -> Hashable:
         opened = self.opened
@@ -260,7 +261,7 @@ class VisibleTransactions:
         except IndexError:
             connection = self._driver.connect(self._address, autocommit=True)
         try:
-            [told] = connection.execute("SELECT pg_current_snapshot()::text").fetchone()
+            [told] = connection.execute(f"SELECT {TOLD}").fetchone()
         except BaseException:
             connection.close()
             self.close()
@@ -283,8 +284,6 @@ def init_app(app: Flask) -> None:
         engine = db.engine
     source: Source = CountOfChanges(engine) if engine.dialect.name == "sqlite" else VisibleTransactions(engine)
     event.listen(engine, "engine_disposed", lambda _engine: source.close())
-    if source.column is not None:  # the server that a connection has lost may come back as another
-        event.listen(engine, "invalidate", lambda *_lost: source.close())
     app.extensions["kept_answers"] = Answers(source, app.config["EXTERNAL_URL"])
 
 

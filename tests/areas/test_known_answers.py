@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from flask import g, request, session
-from sqlalchemy import text
+from sqlalchemy import select, text
 
 from project_service.access import identity
 from project_service.core.levels import Visibility
@@ -139,30 +139,33 @@ def test_the_state_is_asked_for_where_no_statement_tells_it(name, app, project, 
     assert (first.status_code, again.data, sent) == (200, first.data, [])
 
 
-def test_what_follows_from_a_session_that_is_not_there_is_not_kept_under_a_later_state(app, people, backend):
+def test_a_session_that_is_not_there_is_not_there_in_the_state_it_is_kept_under(app, people, backend, monkeypatch):
     """Somebody may have become somebody between the two."""
     answers = kept.answers_of(app)
     with app.test_request_context("/", environ_overrides={kept.KEY: b"key"}, headers={"Cookie": "a=b"}), reading():
         session[identity.SESSION_SECRET] = "of nobody"
         answers.expect(request.environ)
+        looked, real = [], identity._browser_of
+        monkeypatch.setattr(identity, "_browser_of", lambda **given: looked.append(g.get("kept_as")) or real(**given))
         assert identity.by_session() is identity.NOBODY
-        answers.ask()
 
-        assert bool(g.get("kept_as")) == (backend != POSTGRESQL)
+        assert [state is not None for state in looked] == ([False, True] if backend == POSTGRESQL else [True])
+        assert looked[-1] == g.kept_as
 
 
-def test_a_server_that_was_lost_may_come_back_as_another(app, project, as_, backend):
-    client, source = as_(MAX), kept.answers_of(app).source
-    client.get(f"/projects/{project.id}/issues")
-    before = source.opened
-    db.session.remove()
-    if backend == POSTGRESQL:
-        others = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database()"
-        with db.engine.connect() as connection:
-            connection.execute(text(f"{others} AND pid <> pg_backend_pid()"))
+def test_a_server_that_comes_back_is_told_apart(app, backend):
+    """By when it was started, in the same words by whoever tells it; transactions of other tests come between."""
+    source = kept.answers_of(app).source
+    if source.column is None:
+        return
+    for _ in range(50):
+        told = db.session.scalar(select(source.column))
+        db.session.remove()
+        if source.state() == (source.opened, told):
+            break
 
-    assert client.get(f"/projects/{project.id}/issues").status_code == 200
-    assert (source.opened > before) == (backend == POSTGRESQL)
+    started = db.session.scalar(text("SELECT EXTRACT(EPOCH FROM pg_postmaster_start_time())::text"))
+    assert source.state()[1].split()[1] == told.split()[1] == started
 
 
 def test_what_was_refused_leaves_nothing_to_the_next_request(project, as_, undisturbed):

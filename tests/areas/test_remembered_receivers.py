@@ -47,6 +47,7 @@ BODIES = {
     "several": batch(element("A"), element("B")),
     "none at all": batch(),
     "several that are no alerts": batch({"labels": {}}, 5),
+    "the same one twice": batch(element("A"), element("A")),
     "several, some of them over": batch(element("A"), element("B", status="resolved", endsAt=END)),
 }
 
@@ -152,6 +153,15 @@ def test_whoever_has_lost_the_way_in_is_refused_at_once_and_nothing_is_stored(ch
     assert [(answer.status_code, answer.data) for answer in answers] == [(status, b"")] * 2
     assert alerts() == [("known", 3, False)]
     assert db.session.query(Note).count() == 1
+
+
+@pytest.mark.parametrize("body", BODIES.values(), ids=BODIES)
+def test_of_a_project_that_is_gone_nothing_is_remembered(body, known, post):
+    for model in (Note, Alert, Project):
+        db.session.query(model).delete()
+    db.session.commit()
+
+    assert [post(body).status_code for _ in range(2)] == [404] * 2
 
 
 def test_whoever_was_refused_is_not_let_as_far_again(known, post, count_queries):

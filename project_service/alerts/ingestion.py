@@ -14,6 +14,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Text, bindparam, cast, false, func, literal, or_, select, text, true, update
 
+from project_service.access.receivers import Outdated
 from project_service.alerts import incidents, mails, service
 from project_service.alerts.models import HTTP, PROMETHEUS, TARGET, Alert, AlertIntegration, IncidentSetting, Status
 from project_service.alerts.payloads import DEFAULT_SOURCE, PROMETHEUS_TOOL, Mapping, Parsed
@@ -89,10 +90,6 @@ class Taken:
 
 class UnknownProject(Exception):
     """There is no project at this path."""
-
-
-class Outdated(Exception):
-    """A receiver that was remembered no longer is what it was."""
 
 
 def endpoint(full_path: str, identifier: str) -> Receiver | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from project_service.access.receivers import Outdated, ReceiverBlueprint, Refused, given_key
+from project_service.access.receivers import ReceiverBlueprint, Refused, given_key
 from project_service.alerts import ingestion, payloads, queries
 from project_service.alerts.ingestion import Receiver, UnknownProject
 from project_service.kit import secrets
@@ -87,8 +87,4 @@ def _ingest(receiver: Receiver, payload: dict[str, Any]) -> list[dict[str, Any]]
         told = payloads.parse_batch(payload)
     else:
         told = [payloads.parse_plain(payload, receiver.mapping)]
-    try:
-        taken = ingestion.take_in_at_once((receiver, told))
-    except ingestion.Outdated as error:
-        raise Outdated from error
-    return [{"iid": one.iid, "title": one.title} for one in taken]
+    return [{"iid": taken.iid, "title": taken.title} for taken in ingestion.take_in_at_once((receiver, told))]

@@ -162,10 +162,12 @@ def _element(text: str) -> str:
 
 def _is_of(column: Any, name: str | None, **value: Any) -> ColumnElement[bool]:
     given = bindparam(name, **value, type_=Text)
+    found: ColumnElement[bool]
     if db.engine.dialect.name == "sqlite":
-        found: ColumnElement[bool] = column.in_(select(func.json_each(given).table_valued("value").c.value))
-        return found
-    return column == any_(cast(given, ARRAY(column.type)))  # type: ignore[no-any-return]  # of any column
+        found = column.in_(select(func.json_each(given).table_valued("value").c.value))
+    else:
+        found = column == any_(cast(given, ARRAY(column.type)))
+    return found
 
 
 def listed(values: Iterable[int]) -> TableValuedAlias:

@@ -48,6 +48,7 @@ CREDENTIALS = ("HTTP_PRIVATE_TOKEN", "HTTP_AUTHORIZATION", "HTTP_SUDO", "HTTP_CO
 
 # with the moment when the server was started: for another one in its place the numbers mean something else
 TOLD = "pg_current_snapshot()::text || ' ' || EXTRACT(EPOCH FROM pg_postmaster_start_time())::text"
+TELL = f"SELECT {TOLD}"
 SNAPSHOT: ColumnElement[str] = sa.literal_column(TOLD, Text).label("snapshot")
 
 log = structlog.get_logger(__name__)
@@ -261,7 +262,7 @@ class VisibleTransactions:
         except IndexError:
             connection = self._driver.connect(self._address, autocommit=True)
         try:
-            [told] = connection.execute(f"SELECT {TOLD}").fetchone()
+            [told] = connection.execute(TELL).fetchone()
         except BaseException:
             connection.close()
             self.close()

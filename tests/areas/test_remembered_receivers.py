@@ -279,7 +279,7 @@ def test_one_that_is_outdated_harms_none_that_is_written_with_it(app, project, e
         with app.app_context():
             try:
                 return [taken.title for taken in ingestion.take_in_at_once((receiver, [one]))]
-            except ingestion.Outdated:
+            except receivers.Outdated:
                 return None
 
     with ThreadPoolExecutor(8) as threads:

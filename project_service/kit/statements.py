@@ -116,6 +116,8 @@ class Compiled:
         self._names = None if compiled.positional else names
         self._binds = [Bind(compiled.binds[name], dialect) for name in names]
         self._text = compiled.string
+        # bytes know their hash, by which PostgreSQL's driver finds what it has prepared; SQLite's takes texts only
+        self._sent: Any = self._text if dialect.name == "sqlite" else self._text.encode()
         self._columns = [(column.keyname, _impl(column.type, dialect)) for column in compiled._result_columns]
         self._row: Callable[[Any], Row[Any]] | None = None
 
@@ -126,7 +128,7 @@ class Compiled:
         text, cursor = self._text, connection.connection.cursor()
         try:
             tell(connection, cursor, text, parameters)
-            cursor.execute(text, parameters)
+            cursor.execute(self._sent, parameters)
             if not self._columns:
                 return Found()
             row = self._row or self._shape(connection.dialect, cursor.description)

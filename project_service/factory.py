@@ -14,6 +14,7 @@ from project_service import addresses, document
 from project_service.access import navigation
 from project_service.access.api import before_options, wrong_method
 from project_service.access.pages import CookieSessions, csrf, error_page, is_for_programs, sign_with
+from project_service.access.receivers import KnownReceivers
 from project_service.accounts import jobs as accounts_jobs
 from project_service.accounts import pages as accounts_pages
 from project_service.accounts import routes as accounts
@@ -140,7 +141,8 @@ def create_app(settings: Settings | None = None) -> answers.Application:
     issue_closed.connect(incidents.on_issue_closed)
     for pages in PAGES:
         app.register_blueprint(pages)
-    known = answers.KnownAnswers(RawPaths(app.wsgi_app, _endings(app)), kept.answers_of(app))
+    received = KnownReceivers(app.wsgi_app, app)
+    known = answers.KnownAnswers(RawPaths(received, _endings(app)), kept.answers_of(app))
     app.wsgi_app = TrustedProxies(known, settings.trusted_proxies)  # type: ignore[method-assign]
     return app
 

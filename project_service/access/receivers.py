@@ -4,30 +4,35 @@ The steps are those of the alert ingestion reference, sections 1, 3 and 4: a bod
 for receivers (404), the body within its limits (400), a receiver that is there and active (403), its key (401), then
 the act. Error bodies are empty; other methods than POST are not there.
 
-Who was let in is remembered, and not looked for again when it comes with the same key: the act itself finds out whether
-the receiver still is what it was, and when it is not, all steps are taken.
+Who was let in is remembered. When it comes again with the same key a layer in front of Flask goes straight to the act,
+which finds out whether the receiver still is what it was; when it is not, or anything else is out of the ordinary, all
+steps are taken.
 """
 
 from __future__ import annotations
 
-import functools
+import io
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import redis.exceptions
 import structlog
-from flask import Blueprint, Response, request
+from flask import Blueprint, Flask, Response, request
 from flask.blueprints import BlueprintSetupState
+from werkzeug.datastructures import Authorization
 from werkzeug.exceptions import RequestEntityTooLarge
 
 from project_service.access.api import json_response
 from project_service.core import instance
 from project_service.core.instance import RECEIVERS_THROTTLE as THROTTLE
-from project_service.kit import current, jobs, secrets
+from project_service.kit import answers, current, exact, jobs, secrets
 from project_service.kit.database import reading
+
+if TYPE_CHECKING:
+    from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
 
 OTHER_METHODS = (
     "GET",
@@ -93,14 +98,14 @@ class Remembered:
         self._kept: OrderedDict[Hashable, Receiver] = OrderedDict()
         self._lock = threading.Lock()
 
-    def find(self, place: Hashable) -> Receiver | None:
-        """The one at a place that takes the key of this request."""
+    def find(self, place: Hashable, key: str) -> Receiver | None:
+        """The one at a place that takes this key."""
         with self._lock:
             found = self._kept.get(place)
             if found is None:
                 return None
             self._kept.move_to_end(place)
-        return found if secrets.same(found.token, given_key()) else None
+        return found if secrets.same(found.token, key) else None
 
     def put(self, place: Hashable, receiver: Receiver | None) -> None:
         """Remember it in place of another; of too many the one is forgotten that came last the longest ago."""
@@ -116,6 +121,134 @@ class Remembered:
         with self._lock:
             if self._kept.get(place) is outdated:
                 del self._kept[place]
+
+
+class Reception:
+    """The view of the receivers of one kind, as Flask calls it: it takes all steps."""
+
+    receives = True  # a mark for the guard of the route table
+
+    def __init__(
+        self,
+        act: Callable[[Any, Any], Any],
+        read: Callable[[bytes], Any],
+        find: Callable[..., Receiver | None],
+        absent: int,
+        check: Callable[[Any], None] | None,
+    ) -> None:
+        self.act = act
+        self._read = read
+        self._find = find
+        self._absent = absent
+        self._check = check
+
+    def __call__(self, **url: Any) -> Response:
+        """Answer a request for the address that says ``url``."""
+        payload, refused = self._payload()
+        with reading():
+            receiver, misled = (None, None) if refused and refused.at_once else self._found(url)
+            refused = misled or refused
+            if (receiver is None or receiver.is_limited) and (limited := _throttled()) is not None:
+                return limited
+        if refused is not None:
+            return Response(status=refused.status)
+        if receiver is None or not receiver.active:
+            return Response(status=self._absent)
+        if not secrets.same(receiver.token, given_key()):
+            return Response(status=401)
+        remembered_of(current.app()).put(self.place(url), receiver.remembered())
+        return json_response(self.act(receiver, payload))
+
+    def place(self, url: Mapping[str, Any]) -> Hashable:
+        """What tells an address from all others, however it is written."""
+        parts = (url[name] for name in url if name not in (PROJECT, SLUG))
+        return self, url[PROJECT].lower(), *parts
+
+    def payload(self, body: bytes) -> Any:
+        """What a body says; raises ``Refused``."""
+        payload = self._read(body)
+        if self._check is not None:
+            self._check(payload)
+        return payload
+
+    def _payload(self) -> tuple[Any, Refused | None]:
+        """The payload, or why there is none; refused requests are counted too, so that is told later."""
+        try:
+            return self.payload(_body()), None
+        except Refused as error:
+            return None, error
+
+    def _found(self, url: dict[str, Any]) -> tuple[Receiver | None, Refused | None]:
+        """The receiver, or the refusal, for the same reason."""
+        try:
+            return self._find(**url), None
+        except Refused as error:
+            return None, error
+
+
+class Known(NamedTuple):
+    """A request of somebody who was let in before: where it leads, and who takes it in."""
+
+    reception: Reception
+    route: str
+    place: Hashable
+    receiver: Receiver
+
+
+class KnownReceivers:
+    """A WSGI layer: from whoever was let in before more is taken in, and the application is not even asked.
+
+    To begin and to end a request there takes longer than to take in an alert. To the application is left whoever is not
+    known, or no longer, or sends what cannot be taken in; it answers, too, what fails here.
+    """
+
+    def __init__(self, application: WSGIApplication, app: answers.Application) -> None:
+        self.application = application
+        self.app = app
+
+    def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        """Take in what a known receiver is sent."""
+        began = time.perf_counter()
+        known = self._find(environ)
+        if known is None:
+            return self.application(environ, start_response)
+        answers.begin(environ)
+        try:
+            told = self._take_in(known, environ)
+        except Outdated:
+            remembered_of(self.app).forget(known.place, known.receiver)
+        except Refused:
+            log.debug("what a known receiver was sent is refused")
+        except Exception as error:  # noqa: BLE001  # which is logged, and answered, where all errors are
+            environ[answers.FAILED] = error
+        else:
+            answer = 200, answers.USUAL_OF_JSON, told
+            return answers.send(environ, start_response, answer, known.route, began)
+        return self.application(environ, start_response)
+
+    def _find(self, environ: WSGIEnvironment) -> Known | None:
+        found = self.app.url_map.find(environ) if environ["REQUEST_METHOD"] == "POST" else None
+        if found is None:
+            return None
+        rule, url = found
+        reception = self.app.view_functions[rule.endpoint]
+        if not isinstance(reception, Reception) or not self._has_plain_body(environ):
+            return None
+        place = reception.place(url)
+        receiver = remembered_of(self.app).find(place, key_of(environ))
+        return None if receiver is None else Known(reception, rule.rule, place, receiver)
+
+    def _has_plain_body(self, environ: WSGIEnvironment) -> bool:
+        """Whether it is told how long the body is, and may be as long."""
+        told = environ.get("CONTENT_LENGTH", "")
+        is_plain = told.isdecimal() and "HTTP_TRANSFER_ENCODING" not in environ
+        return is_plain and int(told) <= self.app.config["MAX_CONTENT_LENGTH"]
+
+    def _take_in(self, known: Known, environ: WSGIEnvironment) -> bytes:
+        body = environ["wsgi.input"].read(int(environ["CONTENT_LENGTH"]))
+        environ["wsgi.input"] = io.BytesIO(body)  # whoever takes all steps reads it again
+        with self.app.app_context(), current.serving(environ):
+            return exact.dumps(known.reception.act(known.receiver, known.reception.payload(body)))
 
 
 class ReceiverBlueprint(Blueprint):
@@ -135,40 +268,16 @@ class ReceiverBlueprint(Blueprint):
     ) -> Callable[[Callable[..., Any]], Callable[..., Response]]:
         """Register a receiver. ``find`` gets the parts of the URL; ``absent`` is the answer when there is none.
 
-        ``check`` may refuse a payload whoever sends it, but not before ``find`` has refused its address. The view
-        gets the receiver and the payload, outside of any unit of work: what it stores is its own to commit. Of a
-        receiver that was remembered it makes sure with what it writes, or else raises ``Outdated``.
+        ``check`` may refuse a payload whoever sends it, but not before ``find`` has refused its address. The decorated
+        function is the act: it gets the receiver and the payload, outside of any unit of work, and what it stores is
+        its own to commit. Of a receiver that was remembered it makes sure with what it writes, or else raises
+        ``Outdated``; then there is no request of Flask's, only what ``current.environ`` says.
         """
 
-        def decorate(view: Callable[..., Any]) -> Callable[..., Response]:
-            @functools.wraps(view)
-            def received(**url: Any) -> Response:
-                payload, refused = self._read(check)
-                remembered: Remembered = current.app().extensions[REMEMBERED]
-                parts = (url[name] for name in url if name not in (PROJECT, SLUG))
-                place = view.__name__, url[PROJECT].lower(), *parts
-                if refused is None and (known := remembered.find(place)) is not None:
-                    try:
-                        return json_response(view(known, payload))
-                    except Outdated:
-                        remembered.forget(place, known)
-                with reading():
-                    receiver, misled = (None, None) if refused and refused.at_once else _found(find, url)
-                    refused = misled or refused
-                    if (receiver is None or receiver.is_limited) and (limited := _throttled()) is not None:
-                        return limited
-                if refused is not None:
-                    return Response(status=refused.status)
-                if receiver is None or not receiver.active:
-                    return Response(status=absent)
-                if not secrets.same(receiver.token, given_key()):
-                    return Response(status=401)
-                remembered.put(place, receiver.remembered())
-                return json_response(view(receiver, payload))
-
-            received.receives = True  # type: ignore[attr-defined]  # a mark for the guard of the route table
+        def decorate(act: Callable[..., Any]) -> Callable[..., Response]:
+            received = Reception(act, self.read, find, absent, check)
             for rule in rules:
-                endpoint = f"{view.__name__}_{rules.index(rule)}"
+                endpoint = f"{act.__name__}_{rules.index(rule)}"
                 self.add_url_rule(rule, endpoint, received, provide_automatic_options=False, methods=["POST"])
                 self.leave_out(rule, endpoint=f"{endpoint}_other", methods=OTHER_METHODS)
             return received
@@ -181,16 +290,6 @@ class ReceiverBlueprint(Blueprint):
         """Say of an address that nothing is there for these methods."""
         self.add_url_rule(rule, endpoint, _not_there, provide_automatic_options=False, methods=methods)
 
-    def _read(self, check: Callable[[Any], None] | None) -> tuple[Any, Refused | None]:
-        """The payload, or why there is none; refused requests are counted too, so that is told later."""
-        try:
-            payload = self.read(_body())
-            if check is not None:
-                check(payload)
-        except Refused as error:
-            return None, error
-        return payload, None
-
 
 def _body() -> bytes:
     try:
@@ -200,19 +299,22 @@ def _body() -> bytes:
 
 
 def given_key() -> str:
-    """The key a request carries: as a bearer token, or as the password of basic authentication."""
-    authorization = request.authorization
+    """The key that the current request carries."""
+    return key_of(current.request().environ)
+
+
+def key_of(environ: WSGIEnvironment) -> str:
+    """The key of a request: a bearer token, or the password of basic authentication."""
+    authorization = Authorization.from_header(environ.get("HTTP_AUTHORIZATION"))
     if authorization is None or authorization.type not in BASIC_AND_BEARER:
         return ""
     return authorization.token or authorization.password or ""
 
 
-def _found(find: Callable[..., Receiver | None], url: dict[str, Any]) -> tuple[Receiver | None, Refused | None]:
-    """The receiver, or the refusal: whoever is refused is counted too, so that is told later."""
-    try:
-        return find(**url), None
-    except Refused as error:
-        return None, error
+def remembered_of(app: Flask) -> Remembered:
+    """Who is remembered by this process."""
+    found: Remembered = app.extensions[REMEMBERED]
+    return found
 
 
 def _not_there(**_url: Any) -> Response:

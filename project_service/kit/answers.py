@@ -22,6 +22,7 @@ from sqlalchemy.orm.exc import StaleDataError
 from werkzeug import exceptions
 from werkzeug.datastructures import Headers
 from werkzeug.exceptions import HTTPException
+from werkzeug.http import HTTP_STATUS_CODES
 
 from project_service.kit import current, errors, kept, logs, metrics, urls
 from project_service.kit.database import dispose_after_fork
@@ -34,7 +35,8 @@ EXPOSED = (
     "Retry-After, RateLimit-Limit, RateLimit-Observed, RateLimit-Remaining, RateLimit-Reset"
 )
 PREFLIGHT_SECONDS = "7200"
-FOUND = "project_service.kept"  # of the environment of a request
+GIVEN_ID = "HTTP_X_REQUEST_ID"
+FOUND, FAILED = "project_service.kept", "project_service.failed"  # of the environment of a request
 # what all answers have, and nothing else says: it is added, where setting it would mean to look for it first
 SAFEGUARDS = (
     ("X-Frame-Options", "SAMEORIGIN"),
@@ -47,6 +49,13 @@ PAGE_POLICY = (
     "connect-src 'self'; object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'self'"
 )
 API_POLICY = "default-src 'none'; frame-ancestors 'none'"
+# what JSON has that is not of the API
+USUAL_OF_JSON = (
+    ("Content-Type", "application/json"),
+    ("Cache-Control", "no-store"),
+    ("Content-Security-Policy", PAGE_POLICY),
+    *SAFEGUARDS,
+)
 # what SQLite says when it cannot write, or has no room for what it shares among processes; the code of PostgreSQL
 FULL_SQLITE, FULL_POSTGRES = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_SHMSIZE), "53100"
 ADDRESSES = frozenset({"location", "content-location"})  # which are made absolute
@@ -61,10 +70,13 @@ def is_api() -> bool:
 
 
 def before() -> Response | None:
-    """Give the request its id, and answer what needs no route: old API versions and preflights."""
+    """Give the request its id, and answer what needs no route: old API versions, preflights, what failed before."""
     asked, beside = current.request(), current.g()
     beside.began = time.perf_counter()
-    beside.request_id = _begin(asked.environ)
+    beside.request_id = begin(asked.environ)
+    failed: Exception | None = asked.environ.pop(FAILED, None)
+    if failed is not None:
+        raise failed
     if asked.method == "OPTIONS" and "Access-Control-Request-Method" in asked.headers and is_api():
         return Response(status=200)
     return None
@@ -126,18 +138,29 @@ class KnownAnswers:
         found = environ[FOUND] = self.known.find(environ)
         if found is None or not found.tag or "HTTP_ORIGIN" in environ:
             return self.application(environ, start_response)
-        request_id = _begin(environ)
-        headers = [*found.headers, ("X-Request-Id", request_id)]
-        has_it = is_known(environ.get("HTTP_IF_NONE_MATCH", ""), found.tag)
-        if has_it:
-            headers = [(name, value) for name, value in headers if name.lower() != "content-type"]
-        else:
-            headers.append(("Content-Length", str(len(found.body))))
-        seconds = time.perf_counter() - began
-        headers.append(("X-Runtime", f"{seconds:.6f}"))
-        start_response("304 NOT MODIFIED" if has_it else "200 OK", headers)
-        _note("GET", found.route, 304 if has_it else 200, seconds)
-        return [] if has_it else [found.body]
+        begin(environ)
+        if is_known(environ.get("HTTP_IF_NONE_MATCH", ""), found.tag):
+            headers = [pair for pair in found.headers if pair[0].lower() != "content-type"]
+            return send(environ, start_response, (304, headers, b""), found.route, began)
+        return send(environ, start_response, (200, found.headers, found.body), found.route, began)
+
+
+def send(
+    environ: WSGIEnvironment,
+    start_response: StartResponse,
+    answer: tuple[int, Iterable[tuple[str, str]], bytes],
+    route: str,
+    began: float,
+) -> Iterable[bytes]:
+    """Send status, headers and body in front of Flask, with what ``after`` adds to each answer of its own."""
+    status, headers, body = answer
+    seconds = time.perf_counter() - began
+    of_this = [*headers, ("X-Request-Id", environ[GIVEN_ID]), ("X-Runtime", f"{seconds:.6f}")]
+    if body:
+        of_this.append(("Content-Length", str(len(body))))
+    start_response(f"{status} {HTTP_STATUS_CODES[status].upper()}", of_this)
+    _note(environ["REQUEST_METHOD"], route, status, seconds)
+    return [body] if body else []
 
 
 def known() -> Response | None:
@@ -160,9 +183,11 @@ def _bare(tag: str) -> str:
     return tag.removeprefix('W/"').removesuffix('"')
 
 
-def _begin(environ: WSGIEnvironment) -> str:
-    given = environ.get("HTTP_X_REQUEST_ID", "")
+def begin(environ: WSGIEnvironment) -> str:
+    """Bind the lines of the log to a request; its id, which is its own if it brought one."""
+    given = environ.get(GIVEN_ID, "")
     request_id: str = given if logs.REQUEST_ID.fullmatch(given) else logs.new_request_id()
+    environ[GIVEN_ID] = request_id  # it stays the same when another layer answers in the end
     logs.bind(request_id=request_id)
     return request_id
 
@@ -222,6 +247,7 @@ class Application(Flask):
     """Flask, but ``OPTIONS`` is answered without a body, and no page has an address of the API."""
 
     url_map_class = urls.Routes
+    url_map: urls.Routes
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)

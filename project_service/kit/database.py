@@ -516,22 +516,8 @@ def _engine_options(settings: Settings) -> dict[str, Any]:
         # one of SQLite is a file that is open, and its writers hold one while they queue
         "max_overflow": -1 if settings.uses_sqlite else 2 * POOL_SIZE + KEPT,
     }
-    return options if settings.uses_sqlite else options | _as_they_are()
-
-
-def _as_they_are() -> dict[str, Any]:
-    """Have statements handed to PostgreSQL with the places for values that it knows, ``$1``, in place of the driver's.
-
-    The driver would look for its own in each statement that has more than a few: of the one that opens alerts that took
-    longer than all the rest it does for it.
-    """
-    from psycopg import RawCursor  # the driver is only loaded where it is used
-
-    return {
-        "paramstyle": "numeric_dollar",
-        "connect_args": {"cursor_factory": RawCursor},
-        "use_native_hstore": False,  # whose look-up has the driver's places
-    }
+    # the places for values that PostgreSQL knows, $1; its driver looks for its own each time where there are many
+    return options if settings.uses_sqlite else options | {"paramstyle": "numeric_dollar"}
 
 
 def _from_json(stored: Any) -> Any:
@@ -589,8 +575,12 @@ def _listen_to_sqlite(engine: Engine, settings: Settings) -> None:
 
 
 def _listen_to_postgresql(engine: Engine) -> None:
+    driver: Any = engine.dialect.dbapi
+
     @event.listens_for(engine, "connect")
     def prepare(connection: Any, _record: Any) -> None:
+        # which take statements as they are, see _engine_options
+        connection.cursor_factory, connection.server_cursor_factory = driver.RawCursor, driver.RawServerCursor
         was, connection.autocommit = connection.autocommit, True
         connection.execute("SET TIME ZONE 'UTC'")  # of moments that are read
         connection.autocommit = was

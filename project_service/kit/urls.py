@@ -17,6 +17,7 @@ from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 from flask import has_request_context, request
 from werkzeug.routing import BaseConverter, IntegerConverter, Map, MapAdapter, PathConverter, Rule, RuleFactory
 from werkzeug.sansio.utils import get_current_url
+from werkzeug.wsgi import get_host
 
 from project_service.kit import current
 
@@ -110,6 +111,13 @@ class Routes(Map):
         self.known.clear()
         super().add(rulefactory)
 
+    def find(self, environ: WSGIEnvironment) -> tuple[Rule, Mapping[str, Any]] | None:
+        """Where the address of a request leads, if somebody has asked for it before, and what is said in it.
+
+        For a layer in front of Flask; addresses with other letters than those of ASCII are not found.
+        """
+        return self.known.get((environ["PATH_INFO"], environ["REQUEST_METHOD"]))
+
     def bind_to_environ(self, *args: Any, **options: Any) -> MapAdapter:
         """What finds the route of one request."""
         found = super().bind_to_environ(*args, **options)
@@ -184,12 +192,12 @@ def request_is_raw() -> bool:
 
 def base_url() -> str:
     """Scheme, host and port under which people reach this service, without a trailing slash."""
-    if not has_request_context():
+    environ = current.environ()
+    if environ is None:
         return _configured_url() or "http://localhost"
-    asked = current.request()
-    found: str | None = asked.environ.get(BASE_URL)  # a list asks for it with each of its rows
+    found: str | None = environ.get(BASE_URL)  # a list asks for it with each of its rows
     if found is None:
-        found = asked.environ[BASE_URL] = _configured_url() or _url_of(asked.scheme, asked.host)
+        found = environ[BASE_URL] = _configured_url() or _url_of(environ["wsgi.url_scheme"], get_host(environ))
     return found
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
 
-from flask import has_request_context
-
 from project_service.kit import current
 
 ASIDE = "project_service.aside"  # of the environment of a request: our web server puts it there
@@ -16,6 +14,6 @@ def aside() -> AbstractContextManager[None]:
 
     Few requests compute at once (``kit.webserver.Crew``); elsewhere, and on other web servers, nothing happens.
     """
-    step = current.request().environ.get(ASIDE, nullcontext) if has_request_context() else nullcontext
-    found: AbstractContextManager[None] = step()
+    environ = current.environ()
+    found: AbstractContextManager[None] = (environ or {}).get(ASIDE, nullcontext)()
     return found

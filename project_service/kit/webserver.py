@@ -697,19 +697,20 @@ def answering(application: Application) -> Application:
     def wrapped(environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
         client: ClientSocket = environ["gunicorn.socket"]
         environ[ASIDE] = client.aside
+        body = environ["wsgi.input"]  # which the application may put something else in the place of
 
         def start(*args: Any) -> Any:
-            if body_is_unread(environ["wsgi.input"]):
+            if body_is_unread(body):
                 client.request.force_close()
             return start_response(*args)
 
         try:
             return application(environ, start)
         except (RequestTimeout, ClientDisconnected) as error:
-            body = json_body(error)
-            headers = [("Content-Type", "application/json"), ("Content-Length", str(len(body)))]
+            told = json_body(error)
+            headers = [("Content-Type", "application/json"), ("Content-Length", str(len(told)))]
             start(f"{error.code} {error.name}", headers)
-            return [body]
+            return [told]
 
     return wrapped
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import time
@@ -28,7 +29,10 @@ def big() -> Iterator[bytes]:
 
 
 def app(environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
-    """Tell what arrived; ``/refuse`` without reading the body, ``/big`` and ``/slow`` as they say."""
+    """Tell what arrived; ``/refuse`` without reading the body, ``/big`` and ``/slow`` as they say.
+
+    ``/again`` reads it for somebody who is to read it once more.
+    """
     path = environ["PATH_INFO"]
     if path == "/big":
         start_response("200 OK", [("Content-Type", "application/octet-stream"), ("Content-Length", str(BIG))])
@@ -36,6 +40,8 @@ def app(environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
     if path == "/slow":
         note("begun")
         time.sleep(1)
+    if path == "/again":
+        environ["wsgi.input"] = io.BytesIO(environ["wsgi.input"].read())
     status, read = "200 OK", 0
     if path == "/refuse":
         status = "401 Unauthorized"

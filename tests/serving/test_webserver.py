@@ -248,6 +248,12 @@ def test_a_refused_small_body_keeps_the_connection(server: Server, clients: Clie
     assert [status for status, _ in answers(client, 2)] == [401, 401]
 
 
+def test_a_body_may_be_read_for_somebody_else_to_read_again(server: Server, clients: Clients) -> None:
+    client = clients(server, (post("/again", 1000) + bytes(1000)) * 2)
+
+    assert [(status, told["read"]) for status, told in answers(client, 2)] == [(200, 1000)] * 2
+
+
 def test_a_body_whose_client_left_is_not_taken_for_whole(server: Server, clients: Clients) -> None:
     clients(server, post("/upload", 200_000) + bytes(100_000)).close()
     clients(server, post("/upload", 200_000) + bytes(200_000)).recv(1)

@@ -17,6 +17,7 @@ from project_service.kit.answers import Application
 from project_service.kit.database import db
 from project_service.kit.secrets import SecretKeyMissing
 from project_service.kit.supervisor import Child, Supervisor
+from project_service.transfers import exporting, importing
 from project_service.transfers.jobs import sweep_workplaces
 
 STOP_SECONDS = 7.0  # a little less than whoever stops us waits for, and more than a worker gives its job
@@ -29,6 +30,8 @@ WORKERS = {
     "remote worker 3": (jobs.REMOTE_TRANSFERS,),
     "quick worker": jobs.QUICK_QUEUES,
 }
+
+LOADED = (exporting, importing)  # which their jobs would load, each process for itself
 
 log = structlog.get_logger(__name__)
 

@@ -40,9 +40,14 @@ from project_service.tracker.notes import Note
 from project_service.tracker.others import Design, MergeRequest, Snippet
 from project_service.transfers import downloads, layout, publishing, trees, unpacking
 from project_service.transfers.models import (
+    ENDED,
     FAILED,
+    FAILING,
+    LOADING,
     SCHEDULED,
     STARTED,
+    UNDER_WAY,
+    WAITING,
     ArchivedRow,
     ImportFailure,
     ProjectFile,
@@ -51,10 +56,10 @@ from project_service.transfers.models import (
 from project_service.transfers.people import is_only_asked, people_of
 from project_service.transfers.refusals import Refused, unreadable
 from project_service.transfers.rows import COLUMNS, LONGEST_MESSAGE, Known, Translator, is_iid, read
+from project_service.transfers.stages import error_text
 from project_service.transfers.unpacking import BadArchive, TooLarge, Unpacked
 from project_service.transfers.workplace import now_and_then, remove_leftovers, version_of, workplace
 
-WAITING, LOADING, FAILING, ENDED = "waiting", "loading", "failing", "ended"
 LINES_AT_ONCE, LINES_IN_CACHE = 2000, 50
 BYTES_AT_ONCE = 5 << 20
 FILES_AT_ONCE = 50
@@ -108,9 +113,9 @@ def start_failing(import_id: int, *texts: str) -> None:
     """Say why an import failed; what it brought is taken away from then on."""
     with jobs.step():
         found = _stored(import_id)
-        if found is not None and found.phase in (WAITING, LOADING):
+        if found is not None and found.phase in UNDER_WAY:
             found.phase = FAILING
-            found.project.import_error = publishing.error_text(found.project, texts)
+            found.project.import_error = error_text(found.project, texts)
 
 
 def _stored(import_id: int) -> ProjectImport | None:

@@ -1,4 +1,8 @@
-"""The jobs of imports and exports, and what is cleared up behind them."""
+"""The jobs of imports and exports, and what is cleared up behind them.
+
+What they do is loaded when one of them begins, as a web server has no use for it; ``working.py`` has loaded it before
+its processes part.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +19,9 @@ from project_service.core.users import User
 from project_service.kit import clock, jobs
 from project_service.kit.database import db, unit_of_work
 from project_service.kit.storage import storage
-from project_service.transfers import exporting, importing
-from project_service.transfers.models import FAILED, LIVE, ProjectExport, ProjectImport
-from project_service.transfers.publishing import error_text
+from project_service.transfers.models import FAILED, FAILING, LIVE, UNDER_WAY, ProjectExport, ProjectImport
 from project_service.transfers.queries import LIFETIME
+from project_service.transfers.stages import error_text
 from project_service.transfers.workplace import UPLOAD, UPLOADS, remove_workplaces, workplaces
 
 HOUR = dt.timedelta(hours=1)
@@ -49,11 +52,11 @@ def _import_failed(arguments: tuple[Any, ...], text: str) -> None:
     found = db.session.get(ProjectImport, arguments[0])
     if found is None:
         return
-    if found.phase in (importing.WAITING, importing.LOADING):
-        found.phase = importing.FAILING
+    if found.phase in UNDER_WAY:
+        found.phase = FAILING
         found.project.import_error = error_text(found.project, [f"the server failed ({text.partition(':')[0]})"])
         import_project.defer(found.id, found.project_id)  # it takes back what was brought
-    elif found.phase == importing.FAILING:
+    elif found.phase == FAILING:
         found.project.import_status = FAILED
 
 
@@ -67,11 +70,15 @@ def import_project(import_id: int, project_id: int | None = None) -> None:
     if found is not None and (later := _import_put_off_until(found)) is not None:
         import_project.on(_queue_of(found.url)).defer_until(later, import_id, project_id)
         return
+    from project_service.transfers import importing  # noqa: PLC0415  # as told above
+
     with many_objects():
         importing.run(import_id, project_id)
 
 
 def _export_failed(arguments: tuple[Any, ...], text: str) -> None:
+    from project_service.transfers import exporting  # noqa: PLC0415
+
     found = db.session.get(ProjectExport, arguments[0])
     if found is not None and found.state in LIVE:
         exporting.note_failure(found, f"the server failed ({text.partition(':')[0]})")
@@ -87,6 +94,8 @@ def export_project(export_id: int, project_id: int | None = None) -> None:
     if export is not None and (later := _export_put_off_until(export)) is not None:
         export_project.on(_queue_of(export.upload_url)).defer_until(later, export_id, project_id)
         return
+    from project_service.transfers import exporting  # noqa: PLC0415
+
     with many_objects():
         exporting.run(export_id, project_id)
 
@@ -105,7 +114,7 @@ def defer_export(export: ProjectExport) -> None:
 
 
 def _import_put_off_until(found: ProjectImport) -> dt.datetime | None:
-    is_wanted = found.url and found.phase in (importing.WAITING, importing.LOADING)
+    is_wanted = found.url and found.phase in UNDER_WAY
     return _next_turn(found) if is_wanted and _has_enough_under_way(found) else None
 
 
@@ -168,9 +177,7 @@ def sweep_workplaces() -> None:
         return
     transfers = [name for name in names if not name.startswith(UPLOAD)]
     numbers = [int(number) for name in transfers if (number := name.rpartition("-")[2]).isdigit()]
-    imports = select(ProjectImport.id).where(
-        ProjectImport.id.in_(numbers), ProjectImport.phase.in_((importing.WAITING, importing.LOADING))
-    )
+    imports = select(ProjectImport.id).where(ProjectImport.id.in_(numbers), ProjectImport.phase.in_(UNDER_WAY))
     exports = select(ProjectExport.id).where(ProjectExport.id.in_(numbers), ProjectExport.state.in_(LIVE))
     with unit_of_work(write=False):
         live = {f"import-{number}" for number in db.session.scalars(imports)}
@@ -192,12 +199,12 @@ def _stop_endless_imports() -> None:
     with jobs.step():
         endless = db.session.scalars(
             select(ProjectImport).where(
-                ProjectImport.phase.in_((importing.WAITING, importing.LOADING)),
+                ProjectImport.phase.in_(UNDER_WAY),
                 ProjectImport.created_at <= clock.now() - LONGEST,
             )
         )
         for found in endless:
-            found.phase = importing.FAILING
+            found.phase = FAILING
             found.project.import_error = TIMED_OUT
             import_project.defer(found.id, found.project_id)
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import datetime as dt
+import secrets
 from typing import Any
 
 from sqlalchemy import JSON, ForeignKey, Index
 from sqlalchemy.orm import Mapped, mapped_column, relationship
 
+from project_service.core import paths
 from project_service.core.projects import Project
 from project_service.core.users import User
 from project_service.kit import clock
@@ -17,6 +19,10 @@ from project_service.kit.secrets import Encrypted
 NONE, SCHEDULED, STARTED, FINISHED, FAILED = "none", "scheduled", "started", "finished", "failed"
 QUEUED = "queued"
 LIVE = (QUEUED, STARTED)
+WAITING, LOADING, FAILING, ENDED = "waiting", "loading", "failing", "ended"  # phases of imports
+UNDER_WAY = (WAITING, LOADING)
+TEMPORARY = "-[0-9a-f]{32}"  # behind the wanted path, while the project that is overwritten has it
+LONGEST_BEFORE = paths.LONGEST - 33  # of the wanted path, to leave room for that
 
 
 class ProjectImport(Timestamps, Model):
@@ -38,7 +44,7 @@ class ProjectImport(Timestamps, Model):
     url: Mapped[str | None] = mapped_column(Encrypted)
     wanted_path: Mapped[str | None]
     override_params: Mapped[dict[str, Any]] = mapped_column(default=dict)
-    phase: Mapped[str] = mapped_column(default="waiting")
+    phase: Mapped[str] = mapped_column(default=WAITING)
     relation: Mapped[str | None]
     line: Mapped[int] = mapped_column(default=0)
     rows_done: Mapped[int] = mapped_column(default=0)
@@ -115,3 +121,8 @@ class ProjectFile(Model):
     storage_name: Mapped[str]
     size: Mapped[int]
     data: Mapped[list[Any] | None]
+
+
+def temporary_path(wanted_path: str) -> str:
+    """Where a project is until it takes the place of the one at the wanted path."""
+    return f"{wanted_path[:LONGEST_BEFORE]}-{secrets.token_hex(16)}"

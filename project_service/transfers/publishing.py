@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-import secrets
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from sqlalchemy import func, select, update
 
 from project_service.access.abilities import Ability, allowed
 from project_service.access.identity import Caller
-from project_service.core import instance, paths, places, removal
+from project_service.core import instance, places, removal
 from project_service.core.levels import Role, Visibility
 from project_service.core.memberships import Membership, Share, memberships_of
 from project_service.core.namespaces import Namespace
@@ -33,7 +32,15 @@ from project_service.tracker.issues import Issue
 from project_service.tracker.milestones import Milestone
 from project_service.tracker.others import MergeRequest
 from project_service.transfers import layout, trees
-from project_service.transfers.models import FINISHED, ArchivedRow, ImportFailure, ProjectImport
+from project_service.transfers.models import (
+    ENDED,
+    FINISHED,
+    LONGEST_BEFORE,
+    TEMPORARY,
+    ArchivedRow,
+    ImportFailure,
+    ProjectImport,
+)
 from project_service.transfers.people import Grant, People
 from project_service.transfers.refusals import Refused, invalid, unreadable
 from project_service.transfers.rows import (
@@ -49,9 +56,7 @@ from project_service.transfers.rows import (
 from project_service.transfers.settings import settings_in, tags_in
 from project_service.transfers.unpacking import BadArchive, Unpacked
 
-ENDED = "ended"
 LEVELS = {0: DISABLED, 10: PRIVATE, 20: ENABLED, 30: PUBLIC}
-LONGEST_TEXT = 1000
 TAGS_AT_ONCE, BYTES_AT_ONCE = 500, 4 << 20
 ERROR_TRACKING_COLUMNS = frozenset(
     {"id", "created_at", "updated_at", "project_id", "api_url", "project_name", "organization_name", "enabled"}
@@ -72,8 +77,6 @@ COUNTERS: tuple[tuple[str, Any], ...] = (
     (planned_milestones.COUNTER, Milestone),
     ("merge_requests", MergeRequest),
 )
-TEMPORARY = "-[0-9a-f]{32}"  # behind the wanted path, while the project that is overwritten has it
-LONGEST_BEFORE = paths.LONGEST - 33  # of the wanted path, to leave room for that
 PROVISIONAL = (Milestone, Issue, MergeRequest)  # of which rows may come without a number
 
 
@@ -116,25 +119,6 @@ def publish(found: ProjectImport, unpacked: Unpacked, people: People) -> None:
     found.phase, found.ended_at = ENDED, clock.now()
     found.rows_done = found.rows_total or found.rows_done
     found.relations_done = found.relations_total or found.relations_done
-
-
-def temporary_path(wanted_path: str) -> str:
-    """Where a project is until it takes the place of the one at the wanted path."""
-    return f"{wanted_path[:LONGEST_BEFORE]}-{secrets.token_hex(16)}"
-
-
-def error_text(project: Project, texts: Iterable[str]) -> str:
-    """What people are told, without a path of this server (import reference, section 7)."""
-    details = " ".join("[FILTERED]" if "/" in word else word for word in sentence(texts).split())
-    return f"Error importing repository  into {project.full_path} - {details[:LONGEST_TEXT]}"
-
-
-def sentence(texts: Iterable[str]) -> str:
-    """``a``, ``a and b``, ``a, b, and c``."""
-    known = list(texts)
-    if len(known) <= 2:
-        return " and ".join(known)
-    return f"{', '.join(known[:-1])}, and {known[-1]}"
 
 
 def attributes_of(unpacked: Unpacked) -> dict[str, Any]:

@@ -26,8 +26,8 @@ from project_service.kit.errors import (
 )
 from project_service.kit.storage import storage
 from project_service.projects.service import ProjectLimitReached, create_project
-from project_service.transfers import downloads, jobs, publishing, queries
-from project_service.transfers.models import SCHEDULED, ProjectExport, ProjectImport
+from project_service.transfers import downloads, jobs, queries
+from project_service.transfers.models import SCHEDULED, ProjectExport, ProjectImport, temporary_path
 from project_service.transfers.schemas import METHODS
 from project_service.transfers.workplace import taking_in
 
@@ -151,7 +151,7 @@ def _create(user: User, namespace: Namespace, wanted: dict[str, Any], **source: 
         raise ProjectRefused(Invalid(**{field: texts for field, texts in problems.items() if texts}))
     old = places.at(f"{namespace.full_path}/{path}") if wanted.get("overwrite") else None
     if isinstance(old, Project):
-        path, overwritten = publishing.temporary_path(path), path
+        path, overwritten = temporary_path(path), path
         name = "" if name == old.name else name  # that one is free when the old project is gone
     try:
         project = create_project(user, namespace, name=name or path, path=path, visibility="private")

@@ -20,10 +20,11 @@ from project_service.kit.database import db
 from project_service.kit.storage import Storage, storage
 from project_service.settings import Settings
 from project_service.transfers import downloads, queries
-from project_service.transfers.importing import FAILING, LOADING
 from project_service.transfers.models import (
     FAILED,
+    FAILING,
     FINISHED,
+    LOADING,
     STARTED,
     ImportFailure,
     ProjectExport,

@@ -138,15 +138,19 @@ EVERYTHING = {
 
 def test_nothing_else_waits_for_an_import(service, gl, archive):
     doomed = gl.projects.create({"name": next(names)})
+    imported = {"job": "transfers.jobs.import_project", "event": "the job is done"}
+    before = len(service.lines(**imported))
     number = start_import(gl, archive)
     assert wait_for(lambda: progress(service, number), PATIENCE)
 
     answer = gl.http_request("delete", f"/projects/{doomed.id}")
 
     removed = {"request_id": answer.headers["X-Request-Id"], "job": "core.removal.remove_project"}
-    assert wait_for(lambda: service.lines(**removed, event="the job is done"), PATIENCE)
-    assert not has_ended(service, number)
+    [is_removed] = wait_for(lambda: service.lines(**removed, event="the job is done"), PATIENCE)
     assert wait_for(lambda: has_ended(service, number), PATIENCE)
+    # by the clock of whoever did it: to ask for it takes time, too
+    is_imported = wait_for(lambda: service.lines(**imported)[before:], PATIENCE)[0]
+    assert is_removed["timestamp"] < is_imported["timestamp"]
 
 
 @pytest.fixture

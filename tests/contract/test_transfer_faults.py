@@ -141,7 +141,7 @@ def test_nothing_else_waits_for_an_import(service, gl, archive):
     imported = {"job": "transfers.jobs.import_project", "event": "the job is done"}
     before = len(service.lines(**imported))
     number = start_import(gl, archive)
-    assert wait_for(lambda: progress(service, number), PATIENCE)
+    assert wait_for(lambda: state_of(service, number)["import_status"] == "started", PATIENCE)
 
     answer = gl.http_request("delete", f"/projects/{doomed.id}")
 

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import redis
 import structlog
-from flask import Response, request
+from flask import Flask, Response, request
+from flask.globals import request_ctx
 from werkzeug.exceptions import MethodNotAllowed
 
 from project_service import addresses, document
@@ -141,9 +142,9 @@ def create_app(settings: Settings | None = None) -> answers.Application:
     issue_closed.connect(incidents.on_issue_closed)
     for pages in PAGES:
         app.register_blueprint(pages)
-    received = KnownReceivers(app.wsgi_app, app)
-    known = answers.KnownAnswers(RawPaths(received, _endings(app)), kept.answers_of(app))
-    app.wsgi_app = TrustedProxies(known, settings.trusted_proxies)  # type: ignore[method-assign]
+    receiving = KnownReceivers(app.wsgi_app, app, lambda: _has_proven_keys(app))
+    answering = answers.KnownAnswers(RawPaths(receiving, _endings(app)), kept.answers_of(app))
+    app.wsgi_app = TrustedProxies(answering, settings.trusted_proxies)  # type: ignore[method-assign]
     return app
 
 
@@ -172,10 +173,10 @@ def _configure(app: answers.Application, settings: Settings) -> None:
 
 def _use_keys() -> None:
     """Sign with the keys as they are now, and answer nothing with one that is not this database's."""
-    keyring = secrets.keyring()
     app = current.app()
-    if app.extensions.get("proven") is keyring:
+    if _has_proven_keys(app):
         return
+    keyring = secrets.keyring()
     sign_with(app, keyring)
     if request.blueprint == "probes":
         return
@@ -187,13 +188,19 @@ def _use_keys() -> None:
     app.extensions["proven"] = keyring
 
 
+def _has_proven_keys(app: Flask) -> bool:
+    """Whether the keys, as they are now, are known to be those of the database."""
+    return app.extensions.get("proven") is secrets.keyring()
+
+
 def _close_uploads(_error: BaseException | None) -> None:
     # files of a form lie on disk until they are closed
     current.request().close()
 
 
 def _handle(error: Exception) -> Response:
-    if not answers.is_api() and request.blueprint != "probes" and not is_for_programs():
+    has_addresses = request_ctx.url_adapter is not None  # without a host that can be one no page can be made
+    if has_addresses and not answers.is_api() and request.blueprint != "probes" and not is_for_programs():
         return error_page(answers.as_service_error(error))
     if isinstance(error, MethodNotAllowed):
         return answers.render(wrong_method(error))

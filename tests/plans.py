@@ -20,6 +20,7 @@ READ, WALKED, SORTED = "read from end to end", "walked through for a page", "sor
 WITHOUT_INDEX = ("seqscan", "hashjoin", "mergejoin", "material", "memoize")
 WITHOUT_CONDITION = (*WITHOUT_INDEX, "indexscan", "indexonlyscan")  # bitmaps are left, which always have one
 LARGEST_PAGE = 101
+PAGE = re.compile(r"LIMIT \$(\d+)::BIGINT OFFSET \$\d+::BIGINT")
 CUT = re.compile(r"\sLIMIT\s+\S+(\s+OFFSET\s+\S+)?\s*$")
 NAMED = re.compile(r"\b(\w+) AS (\w+)")
 LOOP = re.compile(r"(?:SCAN|SEARCH) (\w+)")
@@ -75,8 +76,9 @@ def _on_sqlite(statement: str, parameters: Any) -> Iterator[Fault]:
 
 def _on_postgresql(statement: str, parameters: Any) -> Iterator[Fault]:
     explain = "EXPLAIN (FORMAT JSON) " + statement
-    if "page_limit" in parameters:
-        parameters = {**parameters, "page_limit": LARGEST_PAGE}
+    if limit := PAGE.search(statement):
+        place = int(limit[1]) - 1
+        parameters = (*parameters[:place], LARGEST_PAGE, *parameters[place + 1 :])
 
     def plan(*avoided: str) -> dict[str, Any]:
         switches = [f"SET LOCAL enable_{name} = off" for name in avoided]

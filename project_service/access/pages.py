@@ -29,7 +29,7 @@ from werkzeug.wrappers import Response
 
 from project_service.access import identity, steps
 from project_service.access.abilities import Ability
-from project_service.kit import answers, clock, kept, secrets, urls
+from project_service.kit import answers, clock, kept, logs, secrets, urls
 from project_service.kit.database import reading, unit_of_work
 from project_service.kit.errors import ServiceError, Unauthorized
 from project_service.kit.parameters import parameters
@@ -206,7 +206,7 @@ def error_page(error: ServiceError) -> FlaskResponse:
         return make_response(redirect(url_for(SIGN_IN, next=request.full_path.rstrip("?"))))
     title, advice = TEXTS.get(error.status, TEXTS[500 if error.status >= 500 else 400])
     html = render_template(
-        "errors/show.html", status=error.status, title=title, advice=advice, request_id=g.get("request_id", "")
+        "errors/show.html", status=error.status, title=title, advice=advice, request_id=logs.request_id()
     )
     return make_response(html, error.status, error.headers)
 

@@ -5,8 +5,8 @@ for receivers (404), the body within its limits (400), a receiver that is there 
 the act. Error bodies are empty; other methods than POST are not there.
 
 Who was let in is remembered. When it comes again with the same key a layer in front of Flask goes straight to the act,
-which finds out whether the receiver still is what it was; when it is not, or anything else is out of the ordinary, all
-steps are taken.
+which finds out whether the receiver still is what it was; when it is not, or the body is out of the ordinary, all steps
+are taken.
 """
 
 from __future__ import annotations
@@ -53,6 +53,7 @@ OTHER_METHODS = (
     "SEARCH",
 )
 BASIC_AND_BEARER = ("bearer", "basic")
+MOST_DIGITS = 18  # of the length of a body
 MOST_REMEMBERED, REMEMBERED = 1000, "remembered_receivers"
 PROJECT, SLUG = "project", "slug"  # parts of URLs: in any case, and whatever it says
 
@@ -144,9 +145,9 @@ class Reception:
 
     def __call__(self, **url: Any) -> Response:
         """Answer a request for the address that says ``url``."""
-        payload, refused = self._payload()
+        payload, refused = self._read_payload()
         with reading():
-            receiver, misled = (None, None) if refused and refused.at_once else self._found(url)
+            receiver, misled = (None, None) if refused and refused.at_once else self._look_for(url)
             refused = misled or refused
             if (receiver is None or receiver.is_limited) and (limited := _throttled()) is not None:
                 return limited
@@ -171,14 +172,14 @@ class Reception:
             self._check(payload)
         return payload
 
-    def _payload(self) -> tuple[Any, Refused | None]:
+    def _read_payload(self) -> tuple[Any, Refused | None]:
         """The payload, or why there is none; refused requests are counted too, so that is told later."""
         try:
             return self.payload(_body()), None
         except Refused as error:
             return None, error
 
-    def _found(self, url: dict[str, Any]) -> tuple[Receiver | None, Refused | None]:
+    def _look_for(self, url: dict[str, Any]) -> tuple[Receiver | None, Refused | None]:
         """The receiver, or the refusal, for the same reason."""
         try:
             return self._find(**url), None
@@ -193,62 +194,65 @@ class Known(NamedTuple):
     route: str
     place: Hashable
     receiver: Receiver
+    length: int  # of the body
 
 
 class KnownReceivers:
     """A WSGI layer: from whoever was let in before more is taken in, and the application is not even asked.
 
     To begin and to end a request there takes longer than to take in an alert. To the application is left whoever is not
-    known, or no longer, or sends what cannot be taken in; it answers, too, what fails here.
+    known, or no longer, or sends what cannot be taken in, and all requests unless ``is_ready``; and what fails here is
+    raised there, where all errors are logged and answered.
     """
 
-    def __init__(self, application: WSGIApplication, app: answers.Application) -> None:
+    def __init__(self, application: WSGIApplication, app: answers.Application, is_ready: Callable[[], bool]) -> None:
         self.application = application
         self.app = app
+        self.is_ready = is_ready
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         """Take in what a known receiver is sent."""
-        began = time.perf_counter()
-        known = self._find(environ)
-        if known is None:
-            return self.application(environ, start_response)
-        answers.begin(environ)
         try:
-            told = self._take_in(known, environ)
-        except Outdated:
-            remembered_of(self.app).forget(known.place, known.receiver)
-        except Refused:
-            log.debug("what a known receiver was sent is refused")
-        except Exception as error:  # noqa: BLE001  # which is logged, and answered, where all errors are
+            known = self._find(environ)
+            told = None if known is None else self._take_in(known, environ)
+        except Exception as error:  # noqa: BLE001  # as told above
             environ[answers.FAILED] = error
-        else:
-            answer = 200, answers.USUAL_OF_JSON, told
-            return answers.send(environ, start_response, answer, known.route, began)
-        return self.application(environ, start_response)
+            known = None
+        if known is None or told is None:
+            return self.application(environ, start_response)
+        return answers.send(environ, start_response, (200, answers.USUAL_OF_JSON, told), known.route)
 
     def _find(self, environ: WSGIEnvironment) -> Known | None:
-        found = self.app.url_map.find(environ) if environ["REQUEST_METHOD"] == "POST" else None
+        found = self.app.url_map.find(environ)
         if found is None:
             return None
         rule, url = found
-        reception = self.app.view_functions[rule.endpoint]
-        if not isinstance(reception, Reception) or not self._has_plain_body(environ):
+        reception, length = self.app.view_functions[rule.endpoint], self._length(environ)
+        if not isinstance(reception, Reception) or length is None or not self.is_ready():
             return None
         place = reception.place(url)
         receiver = remembered_of(self.app).find(place, key_of(environ))
-        return None if receiver is None else Known(reception, rule.rule, place, receiver)
+        return None if receiver is None else Known(reception, rule.rule, place, receiver, length)
 
-    def _has_plain_body(self, environ: WSGIEnvironment) -> bool:
-        """Whether it is told how long the body is, and may be as long."""
+    def _length(self, environ: WSGIEnvironment) -> int | None:
+        """How long the body is, if that is told and any may be as long."""
         told = environ.get("CONTENT_LENGTH", "")
-        is_plain = told.isdecimal() and "HTTP_TRANSFER_ENCODING" not in environ
-        return is_plain and int(told) <= self.app.config["MAX_CONTENT_LENGTH"]
+        if not told.isdecimal() or len(told) > MOST_DIGITS or "HTTP_TRANSFER_ENCODING" in environ:
+            return None
+        return length if (length := int(told)) <= self.app.config["MAX_CONTENT_LENGTH"] else None
 
-    def _take_in(self, known: Known, environ: WSGIEnvironment) -> bytes:
-        body = environ["wsgi.input"].read(int(environ["CONTENT_LENGTH"]))
-        environ["wsgi.input"] = io.BytesIO(body)  # whoever takes all steps reads it again
-        with self.app.app_context(), current.serving(environ):
-            return exact.dumps(known.reception.act(known.receiver, known.reception.payload(body)))
+    def _take_in(self, known: Known, environ: WSGIEnvironment) -> bytes | None:
+        """What is answered; nothing if the application is to take all steps, with the same body."""
+        body = environ["wsgi.input"].read(known.length)
+        try:
+            if len(body) == known.length:
+                with self.app.app_context(), current.serving(environ):
+                    return exact.dumps(known.reception.act(known.receiver, known.reception.payload(body)))
+        except (Outdated, Refused) as error:
+            if isinstance(error, Outdated):
+                remembered_of(self.app).forget(known.place, known.receiver)
+        environ["wsgi.input"] = io.BytesIO(body)
+        return None
 
 
 class ReceiverBlueprint(Blueprint):
@@ -265,7 +269,7 @@ class ReceiverBlueprint(Blueprint):
         find: Callable[..., Receiver | None],
         absent: int = 403,
         check: Callable[[Any], None] | None = None,
-    ) -> Callable[[Callable[..., Any]], Callable[..., Response]]:
+    ) -> Callable[[Callable[..., Any]], Reception]:
         """Register a receiver. ``find`` gets the parts of the URL; ``absent`` is the answer when there is none.
 
         ``check`` may refuse a payload whoever sends it, but not before ``find`` has refused its address. The decorated
@@ -274,13 +278,13 @@ class ReceiverBlueprint(Blueprint):
         ``Outdated``; then there is no request of Flask's, only what ``current.environ`` says.
         """
 
-        def decorate(act: Callable[..., Any]) -> Callable[..., Response]:
-            received = Reception(act, self.read, find, absent, check)
+        def decorate(act: Callable[..., Any]) -> Reception:
+            reception = Reception(act, self.read, find, absent, check)
             for rule in rules:
                 endpoint = f"{act.__name__}_{rules.index(rule)}"
-                self.add_url_rule(rule, endpoint, received, provide_automatic_options=False, methods=["POST"])
+                self.add_url_rule(rule, endpoint, reception, provide_automatic_options=False, methods=["POST"])
                 self.leave_out(rule, endpoint=f"{endpoint}_other", methods=OTHER_METHODS)
-            return received
+            return reception
 
         return decorate
 
@@ -305,7 +309,10 @@ def given_key() -> str:
 
 def key_of(environ: WSGIEnvironment) -> str:
     """The key of a request: a bearer token, or the password of basic authentication."""
-    authorization = Authorization.from_header(environ.get("HTTP_AUTHORIZATION"))
+    try:
+        authorization = Authorization.from_header(environ.get("HTTP_AUTHORIZATION"))
+    except ValueError:  # for basic authentication in other letters than base64 has
+        return ""
     if authorization is None or authorization.type not in BASIC_AND_BEARER:
         return ""
     return authorization.token or authorization.password or ""

@@ -10,7 +10,7 @@ import re
 import sqlite3
 import time
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import orjson
 import redis.exceptions
@@ -35,8 +35,8 @@ EXPOSED = (
     "Retry-After, RateLimit-Limit, RateLimit-Observed, RateLimit-Remaining, RateLimit-Reset"
 )
 PREFLIGHT_SECONDS = "7200"
-GIVEN_ID = "HTTP_X_REQUEST_ID"
-FOUND, FAILED = "project_service.kept", "project_service.failed"  # of the environment of a request
+# of the environment of a request
+BEGUN, FOUND, FAILED = "project_service.begun", "project_service.kept", "project_service.failed"
 # what all answers have, and nothing else says: it is added, where setting it would mean to look for it first
 SAFEGUARDS = (
     ("X-Frame-Options", "SAMEORIGIN"),
@@ -49,19 +49,24 @@ PAGE_POLICY = (
     "connect-src 'self'; object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'self'"
 )
 API_POLICY = "default-src 'none'; frame-ancestors 'none'"
-# what JSON has that is not of the API
-USUAL_OF_JSON = (
-    ("Content-Type", "application/json"),
-    ("Cache-Control", "no-store"),
-    ("Content-Security-Policy", PAGE_POLICY),
-    *SAFEGUARDS,
-)
+# what all answers have where nothing else is said
+USUAL = (("Cache-Control", "no-store"), ("Content-Security-Policy", PAGE_POLICY))
+USUAL_OF_API = (("Cache-Control", "no-cache"), ("Content-Security-Policy", API_POLICY))
+USUAL_OF_READS = (("Cache-Control", "max-age=0, private, must-revalidate"), ("Content-Security-Policy", API_POLICY))
+USUAL_OF_JSON = (("Content-Type", "application/json"), *USUAL, *SAFEGUARDS)
 # what SQLite says when it cannot write, or has no room for what it shares among processes; the code of PostgreSQL
 FULL_SQLITE, FULL_POSTGRES = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_SHMSIZE), "53100"
 ADDRESSES = frozenset({"location", "content-location"})  # which are made absolute
 VALIDATORS = re.compile(r'(?:W/)?"([^"]*)"')
 
 log = structlog.get_logger(__name__)
+
+
+class Begun(NamedTuple):
+    """When a request began, by ``time.perf_counter``, and the id it has in all layers."""
+
+    request_id: str
+    moment: float
 
 
 def is_api() -> bool:
@@ -71,9 +76,8 @@ def is_api() -> bool:
 
 def before() -> Response | None:
     """Give the request its id, and answer what needs no route: old API versions, preflights, what failed before."""
-    asked, beside = current.request(), current.g()
-    beside.began = time.perf_counter()
-    beside.request_id = begin(asked.environ)
+    asked = current.request()
+    begin(asked.environ)
     failed: Exception | None = asked.environ.pop(FAILED, None)
     if failed is not None:
         raise failed
@@ -84,17 +88,17 @@ def before() -> Response | None:
 
 def after(response: Response) -> Response:
     """Set the headers every answer has, and turn a known answer into 304."""
-    asked, beside, api = current.request(), current.g(), is_api()
+    asked, api = current.request(), is_api()
     headers = response.headers
     read = api and response.status_code == 200 and asked.method in ("GET", "HEAD")
-    usual = "max-age=0, private, must-revalidate" if read else "no-cache" if api else "no-store"
+    usual = (USUAL_OF_READS if read else USUAL_OF_API) if api else USUAL
     said = {name for name, _ in headers}
-    for name, value in (("Cache-Control", usual), ("Content-Security-Policy", API_POLICY if api else PAGE_POLICY)):
+    for name, value in usual:
         if name not in said:
             headers.add(name, value)
-    seconds = time.perf_counter() - beside.get("began", time.perf_counter())
-    request_id = beside.get("request_id", "")
-    for name, value in (*SAFEGUARDS, ("X-Request-Id", request_id), ("X-Runtime", f"{seconds:.6f}")):
+    begun = begin(asked.environ)
+    seconds = time.perf_counter() - begun.moment
+    for name, value in (*SAFEGUARDS, ("X-Request-Id", begun.request_id), ("X-Runtime", f"{seconds:.6f}")):
         headers.add(name, value)
     if api:
         headers.add(*FOR_ALL_ORIGINS)
@@ -134,15 +138,14 @@ class KnownAnswers:
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         """Answer with 304 whoever has the answer already."""
-        began = time.perf_counter()
+        begin(environ)
         found = environ[FOUND] = self.known.find(environ)
         if found is None or not found.tag or "HTTP_ORIGIN" in environ:
             return self.application(environ, start_response)
-        begin(environ)
         if is_known(environ.get("HTTP_IF_NONE_MATCH", ""), found.tag):
             headers = [pair for pair in found.headers if pair[0].lower() != "content-type"]
-            return send(environ, start_response, (304, headers, b""), found.route, began)
-        return send(environ, start_response, (200, found.headers, found.body), found.route, began)
+            return send(environ, start_response, (304, headers, b""), found.route)
+        return send(environ, start_response, (200, found.headers, found.body), found.route)
 
 
 def send(
@@ -150,12 +153,12 @@ def send(
     start_response: StartResponse,
     answer: tuple[int, Iterable[tuple[str, str]], bytes],
     route: str,
-    began: float,
 ) -> Iterable[bytes]:
     """Send status, headers and body in front of Flask, with what ``after`` adds to each answer of its own."""
     status, headers, body = answer
-    seconds = time.perf_counter() - began
-    of_this = [*headers, ("X-Request-Id", environ[GIVEN_ID]), ("X-Runtime", f"{seconds:.6f}")]
+    begun = begin(environ)
+    seconds = time.perf_counter() - begun.moment
+    of_this = [*headers, ("X-Request-Id", begun.request_id), ("X-Runtime", f"{seconds:.6f}")]
     if body:
         of_this.append(("Content-Length", str(len(body))))
     start_response(f"{status} {HTTP_STATUS_CODES[status].upper()}", of_this)
@@ -183,13 +186,15 @@ def _bare(tag: str) -> str:
     return tag.removeprefix('W/"').removesuffix('"')
 
 
-def begin(environ: WSGIEnvironment) -> str:
-    """Bind the lines of the log to a request; its id, which is its own if it brought one."""
-    given = environ.get(GIVEN_ID, "")
-    request_id: str = given if logs.REQUEST_ID.fullmatch(given) else logs.new_request_id()
-    environ[GIVEN_ID] = request_id  # it stays the same when another layer answers in the end
-    logs.bind(request_id=request_id)
-    return request_id
+def begin(environ: WSGIEnvironment) -> Begun:
+    """When a request began and what its id is: its own if it brought one, which lines of the log have, too."""
+    found: Begun | None = environ.get(BEGUN)
+    if found is None:
+        given = environ.get("HTTP_X_REQUEST_ID", "")
+        request_id = given if logs.REQUEST_ID.fullmatch(given) else logs.new_request_id()
+        found = environ[BEGUN] = Begun(request_id, time.perf_counter())
+        logs.bind(request_id=request_id)
+    return found
 
 
 def _note(method: str, route: str, status: int, seconds: float) -> None:

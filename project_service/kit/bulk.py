@@ -193,8 +193,7 @@ class Query:
     def ask(self, **values: Any) -> DBAPICursor:
         """A cursor of the driver, for ``fetchall``; in a pipeline the database begins to answer meanwhile."""
         given = self.compiled.construct_params(values)
-        positions = self.compiled.positiontup
-        sent = given if positions is None else tuple(given[name] for name in positions)
+        sent = tuple(given[name] for name in self.compiled.positiontup or ())
         cursor = self.connection.connection.cursor()
         tell(self.connection, cursor, self.text, sent)
         cursor.execute(self.text, sent)

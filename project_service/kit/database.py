@@ -516,7 +516,8 @@ def _engine_options(settings: Settings) -> dict[str, Any]:
         # one of SQLite is a file that is open, and its writers hold one while they queue
         "max_overflow": -1 if settings.uses_sqlite else 2 * POOL_SIZE + KEPT,
     }
-    # the places for values that PostgreSQL knows, $1; its driver looks for its own each time where there are many
+    # The places for values that PostgreSQL knows, $1; its driver looks for its own each time where there are many. With
+    # these SQLAlchemy takes no "%" in an expression among the values of many rows that are inserted and returned.
     return options if settings.uses_sqlite else options | {"paramstyle": "numeric_dollar"}
 
 

@@ -112,19 +112,16 @@ class Compiled:
     """What is left of a statement: its text, the places that take values, and how its rows are read."""
 
     def __init__(self, compiled: SQLCompiler, dialect: Dialect) -> None:
-        names = compiled.positiontup if compiled.positiontup is not None else list(compiled.binds)
-        self._names = None if compiled.positional else names
-        self._binds = [Bind(compiled.binds[name], dialect) for name in names]
+        self._binds = [Bind(compiled.binds[name], dialect) for name in compiled.positiontup or ()]
         self._text = compiled.string
         # bytes know their hash, by which PostgreSQL's driver finds what it has prepared; SQLite's takes texts only
-        self._sent: Any = self._text if dialect.name == "sqlite" else self._text.encode()
+        self._sent = self._text if dialect.name == "sqlite" else self._text.encode()
         self._columns = [(column.keyname, _impl(column.type, dialect)) for column in compiled._result_columns]
         self._row: Callable[[Any], Row[Any]] | None = None
 
     def send(self, connection: Connection, values: Mapping[str, Any]) -> Found:
         """Carry it out."""
-        given = [bind.given(values) for bind in self._binds]
-        parameters = tuple(given) if self._names is None else dict(zip(self._names, given, strict=True))
+        parameters = tuple(bind.given(values) for bind in self._binds)
         text, cursor = self._text, connection.connection.cursor()
         try:
             tell(connection, cursor, text, parameters)

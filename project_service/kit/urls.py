@@ -114,9 +114,10 @@ class Routes(Map):
     def find(self, environ: WSGIEnvironment) -> tuple[Rule, Mapping[str, Any]] | None:
         """Where the address of a request leads, if somebody has asked for it before, and what is said in it.
 
-        For a layer in front of Flask; addresses with other letters than those of ASCII are not found.
+        For a layer in front of Flask, whose addresses are not decoded as these are: only those in ASCII are found.
         """
-        return self.known.get((environ["PATH_INFO"], environ["REQUEST_METHOD"]))
+        path = environ["PATH_INFO"]
+        return self.known.get((path, environ["REQUEST_METHOD"])) if path.isascii() else None
 
     def bind_to_environ(self, *args: Any, **options: Any) -> MapAdapter:
         """What finds the route of one request."""

@@ -18,14 +18,14 @@ from project_service.access.identity import Caller
 from project_service.core import instance, repositories
 from project_service.core.projects import Project, folder_of
 from project_service.core.repositories import Repository
-from project_service.core.users import ACTIVE, User
-from project_service.kit import clock, database, exact, jobs, mail, urls
+from project_service.kit import clock, database, exact, jobs, urls
 from project_service.kit.database import db, unit_of_work
 from project_service.kit.errors import FULL
 from project_service.kit.storage import storage
 from project_service.transfers import layout, sending
 from project_service.transfers.lines import Reader, brief
-from project_service.transfers.models import FAILED, FINISHED, LIVE, STARTED, ProjectExport, ProjectFile
+from project_service.transfers.models import FINISHED, LIVE, STARTED, ProjectExport, ProjectFile
+from project_service.transfers.outcomes import note_failed_export, tell
 from project_service.transfers.packing import Packer, packing
 from project_service.transfers.workplace import now_and_then, remove_leftovers, workplace
 
@@ -56,7 +56,7 @@ def run(export_id: int, project_id: int) -> None:
             if error.errno not in FULL:
                 raise
             with jobs.step():
-                note_failure(_wanted(export_id), "No space left on device")
+                note_failed_export(_wanted(export_id), "No space left on device")
         else:
             _finish(export_id, name, size)
     except NotWanted:
@@ -64,12 +64,6 @@ def run(export_id: int, project_id: int) -> None:
         storage().delete(name)
     else:
         remove_leftovers(project_id)
-
-
-def note_failure(export: ProjectExport, text: str) -> None:
-    """Say that an export failed, and tell whoever asked for it."""
-    export.state, export.error = FAILED, text
-    _tell(export, "Project export failed", f"The project {export.project.full_path} could not be exported: {text}.")
 
 
 def file_name(full_path: str, moment: dt.datetime) -> str:
@@ -245,9 +239,9 @@ def _finish(export_id: int, name: str, size: int) -> None:
         export.upload_url = None  # it may carry a signature, and has done its work
         if problem is None:
             address = urls.absolute(f"/{export.project.full_path}/download_export")
-            _tell(export, "Project was exported", f"The project {export.project.full_path} was exported.\n\n{address}")
+            tell(export, "Project was exported", f"The project {export.project.full_path} was exported.\n\n{address}")
         else:
-            _tell(export, "Project export failed", f"{problem}\n\nThe archive of {export.project.full_path} is kept.")
+            tell(export, "Project export failed", f"{problem}\n\nThe archive of {export.project.full_path} is kept.")
 
 
 def _check_wanted(export_id: int) -> None:
@@ -263,9 +257,3 @@ def _wanted(export_id: int) -> ProjectExport:
     if found is None:
         raise NotWanted
     return found
-
-
-def _tell(export: ProjectExport, subject: str, text: str) -> None:
-    user: User | None = export.user
-    if user is not None and user.state == ACTIVE and user.deleting_since is None:
-        mail.queue([user.email], f"{export.project.name} | {subject}", f"{text}\n")

@@ -53,10 +53,10 @@ from project_service.transfers.models import (
     ProjectFile,
     ProjectImport,
 )
+from project_service.transfers.outcomes import error_text
 from project_service.transfers.people import is_only_asked, people_of
 from project_service.transfers.refusals import Refused, unreadable
 from project_service.transfers.rows import COLUMNS, LONGEST_MESSAGE, Known, Translator, is_iid, read
-from project_service.transfers.stages import error_text
 from project_service.transfers.unpacking import BadArchive, TooLarge, Unpacked
 from project_service.transfers.workplace import now_and_then, remove_leftovers, version_of, workplace
 

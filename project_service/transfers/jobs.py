@@ -20,8 +20,8 @@ from project_service.kit import clock, jobs
 from project_service.kit.database import db, unit_of_work
 from project_service.kit.storage import storage
 from project_service.transfers.models import FAILED, FAILING, LIVE, UNDER_WAY, ProjectExport, ProjectImport
+from project_service.transfers.outcomes import error_text, note_failed_export
 from project_service.transfers.queries import LIFETIME
-from project_service.transfers.stages import error_text
 from project_service.transfers.workplace import UPLOAD, UPLOADS, remove_workplaces, workplaces
 
 HOUR = dt.timedelta(hours=1)
@@ -77,11 +77,9 @@ def import_project(import_id: int, project_id: int | None = None) -> None:
 
 
 def _export_failed(arguments: tuple[Any, ...], text: str) -> None:
-    from project_service.transfers import exporting  # noqa: PLC0415
-
     found = db.session.get(ProjectExport, arguments[0])
     if found is not None and found.state in LIVE:
-        exporting.note_failure(found, f"the server failed ({text.partition(':')[0]})")
+        note_failed_export(found, f"the server failed ({text.partition(':')[0]})")
 
 
 @jobs.job(queue=jobs.TRANSFERS, failed=_export_failed)

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
-from project_service.core.projects import Project
 from project_service.transfers.models import FAILED, FAILING, FINISHED, QUEUED, SCHEDULED, ProjectExport, ProjectImport
-
-LONGEST_TEXT = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,17 +45,3 @@ def _counted(transfer: ProjectImport | ProjectExport, before: str, during: str, 
         return Stage(before, moving=True)
     text = during if transfer.rows_done < total else after
     return Stage(text, True, transfer.rows_done, total, transfer.relations_done, transfer.relations_total)
-
-
-def error_text(project: Project, texts: Iterable[str]) -> str:
-    """Why an import failed, without a path of this server (import reference, section 7)."""
-    details = " ".join("[FILTERED]" if "/" in word else word for word in sentence(texts).split())
-    return f"Error importing repository  into {project.full_path} - {details[:LONGEST_TEXT]}"
-
-
-def sentence(texts: Iterable[str]) -> str:
-    """``a``, ``a and b``, ``a, b, and c``."""
-    known = list(texts)
-    if len(known) <= 2:
-        return " and ".join(known)
-    return f"{', '.join(known[:-1])}, and {known[-1]}"

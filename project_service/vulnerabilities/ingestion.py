@@ -171,11 +171,8 @@ def _insert(table: Table, columns: tuple[str, ...], rows: Iterator[tuple[Any, ..
     """Insert many rows, ``data`` as its JSON, straight through the driver: what goes on between would take longer."""
     connection = db.session.connection()
     compiled = insert(table).compile(dialect=connection.dialect, column_keys=columns)
-    if compiled.positional:
-        order = [columns.index(name) for name in compiled.positiontup or ()]
-        values: Iterator[Any] = (tuple(row[place] for place in order) for row in rows)
-    else:
-        values = (dict(zip(columns, row, strict=True)) for row in rows)
+    order = [columns.index(name) for name in compiled.positiontup or ()]
+    values = (tuple(row[place] for place in order) for row in rows)
     while some := list(itertools.islice(values, BATCH)):
         connection.exec_driver_sql(str(compiled), some)
 

@@ -38,7 +38,7 @@ from project_service.kit.jobs import Task
 from project_service.kit.storage import storage
 from project_service.projects.schemas import KEPT
 from project_service.tracker.issues import Issue
-from project_service.transfers import downloads, importing, lines, publishing, stages, unpacking, workplace
+from project_service.transfers import downloads, importing, lines, outcomes, publishing, unpacking, workplace
 from project_service.transfers import jobs as transfer_jobs
 from project_service.transfers import people as transfer_people
 from project_service.transfers.canonical import compare
@@ -1443,7 +1443,7 @@ def test_a_failure_takes_back_all_that_was_brought(bring, as_):
 
 
 def test_several_problems_become_one_sentence():
-    sentences = [stages.sentence(texts) for texts in (["a"], ["a", "b"], ["a", "b", "c"])]
+    sentences = [outcomes.sentence(texts) for texts in (["a"], ["a", "b"], ["a", "b", "c"])]
 
     assert sentences == ["a", "a and b", "a, b, and c"]
 
@@ -1451,7 +1451,7 @@ def test_several_problems_become_one_sentence():
 def test_every_word_with_a_slash_is_filtered(people):
     project = make_project("tools", people[MAX])
 
-    text = stages.error_text(project, ["No such file /var/lib/x in a/b", "gone"])
+    text = outcomes.error_text(project, ["No such file /var/lib/x in a/b", "gone"])
 
     assert text == "Error importing repository  into max/tools - No such file [FILTERED] in [FILTERED] and gone"
 

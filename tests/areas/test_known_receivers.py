@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import time
 
 import pytest
 import sqlalchemy.exc
@@ -13,7 +14,7 @@ from sqlalchemy import select
 from project_service.access import receivers
 from project_service.alerts import ingestion
 from project_service.alerts.models import HTTP, PROMETHEUS, Alert, AlertIntegration, IncidentSetting
-from project_service.kit import metrics
+from project_service.kit import current, encryption, metrics, secrets
 from project_service.kit.database import db
 from project_service.tracker.issues import Issue
 
@@ -110,31 +111,58 @@ def test_its_requests_are_counted_and_have_ids_of_their_own(known, post):
     labels = {"method": "POST", "route": "/<path:project>/alerts/notify/<slug>/<identifier>", "status": "200"}
     before = metrics.REQUESTS.labels(*labels.values())._value.get()
 
-    answers = [post(ALERT), post(ALERT), post(ALERT, headers={"X-Request-Id": "mine-1"})]
+    own = ("", "", "mine-1", "no id at all!")
+    answers = [post(ALERT, headers={"X-Request-Id": name} if name else {}) for name in own]
 
-    assert metrics.REQUESTS.labels(*labels.values())._value.get() == before + 3
+    assert metrics.REQUESTS.labels(*labels.values())._value.get() == before + 4
     given = [answer.headers["X-Request-Id"] for answer in answers]
-    assert (len(set(given)), len(given[0]), given[2]) == (3, 32, "mine-1")
+    assert (len(set(given)), [len(one) for one in given], given[2]) == (4, [32, 32, 6, 32], "mine-1")
 
 
 @pytest.mark.parametrize("path", [HOOK, OF_PROMETHEUS])
 @pytest.mark.parametrize("body", ODD.values(), ids=ODD)
 def test_odd_bodies_are_answered_alike(body, path, known, post):
     usual = post(body, path, known=False)
-    post(ALERT)
+    for other in (HOOK, OF_PROMETHEUS):
+        post(ALERT if other == HOOK else b"{}", other)
 
     again = [post(body, path) for _ in range(2)]
 
-    assert {answer.status_code for answer in again} == {usual.status_code}
-    assert [headers_of(answer) for answer in again] == [headers_of(usual)] * 2 or usual.status_code == 200
+    def told(answer):
+        # those without a fingerprint are numbered one after the other
+        titles = [one["title"] for one in answer.json] if answer.status_code == 200 else answer.data
+        return answer.status_code, titles, [pair for pair in headers_of(answer) if pair[0] != "Content-Length"]
+
+    assert [told(answer) for answer in again] == [told(usual)] * 2
     assert post(ALERT).json == [{"iid": 1, "title": "Disk"}]
 
 
 def test_a_body_whose_length_is_not_told_is_taken_in(known, post, asked):
-    environ = {"wsgi.input_terminated": True, "HTTP_TRANSFER_ENCODING": "chunked", "CONTENT_LENGTH": ""}
-    answer = post(None, input_stream=io.BytesIO(ALERT), environ_overrides=environ)
+    for length in ("", "3"):
+        environ = {"wsgi.input_terminated": True, "HTTP_TRANSFER_ENCODING": "chunked", "CONTENT_LENGTH": length}
+        answer = post(None, input_stream=io.BytesIO(ALERT), environ_overrides=environ)
 
-    assert (answer.json, len(asked)) == ([{"iid": 1, "title": "Disk"}], 1)
+        assert answer.json == [{"iid": 1, "title": "Disk"}]
+    assert len(asked) == 2
+
+
+def test_a_body_that_ends_too_early_is_refused_and_nothing_is_stored(known, post):
+    for sent in (b"", b" ", ALERT[:10], b"{}"):
+        answer = post(None, input_stream=io.BytesIO(sent), environ_overrides={"CONTENT_LENGTH": "34"})
+
+        assert answer.status_code == 400
+    assert list(db.session.scalars(select(Alert.events))) == [2]
+
+
+@pytest.mark.parametrize("length", ["9" * 5000, "-1", "\u00b2", "x", "1e1"])
+def test_a_length_that_is_none_is_nothing_to_count_on(length, known, post):
+    answers = [
+        post(None, known=is_known, input_stream=io.BytesIO(b""), environ_overrides={"CONTENT_LENGTH": length})
+        for is_known in (True, False)
+    ]
+
+    assert answers[0].status_code == answers[1].status_code
+    assert answers[0].headers["X-Frame-Options"]
 
 
 def test_a_body_that_is_larger_than_any_may_be_is_refused(known, post, app):
@@ -143,7 +171,10 @@ def test_a_body_that_is_larger_than_any_may_be_is_refused(known, post, app):
 
 @pytest.mark.parametrize("method", ["GET", "PUT", "DELETE", "OPTIONS"])
 def test_other_methods_are_not_there(method, known, client):
-    assert client.open(HOOK, method=method, headers={"Authorization": f"Bearer {KEY}"}).status_code == 404
+    answers = [client.open(HOOK, method=method, headers={"Authorization": f"Bearer {KEY}"}) for _ in range(2)]
+
+    assert [(answer.status_code, answer.data) for answer in answers] == [(404, b"")] * 2
+    assert list(db.session.scalars(select(Alert.events))) == [2]
 
 
 @pytest.mark.parametrize("scheme", ["Bearer", "bearer", "BEARER"])
@@ -156,9 +187,52 @@ def test_the_key_may_come_in_each_way_that_is_allowed(scheme, known, post, asked
     assert not asked
 
 
-@pytest.mark.parametrize("given", ["", KEY, f"Digest {KEY}", f"Bearer {KEY}x", "Basic !", "Bearer"])
+@pytest.mark.parametrize("given", ["", KEY, f"Digest {KEY}", f"Bearer {KEY}x", "Basic !", "Basic \xe9", "Bearer"])
 def test_whatever_is_no_key_lets_nobody_in(given, known, post):
     assert post(ALERT, headers={"Authorization": given}).status_code == 401
+
+
+@pytest.mark.parametrize("given", ["Basic \xe9", "Basic !", "Bearer \xe9"])
+def test_nobody_has_an_answer_of_the_web_server_without_a_place(given, hook, client):
+    answers = [client.post("/a/b/prometheus/alerts/notify.json", headers={"Authorization": given}) for _ in range(3)]
+
+    assert {(answer.status_code, answer.headers["X-Frame-Options"]) for answer in answers} == {(404, "SAMEORIGIN")}
+
+
+def test_with_the_key_of_another_database_nothing_is_taken_in(app, known, post, monkeypatch):
+    proven = app.extensions["proven"]
+    monkeypatch.setattr(encryption, "prove_key", fail_with(secrets.SecretKeyMissing("another key")))
+    try:
+        app.extensions["proven"] = None
+        assert [post(ALERT).status_code for _ in range(2)] == [503] * 2
+    finally:
+        app.extensions["proven"] = proven
+    assert list(db.session.scalars(select(Alert.events))) == [2]
+
+
+def test_other_addresses_are_not_taken_for_one_that_is_known(known, app, client):
+    path = HOOK.replace("/x/", "/\u00c3\u00a9/")  # which is an e with an accent, read twice
+    for _ in range(2):
+        client.post(path, data=ALERT, headers={"Authorization": f"Bearer {KEY}"})
+
+    environ = {"PATH_INFO": HOOK.replace("/x/", "/\u00c3\u00a9/"), "REQUEST_METHOD": "POST"}
+
+    assert app.url_map.find(environ) is None
+    assert app.url_map.find(environ | {"PATH_INFO": HOOK}) is not None
+
+
+def test_nothing_of_a_request_is_left_behind(known, post, app):
+    assert post(ALERT).status_code == 200
+
+    with app.app_context():
+        assert current.environ() is None
+
+
+def fail_with(error):
+    def fail(*_args, **_options):
+        raise error
+
+    return fail
 
 
 def failing(monkeypatch, error):
@@ -167,6 +241,7 @@ def failing(monkeypatch, error):
 
     def fail(*_args, **_options):
         failed.append(error)
+        time.sleep(0.2)
         raise error
 
     monkeypatch.setattr(ingestion, "_add_to_one", fail)
@@ -199,6 +274,7 @@ def test_what_fails_is_answered_and_logged_once_as_for_others(error, status, kno
     answer = post(ALERT)
 
     logged = [json.loads(line) for line in capfd.readouterr().err.splitlines()]
+    assert min(logged[1]["seconds"], float(answer.headers["X-Runtime"])) > 0.2
     assert [line["request_id"] for line in logged] == [answer.headers["X-Request-Id"]] * 2
     monkeypatch.undo()
     assert (post(ALERT).status_code, db.session.scalar(select(Alert.events))) == (200, 4)

@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 
 import pytest
-from sqlalchemy import QueuePool, create_engine, select, text, update
+from sqlalchemy import QueuePool, Text, bindparam, create_engine, func, select, text, update
 from sqlalchemy.exc import IntegrityError, OperationalError, StatementError
 
 from project_service.core import instance
@@ -566,3 +566,18 @@ def test_what_is_written_within_a_snapshot_has_its_turn_among_the_writers(app):
             db.session.add(gate("a"))
 
     assert sorted(marks()) == ["a", "b"]
+
+
+def test_postgresql_is_handed_statements_as_they_are(applications, monkeypatch):
+    with applications(POSTGRESQL).app_context():
+        sent, streamed = select(text("'100%'")).where(text(":given = '1%'")), select(text("'%'")).where(text(":x = 1"))
+        assert db.session.execute(sent, {"given": "1%"}).scalar() == "100%"
+        options = {"stream_results": True, "yield_per": 1}
+        assert db.session.execute(streamed, {"x": 1}, execution_options=options).scalar() == "%"
+        monkeypatch.setattr("psycopg._queries._split_query", None)  # where the driver would look for places of its own
+        many = func.coalesce(*(bindparam(f"v{number}", type_=Text) for number in range(60)))
+
+        values = {f"v{number}": None for number in range(60)} | {"v59": "the last"}
+        assert prepared(lambda: select(many))(**values).scalar_one() == "the last"
+        assert db.session.execute(select(many), values).scalar() == "the last"
+        db.session.remove()

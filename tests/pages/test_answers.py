@@ -55,6 +55,15 @@ def test_a_file_that_is_not_there_is_not_found_whoever_asks(address, visitor, ma
     assert [one.get(address).status_code for one in (visitor, maintainer)] == [404, 404]
 
 
+@pytest.mark.parametrize("host", ["a..b", "a" * 64 + ".example.org"])
+@pytest.mark.parametrize("address", ["/", "/users/sign_in", "/api/v4/version", "/static/none.css"])
+def test_a_host_that_can_be_none_is_a_bad_request(address, host, app):
+    answer = app.test_client().get(address, environ_overrides={"HTTP_HOST": host})
+
+    assert (answer.status_code, answer.json) == (400, {"message": "400 Bad Request"})
+    assert answer.headers["X-Frame-Options"] == "SAMEORIGIN"
+
+
 def test_a_missing_page_says_so_and_shows_the_way_home(maintainer):
     answer = maintainer.get("/acme/none", headers={"X-Request-Id": "a-number-1"})
 

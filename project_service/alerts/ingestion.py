@@ -12,7 +12,23 @@ from dataclasses import dataclass, replace
 from itertools import groupby, islice
 from typing import Any
 
-from sqlalchemy import ColumnElement, Text, bindparam, cast, false, func, literal, or_, select, text, true, update
+from sqlalchemy import (
+    ARRAY,
+    ColumnElement,
+    Text,
+    bindparam,
+    cast,
+    false,
+    func,
+    literal,
+    null,
+    or_,
+    select,
+    text,
+    true,
+    union_all,
+    update,
+)
 
 from project_service.access.receivers import Outdated
 from project_service.alerts import incidents, mails, service
@@ -25,7 +41,7 @@ from project_service.kit import clock
 from project_service.kit.bulk import among, numbers
 from project_service.kit.database import Key, Timestamp, db, insert
 from project_service.kit.group_commit import group_commit
-from project_service.kit.statements import Found, Rows, packed, prepared
+from project_service.kit.statements import Found, Prepared, Rows, packed, prepared
 from project_service.kit.urls import base_url
 from project_service.tracker.counters import advance, next_iids
 from project_service.tracker.environments import environment_called
@@ -114,7 +130,27 @@ def _together(brought: tuple[Receiver, list[Parsed]]) -> tuple[int, str]:
     return brought[0].project_id, base_url()
 
 
-@group_commit(_together)
+def _with_one_statement(brought: list[tuple[Receiver, list[Parsed]]]) -> list[list[Taken]] | None:
+    """Take in alerts that all are open, or all new, and have nothing else done about them."""
+    receiver = brought[0][0]
+    if receiver.bot_id is None or receiver.create_issue or receiver.send_email:
+        return None
+    if any(one is not receiver for one, _ in brought):
+        return None
+    told = [parsed for _, some in brought for parsed in some]
+    if any(parsed.is_recovery or parsed.environment for parsed in told):
+        return None
+    counts = _counts(told)
+    if len(set(counts.values())) != 1 or counts.total() < len(told):
+        return None
+    known = _add_to_all(receiver, counts)
+    if known is None:
+        return None
+    taken = iter(_with_new(receiver, told, counts, known))
+    return [list(islice(taken, len(some))) for _, some in brought]
+
+
+@group_commit(_together, _with_one_statement)
 def take_in_at_once(brought: list[tuple[Receiver, list[Parsed]]]) -> list[list[Taken]]:
     """Take in what several requests have brought, those for the same receiver as if one had brought all of it."""
     taken: dict[int, list[Taken]] = {}
@@ -161,33 +197,53 @@ def _hold_open(project_id: int, prints: list[str]) -> None:
 
 
 def _fire(receiver: Receiver, told: list[Parsed]) -> list[Taken]:
-    counts = Counter(parsed.fingerprint for parsed in told if parsed.fingerprint is not None)
-    known = _count_occurrences(receiver, counts)
-    new: dict[Any, Parsed] = {}
-    for parsed in told:
-        if parsed.fingerprint not in known:
-            new.setdefault(parsed.fingerprint or id(parsed), parsed)
-    opened = _open(receiver, list(new.values()), Status.TRIGGERED, counts) if new else []
-    by_key = dict(zip(new, opened, strict=True))
-    taken = [known.get(parsed.fingerprint or "") or by_key[parsed.fingerprint or id(parsed)] for parsed in told]
+    counts = _counts(told)
+    taken = _with_new(receiver, told, counts, _count_occurrences(receiver, counts))
     if receiver.create_issue or receiver.send_email:
         for one in taken:
             _follow_up(receiver, one)
     return taken
 
 
+def _counts(told: list[Parsed]) -> Counter[str]:
+    """How often each fingerprint is told of."""
+    return Counter(parsed.fingerprint for parsed in told if parsed.fingerprint is not None)
+
+
+def _with_new(receiver: Receiver, told: list[Parsed], counts: Counter[str], known: dict[str, Taken]) -> list[Taken]:
+    """Open those that are not known; what each that was told of has become or is a part of."""
+    new: dict[Any, Parsed] = {}
+    for parsed in told:
+        if parsed.fingerprint not in known:
+            new.setdefault(parsed.fingerprint or id(parsed), parsed)
+    opened = _open(receiver, list(new.values()), Status.TRIGGERED, counts) if new else []
+    by_key = dict(zip(new, opened, strict=True))
+    return [known.get(parsed.fingerprint or "") or by_key[parsed.fingerprint or id(parsed)] for parsed in told]
+
+
 def _count_occurrences(receiver: Receiver, counts: Counter[str]) -> dict[str, Taken]:
     """Add to the open alerts with these fingerprints; those there are, and none for a receiver that is outdated."""
     found: dict[str, Taken] = {}
-    given = {"project": receiver.project_id, "now": clock.now(), **receiver.unconfirmed}
     for number in sorted(set(counts.values())):
         prints = [one for one, count in counts.items() if count == number]
-        if len(prints) == 1:
-            rows = _add_to_one(print=prints[0], number=number, **given)
-        else:
-            rows = _add_to_many(prints=numbers(prints), number=number, **given)
+        rows = _send_to(prints, _add_to_many, receiver, number)
         found |= {row.fingerprint: _taken(row) for row in rows}
     return found
+
+
+def _add_to_all(receiver: Receiver, counts: Counter[str]) -> dict[str, Taken] | None:
+    """Add to these open alerts, each as often, if all are open; none where none is, nothing where only some are.
+
+    To none and nothing of a receiver that is outdated, too.
+    """
+    rows = _send_to(list(counts), _add_to_many_or_none, receiver, next(iter(counts.values())))
+    return None if any(row.id is None for row in rows) else {row.fingerprint: _taken(row) for row in rows}
+
+
+def _send_to(prints: list[str], many: Prepared, receiver: Receiver, number: int) -> Found:
+    """Send what adds to one open alert, or to many."""
+    given = {"project": receiver.project_id, "now": clock.now(), "number": number, **receiver.unconfirmed}
+    return _add_to_one(print=prints[0], **given) if len(prints) == 1 else many(prints=numbers(prints), **given)
 
 
 def _open(receiver: Receiver, told: list[Parsed], status: Status, counts: Counter[str]) -> list[Taken]:
@@ -381,6 +437,20 @@ def _add_to_many() -> Any:
     locked = _open_ones()
     # by their ids alone: given the project as well, SQLite would walk through all of its open alerts
     return _adding().where(text("status <> 2"), alerts.id.in_(locked.scalar_subquery()))
+
+
+@prepared
+def _add_to_many_or_none() -> Any:
+    """Of PostgreSQL: add to as many as are told of, or else tell which are open."""
+    open_ones = _open_ones().add_columns(alerts.fingerprint).cte("open_ones")
+    count = select(func.count()).select_from(open_ones).scalar_subquery()
+    are_all = count == func.cardinality(cast(bindparam("prints", type_=Text), ARRAY(Text)))
+    added = _adding().where(text("status <> 2"), alerts.id.in_(select(open_ones.c.id)), are_all).cte("added")
+    none = (cast(null(), column.type) for column in _TAKEN[1:])
+    return union_all(
+        select(*(added.c[column.key] for column in _TAKEN)),
+        select(open_ones.c.fingerprint, *none).where(~are_all),
+    )
 
 
 @prepared

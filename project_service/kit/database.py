@@ -36,7 +36,7 @@ from sqlalchemy import (
     text,
 )
 from sqlalchemy.dialects import postgresql, sqlite
-from sqlalchemy.exc import DisconnectionError, IntegrityError, InvalidRequestError, OperationalError
+from sqlalchemy.exc import DBAPIError, DisconnectionError, IntegrityError, InvalidRequestError, OperationalError
 from sqlalchemy.orm import DeclarativeBase, Mapped, Mapper, mapped_column, registry
 from sqlalchemy.orm.exc import StaleDataError
 from sqlalchemy.types import JSON, TypeDecorator
@@ -66,6 +66,7 @@ class Mode(enum.Enum):
     WRITES = enum.auto()
     SNAPSHOT = enum.auto()  # all of its statements read the same state, on SQLite
     READS = enum.auto()
+    COMMITS_EACH = enum.auto()  # statements that write, and are transactions of their own
 
 
 class Connections:
@@ -75,10 +76,10 @@ class Connections:
     are needed at once, these come from the pool and go back there.
     """
 
-    def __init__(self, engine: Engine, *, read_only: bool = False) -> None:
+    def __init__(self, engine: Engine, *, autocommit: bool = False) -> None:
         self.is_postgresql = engine.dialect.name == "postgresql"
         # what only reads needs no BEGIN; on SQLite the listener to "begin" sees to that
-        level = {"isolation_level": "AUTOCOMMIT"} if read_only and self.is_postgresql else {}
+        level = {"isolation_level": "AUTOCOMMIT"} if autocommit and self.is_postgresql else {}
         self.engine = engine.execution_options(**level)
         self._idle: deque[Connection] = deque()
         self._waiting: deque[None] = deque()  # one for each who waits for the pool
@@ -288,7 +289,7 @@ def init_app(app: Flask, settings: Settings) -> None:
             _listen_to_sqlite(db.engine, settings)
         else:
             _listen_to_postgresql(db.engine)
-        app.extensions["connections"] = {reads: Connections(db.engine, read_only=reads) for reads in (True, False)}
+        app.extensions["connections"] = {each: Connections(db.engine, autocommit=each) for each in (True, False)}
 
 
 @contextmanager
@@ -320,6 +321,16 @@ def connection() -> Connection:
 
 
 @contextmanager
+def committing_each() -> Iterator[None]:
+    """Write with statements that commit themselves, each waited for once: of PostgreSQL, where many may write at once.
+
+    Who loses the connection in here does not know whether the last of them was carried out.
+    """
+    with _unit(Mode.COMMITS_EACH):
+        yield
+
+
+@contextmanager
 def _unit(mode: Mode) -> Iterator[None]:
     outer = _current.get()
     if outer is not None and mode is Mode.WRITES and _mode.get() is not Mode.WRITES:
@@ -348,8 +359,8 @@ def _unit(mode: Mode) -> Iterator[None]:
 def _new_unit(mode: Mode) -> Unit | None:
     if _has_session() and db.session().in_transaction():
         return None  # begun before the unit was, as on the command line: the unit is the session's, and ends it
-    reads = mode is Mode.READS
-    return Unit(current.app().extensions["connections"][reads], begins=not reads)
+    begins = mode in (Mode.WRITES, Mode.SNAPSHOT)
+    return Unit(current.app().extensions["connections"][not begins], begins=begins)
 
 
 def commit() -> None:
@@ -392,7 +403,7 @@ def from_session(mapper: Mapper[Any], number: int) -> Any:
 def rows_of_unit() -> dict[Any, Any]:
     """What was read in the current unit of work and may be shown in it again; empty in one that writes."""
     unit = _current.get()
-    return {} if unit is None or _mode.get() is Mode.WRITES else unit.rows
+    return {} if unit is None or _mode.get() in (Mode.WRITES, Mode.COMMITS_EACH) else unit.rows
 
 
 @contextmanager
@@ -492,6 +503,11 @@ def is_unique_violation(error: IntegrityError) -> bool:
 def is_deadlock(error: Exception) -> bool:
     """Whether the database has undone a transaction so that another one could go on; it may be tried again."""
     return isinstance(error, OperationalError) and getattr(error.orig, "sqlstate", None) == DEADLOCK
+
+
+def is_disconnect(error: Exception) -> bool:
+    """Whether the connection was lost, so that it is not known how far the last statement came."""
+    return isinstance(error, DBAPIError) and error.connection_invalidated
 
 
 def dispose_after_fork() -> None:

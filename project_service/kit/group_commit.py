@@ -14,7 +14,7 @@ from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar, cast
 
 from project_service.kit import database
-from project_service.kit.database import flush, is_deadlock, unit_of_work
+from project_service.kit.database import committing_each, db, flush, is_deadlock, is_disconnect, unit_of_work
 from project_service.kit.waiting import aside
 
 Item = TypeVar("Item")
@@ -24,13 +24,15 @@ ATTEMPTS = 4
 
 
 def group_commit(
-    key: Callable[[Item], Hashable],
+    key: Callable[[Item], Hashable], short: Callable[[list[Item]], list[Result] | None] | None = None
 ) -> Callable[[Callable[[list[Item]], list[Result]]], Group[Item, Result]]:
     """Make a function that writes many items, and gives a result for each, one that writes an item.
 
-    Only items with the same ``key`` are written together: what locks some of them must not hold up the others.
+    Only items with the same ``key`` are written together: what locks some of them must not hold up the others. Where
+    one statement does for all, ``short`` may send it to PostgreSQL, and it commits itself; where it does not, ``short``
+    gives nothing, and has changed nothing.
     """
-    return lambda write: Group(write, key)
+    return lambda write: Group(write, key, short)
 
 
 class Turn(Generic[Item, Result]):
@@ -62,9 +64,15 @@ class Group(Generic[Item, Result]):
     Of those with the same key at most one leads, which is the first: it writes.
     """
 
-    def __init__(self, write: Callable[[list[Item]], list[Result]], key: Callable[[Item], Hashable]) -> None:
+    def __init__(
+        self,
+        write: Callable[[list[Item]], list[Result]],
+        key: Callable[[Item], Hashable],
+        short: Callable[[list[Item]], list[Result] | None] | None = None,
+    ) -> None:
         self._write = write
         self._key = key
+        self._short = short
         self._queues: dict[Hashable, deque[Turn[Item, Result]]] = {}
         self._lock = threading.Lock()
         functools.update_wrapper(self, write)
@@ -111,13 +119,22 @@ class Group(Generic[Item, Result]):
 
     def _write_for(self, together: list[Turn[Item, Result]], queue: deque[Turn[Item, Result]]) -> None:
         results: list[Result] | None = None
+        is_tried = False  # whether anything may have been committed
         try:
-            with unit_of_work():
-                database.connection()  # waits for the other writers; more may come meanwhile
-                together += self._taken(queue)
-                results = self._written([turn.item for turn in together])
+            if self._short is not None and db.engine.dialect.name == "postgresql":
+                with committing_each():
+                    database.connection()
+                    together += self._taken(queue)
+                    is_tried = True
+                    results = self._short([turn.item for turn in together])
+                    is_tried = False
+            if results is None:
+                with unit_of_work():
+                    database.connection()  # waits for the other writers; more may come meanwhile
+                    together += [] if together else self._taken(queue)
+                    results = self._written([turn.item for turn in together])
         except Exception as error:  # noqa: BLE001  # raised where it belongs
-            if results is not None or not together:
+            if results is not None or not together or (is_tried and is_disconnect(error)):
                 # whether the commit took place is not known, or there is no way to write: nothing is tried again
                 together += [] if together else self._taken(queue)
                 for turn in together:

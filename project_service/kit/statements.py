@@ -32,7 +32,7 @@ class Prepared(Protocol):
 
 
 def prepared(make: Callable[[], Any]) -> Prepared:
-    """Keep what ``make`` returns; its values are ``bindparam``, or the columns of an ``INSERT`` without any."""
+    """Keep what ``make`` returns; its values are ``bindparam``."""
     made: dict[str, Ready] = {}
 
     @functools.wraps(make)
@@ -98,7 +98,7 @@ class Ready:
         if self._compiled is not None:  # by another thread perhaps, after which there is no statement
             return self._compiled.send(connection, values)
         if not self._is_incomplete:
-            compiled: SQLCompiler = statement.compile(dialect=connection.dialect, column_keys=list(values))
+            compiled: SQLCompiler = statement.compile(dialect=connection.dialect)
             if _is_complete(compiled):
                 self._compiled = Compiled(compiled, connection.dialect)
                 self._statement = None  # it takes ten times the memory of what was made of it

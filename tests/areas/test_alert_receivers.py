@@ -8,13 +8,15 @@ import json
 import os
 import random
 import threading
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from flask import has_app_context
-from sqlalchemy import select
+from sqlalchemy import event, select
 from sqlalchemy.exc import OperationalError
 
 from project_service.alerts import ingestion
@@ -23,7 +25,7 @@ from project_service.alerts.payloads import Parsed
 from project_service.core import instance
 from project_service.factory import LARGEST_BODY
 from project_service.kit import clock
-from project_service.kit.database import db, unit_of_work
+from project_service.kit.database import committing_each, db, unit_of_work
 from project_service.tracker.environments import Environment
 from project_service.tracker.notes import Note
 from tests import worlds
@@ -588,10 +590,85 @@ def test_open_alerts_are_found_by_their_index_however_many_there_are(app, post_b
     post_batch(*elements)
     with count_queries() as queries:
         post_batch(*elements)
-    [adding] = [statement for statement in queries if statement.startswith("UPDATE alerts")]
+    [adding] = [statement for statement in queries if "UPDATE alerts" in statement]
 
-    assert "alerts.project_id" not in adding.partition("IN (SELECT")[0]
+    assert "alerts.project_id" not in adding.partition("UPDATE alerts")[2].partition("IN (SELECT")[0]
     assert [alert.events for alert in alerts()] == [2, 2, 2]
+
+
+@pytest.fixture
+def count_transactions(app):
+    """How many transactions were begun within a block."""
+
+    @contextmanager
+    def counting():
+        begun = []
+
+        def note(connection):
+            if connection.get_execution_options().get("isolation_level") != "AUTOCOMMIT":
+                begun.append(1)
+
+        event.listen(db.engine, "begin", note)
+        yield begun
+        event.remove(db.engine, "begin", note)
+
+    return counting
+
+
+@pytest.mark.parametrize(
+    ("told", "transactions"),
+    [
+        (["a"], 0),
+        (["a", "b"], 0),
+        (["b", "a", "b", "a"], 0),
+        (["new"], 0),
+        (["new", "newer", "new", "newer"], 0),
+        (["a", "new"], 1),
+        (["a", "a", "b"], 1),
+    ],
+)
+def test_alerts_that_all_are_open_or_new_take_no_transaction(
+    post_batch, endpoint, count_queries, count_transactions, told, transactions
+):
+    is_sqlite = db.engine.dialect.name == "sqlite"
+    elements = {name: ELEMENT | {"labels": {"alertname": name}} for name in ("a", "b", *told)}
+    post_batch(elements["a"], elements["b"])
+    with count_transactions() as begun, count_queries() as sent:
+        answer = post_batch(*(elements[name] for name in told))
+
+    assert [one["title"] for one in answer.json] == told
+    counts = Counter(["a", "b", *told])
+    assert {alert.title: (alert.iid, alert.events) for alert in alerts()} == {
+        name: (number, counts[name]) for number, name in enumerate(counts, start=1)
+    }
+    if not is_sqlite:
+        changing = [one for one in sent if "UPDATE alerts" in one or "INSERT INTO alerts" in one]
+        assert (len(begun), len(changing)) == (transactions, len(changing) if transactions else 1 + ("new" in told))
+
+
+def test_those_who_add_to_the_same_alerts_at_once_all_are_counted(app, endpoint):
+    """As several processes do, which do not wait for one another before the database has them wait."""
+    if db.engine.dialect.name == "sqlite":
+        pytest.skip("SQLite has one writer at a time")
+    prints, now = [f"f{number}" for number in range(10)], clock.now()
+    told = [Parsed(title=one, payload={}, started_at=now, fingerprint=one) for one in prints]
+    ingestion.take_in_at_once((ingestion.receiver_of(endpoint), told))
+    receiver = ingestion.receiver_of(endpoint)
+    db.session.commit()
+
+    def take_in(number):
+        order, added = random.Random(number), 0
+        for _ in range(30):
+            some = order.sample(told, order.randint(1, 10))
+            with app.app_context(), committing_each():
+                [taken] = ingestion._with_one_statement([(receiver, some)])
+            added += len(taken)
+        return added
+
+    with ThreadPoolExecutor(4) as pool:
+        added = sum(pool.map(take_in, range(4)))
+
+    assert sum(alert.events for alert in alerts()) == 10 + added
 
 
 def mixed(order):

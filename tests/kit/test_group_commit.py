@@ -183,3 +183,73 @@ def test_a_database_that_cannot_be_reached_is_told_to_everybody(app, monkeypatch
     monkeypatch.undo()
     assert {type(error) for error in found} == {ZeroDivisionError}
     assert write("d") == "d"
+
+
+def written_with(short):
+    """A group that takes a short way where there is one, and what came to be written in a transaction."""
+    written = []
+
+    @group_commit(type, short)
+    def write(values):
+        written.append(values)
+        add(values)
+        return [value.upper() for value in values]
+
+    return write, written
+
+
+def short_of(results):
+    """A short way with what one statement may do: it adds a row, and gives this."""
+
+    def write(values):
+        add_shortly(values[0])
+        return results
+
+    return write
+
+
+def add_shortly(value):
+    statement = f"INSERT INTO feature_gates (feature, key, value) VALUES ('marks', 'groups', '{value}')"
+    module.database.connection().exec_driver_sql(statement)
+
+
+def test_what_one_statement_does_is_not_written_in_a_transaction(app, stored):
+    write, written = written_with(short_of(["short"]))
+    result, in_transaction = at_once(app, write, ["a"])[0], db.engine.dialect.name == "sqlite"
+
+    assert (result, written) == (("A", [["a"]]) if in_transaction else ("short", []))
+    assert stored() == ["a"]
+
+
+def test_what_one_statement_does_not_do_is_written_in_a_transaction(app, stored):
+    asked = []
+    write, written = written_with(asked.append)
+
+    assert at_once(app, write, ["a"]) == ["A"]
+    assert (written, asked) == ([["a"]], [] if db.engine.dialect.name == "sqlite" else [["a"]])
+    assert stored() == ["a"]
+
+
+def test_what_one_statement_fails_to_do_is_written_in_transactions(app, stored):
+    def fail(_values):
+        raise OperationalError("an update", {}, Chosen())
+
+    write, written = written_with(fail)
+
+    assert at_once(app, write, ["a"]) == ["A"]
+    assert (written, stored()) == ([["a"]], ["a"])
+
+
+def test_a_statement_whose_answer_was_lost_is_not_sent_again(app, stored):
+    """It may have been carried out."""
+
+    def lose(values):
+        add_shortly(values[0])
+        raise OperationalError("an update", {}, Exception("the connection is lost"), connection_invalidated=True)
+
+    write, written = written_with(lose)
+    [found] = at_once(app, write, ["a"])
+
+    if db.engine.dialect.name == "postgresql":
+        assert (type(found), written) == (OperationalError, [])
+    assert stored() == ["a"]

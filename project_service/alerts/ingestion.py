@@ -33,7 +33,7 @@ from sqlalchemy import (
 from project_service.access.receivers import Outdated
 from project_service.alerts import incidents, mails, service
 from project_service.alerts.models import HTTP, PROMETHEUS, TARGET, Alert, AlertIntegration, IncidentSetting, Status
-from project_service.alerts.payloads import DEFAULT_SOURCE, PROMETHEUS_TOOL, Mapping, Parsed
+from project_service.alerts.payloads import DEFAULT_SOURCE, PROMETHEUS_TOOL, Mapping, Parsed, Told
 from project_service.core.bots import ALERT_BOT, bot, id_of_bot
 from project_service.core.instance import RECEIVERS_THROTTLE, value_of
 from project_service.core.projects import DISABLED, Project
@@ -125,20 +125,20 @@ def receiver_of(integration: AlertIntegration) -> Receiver:
     return _found(rows)[0]
 
 
-def _together(brought: tuple[Receiver, list[Parsed]]) -> tuple[int, str]:
+def _together(brought: tuple[Receiver, list[Told]]) -> tuple[int, str]:
     # the address of this service stands in incidents and mails, and nobody is to give it for others
     return brought[0].project_id, base_url()
 
 
-def _with_one_statement(brought: list[tuple[Receiver, list[Parsed]]]) -> list[list[Taken]] | None:
+def _with_one_statement(brought: list[tuple[Receiver, list[Told]]]) -> list[list[Taken]] | None:
     """Take in alerts that all are open, or all new, and have nothing else done about them."""
     receiver = brought[0][0]
     if receiver.bot_id is None or receiver.create_issue or receiver.send_email:
         return None
     if any(one is not receiver for one, _ in brought):
         return None
-    told = [parsed for _, some in brought for parsed in some]
-    if any(parsed.is_recovery or parsed.environment for parsed in told):
+    told = [one for _, some in brought for one in some]
+    if any(one.is_over or one.environment for one in told):
         return None
     counts = _counts(told)
     if len(set(counts.values())) != 1 or counts.total() < len(told):
@@ -151,18 +151,18 @@ def _with_one_statement(brought: list[tuple[Receiver, list[Parsed]]]) -> list[li
 
 
 @group_commit(_together, _with_one_statement)
-def take_in_at_once(brought: list[tuple[Receiver, list[Parsed]]]) -> list[list[Taken]]:
+def take_in_at_once(brought: list[tuple[Receiver, list[Told]]]) -> list[list[Taken]]:
     """Take in what several requests have brought, those for the same receiver as if one had brought all of it."""
     taken: dict[int, list[Taken]] = {}
     places = sorted(range(len(brought)), key=lambda place: brought[place][0].token)
     for _, some in groupby(places, key=lambda place: brought[place][0]):
         own = list(some)
-        found = iter(take_in(brought[own[0]][0], [parsed for place in own for parsed in brought[place][1]]))
+        found = iter(take_in(brought[own[0]][0], [one for place in own for one in brought[place][1]]))
         taken |= {place: list(islice(found, len(brought[place][1]))) for place in own}
     return [taken[place] for place in range(len(brought))]
 
 
-def take_in(receiver: Receiver, told: Iterable[Parsed]) -> list[Taken]:
+def take_in(receiver: Receiver, told: Iterable[Told]) -> list[Taken]:
     """Take in alerts in the order they are told; the alert that each has become or is a part of.
 
     Raises ``Outdated``, and then the unit of work is to be undone.
@@ -171,17 +171,17 @@ def take_in(receiver: Receiver, told: Iterable[Parsed]) -> list[Taken]:
         # first of all, so that everybody takes the locks of new rows in one order
         receiver = replace(receiver, bot_id=bot(ALERT_BOT).id)
     told = list(told)
-    prints = [parsed.fingerprint for parsed in told if parsed.fingerprint is not None]
-    is_over = any(parsed.is_recovery for parsed in told)
+    prints = [one.fingerprint for one in told if one.fingerprint is not None]
+    is_over = any(one.is_over for one in told)
     is_to_be_held = (is_over and len(told) > 1) or len(set(prints)) < len(prints)
     if not told or is_over or is_to_be_held:
         _confirm(receiver)  # what is sent for others does so itself
     if is_to_be_held:
         _hold_open(receiver.project_id, prints)
     taken: list[Taken] = []
-    for over, some in groupby(told, key=lambda parsed: parsed.is_recovery):
+    for over, some in groupby(told, key=lambda one: one.is_over):
         together = list(some)
-        taken += [_recover(receiver, parsed) for parsed in together] if over else _fire(receiver, together)
+        taken += [_recover(receiver, one) for one in together] if over else _fire(receiver, together)
     return taken
 
 
@@ -196,7 +196,7 @@ def _hold_open(project_id: int, prints: list[str]) -> None:
     _lock_open(project=project_id, prints=numbers(prints))
 
 
-def _fire(receiver: Receiver, told: list[Parsed]) -> list[Taken]:
+def _fire(receiver: Receiver, told: list[Told]) -> list[Taken]:
     counts = _counts(told)
     taken = _with_new(receiver, told, counts, _count_occurrences(receiver, counts))
     if receiver.create_issue or receiver.send_email:
@@ -205,20 +205,20 @@ def _fire(receiver: Receiver, told: list[Parsed]) -> list[Taken]:
     return taken
 
 
-def _counts(told: list[Parsed]) -> Counter[str]:
+def _counts(told: list[Told]) -> Counter[str]:
     """How often each fingerprint is told of."""
-    return Counter(parsed.fingerprint for parsed in told if parsed.fingerprint is not None)
+    return Counter(one.fingerprint for one in told if one.fingerprint is not None)
 
 
-def _with_new(receiver: Receiver, told: list[Parsed], counts: Counter[str], known: dict[str, Taken]) -> list[Taken]:
+def _with_new(receiver: Receiver, told: list[Told], counts: Counter[str], known: dict[str, Taken]) -> list[Taken]:
     """Open those that are not known; what each that was told of has become or is a part of."""
-    new: dict[Any, Parsed] = {}
-    for parsed in told:
-        if parsed.fingerprint not in known:
-            new.setdefault(parsed.fingerprint or id(parsed), parsed)
+    new: dict[Any, Told] = {}
+    for one in told:
+        if one.fingerprint not in known:
+            new.setdefault(one.fingerprint or id(one), one)
     opened = _open(receiver, list(new.values()), Status.TRIGGERED, counts) if new else []
     by_key = dict(zip(new, opened, strict=True))
-    return [known.get(parsed.fingerprint or "") or by_key[parsed.fingerprint or id(parsed)] for parsed in told]
+    return [known.get(one.fingerprint or "") or by_key[one.fingerprint or id(one)] for one in told]
 
 
 def _count_occurrences(receiver: Receiver, counts: Counter[str]) -> dict[str, Taken]:
@@ -246,10 +246,10 @@ def _send_to(prints: list[str], many: Prepared, receiver: Receiver, number: int)
     return _add_to_one(print=prints[0], **given) if len(prints) == 1 else many(prints=numbers(prints), **given)
 
 
-def _open(receiver: Receiver, told: list[Parsed], status: Status, counts: Counter[str]) -> list[Taken]:
+def _open(receiver: Receiver, told: list[Told], status: Status, counts: Counter[str]) -> list[Taken]:
     """Open alerts, or add to what another request has opened a moment ago; new ones have a note."""
     # in one order, so that two requests that bring the same ones do not wait for one another
-    names = sorted({parsed.environment for parsed in told if parsed.environment})
+    names = sorted({one.environment for one in told if one.environment})
     environments = {name: environment_called(receiver.project_id, name) for name in names}
     rows = [
         {
@@ -268,7 +268,7 @@ def _open(receiver: Receiver, told: list[Parsed], status: Status, counts: Counte
             "environment_id": environments.get(parsed.environment or ""),
             "note": LOGGED.format(receiver.source_of(parsed)),
         }
-        for place, parsed in enumerate(told)
+        for place, parsed in enumerate(one.read() for one in told)
     ]
     stored = {row.fingerprint or row.place: _taken(row) for row in _store(receiver, rows, status)}
     return [stored[row["fingerprint"] or row["place"]] for row in rows]
@@ -300,12 +300,12 @@ def _confirm(receiver: Receiver) -> None:
         raise Outdated
 
 
-def _recover(receiver: Receiver, parsed: Parsed) -> Taken:
-    alert, author = _open_alert(receiver.project_id, parsed.fingerprint), bot(ALERT_BOT)
+def _recover(receiver: Receiver, told: Told) -> Taken:
+    alert, author, parsed = _open_alert(receiver.project_id, told.fingerprint), bot(ALERT_BOT), told.read()
     recovered = RECOVERED.format(receiver.source_of(parsed))
     if alert is None:
         # nothing was open: kept as an alert that is over, never as an open one
-        [taken] = _open(receiver, [parsed], Status.RESOLVED, Counter())
+        [taken] = _open(receiver, [told], Status.RESOLVED, Counter())
         alert = db.session.get_one(Alert, taken.id)
         for body in (recovered, RESOLVED):
             incidents.note(author, alert, body)

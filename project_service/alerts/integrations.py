@@ -10,7 +10,7 @@ from sqlalchemy import select
 
 from project_service.alerts import ingestion, mapping, payloads, queries
 from project_service.alerts.models import HTTP, OPSGENIE, PROMETHEUS, AlertIntegration
-from project_service.alerts.payloads import Parsed
+from project_service.alerts.payloads import Told
 from project_service.core import instance
 from project_service.core.projects import Project
 from project_service.kit import outgoing, urls
@@ -100,13 +100,13 @@ def send_test(integration: AlertIntegration, text: str) -> int:
         raise Invalid(base=f"{INVALID} It is no JSON object, or larger or deeper than allowed.") from error
     if not integration.active:
         raise Invalid(base=INACTIVE)
-    parsed = alerts_in(integration.type, payload, integration.mapping)
-    if parsed is None:
+    told = alerts_in(integration.type, payload, integration.mapping)
+    if told is None:
         raise Invalid(base=f"{INVALID} It {NO_BATCH}.")
-    return len(ingestion.take_in(ingestion.receiver_of(integration), parsed))
+    return len(ingestion.take_in(ingestion.receiver_of(integration), told))
 
 
-def alerts_in(type_of_integration: str, payload: dict[str, Any], mapped: payloads.Mapping) -> list[Parsed] | None:
+def alerts_in(type_of_integration: str, payload: dict[str, Any], mapped: payloads.Mapping) -> list[Told] | None:
     """The alerts that an integration of this type takes from a payload; ``None`` when it takes no such payload."""
     if payloads.is_batch(payload):
         return payloads.parse_batch(payload)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import datetime as dt
 import hashlib
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
-from urllib.parse import unquote_plus
+from functools import partial
+from typing import Any, NamedTuple
+from urllib.parse import unquote_to_bytes
 
 from project_service.alerts.models import Severity
 from project_service.kit import clock, exact
@@ -20,6 +21,7 @@ LIMITS = {"title": 200, "description": 1000, "service": 100, "monitoring_tool": 
 HOSTS_LIMIT = 255
 LARGEST = 1 << 20
 DEEPEST = 100
+NESTED = (dict, list)  # which Python looks at sooner than at dict | list
 PROMETHEUS_TOOL = "Prometheus"
 BATCH_KEYS = frozenset(
     ("version", "groupKey", "status", "receiver", "groupLabels", "commonLabels", "commonAnnotations", "externalURL")
@@ -51,9 +53,21 @@ class Malformed(Unreadable):
     """The body is no JSON at all."""
 
 
-@dataclass(frozen=True, slots=True)
+class Told(NamedTuple):
+    """An alert that a payload tells of: what it is found by, and how to read the rest, which only new ones need.
+
+    With ``is_over`` it is a recovery.
+    """
+
+    fingerprint: str | None
+    is_over: bool
+    environment: str | None
+    read: Callable[[], Parsed]
+
+
+@dataclass(slots=True)
 class Parsed:
-    """An alert as one payload tells it; with ``ended_at`` it is a recovery."""
+    """All that a payload tells of an alert, and ends it if there is an ``ended_at``."""
 
     title: str
     payload: dict[str, Any]
@@ -66,11 +80,6 @@ class Parsed:
     fingerprint: str | None = None
     environment: str | None = None
     ended_at: dt.datetime | None = None
-
-    @property
-    def is_recovery(self) -> bool:
-        """Whether the payload says that it is over."""
-        return self.ended_at is not None
 
 
 def read(body: bytes) -> dict[str, Any]:
@@ -101,7 +110,7 @@ def depth_exceeds(value: Any, limit: int) -> bool:
             inner
             for outer in level
             for inner in (outer.values() if isinstance(outer, dict) else outer)
-            if isinstance(inner, dict | list)
+            if isinstance(inner, NESTED)
         ]
         if not level:
             return False
@@ -113,11 +122,26 @@ def is_batch(payload: dict[str, Any]) -> bool:
     return payload.get("version") == "4" and payload.keys() >= BATCH_KEYS and isinstance(payload["alerts"], list)
 
 
-def parse_plain(payload: dict[str, Any], mapping: Mapping | None = None) -> Parsed:
+def parse_plain(payload: dict[str, Any], mapping: Mapping | None = None) -> Told:
     """Read a payload of an HTTP endpoint; mapped fields come from where the mapping says, if there is something."""
-    if payload.get("monitoring_tool") == PROMETHEUS_TOOL and (parsed := parse_prometheus(payload)) is not None:
-        return parsed
-    values = {name: _value_of(payload, name, mapping or {}) for name in FIELDS}
+    if payload.get("monitoring_tool") == PROMETHEUS_TOOL and (told := parse_prometheus(payload)) is not None:
+        return told
+    mapping = mapping or {}
+    fingerprint = _fingerprint(_value_of(payload, "fingerprint", mapping), payload)
+    environment = _plain_text(_value_of(payload, "gitlab_environment_name", mapping))
+    ended_at = _end(payload, mapping)
+    read = partial(_read_plain, payload, mapping, fingerprint, environment, ended_at)
+    return Told(fingerprint, ended_at is not None, environment, read)
+
+
+def _read_plain(
+    payload: dict[str, Any],
+    mapping: Mapping,
+    fingerprint: str | None,
+    environment: str | None,
+    ended_at: dt.datetime | None,
+) -> Parsed:
+    values = {name: _value_of(payload, name, mapping) for name in FIELDS}
     return Parsed(
         title=_text(values["title"], LIMITS["title"]) or DEFAULT_TITLE,
         description=_text(values["description"], LIMITS["description"]),
@@ -125,41 +149,49 @@ def parse_plain(payload: dict[str, Any], mapping: Mapping | None = None) -> Pars
         monitoring_tool=_text(values["monitoring_tool"], LIMITS["monitoring_tool"]),
         hosts=_hosts(values["hosts"]),
         severity=_severity(values["severity"]),
-        started_at=_start(payload, mapping or {}) or clock.now(),
-        ended_at=_end(payload, mapping or {}),
-        fingerprint=_fingerprint(values["fingerprint"], payload),
-        environment=_plain_text(values["gitlab_environment_name"]),
+        started_at=_start(payload, mapping) or clock.now(),
+        ended_at=ended_at,
+        fingerprint=fingerprint,
+        environment=environment,
         payload=payload,
     )
 
 
-def parse_batch(payload: dict[str, Any]) -> list[Parsed]:
+def parse_batch(payload: dict[str, Any]) -> list[Told]:
     """Read the alerts of a webhook of Alertmanager; elements that lack a title or a start are left out."""
     elements = payload["alerts"][:MOST_IN_BATCH]
-    parsed = (parse_prometheus(element) for element in elements if isinstance(element, dict))
-    return [alert for alert in parsed if alert is not None]
+    told = (parse_prometheus(element) for element in elements if isinstance(element, dict))
+    return [one for one in told if one is not None]
 
 
-def parse_prometheus(element: dict[str, Any]) -> Parsed | None:
+def parse_prometheus(element: dict[str, Any]) -> Told | None:
     """Read one alert of Prometheus (section 8.2)."""
     annotations, labels = _object(element, "annotations"), _object(element, "labels")
     candidates = (annotations.get("title"), annotations.get("summary"), labels.get("alertname"))
-    full_title = next((text for value in candidates if (text := _plain_text(value))), None)
-    if full_title is None or _blank(element.get("startsAt")):
+    title = next((text for value in candidates if (text := _plain_text(value))), None)
+    if title is None or _blank(element.get("startsAt")):
         return None
-    over = str(element.get("status", "")).lower() == "resolved"
-    query = query_of(element)
-    identity = f"{element['startsAt']}/{full_title}/{query or ''}"
-    word = labels.get("severity")
+    fingerprint = sha1(f"{element['startsAt']}/{title}/{query_of(element) or ''}")
+    is_over = str(element.get("status", "")).lower() == "resolved"
+    environment = _plain_text(labels.get("gitlab_environment_name"))
+    return Told(
+        fingerprint, is_over, environment, partial(_read_prometheus, element, title, fingerprint, environment, is_over)
+    )
+
+
+def _read_prometheus(
+    element: dict[str, Any], title: str, fingerprint: str, environment: str | None, is_over: bool
+) -> Parsed:
+    word = _object(element, "labels").get("severity")
     return Parsed(
-        title=_cut(full_title, LIMITS["title"]),
-        description=_text(annotations.get("description"), LIMITS["description"]),
+        title=_cut(title, LIMITS["title"]),
+        description=_text(_object(element, "annotations").get("description"), LIMITS["description"]),
         monitoring_tool=PROMETHEUS_TOOL,
         severity=PROMETHEUS_SEVERITIES.get(str(word).lower(), Severity.CRITICAL),
         started_at=read_time(element["startsAt"]) or clock.now(),
-        ended_at=(read_time(element.get("endsAt")) or clock.now()) if over else None,
-        fingerprint=sha1(identity),
-        environment=_plain_text(labels.get("gitlab_environment_name")),
+        ended_at=(read_time(element.get("endsAt")) or clock.now()) if is_over else None,
+        fingerprint=fingerprint,
+        environment=environment,
         payload=element,
     )
 
@@ -197,8 +229,6 @@ FIELDS = (
     "monitoring_tool",
     "hosts",
     "severity",
-    "fingerprint",
-    "gitlab_environment_name",
 )
 
 
@@ -322,4 +352,5 @@ def _object(element: dict[str, Any], name: str) -> dict[str, Any]:
 
 def _query_in(address: Any) -> str | None:
     found = QUERY.match(address) if isinstance(address, str) else None
-    return unquote_plus(found[1]) if found else None
+    # as unquote_plus does in twice the time, which takes texts apart that are not all ASCII
+    return unquote_to_bytes(found[1].replace("+", " ")).decode(errors="replace") if found else None

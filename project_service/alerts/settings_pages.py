@@ -247,12 +247,12 @@ def _read_sample(form: IntegrationForm, stored: dict[str, Any]) -> Sample:
     has_changed = request.method == "POST" and text != _parsed_text()
     chosen = mapping.chosen_of(stored) if request.method == "GET" else {} if has_changed else _chosen()
     mapped = mapping.mapping_of(payload, chosen)
-    alerts = integrations.alerts_in(form.type.data, payload, mapped)
+    told = integrations.alerts_in(form.type.data, payload, mapped)
     return Sample(
         list(dict.fromkeys([*offered, *mapping.fields_in(mapped)])),
         chosen,
-        alerts,
-        problem=integrations.NO_BATCH if alerts is None else None,
+        None if told is None else [one.read() for one in told],
+        problem=integrations.NO_BATCH if told is None else None,
         has_changed=has_changed and bool(_parsed_text()),
         left_out_after=len(offered) if len(fields) > len(offered) else None,
     )

@@ -11,7 +11,6 @@ import threading
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -21,7 +20,7 @@ from sqlalchemy.exc import OperationalError
 
 from project_service.alerts import ingestion
 from project_service.alerts.models import HTTP, PROMETHEUS, TARGET, Alert, AlertIntegration, Status
-from project_service.alerts.payloads import Parsed
+from project_service.alerts.payloads import parse_plain
 from project_service.core import instance
 from project_service.factory import LARGEST_BODY
 from project_service.kit import clock
@@ -650,8 +649,7 @@ def test_those_who_add_to_the_same_alerts_at_once_all_are_counted(app, endpoint)
     """As several processes do, which do not wait for one another before the database has them wait."""
     if db.engine.dialect.name == "sqlite":
         pytest.skip("SQLite has one writer at a time")
-    prints, now = [f"f{number}" for number in range(10)], clock.now()
-    told = [Parsed(title=one, payload={}, started_at=now, fingerprint=one) for one in prints]
+    told = [parse_plain({"fingerprint": f"f{number}"}) for number in range(10)]
     ingestion.take_in_at_once((ingestion.receiver_of(endpoint), told))
     receiver = ingestion.receiver_of(endpoint)
     db.session.commit()
@@ -675,9 +673,11 @@ def mixed(order):
     """Alerts of the same fingerprints as another thread tells, in another order: some twice, some over."""
     prints = [f"f{number}" for number in range(20)]
     order.shuffle(prints)
-    now = clock.now()
-    told = [Parsed(title=one, payload={}, started_at=now, fingerprint=one) for one in prints + prints[:7]]
-    return [replace(one, ended_at=now) if number % 6 == 5 else one for number, one in enumerate(told)]
+    now = clock.now().isoformat()
+    return [
+        parse_plain({"fingerprint": one} | ({"end_time": now} if number % 6 == 5 else {}))
+        for number, one in enumerate(prints + prints[:7])
+    ]
 
 
 def test_requests_that_tell_of_the_same_alerts_in_another_order_do_not_wait_for_one_another(app, endpoint):

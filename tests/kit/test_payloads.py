@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from project_service.alerts import payloads
 from project_service.alerts.models import Severity
-from project_service.alerts.payloads import Unreadable, parse_batch, parse_plain, parse_prometheus, read
+from project_service.alerts.payloads import Unreadable, read
 from project_service.kit import clock
 from project_service.kit.times import read_time
 
@@ -41,6 +41,31 @@ JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
     max_leaves=12,
 )
+
+
+def whole(told):
+    """What a payload tells, all of it read."""
+    if told is None:
+        return None
+    parsed = told.read()
+    assert (parsed.fingerprint, parsed.environment, parsed.ended_at is not None) == (
+        told.fingerprint,
+        told.environment,
+        told.is_over,
+    )
+    return parsed
+
+
+def parse_plain(*given):
+    return whole(payloads.parse_plain(*given))
+
+
+def parse_prometheus(element):
+    return whole(payloads.parse_prometheus(element))
+
+
+def parse_batch(payload):
+    return [whole(told) for told in payloads.parse_batch(payload)]
 
 
 def nested(levels):
@@ -116,7 +141,6 @@ def test_a_full_payload_is_read_as_sent():
         fingerprint="b5448ce070e8ff567c4870e9fe0aeba3c0a98330",
         environment="production",
     )
-    assert not parsed.is_recovery
 
 
 def test_an_empty_payload_is_an_alert_of_defaults():
@@ -257,7 +281,7 @@ def test_a_time_without_a_date_is_of_today(text):
 
 @pytest.mark.parametrize("text", ["0001-01-01T00:00:00Z", "0001-01-01 00:00:00 +0000 UTC", "0001-01-01T00:00:00.000Z"])
 def test_a_time_that_was_never_set_is_none(text):
-    assert parse_plain({"end_time": text}).is_recovery is False
+    assert parse_plain({"end_time": text}).ended_at is None
     assert is_now(parse_plain({"start_time": text}).started_at)
     resolved = parse_prometheus(ELEMENT | {"startsAt": text, "endsAt": text, "status": "resolved"})
     assert is_now(resolved.started_at)
@@ -328,7 +352,7 @@ def test_no_text_breaks_the_reading_of_times(text):
 def test_an_end_makes_a_recovery_if_it_can_be_read(value, moment):
     parsed = parse_plain({"end_time": value})
 
-    assert (parsed.ended_at, parsed.is_recovery) == (moment, moment is not None)
+    assert parsed.ended_at == moment
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,10 @@ from typing import Any
 
 from sqlalchemy import (
     ARRAY,
+    CTE,
     ColumnElement,
     Text,
+    TextClause,
     bindparam,
     cast,
     false,
@@ -125,41 +127,39 @@ def receiver_of(integration: AlertIntegration) -> Receiver:
     return _found(rows)[0]
 
 
-def _together(brought: tuple[Receiver, list[Told]]) -> tuple[int, str]:
+def _together(brought: tuple[Receiver, list[Told]]) -> tuple[Any, ...]:
     # the address of this service stands in incidents and mails, and nobody is to give it for others
-    return brought[0].project_id, base_url()
+    receiver = brought[0]
+    return receiver.origin, receiver.is_remembered, base_url()
 
 
-def _with_one_statement(brought: list[tuple[Receiver, list[Told]]]) -> list[list[Taken]] | None:
+def _without_transaction(brought: list[tuple[Receiver, list[Told]]]) -> list[list[Taken]] | None:
     """Take in alerts that all are open, or all new, and have nothing else done about them."""
-    receiver = brought[0][0]
+    receiver, told = _joined(brought)
     if receiver.bot_id is None or receiver.create_issue or receiver.send_email:
         return None
-    if any(one is not receiver for one, _ in brought):
-        return None
-    told = [one for _, some in brought for one in some]
     if any(one.is_over or one.environment for one in told):
         return None
     counts = _counts(told)
     if len(set(counts.values())) != 1 or counts.total() < len(told):
         return None
     known = _add_to_all(receiver, counts)
-    if known is None:
-        return None
-    taken = iter(_with_new(receiver, told, counts, known))
-    return [list(islice(taken, len(some))) for _, some in brought]
+    return None if known is None else _parted(_with_new(receiver, told, counts, known), brought)
 
 
-@group_commit(_together, _with_one_statement)
+@group_commit(_together, _without_transaction)
 def take_in_at_once(brought: list[tuple[Receiver, list[Told]]]) -> list[list[Taken]]:
-    """Take in what several requests have brought, those for the same receiver as if one had brought all of it."""
-    taken: dict[int, list[Taken]] = {}
-    places = sorted(range(len(brought)), key=lambda place: brought[place][0].token)
-    for _, some in groupby(places, key=lambda place: brought[place][0]):
-        own = list(some)
-        found = iter(take_in(brought[own[0]][0], [one for place in own for one in brought[place][1]]))
-        taken |= {place: list(islice(found, len(brought[place][1]))) for place in own}
-    return [taken[place] for place in range(len(brought))]
+    """Take in what several requests have brought to one receiver, as if one had brought all of it."""
+    return _parted(take_in(*_joined(brought)), brought)
+
+
+def _joined(brought: list[tuple[Receiver, list[Told]]]) -> tuple[Receiver, list[Told]]:
+    return brought[0][0], [one for _, told in brought for one in told]
+
+
+def _parted(taken: list[Taken], brought: list[tuple[Receiver, list[Told]]]) -> list[list[Taken]]:
+    left = iter(taken)
+    return [list(islice(left, len(told))) for _, told in brought]
 
 
 def take_in(receiver: Receiver, told: Iterable[Told]) -> list[Taken]:
@@ -232,9 +232,9 @@ def _count_occurrences(receiver: Receiver, counts: Counter[str]) -> dict[str, Ta
 
 
 def _add_to_all(receiver: Receiver, counts: Counter[str]) -> dict[str, Taken] | None:
-    """Add to these open alerts, each as often, if all are open; none where none is, nothing where only some are.
+    """Add to these alerts, each as often, if all are open. Nothing where only some are, and none where none is.
 
-    To none and nothing of a receiver that is outdated, too.
+    That there is none is said for a receiver that is outdated, too: who opens alerts then finds that out.
     """
     rows = _send_to(list(counts), _add_to_many_or_none, receiver, next(iter(counts.values())))
     return None if any(row.id is None for row in rows) else {row.fingerprint: _taken(row) for row in rows}
@@ -441,16 +441,23 @@ def _add_to_many() -> Any:
 
 @prepared
 def _add_to_many_or_none() -> Any:
-    """Of PostgreSQL: add to as many as are told of, or else tell which are open."""
-    open_ones = _open_ones().add_columns(alerts.fingerprint).cte("open_ones")
-    count = select(func.count()).select_from(open_ones).scalar_subquery()
-    are_all = count == func.cardinality(cast(bindparam("prints", type_=Text), ARRAY(Text)))
-    added = _adding().where(text("status <> 2"), alerts.id.in_(select(open_ones.c.id)), are_all).cte("added")
-    none = (cast(null(), column.type) for column in _TAKEN[1:])
+    """Of PostgreSQL: add to the open alerts if all are open, or else give one without its id, if any is.
+
+    Where some are missing none is locked, which would have a commit that waits for the disk.
+    """
+    told = func.cardinality(cast(bindparam("prints", type_=Text), ARRAY(Text)))
+    found = select(alerts.id, alerts.fingerprint).where(_is_open(), among(alerts.fingerprint, "prints")).cte("found")
+    held = _held(alerts.id.in_(select(found.c.id)), text("status <> 2"), _count(found) == told).cte("held")
+    added = _adding().where(alerts.id.in_(select(held.c.id)), _count(held) == told).cte("added")
+    nothing = (cast(null(), column.type) for column in _TAKEN[1:])
     return union_all(
         select(*(added.c[column.key] for column in _TAKEN)),
-        select(open_ones.c.fingerprint, *none).where(~are_all),
+        select(found.c.fingerprint, *nothing).where(_count(held) != told).limit(1),
     )
+
+
+def _count(rows: CTE) -> ColumnElement[int]:
+    return select(func.count()).select_from(rows).scalar_subquery()
 
 
 @prepared
@@ -459,8 +466,12 @@ def _lock_open() -> Any:
 
 
 def _open_ones() -> Any:
-    found = select(alerts.id).where(_is_open(), among(alerts.fingerprint, "prints"))
-    return found.order_by(alerts.fingerprint).with_for_update()
+    return _held(_is_open(), among(alerts.fingerprint, "prints"))
+
+
+def _held(*conditions: ColumnElement[bool] | TextClause) -> Any:
+    """The ids of alerts, which nobody else changes from now on."""
+    return select(alerts.id).where(*conditions).order_by(alerts.fingerprint).with_for_update()
 
 
 @prepared

@@ -505,9 +505,11 @@ def is_deadlock(error: Exception) -> bool:
     return isinstance(error, OperationalError) and getattr(error.orig, "sqlstate", None) == DEADLOCK
 
 
-def is_disconnect(error: Exception) -> bool:
-    """Whether the connection was lost, so that it is not known how far the last statement came."""
-    return isinstance(error, DBAPIError) and error.connection_invalidated
+def is_refused(error: Exception) -> bool:
+    """Whether PostgreSQL has said itself that it did not carry a statement out; without that, nobody knows."""
+    if not isinstance(error, DBAPIError) or error.connection_invalidated:
+        return False
+    return getattr(error.orig, "sqlstate", None) is not None
 
 
 def dispose_after_fork() -> None:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar, cast
 
 from project_service.kit import database
-from project_service.kit.database import committing_each, db, flush, is_deadlock, is_disconnect, unit_of_work
+from project_service.kit.database import committing_each, db, flush, is_deadlock, is_refused, unit_of_work
 from project_service.kit.waiting import aside
 
 Item = TypeVar("Item")
@@ -29,7 +29,7 @@ def group_commit(
     """Make a function that writes many items, and gives a result for each, one that writes an item.
 
     Only items with the same ``key`` are written together: what locks some of them must not hold up the others. Where
-    one statement does for all, ``short`` may send it to PostgreSQL, and it commits itself; where it does not, ``short``
+    one statement does for all, ``short`` may send it to PostgreSQL, and it commits itself; where none does, ``short``
     gives nothing, and has changed nothing.
     """
     return lambda write: Group(write, key, short)
@@ -119,22 +119,20 @@ class Group(Generic[Item, Result]):
 
     def _write_for(self, together: list[Turn[Item, Result]], queue: deque[Turn[Item, Result]]) -> None:
         results: list[Result] | None = None
-        is_tried = False  # whether anything may have been committed
+        is_uncertain = False
         try:
             if self._short is not None and db.engine.dialect.name == "postgresql":
                 with committing_each():
-                    database.connection()
-                    together += self._taken(queue)
-                    is_tried = True
+                    self._take(together, queue)
+                    is_uncertain = True
                     results = self._short([turn.item for turn in together])
-                    is_tried = False
+                    is_uncertain = False
             if results is None:
                 with unit_of_work():
-                    database.connection()  # waits for the other writers; more may come meanwhile
-                    together += [] if together else self._taken(queue)
+                    self._take(together, queue)
                     results = self._written([turn.item for turn in together])
         except Exception as error:  # noqa: BLE001  # raised where it belongs
-            if results is not None or not together or (is_tried and is_disconnect(error)):
+            if results is not None or not together or (is_uncertain and not is_refused(error)):
                 # whether the commit took place is not known, or there is no way to write: nothing is tried again
                 together += [] if together else self._taken(queue)
                 for turn in together:
@@ -150,6 +148,12 @@ class Group(Generic[Item, Result]):
         results = self._write(items)
         flush()
         return results
+
+    def _take(self, together: list[Turn[Item, Result]], queue: deque[Turn[Item, Result]]) -> None:
+        """Wait for the other writers, then take who has come until now, unless that has been done."""
+        database.connection()
+        if not together:
+            together += self._taken(queue)
 
     def _taken(self, queue: deque[Turn[Item, Result]]) -> list[Turn[Item, Result]]:
         with self._lock:

@@ -445,7 +445,7 @@ def test_nothing_is_held_after_a_commit_amid_a_unit(app):
 
 @both
 def test_a_few_connections_are_kept_for_reading(app):
-    readers = Connections(db.engine, read_only=True)
+    readers = Connections(db.engine, autocommit=True)
     taken = [readers.take() for _ in range(KEPT + 3)]
     for connection in taken:
         readers.give_back(connection)
@@ -479,7 +479,7 @@ def test_writers_of_a_file_are_never_too_many(applications):
 
 def test_a_reader_whose_server_has_ended_is_replaced(applications):
     with applications(POSTGRESQL).app_context():
-        readers = Connections(db.engine, read_only=True)
+        readers = Connections(db.engine, autocommit=True)
         connection = readers.take()
         number = connection.connection.dbapi_connection.info.backend_pid
         readers.give_back(connection)
@@ -525,7 +525,7 @@ def test_a_connection_whose_commit_failed_is_not_kept(app, backend, monkeypatch)
 
 def test_a_transaction_that_cannot_begin_is_an_error_of_the_library(applications):
     with applications(SQLITE).app_context():
-        writers = Connections(db.engine, read_only=False)
+        writers = Connections(db.engine, autocommit=False)
         impatient = writers.take()
         impatient.connection.dbapi_connection.execute("PRAGMA busy_timeout=0")
         with sqlite3.connect(db.engine.url.database, isolation_level=None) as other:

@@ -14,10 +14,8 @@ from typing import Any
 
 from sqlalchemy import (
     ARRAY,
-    CTE,
     ColumnElement,
     Text,
-    TextClause,
     bindparam,
     cast,
     false,
@@ -441,23 +439,16 @@ def _add_to_many() -> Any:
 
 @prepared
 def _add_to_many_or_none() -> Any:
-    """Of PostgreSQL: add to the open alerts if all are open, or else give one without its id, if any is.
-
-    Where some are missing none is locked, which would have a commit that waits for the disk.
-    """
-    told = func.cardinality(cast(bindparam("prints", type_=Text), ARRAY(Text)))
-    found = select(alerts.id, alerts.fingerprint).where(_is_open(), among(alerts.fingerprint, "prints")).cte("found")
-    held = _held(alerts.id.in_(select(found.c.id)), text("status <> 2"), _count(found) == told).cte("held")
-    added = _adding().where(alerts.id.in_(select(held.c.id)), _count(held) == told).cte("added")
+    """Of PostgreSQL: add to the open alerts if all are open, or else give one without its id, if any is."""
+    held = _open_ones().add_columns(alerts.fingerprint).cte("held")
+    count = select(func.count()).select_from(held).scalar_subquery()
+    are_all = count == func.cardinality(cast(bindparam("prints", type_=Text), ARRAY(Text)))
+    added = _adding().where(text("status <> 2"), alerts.id.in_(select(held.c.id)), are_all).cte("added")
     nothing = (cast(null(), column.type) for column in _TAKEN[1:])
     return union_all(
         select(*(added.c[column.key] for column in _TAKEN)),
-        select(found.c.fingerprint, *nothing).where(_count(held) != told).limit(1),
+        select(held.c.fingerprint, *nothing).where(~are_all).limit(1),
     )
-
-
-def _count(rows: CTE) -> ColumnElement[int]:
-    return select(func.count()).select_from(rows).scalar_subquery()
 
 
 @prepared
@@ -466,12 +457,8 @@ def _lock_open() -> Any:
 
 
 def _open_ones() -> Any:
-    return _held(_is_open(), among(alerts.fingerprint, "prints"))
-
-
-def _held(*conditions: ColumnElement[bool] | TextClause) -> Any:
-    """The ids of alerts, which nobody else changes from now on."""
-    return select(alerts.id).where(*conditions).order_by(alerts.fingerprint).with_for_update()
+    found = select(alerts.id).where(_is_open(), among(alerts.fingerprint, "prints"))
+    return found.order_by(alerts.fingerprint).with_for_update()
 
 
 @prepared

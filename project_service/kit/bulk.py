@@ -166,7 +166,8 @@ def _is_of(column: Any, name: str | None, **value: Any) -> ColumnElement[bool]:
     if db.engine.dialect.name == "sqlite":
         found = column.in_(select(func.json_each(given).table_valued("value").c.value))
     else:
-        found = column == any_(cast(given, ARRAY(column.type)))
+        # Asked of a SELECT, it is no matter of planning how many there are: else each statement is planned anew.
+        found = column == any_(cast(select(given).scalar_subquery(), ARRAY(column.type)))
     return found
 
 

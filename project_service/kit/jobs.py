@@ -35,7 +35,7 @@ DEFAULT, MAIL, TRANSFERS, REMOTE_TRANSFERS = "default", "mail", "transfers", "re
 # in the order in which a worker answers them; transfers may take hours, and longer with a slow server at the other end
 QUEUES = (DEFAULT, MAIL, TRANSFERS, REMOTE_TRANSFERS)
 QUICK_QUEUES = (DEFAULT, MAIL)
-SWEEP_EVERY = dt.timedelta(seconds=10)
+SWEEP_EVERY = dt.timedelta(seconds=5)
 LEASE = dt.timedelta(seconds=20)
 RENEW_EVERY_SECONDS = 5.0
 RING_AGAIN_AFTER = dt.timedelta(seconds=10)

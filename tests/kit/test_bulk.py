@@ -7,7 +7,7 @@ import datetime as dt
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from sqlalchemy import BigInteger, column, delete, select, table, text
+from sqlalchemy import delete, select
 
 from project_service.kit.bulk import Writer, among, numbers, one_of
 from project_service.kit.database import db
@@ -121,24 +121,3 @@ def test_any_numbers_are_among_others(place):
 
     assert found == [[], [1], [2, 2**31 - 1]]
     db.session.rollback()
-
-
-def test_what_is_among_others_is_not_planned_anew_each_time(app):
-    """PostgreSQL would, where it sees how many there are, and takes longer to plan than to carry out."""
-    if db.engine.dialect.name == "sqlite":
-        pytest.skip("SQLite keeps no plans")
-    rows = (
-        "SELECT number AS id, repeat('x', 800) AS told FROM generate_series(1, 9999) number ORDER BY md5(number::text)"
-    )
-    db.session.execute(text(f"CREATE TEMPORARY TABLE things AS {rows}"))
-    db.session.execute(text("CREATE INDEX ON things (id)"))
-    db.session.execute(text("ANALYZE things"))
-    things = table("things", column("id", BigInteger), column("told"))
-    wanted = select(things.c.id, things.c.told).where(among(things.c.id, "ids")).order_by(things.c.id)
-    for _ in range(20):
-        assert db.session.scalars(wanted, {"ids": numbers([4, 2])}).all() == [2, 4]
-
-    plans = text(
-        "SELECT generic_plans > custom_plans FROM pg_prepared_statements WHERE statement LIKE '%things.id = ANY%'"
-    )
-    assert db.session.scalars(plans).all() == [True]

@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 
 import pytest
-from sqlalchemy import QueuePool, Text, bindparam, create_engine, func, select, text, update
+from sqlalchemy import BigInteger, QueuePool, Text, bindparam, column, create_engine, func, select, table, text, update
 from sqlalchemy.exc import IntegrityError, OperationalError, StatementError
 
 from project_service.core import instance
@@ -21,6 +21,7 @@ from project_service.core.instance import ApplicationSetting, FeatureGate
 from project_service.core.memberships import Membership
 from project_service.core.users import User
 from project_service.kit import clock, database
+from project_service.kit.bulk import among, numbers
 from project_service.kit.database import (
     KEPT,
     POOL_SIZE,
@@ -580,4 +581,23 @@ def test_postgresql_is_handed_statements_as_they_are(applications, monkeypatch):
         values = {f"v{number}": None for number in range(60)} | {"v59": "the last"}
         assert prepared(lambda: select(many))(**values).scalar_one() == "the last"
         assert db.session.execute(select(many), values).scalar() == "the last"
+        db.session.remove()
+
+
+def test_what_is_among_others_is_not_planned_anew_each_time(applications):
+    """PostgreSQL would, where it sees how many there are, and takes longer to plan than to carry out."""
+    with applications(POSTGRESQL).app_context():
+        rows = "SELECT number AS id, repeat('x', 800) AS told FROM generate_series(1, 9999) number"
+        db.session.execute(text(f"CREATE TEMPORARY TABLE things AS {rows} ORDER BY md5(number::text)"))
+        db.session.execute(text("CREATE INDEX ON things (id)"))
+        db.session.execute(text("ANALYZE things"))
+        things = table("things", column("id", BigInteger), column("told"))
+        wanted = select(things.c.id, things.c.told).where(among(things.c.id, "ids")).order_by(things.c.id)
+        for _ in range(20):
+            assert db.session.scalars(wanted, {"ids": numbers([4, 2])}).all() == [2, 4]
+
+        plans = (
+            "SELECT generic_plans > custom_plans FROM pg_prepared_statements WHERE statement LIKE '%things.id = ANY%'"
+        )
+        assert db.session.scalars(text(plans)).all() == [True]
         db.session.remove()

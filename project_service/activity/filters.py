@@ -23,7 +23,7 @@ TARGETS = {
     "wiki": others.WIKI_PAGE,
     "design": others.DESIGN,
 }
-ANY = dt.datetime.max.replace(tzinfo=dt.UTC)
+FIRST, LAST = dt.datetime.min.replace(tzinfo=dt.UTC), dt.datetime.max.replace(tzinfo=dt.UTC)
 ABOUT_PROJECT = (Action.CREATED, Action.PUSHED, Action.JOINED, Action.LEFT, Action.EXPIRED)
 
 
@@ -63,13 +63,18 @@ class Filter:
     @property
     def shape(self) -> Filter:
         """What statements are made of: the moments are values that they are sent with."""
-        return replace(self, before=self.before and ANY, after=self.after and ANY)
+        return replace(self, before=self.before and LAST, after=self.after and FIRST)
 
     @property
     def moments(self) -> dict[str, dt.datetime]:
         """The values that statements of this shape are sent with."""
         named = {"before": self.before, "after": self.after}
         return {name: moment for name, moment in named.items() if moment is not None}
+
+    @property
+    def end(self) -> dt.datetime:
+        """The moment that none of these events is behind, in their order."""
+        return (self.before or LAST) if self.ascending else (self.after or FIRST)
 
     def conditions(self) -> Iterable[ColumnElement[bool]]:
         """What must hold for an event."""

@@ -10,12 +10,13 @@ everybody.
 
 from __future__ import annotations
 
+import datetime as dt
 import functools
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
-from sqlalchemy import BigInteger, Select, bindparam, column, func, literal, select, union_all
+from sqlalchemy import BigInteger, Select, bindparam, column, func, literal, literal_column, select, union_all
 
 from project_service.access.identity import Caller
 from project_service.activity.filters import Filter
@@ -26,26 +27,82 @@ from project_service.kit.reading import COUNTED, total_of
 from project_service.kit.statements import Ready
 
 NO_PROJECT = 0
+FAR = 2_000  # how many events may lie before a page without any of them being counted
+SAMPLE = 500  # so many tell how many there are in a span of time
+MOMENT = dt.timedelta(microseconds=1)  # the time between two moments that differ
 
 
 @dataclass(frozen=True, slots=True)
 class Merged:
     """A list of the ids of events, which reads any part of itself."""
 
-    page: Ready
-    counted: Ready
+    shapes: tuple[Shape, ...]
     values: Mapping[str, Any]
+    wish: Filter
 
     @property
     def total(self) -> int:
         """How many there are, counted up to one more than ``COUNTED``."""
-        return total_of(self.counted, self.values)
+        return total_of(self._statements.counted, self._values)
 
     def rows(self, offset: int, limit: int) -> list[int]:
         """The ids of some."""
         flush()
-        found = self.page.send({**self.values, "page_offset": offset, "page_limit": limit})
-        return [number for (number,) in found]
+        if offset >= FAR and db.engine.dialect.name == "sqlite":
+            return self._far(offset, limit)
+        return self._read(offset, limit)
+
+    def _read(self, offset: int, limit: int) -> list[int]:
+        return [row.id for row in self._statements.page.send(self._part_of(offset, limit))]
+
+    def _far(self, offset: int, limit: int) -> list[int]:
+        """The same for a page far behind: what lies before it is counted as far as possible, and not merged.
+
+        SQLite merges two by two, so that each event is handed on several times. Counting takes a tenth of that, in
+        spans of time that are chosen by how many events there were in the one before.
+        """
+        edge, further, seen, rest = self._moment(0), self._moment(SAMPLE), SAMPLE, self
+        if edge is None or further is None:
+            return []
+        span, end = abs(further - edge), self.wish.end
+        while offset >= FAR and seen >= SAMPLE:
+            most = min(offset, COUNTED)
+            span = span * (most * 9 // 10) / seen
+            if not dt.timedelta() < span < abs(end - edge):
+                break
+            edge = edge + span if self.wish.ascending else edge - span
+            before, following = rest._parted(edge)
+            seen = before._statements.counted.send(before._values).scalar_one()
+            if seen > most:
+                break
+            offset, rest = offset - seen, following
+        return rest._read(offset, limit)
+
+    def _moment(self, offset: int) -> dt.datetime | None:
+        """When the event at a place happened."""
+        moment: dt.datetime | None = self._statements.moment.send(self._part_of(offset, 1)).scalar()
+        return moment
+
+    def _parted(self, edge: dt.datetime) -> tuple[Merged, Merged]:
+        """The events down to a moment, and those that follow."""
+        wish = self.wish
+        if wish.ascending:
+            parts = replace(wish, before=edge + MOMENT), replace(wish, after=edge)
+        else:
+            parts = replace(wish, after=edge - MOMENT), replace(wish, before=edge)
+        before, following = (replace(self, wish=part) for part in parts)
+        return before, following
+
+    @property
+    def _statements(self) -> Statements:
+        return _statements(self.shapes, self.wish.shape, db.engine.dialect.name)
+
+    @property
+    def _values(self) -> dict[str, Any]:
+        return {**self.values, **self.wish.moments}
+
+    def _part_of(self, offset: int, limit: int) -> dict[str, Any]:
+        return {**self._values, "page_offset": offset, "page_limit": limit}
 
 
 def merged(caller: Caller, sights: Mapping[int, Sight], wish: Filter) -> Merged:
@@ -54,32 +111,49 @@ def merged(caller: Caller, sights: Mapping[int, Sight], wish: Filter) -> Merged:
     for number, sight in sights.items():
         alike.setdefault(sight.shape, []).append((number, sight))
     shapes: list[Shape] = []
-    values: dict[str, Any] = {"user": caller.user_id or NOBODY, **wish.moments}
+    values: dict[str, Any] = {"user": caller.user_id or NOBODY}
     for shape, group in sorted(alike.items()):
         missing = (1 << (len(group) - 1).bit_length()) - len(group)
         for number, sight in group + [(NO_PROJECT, group[0][1])] * missing:
             names = _names(len(shapes))
             values |= zip(names, (number, sight.kinds, sight.restrictions), strict=True)
             shapes.append(shape)
-    page, counted = _statements(tuple(shapes), wish.shape, db.engine.dialect.name)
-    return Merged(page, counted, values)
+    return Merged(tuple(shapes), values, wish)
+
+
+class Statements(NamedTuple):
+    """What reads the ids of a page, what reads the moment of an event, and what counts."""
+
+    page: Ready
+    moment: Ready
+    counted: Ready
 
 
 @functools.lru_cache(maxsize=64)
-def _statements(shapes: tuple[Shape, ...], wish: Filter, dialect: str) -> tuple[Ready, Ready]:
-    """What reads a page, and what counts, for projects with sights of these shapes."""
+def _statements(shapes: tuple[Shape, ...], wish: Filter, dialect: str) -> Statements:
+    """For projects with sights of these shapes."""
     events = Event.__table__.c
     parts = [_part(place, shape, wish, events.id, events.created_at) for place, shape in enumerate(shapes)]
     if dialect == "sqlite":
         order = wish.order(_Columns(column("created_at"), column("id")))
-        page = select(union_all(*parts).order_by(*order).subquery().c.id)
+        found = union_all(*parts).order_by(*order).subquery().c
+        ids, moments = select(found.id), select(found.created_at)
     else:
-        ordered = union_all(*(select(part.order_by(*wish.order(events)).subquery()) for part in parts)).subquery().c
-        page = select(ordered.id).order_by(*wish.order(ordered))
-    limit, offset = bindparam("page_limit", type_=BigInteger), bindparam("page_offset", type_=BigInteger)
+        found = union_all(*(select(part.order_by(*wish.order(events)).subquery()) for part in parts)).subquery().c
+        ids, moments = (select(one).order_by(*wish.order(found)) for one in (found.id, found.created_at))
+    limit, offset = (_unseen(bindparam(name, type_=BigInteger), dialect) for name in ("page_limit", "page_offset"))
     ones = (_part(place, shape, wish, literal(1)) for place, shape in enumerate(shapes))
-    few = select(union_all(*ones).subquery()).limit(COUNTED + 1).subquery()
-    return Ready(page.limit(limit).offset(offset)), Ready(select(func.count()).select_from(few))
+    few = select(union_all(*ones).subquery()).limit(literal_column(str(COUNTED + 1))).subquery()
+    page, moment = (Ready(one.limit(limit).offset(offset)) for one in (ids, moments))
+    return Statements(page, moment, Ready(select(func.count()).select_from(few)))
+
+
+def _unseen(value: Any, dialect: str) -> Any:
+    """A value that PostgreSQL cannot plan by: where it sees how little is wanted, it plans anew for each request.
+
+    That takes several times what it takes to read a page, and comes to the same: the indexes are merged.
+    """
+    return value if dialect == "sqlite" else select(value).scalar_subquery()
 
 
 @dataclass(frozen=True, slots=True)

@@ -270,6 +270,34 @@ def test_scope_all_is_the_same_however_many_projects_there_are(merged, walked, p
     assert ids(client.get(own(scope="all", page=2))) == []
 
 
+@pytest.mark.parametrize("counted", [3, 7, 10_000])
+@pytest.mark.parametrize("sort", ["asc", "desc"])
+@pytest.mark.parametrize("bounds", [{}, {"after": "2021-03-02", "before": "2021-03-20"}])
+@pytest.mark.parametrize("often", ["daily", "at times"])
+def test_pages_far_behind_are_those_that_merging_gives(often, bounds, sort, counted, people, as_, monkeypatch):
+    group = make_group()
+    add_member(group, people[SAM], Role.DEVELOPER)
+    projects = [make_project(namespace=group) for _ in range(3)]
+    chance = random.Random(counted)
+    for number in range(60):
+        day = dt.datetime(2021, 3, 1, tzinfo=dt.UTC)
+        # some at the same moment, some in bursts, some far apart
+        seldom = DAY * chance.choice([0, 1, 2, 2, 2, 10, 18, 19, 4000])
+        seldom += dt.timedelta(microseconds=chance.choice([0, 0, 1, 5_000_000]))
+        at = day + (DAY * number if often == "daily" else seldom)
+        write(people[DEV], Action.JOINED, chance.choice(projects), at=at)
+    pages = [
+        own(scope="all", sort=sort, per_page=size, page=page, **bounds) for size in (3, 20) for page in range(1, 23)
+    ]
+    client = as_(SAM)
+    merged = [ids(client.get(page)) for page in pages]
+    monkeypatch.setattr("project_service.activity.merging.FAR", 2)
+    monkeypatch.setattr("project_service.activity.merging.SAMPLE", 1)
+    monkeypatch.setattr("project_service.activity.merging.COUNTED", counted)
+
+    assert [ids(client.get(f"{page}&x={counted}")) for page in pages] == merged
+
+
 @pytest.mark.parametrize("walked", [0, 10_000])
 def test_many_projects_are_filtered_and_hide_what_few_would(walked, people, as_, monkeypatch):
     group, other = make_group(), make_group("other")

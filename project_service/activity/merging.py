@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from sqlalchemy import BigInteger, Select, bindparam, column, func, literal, literal_column, select, union_all
+from sqlalchemy import BigInteger, Select, bindparam, column, func, literal, select, union_all
 
 from project_service.access.identity import Caller
 from project_service.activity.filters import Filter
@@ -43,7 +43,7 @@ class Merged:
     @property
     def total(self) -> int:
         """How many there are, counted up to one more than ``COUNTED``."""
-        return total_of(self._statements.counted, self._values)
+        return total_of(self._statements.counted, self._values(limit=COUNTED + 1))
 
     def rows(self, offset: int, limit: int) -> list[int]:
         """The ids of some."""
@@ -53,7 +53,7 @@ class Merged:
         return self._read(offset, limit)
 
     def _read(self, offset: int, limit: int) -> list[int]:
-        return [row.id for row in self._statements.page.send(self._part_of(offset, limit))]
+        return [row.id for row in self._statements.page.send(self._values(offset, limit))]
 
     def _far(self, offset: int, limit: int) -> list[int]:
         """The same for a page far behind: what lies before it is counted as far as possible, and not merged.
@@ -72,7 +72,7 @@ class Merged:
                 break
             edge = edge + span if self.wish.ascending else edge - span
             before, following = rest._parted(edge)
-            seen = before._statements.counted.send(before._values).scalar_one()
+            seen = before._statements.counted.send(before._values(limit=most + 1)).scalar_one()
             if seen > most:
                 break
             offset, rest = offset - seen, following
@@ -80,7 +80,7 @@ class Merged:
 
     def _moment(self, offset: int) -> dt.datetime | None:
         """When the event at a place happened."""
-        moment: dt.datetime | None = self._statements.moment.send(self._part_of(offset, 1)).scalar()
+        moment: dt.datetime | None = self._statements.moment.send(self._values(offset)).scalar()
         return moment
 
     def _parted(self, edge: dt.datetime) -> tuple[Merged, Merged]:
@@ -97,12 +97,8 @@ class Merged:
     def _statements(self) -> Statements:
         return _statements(self.shapes, self.wish.shape, db.engine.dialect.name)
 
-    @property
-    def _values(self) -> dict[str, Any]:
-        return {**self.values, **self.wish.moments}
-
-    def _part_of(self, offset: int, limit: int) -> dict[str, Any]:
-        return {**self._values, "page_offset": offset, "page_limit": limit}
+    def _values(self, offset: int = 0, limit: int = 1) -> dict[str, Any]:
+        return {**self.values, **self.wish.moments, "page_offset": offset, "page_limit": limit}
 
 
 def merged(caller: Caller, sights: Mapping[int, Sight], wish: Filter) -> Merged:
@@ -143,7 +139,7 @@ def _statements(shapes: tuple[Shape, ...], wish: Filter, dialect: str) -> Statem
         ids, moments = (select(one).order_by(*wish.order(found)) for one in (found.id, found.created_at))
     limit, offset = (_unseen(bindparam(name, type_=BigInteger), dialect) for name in ("page_limit", "page_offset"))
     ones = (_part(place, shape, wish, literal(1)) for place, shape in enumerate(shapes))
-    few = select(union_all(*ones).subquery()).limit(literal_column(str(COUNTED + 1))).subquery()
+    few = select(union_all(*ones).subquery()).limit(limit).subquery()
     page, moment = (Ready(one.limit(limit).offset(offset)) for one in (ids, moments))
     return Statements(page, moment, Ready(select(func.count()).select_from(few)))
 

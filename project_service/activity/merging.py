@@ -59,23 +59,33 @@ class Merged:
         """The same for a page far behind: what lies before it is counted as far as possible, and not merged.
 
         SQLite merges two by two, so that each event is handed on several times. Counting takes a tenth of that, in
-        spans of time that are chosen by how many events there were in the one before.
+        spans of time that are chosen by how many events there were in the one before, or in a sample. Where time tells
+        too little of numbers the rest is merged.
         """
-        edge, further, seen, rest = self._moment(0), self._moment(SAMPLE), SAMPLE, self
-        if edge is None or further is None:
-            return []
-        span, end = abs(further - edge), self.wish.end
-        while offset >= FAR and seen >= SAMPLE:
+        rest, edge, span, seen = self, self.wish.end, dt.timedelta(), 0
+        while offset >= FAR:
+            is_sampled = not seen
+            if is_sampled:
+                first, further = rest._moment(0), rest._moment(SAMPLE)
+                if first is None or further is None:
+                    break
+                edge, span, seen = first, abs(further - first), SAMPLE
             most = min(offset, COUNTED)
-            span = span * (most * 9 // 10) / seen
-            if not dt.timedelta() < span < abs(end - edge):
+            aim = most * 9 // 10
+            # nothing may be counted that the filter leaves out
+            if not span or span >= abs(self.wish.end - edge) * (seen / aim):
                 break
+            span *= aim / seen
             edge = edge + span if self.wish.ascending else edge - span
             before, following = rest._parted(edge)
             seen = before._statements.counted.send(before._values(limit=most + 1)).scalar_one()
             if seen > most:
                 break
             offset, rest = offset - seen, following
+            if seen < aim // 4:
+                if is_sampled:
+                    break
+                seen = 0  # a gap, behind which another sample is taken
         return rest._read(offset, limit)
 
     def _moment(self, offset: int) -> dt.datetime | None:

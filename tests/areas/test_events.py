@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import insert, select, update
 
+from project_service.activity.filters import FIRST, LAST
 from project_service.alerts import incidents
 from project_service.alerts.models import Alert
 from project_service.core.levels import Role, Visibility
@@ -273,7 +274,7 @@ def test_scope_all_is_the_same_however_many_projects_there_are(merged, walked, p
 @pytest.mark.parametrize("counted", [3, 7, 10_000])
 @pytest.mark.parametrize("sort", ["asc", "desc"])
 @pytest.mark.parametrize("bounds", [{}, {"after": "2021-03-02", "before": "2021-03-20"}])
-@pytest.mark.parametrize("often", ["daily", "at times"])
+@pytest.mark.parametrize("often", ["daily", "at times", "with ends of time"])
 def test_pages_far_behind_are_those_that_merging_gives(often, bounds, sort, counted, people, as_, monkeypatch):
     group = make_group()
     add_member(group, people[SAM], Role.DEVELOPER)
@@ -284,7 +285,9 @@ def test_pages_far_behind_are_those_that_merging_gives(often, bounds, sort, coun
         # some at the same moment, some in bursts, some far apart
         seldom = DAY * chance.choice([0, 1, 2, 2, 2, 10, 18, 19, 4000])
         seldom += dt.timedelta(microseconds=chance.choice([0, 0, 1, 5_000_000]))
-        at = day + (DAY * number if often == "daily" else seldom)
+        at = day + (seldom if often == "at times" else DAY * number)
+        if often == "with ends of time":
+            at = {0: FIRST, 1: FIRST + DAY, 58: LAST - DAY, 59: LAST}.get(number, at)
         write(people[DEV], Action.JOINED, chance.choice(projects), at=at)
     pages = [
         own(scope="all", sort=sort, per_page=size, page=page, **bounds) for size in (3, 20) for page in range(1, 23)

@@ -34,7 +34,7 @@ from sqlalchemy import (
 from sqlalchemy.engine.interfaces import DBAPICursor
 
 from project_service.kit import exact
-from project_service.kit.database import Base, Timestamp, db, unit_of_work
+from project_service.kit.database import Base, Timestamp, can_be_repeated, db, unit_of_work
 from project_service.kit.statements import tell
 
 # the sequence is looked up once, and the numbers come as one value: both cost more than the numbers
@@ -43,6 +43,7 @@ WITH own AS MATERIALIZED (SELECT pg_get_serial_sequence(:table, 'id')::regclass 
 SELECT array_agg(nextval(own.sequence)) FROM own, generate_series(1, :count)
 """
 NOTHING = "\\N"  # in the text format of COPY
+ESCAPES = (("\\", "\\\\"), ("\t", "\\t"), ("\n", "\\n"), ("\r", "\\r"))
 WALL_CLOCK = len("2021-01-20 08:15:30.123456")
 Convert = Callable[[Any], Any]
 Packed = bytes | list[tuple[Any, ...]]
@@ -70,7 +71,7 @@ class Writer:
         if self.sqlite:
             return list(zip(*columns, strict=True))
         lines = map("\t".join, zip(*map(_copied, columns), strict=True))
-        return "".join(f"{line}\n" for line in lines).encode()
+        return "\n".join([*lines, ""]).encode()
 
     def write(self, *packed: Packed) -> None:
         """Store rows, in one go however many portions they were packed in.
@@ -131,10 +132,13 @@ def _as_text(value: Any) -> str:
 def _escaped(values: Sequence[str]) -> list[str]:
     """Texts of ``COPY``, all of them looked through at once: there is none that PostgreSQL takes and that has a NUL."""
     joined = "\0".join(values)
-    if joined.count("\0") != len(values) - 1:
+    for character, escape in ESCAPES:
+        if character in joined:  # which is found much quicker than replaced
+            joined = joined.replace(character, escape)
+    escaped = joined.split("\0")
+    if len(escaped) != len(values):
         raise ValueError("a text has a NUL")
-    escaped = joined.replace("\\", "\\\\").replace("\t", "\\t").replace("\n", "\\n").replace("\r", "\\r")
-    return escaped.split("\0")
+    return escaped
 
 
 def among(column: Any, parameter: str) -> ColumnElement[bool]:
@@ -207,29 +211,18 @@ def pipeline(connection: Connection) -> AbstractContextManager[Any]:
     return nullcontext() if connection.dialect.name == "sqlite" else driver.pipeline()
 
 
-class Ids(Iterator[int]):
-    """Ids for new rows of a table, reserved some thousands at a time in a unit of their own."""
+def new_ids(model: type[Base], block: int = 5000) -> Iterator[int]:
+    """Ids for new rows of a table, reserved some thousands at a time in a unit of their own when they are asked for.
 
-    def __init__(self, model: type[Base], block: int = 5000) -> None:
-        self.table = str(model.__tablename__)
-        self.block = block
-        self._reserved: Iterator[int] = iter(())
-
-    def __iter__(self) -> Ids:
-        """The ids one after the other."""
-        return self
-
-    def __next__(self) -> int:
-        """The next id; nobody else gets it, also when no row comes to have it."""
-        number = next(self._reserved, None)
-        if number is None:
-            self._reserved = iter(_reserve(self.table, self.block))
-            number = next(self._reserved)
-        return number
+    Nobody else gets one, also when no row comes to have it.
+    """
+    reserved = (_reserve(model.__tablename__, block) for _ in itertools.count())
+    return itertools.chain.from_iterable(reserved)
 
 
 def _reserve(table: str, count: int) -> Iterable[int]:
     with unit_of_work():
+        can_be_repeated()  # lost are such numbers only with all the rows that have them, which are written later
         if db.engine.dialect.name != "sqlite":
             found: list[int] = db.session.scalar(text(RESERVE), {"table": table, "count": count})
             return found

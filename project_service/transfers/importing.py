@@ -61,6 +61,7 @@ from project_service.transfers.unpacking import BadArchive, TooLarge, Unpacked
 from project_service.transfers.workplace import now_and_then, remove_leftovers, version_of, workplace
 
 LINES_AT_ONCE, LINES_IN_CACHE = 2000, 50
+FIRST = 8  # which part of that comes first: before it is made nobody has anything to write
 BYTES_AT_ONCE = 5 << 20
 FILES_AT_ONCE = 50
 WORTH_A_PROCESS = 2000  # rows
@@ -312,13 +313,13 @@ LAST_LINE = 2**62
 
 def _some_at_once(rows: Iterator[Raw]) -> Iterator[list[Raw]]:
     lines: list[Raw] = []
-    size = 0
+    size, most = 0, max(1, LINES_AT_ONCE // FIRST)
     for line, raw in rows:
         lines.append((line, raw))
         size += 0 if isinstance(raw, TooLarge) else len(raw)
-        if len(lines) == LINES_AT_ONCE or size > BYTES_AT_ONCE:
+        if len(lines) == most or size > BYTES_AT_ONCE:
             yield lines
-            lines, size = [], 0
+            lines, size, most = [], 0, min(2 * most, LINES_AT_ONCE)
     if lines:
         yield lines
 

@@ -12,13 +12,13 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, TypeGuard
+from typing import Any, NamedTuple, TypeGuard
 
 from project_service.core.levels import Visibility
 from project_service.events.models import Action, Event, Kind, Restriction
 from project_service.events.recording import SNIPPETS
 from project_service.kit import clock, exact
-from project_service.kit.bulk import Ids
+from project_service.kit.bulk import new_ids
 from project_service.kit.database import Base
 from project_service.kit.times import read_time
 from project_service.tracker import issues, labels, milestones, notes, others
@@ -137,8 +137,7 @@ class Known:
         return self.labels, self.milestones, self.milestone_iids, self.milestone_events, self.iids
 
 
-@dataclass(frozen=True, slots=True)
-class Audience:
+class Audience(NamedTuple):
     """By which rule the events of something, and of what hangs on it, are seen."""
 
     kind: Kind
@@ -158,7 +157,7 @@ class Batch:
 
     def marks(self) -> list[int]:
         """How much there is; for ``cut``."""
-        return [len(rows) for rows in self.rows.values()]
+        return list(map(len, self.rows.values()))
 
     def cut(self, marks: list[int]) -> None:
         """Take out what was added since."""
@@ -173,6 +172,7 @@ class Beside:
     names: tuple[str, ...]
     usual: tuple[str, ...]
     others: tuple[str, ...]
+    people: frozenset[str]
 
     @classmethod
     def of(cls, names: tuple[str, ...], columns: frozenset[str], usual: frozenset[str]) -> Beside:
@@ -182,9 +182,8 @@ class Beside:
             for name in names
             if name not in columns and (name in layout.PEOPLE or name in layout.KEPT_IDS or not name.endswith(FOREIGN))
         ]
-        return cls(
-            names, tuple(name for name in kept if name in usual), tuple(name for name in kept if name not in usual)
-        )
+        usually, beside = (tuple(name for name in kept if (name in usual) is is_usual) for is_usual in (True, False))
+        return cls(names, usually, beside, layout.PEOPLE.intersection(kept))
 
 
 class Translator:
@@ -196,7 +195,7 @@ class Translator:
         people: People,
         known: Known,
         now: dt.datetime,
-        ids: Callable[[type[Base]], Iterator[int]] = Ids,
+        ids: Callable[[type[Base]], Iterator[int]] = new_ids,
     ) -> None:
         self.project_id = project_id
         self.people = people
@@ -260,7 +259,7 @@ class Translator:
         else:
             nested = [(kind, inner) for inner in value]
         for name, inner in nested:
-            if isinstance(inner, dict | list):
+            if isinstance(inner, NESTED):
                 self._sign(inner, left - 1, name)
 
     def _trigger(self, row: dict[str, Any]) -> None:
@@ -383,7 +382,7 @@ class Translator:
         closed = row.get("state") == issues.CLOSED
         weight = row.get("weight")
         extra = self._extra(row, ISSUE_COLUMNS, ISSUE_USUAL)
-        unheld = [name for name, holds in ISSUE_HOLDS if not holds(row.get(name))]
+        unheld = [name for name, holds in ISSUE_HOLDS if (said := row.get(name)) is not None and not holds(said)]
         if unheld:
             extra = (extra or {}) | {name: self.people.settle(row[name]) for name in unheld}
         self.batch.add(
@@ -483,8 +482,9 @@ class Translator:
                 raise invalid("Position can't be blank")
             number = next(number_of)
             system = read("system") is True
+            confidential = read("confidential")
             # the second is what it is called since release 15
-            internal = is_set(read("confidential")) or is_set(read("internal"))
+            internal = is_set(confidential) or is_set(read("internal"))
             author_id, created_at = read("author_id"), moment_of(read("created_at")) or self.now
             commit_id, attachment = read("commit_id"), read("attachment")
             if isinstance(attachment, dict):
@@ -495,7 +495,7 @@ class Translator:
             place = None if position is None else position_of(position)
             if position is not None and place is None:  # it may say something to others
                 extra = {**(extra or {}), "position": position}
-            if read("confidential") is False:  # mostly nothing is said
+            if confidential is False:  # mostly nothing is said
                 extra = {**(extra or {}), "confidential": False}
             added.append(
                 (
@@ -596,9 +596,9 @@ class Translator:
 
     def _assignees(self, row: dict[str, Any], issue_id: int) -> None:
         named = [link.get("user_id") for link in listed(row.get("issue_assignees"))] or [row.get("assignee_id")]
-        for user_id in dict.fromkeys(self.people.find(old) for old in named):
-            if user_id is not None:
-                self.batch.add(IssueAssignee, (issue_id, user_id))
+        known = [self.people.author(old) for old in named if old is not None]
+        for user_id in dict.fromkeys(known):
+            self.batch.add(IssueAssignee, (issue_id, user_id))
 
     def _moments(self, row: dict[str, Any]) -> tuple[dt.datetime, dt.datetime]:
         created_at = moment_of(row.get("created_at")) or self.now
@@ -610,17 +610,18 @@ class Translator:
         beside = self._beside.get(columns)
         if beside is None or beside.names != names:
             beside = self._beside[columns] = Beside.of(names, columns, usual)
-        people = self.people
-        extra = {name: value for name in beside.usual if (value := row[name]) is not None and value != []}
-        extra |= {name: row[name] for name in beside.others if row[name] is None or not layout.DROPPED.search(name)}
+        extra = {name: value for name in beside.usual if (value := row[name]) is not None and (value or value != [])}
+        if beside.others:
+            extra |= {name: row[name] for name in beside.others if row[name] is None or not layout.DROPPED.search(name)}
         for name, value in extra.items():
-            if name in layout.PEOPLE:
-                extra[name] = people.find(value)
-            elif isinstance(value, dict | list) and name not in FREE.get(columns, layout.NOT_FREE):
-                extra[name] = people.settle(value, name)
+            if name in beside.people:
+                extra[name] = self.people.find(value)
+            elif isinstance(value, NESTED) and name not in FREE.get(columns, layout.NOT_FREE):
+                extra[name] = self.people.settle(value, name)
         return extra or None
 
 
+NESTED = (dict, list)
 FALSE = ("", "false", "f", "0", "off")
 NOTES = frozenset({"notes", "commit_notes"})  # what they are called where they stand
 FOREIGN = ("_id", "_ids", "_html")
@@ -723,7 +724,7 @@ def refuse_unstorable(row: Any, left: int = DEEPEST) -> None:
     if isinstance(row, str):
         if "\0" in row:
             raise unreadable("string contains null byte")
-    elif isinstance(row, dict | list):
+    elif isinstance(row, NESTED):
         if left == 0:
             raise too_deep()
         for value in (*row, *row.values()) if isinstance(row, dict) else row:

@@ -98,7 +98,7 @@ def rows_of(unpacked: Unpacked, relation: str, after: int = 0) -> Iterator[tuple
                     yield line, too_large[number]
                 elif isinstance(raw, TooLarge) or exact.has_too_many_values(raw):
                     yield line, raw if isinstance(raw, TooLarge) else TOO_MANY_VALUES
-                elif raw.strip() not in (b"", b"null"):
+                elif raw.startswith(b"{") or raw.strip() not in (b"", b"null"):
                     yield line, raw
 
 
@@ -403,9 +403,5 @@ def _lines(file: IO[bytes]) -> Iterator[bytes | TooLarge]:
 
 
 def _count_lines(path: Path) -> int:
-    lines, last = 0, b"\n"
-    with path.open("rb") as file:
-        while chunk := file.read(1 << 20):
-            lines += chunk.count(b"\n")
-            last = chunk
-    return lines + (not last.endswith(b"\n"))
+    with path.open("rb", buffering=1 << 20) as file:
+        return sum(1 for _ in _lines(file))

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import random
 import resource
 import shutil
@@ -216,7 +217,8 @@ def _round(database: str, archive: Path, steps: tuple[str, ...]) -> dict[str, To
 
 
 def _child(step: str, archive: Path, folder: Path, url: str) -> Told:
-    """Do one step in a process of its own."""
+    """Do one step in a process of its own, when the disk has what those before it wrote."""
+    os.sync()
     command = [sys.executable, "-m", "benchmarks.transfers", "--do", step]
     command += ["--archive", str(archive), "--folder", str(folder), "--url", url]
     done = subprocess.run(command, check=True, stdout=subprocess.PIPE, cwd=REPOSITORY)

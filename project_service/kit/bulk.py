@@ -42,6 +42,7 @@ RESERVE = """
 WITH own AS MATERIALIZED (SELECT pg_get_serial_sequence(:table, 'id')::regclass AS sequence)
 SELECT array_agg(nextval(own.sequence)) FROM own, generate_series(1, :count)
 """
+FIRST_IDS, MOST_IDS = 1000, 32_000
 NOTHING = "\\N"  # in the text format of COPY
 ESCAPES = (("\\", "\\\\"), ("\t", "\\t"), ("\n", "\\n"), ("\r", "\\r"))
 WALL_CLOCK = len("2021-01-20 08:15:30.123456")
@@ -211,13 +212,14 @@ def pipeline(connection: Connection) -> AbstractContextManager[Any]:
     return nullcontext() if connection.dialect.name == "sqlite" else driver.pipeline()
 
 
-def new_ids(model: type[Base], block: int = 5000) -> Iterator[int]:
-    """Ids for new rows of a table, reserved some thousands at a time in a unit of their own when they are asked for.
+def new_ids(model: type[Base]) -> Iterator[int]:
+    """Ids for new rows of a table, reserved many at a time in a unit of their own when they are asked for.
 
-    Nobody else gets one, also when no row comes to have it.
+    Nobody else gets one, also when no row comes to have it. Where many have been taken, more are reserved at once: on
+    SQLite each time waits until nobody else writes.
     """
-    reserved = (_reserve(model.__tablename__, block) for _ in itertools.count())
-    return itertools.chain.from_iterable(reserved)
+    counts = (min(FIRST_IDS << turn, MOST_IDS) for turn in itertools.count())
+    return itertools.chain.from_iterable(_reserve(model.__tablename__, count) for count in counts)
 
 
 def _reserve(table: str, count: int) -> Iterable[int]:

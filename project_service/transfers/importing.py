@@ -180,12 +180,16 @@ def _fetch(import_id: int, folder: Path, check: Callable[[], None]) -> Path:
 
 
 def _check_wanted(import_id: int) -> None:
+    with unit_of_work(write=False):
+        _still_wanted(import_id)
+
+
+def _still_wanted(import_id: int) -> None:
     """Raise ``BadArchive`` when the project is being removed, or the import has been stopped."""
     wanted = select(ProjectImport.id).join(ProjectImport.project)
     wanted = wanted.where(ProjectImport.phase == LOADING, Project.deleting_since.is_(None))
-    with unit_of_work(write=False):
-        if db.session.scalar(wanted.where(ProjectImport.id == import_id)) is None:
-            raise BadArchive(STOPPED)
+    if db.session.scalar(wanted.where(ProjectImport.id == import_id)) is None:
+        raise BadArchive(STOPPED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,15 +301,21 @@ def _load(import_id: int, portions: Iterable[Portion], writers: Mapping[type[Bas
     for portion in portions:
         with jobs.step():
             can_be_repeated()
-            found = _stored(import_id)
-            if found is None or found.phase != LOADING or found.project.deleting_since is not None:
-                raise BadArchive(STOPPED)
+            _still_wanted(import_id)
             for model, writer in writers.items():  # first what others point to, whichever row brought it
                 if rows := portion.rows.get(model):
                     writer.write(*rows)
-            found.relation, found.line = portion.relation, portion.line
-            found.rows_done += portion.count
-            found.relations_done += portion.is_last
+            reached = (
+                update(ProjectImport)
+                .where(ProjectImport.id == import_id)
+                .values(
+                    relation=portion.relation,
+                    line=portion.line,
+                    rows_done=ProjectImport.rows_done + portion.count,
+                    relations_done=ProjectImport.relations_done + int(portion.is_last),
+                )
+            )
+            db.session.execute(reached, execution_options={"synchronize_session": False})
 
 
 LAST_LINE = 2**62

@@ -377,8 +377,9 @@ class Translator:
         self._assignees(row, number)
         self._events(row.get("events"), issues.TARGET, number, audience)
         counted = self._notes(row.get("notes"), issues.TARGET, number, audience)
-        self._designs(row.get("designs"), number, audience)
-        self._sign(listed(row.get("designs")), DEEPEST)  # which are kept with their issue as well
+        if row.get("designs"):
+            self._designs(row["designs"], number, audience)
+            self._sign(listed(row["designs"]), DEEPEST)  # which are kept with their issue as well
         closed = row.get("state") == issues.CLOSED
         weight = row.get("weight")
         extra = self._extra(row, ISSUE_COLUMNS, ISSUE_USUAL)
@@ -575,10 +576,11 @@ class Translator:
             self._notes(row.get("notes"), others.DESIGN, number, audience)
 
     def _links(self, row: dict[str, Any], model: type[Base], number: int) -> None:
-        titles = [self._linked_label(link) for link in listed(row.get("label_links"))]
-        for title in dict.fromkeys(titles):
-            if title is not None:
-                self.batch.add(model, (number, title))
+        if row.get("label_links"):
+            titles = [self._linked_label(link) for link in listed(row["label_links"])]
+            for title in dict.fromkeys(titles):
+                if title is not None:
+                    self.batch.add(model, (number, title))
         self._mention_labels(row.get("resource_label_events"))
 
     def _linked_label(self, link: dict[str, Any]) -> str | None:

@@ -22,7 +22,7 @@ from urllib.parse import urlsplit
 import requests
 from sqlalchemy import create_engine, text
 
-from benchmarks.cache import home, indexes_last, kept_database, key_of, new_database, once, schema
+from benchmarks.cache import home, indexes_last, kept_database, key_of, new_database, once, schema, settle
 from benchmarks.figures import Effort, Figure, Target, run
 from benchmarks.load import Speed, hello, speed
 from project_service.alerts.models import Alert
@@ -92,6 +92,7 @@ def measure(database: str, effort: Effort) -> list[Figure]:
         cases = [(empty, REPEATED), (full, REPEATED), (empty, NEW), (full, NEW), (empty, BATCH)]
         for one, kind in cases:
             one.measure(kind, 1)
+        settle(database)
         hellos, found = [], []
         for _ in range(effort.rounds):
             hellos.append(speed(*base, effort.seconds))

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import inspect
+import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import psycopg
 from flask import Flask
 from sqlalchemy import Connection, Table
 from sqlalchemy.schema import CreateIndex, CreateTable
@@ -40,6 +42,19 @@ def new_database(name: str, template: str = "template1") -> str:
 def kept_database(name: str) -> str:
     """Address of a PostgreSQL database that is there."""
     return address_of(name, CLUSTER)
+
+
+def plain(address: str) -> str:
+    """The address of a PostgreSQL database without the name of our driver."""
+    return address.replace("+psycopg", "")
+
+
+def settle(database: str) -> None:
+    """Have what was written until now on the disk, so that it does not disturb what is measured next."""
+    if database == "postgresql":
+        with psycopg.connect(plain(kept_database("postgres")), autocommit=True) as connection:
+            connection.execute("CHECKPOINT")
+    os.sync()
 
 
 def once(mark: Path, key: str, make: Callable[[], object]) -> None:

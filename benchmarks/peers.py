@@ -19,7 +19,7 @@ import psycopg
 import requests
 
 from benchmarks.alerts import REPEATED, place
-from benchmarks.cache import home, kept_database, key_of, new_database, once
+from benchmarks.cache import home, kept_database, key_of, new_database, once, plain, settle
 from benchmarks.figures import Effort, Figure, Target, conclude, effort_of, parser
 from benchmarks.load import Speed, gunicorn, speed
 from tests.contract.service import REPOSITORY
@@ -99,6 +99,7 @@ def measure(database: str, effort: Effort) -> list[Figure]:
         pairs = [stack.enter_context(pair(database, stored)) for stored in TARGETS]
         for one in pairs:
             one.measure(effort.seconds)
+        settle(database)
         found: dict[int, list[tuple[Speed, Speed]]] = {}
         for _ in range(effort.rounds):
             for one in pairs:
@@ -164,11 +165,6 @@ def make_data(name: str, stored: int) -> None:
         connection.execute(FILL, (stored,))
         connection.execute(definition[0])
         connection.execute("VACUUM (ANALYZE) alerts")
-
-
-def plain(address: str) -> str:
-    """The address of a database without the name of our driver."""
-    return address.replace("+psycopg", "")
 
 
 if __name__ == "__main__":

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import random
 import resource
 import shutil
@@ -31,7 +30,7 @@ from flask import Flask
 from sqlalchemy import make_url
 from zlib_ng import gzip_ng_threaded
 
-from benchmarks.cache import CACHE, application_on, home, key_of, new_database, once
+from benchmarks.cache import CACHE, application_on, home, key_of, new_database, once, plain, settle
 from benchmarks.figures import Effort, Figure, Target, conclude, effort_of, parser
 from benchmarks.load import memory_of
 from project_service.core import places
@@ -217,8 +216,8 @@ def _round(database: str, archive: Path, steps: tuple[str, ...]) -> dict[str, To
 
 
 def _child(step: str, archive: Path, folder: Path, url: str) -> Told:
-    """Do one step in a process of its own, when the disk has what those before it wrote."""
-    os.sync()
+    """Do one step in a process of its own."""
+    settle("postgresql" if url else "sqlite")
     command = [sys.executable, "-m", "benchmarks.transfers", "--do", step]
     command += ["--archive", str(archive), "--folder", str(folder), "--url", url]
     done = subprocess.run(command, check=True, stdout=subprocess.PIPE, cwd=REPOSITORY)
@@ -277,7 +276,7 @@ def _floor(archive: Path, folder: Path, url: str) -> tuple[float, int]:
     began = time.perf_counter()
     insert: Any
     if url:
-        connection: Any = psycopg.connect(url.replace("+psycopg", ""))
+        connection: Any = psycopg.connect(plain(url))
         insert, dialect = _copy, make_url(url).get_dialect()()
     else:
         connection = sqlite3.connect(folder / "floor.db")

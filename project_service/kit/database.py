@@ -12,6 +12,7 @@ import enum
 import fcntl
 import os
 import select
+import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -46,6 +47,9 @@ from project_service.settings import Settings
 
 MIGRATIONS = Path(__file__).parents[1] / "migrations"
 BUSY_TIMEOUT_MS = 30_000
+# How long PostgreSQL keeps the plan of a statement. Plans that read a small table whole go on doing so while it grows,
+# until it looks at the table again by itself, which takes a minute or more.
+PLANS_SECONDS = 10
 DEADLOCK = "40P01"
 IDLE = 0  # what libpq calls a connection without a transaction
 POOL_SIZE = 8
@@ -597,17 +601,27 @@ def _listen_to_postgresql(engine: Engine) -> None:
     driver: Any = engine.dialect.dbapi
 
     @event.listens_for(engine, "connect")
-    def prepare(connection: Any, _record: Any) -> None:
+    def prepare(connection: Any, record: Any) -> None:
         # which take statements as they are, see _engine_options
         connection.cursor_factory, connection.server_cursor_factory = driver.RawCursor, driver.RawServerCursor
-        was, connection.autocommit = connection.autocommit, True
-        connection.execute("SET TIME ZONE 'UTC'")  # of moments that are read
-        connection.autocommit = was
+        send(connection, "SET TIME ZONE 'UTC'")  # of moments that are read
+        record.info["planned"] = time.monotonic()
 
     @event.listens_for(engine, "checkout")
-    def refuse_closed(connection: Any, _record: Any, _proxy: Any) -> None:
+    def refuse_closed(connection: Any, record: Any, _proxy: Any) -> None:
         if _is_ended(connection):
             raise DisconnectionError
+        if time.monotonic() - record.info["planned"] > PLANS_SECONDS:
+            try:
+                send(connection, "DISCARD PLANS")
+            except driver.OperationalError as error:
+                raise DisconnectionError from error
+            record.info["planned"] = time.monotonic()
+
+    def send(connection: Any, text: str) -> None:
+        was, connection.autocommit = connection.autocommit, True
+        connection.execute(text)
+        connection.autocommit = was
 
 
 def _is_ended(connection: Any) -> bool:

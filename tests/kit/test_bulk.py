@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import datetime as dt
+from itertools import islice
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import delete, select
 
-from project_service.kit.bulk import Writer, among, numbers, one_of
+from project_service.kit.bulk import Writer, among, new_ids, numbers, one_of
 from project_service.kit.database import db
 from project_service.tracker.milestones import Milestone
 from project_service.tracker.notes import Note
@@ -69,6 +70,28 @@ def test_many_rows_are_one_statement_and_none_are_none(place, count_queries):
         writer.write(writer.packed(rows))
 
     assert (none, [text for text in many if text != "BEGIN IMMEDIATE"]) == ([], [writer.statement])
+
+
+def test_ids_are_nobody_elses_whoever_asks(place):
+    one, other = new_ids(Milestone), new_ids(Milestone)
+
+    taken = [*islice(one, 1500), *islice(other, 1500), *islice(one, 2000)]
+    row = Milestone(project_id=place[0], iid=1, title="by itself", state="active")
+    db.session.add(row)
+    db.session.commit()
+
+    assert len({row.id, *taken}) == 5001
+
+
+def test_more_ids_are_reserved_at_once_where_many_are_taken(place, count_queries):
+    next(new_ids(Milestone))  # SQLite has no number to go on from before
+
+    with count_queries() as few:
+        next(new_ids(Milestone))
+    with count_queries() as many:
+        assert len(set(islice(new_ids(Milestone), 1000 + 2000 + 4000))) == 7000
+
+    assert len(many) == 3 * len(few)
 
 
 ODD = [

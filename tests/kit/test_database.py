@@ -601,3 +601,33 @@ def test_what_is_among_others_is_not_planned_anew_each_time(applications):
         )
         assert db.session.scalars(text(plans)).all() == [True]
         db.session.remove()
+
+
+def test_postgresql_plans_anew_when_tables_may_have_grown(applications, monkeypatch):
+    app = applications(POSTGRESQL)
+
+    def nodes_and_pid(connection):
+        plan = connection.exec_driver_sql("EXPLAIN EXECUTE by_number(7)").scalars().all()
+        return plan[0].partition(" on ")[0].split(" using ")[0], connection.scalar(text("SELECT pg_backend_pid()"))
+
+    with app.app_context():
+        with db.engine.connect() as connection:
+            for statement in (
+                "CREATE TEMPORARY TABLE grown (number bigint PRIMARY KEY)",
+                "INSERT INTO grown VALUES (1)",
+                "ANALYZE grown",
+                "COMMIT",
+                "SET plan_cache_mode = force_generic_plan",
+                "PREPARE by_number AS SELECT FROM grown WHERE number = $1",
+            ):
+                connection.exec_driver_sql(statement)
+            small, pid = nodes_and_pid(connection)
+            connection.exec_driver_sql("INSERT INTO grown SELECT generate_series(2, 20000)")
+            connection.commit()
+        with db.engine.connect() as connection:
+            kept = nodes_and_pid(connection)
+        monkeypatch.setattr(database, "PLANS_SECONDS", 0)
+        with db.engine.connect() as connection:
+            anew = nodes_and_pid(connection)
+
+    assert (small, kept, anew) == ("Seq Scan", ("Seq Scan", pid), ("Index Only Scan", pid))

@@ -39,8 +39,9 @@ INSERT INTO alerts (id, resource, event, environment, severity, correlate, statu
     trend_indication, receive_time, last_receive_id, last_receive_time, update_time, history)
 SELECT id, CASE WHEN i <= 500 THEN 'disk ' ELSE 'stored ' END || i, 'Disk is almost full', 'Production', 'major', '{}',
     CASE WHEN i %% 4 = 0 THEN 'open' ELSE 'closed' END, '{database}', 'Misc', NULL, 'Only 2 %% are left on /var',
-    '{storage}', '{"team": "storage", "rack": "17"}', 'Nagios', 'exceptionAlert', moment, 86400, NULL, 0, false,
-    'indeterminate', 'moreSevere', moment, id, moment, moment,
+    '{storage}', '{"hosts": "db1.example.com, db2.example.com", "team": "storage", "rack": "17", "ip": "127.0.0.1"}',
+    'Nagios', 'exceptionAlert', moment, 86400, NULL, 0, false, 'indeterminate', 'moreSevere', moment, id,
+    moment, moment,
     ARRAY[(id, 'Disk is almost full', 'major', 'open', NULL, 'Only 2 %% are left on /var', 'new', moment, NULL, 86400)
         ::history]
 FROM (SELECT i, gen_random_uuid()::text AS id, (now() - i * interval '1 second')::timestamp AS moment

@@ -10,7 +10,7 @@ RUN := .venv/.installed-run
 DEV := .venv/.installed-dev
 PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input --quiet
 UV := .cache/uv/bin/uv
-COMPILE := $(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header
+COMPILE := $(UV) pip compile --quiet --universal --no-strip-extras --python-version 3.11 --generate-hashes --no-header
 PYTEST := $(BIN)/python -m pytest -n $(PARALLEL)
 
 .DEFAULT_GOAL := help

@@ -20,7 +20,7 @@ from packaging.utils import canonicalize_name
 REPOSITORY = Path(__file__).parents[2]
 PROJECT = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
 LOCKS = {"requirements.lock": [], "requirements-dev.lock": ["dev"]}
-ENTRY = re.compile(r"^([A-Za-z0-9._-]+)(?:\[[\w,-]+\])?==(\S+?)(?: ; (.+?))? \\$")
+ENTRY = re.compile(r"^([A-Za-z0-9._-]+)(?:\[([\w, -]+)\])?==(\S+?)(?: ; (.+?))? \\$")
 HASH = re.compile(r"^    --hash=sha256:[0-9a-f]{64}( \\)?$")
 SECRET_NAMES = re.compile(r"(^|_)(token|secret|password|digest|signature|credential)s?$", re.IGNORECASE)
 # made up for tests and examples, and known to everybody
@@ -32,6 +32,7 @@ class Entry:
     """A package of a lock, in one version; there may be several for different systems."""
 
     name: str
+    extras: frozenset[str]
     version: str
     marker: str | None
     hashes: int = 0
@@ -42,7 +43,8 @@ def entries(lock: str) -> list[Entry]:
     found: list[Entry] = []
     for line in (REPOSITORY / lock).read_text().splitlines():
         if entry := ENTRY.match(line):
-            found.append(Entry(canonicalize_name(entry[1]), entry[2], entry[3]))
+            extras = frozenset(canonicalize_name(each) for each in (entry[2] or "").replace(" ", "").split(",") if each)
+            found.append(Entry(canonicalize_name(entry[1]), extras, entry[3], entry[4]))
         elif HASH.match(line):
             found[-1].hashes += 1
         else:
@@ -73,23 +75,32 @@ def test_a_lock_has_what_the_project_asks_for(lock, extras):
 
 @pytest.mark.parametrize(("lock", "extras"), LOCKS.items())
 def test_a_lock_has_all_that_is_needed_and_nothing_else(lock, extras):
-    """Followed from the project's own wishes through what the installed packages ask for."""
-    needed = set()
+    assert {name for name, _ in needed(extras)} == locked_here(lock).keys()
+
+
+@pytest.mark.parametrize(("lock", "extras"), LOCKS.items())
+def test_a_lock_names_the_extras_that_are_needed(lock, extras):
+    """The pip of Python 3.11 takes a package with an extra for one that nothing pins, and wants the newest."""
+    named = {(each.name, extra) for each in entries(lock) for extra in each.extras}
+
+    assert {(name, extra) for name, extra in needed(extras) if extra} == named
+
+
+def needed(extras: list[str]) -> set[tuple[str, str]]:
+    """Packages with the extras, or none, that are asked for: by the project, and by what the installed ones ask for."""
     waiting = [(Requirement(each), "") for each in PROJECT["dependencies"]]
     waiting += [(Requirement(each), "") for extra in extras for each in PROJECT["optional-dependencies"][extra]]
-    followed = set()
+    followed: set[tuple[str, str]] = set()
     while waiting:
         requirement, extra = waiting.pop()
         if requirement.marker and not requirement.marker.evaluate({"extra": extra}):
             continue
         name = canonicalize_name(requirement.name)
-        needed.add(name)
-        for wanted in ("", *requirement.extras):
+        for wanted in ("", *map(canonicalize_name, requirement.extras)):
             if (name, wanted) not in followed:
                 followed.add((name, wanted))
                 waiting += [(Requirement(each), wanted) for each in metadata.requires(name) or ()]
-
-    assert needed == locked_here(lock).keys()
+    return followed
 
 
 def evaluates(marker: str) -> bool:

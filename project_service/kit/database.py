@@ -97,7 +97,7 @@ class Connections:
                 found = self._idle.pop()
             except IndexError:
                 return self._from_pool()
-            if not self.is_postgresql or not _is_ended(found.connection):
+            if not self.is_postgresql or _can_be_used(found.connection.dbapi_connection, found.connection.info):
                 return found
             found.invalidate()
             found.close()
@@ -604,31 +604,38 @@ def _listen_to_postgresql(engine: Engine) -> None:
     def prepare(connection: Any, record: Any) -> None:
         # which take statements as they are, see _engine_options
         connection.cursor_factory, connection.server_cursor_factory = driver.RawCursor, driver.RawServerCursor
-        send(connection, "SET TIME ZONE 'UTC'")  # of moments that are read
+        _send_alone(connection, "SET TIME ZONE 'UTC'")  # of moments that are read
         record.info["planned"] = time.monotonic()
 
     @event.listens_for(engine, "checkout")
-    def refuse_closed(connection: Any, record: Any, _proxy: Any) -> None:
-        if _is_ended(connection):
+    def refuse_useless(connection: Any, record: Any, _proxy: Any) -> None:
+        if not _can_be_used(connection, record.info):
             raise DisconnectionError
-        if time.monotonic() - record.info["planned"] > PLANS_SECONDS:
-            try:
-                send(connection, "DISCARD PLANS")
-            except driver.OperationalError as error:
-                raise DisconnectionError from error
-            record.info["planned"] = time.monotonic()
-
-    def send(connection: Any, text: str) -> None:
-        was, connection.autocommit = connection.autocommit, True
-        connection.execute(text)
-        connection.autocommit = was
 
 
-def _is_ended(connection: Any) -> bool:
-    """What a server that ended has closed has something to be read: its end. To ask it would take a round trip."""
+def _can_be_used(connection: Any, info: dict[Any, Any]) -> bool:
+    """Whether a connection to PostgreSQL that rested is of use; of statements planned too long ago it drops the plans.
+
+    One that a server which ended has closed has something to be read: its end. To ask it would take a round trip.
+    """
     told = select.poll()
     told.register(connection.fileno(), select.POLLIN)
-    return bool(told.poll(0))
+    if told.poll(0):
+        return False
+    if time.monotonic() - info["planned"] > PLANS_SECONDS:
+        try:
+            _send_alone(connection, "DISCARD PLANS")
+        except connection.Error:
+            return False
+        info["planned"] = time.monotonic()
+    return True
+
+
+def _send_alone(connection: Any, statement: str) -> None:
+    """Send PostgreSQL a statement that is no part of any transaction."""
+    was, connection.autocommit = connection.autocommit, True
+    connection.execute(statement)
+    connection.autocommit = was
 
 
 def _folded(text: str | None) -> str | None:

@@ -61,7 +61,7 @@ from project_service.transfers.unpacking import BadArchive, TooLarge, Unpacked
 from project_service.transfers.workplace import now_and_then, remove_leftovers, version_of, workplace
 
 LINES_AT_ONCE, LINES_IN_CACHE = 2000, 50
-FIRST = 8  # which part of that comes first: before it is made nobody has anything to write
+FIRST = 8  # the first portion is an eighth of that: before it is made nobody has anything to write
 BYTES_AT_ONCE = 5 << 20
 FILES_AT_ONCE = 50
 WORTH_A_PROCESS = 2000  # rows
@@ -277,7 +277,7 @@ class _Plan:
 
 def _plan(import_id: int, project_id: int, unpacked: Unpacked) -> _Plan:
     relations = [name for name in trees.relations_of(unpacked) if name not in layout.SETTLED_AT_THE_END]
-    members = _parsed(unpacked, layout.MEMBERS)
+    members, rows = _parsed(unpacked, layout.MEMBERS), trees.count_rows(unpacked)
     with jobs.step():
         found = _stored(import_id)
         if found is None:
@@ -288,7 +288,7 @@ def _plan(import_id: int, project_id: int, unpacked: Unpacked) -> _Plan:
         people, by_admin = people_of(importer, members), importer.admin
         # of all attempts the same, so that what has no moment of its own is known again
         translator = Translator(project_id, people, _known(project_id), found.created_at)
-        rows, relation, line = trees.count_rows(unpacked), found.relation, found.line
+        relation, line = found.relation, found.line
         done = relations.index(relation) if relation in relations else 0
         found.rows_total, found.relations_total, found.relations_done = rows, len(relations), done
         line = line if relation in relations else 0

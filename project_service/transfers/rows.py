@@ -690,15 +690,6 @@ MERGE_REQUEST_USUAL = frozenset(layout.MERGE_REQUEST + layout.MERGE_REQUEST_NEST
 SNIPPET_USUAL = frozenset(layout.SNIPPET + layout.SNIPPET_NESTED)
 NOTE_USUAL = frozenset(layout.NOTE + layout.NOTE_NESTED)
 EVENT_USUAL = frozenset(layout.EVENT)
-ISSUE_TYPES = (None, issues.ISSUE, issues.INCIDENT)
-SEVERITIES = (None, *issues.SEVERITIES)
-# which values the columns of issues hold: of others they have what they have of none, and ``extra`` the value itself
-ISSUE_HOLDS: tuple[tuple[str, Callable[[Any], bool]], ...] = (
-    ("issue_type", ISSUE_TYPES.__contains__),
-    ("severity", SEVERITIES.__contains__),
-    ("weight", lambda value: value is None or is_number(value)),
-    ("due_date", lambda value: not value or day_of(value) is not None),
-)
 
 
 def read(raw: bytes | TooLarge) -> Any:
@@ -859,3 +850,12 @@ def position_of(value: Any) -> dict[str, Any] | None:
             return None  # as nested data no row could have it
         refuse_unstorable(value)
     return value if isinstance(value, dict) and not trees.too_deep(value) else None
+
+
+# which values the columns of issues hold: of others they have what they have of none, and ``extra`` the value itself
+ISSUE_HOLDS: tuple[tuple[str, Callable[[Any], bool]], ...] = (
+    ("issue_type", (issues.ISSUE, issues.INCIDENT).__contains__),
+    ("severity", issues.SEVERITIES.__contains__),
+    ("weight", is_number),
+    ("due_date", lambda value: not value or day_of(value) is not None),
+)

@@ -10,7 +10,7 @@ import sqlite3
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, contextmanager, suppress
 
 import pytest
 from sqlalchemy import BigInteger, QueuePool, Text, bindparam, column, create_engine, func, select, table, text, update
@@ -28,6 +28,7 @@ from project_service.kit.database import (
     Connections,
     add_unique,
     after_commit,
+    committing_each,
     db,
     dispose_after_fork,
     reading,
@@ -603,33 +604,37 @@ def test_what_is_among_others_is_not_planned_anew_each_time(applications):
         db.session.remove()
 
 
-def test_postgresql_plans_anew_when_tables_may_have_grown(applications, monkeypatch):
+@pytest.mark.parametrize("way", [unit_of_work, reading, committing_each, None])
+def test_postgresql_plans_anew_when_tables_may_have_grown(way, applications, monkeypatch):
     app = applications(POSTGRESQL)
 
-    def nodes_and_pid(connection):
-        plan = connection.exec_driver_sql("EXPLAIN EXECUTE by_number(7)").scalars().all()
-        return plan[0].partition(" on ")[0].split(" using ")[0], connection.scalar(text("SELECT pg_backend_pid()"))
+    @contextmanager
+    def connected():
+        with way() if way else db.engine.begin() as found:
+            yield database.connection() if way else found
+
+    def node_and_pid():
+        with connected() as connection:
+            plan = connection.exec_driver_sql("EXPLAIN EXECUTE by_number(7)").scalars().all()
+            return plan[0].partition(" on ")[0].split(" using ")[0], connection.scalar(text("SELECT pg_backend_pid()"))
 
     with app.app_context():
         db.engine.dispose()  # there is one connection then, which everybody gets in turn
-        with db.engine.connect() as connection:
+        with connected() as connection:
             for statement in (
                 "CREATE TEMPORARY TABLE grown (number bigint PRIMARY KEY)",
                 "INSERT INTO grown VALUES (1)",
                 "ANALYZE grown",
-                "COMMIT",
                 "SET plan_cache_mode = force_generic_plan",
                 "PREPARE by_number AS SELECT FROM grown WHERE number = $1",
             ):
                 connection.exec_driver_sql(statement)
-            small, pid = nodes_and_pid(connection)
+        small, pid = node_and_pid()
+        with connected() as connection:
             connection.exec_driver_sql("INSERT INTO grown SELECT generate_series(2, 20000)")
-            connection.commit()
-        with db.engine.connect() as connection:
-            kept = nodes_and_pid(connection)
+        kept = node_and_pid()
         monkeypatch.setattr(database, "PLANS_SECONDS", 0)
-        with db.engine.connect() as connection:
-            anew = nodes_and_pid(connection)
+        anew = node_and_pid()
         db.engine.dispose()  # nobody else gets a connection that plans in its own way
 
     assert (small, kept, anew) == ("Seq Scan", ("Seq Scan", pid), ("Index Only Scan", pid))

@@ -95,7 +95,7 @@ def measure(database: str, effort: Effort) -> list[Figure]:
         settle(database)
         hellos, found = [], []
         for _ in range(effort.rounds):
-            hellos.append(speed(*base, effort.seconds))
+            hellos.append(speed(*base, max(1, effort.seconds // 2)))
             rates = {(one is full, kind): one.measure(kind, effort.seconds) for one, kind in cases}
             found.append({key: rate.over(hellos[-1]) for key, rate in rates.items()})
     base_rate = Figure("hello beside alerts", database, tuple(one.by_clock for one in hellos), unit="requests/s")

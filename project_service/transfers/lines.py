@@ -15,6 +15,7 @@ from sqlalchemy import (
     LargeBinary,
     String,
     bindparam,
+    case,
     cast,
     exists,
     func,
@@ -418,7 +419,7 @@ class Reader:
             line["author_id"] = author_id
             line["project_id"] = self.project.id
             line["created_at"] = created_at
-            line["updated_at"] = updated_at
+            line["updated_at"] = updated_at or created_at
             line["description"] = description
             line["iid"] = iid
             line["confidential"] = bool(confidential)
@@ -694,7 +695,7 @@ class Reader:
             line["noteable_type"] = noteable_type
             line["author_id"] = author_id
             line["created_at"] = created_at
-            line["updated_at"] = updated_at
+            line["updated_at"] = updated_at or created_at
             line["project_id"] = project_id
             line["attachment"] = NO_ATTACHMENT if attachment is None else {"url": attachment}
             line["commit_id"] = commit_id
@@ -758,7 +759,7 @@ class Reader:
             Issue.milestone_id,
             self._text(Issue.extra),
             self._iso(Issue.created_at),
-            self._iso(Issue.updated_at),
+            self._iso_of_change(Issue),
         )
         note_rows = select(
             Note.noteable_id,
@@ -774,7 +775,7 @@ class Reader:
             User.name,
             self._text(Note.extra),
             self._iso(Note.created_at),
-            self._iso(Note.updated_at),
+            self._iso_of_change(Note),
         ).outerjoin(User, User.id == Note.author_id)
         event_rows = select(
             Event.project_id,
@@ -831,6 +832,10 @@ class Reader:
         if self.sqlite:
             return func.replace(func.substr(type_coerce(column, String), 1, 23), " ", "T") + literal("Z")
         return func.to_char(func.timezone("UTC", column), 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')
+
+    def _iso_of_change(self, model: Any) -> Any:
+        """When a row was last changed; nothing, which is made sooner, for those that never were."""
+        return case((model.updated_at != model.created_at, self._iso(model.updated_at)))
 
     def _all(self, model: Any, *columns: Any) -> Iterator[Any]:
         """All rows of a small table that belong to the project, with the moments at the end."""

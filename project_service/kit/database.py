@@ -619,15 +619,15 @@ def _can_be_used(connection: Any, info: dict[Any, Any]) -> bool:
     One that a server which ended has closed has something to be read: its end. To ask it would take a round trip.
     """
     told = select.poll()
-    told.register(connection.fileno(), select.POLLIN)
-    if told.poll(0):
-        return False
-    if time.monotonic() - info["planned"] > PLANS_SECONDS:
-        try:
-            _send_alone(connection, "DISCARD PLANS")
-        except connection.Error:
+    try:
+        told.register(connection.fileno(), select.POLLIN)
+        if told.poll(0):
             return False
-        info["planned"] = time.monotonic()
+        if time.monotonic() - info["planned"] > PLANS_SECONDS:
+            _send_alone(connection, "DISCARD PLANS")
+            info["planned"] = time.monotonic()
+    except connection.Error:
+        return False
     return True
 
 

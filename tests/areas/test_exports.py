@@ -1449,8 +1449,26 @@ def test_how_a_project_merges_now_is_said_as_gitlab_does(method, is_ff, is_rebas
             ]
         },
         {"ci_pipelines": [{"stages": [{"name": "x" * 2_000_000}]} for _ in range(40)]},
+        {"issues": [make_issue(number, odd=[{}] * 27_000) for number in range(1, 81)]},
+        {"issues": [make_issue(number, notes=[make_note(odd=[{}] * 7900)] * 20) for number in range(1, 21)]},
+        {
+            "issues": [
+                make_issue(number, notes=[make_note(position={"odd": [{}] * 7900})] * 20) for number in range(1, 51)
+            ]
+        },
+        {"merge_requests": [make_issue(1, source_branch="a", target_branch="b", odd=[{}] * 27_000)] * 100},
+        {"ci_pipelines": [{"stages": [{}] * 27_000}] * 100},
     ],
-    ids=["many notes", "large differences", "large rows without a table"],
+    ids=[
+        "many notes",
+        "large differences",
+        "large rows without a table",
+        "issues with much in few bytes",
+        "notes with much in few bytes",
+        "positions with much in few bytes",
+        "merge requests with much in few bytes",
+        "rows without a table with much in few bytes",
+    ],
 )
 def test_an_export_takes_no_more_memory_for_larger_rows(relations, brought):
     export, _ = brought(relations)

@@ -374,7 +374,8 @@ def _export(folder: Path, url: str) -> tuple[float, int, int]:
         began = time.perf_counter()
         jobs.export_project(1)
         seconds = time.perf_counter() - began
-        above = memory_of("self", "VmHWM") - idle
+        forked = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024
+        above = memory_of("self", "VmHWM") - idle + max(0, forked - idle)
         export = db.session.get_one(ProjectExport, 1)
         shutil.copyfile(folder / "data" / "storage" / str(export.storage_name), folder / "export.tar.gz")
         return seconds, export.size or 0, above

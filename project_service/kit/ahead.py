@@ -40,16 +40,21 @@ class Ended(Exception):
     """The process that made the things has ended before the last of them, or could not send what it made."""
 
 
+def pays() -> bool:
+    """Whether there is a second processor, and a kernel that ends a process with its parent."""
+    return os.cpu_count() != 1 and sys.platform == "linux"
+
+
 @contextmanager
 def ahead(things: Iterable[Thing], *, are_many: bool = True) -> Iterator[Iterator[Thing]]:
     """Have things made in a process of its own; what is yielded gives them in their order, and raises its errors.
 
     The generator must not have begun. It may read and write the database, on connections of its own; what it sees of
     what is done with the things is done with all but the last one it has made. No unit of work is open where this is
-    called. Few things are not worth a process; these are made where they are used, and so are all where there is only
-    one processor, or a kernel that does not end a process with its parent.
+    called. Few things are not worth a process; these are made where they are used, and so are all where it does not
+    ``pay``.
     """
-    if not are_many or os.cpu_count() == 1 or sys.platform != "linux":
+    if not are_many or not pays():
         yield iter(things)
         return
     database.commit()

@@ -64,6 +64,10 @@ NAMES = {
 }
 
 
+# with which a transaction begins to read: what it sees is not decided before
+FIRST_LOOK = {"sqlite": "SELECT 1 FROM sqlite_master", "postgresql": "SELECT 1"}
+
+
 class Mode(enum.Enum):
     """What a unit of work does with the database."""
 
@@ -419,16 +423,31 @@ def writing() -> Iterator[None]:
 
 
 @contextmanager
-def snapshot() -> Iterator[Connection]:
-    """A connection that reads everything as of one moment, that of its first statement; others go on writing."""
+def snapshot(name: str = "") -> Iterator[Connection]:
+    """A connection that reads everything as of one moment; others go on writing.
+
+    That is now, or when another process took the snapshot of this name, which it still has. SQLite has no names: there
+    it is the same moment as long as nobody writes in between.
+    """
     token = _mode.set(Mode.SNAPSHOT)
     try:
         with db.engine.connect() as connection:
             if connection.dialect.name == "postgresql":
                 connection.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
+                if name:
+                    connection.exec_driver_sql(f"SET TRANSACTION SNAPSHOT '{name}'")
+            connection.exec_driver_sql(FIRST_LOOK[connection.dialect.name])
             yield connection
     finally:
         _mode.reset(token)
+
+
+def name_of(connection: Connection) -> str:
+    """What another process takes the ``snapshot`` of a connection by."""
+    if connection.dialect.name == "sqlite":
+        return ""
+    name: str = connection.exec_driver_sql("SELECT pg_export_snapshot()").scalar_one()
+    return name
 
 
 def undo() -> None:

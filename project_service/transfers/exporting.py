@@ -5,13 +5,13 @@ from __future__ import annotations
 import datetime as dt
 import functools
 import itertools
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import IO
+from typing import IO, Any, NamedTuple
 
 import structlog
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, func, select
 
 from project_service.access.abilities import Ability, allowed
 from project_service.access.identity import Caller
@@ -19,20 +19,24 @@ from project_service.core import instance, repositories
 from project_service.core.projects import Project, folder_of
 from project_service.core.repositories import Repository
 from project_service.kit import clock, database, exact, jobs, urls
+from project_service.kit.ahead import ahead, pays
 from project_service.kit.database import db, unit_of_work
 from project_service.kit.errors import FULL
 from project_service.kit.storage import storage
+from project_service.tracker.issues import Issue
 from project_service.transfers import layout, sending
-from project_service.transfers.lines import Reader, brief
+from project_service.transfers.lines import Line, Reader, brief
 from project_service.transfers.models import FINISHED, LIVE, STARTED, ProjectExport, ProjectFile
 from project_service.transfers.outcomes import note_failed_export, tell
-from project_service.transfers.packing import Packer, packing
+from project_service.transfers.packing import Packer, Piece, packing, press
 from project_service.transfers.workplace import now_and_then, remove_leftovers, workplace
 
 LONGEST_NAME = 51
 ENDING = "_export.tar.gz"
 LONGEST_LINE = 50 << 20
 PROGRESS_EVERY = 2000  # rows
+WORTH_A_PROCESS = 4000  # issues
+BYTES_OF_PART = 4 << 20
 
 log = structlog.get_logger(__name__)
 
@@ -84,8 +88,8 @@ def _start(export_id: int) -> bool:
 
 def _make(export_id: int, project_id: int, name: str, folder: Path) -> int:
     place = folder / "archive.tar.gz"
-    with _snapshot(export_id) as (connection, export, project, with_group_members), place.open("wb") as target:
-        reader = Reader(connection, project, with_group_members=with_group_members)
+    with _reading(export_id) as (reader, export, theirs), place.open("wb") as target:
+        connection, project = reader.connection, reader.project
         with packing(target) as packer:
             packer.add_bytes("VERSION", layout.FORMAT.encode())
             packer.add_bytes("GITLAB_VERSION", layout.RELEASE.encode())
@@ -94,7 +98,7 @@ def _make(export_id: int, project_id: int, name: str, folder: Path) -> int:
             if _has_to_name_its_branch(connection, project):
                 attributes["default_branch"] = project.default_branch
             packer.add_bytes("tree/project.json", exact.dumps(attributes))
-            _add_relations(export_id, reader, packer, folder)
+            _add_relations(export_id, reader, theirs, packer, folder)
             _add_repositories(packer, connection, project, folder)
             _add_files(packer, connection, project_id)
     storage().keep(place, name)
@@ -102,34 +106,100 @@ def _make(export_id: int, project_id: int, name: str, folder: Path) -> int:
 
 
 @contextmanager
-def _snapshot(export_id: int) -> Iterator[tuple[Connection, ProjectExport, Project, bool]]:
-    """Everything as it is at one moment, however long the reading takes."""
+def _reading(export_id: int) -> Iterator[tuple[Reader, ProjectExport, Iterator[Part] | None]]:
+    """Everything as it is at one moment; of many issues, too, those that another process reads and compresses."""
     with unit_of_work(write=False):
         export = _wanted(export_id)
         project, user = export.project, export.user
         administers = user is not None and allowed(Caller.of(user), Ability.OWN_NAMESPACE, project.namespace)
+        with_group_members = administers and project.namespace.kind == "group"
+        count = db.session.scalar(select(func.count()).where(Issue.project_id == project.id)) or 0
         db.session.expunge(project)
         db.session.expunge(export)
-        database.commit()
-        with db.engine.connect() as opened:
-            # SQLite reads from one moment anyway
-            level = {} if opened.dialect.name == "sqlite" else {"isolation_level": "REPEATABLE READ"}
-            connection = opened.execution_options(**level)
-            with connection.begin():
-                yield connection, export, project, administers and project.namespace.kind == "group"
+    if count < WORTH_A_PROCESS or not pays():
+        with database.snapshot() as connection:
+            yield Reader(connection, project, with_group_members=with_group_members), export, None
+        return
+    with ahead(_other_half(project)) as made, database.snapshot(next(made)) as connection:
+        next(made)
+        yield Reader(connection, project, with_group_members=with_group_members), export, made
 
 
-def _add_relations(export_id: int, reader: Reader, packer: Packer, folder: Path) -> None:
+def _other_half(project: Project) -> Iterator[Any]:
+    """The name of a snapshot, nothing once that is taken, and then the issues of every second turn."""
+    with ExitStack() as turn:
+        turn.enter_context(db.engine.connect()).begin()  # of SQLite nobody else can write, so that both see the same
+        with database.snapshot() as connection:
+            yield database.name_of(connection)
+            yield None  # whoever goes on behind this has used what came before
+            turn.close()
+            yield from _parts(Reader(connection, project, with_group_members=False), 1)
+
+
+class Part(NamedTuple):
+    """Some issues, compressed; the last part of a turn says so."""
+
+    rows: int
+    piece: Piece
+    is_last: bool
+
+
+def _parts(reader: Reader, first: int) -> Iterator[Part]:
+    """The issues of every second turn, from the first or the second on."""
+    for lines in reader.issues(reader.turns()[first::2]):
+        for raws, is_last in _some_at_once(filter(None, (_packed("issues", line, b"\n") for line in lines))):
+            yield Part(len(raws), press(raws), is_last)
+
+
+def _some_at_once(raws: Iterable[bytes]) -> Iterator[tuple[list[bytes], bool]]:
+    """Lines that are compressed together, and whether they are the last; there may be none at the end."""
+    some: list[bytes] = []
+    size = 0
+    for raw in raws:
+        some.append(raw)
+        size += len(raw)
+        if size > BYTES_OF_PART:
+            yield some, False
+            some, size = [], 0
+    yield some, True
+
+
+def _in_turn(reader: Reader, theirs: Iterator[Part]) -> Iterator[Part]:
+    """All issues: while the other process makes a turn, this one makes the one before."""
+    for parts in itertools.islice(itertools.cycle((_parts(reader, 0), theirs)), len(reader.turns())):
+        for part in parts:
+            yield part
+            if part.is_last:
+                break
+
+
+def _add_relations(export_id: int, reader: Reader, theirs: Iterator[Part] | None, packer: Packer, folder: Path) -> None:
     relations = reader.relations()
-    total, done = reader.count(), 0
+    total, done, told = reader.count(), 0, 0
     _note_progress(export_id, 0, total, 0, len(relations))
     for count, relation in enumerate(relations, start=1):
-        with packer.made(f"tree/project/{relation}.ndjson", folder / "relation") as file:
-            for written in _write(reader, relation, file):
-                done += 1
-                if written and done % PROGRESS_EVERY == 0:
-                    _note_progress(export_id, done, total, count, len(relations))
+
+        def note(rows: int, relations_done: int = count) -> None:
+            nonlocal done, told
+            done += rows
+            if done >= told + PROGRESS_EVERY:
+                told = done
+                _note_progress(export_id, done, total, relations_done, len(relations))
+
+        name, place = f"tree/project/{relation}.ndjson", folder / "relation"
+        if relation == "issues" and theirs is not None:
+            packer.add_pieces(name, place, _noted(_in_turn(reader, theirs), note))
+        else:
+            with packer.made(name, place) as file:
+                for _ in _write(reader, relation, file):
+                    note(1)
         _note_progress(export_id, done, total, count, len(relations))
+
+
+def _noted(parts: Iterable[Part], note: Callable[[int], None]) -> Iterator[Piece]:
+    for part in parts:
+        yield part.piece
+        note(part.rows)
 
 
 def _write(reader: Reader, relation: str, file: IO[bytes]) -> Iterator[int]:
@@ -138,21 +208,27 @@ def _write(reader: Reader, relation: str, file: IO[bytes]) -> Iterator[int]:
     What is a single object stays one, however many rows an import once took for it: two on its line are no JSON.
     """
     single = relation in layout.OBJECTS
-    end = b"" if single else b"\n"
     wrote = False
     for line in itertools.islice(reader.lines(relation), 1 if single else None):
-        raw = exact.dumps(line) + end  # a copy: what the library gives may take several times its size
-        if len(raw) > LONGEST_LINE or exact.has_too_many_values(raw):  # to be read again
-            raw = exact.dumps(brief(relation, line)) + end
-            if exact.has_too_many_values(raw):
-                log.warning("a row has too many values to be imported again", relation=relation, size=len(raw))
-        if len(raw) > LONGEST_LINE:
-            log.warning("a row is too long for an archive", relation=relation, size=len(raw))
-            continue
-        wrote = True
-        yield file.write(raw)
+        raw = _packed(relation, line, b"" if single else b"\n")
+        if raw is not None:
+            wrote = True
+            yield file.write(raw)
     if single and not wrote:
         file.write(b"null")
+
+
+def _packed(relation: str, line: Line, end: bytes) -> bytes | None:
+    """A line as it is written; nothing of one that is too long to be."""
+    raw = exact.dumps(line) + end  # a copy: what the library gives may take several times its size
+    if len(raw) > LONGEST_LINE or exact.has_too_many_values(raw):  # to be read again
+        raw = exact.dumps(brief(relation, line)) + end
+        if exact.has_too_many_values(raw):
+            log.warning("a row has too many values to be imported again", relation=relation, size=len(raw))
+    if len(raw) > LONGEST_LINE:
+        log.warning("a row is too long for an archive", relation=relation, size=len(raw))
+        return None
+    return raw
 
 
 def _note_progress(export_id: int, rows: int, rows_total: int, relations: int, relations_total: int) -> None:

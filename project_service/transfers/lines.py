@@ -7,6 +7,7 @@ column holds (``extra``) comes back where it was.
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -25,6 +26,7 @@ from sqlalchemy import (
     select,
     type_coerce,
 )
+from sqlalchemy.engine.interfaces import DBAPICursor
 from sqlalchemy.orm import InstrumentedAttribute
 
 from project_service.core.memberships import Membership, alive
@@ -45,7 +47,7 @@ from project_service.tracker.others import MergeRequest, Snippet
 from project_service.transfers import layout
 from project_service.transfers.models import ArchivedRow
 from project_service.transfers.publishing import LEVELS, access_of, levels_of
-from project_service.transfers.rows import issue_type_of
+from project_service.transfers.rows import LARGEST_INTEGER, issue_type_of
 from project_service.transfers.settings import (
     AUTO_DEVOPS,
     CI_CD,
@@ -58,6 +60,7 @@ from project_service.transfers.settings import (
     tags_in,
 )
 
+RANGES_IN_TURN = 8
 AT_ONCE = 100  # issues, with what hangs on them: twice as many do not fit into the cache of a processor
 NOTES_AT_ONCE = 2000
 BYTES_AT_ONCE, BYTES_OF_NOTES = 8 << 20, 32 << 20  # the largest note may have a megabyte, and most are small
@@ -68,6 +71,7 @@ IN_MEMORY = 25  # bytes that one of nested data may take there: of an empty obje
 NO_ATTACHMENT = {"url": None}
 PLACE_OF_EXTRA = -3  # among the columns of issues and notes: the moments are the last
 Line = dict[str, Any]
+Range = tuple[int, int]  # of numbers of issues: above the first, up to the second
 WORDS = {int(action): action.name.lower() for action in Action}
 REGISTRY = "container_registry_access_level"  # what the registry's switch is called since release 14
 
@@ -371,30 +375,55 @@ class Reader:
                     "events": events.get(number, []),
                 }
 
-    def _issues(self) -> Iterator[Line]:
-        with pipeline(self.connection):
-            for rows, notes, events, labels, assignees in self._portions_of_issues():
-                noted = Notes(self, issues.TARGET, (row[1] for row in rows), notes)
-                told = noted, self._events_in(events)
-                yield from self._issue_lines(rows, *told, _grouped(labels), _grouped(assignees))
+    def turns(self) -> list[list[Range]]:
+        """All issues as ranges that are read at once, some of them together: of two processes each makes a turn."""
+        ranges = self._ranges_of_issues()
+        return [ranges[start : start + RANGES_IN_TURN] for start in range(0, len(ranges), RANGES_IN_TURN)]
 
-    def _portions_of_issues(self) -> Iterator[list[Sequence[Any]]]:
+    def issues(self, turns: Sequence[Sequence[Range]]) -> Iterator[Iterator[Line]]:
+        """The issues of each of some turns."""
+        with pipeline(self.connection):
+            portions = self._portions_of_issues(itertools.chain.from_iterable(turns))
+            for turn in turns:
+                yield itertools.chain.from_iterable(map(self._lines_of, itertools.islice(portions, len(turn))))
+
+    def _issues(self) -> Iterator[Line]:
+        return itertools.chain.from_iterable(self.issues(self.turns()))
+
+    def _ranges_of_issues(self) -> list[Range]:
+        at_once = self._at_once(Issue, Issue.description, Issue.extra)
+        place = func.row_number().over(order_by=Issue.iid).label("place")
+        numbered = select(Issue.iid, place).where(Issue.project_id == self.project.id).subquery()
+        last = select(numbered.c.iid).where(numbered.c.place % at_once == 0).order_by(numbered.c.iid)
+        return list(itertools.pairwise((-1, *self.connection.scalars(last), LARGEST_INTEGER)))
+
+    def _portions_of_issues(self, ranges: Iterable[Range]) -> Iterator[list[Sequence[Any]]]:
         """Rows of issues with those of what hangs on them; while some are used, the database reads the next."""
         ready: list[Sequence[Any]] = []
-        rows = self.queries["issues"].rows(last=-1)
-        while rows:
+        further = iter(ranges)
+        asked = self._ask_for_issues(further)
+        while asked is not None:
+            rows = asked.fetchall()
             ids = numbers(row[1] for row in rows)
-            asked = [
+            beside = [
                 self.queries["some notes"].ask(noteable_type=issues.TARGET, ids=ids),
                 *(self.queries[name].ask(ids=ids) for name in ("issue_events", "labels", "assignees")),
-                self.queries["issues"].ask(last=rows[-1][0]),
             ]
+            asked = self._ask_for_issues(further)
             if ready:
                 yield ready
-            *found, following = [cursor.fetchall() for cursor in asked]
-            ready, rows = [rows, *found], following
+            ready = [rows, *(cursor.fetchall() for cursor in beside)]
         if ready:
             yield ready
+
+    def _ask_for_issues(self, ranges: Iterator[Range]) -> DBAPICursor | None:
+        following = next(ranges, None)
+        return None if following is None else self.queries["issues"].ask(last=following[0], until=following[1])
+
+    def _lines_of(self, portion: list[Sequence[Any]]) -> Iterator[Line]:
+        rows, notes, events, labels, assignees = portion
+        noted = Notes(self, issues.TARGET, (row[1] for row in rows), notes)
+        return self._issue_lines(rows, noted, self._events_in(events), _grouped(labels), _grouped(assignees))
 
     def _issue_lines(
         self,
@@ -806,9 +835,9 @@ class Reader:
         ).order_by(Note.noteable_id, Note.id)
         about = among(Event.target_id, "ids")
         return {
-            "issues": issue_rows.where(Issue.project_id == self.project.id, Issue.iid > bindparam("last"))
-            .order_by(Issue.iid)
-            .limit(self._at_once(Issue, Issue.description, Issue.extra)),
+            "issues": issue_rows.where(
+                Issue.project_id == self.project.id, Issue.iid > bindparam("last"), Issue.iid <= bindparam("until")
+            ).order_by(Issue.iid),
             "notes": notes,
             "some notes": notes.limit(self.notes_at_once + 1),
             "milestone_events": event_rows.where(Event.target_type == milestones.TARGET, about),

@@ -14,10 +14,10 @@ import struct
 import tarfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 from zlib_ng import zlib_ng
 
@@ -35,7 +35,7 @@ class Press(io.RawIOBase):
         self.crc = 0
         self.size = 0
         self._sink = sink
-        self._compressor = zlib_ng.compressobj(LEVEL, zlib_ng.DEFLATED, -zlib_ng.MAX_WBITS)
+        self._compressor = _compressor()
         self._blocks: queue.Queue[bytes | threading.Event | None] = queue.Queue(WAITING)
         self._failure: Exception | None = None
         self._thread = threading.Thread(target=self._work, name="press", daemon=True)
@@ -90,6 +90,26 @@ class Press(io.RawIOBase):
             raise self._failure
 
 
+class Piece(NamedTuple):
+    """A part of a member, compressed so that it refers to nothing before; ``crc`` and ``size`` are of what it was."""
+
+    pressed: bytes
+    crc: int
+    size: int
+
+
+def press(blocks: Iterable[bytes]) -> Piece:
+    """Compress some blocks here and now."""
+    compressor = _compressor()
+    crc = size = 0
+    pressed = []
+    for block in blocks:
+        crc = zlib_ng.crc32(block, crc)
+        size += len(block)
+        pressed.append(compressor.compress(block))
+    return Piece(b"".join([*pressed, compressor.flush(zlib_ng.Z_FULL_FLUSH)]), crc, size)
+
+
 class Packer:
     """Adds members to an archive."""
 
@@ -134,14 +154,29 @@ class Packer:
                 yield file
                 file.flush()
                 press.cut()
-            self._press.write(self._head(name, press.size))
-            self._end_press()
-            piece.seek(0)
-            shutil.copyfileobj(piece, self._target, BLOCK)
-            self._count(press)
+            self._put(name, piece, press.crc, press.size)
         place.unlink()
+
+    def add_pieces(self, name: str, place: Path, pieces: Iterable[Piece]) -> None:
+        """Add a member that was compressed in pieces, wherever; at ``place`` these wait for its head."""
+        crc = size = 0
+        with place.open("w+b") as file:
+            for piece in pieces:
+                file.write(piece.pressed)
+                crc = zlib_ng.crc32_combine(crc, piece.crc, piece.size)
+                size += piece.size
+            self._put(name, file, crc, size)
+        place.unlink()
+
+    def _put(self, name: str, pressed: IO[bytes], crc: int, size: int) -> None:
+        """Have what was compressed follow its head."""
+        self._press.write(self._head(name, size))
+        self._end_press()
+        pressed.seek(0)
+        shutil.copyfileobj(pressed, self._target, BLOCK)
+        self._count(crc, size)
         self._press = Press(self._target)
-        self._press.write(_padding(press.size))
+        self._press.write(_padding(size))
 
     def finish(self) -> None:
         """End the tar, and the stream around it."""
@@ -156,11 +191,11 @@ class Packer:
     def _end_press(self) -> None:
         self._press.cut()
         self._press.close()
-        self._count(self._press)
+        self._count(self._press.crc, self._press.size)
 
-    def _count(self, press: Press) -> None:
-        self._crc = zlib_ng.crc32_combine(self._crc, press.crc, press.size)
-        self._size += press.size
+    def _count(self, crc: int, size: int) -> None:
+        self._crc = zlib_ng.crc32_combine(self._crc, crc, size)
+        self._size += size
 
     def _head(self, name: str, size: int, **fields: Any) -> bytes:
         member = tarfile.TarInfo(f"./{name}")
@@ -168,6 +203,10 @@ class Packer:
         for field, value in fields.items():
             setattr(member, field, value)
         return member.tobuf(tarfile.GNU_FORMAT)
+
+
+def _compressor() -> Any:
+    return zlib_ng.compressobj(LEVEL, zlib_ng.DEFLATED, -zlib_ng.MAX_WBITS)
 
 
 def _padding(size: int) -> bytes:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 import datetime as dt
+import fcntl
 import json
+import os
 import re
 import tarfile
 import time
 import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
 
 import orjson
 import pytest
@@ -19,8 +22,8 @@ from sqlalchemy import func, select, update
 from project_service.core import removal
 from project_service.core.levels import Role
 from project_service.core.projects import Project
-from project_service.kit import clock, exact, jobs
-from project_service.kit.database import db
+from project_service.kit import ahead, clock, database, exact, jobs
+from project_service.kit.database import db, unit_of_work
 from project_service.kit.jobs import Task
 from project_service.kit.mail import Mail
 from project_service.kit.storage import storage
@@ -1300,6 +1303,84 @@ def test_what_is_read_in_small_portions_is_the_same(name, most, brought, monkeyp
     assert {one: text for one, text in files().items() if one.startswith("tree/")} == {
         one: text for one, text in whole.items() if one.startswith("tree/")
     }
+
+
+@pytest.fixture
+def many(brought, monkeypatch):
+    """A project whose issues two processes make lines of, in turns of a hundred; as ``brought`` gives one."""
+    notes = [with_notes(number, number % 3, odd="x" * number) for number in range(1, 431)]
+    found = brought({"issues": notes, "labels": [{"title": "l"}], "boards": [{"name": "Board", "lists": []}]})
+    monkeypatch.setattr(lines, "RANGES_IN_TURN", 1)
+    monkeypatch.setattr(exporting, "WORTH_A_PROCESS", 400)
+    monkeypatch.setattr(exporting, "BYTES_OF_PART", 30_000)
+    monkeypatch.setattr(exporting, "PROGRESS_EVERY", 50)
+    return found
+
+
+def test_two_processes_make_of_many_issues_what_one_makes(many, monkeypatch):
+    export, files = many
+    real, shared_out = exporting._in_turn, []
+    monkeypatch.setattr(exporting, "_in_turn", lambda *given: shared_out.append(given) or real(*given))
+    export()
+    shared = files()
+    monkeypatch.setattr(exporting, "WORTH_A_PROCESS", 431)
+    export()
+
+    assert len(shared_out) == 1
+    assert [row["iid"] for row in rows(shared, "issues")] == list(range(1, 431))
+    assert {one: text for one, text in shared.items() if one.startswith("tree/")} == {
+        one: text for one, text in files().items() if one.startswith("tree/")
+    }
+
+
+def test_two_processes_see_the_same_moment(many, monkeypatch):
+    export, files = many
+    real, seen = database.snapshot, []
+
+    @contextmanager
+    def begin_late(name=""):
+        """What this process reads begins when the other one has begun: nobody may write to SQLite in between."""
+        if os.getpid() != pid:
+            pass
+        elif db.engine.dialect.name == "sqlite":
+            with Path(f"{db.engine.url.database}.lock").open() as lock, suppress(BlockingIOError):
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                seen.append("nobody is kept from writing")
+        else:
+            retitle("between")
+        with real(name) as connection:
+            yield connection
+
+    def retitle(title):
+        with unit_of_work():
+            db.session.execute(update(Issue).values(title=title))
+
+    def share(*given):
+        for number, part in enumerate(share_out(*given)):
+            if number == 0:
+                retitle("later")
+            yield part
+
+    share_out, pid = exporting._in_turn, os.getpid()
+    monkeypatch.setattr(database, "snapshot", begin_late)
+    monkeypatch.setattr(exporting, "_in_turn", share)
+    export()
+
+    assert {row["title"] for row in rows(files(), "issues")} == {f"Issue {number}" for number in range(1, 431)}
+    assert seen == []
+
+
+def test_an_export_whose_other_half_dies_fails(many, monkeypatch):
+    export, _ = many
+    monkeypatch.setattr(exporting, "_other_half", lambda _project: (os._exit(1) for _ in range(1)))
+    with unit_of_work():
+        db.session.add(ProjectExport(project_id=export.number))
+
+    with pytest.raises(ahead.Ended):
+        exporting.run(db.session.scalar(select(ProjectExport.id)), export.number)
+    db.session.remove()
+
+    assert db.session.scalar(select(ProjectExport.storage_name)) is None
 
 
 def sparse_notes(count):

@@ -15,7 +15,7 @@ import zlib
 import pytest
 
 from project_service.transfers import unpacking
-from project_service.transfers.packing import Press, packing
+from project_service.transfers.packing import Press, packing, press
 
 ROWS = b"".join(b'{"iid":%d,"title":"The till is open"}\n' % number for number in range(60_000))
 BUNDLE = os.urandom(3_000_000)  # takes no compression
@@ -34,6 +34,9 @@ def archive(tmp_path):
                 rows.write(ROWS[start : start + 3001])
         with packer.made("tree/project/empty.ndjson", tmp_path / "piece"):
             pass
+        pieces = [press([ROWS[:70_000], ROWS[70_000:90_000]]), press([]), press([ROWS[90_000:]])]
+        packer.add_pieces("tree/project/again.ndjson", tmp_path / "piece", iter(pieces))
+        packer.add_pieces("tree/project/nothing.ndjson", tmp_path / "piece", iter([press([])]))
         packer.add_folder("snippets")
         packer.add_stream("project.bundle", io.BytesIO(BUNDLE), len(BUNDLE))
         packer.add_bytes(LONG, b"x")
@@ -49,6 +52,8 @@ def test_members_come_out_as_they_went_in(archive):
         "./VERSION": b"0.2.4",
         "./tree/project/issues.ndjson": ROWS,
         "./tree/project/empty.ndjson": b"",
+        "./tree/project/again.ndjson": ROWS,
+        "./tree/project/nothing.ndjson": b"",
         "./project.bundle": BUNDLE,
         f"./{LONG}": b"x",
     }

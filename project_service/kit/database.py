@@ -64,10 +64,6 @@ NAMES = {
 }
 
 
-# with which a transaction begins to read: what it sees is not decided before
-FIRST_LOOK = {"sqlite": "SELECT 1 FROM sqlite_master", "postgresql": "SELECT 1"}
-
-
 class Mode(enum.Enum):
     """What a unit of work does with the database."""
 
@@ -423,28 +419,30 @@ def writing() -> Iterator[None]:
 
 
 @contextmanager
-def snapshot(name: str = "") -> Iterator[Connection]:
-    """A connection that reads everything as of one moment; others go on writing.
+def snapshot(name: str | None = None) -> Iterator[Connection]:
+    """A connection that reads everything as of one moment, that of its first statement; others go on writing.
 
-    That is now, or when another process took the snapshot of this name, which it still has. SQLite has no names: there
-    it is the same moment as long as nobody writes in between.
+    With the name of a snapshot that another process has, and still reads by, it is that one's moment. SQLite knows no
+    names: there it is now, which is the same as long as nobody writes.
     """
     token = _mode.set(Mode.SNAPSHOT)
     try:
         with db.engine.connect() as connection:
             if connection.dialect.name == "postgresql":
                 connection.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
-                if name:
-                    connection.exec_driver_sql(f"SET TRANSACTION SNAPSHOT '{name}'")
-            connection.exec_driver_sql(FIRST_LOOK[connection.dialect.name])
+            if name:
+                connection.exec_driver_sql(f"SET TRANSACTION SNAPSHOT '{name}'")
+            elif name is not None:
+                name_of(connection)
             yield connection
     finally:
         _mode.reset(token)
 
 
 def name_of(connection: Connection) -> str:
-    """What another process takes the ``snapshot`` of a connection by."""
+    """What another process takes the ``snapshot`` of a connection by, whose moment this is at the latest."""
     if connection.dialect.name == "sqlite":
+        connection.exec_driver_sql("SELECT 1 FROM sqlite_master")  # before it reads it has no moment
         return ""
     name: str = connection.exec_driver_sql("SELECT pg_export_snapshot()").scalar_one()
     return name

@@ -5,10 +5,10 @@ from __future__ import annotations
 import datetime as dt
 import functools
 import itertools
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import IO, Any
 
 import structlog
 from sqlalchemy import Connection, func, select
@@ -19,13 +19,13 @@ from project_service.core import instance, repositories
 from project_service.core.projects import Project, folder_of
 from project_service.core.repositories import Repository
 from project_service.kit import clock, database, exact, jobs, urls
-from project_service.kit.ahead import ahead, pays
+from project_service.kit.ahead import Ended, ahead, pays
 from project_service.kit.database import db, unit_of_work
 from project_service.kit.errors import FULL
 from project_service.kit.storage import storage
 from project_service.tracker.issues import Issue
 from project_service.transfers import layout, sending
-from project_service.transfers.lines import Line, Reader, brief
+from project_service.transfers.lines import Line, Range, Reader, brief
 from project_service.transfers.models import FINISHED, LIVE, STARTED, ProjectExport, ProjectFile
 from project_service.transfers.outcomes import note_failed_export, tell
 from project_service.transfers.packing import Packer, Piece, packing, press
@@ -36,7 +36,6 @@ ENDING = "_export.tar.gz"
 LONGEST_LINE = 50 << 20
 PROGRESS_EVERY = 2000  # rows
 WORTH_A_PROCESS = 4000  # issues
-BYTES_OF_PART = 4 << 20
 
 log = structlog.get_logger(__name__)
 
@@ -106,7 +105,7 @@ def _make(export_id: int, project_id: int, name: str, folder: Path) -> int:
 
 
 @contextmanager
-def _reading(export_id: int) -> Iterator[tuple[Reader, ProjectExport, Iterator[Part] | None]]:
+def _reading(export_id: int) -> Iterator[tuple[Reader, ProjectExport, Iterator[Piece] | None]]:
     """Everything as it is at one moment; of many issues, too, those that another process reads and compresses."""
     with unit_of_work(write=False):
         export = _wanted(export_id)
@@ -127,53 +126,40 @@ def _reading(export_id: int) -> Iterator[tuple[Reader, ProjectExport, Iterator[P
 
 def _other_half(project: Project) -> Iterator[Any]:
     """The name of a snapshot, nothing once that is taken, and then the issues of every second turn."""
-    with ExitStack() as turn:
-        turn.enter_context(db.engine.connect()).begin()  # of SQLite nobody else can write, so that both see the same
+    with ExitStack() as writing:
+        if db.engine.dialect.name == "sqlite":  # where both see the same as long as nobody else can write
+            writing.enter_context(db.engine.connect()).begin()
         with database.snapshot() as connection:
             yield database.name_of(connection)
             yield None  # whoever goes on behind this has used what came before
-            turn.close()
-            yield from _parts(Reader(connection, project, with_group_members=False), 1)
+            writing.close()
+            reader = Reader(connection, project, with_group_members=False)
+            yield from _pieces(reader, reader.turns()[1::2])
 
 
-class Part(NamedTuple):
-    """Some issues, compressed; the last part of a turn says so."""
-
-    rows: int
-    piece: Piece
-    is_last: bool
-
-
-def _parts(reader: Reader, first: int) -> Iterator[Part]:
-    """The issues of every second turn, from the first or the second on."""
-    for lines in reader.issues(reader.turns()[first::2]):
-        for raws, is_last in _some_at_once(filter(None, (_packed("issues", line, b"\n") for line in lines))):
-            yield Part(len(raws), press(raws), is_last)
+def _pieces(reader: Reader, turns: Sequence[Sequence[Range]]) -> Generator[Piece, None, None]:
+    """The issues of some turns; the last piece of each turn says so."""
+    with closing(reader.issues(turns)) as made:
+        for lines in made:
+            yield from press(filter(None, (_packed("issues", line, b"\n") for line in lines)))
 
 
-def _some_at_once(raws: Iterable[bytes]) -> Iterator[tuple[list[bytes], bool]]:
-    """Lines that are compressed together, and whether they are the last; there may be none at the end."""
-    some: list[bytes] = []
-    size = 0
-    for raw in raws:
-        some.append(raw)
-        size += len(raw)
-        if size > BYTES_OF_PART:
-            yield some, False
-            some, size = [], 0
-    yield some, True
-
-
-def _in_turn(reader: Reader, theirs: Iterator[Part]) -> Iterator[Part]:
+def _in_turn(reader: Reader, theirs: Iterator[Piece]) -> Iterator[Piece]:
     """All issues: while the other process makes a turn, this one makes the one before."""
-    for parts in itertools.islice(itertools.cycle((_parts(reader, 0), theirs)), len(reader.turns())):
-        for part in parts:
-            yield part
-            if part.is_last:
-                break
+    turns = reader.turns()
+    with closing(_pieces(reader, turns[::2])) as ours:
+        for pieces in itertools.islice(itertools.cycle((ours, theirs)), len(turns)):
+            for piece in pieces:
+                yield piece
+                if piece.is_last:
+                    break
+            else:
+                raise Ended("a turn has no end")
 
 
-def _add_relations(export_id: int, reader: Reader, theirs: Iterator[Part] | None, packer: Packer, folder: Path) -> None:
+def _add_relations(
+    export_id: int, reader: Reader, theirs: Iterator[Piece] | None, packer: Packer, folder: Path
+) -> None:
     relations = reader.relations()
     total, done, told = reader.count(), 0, 0
     _note_progress(export_id, 0, total, 0, len(relations))
@@ -196,10 +182,10 @@ def _add_relations(export_id: int, reader: Reader, theirs: Iterator[Part] | None
         _note_progress(export_id, done, total, count, len(relations))
 
 
-def _noted(parts: Iterable[Part], note: Callable[[int], None]) -> Iterator[Piece]:
-    for part in parts:
-        yield part.piece
-        note(part.rows)
+def _noted(pieces: Iterable[Piece], note: Callable[[int], None]) -> Iterator[Piece]:
+    for piece in pieces:
+        yield piece
+        note(piece.lines)
 
 
 def _write(reader: Reader, relation: str, file: IO[bytes]) -> Iterator[int]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import (
@@ -61,6 +61,7 @@ from project_service.transfers.settings import (
 )
 
 RANGES_IN_TURN = 8
+NUMBERS_AT_ONCE = 10_000
 AT_ONCE = 100  # issues, with what hangs on them: twice as many do not fit into the cache of a processor
 NOTES_AT_ONCE = 2000
 BYTES_AT_ONCE, BYTES_OF_NOTES = 8 << 20, 32 << 20  # the largest note may have a megabyte, and most are small
@@ -380,7 +381,7 @@ class Reader:
         ranges = self._ranges_of_issues()
         return [ranges[start : start + RANGES_IN_TURN] for start in range(0, len(ranges), RANGES_IN_TURN)]
 
-    def issues(self, turns: Sequence[Sequence[Range]]) -> Iterator[Iterator[Line]]:
+    def issues(self, turns: Sequence[Sequence[Range]]) -> Generator[Iterator[Line], None, None]:
         """The issues of each of some turns."""
         with pipeline(self.connection):
             portions = self._portions_of_issues(itertools.chain.from_iterable(turns))
@@ -391,11 +392,18 @@ class Reader:
         return itertools.chain.from_iterable(self.issues(self.turns()))
 
     def _ranges_of_issues(self) -> list[Range]:
-        at_once = self._at_once(Issue, Issue.description, Issue.extra)
-        place = func.row_number().over(order_by=Issue.iid).label("place")
-        numbered = select(Issue.iid, place).where(Issue.project_id == self.project.id).subquery()
-        last = select(numbered.c.iid).where(numbered.c.place % at_once == 0).order_by(numbered.c.iid)
-        return list(itertools.pairwise((-1, *self.connection.scalars(last), LARGEST_INTEGER)))
+        """As many issues in each as ``_at_once`` would read, but that large ones do not count for others."""
+        sizes = select(Issue.iid, self._bytes_of(Issue.description, Issue.extra))
+        sizes = sizes.where(Issue.project_id == self.project.id).order_by(Issue.iid)
+        ranges: list[Range] = []
+        begin = last = -1
+        count = size = 0
+        for iid, bytes_of_one in self.connection.execute(sizes, execution_options={"yield_per": NUMBERS_AT_ONCE}):
+            if count == AT_ONCE or (count and size + bytes_of_one > BYTES_AT_ONCE):
+                ranges.append((begin, last))
+                begin, count, size = last, 0, 0
+            last, count, size = iid, count + 1, size + bytes_of_one
+        return [*ranges, (begin, LARGEST_INTEGER)]
 
     def _portions_of_issues(self, ranges: Iterable[Range]) -> Iterator[list[Sequence[Any]]]:
         """Rows of issues with those of what hangs on them; while some are used, the database reads the next."""
@@ -887,10 +895,13 @@ class Reader:
         self, model: Any, *columns: Any, these: Any = None, most: int = AT_ONCE, size: int | None = None
     ) -> int:
         """How many rows of the project are read together: no more than fit if all were as large as the largest."""
-        bytes_of_one = sum((func.coalesce(self._size(column), 0) for column in columns), literal(0))
+        bytes_of_one = self._bytes_of(*columns)
         conditions = [model.project_id == self.project.id, *(() if these is None else (these,))]
         largest = self.connection.scalar(select(func.max(bytes_of_one)).where(*conditions)) or 1
         return max(1, min(most, (size or BYTES_AT_ONCE) // max(1, largest)))
+
+    def _bytes_of(self, *columns: Any) -> Any:
+        return sum((func.coalesce(self._size(column), 0) for column in columns), literal(0))
 
     def _size(self, column: Any) -> Any:
         """The bytes that a text takes, or nested data may take."""

@@ -23,6 +23,7 @@ from zlib_ng import zlib_ng
 
 LEVEL = 4  # a tenth larger than what gzip makes, in a quarter of the time
 BLOCK = 1 << 20
+BYTES_OF_PIECE = 4 << 20  # compressed, about
 WAITING = 4  # blocks, none larger than the others, that are made and not compressed yet
 LAST_BLOCK = b"\x03\x00"  # of a deflate stream, with nothing in it
 GZIP_HEAD = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"  # no name, no time, an unknown system
@@ -91,23 +92,44 @@ class Press(io.RawIOBase):
 
 
 class Piece(NamedTuple):
-    """A part of a member, compressed so that it refers to nothing before; ``crc`` and ``size`` are of what it was."""
+    """A part of a member, compressed so that it refers to nothing before; ``crc`` and ``size`` are of what it was.
+
+    ``lines`` is how many lines end in it.
+    """
 
     pressed: bytes
     crc: int
     size: int
+    lines: int
+    is_last: bool
 
 
-def press(blocks: Iterable[bytes]) -> Piece:
-    """Compress some blocks here and now."""
-    compressor = _compressor()
-    crc = size = 0
-    pressed = []
-    for block in blocks:
-        crc = zlib_ng.crc32(block, crc)
-        size += len(block)
-        pressed.append(compressor.compress(block))
-    return Piece(b"".join([*pressed, compressor.flush(zlib_ng.Z_FULL_FLUSH)]), crc, size)
+def press(lines: Iterable[bytes]) -> Iterator[Piece]:
+    """Compress lines here and now, as one piece or as many as it takes that none is large; the last may be empty."""
+    compressor, crc, size, ended = _compressor(), 0, 0, 0
+    pressed: list[bytes] = []
+    length = 0
+    for line in lines:
+        with memoryview(line) as whole:
+            for start in range(0, len(whole), BLOCK):
+                block = whole[start : start + BLOCK]
+                crc, size = zlib_ng.crc32(block, crc), size + len(block)
+                pressed.append(compressor.compress(block))
+                length += len(pressed[-1])
+                if length > BYTES_OF_PIECE:
+                    yield Piece(_ended(pressed, compressor), crc, size, ended, is_last=False)
+                    compressor, crc, size, ended = _compressor(), 0, 0, 0
+                    length = 0
+        ended += 1
+    yield Piece(_ended(pressed, compressor), crc, size, ended, is_last=True)
+
+
+def _ended(pressed: list[bytes], compressor: Any) -> bytes:
+    """What was compressed, whole; the list is empty then."""
+    pressed.append(compressor.flush(zlib_ng.Z_FULL_FLUSH))
+    whole = b"".join(pressed)
+    pressed.clear()
+    return whole
 
 
 class Packer:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime as dt
+import errno
 import fcntl
 import json
 import os
@@ -21,14 +22,14 @@ from sqlalchemy import func, select, update
 
 from project_service.core import removal
 from project_service.core.levels import Role
-from project_service.core.projects import Project
+from project_service.core.projects import Project, folder_of
 from project_service.kit import ahead, clock, database, exact, jobs
 from project_service.kit.database import db, unit_of_work
 from project_service.kit.jobs import Task
 from project_service.kit.mail import Mail
 from project_service.kit.storage import storage
 from project_service.tracker.issues import Issue
-from project_service.transfers import canonical, exporting, lines, publishing, sending, workplace
+from project_service.transfers import canonical, exporting, lines, packing, publishing, sending, workplace
 from project_service.transfers.models import ArchivedRow, ProjectExport, ProjectFile
 from tests.archives import make_archive, make_event, make_issue, make_note, pack, rows, send, unpack
 from tests.far_sides import raw, reply
@@ -1310,9 +1311,10 @@ def many(brought, monkeypatch):
     """A project whose issues two processes make lines of, in turns of a hundred; as ``brought`` gives one."""
     notes = [with_notes(number, number % 3, odd="x" * number) for number in range(1, 431)]
     found = brought({"issues": notes, "labels": [{"title": "l"}], "boards": [{"name": "Board", "lists": []}]})
+    monkeypatch.setattr("os.cpu_count", lambda: 2)
     monkeypatch.setattr(lines, "RANGES_IN_TURN", 1)
     monkeypatch.setattr(exporting, "WORTH_A_PROCESS", 400)
-    monkeypatch.setattr(exporting, "BYTES_OF_PART", 30_000)
+    monkeypatch.setattr(packing, "BYTES_OF_PIECE", 3000)
     monkeypatch.setattr(exporting, "PROGRESS_EVERY", 50)
     return found
 
@@ -1338,7 +1340,7 @@ def test_two_processes_see_the_same_moment(many, monkeypatch):
     real, seen = database.snapshot, []
 
     @contextmanager
-    def begin_late(name=""):
+    def begin_late(name=None):
         """What this process reads begins when the other one has begun: nobody may write to SQLite in between."""
         if os.getpid() != pid:
             pass
@@ -1370,15 +1372,65 @@ def test_two_processes_see_the_same_moment(many, monkeypatch):
     assert seen == []
 
 
-def test_an_export_whose_other_half_dies_fails(many, monkeypatch):
-    export, _ = many
-    monkeypatch.setattr(exporting, "_other_half", lambda _project: (os._exit(1) for _ in range(1)))
-    with unit_of_work():
-        db.session.add(ProjectExport(project_id=export.number))
+def other_half(monkeypatch, change):
+    """Have the things that the other process makes pass through ``change``, with their number."""
+    real = exporting._other_half
 
-    with pytest.raises(ahead.Ended):
-        exporting.run(db.session.scalar(select(ProjectExport.id)), export.number)
+    def changed(project):
+        for number, thing in enumerate(real(project)):
+            change(number)
+            yield thing
+
+    monkeypatch.setattr(exporting, "_other_half", changed)
+
+
+def test_of_an_export_whose_other_half_dies_nothing_is_left(many, monkeypatch):
+    export, files = many
+    with monkeypatch.context() as patch:
+        other_half(patch, lambda number: number == 3 and os._exit(1))
+        with unit_of_work():
+            db.session.add(ProjectExport(project_id=export.number))
+        with pytest.raises(ahead.Ended):
+            exporting.run(db.session.scalar(select(ProjectExport.id)), export.number)
+        db.session.remove()
+
+        assert db.session.scalar(select(ProjectExport.storage_name)) is None
+        assert not storage().exists(f"{folder_of(export.number)}/exports/1.tar.gz")
+    exporting.run(db.session.scalar(select(ProjectExport.id)), export.number)
     db.session.remove()
+
+    assert [row["iid"] for row in rows(files(), "issues")] == list(range(1, 431))
+
+
+def test_an_export_ends_with_what_went_wrong_in_its_other_half(many, monkeypatch):
+    export, _ = many
+
+    def fill_disk(number):
+        if number == 3:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    other_half(monkeypatch, fill_disk)
+    export()
+
+    found = db.session.scalar(select(ProjectExport))
+    assert (found.storage_name, found.error) == (None, "No space left on device")
+
+
+def test_an_export_ends_amid_its_turns_when_its_project_goes(many, monkeypatch):
+    export, _ = many
+    real = exporting._in_turn
+
+    def share(*given):
+        for number, piece in enumerate(real(*given)):
+            if number == 2:
+                with unit_of_work():
+                    db.session.execute(
+                        update(Project).where(Project.id == export.number).values(deleting_since=clock.now())
+                    )
+            yield piece
+
+    monkeypatch.setattr(exporting, "_in_turn", share)
+    export()
 
     assert db.session.scalar(select(ProjectExport.storage_name)) is None
 

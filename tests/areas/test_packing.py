@@ -14,6 +14,7 @@ import zlib
 
 import pytest
 
+from project_service.transfers import packing as packing_of_archives
 from project_service.transfers import unpacking
 from project_service.transfers.packing import Press, packing, press
 
@@ -34,9 +35,9 @@ def archive(tmp_path):
                 rows.write(ROWS[start : start + 3001])
         with packer.made("tree/project/empty.ndjson", tmp_path / "piece"):
             pass
-        pieces = [press([ROWS[:70_000], ROWS[70_000:90_000]]), press([]), press([ROWS[90_000:]])]
+        pieces = [*press([ROWS[:70_000], ROWS[70_000:90_000]]), *press([]), *press([ROWS[90_000:]])]
         packer.add_pieces("tree/project/again.ndjson", tmp_path / "piece", iter(pieces))
-        packer.add_pieces("tree/project/nothing.ndjson", tmp_path / "piece", iter([press([])]))
+        packer.add_pieces("tree/project/nothing.ndjson", tmp_path / "piece", press([]))
         packer.add_folder("snippets")
         packer.add_stream("project.bundle", io.BytesIO(BUNDLE), len(BUNDLE))
         packer.add_bytes(LONG, b"x")
@@ -172,3 +173,17 @@ def test_no_more_than_some_pieces_of_large_blocks_wait_for_a_slow_disk(tmp_path)
 
     assert peak < 8 * MIB
     assert press.size == 32 * MIB
+
+
+def test_pieces_are_small_whatever_the_lines(monkeypatch):
+    monkeypatch.setattr(packing_of_archives, "BYTES_OF_PIECE", 2 * MIB)
+    lines = [os.urandom(9 * MIB), b"x", b"", os.urandom(MIB)]
+
+    pieces = list(press(lines))
+
+    assert max(len(piece.pressed) for piece in pieces) < 4 * MIB
+    assert ([piece.is_last for piece in pieces], sum(piece.lines for piece in pieces)) == ([False] * 3 + [True], 4)
+    assert zlib.decompressobj(-15).decompress(b"".join(piece.pressed for piece in pieces)) == b"".join(lines)
+    assert [zlib.crc32(zlib.decompressobj(-15).decompress(piece.pressed)) for piece in pieces] == [
+        piece.crc for piece in pieces
+    ]

@@ -10,7 +10,7 @@ import threading
 from contextlib import suppress
 
 import pytest
-from sqlalchemy import Boolean, Date, DateTime, Integer, delete, insert, select
+from sqlalchemy import Boolean, Date, DateTime, Integer, delete, func, insert, select
 
 from project_service.backups import archive, service, tables
 from project_service.backups.archive import BackupError
@@ -256,6 +256,24 @@ def test_files_and_repositories_come_back(app, furnished, another, tmp_path, pro
     assert elsewhere(new, look) == ("exports/deep/er/ö".encode() * 10_000, ["v1"])
     assert summary.files["storage"] == 3
     assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_the_moment_of_a_back_up_comes_behind_its_first_copy(app, furnished, tmp_path, project, monkeypatch):
+    """Else a file might go before it is copied that a row of that moment refers to."""
+    real, copies = service._copy, []
+
+    def copy(*given):
+        count = real(*given)
+        if not copies:
+            furnished.post(f"/projects/{project.id}/variables", json={"key": "MEANWHILE", "value": "written"})
+        copies.append(count)
+        return count
+
+    before = db.session.scalar(select(func.count()).select_from(Variable))
+    monkeypatch.setattr(service, "_copy", copy)
+    summary = service.back_up(app.config["SETTINGS"], tmp_path / "backup")
+
+    assert (len(copies), summary.rows["variables"]) == (2, before + 1)
 
 
 def test_a_back_up_holds_no_key_and_no_secret_in_the_clear(app, furnished, tmp_path, project):

@@ -15,7 +15,7 @@ from tests.contract.conftest import make_person
 from tests.contract.service import TOKEN, wait_for
 
 CLI = Path(sys.executable).with_name("gitlab")
-TOMORROW = (dt.date.today() + dt.timedelta(days=1)).isoformat()
+SOON = (dt.date.today() + dt.timedelta(days=2)).isoformat()  # not over at midnight, should that come meanwhile
 
 
 def names(found, attribute="name"):
@@ -107,11 +107,11 @@ def test_a_username_is_taken_only_once(gl, person):
 
 
 def test_an_administrator_makes_a_token_for_somebody(gl, person, client_with):
-    token = person.personal_access_tokens.create({"name": "ci", "scopes": ["read_api"], "expires_at": TOMORROW})
+    token = person.personal_access_tokens.create({"name": "ci", "scopes": ["read_api"], "expires_at": SOON})
     client = client_with(token.token)
     own = client.personal_access_tokens.get("self")
 
-    assert (own.id, own.name, own.scopes, own.expires_at) == (token.id, "ci", ["read_api"], TOMORROW)
+    assert (own.id, own.name, own.scopes, own.expires_at) == (token.id, "ci", ["read_api"], SOON)
     assert names(client.personal_access_tokens.list(), "id") == [token.id]
     assert names(gl.personal_access_tokens.list(user_id=person.id), "id") == [token.id]
     assert not hasattr(own, "token")
@@ -262,8 +262,8 @@ def test_what_is_hidden_is_not_found_and_what_is_forbidden_is_told(gl, project, 
 @pytest.mark.parametrize("kind", ["group", "project"])
 def test_members_come_change_and_go(kind, request, person):
     place = request.getfixturevalue(kind)
-    member = place.members.create({"user_id": person.id, "access_level": 20, "expires_at": TOMORROW})
-    assert (member.access_level, member.expires_at) == (20, TOMORROW)
+    member = place.members.create({"user_id": person.id, "access_level": 20, "expires_at": SOON})
+    assert (member.access_level, member.expires_at) == (20, SOON)
 
     member.access_level = 30
     member.save()

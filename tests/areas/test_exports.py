@@ -1390,15 +1390,18 @@ def test_of_an_export_whose_other_half_dies_nothing_is_left(many, monkeypatch):
         other_half(patch, lambda number: number == 3 and os._exit(1))
         with unit_of_work():
             db.session.add(ProjectExport(project_id=export.number))
+        number = db.session.scalar(select(ProjectExport.id))
         with pytest.raises(ahead.Ended):
-            exporting.run(db.session.scalar(select(ProjectExport.id)), export.number)
+            exporting.run(number, export.number)
         db.session.remove()
+        archive = f"{folder_of(export.number)}/exports/{number}.tar.gz"
 
         assert db.session.scalar(select(ProjectExport.storage_name)) is None
-        assert not storage().exists(f"{folder_of(export.number)}/exports/1.tar.gz")
-    exporting.run(db.session.scalar(select(ProjectExport.id)), export.number)
+        assert not storage().exists(archive)
+    exporting.run(number, export.number)
     db.session.remove()
 
+    assert storage().exists(archive)
     assert [row["iid"] for row in rows(files(), "issues")] == list(range(1, 431))
 
 

@@ -1,5 +1,5 @@
 """The WSGI application: ``gunicorn app:app``, ``flask --app app …``."""
 
-from project_service.wsgi import app
+from project_service.runtime.wsgi import app
 
 __all__ = ["app"]

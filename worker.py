@@ -2,7 +2,7 @@
 
 import sys
 
-from project_service.cli import main
+from project_service.cli.main import main
 
 if __name__ == "__main__":
     main(["worker", *sys.argv[1:]])

@@ -25,7 +25,7 @@ from sqlalchemy import create_engine, text
 from benchmarks.cache import home, indexes_last, kept_database, key_of, new_database, once, schema, settle
 from benchmarks.figures import Effort, Figure, Target, run
 from benchmarks.load import Speed, hello, speed
-from project_service.alerts.models import Alert
+from project_service.areas.alerts.models import Alert
 from tests.contract.alerting import Maintainer
 from tests.contract.service import TOKEN, Service
 

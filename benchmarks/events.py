@@ -23,16 +23,16 @@ from sqlalchemy import event, text
 
 from benchmarks.cache import application_on, home, indexes_last, kept_database, key_of, new_database, once, schema
 from benchmarks.figures import Effort, Figure, Target, conclude, effort_of, parser
-from project_service.core import places
-from project_service.core.levels import Role, Visibility
-from project_service.core.memberships import Membership
-from project_service.core.namespaces import Group, UserNamespace
-from project_service.core.projects import Project
-from project_service.core.tokens import PersonalAccessToken, digest_of
-from project_service.core.users import User
-from project_service.events.models import Event
+from project_service.domain import path_registry
+from project_service.domain.access_levels import Role, Visibility
+from project_service.domain.events.models import Event
+from project_service.domain.memberships import Membership
+from project_service.domain.namespaces import Group, UserNamespace
+from project_service.domain.projects import Project
+from project_service.domain.tokens import PersonalAccessToken, digest_of
+from project_service.domain.users import User
 from project_service.kit import clock
-from project_service.kit.database import Base, db
+from project_service.kit.db.database import Base, db
 
 SMALL, LARGE, QUICK_LARGE = 10_000, 10_000_000, 1_000_000
 USERS, PROJECTS, GROUPS, ISSUES = 1_000, 500, 25, 5_000
@@ -218,16 +218,16 @@ def make_people() -> None:
     groups = []
     for number in range(1, GROUPS + 1):
         group = Group(path=f"group{number}", name=f"Group {number}", visibility=Visibility.PUBLIC)
-        places.settle_namespace(group, None, AssertionError("taken"))
+        path_registry.settle_namespace(group, None, AssertionError("taken"))
         groups.append(group)
     for number in range(1, PROJECTS + 1):
         place = groups[number % GROUPS]
         visibility = VISIBILITIES[number % len(VISIBILITIES)]
         project = Project(name=f"p{number}", path=f"p{number}", visibility=visibility, attributes={}, namespace=place)
-        places.settle_project(project, AssertionError("taken"))
+        path_registry.settle_project(project, AssertionError("taken"))
     for user in people[:5]:
         namespace = UserNamespace(name=user.name, path=user.username, owner=user)
-        places.settle_namespace(namespace, None, AssertionError("taken"))
+        path_registry.settle_namespace(namespace, None, AssertionError("taken"))
         user.namespace_id = namespace.id
         db.session.add(
             PersonalAccessToken(

@@ -26,19 +26,19 @@ from sqlalchemy import event, insert, select
 
 from benchmarks.cache import application_on, new_database
 from benchmarks.figures import Effort, Figure, Target, conclude, effort_of, parser
-from project_service.core import places
-from project_service.core.levels import Role
-from project_service.core.memberships import Membership
-from project_service.core.namespaces import Group
-from project_service.core.projects import Project
-from project_service.core.tokens import PersonalAccessToken, digest_of
-from project_service.core.users import User
+from project_service.areas.vulnerabilities import ingestion, reports
+from project_service.areas.vulnerabilities.fingerprints import fingerprint
+from project_service.areas.vulnerabilities.levels import CONFIDENCES, SEVERITIES
+from project_service.areas.vulnerabilities.models import DISMISSAL, Feedback, Finding
+from project_service.domain import path_registry
+from project_service.domain.access_levels import Role
+from project_service.domain.memberships import Membership
+from project_service.domain.namespaces import Group
+from project_service.domain.projects import Project
+from project_service.domain.tokens import PersonalAccessToken, digest_of
+from project_service.domain.users import User
 from project_service.kit import clock
-from project_service.kit.database import Base, db, unit_of_work
-from project_service.vulnerabilities import ingestion, reports
-from project_service.vulnerabilities.fingerprints import fingerprint
-from project_service.vulnerabilities.levels import CONFIDENCES, SEVERITIES
-from project_service.vulnerabilities.models import DISMISSAL, Feedback, Finding
+from project_service.kit.db.database import Base, db, unit_of_work
 
 SMALL, LARGE, QUICK_LARGE = 500, 50_000, 5_000
 TOKEN = "token-of-the-reader"
@@ -107,9 +107,9 @@ def make_project(size: int) -> int:
     """A project with so many findings of three kinds in one pipeline; its id."""
     with unit_of_work():
         group = Group(path=f"group{size}", name="Group")
-        places.settle_namespace(group, None, AssertionError("taken"))
+        path_registry.settle_namespace(group, None, AssertionError("taken"))
         project = Project(name="shop", path="shop", attributes={}, namespace=group)
-        places.settle_project(project, AssertionError("taken"))
+        path_registry.settle_project(project, AssertionError("taken"))
         db.session.add(Membership(user_id=1, project_id=project.id, access_level=Role.DEVELOPER))
         keys = [fingerprint(f"key:{number}") for number in range(0, size, DISMISSED_EVERY)]
         common = {"project_id": project.id, "author_id": 1, "feedback_type": DISMISSAL, "category": "sast"}

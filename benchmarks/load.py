@@ -20,7 +20,7 @@ from tests.contract.service import REPOSITORY, children_of
 
 WORKERS = 2
 CONNECTIONS = 8
-CONFIGURATION = "--config=python:project_service.kit.webserver"
+CONFIGURATION = "--config=python:project_service.runtime.web_server"
 RATE = re.compile(r"Requests/sec:\s+([\d.]+)")
 COUNT = re.compile(r"(\d+) requests in")
 REFUSED = re.compile(r"Non-2xx or 3xx responses: (\d+)|Socket errors: (.*)")

@@ -22,14 +22,14 @@ from sqlalchemy import event, insert, text
 
 from benchmarks.cache import application_on, new_database
 from benchmarks.figures import Effort, Figure, Target, conclude, effort_of, parser
-from project_service.core.levels import Role
-from project_service.core.memberships import Membership, Share
-from project_service.core.namespaces import Namespace, NamespaceAncestor
-from project_service.core.projects import Project, Route
-from project_service.core.tokens import PersonalAccessToken, digest_of
-from project_service.core.users import User
+from project_service.domain.access_levels import Role
+from project_service.domain.memberships import Membership, Share
+from project_service.domain.namespaces import Namespace, NamespaceAncestor
+from project_service.domain.projects import Project, Route
+from project_service.domain.tokens import PersonalAccessToken, digest_of
+from project_service.domain.users import User
 from project_service.kit import clock
-from project_service.kit.database import Base, db
+from project_service.kit.db.database import Base, db
 
 TOKEN = "token-of-the-reader"
 ADDRESSES = ("/namespaces", "/namespaces?page=2&per_page=10", "/namespaces?search=group", "/namespaces?owned_only=true")

@@ -33,17 +33,18 @@ from zlib_ng import gzip_ng_threaded
 from benchmarks.cache import CACHE, application_on, home, key_of, new_database, once, plain, settle
 from benchmarks.figures import Effort, Figure, Target, conclude, effort_of, parser
 from benchmarks.load import memory_of
-from project_service.core import places
-from project_service.core.namespaces import UserNamespace
-from project_service.core.projects import Project
-from project_service.core.users import User
-from project_service.kit.database import Base, db, unit_of_work
+from project_service.domain import path_registry
+from project_service.domain.namespaces import UserNamespace
+from project_service.domain.projects import Project
+from project_service.domain.tracker.issues import Issue
+from project_service.domain.tracker.notes import Note
+from project_service.domain.users import User
+from project_service.kit.db.database import Base, db, unit_of_work
 from project_service.kit.storage import storage
-from project_service.tracker.issues import Issue
-from project_service.tracker.notes import Note
-from project_service.transfers import jobs, layout
+from project_service.transfers import jobs
+from project_service.transfers.archive import layout
+from project_service.transfers.importing.rows import COLUMNS
 from project_service.transfers.models import ProjectExport, ProjectImport
-from project_service.transfers.rows import COLUMNS
 from tests.contract.service import REPOSITORY
 
 SMALL, LARGE = 10_000, 100_000
@@ -234,9 +235,9 @@ def _prepare(archive: Path, folder: Path, url: str) -> None:
         db.session.add(user)
         db.session.flush()
         namespace = UserNamespace(name="Root", path="root", owner=user)
-        places.settle_namespace(namespace, None, AssertionError())
+        path_registry.settle_namespace(namespace, None, AssertionError())
         project = Project(name="big", path="big", namespace=namespace, namespace_id=namespace.id, loading=True)
-        places.settle_project(project, AssertionError())
+        path_registry.settle_project(project, AssertionError())
         with storage().write("imports/big.tar.gz") as target, archive.open("rb") as source:
             shutil.copyfileobj(source, target)
         row = ProjectImport(project_id=project.id, project=project, user_id=user.id, storage_name="imports/big.tar.gz")

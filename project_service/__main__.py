@@ -1,5 +1,5 @@
 """``python -m project_service`` is ``project-service``."""
 
-from project_service.cli import main
+from project_service.cli.main import main
 
 main(prog_name="project-service")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import redis
 import structlog
@@ -11,58 +12,84 @@ from flask import Flask, Response, request
 from flask.globals import request_ctx
 from werkzeug.exceptions import MethodNotAllowed
 
-from project_service import addresses, document
-from project_service.access import navigation
+from project_service.access import navigation, openapi
+from project_service.access.abilities import Ability, judge
 from project_service.access.api import before_options, wrong_method
-from project_service.access.pages import CookieSessions, csrf, error_page, is_for_programs, sign_with
-from project_service.access.receivers import KnownReceivers
-from project_service.accounts import jobs as accounts_jobs
-from project_service.accounts import pages as accounts_pages
-from project_service.accounts import routes as accounts
-from project_service.activity import jobs as activity_jobs
-from project_service.activity import pages as activity_pages
-from project_service.activity import routes as activity
-from project_service.alerts import incidents
-from project_service.alerts import pages as alerts_pages
-from project_service.alerts import settings_pages as alerts_settings
-from project_service.alerts.receivers import receivers
-from project_service.environments import pages as environments_pages
-from project_service.environments import routes as environments
-from project_service.error_tracking import pages as error_tracking_pages
-from project_service.error_tracking import routes as error_tracking
-from project_service.groups import pages as groups_pages
-from project_service.groups import routes as groups
-from project_service.instance import routes as instance
-from project_service.instance.probes import probes
-from project_service.issues import pages as issues_pages
-from project_service.issues import routes as issues
-from project_service.kit import answers, current, database, encryption, kept, logs, markdown, secrets
-from project_service.kit.errors import Unavailable
-from project_service.kit.proxies import TrustedProxies
+from project_service.access.identity import caller
+from project_service.access.pages import CookieSessions, PageBlueprint, csrf, error_page, is_for_programs, sign_with
+from project_service.access.webhooks import KnownReceivers
+from project_service.areas.accounts import jobs as accounts_jobs
+from project_service.areas.accounts import pages as accounts_pages
+from project_service.areas.accounts import routes as accounts
+from project_service.areas.activity import jobs as activity_jobs
+from project_service.areas.activity import pages as activity_pages
+from project_service.areas.activity import routes as activity
+from project_service.areas.alerts import incidents
+from project_service.areas.alerts import pages as alerts_pages
+from project_service.areas.alerts import settings_pages as alerts_settings
+from project_service.areas.alerts.receivers import receivers
+from project_service.areas.environments import pages as environments_pages
+from project_service.areas.environments import routes as environments
+from project_service.areas.error_tracking import pages as error_tracking_pages
+from project_service.areas.error_tracking import routes as error_tracking
+from project_service.areas.groups import pages as groups_pages
+from project_service.areas.groups import routes as groups
+from project_service.areas.instance import routes as instance
+from project_service.areas.instance.probes import probes
+from project_service.areas.issues import pages as issues_pages
+from project_service.areas.issues import routes as issues
+from project_service.areas.labels import routes as labels
+from project_service.areas.members import jobs as members_jobs
+from project_service.areas.members import pages as members_pages
+from project_service.areas.members import routes as members
+from project_service.areas.merge_requests import pages as merge_requests_pages
+from project_service.areas.merge_requests import routes as merge_requests
+from project_service.areas.milestones import pages as milestones_pages
+from project_service.areas.milestones import routes as milestones
+from project_service.areas.namespaces import jobs as namespaces_jobs
+from project_service.areas.namespaces import routes as namespaces
+from project_service.areas.projects import pages as projects_pages
+from project_service.areas.projects import routes as projects
+from project_service.areas.protected_tags import pages as protected_tags_pages
+from project_service.areas.protected_tags import routes as protected_tags
+from project_service.areas.variables import pages as variables_pages
+from project_service.areas.variables import routes as variables
+from project_service.areas.vulnerabilities import pages as vulnerabilities_pages
+from project_service.areas.vulnerabilities import routes as vulnerabilities
+from project_service.domain.namespaces import Group
+from project_service.domain.path_registry import at
+from project_service.domain.planning.signals import issue_closed
+from project_service.domain.projects import Project
+from project_service.kit import logs, markdown
+from project_service.kit.db import database
+from project_service.kit.http import current, kept, responses
+from project_service.kit.http.errors import Unavailable, UnknownRoute
+from project_service.kit.http.proxies import TrustedProxies
+from project_service.kit.http.urls import API, RawPaths, Segment
+from project_service.kit.security import encryption, secrets
 from project_service.kit.storage import open_storage
-from project_service.kit.urls import API, RawPaths, Segment
-from project_service.labels import routes as labels
-from project_service.members import jobs as members_jobs
-from project_service.members import pages as members_pages
-from project_service.members import routes as members
-from project_service.merge_requests import pages as merge_requests_pages
-from project_service.merge_requests import routes as merge_requests
-from project_service.milestones import pages as milestones_pages
-from project_service.milestones import routes as milestones
-from project_service.namespaces import jobs as namespaces_jobs
-from project_service.namespaces import routes as namespaces
-from project_service.planning.signals import issue_closed
-from project_service.projects import pages as projects_pages
-from project_service.projects import routes as projects
-from project_service.protected_tags import pages as protected_tags_pages
-from project_service.protected_tags import routes as protected_tags
 from project_service.settings import Settings
 from project_service.transfers import pages as transfers_pages
 from project_service.transfers import routes as transfers
-from project_service.variables import pages as variables_pages
-from project_service.variables import routes as variables
-from project_service.vulnerabilities import pages as vulnerabilities_pages
-from project_service.vulnerabilities import routes as vulnerabilities
+
+full_path_pages = PageBlueprint("addresses", __name__)
+
+
+@full_path_pages.get("/<path:full_path>")
+@full_path_pages.allow(Ability.ANYBODY)
+def show_full_path(full_path: str) -> Any:
+    """Show the user, group or project of a full path to callers who may see it."""
+    found = at(full_path.strip("/"))
+    if isinstance(found, Project):
+        judge(caller(), Ability.READ_PROJECT, found)
+        return projects_pages.show_project(found)
+    if isinstance(found, Group):
+        judge(caller(), Ability.READ_GROUP, found)
+        return groups_pages.show_group(found)
+    if found is None or found.owner is None:
+        raise UnknownRoute
+    return accounts_pages.show_user(found.owner)
+
 
 APIS = (
     accounts.api,
@@ -100,7 +127,7 @@ PAGES = (
     environments_pages.pages,
     vulnerabilities_pages.pages,
     transfers_pages.pages,
-    addresses.pages,
+    full_path_pages,
 )
 # loaded for what they register: jobs that are known by name, panels of other areas' pages
 LOADED = (accounts_jobs, activity_jobs, activity_pages, namespaces_jobs, members_jobs)
@@ -110,13 +137,13 @@ REDIS_TIMEOUT_SECONDS = 3
 log = structlog.get_logger(__name__)
 
 
-def create_app(settings: Settings | None = None) -> answers.Application:
+def create_app(settings: Settings | None = None) -> responses.Application:
     """Make the application of these settings; without any they are read from the environment."""
     settings = settings or Settings.from_environment()
     logs.configure(settings.log_level)
     os.umask(0o077)  # what we write is ours alone: databases, files, sockets
     settings.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
-    app = answers.Application(
+    app = responses.Application(
         "project_service", template_folder=str(_folder("templates")), static_folder=str(_folder("static"))
     )
     app.session_interface = CookieSessions()
@@ -128,14 +155,14 @@ def create_app(settings: Settings | None = None) -> answers.Application:
     )
     app.extensions["storage"] = open_storage(settings)
     csrf.init_app(app)
-    app.before_request(answers.before)
+    app.before_request(responses.before)
     app.before_request(_use_keys)
     app.before_request(before_options)
-    app.after_request(answers.after)
+    app.after_request(responses.after)
     app.teardown_request(_close_uploads)
     app.register_error_handler(Exception, _handle)
     app.register_blueprint(probes)
-    document.init_app(app, APIS)
+    openapi.init_app(app, APIS)
     navigation.init_app(app)
     markdown.init_app(app.jinja_env)
     app.register_blueprint(receivers)
@@ -143,12 +170,12 @@ def create_app(settings: Settings | None = None) -> answers.Application:
     for pages in PAGES:
         app.register_blueprint(pages)
     receiving = KnownReceivers(app.wsgi_app, app, lambda: _has_proven_keys(app))
-    answering = answers.KnownAnswers(RawPaths(receiving, _endings(app)), kept.answers_of(app))
+    answering = responses.KnownAnswers(RawPaths(receiving, _endings(app)), kept.answers_of(app))
     app.wsgi_app = TrustedProxies(answering, settings.trusted_proxies)  # type: ignore[method-assign]
     return app
 
 
-def _configure(app: answers.Application, settings: Settings) -> None:
+def _configure(app: responses.Application, settings: Settings) -> None:
     keyring = secrets.init(settings)
     secure = (settings.external_url or "").startswith("https://")
     app.config.update(
@@ -200,14 +227,14 @@ def _close_uploads(_error: BaseException | None) -> None:
 
 def _handle(error: Exception) -> Response:
     has_addresses = request_ctx.url_adapter is not None  # without a host that can be one no page can be made
-    if has_addresses and not answers.is_api() and request.blueprint != "probes" and not is_for_programs():
-        return error_page(answers.as_service_error(error))
+    if has_addresses and not responses.is_api() and request.blueprint != "probes" and not is_for_programs():
+        return error_page(responses.as_service_error(error))
     if isinstance(error, MethodNotAllowed):
-        return answers.render(wrong_method(error))
-    return answers.render(answers.as_service_error(error))
+        return responses.render(wrong_method(error))
+    return responses.render(responses.as_service_error(error))
 
 
-def _endings(app: answers.Application) -> frozenset[str]:
+def _endings(app: responses.Application) -> frozenset[str]:
     """The fixed words that routes of the API end with."""
     rules = (rule.rule for rule in app.url_map.iter_rules() if rule.rule.startswith(API))
     return frozenset(word for rule in rules if not (word := rule.rpartition("/")[2]).startswith("<"))

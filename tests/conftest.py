@@ -20,15 +20,18 @@ from sqlalchemy import event, select
 from werkzeug import formparser
 from werkzeug.test import TestResponse
 
-from project_service.core.memberships import Membership
-from project_service.core.namespaces import Group
-from project_service.core.projects import Project
-from project_service.core.repositories import Repository
-from project_service.core.users import User
+from project_service.domain.memberships import Membership
+from project_service.domain.namespaces import Group
+from project_service.domain.projects import Project
+from project_service.domain.repositories import Repository
+from project_service.domain.users import User
 from project_service.factory import create_app
-from project_service.kit import clock, jobs, kept, migrating, secrets
-from project_service.kit.database import Base, db
+from project_service.kit import clock, jobs
+from project_service.kit.db import migrating
+from project_service.kit.db.database import Base, db
+from project_service.kit.http import kept
 from project_service.kit.jobs import Task
+from project_service.kit.security import secrets
 from project_service.settings import Settings
 from tests import worlds
 from tests.databases import create_database

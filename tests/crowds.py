@@ -9,17 +9,17 @@ from typing import Any
 from sqlalchemy import Column, Index, Integer, String, Table, cast, insert, literal, select, text, true, update
 from sqlalchemy.schema import Constraint
 
-from project_service.alerts.models import TARGET, Alert, AlertTodo
-from project_service.core.projects import Project
-from project_service.core.users import User
-from project_service.events import recording
-from project_service.events.models import Action, Event
-from project_service.kit.database import Base, db, unit_of_work
-from project_service.tracker.issues import Issue, IssueAssignee
-from project_service.tracker.notes import TYPES, Note
-from project_service.tracker.others import MergeRequest
+from project_service.areas.alerts.models import TARGET, Alert, AlertTodo
+from project_service.areas.vulnerabilities.models import Feedback, Finding
+from project_service.domain.events import recording
+from project_service.domain.events.models import Action, Event
+from project_service.domain.projects import Project
+from project_service.domain.tracker.issues import Issue, IssueAssignee
+from project_service.domain.tracker.notes import TYPES, Note
+from project_service.domain.tracker.others import MergeRequest
+from project_service.domain.users import User
+from project_service.kit.db.database import Base, db, unit_of_work
 from project_service.transfers.models import ImportFailure, ProjectExport
-from project_service.vulnerabilities.models import Feedback, Finding
 from tests import scanning, worlds
 
 # as many rows as there are settings, flags, keys and kinds of jobs; all other tables grow with what is done

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from project_service.kit.database import db
+from project_service.kit.db.database import db
 from tests import crowds
 
 READ, WALKED, SORTED = "read from end to end", "walked through for a page", "sorted for a page"

@@ -6,10 +6,10 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
-from project_service.core import repositories
-from project_service.core.projects import Project
-from project_service.core.repositories import Repository
-from project_service.kit.database import db
+from project_service.domain import repositories
+from project_service.domain.projects import Project
+from project_service.domain.repositories import Repository
+from project_service.kit.db.database import db
 from project_service.kit.storage import storage
 
 

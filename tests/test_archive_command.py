@@ -13,10 +13,11 @@ import sys
 import pytest
 from click.testing import CliRunner
 
-from project_service import cli, operations
-from project_service.kit.database import db
-from project_service.kit.errors import NotFound, Unprocessable
-from project_service.transfers import layout, unpacking, watching
+from project_service.cli import main, operations
+from project_service.kit.db.database import db
+from project_service.kit.http.errors import NotFound, Unprocessable
+from project_service.transfers import watching
+from project_service.transfers.archive import extraction, layout
 from project_service.transfers.models import ImportFailure, ProjectExport
 from tests.archives import MOMENT, make_archive, make_event, make_issue, make_note, unpack
 from tests.worlds import DEV, MAX, SAM
@@ -38,7 +39,7 @@ def write(tmp_path):
 
 
 def run(*words):
-    return CliRunner().invoke(cli.main, ["archive", *words])
+    return CliRunner().invoke(main.main, ["archive", *words])
 
 
 def test_an_archive_is_described_with_what_it_would_become(write):
@@ -166,7 +167,7 @@ def test_what_comes_through_a_pipe_is_read(words, write, tmp_path):
     with subprocess.Popen(["cp", place, str(pipe)]) as writer:
         by_name = run(*words, str(pipe), *other)
         writer.wait()
-    by_dash = CliRunner().invoke(cli.main, ["archive", *command], input=content)
+    by_dash = CliRunner().invoke(main.main, ["archive", *command], input=content)
 
     expected = run(*words, place, *other)
     assert expected.exit_code == 0
@@ -209,7 +210,7 @@ def test_where_an_archive_cannot_be_unpacked_is_not_the_data_directory(words, wr
         raise OSError(errno.ENOSPC, "No space left on device")
 
     place = write("a.tar.gz", make_archive({}))
-    monkeypatch.setattr(unpacking, "_enter", full)
+    monkeypatch.setattr(extraction, "_enter", full)
 
     answer = run(*words, place, *([place] * (words == ("diff",))))
 

@@ -12,14 +12,16 @@ from contextlib import suppress
 import pytest
 from sqlalchemy import Boolean, Date, DateTime, Integer, delete, func, insert, select
 
-from project_service.backups import archive, service, tables
-from project_service.backups.archive import BackupError
-from project_service.core import repositories
-from project_service.core.projects import Project
-from project_service.kit import clock, encryption, migrating, secrets
-from project_service.kit.database import Base, db, snapshot, unit_of_work
+from project_service.areas.variables.models import Variable
+from project_service.domain import repositories
+from project_service.domain.projects import Project
+from project_service.kit import clock
+from project_service.kit.db import migrating
+from project_service.kit.db.database import Base, db, snapshot, unit_of_work
+from project_service.kit.security import encryption, secrets
 from project_service.kit.storage import storage
-from project_service.variables.models import Variable
+from project_service.runtime.backups import archive, service, tables
+from project_service.runtime.backups.archive import BackupError
 from tests import worlds
 from tests.conftest import POSTGRESQL, SQLITE, Client, make_app
 from tests.repositories import keep_repository

@@ -9,8 +9,8 @@ import re
 import pytest
 from click.testing import CliRunner
 
-from project_service import cli
-from project_service.kit import secrets
+from project_service.cli import main
+from project_service.kit.security import secrets
 
 KEY_FILE = "secret_key"
 
@@ -31,7 +31,7 @@ def data_dir(tmp_path_factory):
     """A data directory with a database at the newest version."""
     directory = tmp_path_factory.mktemp("data")
     environment = {"PROJECT_SERVICE_DATA_DIR": str(directory), "PROJECT_SERVICE_LOG_LEVEL": "ERROR"}
-    answer = CliRunner().invoke(cli.main, ["db", "upgrade"], env=environment)
+    answer = CliRunner().invoke(main.main, ["db", "upgrade"], env=environment)
     assert answer.exit_code == 0, answer.output
     return directory
 
@@ -43,7 +43,7 @@ def run(data_dir):
     def call(*words, **environment):
         environment = {"DATA_DIR": str(data_dir), "LOG_LEVEL": "ERROR"} | environment
         environment = {f"PROJECT_SERVICE_{name}": value for name, value in environment.items()}
-        return CliRunner().invoke(cli.main, list(words), env=environment)
+        return CliRunner().invoke(main.main, list(words), env=environment)
 
     return call
 

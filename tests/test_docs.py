@@ -11,8 +11,8 @@ from pathlib import Path
 import click
 import pytest
 
-from project_service import cli
-from project_service.core.instance import SETTINGS
+from project_service.cli import main
+from project_service.domain.instance_settings import SETTINGS
 from project_service.settings import PREFIX, Settings
 
 REPOSITORY = Path(__file__).parents[1]
@@ -86,7 +86,7 @@ def test_every_application_setting_is_documented(name: str) -> None:
     assert f"| `{name}` |" in page("configuration.md")
 
 
-@pytest.mark.parametrize("command", [*commands_of(cli.main, "project-service")])
+@pytest.mark.parametrize("command", [*commands_of(main.main, "project-service")])
 def test_every_command_is_documented(command: str) -> None:
     assert f"`{command}`" in page("operations.md")
 

@@ -6,12 +6,14 @@ import datetime as dt
 
 import pytest
 
-from project_service import doctor
-from project_service.kit import clock, jobs, migrating, secrets
-from project_service.kit.database import db, unit_of_work
+from project_service.areas.variables.models import Variable
+from project_service.cli import doctor
+from project_service.kit import clock, jobs
+from project_service.kit.db import migrating
+from project_service.kit.db.database import db, unit_of_work
 from project_service.kit.jobs import Task
+from project_service.kit.security import secrets
 from project_service.kit.storage import Storage
-from project_service.variables.models import Variable
 from tests import worlds
 from tests.conftest import SQLITE, make_app
 

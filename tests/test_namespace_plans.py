@@ -8,12 +8,12 @@ import datetime as dt
 import pytest
 from click.testing import CliRunner
 
-from project_service import cli, operations
-from project_service.core.levels import Role
-from project_service.core.namespaces import Group
+from project_service.areas.namespaces import jobs as namespace_jobs
+from project_service.cli import main, operations
+from project_service.domain.access_levels import Role
+from project_service.domain.namespaces import Group
 from project_service.kit import clock, jobs
-from project_service.kit.database import db
-from project_service.namespaces import jobs as namespace_jobs
+from project_service.kit.db.database import db
 from tests.worlds import ADA, DEV, GUS, MAX, OLIVE, RITA, SAM, add_member, make_group, make_project, reload
 
 pytestmark = pytest.mark.both_databases
@@ -42,7 +42,7 @@ def run(app, monkeypatch):
     monkeypatch.setattr(operations, "create_app", lambda: app)
 
     def call(*words):
-        answer = contextvars.Context().run(CliRunner().invoke, cli.main, ["namespace", "set-plan", *words])
+        answer = contextvars.Context().run(CliRunner().invoke, main.main, ["namespace", "set-plan", *words])
         return answer.exit_code, answer.output
 
     return call

@@ -11,11 +11,11 @@ import orjson
 import pytest
 from click.testing import CliRunner
 
-from project_service import cli
+from project_service.areas.vulnerabilities.models import Finding, Pipeline
+from project_service.cli import main
 from project_service.factory import create_app
-from project_service.kit.database import db
+from project_service.kit.db.database import db
 from project_service.settings import Settings
-from project_service.vulnerabilities.models import Finding, Pipeline
 from tests import worlds
 from tests.scanning import report, vulnerability
 
@@ -34,7 +34,7 @@ def _quiet_again():
 def environment(tmp_path):
     """A service of its own with the project ``shop/till``."""
     found = {"PROJECT_SERVICE_DATA_DIR": str(tmp_path / "var"), "PROJECT_SERVICE_LOG_LEVEL": "ERROR"}
-    assert CliRunner().invoke(cli.main, ["db", "upgrade"], env=found).exit_code == 0
+    assert CliRunner().invoke(main.main, ["db", "upgrade"], env=found).exit_code == 0
     with create_app(Settings.from_environment(found)).app_context():
         worlds.make_project("till", worlds.make_group("shop"))
         db.session.remove()
@@ -50,7 +50,7 @@ def ingest(environment, tmp_path):
         file = tmp_path / "report.json"
         file.write_bytes(document if isinstance(document, bytes) else orjson.dumps(document))
         arguments = ["report", "ingest", project, str(file), "--report-type", kind, *words]
-        return CliRunner().invoke(cli.main, arguments, env=environment)
+        return CliRunner().invoke(main.main, arguments, env=environment)
 
     return run
 

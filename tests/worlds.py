@@ -12,20 +12,20 @@ from typing import Any
 
 from sqlalchemy import insert
 
-from project_service.alerts.models import Alert, AlertIntegration
-from project_service.core import places
-from project_service.core.levels import Role, Visibility
-from project_service.core.memberships import Membership, Share
-from project_service.core.namespaces import Group, Namespace, NamespaceAncestor, UserNamespace, namespace_of
-from project_service.core.projects import Project, Route
-from project_service.core.tokens import PersonalAccessToken, digest_of
-from project_service.core.users import User
+from project_service.areas.alerts.models import Alert, AlertIntegration
+from project_service.domain import path_registry
+from project_service.domain.access_levels import Role, Visibility
+from project_service.domain.memberships import Membership, Share
+from project_service.domain.namespaces import Group, Namespace, NamespaceAncestor, UserNamespace, namespace_of
+from project_service.domain.projects import Project, Route
+from project_service.domain.tokens import PersonalAccessToken, digest_of
+from project_service.domain.tracker.counters import next_iid
+from project_service.domain.tracker.labels import Label
+from project_service.domain.tracker.notes import Note
+from project_service.domain.tracker.others import MERGE_REQUEST, MergeRequest
+from project_service.domain.users import User
 from project_service.kit import clock
-from project_service.kit.database import db, unit_of_work
-from project_service.tracker.counters import next_iid
-from project_service.tracker.labels import Label
-from project_service.tracker.notes import Note
-from project_service.tracker.others import MERGE_REQUEST, MergeRequest
+from project_service.kit.db.database import db, unit_of_work
 from tests import scanning
 
 ADA, OLIVE, MAX, DEV, RITA, GUS, SAM = "ada", "olive", "max", "dev", "rita", "gus", "sam"
@@ -45,7 +45,7 @@ def make_user(username: str | None = None, **fields: Any) -> User:
     db.session.add(user)
     db.session.flush()
     namespace = UserNamespace(name=user.name, path=username, owner=user)
-    places.settle_namespace(namespace, None, AssertionError(f"{username} is taken"))
+    path_registry.settle_namespace(namespace, None, AssertionError(f"{username} is taken"))
     user.namespace_id = namespace.id
     db.session.commit()
     return user
@@ -98,7 +98,7 @@ def make_group(path: str | None = None, parent: Namespace | None = None, **field
     visibility = Visibility.of(fields.pop("visibility", "private"))
     parent = None if parent is None else db.session.get_one(Namespace, parent.id)
     group = Group(path=path, name=fields.pop("name", path.title()), visibility=visibility, **fields)
-    places.settle_namespace(group, parent, AssertionError(f"{path} is taken"))
+    path_registry.settle_namespace(group, parent, AssertionError(f"{path} is taken"))
     db.session.commit()
     return group
 
@@ -111,7 +111,7 @@ def make_project(path: str | None = None, namespace: Namespace | User | None = N
     visibility = Visibility.of(fields.pop("visibility", "private"))
     fields = {"name": path, "attributes": {}} | fields
     project = Project(path=path, namespace=place, namespace_id=place.id, visibility=visibility, **fields)
-    places.settle_project(project, AssertionError(f"{path} is taken"))
+    path_registry.settle_project(project, AssertionError(f"{path} is taken"))
     db.session.commit()
     return project
 

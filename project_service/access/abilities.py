@@ -15,23 +15,23 @@ from sqlalchemy import ColumnElement, and_, or_, select, true
 
 from project_service.access import identity
 from project_service.access.identity import Caller
-from project_service.core import instance, projects
-from project_service.core.levels import Role, Visibility
-from project_service.core.memberships import (
+from project_service.domain import instance_settings, projects
+from project_service.domain.access_levels import Role, Visibility
+from project_service.domain.memberships import (
     authorized_namespaces,
     authorized_projects,
     read_project_and_role,
     role_in,
     roles_in_groups,
 )
-from project_service.core.namespaces import Group, Namespace, NamespaceAncestor
-from project_service.core.projects import DISABLED, ENABLED, PRIVATE, Project
-from project_service.core.users import User
-from project_service.kit import current
-from project_service.kit.database import db
-from project_service.kit.errors import Forbidden, NotFound
-from project_service.tracker.issues import Issue, IssueAssignee
-from project_service.tracker.notes import Note
+from project_service.domain.namespaces import Group, Namespace, NamespaceAncestor
+from project_service.domain.projects import DISABLED, ENABLED, PRIVATE, Project
+from project_service.domain.tracker.issues import Issue, IssueAssignee
+from project_service.domain.tracker.notes import Note
+from project_service.domain.users import User
+from project_service.kit.db.database import db
+from project_service.kit.http import current
+from project_service.kit.http.errors import Forbidden, NotFound
 
 Rule = Callable[[Caller, Any], bool]
 
@@ -205,7 +205,7 @@ def may_create_groups(caller: Caller, _subject: object) -> bool:
 
 def imports_are_on(_caller: Caller, _subject: object) -> bool:
     """The instance takes archives (import reference, section 2)."""
-    return instance.ARCHIVES in instance.setting("import_sources")
+    return instance_settings.ARCHIVES in instance_settings.setting("import_sources")
 
 
 def may_create_subgroups(caller: Caller, group: Group) -> bool:

@@ -19,15 +19,17 @@ from flask import Response, current_app, request
 from flask_smorest import Blueprint
 from werkzeug.exceptions import HTTPException, MethodNotAllowed
 
-from project_service.access import identity, steps
+from project_service.access import guards, identity
 from project_service.access.abilities import Ability
-from project_service.kit import answers, current, exact, kept, paging
-from project_service.kit.database import reading, unit_of_work
-from project_service.kit.errors import MethodNotAllowed as NotAllowed
-from project_service.kit.errors import ServiceError, Unauthorized
-from project_service.kit.fields import Upload
-from project_service.kit.parameters import parameters
-from project_service.kit.schemas import Schema, load
+from project_service.kit import bigint_json
+from project_service.kit.db import pagination
+from project_service.kit.db.database import reading, unit_of_work
+from project_service.kit.http import current, kept, responses
+from project_service.kit.http.errors import MethodNotAllowed as NotAllowed
+from project_service.kit.http.errors import ServiceError, Unauthorized
+from project_service.kit.http.fields import Upload
+from project_service.kit.http.parameters import parameters
+from project_service.kit.http.schemas import Schema, load
 
 PREFIX = "/api/v4"
 BODIED = ("post", "put", "patch")
@@ -46,8 +48,8 @@ PATH_PARTS = {
 }
 PATH_NAMES = {"project": "id", "group": "id", "namespace": "id", "user": "id", "token": "id"}
 
-PAGING = (paging.PagingSchema(),)
-PAGE_HEADERS = {name: {"description": text, "schema": {"type": "string"}} for name, text in paging.HEADERS.items()}
+PAGING = (pagination.PagingSchema(),)
+PAGE_HEADERS = {name: {"description": text, "schema": {"type": "string"}} for name, text in pagination.HEADERS.items()}
 
 View = Callable[..., Any]
 
@@ -86,7 +88,7 @@ class ApiBlueprint(Blueprint):  # type: ignore[misc]  # flask-smorest is untyped
         self, rule: str, endpoint: str | None = None, view_func: Any = None, *args: Any, **options: Any
     ) -> None:
         """Register a view behind the steps of a request; a view that names no ability does not register."""
-        steps.check_guarded(view_func)
+        guards.check_guarded(view_func)
         name = endpoint or view_func.__name__
         options["parameters"] = [
             {"in": "path", "name": part, "description": PATH_PARTS.get(part, f"The {part}, URL-encoded.")}
@@ -131,7 +133,7 @@ class ApiBlueprint(Blueprint):  # type: ignore[misc]  # flask-smorest is untyped
 
     def allow(self, ability: Ability) -> Callable[[View], View]:
         """Find what the URL is about, judge, hide: 404 and 403."""
-        return steps.allow(ability)
+        return guards.allow(ability)
 
     def scopes(self, *also: str) -> Callable[[View], View]:
         """Tokens with one of these scopes may read this, beside those with ``api`` and ``read_api``."""
@@ -158,7 +160,7 @@ class ApiBlueprint(Blueprint):  # type: ignore[misc]  # flask-smorest is untyped
         made = schema()
 
         def decorate(view: View) -> View:
-            cuts = getattr(view, "paged", False) and not isinstance(made, paging.PagingSchema)
+            cuts = getattr(view, "paged", False) and not isinstance(made, pagination.PagingSchema)
             schemas = (made, *PAGING) if cuts else (made,)
 
             @functools.wraps(view)
@@ -179,8 +181,8 @@ class ApiBlueprint(Blueprint):  # type: ignore[misc]  # flask-smorest is untyped
                 _load(PAGING)
             found = view(*args, **url)
             if not isinstance(found, As):
-                return Listed(*paging.cut(found, beside.page))
-            rows, headers = paging.cut(found.found, beside.page)
+                return Listed(*pagination.cut(found, beside.page))
+            rows, headers = pagination.cut(found.found, beside.page)
             if found.prepare is not None:
                 others = found.prepare(rows)
                 rows = rows if others is None else others
@@ -224,7 +226,7 @@ class ApiBlueprint(Blueprint):  # type: ignore[misc]  # flask-smorest is untyped
         def answered(**url: Any) -> Response:
             asked, beside = current.request(), current.g()
             if paged:
-                if (known := answers.known()) is not None:
+                if (known := responses.known()) is not None:
                     return known
                 kept.answers().expect(asked.environ)
             beside.path_names = self.path_names
@@ -236,14 +238,14 @@ class ApiBlueprint(Blueprint):  # type: ignore[misc]  # flask-smorest is untyped
                 with reading():
                     # whose token stands in the body is known too late for more than others may send
                     if identity.by_token(asked, scopes, unread=True).user_id is not None:
-                        steps.admit(largest_body())
+                        guards.admit(largest_body())
             parameters()
             with reading():
                 beside.caller = identity.sudo(asked, identity.by_token(asked, scopes))
                 if asked.method in identity.READ_METHODS:
                     kept.answers().ask()
                     read: Response = view(**url)
-                    return answers.tagged(read) if paged else read
+                    return responses.tagged(read) if paged else read
             with unit_of_work(write=largest_body is None):
                 response: Response = view(**url)
             return response
@@ -289,7 +291,7 @@ def _bodies(schema: Schema) -> dict[str, Any]:
 
 def json_response(value: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
     """An answer in JSON."""
-    return answers.Answer(exact.dumps(value), status, headers, mimetype="application/json")
+    return responses.Answer(bigint_json.dumps(value), status, headers, mimetype="application/json")
 
 
 def no_content() -> Response:
@@ -336,7 +338,7 @@ def _load(schemas: tuple[Schema, ...]) -> dict[str, Any]:
     beside = current.g()
     beside.defaults = {name: value for name, value in fields.items() if value is not None}
     if "page" in fields:
-        beside.page = paging.Page.of(fields)
+        beside.page = pagination.Page.of(fields)
         del fields["page"], fields["per_page"]
     return fields
 
@@ -361,7 +363,7 @@ def wrong_method(error: MethodNotAllowed) -> ServiceError:
 
 def before_options() -> None:
     """Tell the methods of an address that is for people who are signed in to nobody else (section 14)."""
-    if current.request().method == "OPTIONS" and answers.is_api():
+    if current.request().method == "OPTIONS" and responses.is_api():
         adapter: Any = current_app.create_url_adapter(request)
         methods = set(adapter.allowed_methods()) - {"OPTIONS"}
         if methods and all(_needs_user(method) for method in methods):

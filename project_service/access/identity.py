@@ -9,11 +9,14 @@ from typing import Any
 from flask import Request, g, session
 from sqlalchemy import bindparam, select, update
 
-from project_service.core.tokens import BrowserSession, PersonalAccessToken, digest_of
-from project_service.core.users import ACTIVE, BLOCKED, User, user_by
-from project_service.kit import clock, current, database, kept, urls
-from project_service.kit.database import Timestamp, db, unit_of_work
-from project_service.kit.errors import (
+from project_service.domain.tokens import BrowserSession, PersonalAccessToken, digest_of
+from project_service.domain.users import ACTIVE, BLOCKED, User, user_by
+from project_service.kit import clock
+from project_service.kit.db import database
+from project_service.kit.db.database import Timestamp, db, unit_of_work
+from project_service.kit.db.statements import prepared
+from project_service.kit.http import current, kept, urls
+from project_service.kit.http.errors import (
     BadParameters,
     Forbidden,
     InsufficientScope,
@@ -21,8 +24,7 @@ from project_service.kit.errors import (
     ServiceError,
     Unauthorized,
 )
-from project_service.kit.parameters import header, parameters, query
-from project_service.kit.statements import prepared
+from project_service.kit.http.parameters import header, parameters, query
 
 READ_METHODS = ("GET", "HEAD", "OPTIONS")
 USED_EVERY = dt.timedelta(minutes=10)

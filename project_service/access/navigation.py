@@ -16,11 +16,12 @@ from sqlalchemy import Select, bindparam, select
 from project_service.access import panels, sections
 from project_service.access.abilities import Ability, allowed
 from project_service.access.identity import caller
-from project_service.core.levels import Visibility
-from project_service.core.namespaces import Namespace, NamespaceAncestor
-from project_service.core.projects import Project
-from project_service.kit import clock, current
-from project_service.kit.reading import made_once, rows
+from project_service.domain.access_levels import Visibility
+from project_service.domain.namespaces import Namespace, NamespaceAncestor
+from project_service.domain.projects import Project
+from project_service.kit import clock
+from project_service.kit.db.reading import made_once, rows
+from project_service.kit.http import current
 
 SETTINGS_ORDER = 90
 STEPS = ((365 * 86400, "year"), (30 * 86400, "month"), (86400, "day"), (3600, "hour"), (60, "minute"))

@@ -27,12 +27,14 @@ from flask_wtf.csrf import CSRFProtect
 from itsdangerous import BadSignature
 from werkzeug.wrappers import Response
 
-from project_service.access import identity, steps
+from project_service.access import guards, identity
 from project_service.access.abilities import Ability
-from project_service.kit import answers, clock, kept, logs, secrets, urls
-from project_service.kit.database import reading, unit_of_work
-from project_service.kit.errors import ServiceError, Unauthorized
-from project_service.kit.parameters import parameters
+from project_service.kit import clock, logs
+from project_service.kit.db.database import reading, unit_of_work
+from project_service.kit.http import kept, responses, urls
+from project_service.kit.http.errors import ServiceError, Unauthorized
+from project_service.kit.http.parameters import parameters
+from project_service.kit.security import secrets
 
 SIGN_IN = "sessions.sign_in"
 TEXTS = {
@@ -113,7 +115,7 @@ class PageBlueprint(Blueprint):
         self, rule: str, endpoint: str | None = None, view_func: Any = None, *args: Any, **options: Any
     ) -> None:
         """Register a page behind the steps of a request; a page that names no ability does not register."""
-        steps.check_guarded(view_func)
+        guards.check_guarded(view_func)
         super().add_url_rule(rule, endpoint or view_func.__name__, self._answer(view_func), *args, **options)
 
     def signed_in(self, view: View) -> View:
@@ -134,7 +136,7 @@ class PageBlueprint(Blueprint):
 
     def allow(self, ability: Ability) -> Callable[[View], View]:
         """Find what the URL is about, judge, hide."""
-        return steps.allow(ability)
+        return guards.allow(ability)
 
     def for_programs(self, view: View) -> View:
         """What programs send to as well: with an access token in place of session and form token; refusals in JSON."""
@@ -162,7 +164,7 @@ class PageBlueprint(Blueprint):
                 with unit_of_work(write=writing):
                     return view(**url)
             if not writing:
-                return answers.known() or _read(view, url)
+                return responses.known() or _read(view, url)
             _ask_first(largest_body)
             parameters()  # broken text is refused before anything looks for it or stores it
             csrf.protect()
@@ -194,7 +196,7 @@ def _ask_first(largest_body: Callable[[], int | None] | None) -> None:
         if identity.by_session().user_id is None:
             raise Unauthorized
         if largest_body is not None:
-            steps.admit(largest_body())
+            guards.admit(largest_body())
 
 
 def error_page(error: ServiceError) -> FlaskResponse:

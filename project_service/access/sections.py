@@ -10,8 +10,8 @@ from flask import render_template
 
 from project_service.access.abilities import Ability, allowed
 from project_service.access.identity import caller
-from project_service.core.projects import Project
-from project_service.kit.errors import Forbidden
+from project_service.domain.projects import Project
+from project_service.kit.http.errors import Forbidden
 
 PAGES = {"general": "General", "repository": "Repository", "ci_cd": "CI/CD", "operations": "Operations"}
 

@@ -20,7 +20,7 @@ from sqlalchemy import Index, delete, select
 from sqlalchemy.orm import Mapped, mapped_column
 
 from project_service.kit import clock, jobs
-from project_service.kit.database import Model, db
+from project_service.kit.db.database import Model, db
 from project_service.kit.jobs import Task
 from project_service.settings import Settings
 
@@ -78,7 +78,7 @@ def queue(recipients: Iterable[str], subject: str, body: str) -> int:
     return len(wanted)
 
 
-@jobs.job(queue=jobs.MAIL, attempts=ATTEMPTS)
+@jobs.job("kit.mail.drain", queue=jobs.MAIL, attempts=ATTEMPTS)
 def drain() -> None:
     """Send what is in the outbox. A mail leaves it when the server has taken it: at worst it is sent twice."""
     settings: Settings = current_app.config["SETTINGS"]

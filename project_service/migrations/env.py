@@ -7,8 +7,8 @@ from typing import Any, Literal
 from alembic import context
 from flask import current_app
 
-from project_service.kit.database import Base, Timestamp, db
-from project_service.kit.secrets import Encrypted
+from project_service.kit.db.database import Base, Timestamp, db
+from project_service.kit.security.secrets import Encrypted
 
 
 def run() -> None:

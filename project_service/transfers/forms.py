@@ -7,7 +7,7 @@ from typing import Any
 from flask_wtf.file import FileField
 from wtforms import RadioField, StringField
 
-from project_service.projects.forms import NamedProjectForm
+from project_service.areas.projects.forms import NamedProjectForm
 
 FROM_FILE, FROM_URL = "file", "url"
 SOURCES = {FROM_FILE: "On this computer", FROM_URL: "On another server"}

@@ -14,15 +14,15 @@ from typing import Any
 
 from sqlalchemy import func, select, update
 
-from project_service.core import limits, repositories
-from project_service.core.users import User
+from project_service.domain import limits, repositories
+from project_service.domain.users import User
 from project_service.kit import clock, jobs
-from project_service.kit.database import db, unit_of_work
+from project_service.kit.db.database import db, unit_of_work
 from project_service.kit.storage import storage
 from project_service.transfers.models import FAILED, FAILING, LIVE, UNDER_WAY, ProjectExport, ProjectImport
 from project_service.transfers.outcomes import error_text, note_failed_export
 from project_service.transfers.queries import LIFETIME
-from project_service.transfers.workplace import UPLOAD, UPLOADS, remove_workplaces, workplaces
+from project_service.transfers.workdir import UPLOAD, UPLOADS, remove_workplaces, workplaces
 
 HOUR = dt.timedelta(hours=1)
 DAY = dt.timedelta(days=1)
@@ -60,7 +60,7 @@ def _import_failed(arguments: tuple[Any, ...], text: str) -> None:
         found.project.import_status = FAILED
 
 
-@jobs.job(queue=jobs.TRANSFERS, failed=_import_failed)
+@jobs.job("transfers.jobs.import_project", queue=jobs.TRANSFERS, failed=_import_failed)
 def import_project(import_id: int, project_id: int | None = None) -> None:
     """Make a project of an archive."""
     found = db.session.get(ProjectImport, import_id)
@@ -70,10 +70,10 @@ def import_project(import_id: int, project_id: int | None = None) -> None:
     if found is not None and (later := _import_put_off_until(found)) is not None:
         import_project.on(_queue_of(found.url)).defer_until(later, import_id, project_id)
         return
-    from project_service.transfers import importing  # noqa: PLC0415  # as told above
+    from project_service.transfers.importing import importer  # noqa: PLC0415  # as told above
 
     with many_objects():
-        importing.run(import_id, project_id)
+        importer.run(import_id, project_id)
 
 
 def _export_failed(arguments: tuple[Any, ...], text: str) -> None:
@@ -82,7 +82,7 @@ def _export_failed(arguments: tuple[Any, ...], text: str) -> None:
         note_failed_export(found, f"the server failed ({text.partition(':')[0]})")
 
 
-@jobs.job(queue=jobs.TRANSFERS, failed=_export_failed)
+@jobs.job("transfers.jobs.export_project", queue=jobs.TRANSFERS, failed=_export_failed)
 def export_project(export_id: int, project_id: int | None = None) -> None:
     """Make an archive of a project; of one that is still being imported when that has ended."""
     export = db.session.get(ProjectExport, export_id)
@@ -92,10 +92,10 @@ def export_project(export_id: int, project_id: int | None = None) -> None:
     if export is not None and (later := _export_put_off_until(export)) is not None:
         export_project.on(_queue_of(export.upload_url)).defer_until(later, export_id, project_id)
         return
-    from project_service.transfers import exporting  # noqa: PLC0415
+    from project_service.transfers.exporting import exporter  # noqa: PLC0415
 
     with many_objects():
-        exporting.run(export_id, project_id)
+        exporter.run(export_id, project_id)
 
 
 def defer_import(record: ProjectImport) -> None:
@@ -156,7 +156,7 @@ def _queue_of(url: str | None) -> str:
 
 
 @jobs.periodic(every=HOUR)
-@jobs.job()
+@jobs.job("transfers.jobs.clear_up")
 def clear_up() -> None:
     """Remove exports that are too old, uploads nobody came to import, and what workers of this machine left."""
     _expire_exports()

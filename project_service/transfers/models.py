@@ -9,12 +9,12 @@ from typing import Any
 from sqlalchemy import JSON, ForeignKey, Index
 from sqlalchemy.orm import Mapped, mapped_column, relationship
 
-from project_service.core import paths
-from project_service.core.projects import Project
-from project_service.core.users import User
+from project_service.domain import path_rules
+from project_service.domain.projects import Project
+from project_service.domain.users import User
 from project_service.kit import clock
-from project_service.kit.database import Model, Timestamps
-from project_service.kit.secrets import Encrypted
+from project_service.kit.db.database import Model, Timestamps
+from project_service.kit.security.secrets import Encrypted
 
 NONE, SCHEDULED, STARTED, FINISHED, FAILED = "none", "scheduled", "started", "finished", "failed"
 QUEUED = "queued"
@@ -22,7 +22,7 @@ LIVE = (QUEUED, STARTED)
 WAITING, LOADING, FAILING, ENDED = "waiting", "loading", "failing", "ended"  # phases of imports
 UNDER_WAY = (WAITING, LOADING)
 TEMPORARY = "-[0-9a-f]{32}"  # behind the wanted path, while the project that is overwritten has it
-LONGEST_BEFORE = paths.LONGEST - 33  # of the wanted path, to leave room for that
+LONGEST_BEFORE = path_rules.LONGEST - 33  # of the wanted path, to leave room for that
 
 
 class ProjectImport(Timestamps, Model):

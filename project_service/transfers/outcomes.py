@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from project_service.core.projects import Project
-from project_service.core.users import ACTIVE, User
+from project_service.domain.projects import Project
+from project_service.domain.users import ACTIVE, User
 from project_service.kit import mail
 from project_service.transfers.models import FAILED, ProjectExport
 

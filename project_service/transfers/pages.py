@@ -12,17 +12,19 @@ from project_service.access import panels, sections
 from project_service.access.abilities import Ability
 from project_service.access.identity import caller, current_user
 from project_service.access.pages import PageBlueprint
-from project_service.core import instance, paths
-from project_service.core.projects import Project
-from project_service.kit import mail, outgoing
-from project_service.kit.errors import Invalid, NoRoom, TooLarge, UnknownRoute, Unprocessable
-from project_service.kit.forms import Form, confirmation
-from project_service.projects.queries import namespaces_for_projects
-from project_service.projects.service import delete_project, path_from
-from project_service.transfers import downloads, queries, service, stages
+from project_service.areas.projects.queries import namespaces_for_projects
+from project_service.areas.projects.service import delete_project, path_from
+from project_service.domain import instance_settings, path_rules
+from project_service.domain.projects import Project
+from project_service.kit import mail
+from project_service.kit.http.errors import Invalid, NoRoom, TooLarge, UnknownRoute, Unprocessable
+from project_service.kit.http.forms import Form, confirmation
+from project_service.kit.security import outgoing
+from project_service.transfers import progress, queries, service
 from project_service.transfers.forms import ImportForm
 from project_service.transfers.models import FAILED, FINISHED, SCHEDULED, STARTED
-from project_service.transfers.sending import NoExport, send_export
+from project_service.transfers.remote import downloads
+from project_service.transfers.remote.sending import NoExport, send_export
 
 pages = PageBlueprint("transfer_pages", __name__)
 
@@ -43,7 +45,7 @@ def fill_settings(project: Project) -> dict[str, Any]:
     live, newest = queries.live_export_of(project), queries.newest_export_of(project)
     return {
         "live_export": live,
-        "export_stage": stages.of_export(live) if live else None,
+        "export_stage": progress.of_export(live) if live else None,
         "export_file": queries.file_of(project),
         "export_lifetime": queries.LIFETIME,
         "failed_export": newest if newest is not None and live is None and newest.error else None,
@@ -73,7 +75,7 @@ sections.add(
 @pages.allow(Ability.IMPORT_PROJECTS)
 def new_import() -> Any:
     """Show the form for a project from an archive."""
-    return render_template("transfers/new.html", form=_form(), largest=instance.setting("max_import_size"))
+    return render_template("transfers/new.html", form=_form(), largest=instance_settings.setting("max_import_size"))
 
 
 @pages.post("/projects/new/import")
@@ -88,7 +90,7 @@ def create_import() -> Any:
         return redirect(f"/{made[0].full_path}/-/import")
     if form.remote:
         form.url.data = _without_credentials((form.url.data or "").strip())
-    return render_template("transfers/new.html", form=form, largest=instance.setting("max_import_size")), 422
+    return render_template("transfers/new.html", form=form, largest=instance_settings.setting("max_import_size")), 422
 
 
 @pages.get("/<path:project>/-/import")
@@ -101,7 +103,7 @@ def show_import(project: Project) -> Any:
         "transfers/import.html",
         project=project,
         found=found,
-        stage=stages.of_import(found, project.import_status) if found else None,
+        stage=progress.of_import(found, project.import_status) if found else None,
         failures=queries.failures_of(project),
         failure_count=queries.count_failures(project),
     )
@@ -199,7 +201,7 @@ def _import(form: ImportForm) -> Project:
     name = (form.name.data or "").strip()
     path = form.path.data or path_from(name)
     if not path:
-        raise Invalid(name=paths.BLANK)
+        raise Invalid(name=path_rules.BLANK)
     wanted = {"name": name, "path": path, "namespace_id": form.namespace_id.data}
     service.count_import(user)
     try:
@@ -220,13 +222,13 @@ def _import_file(form: ImportForm, wanted: dict[str, Any]) -> Project:
     except NoRoom as error:
         raise Invalid(file="has no room on the disk of this server; tell the operator") from error
     except TooLarge as error:
-        raise Invalid(file=f"is larger than {instance.setting('max_import_size')} MB") from error
+        raise Invalid(file=f"is larger than {instance_settings.setting('max_import_size')} MB") from error
 
 
 def _import_url(form: ImportForm, wanted: dict[str, Any]) -> Project:
     url = (form.url.data or "").strip()
     if not url:
-        raise Invalid(url=paths.BLANK)
+        raise Invalid(url=path_rules.BLANK)
     try:
         return service.import_url(current_user(), url, **wanted)
     except downloads.Unfit as error:

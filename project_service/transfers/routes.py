@@ -9,9 +9,9 @@ from flask import Response
 from project_service.access.abilities import Ability
 from project_service.access.api import ApiBlueprint
 from project_service.access.identity import current_user
-from project_service.core.projects import Project
+from project_service.domain.projects import Project
 from project_service.transfers import queries, schemas, service
-from project_service.transfers.sending import send_export
+from project_service.transfers.remote.sending import send_export
 
 api = ApiBlueprint("transfers", __name__, description="Project export and import.")
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from project_service.core.schemas import ProjectIdentitySchema, project_url
-from project_service.kit import fields, urls
-from project_service.kit.schemas import Inside, Nested, Schema
-from project_service.projects.schemas import ProjectOptionsSchema
+from project_service.areas.projects.schemas import ProjectOptionsSchema
+from project_service.domain.schemas import ProjectIdentitySchema, project_url
+from project_service.kit.http import fields, urls
+from project_service.kit.http.schemas import Inside, Nested, Schema
 from project_service.transfers.models import FINISHED, ProjectExport, ProjectImport
 
 METHODS = ("PUT", "POST")

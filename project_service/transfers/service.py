@@ -8,13 +8,15 @@ import structlog
 
 from project_service.access.abilities import Ability, allowed
 from project_service.access.identity import caller
-from project_service.core import instance, limits, paths, places
-from project_service.core.namespaces import Namespace, namespace_by, namespace_of
-from project_service.core.projects import Project
-from project_service.core.users import User
-from project_service.kit import database, logs, outgoing
-from project_service.kit.database import db, writing
-from project_service.kit.errors import (
+from project_service.areas.projects.service import ProjectLimitReached, create_project
+from project_service.domain import instance_settings, limits, path_registry, path_rules
+from project_service.domain.namespaces import Namespace, namespace_by, namespace_of
+from project_service.domain.projects import Project
+from project_service.domain.users import User
+from project_service.kit import logs
+from project_service.kit.db import database
+from project_service.kit.db.database import db, writing
+from project_service.kit.http.errors import (
     FULL,
     BadRequest,
     Invalid,
@@ -24,12 +26,13 @@ from project_service.kit.errors import (
     TooLarge,
     Unprocessable,
 )
+from project_service.kit.security import outgoing
 from project_service.kit.storage import storage
-from project_service.projects.service import ProjectLimitReached, create_project
-from project_service.transfers import downloads, jobs, queries
+from project_service.transfers import jobs, queries
 from project_service.transfers.models import SCHEDULED, ProjectExport, ProjectImport, temporary_path
+from project_service.transfers.remote import downloads
 from project_service.transfers.schemas import METHODS
-from project_service.transfers.workplace import taking_in
+from project_service.transfers.workdir import taking_in
 
 MIB = 1 << 20
 # what a multipart body has around its file
@@ -44,7 +47,7 @@ log = structlog.get_logger(__name__)
 
 def largest_body() -> int | None:
     """How many bytes the body of an import may have; no bound when the setting is 0."""
-    most = instance.setting("max_import_size")
+    most = instance_settings.setting("max_import_size")
     return most * MIB + AROUND if most else None
 
 
@@ -58,7 +61,7 @@ class ProjectRefused(BadRequest):
 
 def remote_imports_are_on(user: User) -> bool:
     """Importing from elsewhere is a feature that is off at first."""
-    return instance.feature_enabled(instance.IMPORT_PROJECT_FROM_REMOTE_FILE, f"User:{user.id}")
+    return instance_settings.feature_enabled(instance_settings.IMPORT_PROJECT_FROM_REMOTE_FILE, f"User:{user.id}")
 
 
 def check_remote_flag(user: User) -> None:
@@ -69,7 +72,7 @@ def check_remote_flag(user: User) -> None:
 
 def exports_are_on() -> bool:
     """Exports can be switched off for the whole instance."""
-    return bool(instance.setting("project_export_enabled"))
+    return bool(instance_settings.setting("project_export_enabled"))
 
 
 def check_exports() -> None:
@@ -80,17 +83,17 @@ def check_exports() -> None:
 
 def count_import(user: User) -> None:
     """Count a call against the limit that all ways to import share."""
-    limits.count("project_import", user.id, most=instance.setting("project_import_limit"))
+    limits.count("project_import", user.id, most=instance_settings.setting("project_import_limit"))
 
 
 def count_export(user: User) -> None:
     """Count a call that asks for an export."""
-    limits.count("project_export", user.id, most=instance.setting("project_export_limit"))
+    limits.count("project_export", user.id, most=instance_settings.setting("project_export_limit"))
 
 
 def count_download(user: User, project: Project) -> None:
     """Count a download, whichever way it is asked for."""
-    most = instance.setting("project_download_export_limit")
+    most = instance_settings.setting("project_download_export_limit")
     limits.count("project_download_export", user.id, project.id, most=most)
 
 
@@ -117,7 +120,7 @@ def import_url(user: User, url: str, **wanted: Any) -> Project:
     for name, value in (("path", wanted.get("path")), ("remote_import_url", url)):
         if not (value or "").strip():
             raise BadRequest(f"Parameter '{name}' is required")
-    allowed_hosts = instance.outgoing_policy()
+    allowed_hosts = instance_settings.outgoing_policy()
     database.commit()  # nor while somebody else's server thinks
     downloads.check(url, allowed_hosts)
     with writing():
@@ -147,9 +150,9 @@ def _create(user: User, namespace: Namespace, wanted: dict[str, Any], **source: 
     path, overwritten = (wanted["path"] or "").strip(), None
     name = (wanted.get("name") or "").strip()
     if not path:
-        problems = {"name": paths.project_name_problems(name) if name else [], "path": [paths.BLANK]}
+        problems = {"name": path_rules.project_name_problems(name) if name else [], "path": [path_rules.BLANK]}
         raise ProjectRefused(Invalid(**{field: texts for field, texts in problems.items() if texts}))
-    old = places.at(f"{namespace.full_path}/{path}") if wanted.get("overwrite") else None
+    old = path_registry.at(f"{namespace.full_path}/{path}") if wanted.get("overwrite") else None
     if isinstance(old, Project):
         path, overwritten = temporary_path(path), path
         name = "" if name == old.name else name  # that one is free when the old project is gone
@@ -205,7 +208,7 @@ def _store(stream: IO[bytes], name: str) -> None:
 
 
 def _check_size(stream: IO[bytes]) -> None:
-    most = instance.setting("max_import_size")
+    most = instance_settings.setting("max_import_size")
     stream.seek(0, 2)
     size = stream.tell()
     stream.seek(0)
@@ -215,7 +218,7 @@ def _check_size(stream: IO[bytes]) -> None:
 
 def _check_stored(project: Project) -> None:
     """A limit of later releases (export reference, section 2)."""
-    most = instance.setting("max_export_size")
+    most = instance_settings.setting("max_export_size")
     if most and queries.size_of(project) > most * MIB:
         raise BadRequest("The project size exceeds the export limit.")
 

@@ -15,10 +15,10 @@ from werkzeug.datastructures import FileStorage
 
 from project_service.access.abilities import Ability, judge
 from project_service.access.identity import Caller
-from project_service.core.projects import Project
-from project_service.core.users import User
-from project_service.kit.database import db, unit_of_work
-from project_service.kit.errors import Forbidden
+from project_service.domain.projects import Project
+from project_service.domain.users import User
+from project_service.kit.db.database import db, unit_of_work
+from project_service.kit.http.errors import Forbidden
 from project_service.kit.storage import CHUNK, storage
 from project_service.transfers import queries, service
 from project_service.transfers.models import FAILED, FINISHED, ProjectExport, ProjectImport

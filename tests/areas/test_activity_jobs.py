@@ -9,17 +9,17 @@ import pytest
 from flask.testing import FlaskClient
 from sqlalchemy import func, select, text
 
-from project_service import cli, operations
-from project_service.activity import jobs as activity
-from project_service.activity import service
-from project_service.core.levels import Role
-from project_service.core.memberships import Membership
-from project_service.events.models import Action, Event
+from project_service.areas.activity import jobs as activity
+from project_service.areas.activity import service
+from project_service.areas.members import jobs as members_jobs
+from project_service.areas.members.jobs import expire_memberships
+from project_service.cli import main, operations
+from project_service.domain.access_levels import Role
+from project_service.domain.events.models import Action, Event
+from project_service.domain.memberships import Membership
 from project_service.kit import clock, jobs
-from project_service.kit.database import db, unit_of_work
+from project_service.kit.db.database import db, unit_of_work
 from project_service.kit.jobs import Task
-from project_service.members import jobs as members_jobs
-from project_service.members.jobs import expire_memberships
 from tests.worlds import DEV, MAX, OLIVE, RITA, SAM, add_member, make_project
 
 NOW = dt.datetime(2026, 3, 14, 12, tzinfo=dt.UTC)
@@ -65,7 +65,7 @@ def command(app, monkeypatch, capsys):
     monkeypatch.setattr(operations, "create_app", lambda: app)
 
     def run(*arguments):
-        cli.main(arguments, standalone_mode=False)
+        main.main(arguments, standalone_mode=False)
         return capsys.readouterr().out
 
     return run

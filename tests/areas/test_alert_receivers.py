@@ -18,15 +18,15 @@ from flask import has_app_context
 from sqlalchemy import event, select
 from sqlalchemy.exc import OperationalError
 
-from project_service.alerts import ingestion
-from project_service.alerts.models import HTTP, PROMETHEUS, TARGET, Alert, AlertIntegration, Status
-from project_service.alerts.payloads import parse_plain
-from project_service.core import instance
+from project_service.areas.alerts import ingestion
+from project_service.areas.alerts.models import HTTP, PROMETHEUS, TARGET, Alert, AlertIntegration, Status
+from project_service.areas.alerts.payloads import parse_plain
+from project_service.domain import instance_settings
+from project_service.domain.tracker.environments import Environment
+from project_service.domain.tracker.notes import Note
 from project_service.factory import LARGEST_BODY
 from project_service.kit import clock
-from project_service.kit.database import committing_each, db, unit_of_work
-from project_service.tracker.environments import Environment
-from project_service.tracker.notes import Note
+from project_service.kit.db.database import committing_each, db, unit_of_work
 from tests import worlds
 
 KEY, OTHER_KEY = "0123456789abcdef" * 2, "f" * 32
@@ -503,7 +503,7 @@ def limited(app, monkeypatch):
     with unit_of_work():
         changes = {"enabled": True, "per_period": 2, "period_in_seconds": 100_000}
         prefix = "throttle_incident_management_notification"
-        instance.change_settings({f"{prefix}_{name}": value for name, value in changes.items()})
+        instance_settings.change_settings({f"{prefix}_{name}": value for name, value in changes.items()})
     return counting
 
 

@@ -8,16 +8,16 @@ import datetime as dt
 import pytest
 from sqlalchemy import select
 
-from project_service.alerts import queries, service
-from project_service.alerts.models import Alert, Status
-from project_service.core.projects import DISABLED, Project
-from project_service.core.users import User
-from project_service.kit.database import db, unit_of_work
-from project_service.kit.errors import Invalid
+from project_service.areas.alerts import queries, service
+from project_service.areas.alerts.models import Alert, Status
+from project_service.domain.planning import issues as planning
+from project_service.domain.projects import DISABLED, Project
+from project_service.domain.tracker.environments import Environment
+from project_service.domain.tracker.issues import ISSUE, Issue
+from project_service.domain.users import User
+from project_service.kit.db.database import db, unit_of_work
+from project_service.kit.http.errors import Invalid
 from project_service.kit.mail import Mail
-from project_service.planning import issues as planning
-from project_service.tracker.environments import Environment
-from project_service.tracker.issues import ISSUE, Issue
 from tests import worlds
 from tests.areas.test_alert_receivers import END, IDENTIFIER, KEY, PLAIN, alerts, make_integration, notes
 from tests.repositories import keep_repository

@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from project_service.members import service
-from project_service.variables import queries
+from project_service.areas.members import service
+from project_service.areas.variables import queries
 from tests.worlds import reload
 
 HEADERS = {"X-Frame-Options": "SAMEORIGIN", "X-Content-Type-Options": "nosniff", "Vary": "Origin"}

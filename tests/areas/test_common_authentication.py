@@ -6,10 +6,10 @@ import datetime as dt
 
 import pytest
 
-from project_service.core.tokens import PersonalAccessToken, digest_of
-from project_service.core.users import User
+from project_service.domain.tokens import PersonalAccessToken, digest_of
+from project_service.domain.users import User
 from project_service.kit import clock
-from project_service.kit.database import db
+from project_service.kit.db.database import db
 from tests.worlds import ADA, MAX, NOBODY, reload
 
 UNAUTHORIZED = {"message": "401 Unauthorized"}

@@ -7,9 +7,9 @@ from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 
-from project_service.kit import paging
-from project_service.kit.database import db
-from project_service.variables.models import Variable
+from project_service.areas.variables.models import Variable
+from project_service.kit.db import pagination
+from project_service.kit.db.database import db
 from tests.worlds import make_project
 
 NAMES = ("X-Total", "X-Total-Pages", "X-Per-Page", "X-Page", "X-Next-Page", "X-Prev-Page")
@@ -128,7 +128,7 @@ def test_links_go_to_where_people_reach_the_service(seven, as_maintainer, app, m
 
 
 def test_a_very_long_list_has_no_totals_and_an_end(seven, as_maintainer, monkeypatch):
-    monkeypatch.setattr(paging, "COUNTED", 5)
+    monkeypatch.setattr(pagination, "COUNTED", 5)
 
     pages = [as_maintainer.get(f"{seven}?per_page=3&page={page}") for page in (1, 2, 3)]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from project_service.core.levels import Role
+from project_service.domain.access_levels import Role
 from project_service.kit import clock
 from tests.worlds import add_member, make_group, make_project, make_user, share
 

@@ -15,12 +15,13 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 from sqlalchemy import text
 
-from project_service.core.users import BLOCKED
-from project_service.error_tracking import service
-from project_service.error_tracking.models import ErrorTrackingSetting
-from project_service.kit import clock, outgoing
-from project_service.kit.database import db
-from project_service.kit.errors import Invalid
+from project_service.areas.error_tracking import service
+from project_service.areas.error_tracking.models import ErrorTrackingSetting
+from project_service.domain.users import BLOCKED
+from project_service.kit import clock
+from project_service.kit.db.database import db
+from project_service.kit.http.errors import Invalid
+from project_service.kit.security import outgoing
 from tests import worlds
 from tests.pages import conftest as browsers
 from tests.worlds import ADA, DEV, GUS, MAX, NOBODY, OLIVE, RITA, SAM

@@ -15,20 +15,21 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import insert, select, update
 
-from project_service.activity.filters import FIRST, LAST
-from project_service.alerts import incidents
-from project_service.alerts.models import Alert
-from project_service.core.levels import Role, Visibility
-from project_service.core.users import BLOCKED, DEACTIVATED
-from project_service.events.models import Action, Event, Restriction
-from project_service.events.recording import change_confidentiality, record
-from project_service.kit import clock, paging
-from project_service.kit.database import db, unit_of_work
-from project_service.planning import issues as planning
-from project_service.tracker.issues import Issue
-from project_service.tracker.milestones import Milestone
-from project_service.tracker.notes import Note
-from project_service.tracker.others import Design, MergeRequest, Snippet, WikiPage
+from project_service.areas.activity.filters import FIRST, LAST
+from project_service.areas.alerts import incidents
+from project_service.areas.alerts.models import Alert
+from project_service.domain.access_levels import Role, Visibility
+from project_service.domain.events.models import Action, Event, Restriction
+from project_service.domain.events.recording import change_confidentiality, record
+from project_service.domain.planning import issues as planning
+from project_service.domain.tracker.issues import Issue
+from project_service.domain.tracker.milestones import Milestone
+from project_service.domain.tracker.notes import Note
+from project_service.domain.tracker.others import Design, MergeRequest, Snippet, WikiPage
+from project_service.domain.users import BLOCKED, DEACTIVATED
+from project_service.kit import clock
+from project_service.kit.db import pagination
+from project_service.kit.db.database import db, unit_of_work
 from tests import conftest
 from tests.repositories import keep_repository
 from tests.worlds import (
@@ -251,9 +252,9 @@ def test_scope_all_has_no_projects_of_memberships_that_ran_out(people, project, 
 
 @pytest.mark.parametrize(("merged", "walked", "patience"), [(0, 0, 0), (0, 3, 1), (1, 10_000, 20), (3, 0, 0)])
 def test_scope_all_is_the_same_however_many_projects_there_are(merged, walked, patience, people, as_, monkeypatch):
-    monkeypatch.setattr("project_service.activity.queries.MERGED", merged)
-    monkeypatch.setattr("project_service.activity.scattered.WALKED", walked)
-    monkeypatch.setattr("project_service.activity.scattered.PATIENCE", patience)
+    monkeypatch.setattr("project_service.areas.activity.queries.MERGED", merged)
+    monkeypatch.setattr("project_service.areas.activity.scattered.WALKED", walked)
+    monkeypatch.setattr("project_service.areas.activity.scattered.PATIENCE", patience)
     group = make_group()
     add_member(group, people[SAM], Role.DEVELOPER)
     projects = [make_project(namespace=group) for _ in range(3)]
@@ -294,9 +295,9 @@ def test_pages_far_behind_are_those_that_merging_gives(often, bounds, sort, coun
     ]
     client = as_(SAM)
     merged = [ids(client.get(page)) for page in pages]
-    monkeypatch.setattr("project_service.activity.merging.FAR", 2)
-    monkeypatch.setattr("project_service.activity.merging.SAMPLE", 1)
-    monkeypatch.setattr("project_service.activity.merging.COUNTED", counted)
+    monkeypatch.setattr("project_service.areas.activity.merged_feed.FAR", 2)
+    monkeypatch.setattr("project_service.areas.activity.merged_feed.SAMPLE", 1)
+    monkeypatch.setattr("project_service.areas.activity.merged_feed.COUNTED", counted)
 
     assert [ids(client.get(f"{page}&x={counted}")) for page in pages] == merged
 
@@ -325,9 +326,9 @@ def test_many_projects_are_filtered_and_hide_what_few_would(walked, people, as_,
     ]
 
     few = [client.get(own(scope="all", **query)) for query in queries]
-    monkeypatch.setattr("project_service.activity.queries.MERGED", 0)
-    monkeypatch.setattr("project_service.activity.scattered.WALKED", walked)
-    monkeypatch.setattr("project_service.activity.scattered.PATIENCE", 0)
+    monkeypatch.setattr("project_service.areas.activity.queries.MERGED", 0)
+    monkeypatch.setattr("project_service.areas.activity.scattered.WALKED", walked)
+    monkeypatch.setattr("project_service.areas.activity.scattered.PATIENCE", 0)
     many = [client.get(own(scope="all", **query, x=walked)) for query in queries]
 
     assert [ids(answer) for answer in many] == [ids(answer) for answer in few]
@@ -651,7 +652,7 @@ def test_a_page_has_twenty_events_and_at_most_a_hundred(asked, got, people, proj
     "path", ["/events?", "/events?scope=all&", "/users/dev/events?", "/projects/acme%2Fshop/events?"]
 )
 def test_more_events_than_are_counted_have_no_total(path, people, project, as_, monkeypatch):
-    monkeypatch.setattr(paging, "COUNTED", 3)
+    monkeypatch.setattr(pagination, "COUNTED", 3)
     for _ in range(4):
         write(people[DEV], Action.JOINED, project)
 
@@ -1143,7 +1144,7 @@ def test_designs_follow_whether_their_issue_is_confidential(people, project, as_
 @pytest.mark.parametrize("merged", [True, False])
 def test_a_former_member_sees_nothing_of_a_private_project(merged, people, project, as_, monkeypatch):
     if not merged:
-        monkeypatch.setattr("project_service.activity.queries.MERGED", 0)
+        monkeypatch.setattr("project_service.areas.activity.queries.MERGED", 0)
     write(people[DEV], Action.PUSHED, project, data=PUSH)
     before = [len(as_(DEV).get(path).json) for path in (own(), own(scope="all"))]
 
@@ -1583,9 +1584,9 @@ def test_no_feed_shows_what_the_caller_may_not_see_nor_hides_what_they_may(app, 
         assert ids(client.get(own(scope="all", per_page=100))) == mine
         assert client.get(own(scope="all", per_page=1)).headers["X-Total"] == str(len(mine))
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("project_service.activity.queries.MERGED", 0)
-            patch.setattr("project_service.activity.scattered.WALKED", chance.choice([0, 10_000]))
-            patch.setattr("project_service.activity.scattered.PATIENCE", 0)
+            patch.setattr("project_service.areas.activity.queries.MERGED", 0)
+            patch.setattr("project_service.areas.activity.scattered.WALKED", chance.choice([0, 10_000]))
+            patch.setattr("project_service.areas.activity.scattered.PATIENCE", 0)
             assert ids(client.get(own(scope="all", per_page=99))) == mine
 
 

@@ -20,17 +20,22 @@ import orjson
 import pytest
 from sqlalchemy import func, select, update
 
-from project_service.core import removal
-from project_service.core.levels import Role
-from project_service.core.projects import Project, folder_of
-from project_service.kit import ahead, clock, database, exact, jobs
-from project_service.kit.database import db, unit_of_work
-from project_service.kit.jobs import Task
+from project_service.domain import removal
+from project_service.domain.access_levels import Role
+from project_service.domain.projects import Project, folder_of
+from project_service.domain.tracker.issues import Issue
+from project_service.kit import bigint_json, clock, jobs
+from project_service.kit.db import database
+from project_service.kit.db.database import db, unit_of_work
+from project_service.kit.jobs import Task, ahead
 from project_service.kit.mail import Mail
 from project_service.kit.storage import storage
-from project_service.tracker.issues import Issue
-from project_service.transfers import canonical, exporting, lines, packing, publishing, sending, workplace
+from project_service.transfers import workdir
+from project_service.transfers.archive import diff, writer
+from project_service.transfers.exporting import exporter, lines
+from project_service.transfers.importing import publishing
 from project_service.transfers.models import ArchivedRow, ProjectExport, ProjectFile
+from project_service.transfers.remote import sending
 from tests.archives import make_archive, make_event, make_issue, make_note, pack, rows, send, unpack
 from tests.far_sides import raw, reply
 from tests.repositories import keep_repository
@@ -231,13 +236,13 @@ def test_what_is_said_of_the_project(as_maintainer, project):
 
 
 def test_an_export_is_started_until_all_that_follows_is_done(as_maintainer, project, run_jobs, monkeypatch):
-    seen, real = [], exporting._finish
+    seen, real = [], exporter._finish
 
     def finish(*arguments):
         seen.append(status(as_maintainer, project))
         real(*arguments)
 
-    monkeypatch.setattr(exporting, "_finish", finish)
+    monkeypatch.setattr(exporter, "_finish", finish)
     as_maintainer.post(f"/projects/{project.id}/export")
     run_jobs()
 
@@ -272,16 +277,16 @@ def test_a_second_request_before_the_first_is_done_is_accepted(as_maintainer, pr
 
 def test_two_exports_at_once_do_not_take_each_others_file(as_maintainer, project, run_jobs, monkeypatch):
     client, path = as_maintainer, f"/projects/{project.id}/export"
-    real, nested = exporting._finish, []
+    real, nested = exporter._finish, []
 
     def finish(*arguments):
         if not nested:  # the first has stored its file when the second runs from its beginning to its end
             nested.append(1)
             [other] = db.session.scalars(select(ProjectExport.id).where(ProjectExport.state == "queued"))
-            exporting.run(other, project.id)
+            exporter.run(other, project.id)
         real(*arguments)
 
-    monkeypatch.setattr(exporting, "_finish", finish)
+    monkeypatch.setattr(exporter, "_finish", finish)
     client.post(path, json={"description": "First"})
     client.post(path, json={"description": "Second"})
     run_jobs()
@@ -295,7 +300,7 @@ def test_a_failed_export_reads_none_and_leaves_nothing(as_maintainer, project, r
     def full(*_arguments):
         raise OSError(28, "No space left on device", "/somewhere/secret")
 
-    monkeypatch.setattr(exporting, "_add_files", full)
+    monkeypatch.setattr(exporter, "_add_files", full)
     as_maintainer.post(f"/projects/{project.id}/export")
     run_jobs()
 
@@ -311,7 +316,7 @@ def test_a_failed_export_leaves_the_file_of_the_one_before(as_maintainer, projec
     def full(*_arguments):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(exporting, "_add_files", full)
+    monkeypatch.setattr(exporter, "_add_files", full)
     as_maintainer.post(f"/projects/{project.id}/export")
     run_jobs()
 
@@ -323,7 +328,7 @@ def test_an_export_that_fails_again_and_again_reads_none(as_maintainer, project,
     def broken(*_arguments):
         raise OSError(5, "Input/output error", "/somewhere/secret")
 
-    monkeypatch.setattr(exporting, "_add_files", broken)
+    monkeypatch.setattr(exporter, "_add_files", broken)
     as_maintainer.post(f"/projects/{project.id}/export")
     run_jobs()
     for _ in range(jobs.ATTEMPTS):
@@ -352,7 +357,7 @@ def test_an_export_that_was_killed_begins_anew(as_maintainer, project, run_jobs,
         raise Killed
 
     with monkeypatch.context() as changed:
-        changed.setattr(exporting, "_finish", killed)  # the file is stored, and no row speaks of it
+        changed.setattr(exporter, "_finish", killed)  # the file is stored, and no row speaks of it
         as_maintainer.post(f"/projects/{project.id}/export")
         run_jobs()
     before = status(as_maintainer, project)
@@ -388,7 +393,7 @@ def test_the_headers_of_a_download(as_maintainer, project, export):
 def test_the_name_of_the_file(path, name):
     moment = dt.datetime(2017, 12, 5, 22, 11, 35, 148_999, tzinfo=dt.UTC)
 
-    assert exporting.file_name(path, moment) == name
+    assert exporter.file_name(path, moment) == name
 
 
 def test_a_download_can_be_repeated(as_maintainer, project, export):
@@ -741,15 +746,15 @@ def test_a_far_side_that_says_next_to_nothing_is_given_up(far_side, upload, as_m
 
 
 def test_a_project_that_is_removed_while_its_archive_is_sent(far_side, upload, project, monkeypatch):
-    monkeypatch.setattr(workplace, "LOOK_EVERY_SECONDS", 0)
-    real = exporting._check_wanted
+    monkeypatch.setattr(workdir, "LOOK_EVERY_SECONDS", 0)
+    real = exporter._check_wanted
 
     def removed_meanwhile(export_id):
         db.session.execute(update(Project).values(deleting_since=clock.now()))
         db.session.commit()
         real(export_id)
 
-    monkeypatch.setattr(exporting, "_check_wanted", removed_meanwhile)
+    monkeypatch.setattr(exporter, "_check_wanted", removed_meanwhile)
     far_side.answers["/store"] = raw(b"")
 
     upload()
@@ -999,7 +1004,7 @@ def test_an_export_of_what_was_made_here_says_the_same_after_an_import(
     run_jobs()
     archives[1].write_bytes(as_maintainer.get(f"/projects/{number}/export/download").data)
 
-    assert canonical.compare(*archives) == []
+    assert diff.compare(*archives) == []
 
 
 def test_thirty_issues_are_exported_with_as_many_statements_as_three(export, as_maintainer, project, count_queries):
@@ -1101,7 +1106,7 @@ def test_the_repository_comes_along(export, project, tmp_path):
 def test_what_is_written_meanwhile_is_not_half_in_the_archive(as_maintainer, project, run_jobs, monkeypatch):
     client = as_maintainer
     client.post(f"/projects/{project.id}/issues", json={"title": "Before"})
-    real = exporting._write
+    real = exporter._write
 
     def write(reader, relation, file):
         if relation == "milestones":
@@ -1109,7 +1114,7 @@ def test_what_is_written_meanwhile_is_not_half_in_the_archive(as_maintainer, pro
             client.post(f"/projects/{project.id}/issues", json={"title": "After"})
         yield from real(reader, relation, file)
 
-    monkeypatch.setattr(exporting, "_write", write)
+    monkeypatch.setattr(exporter, "_write", write)
     client.post(f"/projects/{project.id}/export")
     run_jobs()
 
@@ -1163,7 +1168,7 @@ def test_a_project_that_is_removed_takes_its_exports_along(as_, project, export,
 def test_a_project_that_is_removed_while_it_is_exported_leaves_nothing(
     step, wholly, as_, as_maintainer, app, project, run_jobs, monkeypatch, capfd
 ):
-    real, number, done = getattr(exporting, step), project.id, []
+    real, number, done = getattr(exporter, step), project.id, []
 
     def remove():
         with app.app_context():
@@ -1177,7 +1182,7 @@ def test_a_project_that_is_removed_while_it_is_exported_leaves_nothing(
                 somebody.submit(remove).result(timeout=20)
         return real(*arguments)
 
-    monkeypatch.setattr(exporting, step, removed_meanwhile)
+    monkeypatch.setattr(exporter, step, removed_meanwhile)
     as_maintainer.post(f"/projects/{project.id}/export")
     run_jobs()
 
@@ -1313,19 +1318,19 @@ def many(brought, monkeypatch):
     found = brought({"issues": notes, "labels": [{"title": "l"}], "boards": [{"name": "Board", "lists": []}]})
     monkeypatch.setattr("os.cpu_count", lambda: 2)
     monkeypatch.setattr(lines, "RANGES_IN_TURN", 1)
-    monkeypatch.setattr(exporting, "WORTH_A_PROCESS", 400)
-    monkeypatch.setattr(packing, "BYTES_OF_PIECE", 3000)
-    monkeypatch.setattr(exporting, "PROGRESS_EVERY", 50)
+    monkeypatch.setattr(exporter, "WORTH_A_PROCESS", 400)
+    monkeypatch.setattr(writer, "BYTES_OF_PIECE", 3000)
+    monkeypatch.setattr(exporter, "PROGRESS_EVERY", 50)
     return found
 
 
 def test_two_processes_make_of_many_issues_what_one_makes(many, monkeypatch):
     export, files = many
-    real, shared_out = exporting._in_turn, []
-    monkeypatch.setattr(exporting, "_in_turn", lambda *given: shared_out.append(given) or real(*given))
+    real, shared_out = exporter._in_turn, []
+    monkeypatch.setattr(exporter, "_in_turn", lambda *given: shared_out.append(given) or real(*given))
     export()
     shared = files()
-    monkeypatch.setattr(exporting, "WORTH_A_PROCESS", 431)
+    monkeypatch.setattr(exporter, "WORTH_A_PROCESS", 431)
     export()
 
     assert len(shared_out) == 1
@@ -1363,9 +1368,9 @@ def test_two_processes_see_the_same_moment(many, monkeypatch):
                 retitle("later")
             yield part
 
-    share_out, pid = exporting._in_turn, os.getpid()
+    share_out, pid = exporter._in_turn, os.getpid()
     monkeypatch.setattr(database, "snapshot", begin_late)
-    monkeypatch.setattr(exporting, "_in_turn", share)
+    monkeypatch.setattr(exporter, "_in_turn", share)
     export()
 
     assert {row["title"] for row in rows(files(), "issues")} == {f"Issue {number}" for number in range(1, 431)}
@@ -1374,14 +1379,14 @@ def test_two_processes_see_the_same_moment(many, monkeypatch):
 
 def other_half(monkeypatch, change):
     """Have the things that the other process makes pass through ``change``, with their number."""
-    real = exporting._other_half
+    real = exporter._other_half
 
     def changed(project):
         for number, thing in enumerate(real(project)):
             change(number)
             yield thing
 
-    monkeypatch.setattr(exporting, "_other_half", changed)
+    monkeypatch.setattr(exporter, "_other_half", changed)
 
 
 def test_of_an_export_whose_other_half_dies_nothing_is_left(many, monkeypatch):
@@ -1392,13 +1397,13 @@ def test_of_an_export_whose_other_half_dies_nothing_is_left(many, monkeypatch):
             db.session.add(ProjectExport(project_id=export.number))
         number = db.session.scalar(select(ProjectExport.id))
         with pytest.raises(ahead.Ended):
-            exporting.run(number, export.number)
+            exporter.run(number, export.number)
         db.session.remove()
         archive = f"{folder_of(export.number)}/exports/{number}.tar.gz"
 
         assert db.session.scalar(select(ProjectExport.storage_name)) is None
         assert not storage().exists(archive)
-    exporting.run(number, export.number)
+    exporter.run(number, export.number)
     db.session.remove()
 
     assert storage().exists(archive)
@@ -1421,7 +1426,7 @@ def test_an_export_ends_with_what_went_wrong_in_its_other_half(many, monkeypatch
 
 def test_an_export_ends_amid_its_turns_when_its_project_goes(many, monkeypatch):
     export, _ = many
-    real = exporting._in_turn
+    real = exporter._in_turn
 
     def share(*given):
         for number, piece in enumerate(real(*given)):
@@ -1432,7 +1437,7 @@ def test_an_export_ends_amid_its_turns_when_its_project_goes(many, monkeypatch):
                     )
             yield piece
 
-    monkeypatch.setattr(exporting, "_in_turn", share)
+    monkeypatch.setattr(exporter, "_in_turn", share)
     export()
 
     assert db.session.scalar(select(ProjectExport.storage_name)) is None
@@ -1445,7 +1450,7 @@ def sparse_notes(count):
 
 @pytest.mark.parametrize(("kind", "name"), [("notes", sparse_notes(300)), ("events", [make_event()] * 300)])
 def test_what_was_read_once_is_read_again_however_much_there_is_of_it(kind, name, brought, bring_again, monkeypatch):
-    monkeypatch.setattr(exact, "MOST_STEPS", 6000)
+    monkeypatch.setattr(bigint_json, "MOST_STEPS", 6000)
     export, files = brought({"issues": [make_issue(1, **{kind: name})]})
     export()
     first = files()
@@ -1460,7 +1465,7 @@ def test_a_row_that_is_too_long_goes_without_what_it_says_nothing_of(brought, br
     export, files = brought({"issues": [make_issue(1, notes=sparse_notes(200), odd=None), make_issue(2)]})
     export()
     [whole, other] = rows(files(), "issues")
-    monkeypatch.setattr(exporting, "LONGEST_LINE", 2 * len(orjson.dumps(whole)) // 3)
+    monkeypatch.setattr(exporter, "LONGEST_LINE", 2 * len(orjson.dumps(whole)) // 3)
     export()
     brief = files()
 
@@ -1490,10 +1495,10 @@ def test_a_row_that_is_too_long_goes_without_what_it_says_nothing_of(brought, br
 def test_a_row_that_is_kept_as_it_came_is_whole_or_not_there(row, name, brought, monkeypatch):
     export, files = brought({"oddities": [row, {"b": 1}]})
     if name == "LONGEST_LINE":
-        monkeypatch.setattr(exporting, name, 8000)
+        monkeypatch.setattr(exporter, name, 8000)
     else:
-        monkeypatch.setattr(exact, "most_steps", lambda size: 1)
-        monkeypatch.setattr(exact, name, 1)
+        monkeypatch.setattr(bigint_json, "most_steps", lambda size: 1)
+        monkeypatch.setattr(bigint_json, name, 1)
     export()
 
     assert rows(files(), "oddities") == ([row] if name == "MOST_STEPS" else []) + [{"b": 1}]
@@ -1501,7 +1506,7 @@ def test_a_row_that_is_kept_as_it_came_is_whole_or_not_there(row, name, brought,
 
 def test_events_of_milestones_are_in_brief_too(brought, bring_again, monkeypatch):
     for name in ("MOST_STEPS", "MOST_SPARSE_STEPS"):
-        monkeypatch.setattr(exact, name, 5500)
+        monkeypatch.setattr(bigint_json, name, 5500)
     events = [{"action": "created", "author_id": 1}] * 300
     issue = make_issue(1, milestone={"title": "m", "iid": 1})
     export, files = brought({"milestones": [{"title": "m", "iid": 1, "events": events}], "issues": [issue]})
@@ -1517,7 +1522,7 @@ def test_events_of_milestones_are_in_brief_too(brought, bring_again, monkeypatch
 def test_odd_values_that_an_import_keeps_are_said_in_brief_too(brought, bring_again, monkeypatch):
     odd = {"weight": [], "issue_type": [], "notes": [make_note(position=[]), *sparse_notes(100)]}
     export, files = brought({"issues": [make_issue(1, **odd)]})
-    monkeypatch.setattr(exporting, "LONGEST_LINE", 30_000)
+    monkeypatch.setattr(exporter, "LONGEST_LINE", 30_000)
     export()
 
     [issue] = rows(files(), "issues")
@@ -1534,7 +1539,7 @@ def test_links_to_labels_that_are_no_list_do_no_harm(odd, brought):
 
 def test_what_an_issue_says_beside_is_said_in_brief_too(brought, monkeypatch):
     export, files = brought({"issues": [make_issue(1, notes=sparse_notes(100), squash=None, type=[], weight=None)]})
-    monkeypatch.setattr(exporting, "LONGEST_LINE", 30_000)
+    monkeypatch.setattr(exporter, "LONGEST_LINE", 30_000)
     export()
 
     [issue] = rows(files(), "issues")
@@ -1543,7 +1548,7 @@ def test_what_an_issue_says_beside_is_said_in_brief_too(brought, monkeypatch):
 
 def test_a_row_that_is_too_long_even_so_is_left_out(brought, monkeypatch):
     export, files = brought({"issues": [make_issue(1, description="x" * 9000), make_issue(2)]})
-    monkeypatch.setattr(exporting, "LONGEST_LINE", 8000)
+    monkeypatch.setattr(exporter, "LONGEST_LINE", 8000)
     export()
 
     assert [row["iid"] for row in rows(files(), "issues")] == [2]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from project_service.core.instance import IMPORT_PROJECT_FROM_REMOTE_FILE, feature_enabled
+from project_service.domain.instance_settings import IMPORT_PROJECT_FROM_REMOTE_FILE, feature_enabled
 from tests import worlds
 from tests.worlds import ADA, DEV, MAX, NOBODY, OLIVE, SAM
 

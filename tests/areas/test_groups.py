@@ -8,12 +8,12 @@ from urllib.parse import quote
 
 import pytest
 
-from project_service.core import places
-from project_service.core.levels import Role
-from project_service.core.memberships import Membership
-from project_service.core.namespaces import Group
+from project_service.domain import path_registry
+from project_service.domain.access_levels import Role
+from project_service.domain.memberships import Membership
+from project_service.domain.namespaces import Group
 from project_service.kit import clock
-from project_service.kit.database import db
+from project_service.kit.db.database import db
 from tests.worlds import (
     ADA,
     DEV,
@@ -712,7 +712,7 @@ def test_of_many_groups_at_once_one_gets_the_path(app, people, as_stranger):
 
 
 def test_a_group_is_not_renamed_before_what_is_put_below_it_has_its_path(app, group, as_admin):
-    places.settle_namespace(Group(path="late", name="Late"), group, AssertionError("taken"))
+    path_registry.settle_namespace(Group(path="late", name="Late"), group, AssertionError("taken"))
 
     with ThreadPoolExecutor(1) as pool:
         renaming = pool.submit(_inside, app, lambda: as_admin.put(f"/groups/{group.id}", json={"path": "moved"}))
@@ -729,7 +729,7 @@ def test_a_group_is_not_renamed_before_what_is_put_below_it_has_its_path(app, gr
 )
 def test_nothing_is_put_below_a_group_before_its_renaming_has_ended(path, address, app, group, as_admin):
     group.path = "moved"
-    places.move_namespace(group, AssertionError("taken"))
+    path_registry.move_namespace(group, AssertionError("taken"))
 
     with ThreadPoolExecutor(1) as pool:
         putting = pool.submit(
@@ -749,11 +749,11 @@ def _inside(app, act):
 
 def test_a_full_path_is_not_longer_than_an_index_can_hold(group, as_admin):
     parent, number = group.id, 0
-    while len(as_admin.get(f"/groups/{parent}").json["full_path"]) + 256 <= places.LONGEST_PATH:
+    while len(as_admin.get(f"/groups/{parent}").json["full_path"]) + 256 <= path_registry.LONGEST_PATH:
         number += 1
         answer = as_admin.post("/groups", json={"name": "x", "path": f"{number}" * 255, "parent_id": parent})
         parent = answer.json["id"]
-    too_long = f"is too long together with the groups above (maximum is {places.LONGEST_PATH} characters)"
+    too_long = f"is too long together with the groups above (maximum is {path_registry.LONGEST_PATH} characters)"
 
     below = as_admin.post("/groups", json={"name": "x", "path": "p" * 255, "parent_id": parent})
     inside = as_admin.post("/projects", json={"path": "p" * 255, "namespace_id": parent})

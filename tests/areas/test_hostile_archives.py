@@ -27,16 +27,18 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import func, select, update
 
-from project_service.core import repositories
-from project_service.core.projects import Project
-from project_service.kit import clock, exact
-from project_service.kit.database import db
+from project_service.domain import repositories
+from project_service.domain.projects import Project
+from project_service.kit import bigint_json, clock
+from project_service.kit.db.database import db
 from project_service.kit.jobs import Task
 from project_service.kit.storage import storage
-from project_service.transfers import importing, layout, trees, unpacking, workplace
-from project_service.transfers.people import People
-from project_service.transfers.rows import Known, Refused, Translator, read
-from project_service.transfers.unpacking import BadArchive, Limits
+from project_service.transfers import workdir
+from project_service.transfers.archive import extraction, layout, reader
+from project_service.transfers.archive.extraction import BadArchive, Limits
+from project_service.transfers.importing import importer
+from project_service.transfers.importing.rows import Known, Refused, Translator, read
+from project_service.transfers.importing.user_mapping import People
 from tests.archives import make_archive, make_issue, make_note, send, unpack
 from tests.repositories import bundle_of, make_bundle
 from tests.worlds import ADA, MAX
@@ -79,7 +81,7 @@ def take(tmp_path):
         outside = tmp_path / "outside"
         outside.write_text("untouched")
         try:
-            return unpacking.unpack(place, folder, limits, **more)
+            return extraction.unpack(place, folder, limits, **more)
         finally:
             assert {path.name for path in tmp_path.iterdir()} <= {"archive.tar.gz", "work", "outside"}
             assert outside.read_text() == "untouched"
@@ -298,7 +300,7 @@ def test_looking_for_links_above_a_name_takes_no_time(deep, take):
 
 def test_an_archive_of_too_many_links_is_refused(take, monkeypatch):
     links = [member(f"{number:04}", tarfile.SYMTYPE, "x") for number in range(10)]
-    monkeypatch.setattr(unpacking, "LONGEST_LINKS", 40)
+    monkeypatch.setattr(extraction, "LONGEST_LINKS", 40)
     take(good_with(*links, *links))
 
     with pytest.raises(BadArchive, match="too many members"):
@@ -306,16 +308,16 @@ def test_an_archive_of_too_many_links_is_refused(take, monkeypatch):
 
 
 def test_a_project_that_is_removed_while_its_archive_is_unpacked(as_, run_jobs, monkeypatch):
-    monkeypatch.setattr(workplace, "LOOK_EVERY_SECONDS", 0)
-    real, went_on = importing._check_wanted, []
+    monkeypatch.setattr(workdir, "LOOK_EVERY_SECONDS", 0)
+    real, went_on = importer._check_wanted, []
 
     def removed_meanwhile(import_id):
         db.session.execute(update(Project).values(deleting_since=clock.now()))
         db.session.commit()
         real(import_id)
 
-    monkeypatch.setattr(importing, "_check_wanted", removed_meanwhile)
-    monkeypatch.setattr(unpacking.Unpacked, "check", lambda _: went_on.append(1))
+    monkeypatch.setattr(importer, "_check_wanted", removed_meanwhile)
+    monkeypatch.setattr(extraction.Unpacked, "check", lambda _: went_on.append(1))
     send(as_(MAX), good_with())
     run_jobs()
 
@@ -402,14 +404,14 @@ def test_an_archive_of_too_many_members_is_refused(take):
 
 
 def test_an_archive_of_too_many_relations_is_refused(take, monkeypatch):
-    monkeypatch.setattr(unpacking, "MOST_RELATIONS", 5)
+    monkeypatch.setattr(extraction, "MOST_RELATIONS", 5)
 
     with pytest.raises(BadArchive, match="too many members"):
         take(good_with(*(member(f"./tree/project/r{number}.ndjson") for number in range(9))))
 
 
 def test_too_many_relations_in_one_object_are_refused_alike(bring, monkeypatch):
-    monkeypatch.setattr(trees, "MOST_RELATIONS", 5)
+    monkeypatch.setattr(reader, "MOST_RELATIONS", 5)
     whole = json.dumps({f"relation_{number}": [{"a": 1}] for number in range(7)}).encode()
 
     state = bring(gzip.compress(tape((member("./VERSION"), b"0.2.4"), (member("./project.json"), whole))))
@@ -418,7 +420,7 @@ def test_too_many_relations_in_one_object_are_refused_alike(bring, monkeypatch):
 
 
 def test_a_bomb_fails_its_import_with_the_reason(bring, monkeypatch):
-    monkeypatch.setattr(unpacking, "Limits", lambda: Limits(size=MIB))
+    monkeypatch.setattr(extraction, "Limits", lambda: Limits(size=MIB))
 
     assert error_of(bring(zeros(2 * MIB))) == TOO_BIG
     assert storage().names("imports") == []
@@ -794,11 +796,11 @@ def test_attributes_of_the_old_form_are_counted_together(between, take):
     found = take(make_archive(files={"project.json": f'{{{legacy}"a":1}}'.encode()}))
 
     with pytest.raises(BadArchive, match="Incorrect JSON format"):
-        trees.split_legacy(found)
+        reader.split_legacy(found)
 
 
 def test_the_old_form_is_given_up_when_too_much_of_it_is_passed_over(bring, monkeypatch):
-    monkeypatch.setattr(trees, "MOST_PASSED", 50_000)
+    monkeypatch.setattr(reader, "MOST_PASSED", 50_000)
     for number, path, expected in ((3, "few", "finished"), (6, "many", "failed")):
         legacy = json.dumps({"issues": [{"odd": nested(300)}] * number}).encode()
 
@@ -1368,12 +1370,12 @@ def test_a_damaged_archive_is_read_or_refused(data, tmp_path_factory):
     (place / "archive.tar.gz").write_bytes(gzip.compress(bytes(whole), 1))
 
     try:
-        found = unpacking.unpack(place / "archive.tar.gz", place / "unpacked")
+        found = extraction.unpack(place / "archive.tar.gz", place / "unpacked")
         found.check()
-        trees.split_legacy(found)
-        trees.project_of(found)
-        for relation in trees.relations_of(found):
-            for _, raw in trees.rows_of(found, relation):
+        reader.split_legacy(found)
+        reader.project_of(found)
+        for relation in reader.relations_of(found):
+            for _, raw in reader.rows_of(found, relation):
                 read(raw)
     except BadArchive:
         pass
@@ -1384,14 +1386,14 @@ def test_a_damaged_archive_is_read_or_refused(data, tmp_path_factory):
 @settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
 def test_the_old_form_is_split_or_refused(content, tmp_path_factory):
     place = tmp_path_factory.mktemp("legacy")
-    found = unpacking.Unpacked(place, texts={"VERSION": "0.2.4"}, legacy=place / "project.json")
+    found = extraction.Unpacked(place, texts={"VERSION": "0.2.4"}, legacy=place / "project.json")
     found.legacy.write_bytes(content)
 
     try:
-        trees.split_legacy(found)
-        trees.project_of(found)
-        for relation in trees.relations_of(found):
-            for _, raw in trees.rows_of(found, relation):
+        reader.split_legacy(found)
+        reader.project_of(found)
+        for relation in reader.relations_of(found):
+            for _, raw in reader.rows_of(found, relation):
                 read(raw)
     except BadArchive:
         pass
@@ -1411,7 +1413,7 @@ def test_looking_for_numbers_that_are_too_long_takes_no_time(text, tmp_path):
     place.write_bytes(text)
     started = time.monotonic()
 
-    trees._can_be_read(place)
+    reader._can_be_read(place)
 
     assert time.monotonic() - started < 5
 
@@ -1428,12 +1430,12 @@ def test_looking_for_numbers_that_are_too_long_takes_no_time(text, tmp_path):
     ],
 )
 def test_numbers_that_are_too_long_are_found_part_by_part(text, expected, window, tmp_path, monkeypatch):
-    monkeypatch.setattr(exact, "MOST_DIGITS", 3)
-    monkeypatch.setattr(trees, "PART", window)
+    monkeypatch.setattr(bigint_json, "MOST_DIGITS", 3)
+    monkeypatch.setattr(reader, "PART", window)
     place = tmp_path / "project.json"
     place.write_bytes(text)
 
-    found = trees._can_be_read(place)
+    found = reader._can_be_read(place)
 
     longest = max(map(len, re.findall(rb'"(?:[^"\\]|\\.)*"?', text)))
     assert found == expected or (longest >= window - 1 and not found)  # longer than any part is not read either

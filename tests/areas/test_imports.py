@@ -26,26 +26,31 @@ import pytest
 from flask import current_app
 from sqlalchemy import delete, func, select, update
 
-from project_service.core import removal, repositories
-from project_service.core.levels import Role
-from project_service.core.memberships import Membership
-from project_service.core.projects import Project
-from project_service.events.models import Event
+from project_service.areas.projects.schemas import KEPT
+from project_service.domain import removal, repositories
+from project_service.domain.access_levels import Role
+from project_service.domain.events.models import Event
+from project_service.domain.memberships import Membership
+from project_service.domain.projects import Project
+from project_service.domain.tracker.issues import Issue
 from project_service.kit import clock, jobs
-from project_service.kit.bulk import Writer
-from project_service.kit.database import Base, db, unit_of_work
+from project_service.kit.db.bulk import Writer
+from project_service.kit.db.database import Base, db, unit_of_work
 from project_service.kit.jobs import Task
 from project_service.kit.storage import storage
-from project_service.projects.schemas import KEPT
-from project_service.tracker.issues import Issue
-from project_service.transfers import downloads, importing, lines, outcomes, publishing, unpacking, workplace
 from project_service.transfers import jobs as transfer_jobs
-from project_service.transfers import people as transfer_people
-from project_service.transfers.canonical import compare
-from project_service.transfers.importing import LINES_IN_CACHE
+from project_service.transfers import outcomes, workdir
+from project_service.transfers.archive import extraction
+from project_service.transfers.archive.diff import compare
+from project_service.transfers.exporting import lines
+from project_service.transfers.importing import importer as importing
+from project_service.transfers.importing import publishing
+from project_service.transfers.importing import user_mapping as transfer_people
+from project_service.transfers.importing.importer import LINES_IN_CACHE
+from project_service.transfers.importing.rows import moment_of
 from project_service.transfers.models import ImportFailure, ProjectExport, ProjectImport
-from project_service.transfers.rows import moment_of
-from project_service.transfers.settings import AUTO_DEVOPS
+from project_service.transfers.project_settings import AUTO_DEVOPS
+from project_service.transfers.remote import downloads
 from tests.archives import MOMENT as MADE
 from tests.archives import make_archive, make_event, make_issue, make_note, rows, send, unpack
 from tests.far_sides import reply
@@ -1310,7 +1315,7 @@ def test_all_attempts_of_a_download_share_one_time(far_side, remote, as_, run_jo
 
 
 def test_a_project_that_is_removed_while_its_archive_comes(far_side, remote, as_, run_jobs, monkeypatch):
-    monkeypatch.setattr(workplace, "LOOK_EVERY_SECONDS", 0)
+    monkeypatch.setattr(workdir, "LOOK_EVERY_SECONDS", 0)
     sent = []
 
     def answer(handler):
@@ -2923,7 +2928,7 @@ def test_what_a_killed_worker_left_is_removed_when_nobody_goes_on_with_its_trans
 
 
 def test_where_somebody_works_nothing_is_removed(app):
-    with workplace.workplace("import-1") as folder:
+    with workdir.workplace("import-1") as folder:
         (folder / "archive.tar.gz").write_bytes(b"half")
         transfer_jobs.sweep_workplaces()
         kept = folders(app), (folder / "archive.tar.gz").exists()
@@ -2942,13 +2947,13 @@ def test_a_folder_that_is_removed_before_it_is_held_is_made_again(app, monkeypat
 
     monkeypatch.setattr(fcntl, "flock", slow)
 
-    with workplace.workplace("import-1") as folder:
+    with workdir.workplace("import-1") as folder:
         assert (folder.is_dir(), len(locked)) == (True, 1)
 
 
 def test_who_was_held_up_leaves_the_folder_of_the_successor_alone(app):
-    with workplace.workplace("import-1"):
-        successor = workplace.workplace("import-1")
+    with workdir.workplace("import-1"):
+        successor = workdir.workplace("import-1")
         taken = successor.__enter__()
 
     assert taken.is_dir()
@@ -3027,13 +3032,13 @@ def test_a_project_that_is_removed_while_it_is_imported(as_, run_jobs, monkeypat
 @pytest.mark.parametrize("version", ["0.2.4", "9"])
 def test_a_project_that_is_gone_when_its_archive_is_unpacked(version, as_, run_jobs, monkeypatch):
     number = send(as_(ADA), full_archive(version=version)).json["id"]
-    real = unpacking.unpack
+    real = extraction.unpack
 
     def gone_meanwhile(*arguments, **options):
         at_once(functools.partial(_remove_at_once, number))
         return real(*arguments, **options)
 
-    monkeypatch.setattr(unpacking, "unpack", gone_meanwhile)
+    monkeypatch.setattr(extraction, "unpack", gone_meanwhile)
     run_jobs()
 
     db.session.rollback()
@@ -3783,11 +3788,11 @@ def test_a_folder_that_cannot_be_removed_stops_nobody(app, monkeypatch):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with monkeypatch.context() as patched:
-        patched.setattr(workplace.fcntl, "flock", full)
-        workplace.remove_workplaces(["import-1"])
+        patched.setattr(workdir.fcntl, "flock", full)
+        workdir.remove_workplaces(["import-1"])
     assert folder.exists()
 
-    workplace.remove_workplaces(["import-1"])
+    workdir.remove_workplaces(["import-1"])
     assert not folder.exists()
 
 
@@ -3889,7 +3894,7 @@ def test_the_default_branch_is_told_where_git_would_mistake_another_for_head(as_
 @pytest.mark.parametrize("is_whole", [True, False])
 def test_what_came_of_an_upload_goes_when_whoever_took_it_in_was_killed(is_whole, app):
     def take_in():
-        with workplace.taking_in() as name:
+        with workdir.taking_in() as name:
             if is_whole:
                 storage().store(io.BytesIO(b"an archive"), name)
             else:
@@ -3899,10 +3904,10 @@ def test_what_came_of_an_upload_goes_when_whoever_took_it_in_was_killed(is_whole
             os._exit(9)
 
     killed_in(take_in)
-    left = storage().names(workplace.UPLOADS)
+    left = storage().names(workdir.UPLOADS)
     transfer_jobs.sweep_workplaces()
 
-    assert (len(left), storage().names(workplace.UPLOADS), folders(app)) == (1, [], set())
+    assert (len(left), storage().names(workdir.UPLOADS), folders(app)) == (1, [], set())
 
 
 def killed_in(action):
@@ -3913,10 +3918,10 @@ def killed_in(action):
 
 
 def test_an_upload_that_is_taken_in_stays(as_, app, run_jobs):
-    with workplace.taking_in() as name:
+    with workdir.taking_in() as name:
         storage().store(io.BytesIO(b"an archive"), name)
         transfer_jobs.sweep_workplaces()
-        kept = storage().names(workplace.UPLOADS)
+        kept = storage().names(workdir.UPLOADS)
     number = send(as_(MAX)).json["id"]
     with unit_of_work(write=False):
         stored_as = db.session.scalar(select(ProjectImport.storage_name).where(ProjectImport.project_id == number))

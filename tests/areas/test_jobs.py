@@ -9,9 +9,9 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from sqlalchemy import func, select
 
-from project_service.core import instance
+from project_service.domain import instance_settings
 from project_service.kit import clock, jobs, logs
-from project_service.kit.database import db, unit_of_work
+from project_service.kit.db.database import db, unit_of_work
 from project_service.kit.jobs import PeriodicRun, Task
 
 MINUTE = dt.timedelta(minutes=1)
@@ -23,7 +23,7 @@ def make_job():
     made = []
 
     def make(function, **options):
-        made.append(jobs.job(**options)(function))
+        made.append(jobs.job(f"{function.__module__}.{function.__name__}", **options)(function))
         return made[-1]
 
     yield make
@@ -37,7 +37,7 @@ def note(make_job):
     """A job that leaves a mark in the database."""
 
     def leave_mark(text):
-        instance.set_gate("marks", "groups", text)
+        instance_settings.set_gate("marks", "groups", text)
 
     return make_job(leave_mark)
 
@@ -77,7 +77,7 @@ def tasks():
 
 def marks():
     with unit_of_work(write=False):
-        return [gate.value for gate in instance.gates_of("marks")]
+        return [gate.value for gate in instance_settings.gates_of("marks")]
 
 
 # Deferring
@@ -199,7 +199,7 @@ def test_many_workers_that_answer_one_bell_run_it_once(app, make_job, bells):
 
 def test_a_job_that_fails_leaves_nothing_of_its_unit(app, make_job, bells):
     def write_and_fail():
-        instance.set_gate("marks", "groups", "half")
+        instance_settings.set_gate("marks", "groups", "half")
         raise LookupError("not there")
 
     task_id = defer(make_job(write_and_fail))
@@ -250,7 +250,7 @@ def test_a_job_that_never_works_fails_for_good_and_says_so(app, make_job, bells,
 
     def failed(arguments, text):
         told.append((arguments, text))
-        instance.set_gate("marks", "groups", "failed")
+        instance_settings.set_gate("marks", "groups", "failed")
 
     task_id = defer(make_job(fail, attempts=3, failed=failed), 7)
     for _ in range(5):
@@ -269,7 +269,7 @@ def test_a_callback_that_fails_itself_ends_the_task_all_the_same(app, make_job, 
         raise LookupError("not there")
 
     def failed(arguments, text):
-        instance.set_gate("marks", "groups", "half")
+        instance_settings.set_gate("marks", "groups", "half")
         raise RuntimeError("the callback too")
 
     task_id = defer(make_job(fail, attempts=1, failed=failed))
@@ -296,7 +296,7 @@ def test_failed_tasks_are_kept_for_two_weeks(app, make_job, bells, pass_time):
 
 
 def test_a_task_of_a_newer_release_waits_for_a_worker_that_knows_it(app, make_job, bells, pass_time):
-    job = make_job(lambda: instance.set_gate("marks", "groups", "known now"))
+    job = make_job(lambda: instance_settings.set_gate("marks", "groups", "known now"))
     task_id = defer(job)
     del jobs.JOBS[job.name]
     jobs.answer(task_id)
@@ -384,11 +384,11 @@ def test_who_lost_the_lease_writes_nothing_more_and_ends_nothing(app, make_job, 
 
     def long_job():
         with jobs.step():
-            instance.set_gate("marks", "groups", "first step")
+            instance_settings.set_gate("marks", "groups", "first step")
         pass_time(dt.timedelta(seconds=21))
         taken_over.append(jobs.take_up(task_id))
         with jobs.step():
-            instance.set_gate("marks", "groups", "second step")
+            instance_settings.set_gate("marks", "groups", "second step")
 
     task_id = defer(make_job(long_job))
 
@@ -404,7 +404,7 @@ def test_a_short_job_that_lost_its_lease_leaves_nothing(app, make_job, bells, pa
         pass_time(dt.timedelta(seconds=21))
         with ThreadPoolExecutor(1) as other:
             other.submit(take_over).result()
-        instance.set_gate("marks", "groups", "too late")
+        instance_settings.set_gate("marks", "groups", "too late")
 
     def take_over():
         with app.app_context():
@@ -421,9 +421,9 @@ def test_a_short_job_that_lost_its_lease_leaves_nothing(app, make_job, bells, pa
 def test_each_step_of_a_long_job_is_kept_when_a_later_one_fails(app, make_job, bells):
     def long_job():
         with jobs.step():
-            instance.set_gate("marks", "groups", "first step")
+            instance_settings.set_gate("marks", "groups", "first step")
         with jobs.step():
-            instance.set_gate("marks", "groups", "second step")
+            instance_settings.set_gate("marks", "groups", "second step")
             raise LookupError
 
     jobs.answer(defer(make_job(long_job)))
@@ -433,7 +433,7 @@ def test_each_step_of_a_long_job_is_kept_when_a_later_one_fails(app, make_job, b
 
 def test_steps_work_without_a_worker_too(app):
     with jobs.step():
-        instance.set_gate("marks", "groups", "by hand")
+        instance_settings.set_gate("marks", "groups", "by hand")
 
     assert marks() == ["by hand"]
 

@@ -7,9 +7,10 @@ from flask import g, request, session
 from sqlalchemy import select, text
 
 from project_service.access import identity
-from project_service.core.levels import Visibility
-from project_service.kit import kept, metrics
-from project_service.kit.database import db, reading
+from project_service.domain.access_levels import Visibility
+from project_service.kit import metrics
+from project_service.kit.db.database import db, reading
+from project_service.kit.http import kept
 from tests.conftest import POSTGRESQL
 from tests.worlds import DEV, GUS, MAX, NOBODY, OLIVE
 

@@ -11,12 +11,14 @@ import sqlalchemy.exc
 from flask import Flask
 from sqlalchemy import select
 
-from project_service.access import receivers
-from project_service.alerts import ingestion
-from project_service.alerts.models import HTTP, PROMETHEUS, Alert, AlertIntegration, IncidentSetting
-from project_service.kit import current, encryption, metrics, secrets
-from project_service.kit.database import db
-from project_service.tracker.issues import Issue
+from project_service.access import webhooks
+from project_service.areas.alerts import ingestion
+from project_service.areas.alerts.models import HTTP, PROMETHEUS, Alert, AlertIntegration, IncidentSetting
+from project_service.domain.tracker.issues import Issue
+from project_service.kit import metrics
+from project_service.kit.db.database import db
+from project_service.kit.http import current
+from project_service.kit.security import encryption, secrets
 
 KEY = "0123456789abcdef" * 2
 IDENTIFIER = "00112233445566ee"
@@ -60,7 +62,7 @@ def post(app, client):
     def send(body, path=HOOK, *, known=True, headers=(), **options):
         db.session.remove()
         if not known:
-            app.extensions[receivers.REMEMBERED] = receivers.Remembered()
+            app.extensions[webhooks.REMEMBERED] = webhooks.Remembered()
         return client.post(path, data=body, headers={"Authorization": f"Bearer {KEY}", **dict(headers)}, **options)
 
     return send

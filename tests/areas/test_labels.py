@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from project_service.core.levels import Visibility
-from project_service.core.projects import Project
-from project_service.kit.database import db
-from project_service.tracker.issues import Issue
+from project_service.domain.access_levels import Visibility
+from project_service.domain.projects import Project
+from project_service.domain.tracker.issues import Issue
+from project_service.kit.db.database import db
 from tests.worlds import ADA, DEV, GUS, MAX, NOBODY, OLIVE, RITA, SAM, make_label, make_merge_request, make_project
 
 MISSING = {"message": "404 Label Not Found"}

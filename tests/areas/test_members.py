@@ -9,11 +9,11 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from sqlalchemy import select
 
-from project_service.core.levels import Role
-from project_service.core.memberships import Membership
-from project_service.events.models import Action, Event
+from project_service.domain.access_levels import Role
+from project_service.domain.events.models import Action, Event
+from project_service.domain.memberships import Membership
 from project_service.kit import clock
-from project_service.kit.database import db
+from project_service.kit.db.database import db
 from tests.worlds import (
     DEV,
     GUS,

@@ -12,9 +12,10 @@ from sqlalchemy import select
 
 from project_service.access.abilities import sees, visible_groups, visible_projects
 from project_service.access.identity import NOBODY, Caller
-from project_service.core import places
-from project_service.core.levels import MEMBER_ROLES, Role, Visibility
-from project_service.core.memberships import (
+from project_service.areas.members.queries import all_members_of
+from project_service.domain import path_registry
+from project_service.domain.access_levels import MEMBER_ROLES, Role, Visibility
+from project_service.domain.memberships import (
     Membership,
     Share,
     authorized_namespaces,
@@ -23,12 +24,12 @@ from project_service.core.memberships import (
     read_project_and_role,
     role_in,
 )
-from project_service.core.namespaces import Group, Namespace, groups
-from project_service.core.projects import Project, projects
-from project_service.core.users import User
-from project_service.kit import clock, reading
-from project_service.kit.database import db
-from project_service.members.queries import all_members_of
+from project_service.domain.namespaces import Group, Namespace, groups
+from project_service.domain.projects import Project, projects
+from project_service.domain.users import User
+from project_service.kit import clock
+from project_service.kit.db import reading
+from project_service.kit.db.database import db
 from tests.worlds import make_user
 
 TODAY = clock.today()
@@ -162,13 +163,13 @@ def store(world, people):
     at = {}
     for number, parent in enumerate(world.parents):
         group = Group(path=f"g{number}", name=f"g{number}", visibility=world.group_visibility[number])
-        places.settle_namespace(group, None if parent is None else at["group", parent], AssertionError("taken"))
+        path_registry.settle_namespace(group, None if parent is None else at["group", parent], AssertionError("taken"))
         at["group", number] = group
     for number, home in enumerate(world.homes):
         place = at["group", home] if home >= 0 else db.session.get_one(Namespace, people[-1 - home].namespace_id)
         project = Project(path=f"p{number}", name=f"p{number}", namespace=place, namespace_id=place.id, attributes={})
         project.visibility = world.project_visibility[number]
-        places.settle_project(project, AssertionError("taken"))
+        path_registry.settle_project(project, AssertionError("taken"))
         at["project", number] = project
     for (user, place), (level, day) in world.memberships.items():
         member = Membership(user_id=people[user].id, access_level=level, expires_at=day)

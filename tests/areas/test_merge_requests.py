@@ -11,11 +11,11 @@ import pytest
 from flask.testing import FlaskClient
 from sqlalchemy import delete, select, text
 
-from project_service.core.levels import Visibility
-from project_service.core.projects import Project
-from project_service.kit.database import MIGRATIONS, db
-from project_service.tracker.milestones import Milestone
-from project_service.tracker.others import MergeRequestLabel
+from project_service.domain.access_levels import Visibility
+from project_service.domain.projects import Project
+from project_service.domain.tracker.milestones import Milestone
+from project_service.domain.tracker.others import MergeRequestLabel
+from project_service.kit.db.database import MIGRATIONS, db
 from tests.archives import make_archive
 from tests.worlds import (
     ADA,

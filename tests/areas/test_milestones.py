@@ -9,12 +9,12 @@ import pytest
 from flask.testing import FlaskClient
 from sqlalchemy import select
 
-from project_service.core.levels import Visibility
-from project_service.core.projects import Project
-from project_service.events.models import Action, Event
+from project_service.domain.access_levels import Visibility
+from project_service.domain.events.models import Action, Event
+from project_service.domain.projects import Project
+from project_service.domain.tracker.milestones import Milestone
 from project_service.kit import clock
-from project_service.kit.database import db
-from project_service.tracker.milestones import Milestone
+from project_service.kit.db.database import db
 from tests.worlds import DEV, GUS, MAX, NOBODY, OLIVE, PEOPLE, RITA, SAM, make_project
 
 MISSING = {"message": "404 Milestone Not Found"}

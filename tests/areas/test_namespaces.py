@@ -7,14 +7,14 @@ import random
 
 import pytest
 
-from project_service.core import places
-from project_service.core.levels import Role
-from project_service.core.memberships import Membership, Share
-from project_service.core.namespaces import Group, namespace_of
-from project_service.core.users import BLOCKED
+from project_service.areas.namespaces import suggestions
+from project_service.domain import path_registry
+from project_service.domain.access_levels import Role
+from project_service.domain.memberships import Membership, Share
+from project_service.domain.namespaces import Group, namespace_of
+from project_service.domain.users import BLOCKED
 from project_service.kit import clock
-from project_service.kit.database import db
-from project_service.namespaces import suggestions
+from project_service.kit.db.database import db
 from tests.worlds import (
     ADA,
     DEV,
@@ -692,7 +692,9 @@ class Town:
         for number in range(7):
             parent = self.chance.choice([None, *self.parents])
             group = Group(path=f"g{number}", name=f"G{number}", plan=self.chance.choice([None, "premium", "gold"]))
-            places.settle_namespace(group, db.session.get(Group, parent) if parent else None, AssertionError(number))
+            path_registry.settle_namespace(
+                group, db.session.get(Group, parent) if parent else None, AssertionError(number)
+            )
             self.parents[group.id] = parent
         self.projects = {
             make_project(f"p{number}", db.session.get(Group, home)).id: home

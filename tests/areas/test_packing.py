@@ -14,9 +14,9 @@ import zlib
 
 import pytest
 
-from project_service.transfers import packing as packing_of_archives
-from project_service.transfers import unpacking
-from project_service.transfers.packing import Press, packing, press
+from project_service.transfers.archive import extraction
+from project_service.transfers.archive import writer as packing_of_archives
+from project_service.transfers.archive.writer import Press, packing, press
 
 ROWS = b"".join(b'{"iid":%d,"title":"The till is open"}\n' % number for number in range(60_000))
 BUNDLE = os.urandom(3_000_000)  # takes no compression
@@ -114,14 +114,14 @@ def test_what_was_packed_is_read_whole_however_late_its_last_block_comes(size, t
     content = (b"0123456789" * (size // 10 + 1))[:size]
     path = tmp_path / "some.gz"
     path.write_bytes(gzip.compress(content, 1))
-    put = unpacking.Unpressed._put
+    put = extraction.Unpressed._put
 
     def late(reader, block):
         time.sleep(0.03)
         put(reader, block)
 
-    monkeypatch.setattr(unpacking.Unpressed, "_put", late)
-    with unpacking._gunzip(path) as stream:
+    monkeypatch.setattr(extraction.Unpressed, "_put", late)
+    with extraction._gunzip(path) as stream:
         assert stream.read() == content
 
 
@@ -130,7 +130,7 @@ def test_a_damaged_stream_raises_and_leaves_no_thread_behind(damage, tmp_path):
     path = tmp_path / "some.gz"
     path.write_bytes(damage(gzip.compress(os.urandom(3 * MIB), 1)))
 
-    with pytest.raises((EOFError, OSError, zlib.error, unpacking.UNREADABLE)), unpacking._gunzip(path) as stream:
+    with pytest.raises((EOFError, OSError, zlib.error, extraction.UNREADABLE)), extraction._gunzip(path) as stream:
         stream.read()
 
     assert not [thread for thread in threading.enumerate() if thread.name == "unpress"]
@@ -140,7 +140,7 @@ def test_a_stream_that_is_left_early_leaves_no_thread_behind(tmp_path):
     path = tmp_path / "some.gz"
     path.write_bytes(gzip.compress(bytes(50 * MIB), 1))
 
-    with unpacking._gunzip(path) as stream:
+    with extraction._gunzip(path) as stream:
         assert stream.read(10) == bytes(10)
 
     assert not [thread for thread in threading.enumerate() if thread.name == "unpress"]

@@ -15,13 +15,13 @@ import pytest
 from project_service.access.abilities import may_create_tag
 from project_service.access.identity import NOBODY as NO_CALLER
 from project_service.access.identity import Caller
-from project_service.core import repositories
-from project_service.core.levels import Role
-from project_service.core.users import BLOCKED
+from project_service.areas.protected_tags import queries
+from project_service.areas.protected_tags.models import ProtectedTag
+from project_service.domain import repositories
+from project_service.domain.access_levels import Role
+from project_service.domain.users import BLOCKED
 from project_service.kit import clock
-from project_service.kit.database import db
-from project_service.protected_tags import queries
-from project_service.protected_tags.models import ProtectedTag
+from project_service.kit.db.database import db
 from tests import worlds
 from tests.repositories import keep_repository
 from tests.worlds import ADA, DEV, GUS, MAX, NOBODY, OLIVE, RITA, SAM

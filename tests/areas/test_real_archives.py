@@ -6,10 +6,10 @@ import itertools
 
 import pytest
 
-from project_service.core import repositories
-from project_service.core.projects import Project
-from project_service.kit.database import db
-from project_service.transfers import canonical
+from project_service.domain import repositories
+from project_service.domain.projects import Project
+from project_service.kit.db.database import db
+from project_service.transfers.archive import diff
 from tests.archives import REAL, rows, unpack
 from tests.worlds import make_user
 
@@ -124,7 +124,7 @@ def test_nothing_is_lost_between_two_transfers(name, person, root, as_, people, 
         run_jobs()
         target.write_bytes(client.get(f"/projects/{answer.json['id']}/export/download").data)
 
-    assert canonical.compare(*places[1:]) == []
+    assert diff.compare(*places[1:]) == []
 
 
 def test_people_are_known_by_their_address_and_others_are_the_importer(imported, root, run_jobs, as_, people):

@@ -9,17 +9,25 @@ import pytest
 from flask import has_app_context
 from sqlalchemy import select, update
 
-from project_service.access import receivers
-from project_service.alerts import ingestion
-from project_service.alerts.models import HTTP, PROMETHEUS, TARGET, Alert, AlertIntegration, IncidentSetting, Status
-from project_service.alerts.payloads import parse_plain
-from project_service.core.bots import ALERT_BOT
-from project_service.core.projects import Project
-from project_service.core.users import User
+from project_service.access import webhooks
+from project_service.areas.alerts import ingestion
+from project_service.areas.alerts.models import (
+    HTTP,
+    PROMETHEUS,
+    TARGET,
+    Alert,
+    AlertIntegration,
+    IncidentSetting,
+    Status,
+)
+from project_service.areas.alerts.payloads import parse_plain
+from project_service.domain.bots import ALERT_BOT
+from project_service.domain.projects import Project
+from project_service.domain.tracker.issues import Issue
+from project_service.domain.tracker.notes import Note
+from project_service.domain.users import User
 from project_service.kit import clock
-from project_service.kit.database import db
-from project_service.tracker.issues import Issue
-from project_service.tracker.notes import Note
+from project_service.kit.db.database import db
 
 KEY, OTHER_KEY = "0123456789abcdef" * 2, "f" * 32
 IDENTIFIER = "00112233445566ff"
@@ -131,10 +139,10 @@ def test_all_that_is_sent_is_taken_in_as_by_one_that_was_looked_for(body, app, k
     for model in (Note, Alert):
         db.session.query(model).delete()
     db.session.commit()
-    app.extensions[receivers.REMEMBERED] = receivers.Remembered()
+    app.extensions[webhooks.REMEMBERED] = webhooks.Remembered()
     for _ in range(3):
         post(BODIES["a repeated one"])
-        app.extensions[receivers.REMEMBERED] = receivers.Remembered()
+        app.extensions[webhooks.REMEMBERED] = webhooks.Remembered()
 
     post(body)
 
@@ -176,7 +184,7 @@ def test_whoever_was_refused_is_not_let_as_far_again(known, post, count_queries)
 def test_one_that_was_remembered_anew_meanwhile_is_not_forgotten(known):
     one = ingestion.endpoint("acme/shop", IDENTIFIER).remembered()
     other = ingestion.endpoint("acme/shop", IDENTIFIER).remembered()
-    remembered = receivers.Remembered()
+    remembered = webhooks.Remembered()
     remembered.put("a", other)
     remembered.forget("a", one)
 
@@ -187,7 +195,7 @@ def test_one_that_was_remembered_anew_meanwhile_is_not_forgotten(known):
 
 @pytest.mark.parametrize("path", [PATH.replace("/x/", "/another name/"), PATH.replace("acme/shop", "Acme/SHOP")])
 def test_it_is_known_by_any_name_that_it_is_called(path, app, known, post, count_queries):
-    kept = app.extensions[receivers.REMEMBERED]._kept
+    kept = app.extensions[webhooks.REMEMBERED]._kept
     before = list(kept)
     post(BODIES["a repeated one"], path=path)
     assert list(kept) == before
@@ -282,7 +290,7 @@ def test_one_that_is_outdated_harms_none_that_is_written_with_it(app, project, e
         with app.app_context():
             try:
                 return [taken.title for taken in ingestion.take_in_at_once((receiver, [one]))]
-            except receivers.Outdated:
+            except webhooks.Outdated:
                 return None
 
     with ThreadPoolExecutor(8) as threads:
@@ -293,10 +301,10 @@ def test_one_that_is_outdated_harms_none_that_is_written_with_it(app, project, e
 
 
 def test_those_that_came_last_the_longest_ago_are_forgotten_when_they_are_too_many(known, monkeypatch):
-    monkeypatch.setattr(receivers, "MOST_REMEMBERED", 2)
+    monkeypatch.setattr(webhooks, "MOST_REMEMBERED", 2)
     db.session.remove()
     one = ingestion.endpoint("acme/shop", IDENTIFIER).remembered()
-    remembered = receivers.Remembered()
+    remembered = webhooks.Remembered()
     for place in "ab":
         remembered.put(place, one)
     remembered.find("a", KEY)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import func, select
 
-from project_service.core import removal
-from project_service.core.levels import Role
-from project_service.events.models import Action
-from project_service.events.recording import record
-from project_service.kit.database import Base, db
+from project_service.domain import removal
+from project_service.domain.access_levels import Role
+from project_service.domain.events.models import Action
+from project_service.domain.events.recording import record
+from project_service.kit.db.database import Base, db
 from tests.worlds import ADA, MAX, NOBODY, OLIVE, PEOPLE, SAM, add_member, make_group, make_project, make_user, share
 
 ACCEPTED = {"message": "202 Accepted"}

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from project_service.core import repositories
+from project_service.domain import repositories
 from tests.contract.service import REPOSITORY, is_running, kill, wait_for
 from tests.repositories import make_bundle
 
-RUN = "from project_service.core import repositories; print(repositories.git('anything').decode())"
+RUN = "from project_service.domain import repositories; print(repositories.git('anything').decode())"
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from project_service.vulnerabilities.fingerprints import fingerprint
+from project_service.areas.vulnerabilities.fingerprints import fingerprint
 from tests import worlds
 from tests.scanning import REPORTS, findings, ingest
 from tests.worlds import DEV

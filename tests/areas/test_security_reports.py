@@ -8,10 +8,10 @@ from concurrent.futures import ThreadPoolExecutor
 import orjson
 import pytest
 
-from project_service.core.projects import DISABLED
-from project_service.kit.database import db
-from project_service.vulnerabilities import reports
-from project_service.vulnerabilities.models import Finding, Pipeline, SecurityReport, Tally
+from project_service.areas.vulnerabilities import reports
+from project_service.areas.vulnerabilities.models import Finding, Pipeline, SecurityReport, Tally
+from project_service.domain.projects import DISABLED
+from project_service.kit.db.database import db
 from tests import worlds
 from tests.scanning import findings, ingest, report, send, vulnerability
 from tests.worlds import ADA, DEV, GUS, MAX, NOBODY, OLIVE, RITA, SAM

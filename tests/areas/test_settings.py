@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from project_service.core import instance
-from project_service.kit.database import unit_of_work
+from project_service.domain import instance_settings
+from project_service.kit.db.database import unit_of_work
 from tests.worlds import ADA, MAX, NOBODY, OLIVE, SAM
 
 SETTINGS = "/application/settings"
@@ -85,7 +85,7 @@ def test_what_was_changed_is_echoed_kept_and_alone(as_admin):
 def test_a_changed_setting_holds_from_the_next_moment_on(as_admin, app):
     change(as_admin, max_import_size=7)
 
-    assert instance.setting("max_import_size") == 7
+    assert instance_settings.setting("max_import_size") == 7
 
 
 FORMS = [
@@ -240,7 +240,7 @@ def public(as_stranger):
     fields = {"name": "Open", "path": "open", "visibility": "public"}
     made = {kind: as_stranger.post(f"/{kind}", json=fields).json["id"] for kind in ("projects", "groups")}
     with unit_of_work():
-        instance.change_settings({"restricted_visibility_levels": ["public"]})
+        instance_settings.change_settings({"restricted_visibility_levels": ["public"]})
     return made
 
 

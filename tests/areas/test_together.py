@@ -12,25 +12,25 @@ from contextlib import suppress
 import pytest
 from sqlalchemy import delete, select
 
-from project_service.accounts import service as accounts
-from project_service.core import places
-from project_service.core.levels import Role
-from project_service.core.memberships import Membership, Share
-from project_service.core.namespaces import Group, namespace_of
-from project_service.core.projects import Project
-from project_service.core.tokens import PersonalAccessToken
-from project_service.core.users import User
-from project_service.events.models import Event
-from project_service.instance import service as instance
-from project_service.kit.database import db
-from project_service.projects import service as projects
-from project_service.protected_tags.models import ProtectedTag
-from project_service.tracker.environments import Environment
-from project_service.tracker.issues import Issue
-from project_service.tracker.milestones import Milestone
-from project_service.transfers import exporting
+from project_service.areas.accounts import service as accounts
+from project_service.areas.instance import service as instance
+from project_service.areas.projects import service as projects
+from project_service.areas.protected_tags.models import ProtectedTag
+from project_service.areas.variables.models import Variable
+from project_service.domain import path_registry
+from project_service.domain.access_levels import Role
+from project_service.domain.events.models import Event
+from project_service.domain.memberships import Membership, Share
+from project_service.domain.namespaces import Group, namespace_of
+from project_service.domain.projects import Project
+from project_service.domain.tokens import PersonalAccessToken
+from project_service.domain.tracker.environments import Environment
+from project_service.domain.tracker.issues import Issue
+from project_service.domain.tracker.milestones import Milestone
+from project_service.domain.users import User
+from project_service.kit.db.database import db
+from project_service.transfers.exporting import exporter
 from project_service.transfers.models import ProjectExport
-from project_service.variables.models import Variable
 from tests.worlds import ADA, DEV, SAM, make_group, make_token, make_user, share
 
 RECORD = {"message": "404 Not found"}
@@ -108,7 +108,7 @@ def test_a_membership_ends_once(method, body, app, project, people, as_admin):
 
 @pytest.mark.parametrize(("method", "body"), [("DELETE", None), ("PUT", {"path": "till"})])
 def test_a_project_that_is_just_deleted_is_gone(method, body, app, project, as_admin):
-    places.start_deleting_project(db.session.get_one(Project, project.id))
+    path_registry.start_deleting_project(db.session.get_one(Project, project.id))
 
     answer = while_unfinished(app, lambda: as_admin.open(method, f"/projects/{project.id}", json=body))
 
@@ -127,7 +127,7 @@ def test_a_project_that_is_just_deleted_is_gone(method, body, app, project, as_a
 @pytest.mark.parametrize("below", [False, True])
 def test_nothing_happens_in_a_group_that_is_just_deleted(method, path, body, below, app, group, as_admin):
     place = make_group("below", group) if below else group
-    places.start_deleting_namespace(db.session.get_one(Group, place.id))
+    path_registry.start_deleting_namespace(db.session.get_one(Group, place.id))
 
     answer = while_unfinished(app, lambda: as_admin.open(method, path.format(place.id), json=body))
 
@@ -147,7 +147,7 @@ def test_an_account_that_is_just_deleted_is_gone(method, path, body, app, people
 
 
 def test_nothing_is_made_in_the_namespace_of_an_account_that_is_just_deleted(app, people, as_stranger):
-    places.start_deleting_namespace(namespace_of(people[SAM]))
+    path_registry.start_deleting_namespace(namespace_of(people[SAM]))
 
     answer = while_unfinished(app, lambda: as_stranger.post("/projects", json={"path": "late"}))
 
@@ -203,7 +203,7 @@ def test_a_feature_is_not_on_and_off(app, as_admin):
 @pytest.mark.parametrize("place", ["projects", "groups"])
 def test_nothing_is_shared_with_a_group_that_is_just_deleted(place, app, project, group, as_admin):
     other = make_group("friends", make_group("above"))
-    places.start_deleting_namespace(db.session.get_one(Group, other.id))
+    path_registry.start_deleting_namespace(db.session.get_one(Group, other.id))
     address = f"/{place}/{project.id if place == 'projects' else group.id}/share"
 
     answer = while_unfinished(
@@ -234,11 +234,11 @@ def test_of_two_exports_that_end_together_the_later_one_keeps_its_file(app, peop
             meeting.wait(0.5)
         return "shop.tar.gz"
 
-    monkeypatch.setattr(exporting, "file_name", named)
+    monkeypatch.setattr(exporter, "file_name", named)
 
     def finish(export_id):
         with app.app_context():
-            exporting._finish(export_id, f"projects/{export_id}.tar.gz", 1)
+            exporter._finish(export_id, f"projects/{export_id}.tar.gz", 1)
 
     with ThreadPoolExecutor(2) as pool:
         list(pool.map(finish, ids))

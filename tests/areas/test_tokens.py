@@ -7,10 +7,10 @@ import datetime as dt
 
 import pytest
 
-from project_service.core.tokens import SCOPES, PersonalAccessToken
-from project_service.core.users import BLOCKED
+from project_service.domain.tokens import SCOPES, PersonalAccessToken
+from project_service.domain.users import BLOCKED
 from project_service.kit import clock
-from project_service.kit.database import db
+from project_service.kit.db.database import db
 from tests.worlds import ADA, MAX, NOBODY, OLIVE, PEOPLE, ROLES, SAM, add_member, make_group, make_token, make_user
 
 TOKEN = {

@@ -10,9 +10,9 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from sqlalchemy import func, select
 
-from project_service.core.users import BLOCKED, DEACTIVATED, User
+from project_service.domain.users import BLOCKED, DEACTIVATED, User
 from project_service.kit import clock
-from project_service.kit.database import db
+from project_service.kit.db.database import db
 from tests.worlds import ADA, DEV, GUS, MAX, NOBODY, OLIVE, PEOPLE, RITA, SAM, make_project, make_user, reload
 
 BASIC = {"id", "name", "username", "state", "avatar_url", "web_url"}

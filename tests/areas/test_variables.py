@@ -10,8 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from sqlalchemy import text
 
-from project_service.core.levels import Visibility
-from project_service.kit.database import db
+from project_service.domain.access_levels import Visibility
+from project_service.kit.db.database import db
 from tests import worlds
 from tests.worlds import ADA, DEV, GUS, MAX, NOBODY, OLIVE, RITA, SAM
 
@@ -830,7 +830,7 @@ def test_a_variable_that_goes_while_it_is_changed_is_not_found(project, store, a
         db.session.execute(text("DELETE FROM variables"))
 
     store("FOO")
-    monkeypatch.setattr("project_service.variables.service.check", delete_first)
+    monkeypatch.setattr("project_service.areas.variables.service.check", delete_first)
 
     answer = as_maintainer.put(variables(project, "FOO"), json={"value": "new"})
 
@@ -957,7 +957,7 @@ def test_a_write_that_fails_does_not_tell_the_log_the_value(project, store, as_m
         raise LookupError("the key has gone")
 
     store("FOO", "old")
-    monkeypatch.setattr("project_service.kit.secrets.Keyring.encrypt", fail)
+    monkeypatch.setattr("project_service.kit.security.secrets.Keyring.encrypt", fail)
 
     answer = as_maintainer.put(variables(project, "FOO"), json={"value": "plain-text-to-look-for"})
 

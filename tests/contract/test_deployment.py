@@ -26,8 +26,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from project_service import cli
-from project_service.kit import supervisor
+from project_service.cli import main
+from project_service.runtime import supervisor
 from project_service.settings import Settings
 from tests.contract.service import REPOSITORY, TOKEN, Service, free_port, is_running, wait_for
 
@@ -301,10 +301,10 @@ def test_a_unit_starts_a_command_that_is_there_and_waits_for_its_end(unit):
     section, (program, *words) = words_of(unit)
 
     if program.endswith("/gunicorn"):
-        assert words[:2] == ["--config", "python:project_service.kit.webserver"]
-        assert words[-1] == "project_service.wsgi:app"
+        assert words[:2] == ["--config", "python:project_service.runtime.web_server"]
+        assert words[-1] == "project_service.runtime.wsgi:app"
     else:
-        command = cli.main.get_command(click.Context(cli.main), words[0])
+        command = main.main.get_command(click.Context(main.main), words[0])
         assert command is not None
         with click.Context(command) as context:
             command.make_parser(context).parse_args(list(words[1:]))

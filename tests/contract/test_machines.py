@@ -23,7 +23,8 @@ import pytest
 import redis
 import requests
 
-from project_service.kit import embedded, jobs
+from project_service.kit import jobs
+from project_service.runtime import embedded_redis
 from tests.contract.alerting import Maintainer
 from tests.contract.service import COMMAND, PASSWORD, REPOSITORY, free_port, is_running, wait_for
 from tests.databases import create_database
@@ -73,7 +74,17 @@ class Cluster:
         self.shared = [
             Process([python, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(store)], env, directory / "s3.log"),
             Process(
-                [embedded.find_server(), "--port", str(bells), "--bind", "127.0.0.1", "--save", "", "--dir", directory],
+                [
+                    embedded_redis.find_server(),
+                    "--port",
+                    str(bells),
+                    "--bind",
+                    "127.0.0.1",
+                    "--save",
+                    "",
+                    "--dir",
+                    directory,
+                ],
                 env,
                 directory / "redis.log",
             ),
@@ -110,9 +121,9 @@ class Cluster:
         port, home = free_port(), self.directory / f"machine-{number}"
         home.mkdir()
         env = self.env | {"PROJECT_SERVICE_DATA_DIR": str(home / "data")}
-        web = [sys.executable, "-m", "gunicorn", "--config=python:project_service.kit.webserver", "--workers=1"]
+        web = [sys.executable, "-m", "gunicorn", "--config=python:project_service.runtime.web_server", "--workers=1"]
         commands = {
-            "web": [*web, f"--bind=127.0.0.1:{port}", "project_service.wsgi:app"],
+            "web": [*web, f"--bind=127.0.0.1:{port}", "project_service.runtime.wsgi:app"],
             "worker": [COMMAND, "worker"],
             "scheduler": [COMMAND, "scheduler"],
         }

@@ -12,8 +12,10 @@ import sys
 import atheris
 from zlib_ng import gzip_ng
 
-with atheris.instrument_imports(include=["project_service.transfers", "project_service.vulnerabilities", "tarfile"]):
-    from project_service.transfers import unpacking
+with atheris.instrument_imports(
+    include=["project_service.transfers", "project_service.areas.vulnerabilities", "tarfile"]
+):
+    from project_service.transfers.archive import extraction
     from tests.fuzzing import harnesses, mutating
 
 
@@ -32,7 +34,7 @@ def try_once(raw: bytes) -> None:
 
 
 # the same decoder without its thread, which costs a hundred times what a small archive does
-unpacking._gunzip = lambda archive: gzip_ng.open(archive, "rb")
+extraction._gunzip = lambda archive: gzip_ng.open(archive, "rb")
 NAME = sys.argv.pop(1)
 HARNESS, MUTATE = harnesses.HARNESSES[NAME], mutating.MUTATORS[NAME]
 atheris.Setup(sys.argv, try_once, custom_mutator=mutate)

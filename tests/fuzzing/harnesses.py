@@ -18,21 +18,21 @@ from unittest import mock
 
 import orjson
 
+from project_service.areas.vulnerabilities import merging, normalising, reports
+from project_service.areas.vulnerabilities.report_types import REPORT_TYPES
+from project_service.areas.vulnerabilities.reports import BrokenReport
 from project_service.kit import clock
-from project_service.transfers import layout, trees, unpacking
-from project_service.transfers.people import People
-from project_service.transfers.refusals import Refused
-from project_service.transfers.rows import COLUMNS, Known, Translator
-from project_service.transfers.rows import read as read_row
-from project_service.transfers.unpacking import BadArchive, Limits, Unpacked
-from project_service.vulnerabilities import merging, normalising, reports
-from project_service.vulnerabilities.report_types import REPORT_TYPES
-from project_service.vulnerabilities.reports import BrokenReport
+from project_service.transfers.archive import extraction, layout, reader
+from project_service.transfers.archive.extraction import BadArchive, Limits, Unpacked
+from project_service.transfers.importing.refusals import Refused
+from project_service.transfers.importing.rows import COLUMNS, Known, Translator
+from project_service.transfers.importing.rows import read as read_row
+from project_service.transfers.importing.user_mapping import People
 
 LIMITS = Limits(size=256 << 10, ratio=100, ratio_from=64 << 10, members=40)
 IN_LITTLE = {
-    unpacking: {"LONGEST_HEADERS": 4096, "MOST_RELATIONS": 12},
-    trees: {"LONGEST_LINE": 4096, "LARGEST_OBJECT": 2048},
+    extraction: {"LONGEST_HEADERS": 4096, "MOST_RELATIONS": 12},
+    reader: {"LONGEST_LINE": 4096, "LARGEST_OBJECT": 2048},
 }
 NO_REPORT = "no report"
 LARGEST_INTEGER = 2**63 - 1
@@ -48,11 +48,11 @@ def read_archive(raw: bytes) -> str | None:
         archive, folder = Path(place, "archive.tar.gz"), Path(place, "unpacked")
         archive.write_bytes(raw)
         try:
-            unpacked = unpacking.unpack(archive, folder, LIMITS)
+            unpacked = extraction.unpack(archive, folder, LIMITS)
             unpacked.check()
-            trees.split_legacy(unpacked)
-            trees.project_of(unpacked)
-            trees.count_rows(unpacked)
+            reader.split_legacy(unpacked)
+            reader.project_of(unpacked)
+            reader.count_rows(unpacked)
             _translate(unpacked)
         except BadArchive as refused:
             return str(refused)
@@ -64,8 +64,8 @@ def read_archive(raw: bytes) -> str | None:
 def _translate(unpacked: Unpacked) -> None:
     numbers = {model: itertools.count(1) for model in COLUMNS}
     translator = Translator(1, People(5, known={7: 8}), Known(), clock.now(), numbers.__getitem__)
-    for relation in trees.relations_of(unpacked):
-        for line, raw in trees.rows_of(unpacked, relation):
+    for relation in reader.relations_of(unpacked):
+        for line, raw in reader.rows_of(unpacked, relation):
             row = read_row(raw)
             if isinstance(row, Refused):
                 translator.fail(relation, line, row)

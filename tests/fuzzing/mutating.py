@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from project_service.transfers import layout
+from project_service.transfers.archive import layout
 
 Change = Callable[[bytes], bytes]
 BLOCK = 512

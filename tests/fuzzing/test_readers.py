@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from project_service.transfers import rows
-from project_service.vulnerabilities import reports
+from project_service.areas.vulnerabilities import reports
+from project_service.transfers.importing import rows
 from tests.archives import make_archive, make_issue
 from tests.fuzzing.harnesses import HARNESSES, NO_REPORT, read_archive, read_report
 from tests.fuzzing.mutating import MUTATORS

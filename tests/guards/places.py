@@ -8,17 +8,17 @@ from typing import Any
 from flask import Flask
 from sqlalchemy import func, select
 
-from project_service.alerts.models import AlertIntegration
-from project_service.core.memberships import Membership
-from project_service.core.projects import Project
-from project_service.core.tokens import PersonalAccessToken
-from project_service.core.users import User
-from project_service.kit.database import db
-from project_service.protected_tags.models import ProtectedTag
-from project_service.tracker.environments import Environment
-from project_service.tracker.notes import Note
-from project_service.variables.models import Variable
-from project_service.vulnerabilities.models import Finding, Pipeline
+from project_service.areas.alerts.models import AlertIntegration
+from project_service.areas.protected_tags.models import ProtectedTag
+from project_service.areas.variables.models import Variable
+from project_service.areas.vulnerabilities.models import Finding, Pipeline
+from project_service.domain.memberships import Membership
+from project_service.domain.projects import Project
+from project_service.domain.tokens import PersonalAccessToken
+from project_service.domain.tracker.environments import Environment
+from project_service.domain.tracker.notes import Note
+from project_service.domain.users import User
+from project_service.kit.db.database import db
 from tests.pages.conftest import page_rules
 from tests.surveys import addresses, api_rules
 

@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 
 from project_service.access.api import PREFIX
-from project_service.core.levels import Role
+from project_service.domain.access_levels import Role
 from tests.guards.test_routes import views
 from tests.worlds import ADA, MAX, NOBODY, add_member, make_group, make_project, share
 

@@ -9,8 +9,8 @@ import warnings
 import pytest
 from sqlalchemy import inspect
 
-from project_service import doctor
-from project_service.kit.database import MIGRATIONS, Base, db
+from project_service.cli import doctor
+from project_service.kit.db.database import MIGRATIONS, Base, db
 
 FIRST = "0001_first_tables.py"
 TAKES_AWAY = {"drop_column", "drop_table", "rename_table"}

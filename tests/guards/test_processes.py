@@ -7,10 +7,10 @@ import sys
 
 import pytest
 
-HEAVY = ("exporting", "importing", "lines", "publishing", "rows")
+HEAVY = ("exporting.exporter", "importing.importer", "exporting.lines", "importing.publishing", "importing.rows")
 
 
-@pytest.mark.parametrize(("module", "loads"), [("wsgi", False), ("working", True)])
+@pytest.mark.parametrize(("module", "loads"), [("runtime.wsgi", False), ("runtime.worker_processes", True)])
 def test_only_workers_load_what_imports_and_exports_do(module, loads, tmp_path):
     told = f"import sys, project_service.{module}; print(*sys.modules)"
     env = {"PROJECT_SERVICE_DATA_DIR": str(tmp_path)}

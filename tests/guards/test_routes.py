@@ -9,7 +9,7 @@ import pytest
 
 from project_service.access.abilities import RULES
 from project_service.access.api import PREFIX
-from project_service.core.levels import Role
+from project_service.domain.access_levels import Role
 from tests.worlds import (
     add_member,
     make_group,

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from sqlalchemy import select
 
-from project_service.core.instance import FeatureGate
-from project_service.kit.ahead import Ended, ahead
-from project_service.kit.database import db, unit_of_work
+from project_service.domain.instance_settings import FeatureGate
+from project_service.kit.db.database import db, unit_of_work
+from project_service.kit.jobs.ahead import Ended, ahead
 
 pytestmark = pytest.mark.both_databases
 
@@ -46,7 +46,7 @@ def test_things_come_in_their_order_from_another_process(app):
 
 @pytest.mark.parametrize("room", [1, 300, 5000])
 def test_things_come_whole_whether_there_is_room_for_them_in_the_shared_memory_or_not(app, monkeypatch, room):
-    monkeypatch.setattr("project_service.kit.ahead.PLACE", room)
+    monkeypatch.setattr("project_service.kit.jobs.ahead.PLACE", room)
     given = [bytes([number]) * (number * 400) for number in range(8)]
 
     with ahead(iter(given)) as things:

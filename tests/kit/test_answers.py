@@ -12,7 +12,7 @@ import redis.exceptions
 from sqlalchemy.exc import OperationalError
 from werkzeug import exceptions
 
-from project_service.kit import answers, errors
+from project_service.kit.http import errors, responses
 
 NO_ROOM = "507 Insufficient Storage: there is no room left on the disk of this server"
 
@@ -59,13 +59,13 @@ def full_database():
     ids=lambda value: type(value).__name__ if isinstance(value, Exception) else "",
 )  # fmt: skip
 def test_each_error_has_its_status_and_body(error, status, body):
-    answer = answers.render(error)
+    answer = responses.render(error)
 
     assert (answer.status_code, answer.content_type, answer.json) == (status, "application/json", body)
 
 
 def test_malformed_requests_are_answered_in_plain_text():
-    answer = answers.render(errors.Malformed())
+    answer = responses.render(errors.Malformed())
 
     assert (answer.status_code, answer.mimetype, answer.data) == (400, "text/plain", b"Bad Request")
 
@@ -83,12 +83,12 @@ def test_malformed_requests_are_answered_in_plain_text():
     ],
 )
 def test_some_errors_have_a_header(error, name, value):
-    assert answers.render(error).headers[name] == value
+    assert responses.render(error).headers[name] == value
 
 
 @pytest.mark.parametrize("error", [errors.Unauthorized(), errors.Forbidden(), errors.InsufficientScope("api")])
 def test_other_refusals_do_not_challenge(error):
-    assert "WWW-Authenticate" not in answers.render(error).headers
+    assert "WWW-Authenticate" not in responses.render(error).headers
 
 
 @pytest.mark.parametrize(
@@ -109,6 +109,6 @@ def test_other_refusals_do_not_challenge(error):
     ids=lambda value: type(value).__name__ if isinstance(value, Exception) else "",
 )
 def test_what_others_raise_is_told_in_our_words(raised, status, body):
-    answer = answers.render(answers.as_service_error(raised))
+    answer = responses.render(responses.as_service_error(raised))
 
     assert (answer.status_code, answer.json) == (status, body)

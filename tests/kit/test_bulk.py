@@ -10,10 +10,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import delete, select
 
-from project_service.kit.bulk import Writer, among, new_ids, numbers, one_of
-from project_service.kit.database import db
-from project_service.tracker.milestones import Milestone
-from project_service.tracker.notes import Note
+from project_service.domain.tracker.milestones import Milestone
+from project_service.domain.tracker.notes import Note
+from project_service.kit.db.bulk import Writer, among, new_ids, numbers, one_of
+from project_service.kit.db.database import db
 from tests.worlds import make_project, make_user
 
 pytestmark = pytest.mark.both_databases

@@ -8,8 +8,8 @@ from types import SimpleNamespace
 import pytest
 from flask import Flask
 
-from project_service.kit.conditions import unmodified
-from project_service.kit.errors import PreconditionFailed
+from project_service.kit.http.errors import PreconditionFailed
+from project_service.kit.http.preconditions import unmodified
 
 ROW = SimpleNamespace(updated_at=dt.datetime(2021, 1, 20, 8, 15, 30, 500000, dt.UTC))
 

@@ -16,13 +16,14 @@ import pytest
 from sqlalchemy import BigInteger, QueuePool, Text, bindparam, column, create_engine, func, select, table, text, update
 from sqlalchemy.exc import IntegrityError, OperationalError, StatementError
 
-from project_service.core import instance
-from project_service.core.instance import ApplicationSetting, FeatureGate
-from project_service.core.memberships import Membership
-from project_service.core.users import User
-from project_service.kit import clock, database
-from project_service.kit.bulk import among, numbers
-from project_service.kit.database import (
+from project_service.domain import instance_settings
+from project_service.domain.instance_settings import ApplicationSetting, FeatureGate
+from project_service.domain.memberships import Membership
+from project_service.domain.users import User
+from project_service.kit import clock
+from project_service.kit.db import database
+from project_service.kit.db.bulk import among, numbers
+from project_service.kit.db.database import (
     KEPT,
     POOL_SIZE,
     Connections,
@@ -35,8 +36,8 @@ from project_service.kit.database import (
     unique,
     unit_of_work,
 )
-from project_service.kit.errors import Conflict
-from project_service.kit.statements import prepared
+from project_service.kit.db.statements import prepared
+from project_service.kit.http.errors import Conflict
 from tests.conftest import POSTGRESQL, SQLITE, make_app
 
 both = pytest.mark.both_databases
@@ -50,7 +51,7 @@ def gate(value, feature="marks"):
 
 def marks():
     with unit_of_work(write=False):
-        return [one.value for one in instance.gates_of("marks")]
+        return [one.value for one in instance_settings.gates_of("marks")]
 
 
 # Units of work
@@ -163,7 +164,7 @@ def test_ids_are_never_given_twice(app):
         db.session.add_all([gate("a"), gate("b")])
     last = db.session.scalar(select(FeatureGate.id).order_by(FeatureGate.id.desc()))
     with unit_of_work():
-        instance.clear_gates("marks")
+        instance_settings.clear_gates("marks")
     with unit_of_work():
         fresh = add_unique(gate("c"), TAKEN)
 

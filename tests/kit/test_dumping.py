@@ -9,8 +9,8 @@ from types import SimpleNamespace
 import marshmallow
 import pytest
 
-from project_service.kit import fields
-from project_service.kit.schemas import Inside, Schema
+from project_service.kit.http import fields
+from project_service.kit.http.schemas import Inside, Schema
 
 
 class Level(enum.IntEnum):

@@ -9,10 +9,10 @@ import time
 import pytest
 from sqlalchemy import func, select, text
 
-from project_service.kit import encryption, secrets
-from project_service.kit.database import db, dispose_after_fork, unit_of_work
-from project_service.kit.secrets import Keyring, SecretKeyMissing
-from project_service.variables.models import Variable
+from project_service.areas.variables.models import Variable
+from project_service.kit.db.database import db, dispose_after_fork, unit_of_work
+from project_service.kit.security import encryption, secrets
+from project_service.kit.security.secrets import Keyring, SecretKeyMissing
 from tests import worlds
 from tests.conftest import make_app
 

@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import pytest
 
-from project_service.kit import exact
-from project_service.kit.exact import MOST_DIGITS
+from project_service.kit import bigint_json
+from project_service.kit.bigint_json import MOST_DIGITS
 
 
 @pytest.mark.parametrize("number", [0, 2**63, 2**64 - 1, 2**64, -(2**63) - 1, 10**400, int("9" * MOST_DIGITS)])
 def test_integers_are_read_and_written_with_every_digit(number):
     raw = f'{{"a":[{number},"ö"]}}'
 
-    assert exact.loads(raw) == exact.loads(raw.encode()) == {"a": [number, "ö"]}
-    assert exact.dumps({"a": [number, "ö"]}) == raw.encode()
+    assert bigint_json.loads(raw) == bigint_json.loads(raw.encode()) == {"a": [number, "ö"]}
+    assert bigint_json.dumps({"a": [number, "ö"]}) == raw.encode()
 
 
 def test_longer_integers_are_refused_unless_something_is_made_of_them():
     raw = "[" + "9" * (MOST_DIGITS + 1) + "]"
 
-    assert exact.loads(raw, too_long=len) == [MOST_DIGITS + 1]
+    assert bigint_json.loads(raw, too_long=len) == [MOST_DIGITS + 1]
     with pytest.raises(ValueError, match="limit"):
-        exact.loads(raw)
+        bigint_json.loads(raw)
 
 
 @pytest.mark.parametrize(
@@ -33,10 +33,10 @@ def test_what_is_no_json_is_refused_whatever_else_there_is(raw, long):
     encoded = raw.encode() if isinstance(raw, str) else raw
 
     with pytest.raises(ValueError, match=".*"):
-        exact.loads(b"[" + long + b"," + encoded + b"]" if long else encoded)
+        bigint_json.loads(b"[" + long + b"," + encoded + b"]" if long else encoded)
 
 
-MANY = exact.MOST_STEPS
+MANY = bigint_json.MOST_STEPS
 
 
 @pytest.mark.parametrize(
@@ -61,17 +61,17 @@ MANY = exact.MOST_STEPS
     ],
 )
 def test_a_text_with_too_many_values_is_known_before_it_is_read(raw, too_many):
-    assert exact.has_too_many_values(raw) is too_many
+    assert bigint_json.has_too_many_values(raw) is too_many
 
 
 @pytest.mark.parametrize("number", [float("nan"), float("inf")])
 def test_what_is_no_number_is_nothing_and_refused_beside_a_long_integer(number):
-    assert exact.dumps([2**63, number]) == b"[9223372036854775808,null]"
+    assert bigint_json.dumps([2**63, number]) == b"[9223372036854775808,null]"
     with pytest.raises(ValueError, match="JSON compliant"):
-        exact.dumps([2**64, number])
+        bigint_json.dumps([2**64, number])
 
 
 def test_keys_are_sorted_on_request():
-    assert exact.dumps({"b": 2**64, "a": {"d": 1, "c": 2}}, sort_keys=True) == (
+    assert bigint_json.dumps({"b": 2**64, "a": {"d": 1, "c": 2}}, sort_keys=True) == (
         b'{"a":{"c":2,"d":1},"b":18446744073709551616}'
     )

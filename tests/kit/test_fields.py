@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from project_service.kit import fields
-from project_service.kit.errors import BadParameters
-from project_service.kit.parameters import nest
-from project_service.kit.schemas import Nested, Schema, load
+from project_service.kit.http import fields
+from project_service.kit.http.errors import BadParameters
+from project_service.kit.http.parameters import nest
+from project_service.kit.http.schemas import Nested, Schema, load
 
 
 class Said(enum.Enum):

@@ -9,10 +9,10 @@ import pytest
 from sqlalchemy import select
 from sqlalchemy.exc import OperationalError
 
-from project_service.core.instance import FeatureGate
-from project_service.kit import group_commit as module
-from project_service.kit.database import DEADLOCK, after_commit, db, unit_of_work
-from project_service.kit.group_commit import group_commit
+from project_service.domain.instance_settings import FeatureGate
+from project_service.kit.db import group_commit as module
+from project_service.kit.db.database import DEADLOCK, after_commit, db, unit_of_work
+from project_service.kit.db.group_commit import group_commit
 
 pytestmark = pytest.mark.both_databases
 MANY = 12

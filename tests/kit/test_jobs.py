@@ -11,10 +11,11 @@ import pytest
 import redis
 import rq
 
-from project_service.core import instance
-from project_service.kit import clock, embedded, jobs
-from project_service.kit.database import db, unit_of_work
+from project_service.domain import instance_settings
+from project_service.kit import clock, jobs
+from project_service.kit.db.database import db, unit_of_work
 from project_service.kit.jobs import Task
+from project_service.runtime import embedded_redis
 from tests.conftest import SQLITE, make_app
 
 
@@ -23,9 +24,9 @@ def server(tmp_path_factory):
     """An application of its own with a Redis of its own, and the processes that answer bells."""
     app = make_app(SQLITE, tmp_path_factory.mktemp("jobs"))
     settings = app.config["SETTINGS"]
-    process = subprocess.Popen(embedded.redis_command(settings))
+    process = subprocess.Popen(embedded_redis.redis_command(settings))
     try:
-        embedded.wait_until_ready(settings)
+        embedded_redis.wait_until_ready(settings)
         app.extensions["redis"] = redis.Redis.from_url(settings.redis_url)
         yield app
     finally:
@@ -44,12 +45,12 @@ def app(server):
         db.session.remove()
 
 
-@jobs.job()
+@jobs.job("tests.kit.test_jobs.leave_mark")
 def leave_mark(text):
     """Leave a mark in the database, or fail."""
     if text == "bad":
         raise LookupError(text)
-    instance.set_gate("marks", "groups", text)
+    instance_settings.set_gate("marks", "groups", text)
 
 
 @pytest.fixture(autouse=True)
@@ -61,7 +62,7 @@ def _leave_no_job():
 
 def marks():
     with unit_of_work(write=False):
-        return [gate.value for gate in instance.gates_of("marks")]
+        return [gate.value for gate in instance_settings.gates_of("marks")]
 
 
 def defer(text):
@@ -191,3 +192,21 @@ def test_the_names_of_all_jobs_tell_where_they_are():
     for name, job in jobs.JOBS.items():
         assert name.rpartition(".")[2] == job.function.__name__
         assert job.queue in jobs.QUEUES
+
+
+def test_tasks_stored_under_the_names_of_earlier_releases_are_run():
+    stored = {
+        "accounts.jobs.prune_sessions",
+        "activity.jobs.prune_events",
+        "core.removal.remove_namespace",
+        "core.removal.remove_project",
+        "core.removal.remove_user",
+        "kit.mail.drain",
+        "members.jobs.expire_memberships",
+        "namespaces.jobs.refresh_seats",
+        "transfers.jobs.clear_up",
+        "transfers.jobs.export_project",
+        "transfers.jobs.import_project",
+    }
+
+    assert stored <= set(jobs.JOBS)

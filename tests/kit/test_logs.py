@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from project_service.kit import logs
-from project_service.kit.outgoing import Client, Policy
+from project_service.kit.security.outgoing import Client, Policy
 from tests.far_sides import raw
 
 SECRETS = st.text(

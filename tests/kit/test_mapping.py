@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from project_service.alerts import mapping
-from project_service.alerts.mapping import SampleField, Unusable, fields_of, fitting, read_sample
-from project_service.alerts.payloads import parse_plain, value_at
+from project_service.areas.alerts import payload_mapping
+from project_service.areas.alerts.payload_mapping import SampleField, Unusable, fields_of, fitting, read_sample
+from project_service.areas.alerts.payloads import parse_plain, value_at
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(0, 2**63) | st.text(max_size=5) | st.just("2026-03-04"),
@@ -19,7 +19,7 @@ JSON = st.recursive(
     max_leaves=10,
 )
 SAMPLES = st.dictionaries(st.text(max_size=3), JSON, max_size=4)
-MOST = mapping.MOST_FIELDS
+MOST = payload_mapping.MOST_FIELDS
 SAMPLE = {
     "event": {
         "name": "Disk is full",
@@ -78,26 +78,26 @@ def test_each_target_takes_fitting_types(target, types):
 def test_all_targets_are_told():
     labels = ["Title", "Description", "Start time", "End time", "Service", "Monitoring tool", "Hosts", "Severity"]
 
-    assert [label for label, _ in mapping.TARGETS.values()] == [*labels, "Fingerprint", "Environment"]
+    assert [label for label, _ in payload_mapping.TARGETS.values()] == [*labels, "Fingerprint", "Environment"]
 
 
 def test_what_was_chosen_becomes_the_stored_mapping_and_back():
     chosen = {"title": '["event","name"]', "hosts": '["event","hosts"]'}
 
-    stored = mapping.mapping_of(SAMPLE, chosen)
+    stored = payload_mapping.mapping_of(SAMPLE, chosen)
 
     assert stored == {
         "title": {"path": ["event", "name"], "type": "string", "label": "event/name"},
         "hosts": {"path": ["event", "hosts"], "type": "array", "label": "event/hosts"},
     }
-    assert mapping.chosen_of(stored) == chosen
+    assert payload_mapping.chosen_of(stored) == chosen
 
 
 @pytest.mark.parametrize(
     "key", ['["event","count"]', '["nothing"]', '["event"]', "nonsense", "[]", "7", '["gone"]', "[{}]"]
 )
 def test_what_does_not_fit_is_not_stored(key):
-    assert mapping.mapping_of(SAMPLE, {"title": key}) == {}
+    assert payload_mapping.mapping_of(SAMPLE, {"title": key}) == {}
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ def test_a_sample_with_very_many_fields_offers_the_first():
     sample = {f"key{number}": "x" for number in range(2500)}
 
     assert len(fields_of(sample, MOST)) == 2000
-    assert mapping.mapping_of(sample, {"title": '["key2499"]'})["title"]["label"] == "key2499"
+    assert payload_mapping.mapping_of(sample, {"title": '["key2499"]'})["title"]["label"] == "key2499"
 
 
 @given(st.text(max_size=30) | JSON.map(json.dumps))
@@ -141,16 +141,19 @@ def test_every_field_leads_to_a_value_of_its_type(sample):
         assert isinstance(value_at(sample, list(field.path)), kinds[field.type])
 
 
-@given(SAMPLES, st.sampled_from(list(mapping.TARGETS)))
+@given(SAMPLES, st.sampled_from(list(payload_mapping.TARGETS)))
 def test_whatever_fits_is_stored_chosen_again_and_read(sample, target):
     for field in fitting(fields_of(sample, MOST), target):
-        stored = mapping.mapping_of(sample, {target: field.key})
+        stored = payload_mapping.mapping_of(sample, {target: field.key})
 
-        assert mapping.chosen_of(stored) == {target: field.key}
+        assert payload_mapping.chosen_of(stored) == {target: field.key}
         assert value_at(sample, stored[target]["path"]) == value_at(sample, list(field.path))
 
 
-@given(SAMPLES, st.dictionaries(st.sampled_from(list(mapping.TARGETS)), st.lists(st.text(max_size=3) | st.integers())))
+@given(
+    SAMPLES,
+    st.dictionaries(st.sampled_from(list(payload_mapping.TARGETS)), st.lists(st.text(max_size=3) | st.integers())),
+)
 def test_whatever_a_mapping_says_an_alert_is_read(sample, paths):
     stored = {target: {"path": path} for target, path in paths.items()}
 

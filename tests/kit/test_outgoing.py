@@ -25,8 +25,8 @@ from cryptography.x509.oid import NameOID
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from project_service.kit import outgoing
-from project_service.kit.outgoing import (
+from project_service.kit.security import outgoing
+from project_service.kit.security.outgoing import (
     Blocked,
     Client,
     Pace,

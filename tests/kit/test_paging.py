@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import literal, select, union_all
 
-from project_service.kit import paging
-from project_service.kit.paging import Page
+from project_service.kit.db import pagination
+from project_service.kit.db.pagination import Page
 
 LARGEST = 2**63 - 1
 
@@ -40,7 +40,7 @@ def numbers(count):
 
 def cut(app, count, number, size):
     with app.test_request_context("/api/v4/rows"):
-        return paging.cut(numbers(count), Page(number, size, size))
+        return pagination.cut(numbers(count), Page(number, size, size))
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_a_list_is_cut_and_counted(count, number, rows, expected, app):
 
 @pytest.mark.parametrize(("number", "following", "before"), [(1, "2", ""), (2, "3", "1"), (3, "", "2")])
 def test_a_long_list_is_followed_to_its_end_without_totals(number, following, before, app, monkeypatch):
-    monkeypatch.setattr(paging, "COUNTED", 4)
+    monkeypatch.setattr(pagination, "COUNTED", 4)
 
     _, headers = cut(app, 5, number, 2)
 
@@ -76,7 +76,7 @@ def test_a_long_list_is_followed_to_its_end_without_totals(number, following, be
 
 
 def test_a_list_of_exactly_as_many_rows_as_are_counted_has_totals(app, monkeypatch):
-    monkeypatch.setattr(paging, "COUNTED", 4)
+    monkeypatch.setattr(pagination, "COUNTED", 4)
 
     _, headers = cut(app, 4, 1, 2)
 
@@ -105,4 +105,4 @@ def test_the_last_page_needs_no_counting(number, counts, app, count_queries):
     ],
 )
 def test_a_parameter_is_written_in_brackets(value, pairs):
-    assert paging.flatten("a", value) == pairs
+    assert pagination.flatten("a", value) == pairs

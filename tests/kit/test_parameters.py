@@ -13,9 +13,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from werkzeug.test import EnvironBuilder
 
-from project_service.kit.errors import BadRequest, Malformed, UnsupportedContentType
-from project_service.kit.paging import flatten
-from project_service.kit.parameters import DEEPEST, DEEPEST_JSON, MOST_KEYS, header, nest, query, read, refuse_broken
+from project_service.kit.db.pagination import flatten
+from project_service.kit.http.errors import BadRequest, Malformed, UnsupportedContentType
+from project_service.kit.http.parameters import (
+    DEEPEST,
+    DEEPEST_JSON,
+    MOST_KEYS,
+    header,
+    nest,
+    query,
+    read,
+    refuse_broken,
+)
 
 FORM = "application/x-www-form-urlencoded"
 JSON = "application/json"

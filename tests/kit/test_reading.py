@@ -6,14 +6,14 @@ import pytest
 from sqlalchemy import bindparam, literal, select
 from sqlalchemy.orm.exc import UnmappedInstanceError
 
-from project_service.core.namespaces import Group, Namespace
-from project_service.core.projects import Project, read_project
-from project_service.core.users import User
-from project_service.kit import reading
-from project_service.kit.database import db, unit_of_work
-from project_service.kit.database import reading as only_reading
-from project_service.tracker.issues import Issue
-from project_service.tracker.milestones import Milestone
+from project_service.domain.namespaces import Group, Namespace
+from project_service.domain.projects import Project, read_project
+from project_service.domain.tracker.issues import Issue
+from project_service.domain.tracker.milestones import Milestone
+from project_service.domain.users import User
+from project_service.kit.db import reading
+from project_service.kit.db.database import db, unit_of_work
+from project_service.kit.db.database import reading as only_reading
 from tests.worlds import ADA, DEV, MAX
 
 pytestmark = pytest.mark.both_databases

@@ -6,9 +6,9 @@ from typing import ClassVar
 
 import pytest
 
-from project_service.kit import fields
-from project_service.kit.errors import BadParameters
-from project_service.kit.schemas import Inside, Schema, load
+from project_service.kit.http import fields
+from project_service.kit.http.errors import BadParameters
+from project_service.kit.http.schemas import Inside, Schema, load
 
 
 class FirstSchema(Schema):

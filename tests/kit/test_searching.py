@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import literal, select, union_all
 
-from project_service.kit import searching
-from project_service.kit.database import db
+from project_service.kit.db import searching
+from project_service.kit.db.database import db
 
 ROWS = [
     ("acme", "Acme Tools"),

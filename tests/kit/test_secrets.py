@@ -9,8 +9,8 @@ import stat
 import pytest
 from cryptography.fernet import Fernet
 
-from project_service.kit import secrets
-from project_service.kit.secrets import Keyring, SecretKeyMissing
+from project_service.kit.security import secrets
+from project_service.kit.security.secrets import Keyring, SecretKeyMissing
 from project_service.settings import Settings
 
 OLD, NEW = "the old key that is long enough for us", "the new key that is long enough for us"

@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from project_service.vulnerabilities import merging, normalising, reports
-from project_service.vulnerabilities.fingerprints import NAMESPACE, finding_uuid, fingerprint
-from project_service.vulnerabilities.levels import Confidence, Severity
-from project_service.vulnerabilities.locations import image_without_tag, place_of
-from project_service.vulnerabilities.report_types import REPORT_TYPES
-from project_service.vulnerabilities.reports import BrokenReport
-from project_service.vulnerabilities.sorts import KINDS, Sort, numbers_of
+from project_service.areas.vulnerabilities import merging, normalising, reports
+from project_service.areas.vulnerabilities.fingerprints import NAMESPACE, finding_uuid, fingerprint
+from project_service.areas.vulnerabilities.levels import Confidence, Severity
+from project_service.areas.vulnerabilities.locations import image_without_tag, place_of
+from project_service.areas.vulnerabilities.report_types import REPORT_TYPES
+from project_service.areas.vulnerabilities.reports import BrokenReport
+from project_service.areas.vulnerabilities.severity_order import KINDS, Sort, numbers_of
 
 JSON = st.recursive(
     st.none()

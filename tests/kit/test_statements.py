@@ -7,9 +7,9 @@ import datetime as dt
 import pytest
 from sqlalchemy import bindparam, select
 
-from project_service.core.users import User
-from project_service.kit.database import db, unit_of_work
-from project_service.kit.statements import Rows, packed, prepared
+from project_service.domain.users import User
+from project_service.kit.db.database import db, unit_of_work
+from project_service.kit.db.statements import Rows, packed, prepared
 from tests.worlds import ADA, MAX
 
 pytestmark = pytest.mark.both_databases

@@ -10,8 +10,8 @@ from werkzeug.exceptions import HTTPException
 from werkzeug.test import create_environ
 from werkzeug.wrappers import Request
 
-from project_service.kit import urls
-from project_service.kit.urls import RawPaths, Segment
+from project_service.kit.http import urls
+from project_service.kit.http.urls import RawPaths, Segment
 
 
 @pytest.fixture(scope="module")

@@ -16,24 +16,25 @@ from werkzeug.test import TestResponse
 
 from project_service.access.identity import SESSION_SECRET
 from project_service.access.pages import PageBlueprint
-from project_service.alerts.models import Alert, AlertIntegration
-from project_service.core.levels import Role
-from project_service.core.namespaces import Group
-from project_service.core.projects import Project
-from project_service.core.repositories import Repository
-from project_service.core.tokens import SESSION_LENGTH, BrowserSession, digest_of
-from project_service.core.users import User
-from project_service.kit import clock, secrets
-from project_service.kit.database import db
+from project_service.areas.alerts.models import Alert, AlertIntegration
+from project_service.areas.protected_tags.models import ProtectedTag
+from project_service.areas.variables.models import Variable
+from project_service.areas.vulnerabilities.models import Finding
+from project_service.domain.access_levels import Role
+from project_service.domain.namespaces import Group
+from project_service.domain.planning import issues as planning
+from project_service.domain.projects import Project
+from project_service.domain.repositories import Repository
+from project_service.domain.tokens import SESSION_LENGTH, BrowserSession, digest_of
+from project_service.domain.tracker.environments import Environment
+from project_service.domain.tracker.issues import Issue
+from project_service.domain.tracker.milestones import Milestone
+from project_service.domain.users import User
+from project_service.kit import clock
+from project_service.kit.db.database import db
+from project_service.kit.security import secrets
 from project_service.kit.storage import storage
-from project_service.planning import issues as planning
-from project_service.protected_tags.models import ProtectedTag
-from project_service.tracker.environments import Environment
-from project_service.tracker.issues import Issue
-from project_service.tracker.milestones import Milestone
 from project_service.transfers.models import FINISHED, ProjectExport
-from project_service.variables.models import Variable
-from project_service.vulnerabilities.models import Finding
 from tests import worlds
 from tests.scanning import ingest_report, report, vulnerability
 from tests.worlds import MAX, OLIVE, PASSWORD

@@ -9,14 +9,14 @@ import re
 
 import pytest
 
-from project_service.alerts import charts, pages, queries
-from project_service.alerts.models import OPSGENIE, TARGET, Alert, AlertIntegration, AlertTodo, Severity, Status
+from project_service.access import visible_notes as planned_notes
+from project_service.areas.alerts import charts, pages, queries
+from project_service.areas.alerts.models import OPSGENIE, TARGET, Alert, AlertIntegration, AlertTodo, Severity, Status
+from project_service.domain.planning import issues as planning
+from project_service.domain.tracker.environments import Environment
+from project_service.domain.tracker.notes import Note
 from project_service.kit import clock
-from project_service.kit.database import db
-from project_service.planning import issues as planning
-from project_service.planning import notes as planned_notes
-from project_service.tracker.environments import Environment
-from project_service.tracker.notes import Note
+from project_service.kit.db.database import db
 from tests import worlds
 from tests.pages.conftest import store
 from tests.worlds import ADA, DEV, GUS, MAX, OLIVE, RITA, SAM

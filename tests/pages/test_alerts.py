@@ -7,14 +7,14 @@ import re
 
 import pytest
 
-from project_service.alerts import service
-from project_service.alerts.models import OPSGENIE, TARGET, Alert, AlertIntegration, AlertTodo, Status
-from project_service.core.projects import DISABLED
+from project_service.areas.alerts import service
+from project_service.areas.alerts.models import OPSGENIE, TARGET, Alert, AlertIntegration, AlertTodo, Status
+from project_service.domain.planning import issues as planning
+from project_service.domain.projects import DISABLED
+from project_service.domain.tracker.issues import Issue
+from project_service.domain.tracker.notes import Note
 from project_service.kit import clock
-from project_service.kit.database import db
-from project_service.planning import issues as planning
-from project_service.tracker.issues import Issue
-from project_service.tracker.notes import Note
+from project_service.kit.db.database import db
 from tests.pages.conftest import store
 from tests.worlds import DEV, MAX
 

@@ -8,10 +8,10 @@ import re
 
 import pytest
 
-from project_service.alerts.models import Alert, Status
+from project_service.areas.alerts.models import Alert, Status
+from project_service.domain.tracker.environments import Environment
 from project_service.kit import clock
-from project_service.kit.database import db
-from project_service.tracker.environments import Environment
+from project_service.kit.db.database import db
 from tests import worlds
 from tests.pages.conftest import store
 from tests.worlds import ADA, DEV, GUS, MAX, OLIVE, RITA, SAM

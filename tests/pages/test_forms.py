@@ -8,15 +8,15 @@ import re
 
 import pytest
 
-from project_service.core.memberships import Membership
-from project_service.core.namespaces import Group
-from project_service.core.projects import Project
-from project_service.core.tokens import PersonalAccessToken
-from project_service.error_tracking.models import ErrorTrackingSetting
+from project_service.areas.error_tracking.models import ErrorTrackingSetting
+from project_service.areas.protected_tags.models import ProtectedTag
+from project_service.areas.variables.models import FILE, Variable
+from project_service.domain.memberships import Membership
+from project_service.domain.namespaces import Group
+from project_service.domain.projects import Project
+from project_service.domain.tokens import PersonalAccessToken
 from project_service.kit import clock
-from project_service.kit.database import db
-from project_service.protected_tags.models import ProtectedTag
-from project_service.variables.models import FILE, Variable
+from project_service.kit.db.database import db
 from tests import worlds
 from tests.pages.conftest import addresses, store
 from tests.worlds import MAX, OLIVE

@@ -6,13 +6,13 @@ import datetime as dt
 
 import pytest
 
-from project_service.core.users import User
+from project_service.domain.planning import issues as planning
+from project_service.domain.tracker.issues import Issue
+from project_service.domain.tracker.milestones import CLOSED, Milestone
+from project_service.domain.tracker.notes import Note
+from project_service.domain.users import User
 from project_service.kit import clock
-from project_service.kit.database import db
-from project_service.planning import issues as planning
-from project_service.tracker.issues import Issue
-from project_service.tracker.milestones import CLOSED, Milestone
-from project_service.tracker.notes import Note
+from project_service.kit.db.database import db
 from tests.worlds import DEV, GUS, MAX, RITA, SAM
 
 

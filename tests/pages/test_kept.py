@@ -6,10 +6,10 @@ import datetime as dt
 
 import pytest
 
-from project_service.core.memberships import Membership
+from project_service.domain.memberships import Membership
+from project_service.domain.tracker.issues import Issue
 from project_service.kit import clock
-from project_service.kit.database import db, unit_of_work
-from project_service.tracker.issues import Issue
+from project_service.kit.db.database import db, unit_of_work
 from tests.pages.conftest import store
 from tests.worlds import DEV, GUS
 

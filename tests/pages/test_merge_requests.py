@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from project_service.events import recording
-from project_service.events.models import Action
-from project_service.kit.database import db
+from project_service.domain.events import recording
+from project_service.domain.events.models import Action
+from project_service.kit.db.database import db
 from tests.worlds import DEV, GUS, MAX, RITA, make_merge_request, make_note
 
 LIST = "/acme/shop/-/merge_requests"
@@ -75,7 +75,7 @@ def test_what_is_not_there_or_not_for_one_is_refused(change, visit):
 
 
 def test_a_link_to_a_note_leads_to_the_page_that_it_is_on(change, monkeypatch, visit):
-    monkeypatch.setattr("project_service.planning.notes.NOTES_PER_PAGE", 2)
+    monkeypatch.setattr("project_service.access.visible_notes.NOTES_PER_PAGE", 2)
     notes = [make_note(change, f"word {number}").id for number in range(3)]
     visitor = visit(RITA)
 

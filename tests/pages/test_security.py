@@ -9,10 +9,10 @@ import re
 import orjson
 import pytest
 
-from project_service.core.projects import DISABLED
-from project_service.kit.database import db
-from project_service.tracker.issues import Issue
-from project_service.vulnerabilities.models import Feedback, Finding, Pipeline
+from project_service.areas.vulnerabilities.models import Feedback, Finding, Pipeline
+from project_service.domain.projects import DISABLED
+from project_service.domain.tracker.issues import Issue
+from project_service.kit.db.database import db
 from tests import worlds
 from tests.scanning import ingest_report, report, vulnerability
 from tests.worlds import DEV, RITA

@@ -8,11 +8,12 @@ import re
 import pytest
 
 from project_service.access.identity import SESSION_SECRET
-from project_service.core.sign_ins import MOST_FOR_ACCOUNT, WINDOW, SignInFailures
-from project_service.core.tokens import BrowserSession
-from project_service.core.users import DEACTIVATED
-from project_service.kit import clock, secrets
-from project_service.kit.database import db
+from project_service.domain.sign_ins import MOST_FOR_ACCOUNT, WINDOW, SignInFailures
+from project_service.domain.tokens import BrowserSession
+from project_service.domain.users import DEACTIVATED
+from project_service.kit import clock
+from project_service.kit.db.database import db
+from project_service.kit.security import secrets
 from tests import worlds
 from tests.conftest import SQLITE, make_app
 from tests.worlds import ADA, MAX, PASSWORD, SAM

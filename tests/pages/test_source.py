@@ -7,9 +7,9 @@ import re
 
 import pytest
 
-from project_service.core.levels import Visibility
-from project_service.core.projects import DISABLED
-from project_service.kit.database import db
+from project_service.domain.access_levels import Visibility
+from project_service.domain.projects import DISABLED
+from project_service.kit.db.database import db
 from tests.repositories import keep_repository
 from tests.worlds import GUS, MAX, NOBODY, RITA, SAM
 

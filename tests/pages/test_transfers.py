@@ -13,13 +13,13 @@ from sqlalchemy import update
 from werkzeug.datastructures import FileStorage
 from werkzeug.test import encode_multipart
 
-from project_service.core import instance
-from project_service.core.projects import Project
+from project_service.domain import instance_settings
+from project_service.domain.projects import Project
 from project_service.kit import clock
-from project_service.kit.database import db
+from project_service.kit.db.database import db
 from project_service.kit.storage import Storage, storage
 from project_service.settings import Settings
-from project_service.transfers import downloads, queries
+from project_service.transfers import queries
 from project_service.transfers.models import (
     FAILED,
     FAILING,
@@ -31,6 +31,7 @@ from project_service.transfers.models import (
     ProjectFile,
     ProjectImport,
 )
+from project_service.transfers.remote import downloads
 from tests import worlds
 from tests.archives import make_archive, make_issue, unpack
 from tests.pages.conftest import store, store_export
@@ -79,7 +80,7 @@ def stage_of(answer):
 
 def turn(name, value):
     """Set an application setting."""
-    instance.change_settings({name: value})
+    instance_settings.change_settings({name: value})
     db.session.commit()
 
 
@@ -91,7 +92,7 @@ def _shop(project):
 @pytest.fixture
 def remote(app):
     """The instance takes archives from elsewhere."""
-    instance.replace_gate(instance.IMPORT_PROJECT_FROM_REMOTE_FILE, "boolean", "true")
+    instance_settings.replace_gate(instance_settings.IMPORT_PROJECT_FROM_REMOTE_FILE, "boolean", "true")
     db.session.commit()
 
 
@@ -309,7 +310,7 @@ def test_both_ways_to_a_project_lead_to_each_other(maintainer):
 
 def test_the_address_of_an_archive_is_asked_only_where_that_is_on(maintainer):
     before = maintainer.get(NEW).text
-    instance.replace_gate(instance.IMPORT_PROJECT_FROM_REMOTE_FILE, "boolean", "true")
+    instance_settings.replace_gate(instance_settings.IMPORT_PROJECT_FROM_REMOTE_FILE, "boolean", "true")
     db.session.commit()
 
     assert ('name="url"' in before, 'name="url"' in maintainer.get(NEW).text) == (False, True)

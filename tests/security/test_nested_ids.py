@@ -12,11 +12,11 @@ from urllib.parse import quote
 import pytest
 from sqlalchemy import Integer, String, func, select, text
 
-from project_service.access.steps import SUBJECTS
-from project_service.backups import tables
-from project_service.core.levels import Role
-from project_service.kit.database import Base, db, snapshot, unit_of_work
-from project_service.tracker.counters import Counter
+from project_service.access.guards import SUBJECTS
+from project_service.domain.access_levels import Role
+from project_service.domain.tracker.counters import Counter
+from project_service.kit.db.database import Base, db, snapshot, unit_of_work
+from project_service.runtime.backups import tables
 from tests import worlds
 from tests.pages.conftest import page_rules, visit  # noqa: F401  # a fixture
 from tests.surveys import PART, api_rules, body_of, sent

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from project_service.kit.database import Base, snapshot
+from project_service.kit.db.database import Base, snapshot
 from tests.conftest import make_app
 from tests.pages.conftest import addresses as page_addresses
 from tests.pages.conftest import (  # noqa: F401  # fixtures

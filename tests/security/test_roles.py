@@ -12,10 +12,10 @@ import pytest
 from sqlalchemy import update
 
 from project_service.access.abilities import Ability
-from project_service.core.levels import Role, Visibility
-from project_service.core.namespaces import Namespace
-from project_service.core.projects import Project
-from project_service.kit.database import db, unit_of_work
+from project_service.domain.access_levels import Role, Visibility
+from project_service.domain.namespaces import Namespace
+from project_service.domain.projects import Project
+from project_service.kit.db.database import db, unit_of_work
 from tests.surveys import addresses, api_rules, body_of, sent
 from tests.worlds import ADA, NOBODY, OLIVE, PEOPLE, ROLES, SAM
 

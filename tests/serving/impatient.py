@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from project_service.kit import webserver
+from project_service.runtime import web_server
 
-webserver.GRACE = 0.5
+web_server.GRACE = 0.5
 
-globals().update({name: value for name, value in vars(webserver).items() if name.islower()})
+globals().update({name: value for name, value in vars(web_server).items() if name.islower()})

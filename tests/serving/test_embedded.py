@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 import redis
 
-from project_service.kit import embedded
-from project_service.kit.embedded import EmbeddedRedisError
+from project_service.runtime import embedded_redis
+from project_service.runtime.embedded_redis import EmbeddedRedisError
 from project_service.settings import Settings
 
 
@@ -27,8 +27,8 @@ def start(settings: Settings) -> Iterator[Callable[[], subprocess.Popen[bytes]]]
     servers: list[subprocess.Popen[bytes]] = []
 
     def started() -> subprocess.Popen[bytes]:
-        servers.append(subprocess.Popen(embedded.redis_command(settings)))
-        embedded.wait_until_ready(settings)
+        servers.append(subprocess.Popen(embedded_redis.redis_command(settings)))
+        embedded_redis.wait_until_ready(settings)
         return servers[-1]
 
     yield started
@@ -69,15 +69,15 @@ def test_what_was_accepted_survives_a_kill(settings: Settings, start: Start) -> 
 
 
 def test_it_is_not_ready_before_it_runs(settings: Settings) -> None:
-    assert not embedded.is_ready(settings)
+    assert not embedded_redis.is_ready(settings)
     with pytest.raises(EmbeddedRedisError, match="does not answer after 0 seconds"):
-        embedded.wait_until_ready(settings, timeout=0)
+        embedded_redis.wait_until_ready(settings, timeout=0)
 
 
 def test_a_directory_that_others_can_write_to_is_closed_to_them(tmp_path: Path) -> None:
     tmp_path.chmod(0o777)
 
-    embedded.prepare_runtime_dir(tmp_path)
+    embedded_redis.prepare_runtime_dir(tmp_path)
 
     assert tmp_path.stat().st_mode & 0o777 == 0o700
 
@@ -87,21 +87,21 @@ def test_a_link_in_place_of_the_directory_is_refused(tmp_path: Path) -> None:
     link.symlink_to(tmp_path)
 
     with pytest.raises(EmbeddedRedisError, match="is not a directory of ours"):
-        embedded.prepare_runtime_dir(link)
+        embedded_redis.prepare_runtime_dir(link)
 
 
 def test_without_a_server_program_it_says_what_to_do(monkeypatch: pytest.MonkeyPatch, settings: Settings) -> None:
-    monkeypatch.setattr(embedded, "get_binary_path", lambda: Path("/no/such/server"))
+    monkeypatch.setattr(embedded_redis, "get_binary_path", lambda: Path("/no/such/server"))
     monkeypatch.setenv("PATH", "/no/such/directory")
 
     with pytest.raises(EmbeddedRedisError, match="install valkey-server or redis-server"):
-        embedded.redis_command(settings)
+        embedded_redis.redis_command(settings)
 
 
 def test_the_directories_are_made_again_when_somebody_removed_them(settings):
-    embedded.redis_command(settings)
+    embedded_redis.redis_command(settings)
     shutil.rmtree(settings.data_dir / "redis")
 
-    embedded.prepare_directories(settings)
+    embedded_redis.prepare_directories(settings)
 
     assert (settings.data_dir / "redis").is_dir()

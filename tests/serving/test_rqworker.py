@@ -16,7 +16,8 @@ import pytest
 import redis
 import rq
 
-from project_service.kit import embedded, rqworker
+from project_service.kit.jobs import rq_worker
+from project_service.runtime import embedded_redis
 from project_service.settings import Settings
 from tests.serving.test_supervisor import PATIENCE, lives, soon
 
@@ -85,8 +86,8 @@ class World:
 
 
 def start_redis(settings: Settings) -> subprocess.Popen[bytes]:
-    server = subprocess.Popen(embedded.redis_command(settings))
-    embedded.wait_until_ready(settings)
+    server = subprocess.Popen(embedded_redis.redis_command(settings))
+    embedded_redis.wait_until_ready(settings)
     return server
 
 
@@ -117,14 +118,14 @@ def test_a_job_runs_after_the_fork_and_in_its_context(world: World) -> None:
 
 def test_a_worker_is_seen_while_it_lives(world: World) -> None:
     with redis.Redis.from_url(world.settings.redis_url) as connection:
-        assert soon(lambda: rqworker.seen_recently(connection))
+        assert soon(lambda: rq_worker.seen_recently(connection))
 
         world.ring()
         assert soon(lambda: bool(world.jobs()))
         world.worker.terminate()
 
         assert world.worker.wait(PATIENCE) == 0
-        assert not rqworker.seen_recently(connection)
+        assert not rq_worker.seen_recently(connection)
 
 
 def test_a_worker_waits_for_a_redis_that_is_away(world: World) -> None:

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from project_service.kit.preparing import Preparation
-from project_service.kit.supervisor import Child, ChildFailed, Fork, Supervisor, SupervisorError
+from project_service.runtime.startup import Preparation
+from project_service.runtime.supervisor import Child, ChildFailed, Fork, Supervisor, SupervisorError
 
 REPOSITORY = Path(__file__).parents[2]
 PATIENCE = 30.0
@@ -244,7 +244,7 @@ def test_a_child_that_cannot_be_started_is_named() -> None:
 
 
 def test_a_child_that_never_gets_ready_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("project_service.kit.supervisor.START_SECONDS", 1.0)
+    monkeypatch.setattr("project_service.runtime.supervisor.START_SECONDS", 1.0)
     deaf = Child("web", [sys.executable, "-c", "import sys; sys.exit(1)"], dict(os.environ), ready=lambda: False)
 
     with pytest.raises(SupervisorError, match="web did not start within 1 seconds"):

@@ -22,7 +22,7 @@ import pytest
 
 from tests.serving.test_supervisor import soon
 
-SHIPPED = "project_service.kit.webserver"
+SHIPPED = "project_service.runtime.web_server"
 IMPATIENT = "tests.serving.impatient"
 REPOSITORY = Path(__file__).parents[2]
 TOO_SLOW = {"message": "408 Request Timeout"}

@@ -7,10 +7,9 @@ from collections.abc import Callable
 import pytest
 from structlog.testing import capture_logs
 
-from project_service import working
-from project_service.kit import supervisor
-from project_service.kit.answers import Application
-from project_service.kit.secrets import SecretKeyMissing
+from project_service.kit.http.responses import Application
+from project_service.kit.security.secrets import SecretKeyMissing
+from project_service.runtime import supervisor, worker_processes
 from project_service.transfers.jobs import MOST_ELSEWHERE
 
 LONGEST_NAME_OF_A_PROCESS = 15  # that Linux keeps
@@ -30,7 +29,7 @@ class Opened(Application):
 def test_a_fork_opens_connections_of_its_own_before_it_works() -> None:
     app = Opened()
 
-    working._in_fork(app, lambda app: app.steps.append("work"))
+    worker_processes._in_fork(app, lambda app: app.steps.append("work"))
 
     assert app.steps == ["connections of its own", "work"]
 
@@ -46,7 +45,7 @@ def test_what_ends_a_fork_is_told_in_the_log_and_nowhere_else(
         raise error
 
     with capture_logs() as logged, pytest.raises(SystemExit) as ended:
-        working._in_fork(Opened(), fail)
+        worker_processes._in_fork(Opened(), fail)
 
     [entry] = logged
     assert (ended.value.code, entry["event"], entry["log_level"]) == (1, told, "error")
@@ -57,12 +56,14 @@ def test_what_ends_a_fork_is_told_in_the_log_and_nowhere_else(
 def test_every_queue_is_answered_and_the_workers_have_less_time_to_stop_than_those_who_stop_them() -> None:
     answered: Callable[..., set[str]] = set().union
 
-    assert answered(*working.WORKERS.values()) == set(working.jobs.QUEUES)
-    assert working.rqworker.HAND_BACK_AFTER < working.STOP_SECONDS < supervisor.STOP_SECONDS
+    assert answered(*worker_processes.WORKERS.values()) == set(worker_processes.jobs.QUEUES)
+    assert worker_processes.rqworker.HAND_BACK_AFTER < worker_processes.STOP_SECONDS < supervisor.STOP_SECONDS
 
 
 def test_who_has_as_much_under_way_with_servers_elsewhere_as_one_may_leaves_a_worker_to_others() -> None:
-    remote = [name for name, queues in working.WORKERS.items() if working.jobs.REMOTE_TRANSFERS in queues]
+    remote = [
+        name for name, queues in worker_processes.WORKERS.items() if worker_processes.jobs.REMOTE_TRANSFERS in queues
+    ]
 
     assert len(remote) == MOST_ELSEWHERE + 1
-    assert max(map(len, working.WORKERS)) <= LONGEST_NAME_OF_A_PROCESS
+    assert max(map(len, worker_processes.WORKERS)) <= LONGEST_NAME_OF_A_PROCESS

@@ -1,0 +1,32 @@
+"""What of the work on projects stands beside them in lists."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlalchemy import func, select
+
+from project_service.access.abilities import projects_with
+from project_service.access.identity import Caller
+from project_service.domain.projects import Project
+from project_service.domain.tracker.issues import OPENED, Issue
+from project_service.kit.db.database import db
+
+
+def add_open_issues(caller: Caller, found: Sequence[Project]) -> None:
+    """Set ``open_issues_count`` on each of some projects whose issues the caller has, with one statement for all.
+
+    Confidential issues are not counted, for anybody; while an archive is being imported there are none.
+    """
+    counted = (
+        select(func.count())
+        .where(Issue.project_id == Project.id, Issue.state == OPENED, Issue.confidential.is_(False))
+        .correlate(Project)
+        .scalar_subquery()
+    )
+    shown = select(Project.id, counted).where(
+        Project.id.in_([project.id for project in found]), projects_with(caller, "issues")
+    )
+    counts: dict[int, int] = dict(db.session.execute(shown).all())
+    for project in found:
+        project.open_issues_count = 0 if project.loading else counts.get(project.id)  # type: ignore[attr-defined]  # shown beside the columns, never stored

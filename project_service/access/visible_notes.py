@@ -1,0 +1,62 @@
+"""Which notes there are, for whom."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from sqlalchemy import Select, and_, func, or_, select
+
+from project_service.access.abilities import may_see_note, visible_notes
+from project_service.access.identity import Caller
+from project_service.domain.tracker.notes import Note, Noteable, find_note, notes_on
+from project_service.kit.db.database import db
+from project_service.kit.db.pagination import Shown, read_page
+from project_service.kit.db.reading import along
+from project_service.kit.http.errors import RecordNotFound
+from project_service.kit.http.fields import whole_number
+
+NOTES_PER_PAGE = 100
+
+
+def notes_matching(caller: Caller, noteable: Noteable, **wanted: Any) -> Select[Note]:
+    """The notes of an issue or a merge request that the caller sees."""
+    statement = along(notes_on(noteable).where(visible_notes(caller, noteable.project)), Note.author, Note.project)
+    if wanted.get("activity_filter") == "only_comments":
+        statement = statement.where(Note.system.is_(False))
+    if wanted.get("activity_filter") == "only_activity":
+        statement = statement.where(Note.system.is_(True))
+    column = getattr(Note, wanted.get("order_by") or "created_at")
+    if wanted.get("sort") == "asc":
+        return statement.order_by(column.asc(), Note.id.asc())
+    return statement.order_by(column.desc(), Note.id.desc())
+
+
+def read_notes(listed: Select[Note], asked: Mapping[str, str]) -> Shown:
+    """A page of notes, oldest first: the one with the ``note`` that is asked for, or the ``page`` of that number."""
+    note_id = whole_number(asked.get("note", ""))
+    number = asked.get("page") if note_id is None else str(_page_of_note(listed, note_id))
+    return read_page(listed, number, NOTES_PER_PAGE)
+
+
+def _page_of_note(listed: Select[Note], note_id: int) -> int:
+    note = db.session.scalar(listed.where(Note.id == note_id))
+    if note is None:
+        raise RecordNotFound
+    before = or_(Note.created_at < note.created_at, and_(Note.created_at == note.created_at, Note.id < note.id))
+    earlier = listed.where(before).order_by(None).with_only_columns(Note.id).subquery()
+    return (db.session.scalar(select(func.count()).select_from(earlier)) or 0) // NOTES_PER_PAGE + 1
+
+
+def find_visible_note(caller: Caller, noteable: Noteable, note_id: int) -> Note:
+    """One note, if the caller sees it."""
+    note = find_note(noteable, note_id)
+    if not may_see_note(caller, note):
+        raise RecordNotFound
+    return note
+
+
+def add_iids(noteable: Noteable, notes: Iterable[Note]) -> None:
+    """Set on each note the number of what it is under."""
+    for note in notes:
+        note.noteable_iid = noteable.iid  # type: ignore[attr-defined]  # shown beside the columns, never stored

@@ -1,0 +1,1 @@
+"""Areas of the product, one package each; no area imports another."""

@@ -1,0 +1,43 @@
+"""Forms of the pages about one's own account."""
+
+from __future__ import annotations
+
+from wtforms import DateField, PasswordField, SelectMultipleField, StringField
+from wtforms.validators import DataRequired, Optional
+from wtforms.widgets import CheckboxInput, ListWidget
+
+from project_service.domain.tokens import SCOPES
+from project_service.kit.http.forms import Form
+
+SCOPE_TEXTS = {
+    "api": "api: read and write everything",
+    "read_user": "read_user: read people and activity",
+    "read_api": "read_api: read everything",
+    "read_repository": "read_repository: nothing on this server yet",
+    "write_repository": "write_repository: nothing on this server yet",
+    "read_registry": "read_registry: nothing on this server yet",
+    "write_registry": "write_registry: nothing on this server yet",
+    "sudo": "sudo: act as any other user (administrators)",
+}
+
+
+class SignInForm(Form):
+    """Who somebody is, and the proof."""
+
+    login = StringField("Username or email", [DataRequired("Say who you are.")], render_kw={"autocomplete": "username"})
+    password = PasswordField(
+        "Password", [DataRequired("The password is missing.")], render_kw={"autocomplete": "current-password"}
+    )
+
+
+class TokenForm(Form):
+    """A new access token."""
+
+    name = StringField("Token name", description="What it is for: you will see this name in the list.")
+    expires_at = DateField("Expires at", [Optional()], description="From this day on it is worthless. Empty: never.")
+    scopes = SelectMultipleField(
+        "Scopes",
+        choices={scope: SCOPE_TEXTS[scope] for scope in SCOPES},
+        widget=ListWidget(prefix_label=False),
+        option_widget=CheckboxInput(),
+    )

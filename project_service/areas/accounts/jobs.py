@@ -1,0 +1,20 @@
+"""What happens to sign-ins by itself."""
+
+from __future__ import annotations
+
+import datetime as dt
+
+from sqlalchemy import delete
+
+from project_service.domain import sign_ins
+from project_service.domain.tokens import BrowserSession
+from project_service.kit import clock, jobs
+from project_service.kit.db.database import db
+
+
+@jobs.periodic(every=dt.timedelta(hours=1))
+@jobs.job("accounts.jobs.prune_sessions")
+def prune_sessions() -> None:
+    """Remove browser sessions that have ended, and failed sign-ins too old to count."""
+    db.session.execute(delete(BrowserSession).where(BrowserSession.expires_at <= clock.now()))
+    sign_ins.prune()

@@ -1,0 +1,133 @@
+"""The pages of signing in and out, and of one's own access tokens."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flask import redirect, render_template, request, session, url_for
+
+from project_service.access.abilities import Ability, allowed
+from project_service.access.identity import SESSION_SECRET, caller, current_user
+from project_service.access.pages import PageBlueprint, back_to
+from project_service.areas.accounts import queries, service
+from project_service.areas.accounts.forms import SignInForm, TokenForm
+from project_service.domain import sign_ins
+from project_service.domain.users import User
+from project_service.kit.db.database import db
+from project_service.kit.http.errors import RecordNotFound
+from project_service.kit.http.forms import confirmation
+
+sessions = PageBlueprint("sessions", __name__)
+pages = PageBlueprint("account_pages", __name__)
+
+HOME = "project_pages.show_dashboard"
+WRONG = "Invalid login or password."
+
+
+@sessions.get("/users/sign_in")
+@sessions.allow(Ability.ANYBODY)
+def sign_in() -> Any:
+    """Show the sign-in form."""
+    if caller().user_id is not None:
+        return back_to(request.args.get("next"), url_for(HOME))
+    return render_template("accounts/sign_in.html", form=SignInForm())
+
+
+@sessions.post("/users/sign_in")
+@sessions.allow(Ability.ANYBODY)
+def create_session() -> Any:
+    """Sign in."""
+    form = SignInForm()
+    if not form.validate():
+        return render_template("accounts/sign_in.html", form=form), 422
+    login, password, address = form.login.data or "", form.password.data or "", request.remote_addr
+    wait = sign_ins.wait_of(login, address)
+    if wait is not None:
+        minutes = max(1, round(wait.total_seconds() / 60))
+        form.problems.append(f"Too many failed attempts. Try again in {minutes} minute{'s' if minutes > 1 else ''}.")
+        return render_template("accounts/sign_in.html", form=form), 429
+    secret = service.sign_in(login, password, address=address, agent=request.user_agent.string[:255])
+    if secret is None:
+        sign_ins.note_failure(login, address)
+        form.problems.append(WRONG)
+        return render_template("accounts/sign_in.html", form=form), 401
+    sign_ins.forget_failures(login)
+    session.clear()  # nothing of before the sign-in counts afterwards
+    session[SESSION_SECRET] = secret
+    session.permanent = True
+    return back_to(request.args.get("next"), url_for(HOME))
+
+
+@sessions.post("/users/sign_out")
+@sessions.allow(Ability.ANYBODY)
+def delete_session() -> Any:
+    """Sign out."""
+    if secret := session.get(SESSION_SECRET):
+        service.sign_out(str(secret))
+    session.clear()
+    return redirect(url_for(".sign_in"))
+
+
+@pages.get("/-/profile/personal_access_tokens")
+@pages.signed_in
+@pages.allow(Ability.SIGNED_IN)
+def list_tokens() -> Any:
+    """Show one's own access tokens."""
+    return _tokens(TokenForm())
+
+
+@pages.post("/-/profile/personal_access_tokens")
+@pages.signed_in
+@pages.allow(Ability.SIGNED_IN)
+def create_token() -> Any:
+    """Make an access token and show it, once."""
+    form = TokenForm()
+    made: list[Any] = []
+    fields = {"name": form.name.data, "scopes": form.scopes.data, "expires_at": form.expires_at.data}
+    if form.accepted(lambda: made.append(service.create_token(current_user(), **fields))):
+        return _tokens(TokenForm(formdata=None), made[0].token), 201
+    return _tokens(form), 422
+
+
+@pages.get("/-/profile/personal_access_tokens/<int:token_id>/revoke")
+@pages.signed_in
+@pages.allow(Ability.SIGNED_IN)
+def ask_revoke_token(token_id: int) -> Any:
+    """Ask before an access token is revoked."""
+    token = _own_token(token_id)
+    return confirmation(
+        title="Revoke access token",
+        question=f"Revoke the token “{token.name}”? Whatever uses it stops working at once.",
+        button="Revoke",
+        back=url_for(".list_tokens"),
+    )
+
+
+@pages.post("/-/profile/personal_access_tokens/<int:token_id>/revoke")
+@pages.signed_in
+@pages.allow(Ability.SIGNED_IN)
+def revoke_token(token_id: int) -> Any:
+    """Revoke an access token."""
+    service.revoke_token(_own_token(token_id))
+    return redirect(url_for(".list_tokens"))
+
+
+def _own_token(token_id: int) -> Any:
+    token = queries.find_token(token_id)
+    if token.user_id != caller().user_id:
+        raise RecordNotFound
+    return token
+
+
+def _tokens(form: TokenForm, secret: str | None = None) -> str:
+    tokens = list(db.session.scalars(queries.tokens_of(caller().user_id or 0)))
+    active = [token for token in tokens if token.active]
+    return render_template(
+        "accounts/tokens.html", form=form, tokens=active, secret=secret, rest=len(tokens) - len(active)
+    )
+
+
+def show_user(user: User) -> Any:
+    """Show somebody's page; its address is found by whoever knows all full paths."""
+    hidden = user.private_profile and caller().user_id != user.id and not allowed(caller(), Ability.ADMINISTER)
+    return render_template("accounts/show.html", user=user, hidden=hidden)

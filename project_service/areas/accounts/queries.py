@@ -1,0 +1,140 @@
+"""Which users and tokens there are."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Any
+
+from sqlalchemy import ColumnElement, Select, and_, exists, func, or_, select
+
+from project_service.access.identity import Caller
+from project_service.domain.memberships import Membership, owners_of
+from project_service.domain.namespaces import Group, groups
+from project_service.domain.projects import Project
+from project_service.domain.tokens import PersonalAccessToken
+from project_service.domain.users import ACTIVE, BLOCKED, User, users
+from project_service.kit import clock
+from project_service.kit.db import searching
+from project_service.kit.db.database import db
+from project_service.kit.http.errors import NotFound, RecordNotFound
+
+ADMIN_FILTERS = ("created_after", "created_before", "order_by", "sort", "two_factor", "without_projects")
+
+
+def users_matching(caller: Caller, **wanted: Any) -> Select[User]:
+    """The users a caller gets for a filter; some filters count for administrators only."""
+    if not caller.admin:
+        wanted = {name: value for name, value in wanted.items() if name not in ADMIN_FILTERS}
+    statement = users().where(*_conditions(wanted))
+    column = getattr(User, wanted.get("order_by") or "id")
+    order = (column.asc(), User.id.asc()) if wanted.get("sort") == "asc" else (column.desc(), User.id.desc())
+    return statement.order_by(*order)
+
+
+def _conditions(wanted: dict[str, Any]) -> list[ColumnElement[bool]]:
+    found: list[ColumnElement[bool]] = []
+    if wanted.get("username"):
+        found.append(func.lower(User.username) == wanted["username"].lower())
+    if search := (wanted.get("search") or "").strip():
+        found.append(
+            or_(searching.contains(search, User.name, User.username), func.lower(User.email) == search.lower())
+        )
+    if wanted.get("active"):
+        found.append(User.state == ACTIVE)
+    if wanted.get("blocked"):
+        found.append(User.state == BLOCKED)
+    if wanted.get("external"):
+        found.append(User.external.is_(True))
+    if wanted.get("extern_uid"):
+        found.append(and_(User.extern_uid == wanted["extern_uid"], User.provider == wanted["provider"]))
+    if wanted.get("created_after"):
+        found.append(User.created_at > wanted["created_after"])
+    if wanted.get("created_before"):
+        found.append(User.created_at < wanted["created_before"])
+    if wanted.get("two_factor") == "enabled":
+        found.append(User.id.is_(None))
+    if wanted.get("without_projects"):
+        found.append(
+            ~exists().where(Project.creator_id == User.id)
+            & ~exists().where(Membership.user_id == User.id, Membership.project_id.is_not(None))
+        )
+    return found
+
+
+def is_sole_owner(user: User) -> bool:
+    """Whether some group would have no owner without this user."""
+    return db.session.scalar(groups_owned_alone(user).limit(1)) is not None
+
+
+def groups_owned_alone(user: User) -> Select[Group]:
+    """The groups whose only owner is this user."""
+    owned = owners_of(Group.id).where(Membership.user_id == user.id)
+    others = owners_of(Group.id).where(Membership.user_id != user.id)
+    return groups().where(owned.exists(), ~others.exists()).order_by(Group.id)
+
+
+def tokens_matching(caller: Caller, **wanted: Any) -> Select[PersonalAccessToken]:
+    """The tokens a caller may list: administrators all, everybody else their own."""
+    statement = select(PersonalAccessToken).join(User).where(User.deleting_since.is_(None))
+    if "user_id" in wanted:
+        owner = wanted["user_id"]
+        if caller.admin and db.session.scalar(users().where(User.id == owner)) is None:
+            raise NotFound
+        statement = statement.where(PersonalAccessToken.user_id == owner)
+    elif not caller.admin:
+        statement = statement.where(PersonalAccessToken.user_id == caller.user_id)
+    return statement.where(*_token_conditions(wanted)).order_by(*_token_order(wanted.get("sort")))
+
+
+def tokens_of(user_id: int) -> Select[PersonalAccessToken]:
+    """The tokens of one user, newest first."""
+    return (
+        select(PersonalAccessToken)
+        .where(PersonalAccessToken.user_id == user_id)
+        .order_by(PersonalAccessToken.id.desc())
+    )
+
+
+def find_token(token_id: int) -> PersonalAccessToken:
+    """One token by id."""
+    token = db.session.get(PersonalAccessToken, token_id)
+    if token is None:
+        raise RecordNotFound
+    return token
+
+
+def _token_conditions(wanted: dict[str, Any]) -> list[ColumnElement[bool]]:
+    token = PersonalAccessToken
+    live = and_(token.revoked.is_(False), or_(token.expires_at.is_(None), token.expires_at > clock.today()))
+    found: list[ColumnElement[bool]] = []
+    if wanted.get("revoked") is not None:
+        found.append(token.revoked.is_(wanted["revoked"]))
+    if wanted.get("state"):
+        found.append(live if wanted["state"] == "active" else ~live)
+    for name, column in (
+        ("created", token.created_at),
+        ("last_used", token.last_used_at),
+        ("expires", token.expires_at),
+    ):
+        if (after := wanted.get(f"{name}_after")) is not None:
+            found.append(_after(column, after))
+        if (before := wanted.get(f"{name}_before")) is not None:
+            found.append(column < before)
+    if search := (wanted.get("search") or "").strip():
+        found.append(searching.contains(search, token.name))
+    return found
+
+
+def _after(column: Any, moment: dt.datetime | dt.date) -> ColumnElement[bool]:
+    found: ColumnElement[bool] = column > moment
+    return found
+
+
+def _token_order(sort: str | None) -> tuple[Any, ...]:
+    if not sort:
+        return (PersonalAccessToken.id.asc(),)
+    name, _, direction = sort.rpartition("_")
+    columns = {"created": "created_at", "expires": "expires_at", "last_used": "last_used_at", "name": "name"}
+    column = getattr(PersonalAccessToken, columns[name])
+    by_id = PersonalAccessToken.id
+    return (column.asc(), by_id.asc()) if direction == "asc" else (column.desc(), by_id.desc())

@@ -1,0 +1,215 @@
+"""The API of users and their tokens (supporting resources, sections 2 to 4)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import Select
+
+from project_service.access.abilities import Ability, allowed
+from project_service.access.api import ApiBlueprint, As
+from project_service.access.guards import numeric
+from project_service.access.identity import caller, current_user
+from project_service.areas.accounts import queries, schemas, service
+from project_service.domain.schemas import UserBasicSchema
+from project_service.domain.tokens import PersonalAccessToken
+from project_service.domain.users import User, find_user
+from project_service.kit.http.errors import BadRequest, Forbidden, MethodNotAllowed, RecordNotFound, Unauthorized
+from project_service.kit.http.preconditions import unmodified
+
+api = ApiBlueprint("users", __name__, description="People and their access tokens.")
+
+
+@api.get("/user")
+@api.scopes("read_user")
+@api.signed_in
+@api.allow(Ability.SIGNED_IN)
+@api.response(200, schemas.UserAdminSchema)
+def show_current_user() -> As:
+    """Show who you are."""
+    return As(schemas.UserAdminSchema if caller().admin else schemas.UserPublicSchema, current_user())
+
+
+@api.get("/users")
+@api.scopes("read_user")
+@api.allow(Ability.ANYBODY)
+@api.arguments(schemas.UserFilterSchema)
+@api.response(200, schemas.UserAdminSchema(many=True))
+@api.paged
+def list_users(fields: dict[str, Any]) -> As:
+    """List users."""
+    asking = caller()
+    if asking.user_id is None and not fields.get("username"):
+        raise Forbidden("Not authorized to access /api/v4/users")
+    if not asking.admin and (fields.get("external") or fields.get("extern_uid")):
+        raise Forbidden
+    return As(schemas.UserAdminSchema if asking.admin else UserBasicSchema, queries.users_matching(asking, **fields))
+
+
+@api.get("/users/<user>")
+@api.scopes("read_user")
+@api.allow(Ability.ANYBODY)
+@api.response(200, schemas.UserDetailsSchema)
+def show_user(user: str) -> As:
+    """Show one user."""
+    return As(schemas.UserDetailsSchema if caller().admin else schemas.UserSchema, find_user(numeric(user)))
+
+
+@api.post("/users")
+@api.scopes("read_user")
+@api.signed_in
+@api.arguments(schemas.UserCreateSchema)
+@api.allow(Ability.ADMINISTER)
+@api.response(201, schemas.UserAdminSchema)
+def create_user(fields: dict[str, Any]) -> User:
+    """Create a user."""
+    return service.create_user(**fields)
+
+
+@api.put("/users/<user>")
+@api.scopes("read_user")
+@api.signed_in
+@api.arguments(schemas.UserUpdateSchema)
+@api.allow(Ability.ADMINISTER)
+@api.response(200, schemas.UserAdminSchema)
+def update_user(fields: dict[str, Any], user: str) -> User:
+    """Change a user."""
+    return service.update_user(find_user(numeric(user)), **fields)
+
+
+@api.delete("/users/<user>")
+@api.scopes("read_user")
+@api.signed_in
+@api.arguments(schemas.UserDeleteSchema)
+@api.allow(Ability.ADMINISTER)
+@api.response(204)
+def delete_user(fields: dict[str, Any], user: str) -> None:
+    """Delete a user; what they leave behind is removed by a job."""
+    service.delete_user(unmodified(find_user(numeric(user))), **fields)
+
+
+@api.post("/users/<user>/block")
+@api.scopes("read_user")
+@api.signed_in
+@api.allow(Ability.ADMINISTER)
+@api.response(201)
+def block_user(user: str) -> bool | None:
+    """Block a user."""
+    return service.block_user(caller().user_id, find_user(numeric(user)))
+
+
+@api.post("/users/<user>/unblock")
+@api.scopes("read_user")
+@api.signed_in
+@api.allow(Ability.ADMINISTER)
+@api.response(201)
+def unblock_user(user: str) -> bool:
+    """Unblock a user."""
+    return service.unblock_user(find_user(numeric(user)))
+
+
+@api.post("/users/<user>/personal_access_tokens")
+@api.scopes("read_user")
+@api.signed_in
+@api.allow(Ability.ADMINISTER)
+@api.arguments(schemas.TokenCreateSchema)
+@api.response(201, schemas.NewTokenSchema)
+def create_user_token(fields: dict[str, Any], user: str) -> PersonalAccessToken:
+    """Create a personal access token for a user."""
+    return service.create_token(find_user(numeric(user)), **fields)
+
+
+@api.get("/personal_access_tokens")
+@api.signed_in
+@api.allow(Ability.SIGNED_IN)
+@api.arguments(schemas.TokenFilterSchema)
+@api.response(200, schemas.TokenSchema(many=True))
+@api.paged
+def list_tokens(fields: dict[str, Any]) -> Select[PersonalAccessToken]:
+    """List personal access tokens: your own, or everybody's for administrators."""
+    asking = caller()
+    if not asking.admin and fields.get("user_id", asking.user_id) != asking.user_id:
+        raise Unauthorized
+    return queries.tokens_matching(asking, **fields)
+
+
+@api.get("/personal_access_tokens/self")
+@api.any_scope
+@api.signed_in
+@api.allow(Ability.SIGNED_IN)
+@api.response(200, schemas.TokenSchema)
+def show_current_token() -> PersonalAccessToken:
+    """Show the token you are using."""
+    return _current_token()
+
+
+@api.delete("/personal_access_tokens/self")
+@api.any_scope
+@api.signed_in
+@api.allow(Ability.SIGNED_IN)
+@api.response(204)
+def revoke_current_token() -> None:
+    """Revoke the token you are using."""
+    service.revoke_token(_current_token())
+
+
+@api.post("/personal_access_tokens/self/rotate")
+@api.signed_in
+@api.allow(Ability.SIGNED_IN)
+@api.arguments(schemas.TokenRotateSchema)
+@api.response(200, schemas.NewTokenSchema)
+def rotate_current_token(fields: dict[str, Any]) -> PersonalAccessToken:
+    """Replace the token you are using by a new one."""
+    return service.rotate_token(_current_token(), **fields)
+
+
+@api.get("/personal_access_tokens/<token>")
+@api.signed_in
+@api.allow(Ability.SIGNED_IN)
+@api.response(200, schemas.TokenSchema)
+def show_token(token: str) -> PersonalAccessToken:
+    """Show one personal access token."""
+    return _token_or_unauthorized(token)
+
+
+@api.delete("/personal_access_tokens/<token>")
+@api.signed_in
+@api.allow(Ability.SIGNED_IN)
+@api.response(204)
+def revoke_token(token: str) -> None:
+    """Revoke one personal access token."""
+    found = queries.find_token(numeric(token))
+    if not _is_ours(found):
+        raise BadRequest("400 Bad request")
+    service.revoke_token(found)
+
+
+@api.post("/personal_access_tokens/<token>/rotate")
+@api.signed_in
+@api.allow(Ability.SIGNED_IN)
+@api.arguments(schemas.TokenRotateSchema)
+@api.response(200, schemas.NewTokenSchema)
+def rotate_token(fields: dict[str, Any], token: str) -> PersonalAccessToken:
+    """Replace one personal access token by a new one."""
+    return service.rotate_token(_token_or_unauthorized(token), **fields)
+
+
+def _current_token() -> PersonalAccessToken:
+    token_id = caller().token_id
+    if token_id is None:
+        raise MethodNotAllowed
+    return queries.find_token(token_id)
+
+
+def _is_ours(token: PersonalAccessToken) -> bool:
+    return token.user_id == caller().user_id or allowed(caller(), Ability.ADMINISTER)
+
+
+def _token_or_unauthorized(text: str) -> PersonalAccessToken:
+    try:
+        found = queries.find_token(numeric(text))
+    except RecordNotFound as error:
+        raise (error if allowed(caller(), Ability.ADMINISTER) else Unauthorized()) from error
+    if not _is_ours(found):
+        raise Unauthorized
+    return found

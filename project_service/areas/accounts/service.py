@@ -1,0 +1,262 @@
+"""What changes people and their ways in."""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from typing import Any
+
+from sqlalchemy import delete, update
+
+from project_service.areas.accounts import queries
+from project_service.domain import instance_settings, path_registry, path_rules, removal
+from project_service.domain.namespaces import UserNamespace, namespace_of
+from project_service.domain.tokens import SCOPES, SESSION_LENGTH, BrowserSession, PersonalAccessToken, digest_of
+from project_service.domain.users import ACTIVE, BLOCKED, DEACTIVATED, User, user_by, user_by_login
+from project_service.kit import clock
+from project_service.kit.db.database import db, hold, unique
+from project_service.kit.http.errors import BadRequest, Conflict, Forbidden, Invalid, NotFound, Unprocessable
+from project_service.kit.security import secrets
+
+EMAIL = re.compile(r"[^@\s<>\"]+@[^@\s<>\"]+")
+SHORTEST_PASSWORD = 8
+LONGEST_PASSWORD = 128
+LONGEST_BIO = 255
+LONGEST_NAME = LONGEST_EMAIL = path_rules.LONGEST
+ROTATED_FOR = dt.timedelta(days=7)
+EMAIL_TAKEN = "Email has already been taken"
+USERNAME_TAKEN = "Username has already been taken"
+UNIQUE_EMAIL = "uq_users_email"
+
+
+def create_user(**fields: Any) -> User:
+    """Make an account with its personal namespace; refusals as in supporting resources, section 3."""
+    for flag in ("reset_password", "force_random_password", "skip_confirmation"):
+        if fields.pop(flag, False) and flag != "skip_confirmation":
+            fields["password"] = secrets.new_token()
+    password = fields.pop("password", None) or ""
+    user = User(**_without_nulls(fields))
+    if "projects_limit" not in fields:
+        user.projects_limit = instance_settings.setting("default_projects_limit")
+    user.confirmed_at = clock.now()
+    _refuse_taken(user)
+    _check(user, password, new=True)
+    user.password_hash = secrets.hash_password(password)
+    _store(user)
+    namespace = UserNamespace(name=user.name, path=user.username, owner=user, avatar_url=user.avatar_url)
+    path_registry.settle_namespace(namespace, None, Invalid(username=path_rules.TAKEN))
+    user.namespace_id = namespace.id
+    return user
+
+
+def update_user(user: User, **fields: Any) -> User:
+    """Change an account; the personal namespace follows username and name."""
+    _hold(user)
+    fields.pop("skip_confirmation", None)
+    password = fields.pop("password", None)
+    for name, value in _without_nulls(fields).items():
+        setattr(user, name, value)
+    with db.session.no_autoflush:
+        _refuse_taken(user)
+        _check(user, password or "", new=False)
+    if password:
+        user.password_hash = secrets.hash_password(password)
+        end_sessions(user)
+    _store(user)
+    namespace = namespace_of(user)
+    namespace.name, namespace.path = user.name, user.username
+    path_registry.move_namespace(namespace, Invalid(username=path_rules.TAKEN))
+    return user
+
+
+def delete_user(user: User, *, hard_delete: bool = False) -> None:
+    """Make an account unusable and invisible at once; a job removes what it leaves behind."""
+    _hold(user)
+    alone = list(db.session.scalars(queries.groups_owned_alone(user)))
+    if alone and not hard_delete:
+        raise Conflict("User cannot be removed while is the sole-owner of a group")
+    for group in alone:
+        path_registry.start_deleting_namespace(group)
+        removal.remove_namespace.defer(group.id)
+    user.deleting_since = clock.now()
+    end_sessions(user)
+    path_registry.start_deleting_namespace(namespace_of(user))
+    removal.remove_user.defer(user.id, hard_delete)
+
+
+def block_user(author_id: int | None, user: User) -> bool | None:
+    """Block; ``None`` when the user was blocked already."""
+    _hold(user)
+    if user.id == author_id:
+        raise Forbidden("The API initiating user cannot be blocked by the API")
+    if user.state == BLOCKED:
+        return None
+    user.state = BLOCKED
+    end_sessions(user)
+    return True
+
+
+def unblock_user(user: User) -> bool:
+    """Unblock; false when the user was not blocked."""
+    _hold(user)
+    if user.state == DEACTIVATED:
+        raise Forbidden("Deactivated users cannot be unblocked by the API")
+    if user.state != BLOCKED:
+        return False
+    user.state = ACTIVE
+    return True
+
+
+def create_token(user: User, **fields: Any) -> PersonalAccessToken:
+    """Make a token; its secret is in the attribute ``token`` of the result and nowhere else."""
+    name = fields.get("name") or ""
+    scopes = list(dict.fromkeys(fields.get("scopes") or []))
+    problems = []
+    if not name.strip():
+        problems.append("Name can't be blank")
+    if not scopes:
+        problems.append("Scopes can't be blank")
+    elif not set(scopes) <= set(SCOPES):
+        problems.append("Scopes can only contain available scopes")
+    if problems:
+        raise Unprocessable(" and ".join(problems))
+    secret = fields.get("secret") or secrets.new_token(instance_settings.setting("personal_access_token_prefix") or "")
+    token = PersonalAccessToken(
+        user_id=user.id,
+        name=name,
+        description=fields.get("description"),
+        scopes=scopes,
+        expires_at=fields.get("expires_at"),
+        digest=digest_of(secret),
+    )
+    db.session.add(token)
+    db.session.flush()
+    token.token = secret  # type: ignore[attr-defined]  # shown once, never stored
+    return token
+
+
+def rotate_token(token: PersonalAccessToken, *, expires_at: dt.date | None = None) -> PersonalAccessToken:
+    """Revoke a token and make the next one of the same name and scopes."""
+    hold(token, "revoked")  # of two who rotate it at once only one gets the next
+    if token.revoked:
+        raise BadRequest("400 Bad request - Token already revoked")
+    if expires_at is not None and expires_at <= clock.today():
+        raise BadRequest("400 Bad request - Expiration date must be in the future")
+    token.revoked = True
+    owner = db.session.get_one(User, token.user_id)
+    return create_token(
+        owner,
+        name=token.name,
+        description=token.description,
+        scopes=token.scopes,
+        expires_at=expires_at or clock.today() + ROTATED_FOR,
+    )
+
+
+def revoke_token(token: PersonalAccessToken) -> None:
+    """Make a token worthless."""
+    token.revoked = True
+
+
+def sign_in(login: str, password: str, *, address: str | None, agent: str | None) -> str | None:
+    """Begin a browser session; its secret, or ``None`` when nobody may sign in with this."""
+    user = user_by_login(login)
+    if not secrets.password_matches(user.password_hash if user else None, password) or user is None:
+        return None
+    if user.state == DEACTIVATED:
+        user.state = ACTIVE
+    if user.state != ACTIVE:
+        return None
+    secret = secrets.new_token()
+    now = clock.now()
+    db.session.add(
+        BrowserSession(
+            user_id=user.id, digest=digest_of(secret), expires_at=now + SESSION_LENGTH, address=address, agent=agent
+        )
+    )
+    user.last_sign_in_at, user.last_sign_in_ip = user.current_sign_in_at or now, user.current_sign_in_ip or address
+    user.current_sign_in_at, user.current_sign_in_ip = now, address
+    user.sign_in_count += 1
+    return secret
+
+
+def sign_out(secret: str) -> None:
+    """End one browser session."""
+    db.session.execute(delete(BrowserSession).where(BrowserSession.digest == digest_of(secret)))
+
+
+def end_sessions(user: User) -> None:
+    """End all browser sessions of somebody."""
+    db.session.execute(delete(BrowserSession).where(BrowserSession.user_id == user.id))
+
+
+def revoke_all_tokens(user: User) -> None:
+    """Make all tokens of somebody worthless."""
+    db.session.execute(update(PersonalAccessToken).where(PersonalAccessToken.user_id == user.id).values(revoked=True))
+
+
+def _hold(user: User) -> None:
+    """Have the account for oneself, or raise ``NotFound`` when it was deleted a moment ago."""
+    hold(user, "state", "deleting_since")
+    if user.deleting_since is not None:
+        raise NotFound("User")
+
+
+def _without_nulls(fields: dict[str, Any]) -> dict[str, Any]:
+    nullable = {"location", "organization", "note", "extern_uid", "provider"}
+    return {name: value for name, value in fields.items() if value is not None or name in nullable}
+
+
+def _store(user: User) -> None:
+    try:
+        with unique(Conflict(USERNAME_TAKEN)):
+            db.session.add(user)
+    except Conflict as error:
+        if UNIQUE_EMAIL in str(error.__cause__):
+            raise Conflict(EMAIL_TAKEN) from error
+        raise
+
+
+def _refuse_taken(user: User) -> None:
+    same_email = user_by_login(user.email) if "@" in (user.email or "") else None
+    if same_email is not None and same_email.id != user.id:
+        raise Conflict(EMAIL_TAKEN)
+    same_name = user_by(user.username) if user.username and not user.username.isdigit() else None
+    if same_name is not None and same_name.id != user.id:
+        raise Conflict(USERNAME_TAKEN)
+
+
+def _check(user: User, password: str, *, new: bool) -> None:
+    problems: dict[str, list[str]] = {}
+    if (new or password) and (text := _password_problem(password)):
+        problems["password"] = [text]
+    if not (user.name or "").strip():
+        problems["name"] = [path_rules.BLANK]
+    elif len(user.name) > LONGEST_NAME:
+        problems["name"] = [path_rules.TOO_LONG]
+    if text := _email_problem(user.email or ""):
+        problems["email"] = [text]
+    if user.public_email and (text := _email_problem(user.public_email)):
+        problems["public_email"] = [text]
+    if found := path_rules.namespace_path_problems(user.username or "", top_level=True):
+        problems["username"] = found
+    if (user.projects_limit or 0) < 0:
+        problems["projects_limit"] = ["must be greater than or equal to 0"]
+    if len(user.bio or "") > LONGEST_BIO:
+        problems["bio"] = [f"is too long (maximum is {LONGEST_BIO} characters)"]
+    if problems:
+        raise Invalid(**problems)
+
+
+def _email_problem(address: str) -> str | None:
+    if len(address) > LONGEST_EMAIL:
+        return path_rules.TOO_LONG
+    return None if EMAIL.fullmatch(address) else "is invalid"
+
+
+def _password_problem(password: str) -> str | None:
+    if not password:
+        return path_rules.BLANK
+    if len(password) < SHORTEST_PASSWORD:
+        return f"is too short (minimum is {SHORTEST_PASSWORD} characters)"
+    return f"is too long (maximum is {LONGEST_PASSWORD} characters)" if len(password) > LONGEST_PASSWORD else None

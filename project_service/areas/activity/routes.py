@@ -1,0 +1,54 @@
+"""The API of activity events (events reference)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from project_service.access.abilities import Ability
+from project_service.access.api import ApiBlueprint, As
+from project_service.access.identity import caller
+from project_service.areas.activity import queries, schemas
+from project_service.areas.activity.targets import events_with_targets
+from project_service.domain.projects import Project
+from project_service.domain.users import find_user_by
+
+api = ApiBlueprint("events", __name__, description="What happened: by you, by somebody, in a project.")
+
+
+@api.get("/events")
+@api.scopes("read_user")
+@api.signed_in
+@api.allow(Ability.SIGNED_IN)
+@api.arguments(schemas.OwnEventFilterSchema)
+@api.response(200, schemas.EventSchema(many=True))
+@api.paged
+def list_events(fields: dict[str, Any]) -> As:
+    """List what you did, or with ``scope=all`` what happened in your projects."""
+    if fields.pop("scope", None) == "all":
+        return As(schemas.EventSchema, queries.events_of_memberships(caller(), **fields), events_with_targets)
+    return As(
+        schemas.EventSchema, queries.events_of_author(caller(), caller().user_id or 0, **fields), events_with_targets
+    )
+
+
+@api.get("/users/<user>/events")
+@api.scopes("read_user")
+@api.signed_in
+@api.allow(Ability.SIGNED_IN)
+@api.arguments(schemas.EventFilterSchema)
+@api.response(200, schemas.EventSchema(many=True))
+@api.paged
+def list_user_events(fields: dict[str, Any], user: str) -> As:
+    """List what somebody did."""
+    return As(schemas.EventSchema, queries.events_of_user(caller(), find_user_by(user), **fields), events_with_targets)
+
+
+@api.get("/projects/<project>/events")
+@api.signed_in
+@api.arguments(schemas.EventFilterSchema)
+@api.allow(Ability.READ_PROJECT)
+@api.response(200, schemas.ProjectEventSchema(many=True))
+@api.paged
+def list_project_events(project: Project, fields: dict[str, Any]) -> As:
+    """List what happened in a project."""
+    return As(schemas.ProjectEventSchema, queries.events_of_project(caller(), project, **fields), events_with_targets)

@@ -1,0 +1,106 @@
+"""Events as they travel (events reference, sections 2 and 7)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from project_service.areas.activity.filters import TARGETS
+from project_service.domain.events.models import Action, Event
+from project_service.domain.schemas import UserBasicSchema
+from project_service.domain.tracker import others
+from project_service.domain.tracker.schemas import NoteSchema
+from project_service.kit.db.pagination import PagingSchema
+from project_service.kit.http import fields
+from project_service.kit.http.schemas import Inside, Schema
+
+ACTIONS = tuple(action.name.lower() for action in Action)
+TARGET_TYPES = (*TARGETS, "project")
+NAMES = {
+    Action.CLOSED: "closed",
+    Action.MERGED: "accepted",
+    Action.JOINED: "joined",
+    Action.LEFT: "left",
+    Action.EXPIRED: "removed due to membership expiration from",
+    Action.DESTROYED: "destroyed",
+    Action.COMMENTED: "commented on",
+    Action.APPROVED: "approved",
+}
+OF_DESIGNS = {Action.CREATED: "uploaded", Action.UPDATED: "revised", Action.DESTROYED: "deleted"}
+OF_PUSHES = {"created": "pushed new", "removed": "deleted", "pushed": "pushed to"}
+
+
+def action_name(event: Event) -> str:
+    """What was done, in the words of the API; the first rule that holds counts (section 7)."""
+    action = Action(event.action)
+    if action is Action.PUSHED:
+        return OF_PUSHES.get((event.data or {}).get("action", ""), "pushed to")
+    if event.target_type == others.DESIGN:
+        return OF_DESIGNS.get(action, "opened")
+    if action in NAMES:
+        return NAMES[action]
+    if event.target_type == others.WIKI_PAGE and action in (Action.CREATED, Action.UPDATED):
+        return action.name.lower()
+    if action is Action.CREATED and event.target_type in (None, "Project"):
+        return "imported" if (event.data or {}).get("imported") else "created"
+    return "opened"
+
+
+def _push_data(event: Event) -> dict[str, Any]:
+    data = event.data or {}
+    names = ("commit_count", "action", "ref_type", "commit_from", "commit_to", "ref", "commit_title", "ref_count")
+    return {name: data.get(name) for name in names}
+
+
+class WikiPageSchema(Schema):
+    """A page of a wiki inside an event."""
+
+    format = fields.Constant("markdown")
+    slug = fields.String()
+    title = fields.String()
+
+
+def _wiki_page(event: Any) -> Any:
+    page = event.target.wiki_page
+    return WikiPageSchema.shown(page) if page else None
+
+
+class EventSchema(Schema):
+    """An event."""
+
+    id = fields.Integer()
+    title = fields.Constant(None)
+    project_id = fields.Integer()
+    action_name = fields.Computed(action_name)
+    target_id = fields.Integer()
+    target_iid = fields.Integer(attribute="target.iid", dump_only=True)
+    target_type = fields.String()
+    author_id = fields.Integer()
+    target_title = fields.String(attribute="target.title", dump_only=True)
+    created_at = fields.Moment()
+    note = Inside(NoteSchema, attribute="target.note")
+    author = Inside(UserBasicSchema)
+    wiki_page = fields.When(lambda event: event.target_type == others.WIKI_PAGE, _wiki_page, type="object")
+    push_data = fields.When(lambda event: event.action == Action.PUSHED, _push_data, type="object")
+    author_username = fields.Computed(lambda event: event.author.username if event.author else None)
+
+
+class ProjectEventSchema(EventSchema):
+    """An event in the feed of a project."""
+
+    data = fields.Constant(None)
+
+
+class EventFilterSchema(PagingSchema):
+    """Which events to list; refusals name the page first (section 2)."""
+
+    action = fields.String(choices=ACTIONS)
+    target_type = fields.String(choices=TARGET_TYPES)
+    before = fields.Date()
+    after = fields.Date()
+    sort = fields.String(default="desc", choices=("asc", "desc"))
+
+
+class OwnEventFilterSchema(EventFilterSchema):
+    """Which of one's own events to list, or with ``scope=all`` of one's projects."""
+
+    scope = fields.String()

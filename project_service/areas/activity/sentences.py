@@ -1,0 +1,96 @@
+"""Events as people read them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from project_service.areas.activity.schemas import action_name
+from project_service.domain.events.models import Action, Event
+from project_service.domain.projects import Project
+from project_service.domain.tracker import others
+from project_service.domain.tracker.issues import INCIDENT, Issue
+from project_service.domain.tracker.milestones import Milestone
+from project_service.domain.tracker.notes import Note, Subject
+
+NOUNS = {
+    "Issue": "issue",
+    "MergeRequest": "merge request",
+    "Milestone": "milestone",
+    "Snippet": "snippet",
+    others.DESIGN: "design",
+    others.WIKI_PAGE: "wiki page",
+    "Commit": "commit",
+}
+LONGEST_EXCERPT = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """``author verb noun link``: “Ada opened issue #1 Broken totals”; ``excerpt`` is what a comment says."""
+
+    verb: str
+    noun: str = ""
+    text: str = ""
+    address: str | None = None
+    excerpt: str = ""
+
+
+def sentence_of(event: Event, project: Project) -> Sentence:
+    """The sentence of an event whose target was fetched with the page."""
+    if event.action == Action.PUSHED:
+        return _push(event)
+    target = event.target  # type: ignore[attr-defined]  # set by ``events_with_targets``
+    verb = action_name(event)
+    if target.note is not None:
+        return _comment(target.note, target.noteable, project)
+    if event.target_type is None:
+        return Sentence(
+            {"created": "created this project", "imported": "imported this project"}.get(verb, f"{verb} the project")
+        )
+    if event.action == Action.REOPENED:
+        verb = "reopened"
+    noun = NOUNS.get(event.target_type, "something")
+    if target.noteable is None:
+        return Sentence(verb, noun)
+    if isinstance(target.noteable, Issue) and target.noteable.issue_type == INCIDENT:
+        noun = "incident"
+    return Sentence(verb, noun, _name(target.noteable), address_of(target.noteable, project))
+
+
+def address_of(row: object, project: Project) -> str | None:
+    """The page of something, if it has one here."""
+    if isinstance(row, Issue):
+        return f"/{project.full_path}/-/issues/{row.iid}"
+    if isinstance(row, Milestone):
+        return f"/{project.full_path}/-/milestones/{row.iid}"
+    if isinstance(row, others.MergeRequest):
+        return f"/{project.full_path}/-/merge_requests/{row.iid}"
+    return f"/{project.full_path}{row.page}" if isinstance(row, Subject) else None
+
+
+def _comment(note: Note, noteable: object, project: Project) -> Sentence:
+    excerpt = note.body if len(note.body) <= LONGEST_EXCERPT else f"{note.body[:LONGEST_EXCERPT]}…"
+    address = address_of(noteable, project)
+    noun = noteable.noun if isinstance(noteable, Subject) else NOUNS.get(note.noteable_type, "something")
+    text = _name(noteable) if noteable is not None else ""
+    # notes come in pages, and the address leads to the right one
+    return Sentence("commented on", noun, text, address and f"{address}?note={note.id}#note_{note.id}", excerpt)
+
+
+def _push(event: Event) -> Sentence:
+    data = event.data or {}
+    kind = data.get("ref_type") or "branch"
+    count = data.get("commit_count") or 0
+    if data.get("ref") is None:
+        return Sentence(action_name(event), f"{data.get('ref_count') or 'several'} {kind}s")
+    excerpt = data.get("commit_title") or ""
+    if count > 1:
+        excerpt = f"{excerpt} and {count - 1} more commits"
+    return Sentence(action_name(event), kind, str(data["ref"]), None, excerpt)
+
+
+def _name(row: object) -> str:
+    title = getattr(row, "title", None) or getattr(row, "filename", "")
+    if isinstance(row, Issue):
+        return f"#{row.iid} {title}"
+    return f"!{row.iid} {title}" if isinstance(row, others.MergeRequest) else str(title)

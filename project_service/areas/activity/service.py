@@ -1,0 +1,33 @@
+"""Retention of events."""
+
+from __future__ import annotations
+
+import datetime as dt
+
+from dateutil.relativedelta import relativedelta
+from sqlalchemy import delete, func, select
+
+from project_service.domain.events.models import Event
+from project_service.kit import clock
+from project_service.kit.db.database import db
+
+KEPT = relativedelta(years=2)
+
+
+def oldest_kept() -> dt.datetime:
+    """Events before this moment are removed (specification, Events, rule 1); one at exactly this moment stays."""
+    return clock.now() - KEPT
+
+
+def count_old() -> int:
+    """How many events would be removed now."""
+    return db.session.scalar(select(func.count()).select_from(Event).where(Event.created_at < oldest_kept())) or 0
+
+
+def prune_batch(size: int) -> int:
+    """Remove some of the oldest events; how many."""
+    old = select(Event.id).where(Event.created_at < oldest_kept()).order_by(Event.created_at, Event.id).limit(size)
+    ids = list(db.session.scalars(old))
+    if ids:
+        db.session.execute(delete(Event).where(Event.id.in_(ids)))
+    return len(ids)

@@ -1,0 +1,83 @@
+"""Forms of the pages about alerts and integrations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from wtforms import BooleanField, SelectField, StringField, TextAreaField
+
+from project_service.areas.alerts.integrations import TYPES
+from project_service.areas.alerts.payload_mapping import TARGETS
+from project_service.kit.http.errors import ServiceError
+from project_service.kit.http.forms import Form
+
+CODE = {"spellcheck": "false", "autocomplete": "off"}
+
+
+class IntegrationForm(Form):
+    """An integration: one page for all types."""
+
+    type = SelectField("Integration type", choices=TYPES)
+    name = StringField(
+        "Name",
+        description="An HTTP endpoint needs one; Prometheus and Opsgenie are called so without.",
+        render_kw={"autocomplete": "off", "placeholder": "Where the alerts come from"},
+    )
+    active = BooleanField("Active", description="Address and key are made when you save, and can be seen afterwards.")
+    short_address = BooleanField(
+        "Short address",
+        description="Receive at …/alerts/notify.json, for monitors that know no other; one endpoint of a project.",
+    )
+    target_url = StringField("Opsgenie URL", description="Only for Opsgenie: where the list of alerts leads to.")
+    payload_example = TextAreaField(
+        "Sample payload",
+        description="Optional, JSON. Its fields can be mapped to those of alerts.",
+        render_kw=CODE | {"rows": 8, "placeholder": '{ "event": { "name": "Disk is full" } }'},
+    )
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.misfits: dict[str, str] = {}
+
+    def refuse(self, error: ServiceError) -> None:
+        """Put the messages of a refusal beside their fields, those that are mapped among them."""
+        told = error.message if isinstance(error.message, dict) else {}
+        self.misfits = {target: "; ".join(told[f"map_{target}"]) for target in TARGETS if f"map_{target}" in told}
+        if not self.misfits:
+            super().refuse(error)
+
+
+class TestAlertForm(Form):
+    """A payload to try an integration with."""
+
+    __test__ = False  # no test, whatever its name
+
+    payload = TextAreaField(
+        "Test payload",
+        description="JSON. This makes a real alert, with all that follows from one.",
+        render_kw=CODE | {"rows": 10, "placeholder": '{ "title": "Disk is full", "severity": "high" }'},
+    )
+
+
+class IncidentSettingsForm(Form):
+    """What else happens with alerts."""
+
+    create_issue = BooleanField("Create an incident for each alert that is triggered")
+    send_email = BooleanField("Send an e-mail to owners and maintainers for new alerts")
+    auto_close_incident = BooleanField("Close the incident when a recovery alert resolves its alert")
+    issue_template_key = SelectField(
+        "Incident template",
+        validate_choice=False,  # the rules say what is not found
+        description="What every incident says besides: the files .gitlab/issue_templates/*.md of the repository.",
+    )
+
+    def offer(self, templates: Iterable[str]) -> None:
+        """Let one choose among templates."""
+        self.issue_template_key.choices = [("", "No template"), *((name, name) for name in templates)]
+
+
+class CommentForm(Form):
+    """A comment on an alert."""
+
+    note = TextAreaField("Comment", render_kw={"rows": 3})

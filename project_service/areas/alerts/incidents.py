@@ -1,0 +1,113 @@
+"""Incidents made of alerts: issues that planning keeps (alert management reference, section 7)."""
+
+from __future__ import annotations
+
+from project_service.areas.alerts import queries
+from project_service.areas.alerts.models import TARGET, Alert, Severity, Status
+from project_service.areas.alerts.payloads import DEFAULT_TITLE, PROMETHEUS_TOOL, query_of, storable
+from project_service.domain.events import recording
+from project_service.domain.events.models import Action
+from project_service.domain.planning import issues as planning
+from project_service.domain.tracker.issues import CLOSED, INCIDENT, SEVERITIES, UNKNOWN, Issue
+from project_service.domain.tracker.notes import Note
+from project_service.domain.users import User
+from project_service.kit import clock
+from project_service.kit.db.database import db, hold
+from project_service.kit.http import urls
+from project_service.kit.http.errors import Invalid
+
+SAME_TITLE = "New: Incident {iid}"
+
+
+def create_incident(author: User, alert: Alert) -> Issue:
+    """Open an incident for an alert; an alert has at most one."""
+    # held, so that of two who ask at once only one gets an incident
+    hold(alert, "issue_id")
+    if alert.issue_id is not None:
+        raise Invalid(base="An issue already exists")
+    severity = Severity(alert.severity).name.lower()
+    issue = planning.create_issue(
+        author,
+        alert.project,
+        title=alert.title,
+        description=description_of(alert),
+        issue_type=INCIDENT,
+        severity=severity if severity in SEVERITIES else UNKNOWN,
+        labels=["incident"],
+    )
+    if alert.title == DEFAULT_TITLE:
+        issue.title = SAME_TITLE.format(iid=issue.iid)
+    alert.issue_id = issue.id
+    alert.issue = issue
+    note(author, alert, f"created issue #{issue.iid} for this alert")
+    return issue
+
+
+def close_incident(author: User, alert: Alert) -> None:
+    """Close the incident of an alert that is over, if it is one and still open."""
+    if alert.issue_id is None:
+        return
+    issue = db.session.get(Issue, alert.issue_id)
+    if issue is not None and issue.issue_type == INCIDENT and issue.state != CLOSED:
+        planning.close_issue(author, issue)
+
+
+def on_issue_closed(issue: Issue, by: User) -> None:
+    """Resolve the alerts of an incident that somebody closed; inside the transaction that closes it."""
+    for alert in db.session.query(Alert).filter(Alert.issue_id == issue.id, Alert.status != Status.RESOLVED):
+        alert.status, alert.ended_at = Status.RESOLVED, clock.now()
+        note(by, alert, f"changed the status to **{Status.RESOLVED.title}** by closing issue #{issue.iid}")
+
+
+def comment(author: User, alert: Alert, body: str) -> Note:
+    """Comment on an alert, with an event."""
+    made = note(author, alert, body, system=False)
+    db.session.flush()
+    recording.record(author, Action.COMMENTED, alert.project, made)
+    return made
+
+
+def description_of(alert: Alert) -> str:
+    """What the incident says of its alert."""
+    started = alert.started_at.strftime("%d %B %Y, %-I:%M%p (UTC)")
+    query = query_of(alert.payload) if alert.monitoring_tool == PROMETHEUS_TOOL else None
+    facts = [
+        ("Start time", started),
+        ("Severity", Severity(alert.severity).name.lower()),
+        ("full_query", f"`{query}`" if query else None),
+        ("Service", alert.service),
+        ("Monitoring tool", alert.monitoring_tool),
+        ("Hosts", " ".join(alert.hosts)),
+        ("Description", alert.description),
+        ("GitLab alert", address_of(alert)),
+    ]
+    blocks = ["  \n".join(f"**{name}:** {value}" for name, value in facts if value)]
+    annotations = alert.payload.get("annotations")
+    markdown = annotations.get("gitlab_incident_markdown") if isinstance(annotations, dict) else None
+    if isinstance(markdown, str) and markdown.strip():
+        blocks.append(markdown)
+    template = queries.incident_setting_of(alert.project_id).issue_template
+    if template and template.strip():
+        blocks.append(template)
+    # an alert is never lost for what its incident would say
+    return storable("\n\n---\n\n".join(blocks))[: planning.LONGEST_TEXT]
+
+
+def address_of(alert: Alert) -> str:
+    """The page of an alert."""
+    return urls.absolute(f"/{alert.project.full_path}/-/alert_management/{alert.iid}/details")
+
+
+def note(author: User, alert: Alert, body: str, *, system: bool = True) -> Note:
+    """Write under an alert, by default what happened to it."""
+    made = Note(
+        project_id=alert.project_id,
+        noteable_type=TARGET,
+        noteable_id=alert.id,
+        body=body,
+        system=system,
+        author_id=author.id,
+        author=author,
+    )
+    db.session.add(made)
+    return made

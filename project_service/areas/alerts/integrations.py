@@ -1,0 +1,171 @@
+"""What changes integrations (alert integration reference, sections 2, 5, 6 and 8)."""
+
+from __future__ import annotations
+
+import re
+import secrets
+from typing import Any
+
+from sqlalchemy import select
+
+from project_service.areas.alerts import ingestion, payload_mapping, payloads, queries
+from project_service.areas.alerts.models import HTTP, OPSGENIE, PROMETHEUS, AlertIntegration
+from project_service.areas.alerts.payloads import Told
+from project_service.domain import instance_settings
+from project_service.domain.projects import Project
+from project_service.kit.db.database import add_unique, db
+from project_service.kit.http import urls
+from project_service.kit.http.errors import Invalid
+from project_service.kit.security import outgoing
+
+LONGEST_NAME = 255
+LONGEST_SLUG = 63
+DEFAULT_SLUG = "http-endpoint"
+TYPES = {HTTP: "HTTP Endpoint", PROMETHEUS: "Prometheus", OPSGENIE: "Opsgenie"}
+# of what one has of its own accord one only, a name says little
+NAMES = {name: TYPES[name] for name in (PROMETHEUS, OPSGENIE)}
+OTHERS_ACTIVE = "cannot be switched on beside Opsgenie: it takes the place of all other integrations"
+OPSGENIE_ALONE = "cannot be switched on while other integrations are active"
+NO_BATCH = "is no body of an Alertmanager webhook, which is what Prometheus sends"
+INVALID = "Integration payload is invalid."
+INACTIVE = "The integration is currently inactive. Enable the integration to send the test alert."
+MISFIT = "cannot be mapped to this: the sample has no such field, or one of another type"
+TAKEN = "belongs to another endpoint of this project"
+CHANGED = "was changed: parse it and map its fields again"
+
+
+def create_integration(project: Project, *, short_address: bool = False, **fields: Any) -> AlertIntegration:
+    """Add an integration; address and key are made here and nowhere else.
+
+    An HTTP endpoint may have the ``short_address``, the one from before endpoints had names.
+    """
+    is_short = short_address and fields.get("type") == HTTP
+    if is_short and queries.has_short_address(project):
+        raise Invalid(short_address=TAKEN)
+    integration = AlertIntegration(
+        project_id=project.id,
+        project=project,
+        endpoint_identifier=queries.LEGACY if is_short else secrets.token_hex(8),
+        token=secrets.token_hex(16),
+        mapping={},
+        **fields,
+    )
+    with db.session.no_autoflush:
+        check(integration)
+    return add_unique(integration, Invalid(short_address=TAKEN))
+
+
+def update_integration(integration: AlertIntegration, **fields: Any) -> AlertIntegration:
+    """Change an integration; its type, address and key stay."""
+    with db.session.no_autoflush:
+        for name, value in fields.items():
+            setattr(integration, name, value)
+        check(integration)
+    return integration
+
+
+def reset_key(integration: AlertIntegration) -> None:
+    """Give an integration another key; the old one is worthless at once."""
+    integration.token = secrets.token_hex(16)
+
+
+def delete_integration(integration: AlertIntegration) -> None:
+    """Remove an integration; its alerts stay."""
+    db.session.delete(integration)
+
+
+def map_sample(text: str, chosen: dict[str, str]) -> dict[str, Any]:
+    """The sample and mapping to store; ``Invalid`` when the sample cannot be read or has not what was chosen."""
+    try:
+        sample = payload_mapping.read_sample(text) if text.strip() else {}
+    except payload_mapping.Unusable as error:
+        raise Invalid(payload_example=str(error)) from error
+    found = payload_mapping.mapping_of(sample, chosen)
+    if missing := chosen.keys() - found.keys():
+        raise Invalid(**{f"map_{target}": MISFIT for target in missing})
+    return {"payload_example": text if text.strip() else None, "mapping": found}
+
+
+def send_test(integration: AlertIntegration, text: str) -> int:
+    """Take in a payload as if it had been sent to the receiver; how many alerts it told of.
+
+    The key is not shown to whoever tests; all that follows from an alert follows from this one too.
+    """
+    if integration.type == OPSGENIE:
+        raise Invalid(base="Opsgenie receives no alerts here.")
+    if not text.strip():
+        raise Invalid(payload="can't be blank")
+    try:
+        payload = payloads.read(text.encode())
+    except payloads.Unreadable as error:
+        raise Invalid(base=f"{INVALID} It is no JSON object, or larger or deeper than allowed.") from error
+    if not integration.active:
+        raise Invalid(base=INACTIVE)
+    told = alerts_in(integration.type, payload, integration.mapping)
+    if told is None:
+        raise Invalid(base=f"{INVALID} It {NO_BATCH}.")
+    return len(ingestion.take_in(ingestion.receiver_of(integration), told))
+
+
+def alerts_in(type_of_integration: str, payload: dict[str, Any], mapped: payloads.Mapping) -> list[Told] | None:
+    """The alerts that an integration of this type takes from a payload; ``None`` when it takes no such payload."""
+    if payloads.is_batch(payload):
+        return payloads.parse_batch(payload)
+    if type_of_integration == PROMETHEUS:
+        return None
+    return [payloads.parse_plain(payload, mapped)]
+
+
+def address_of(integration: AlertIntegration) -> str | None:
+    """Where a monitoring tool sends its alerts; an Opsgenie integration receives nothing."""
+    project = urls.absolute(f"/{integration.project.full_path}")
+    if integration.type == OPSGENIE:
+        return None
+    if integration.type == PROMETHEUS:
+        return f"{project}/prometheus/alerts/notify.json"
+    if integration.endpoint_identifier == queries.LEGACY:
+        return f"{project}/alerts/notify.json"
+    return f"{project}/alerts/notify/{slug_of(integration.name)}/{integration.endpoint_identifier}.json"
+
+
+def slug_of(name: str) -> str:
+    """The name as part of an address: each character that is no letter or digit becomes a dash."""
+    return re.sub(r"[^a-z0-9]", "-", name.lower())[:LONGEST_SLUG].strip("-") or DEFAULT_SLUG
+
+
+def check(integration: AlertIntegration) -> None:
+    """Raise ``Invalid`` with what is wrong with an integration."""
+    problems: dict[str, list[str]] = {}
+    if not (integration.name or "").strip():
+        problems["name"] = ["can't be blank"]
+    elif len(integration.name) > LONGEST_NAME:
+        problems["name"] = [f"is too long (maximum is {LONGEST_NAME} characters)"]
+    if integration.type == OPSGENIE and (text := _link_problem(integration)):
+        problems["target_url"] = [text]
+    if integration.active and (text := _clash(integration)):
+        problems["active"] = [text]
+    if problems:
+        raise Invalid(**problems)
+
+
+def _link_problem(integration: AlertIntegration) -> str | None:
+    address = integration.target_url or ""
+    if not address:
+        return "can't be blank" if integration.active else None
+    try:
+        outgoing.check_link(address, instance_settings.outgoing_policy())
+    except outgoing.Blocked as error:
+        return f"is blocked: {error}"
+    return None
+
+
+def _clash(integration: AlertIntegration) -> str | None:
+    others = select(AlertIntegration.type).where(
+        AlertIntegration.project_id == integration.project_id,
+        AlertIntegration.active.is_(True),
+        AlertIntegration.id != (integration.id or 0),
+    )
+    types = set(db.session.scalars(others))
+    if integration.type == OPSGENIE:
+        return OPSGENIE_ALONE if types else None
+    return OTHERS_ACTIVE if OPSGENIE in types else None

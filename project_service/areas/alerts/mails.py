@@ -1,0 +1,50 @@
+"""What is mailed of alerts (alert management reference, section 8)."""
+
+from __future__ import annotations
+
+from sqlalchemy import or_, select
+
+from project_service.areas.alerts.incidents import address_of
+from project_service.areas.alerts.models import Alert, Status
+from project_service.domain.access_levels import Role
+from project_service.domain.memberships import Membership, alive
+from project_service.domain.namespaces import NamespaceAncestor
+from project_service.domain.users import ACTIVE, User
+from project_service.kit import mail
+from project_service.kit.db.database import db
+from project_service.kit.http import urls
+
+
+def queue_alert(alert: Alert, *, with_incidents: bool) -> int:
+    """Put a mail about an alert that was triggered or resolved into the outbox, to owners and maintainers.
+
+    Where incidents are made of alerts, it leads to their list too.
+    """
+    project = alert.project
+    word = "resolved" if alert.status == Status.RESOLVED else "triggered"
+    environment = f"{alert.environment.name}: " if alert.environment else ""
+    lines = [f"An alert has been {word} in {project.full_path}.", "", f"View alert details at {address_of(alert)}"]
+    if alert.description:
+        lines += ["", f"Description: {alert.description}"]
+    if alert.environment:
+        lines += ["", f"Environment: {alert.environment.name}"]
+    if with_incidents:
+        lines += ["", f"View incident issues: {urls.absolute(f'/{project.full_path}/-/issues?issue_type=incident')}"]
+    return mail.queue(
+        recipients_of(alert), f"{project.name} | Alert: {environment}{alert.title}", "\n".join(lines) + "\n"
+    )
+
+
+def recipients_of(alert: Alert) -> list[str]:
+    """The addresses of the project's owners and maintainers, inherited ones included."""
+    project = alert.project
+    above = select(NamespaceAncestor.ancestor_id).where(NamespaceAncestor.namespace_id == project.namespace_id)
+    people = select(Membership.user_id).where(
+        or_(Membership.project_id == project.id, Membership.namespace_id.in_(above)),
+        Membership.access_level >= Role.MAINTAINER,
+        alive(),
+    )
+    wanted = or_(User.id.in_(people), User.id == project.namespace.owner_id)
+    return list(
+        db.session.scalars(select(User.email).where(wanted, User.state == ACTIVE, User.deleting_since.is_(None)))
+    )

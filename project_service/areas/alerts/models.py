@@ -1,0 +1,156 @@
+"""Alerts and the integrations that receive them, as they are stored (alert management reference, section 1)."""
+
+from __future__ import annotations
+
+import datetime as dt
+import enum
+from typing import Any
+
+from sqlalchemy import ForeignKey, Index, UniqueConstraint, text
+from sqlalchemy.orm import Mapped, mapped_column, relationship
+
+from project_service.domain.projects import Project
+from project_service.domain.tracker.environments import Environment
+from project_service.domain.tracker.issues import Issue
+from project_service.domain.users import User
+from project_service.kit.db.database import Model, Timestamps, index_of_present
+from project_service.kit.security.secrets import Encrypted
+
+TARGET = "AlertManagement::Alert"
+HTTP = "http"
+PROMETHEUS = "prometheus"
+OPSGENIE = "opsgenie"
+
+
+class Severity(enum.IntEnum):
+    """How bad it is; the lower the worse."""
+
+    CRITICAL = 0
+    HIGH = 1
+    MEDIUM = 2
+    LOW = 3
+    INFO = 4
+    UNKNOWN = 5
+
+    @property
+    def title(self) -> str:
+        """As people read it."""
+        return self.name.capitalize()
+
+
+class Status(enum.IntEnum):
+    """Where an alert stands."""
+
+    TRIGGERED = 0
+    ACKNOWLEDGED = 1
+    RESOLVED = 2
+    IGNORED = 3
+
+    @property
+    def title(self) -> str:
+        """As people read it."""
+        return self.name.capitalize()
+
+
+class AlertIntegration(Timestamps, Model):
+    """A receiver of alerts of one project: its address, its key, and how its payloads are read.
+
+    The key is encrypted at rest. ``mapping`` holds, by alert field, the path in the payload, its type and label.
+    An Opsgenie integration receives nothing: it is a link (``target_url``) in place of the list of alerts.
+    """
+
+    __tablename__ = "alert_integrations"
+    __table_args__ = (
+        UniqueConstraint("project_id", "endpoint_identifier"),
+        Index("ix_alert_integrations_project_id", "project_id", "id"),
+    )
+
+    project_id: Mapped[int] = mapped_column(ForeignKey("projects.id", ondelete="CASCADE"))
+    project: Mapped[Project] = relationship()
+    type: Mapped[str] = mapped_column(default=HTTP)
+    name: Mapped[str]
+    active: Mapped[bool] = mapped_column(default=False)
+    endpoint_identifier: Mapped[str]
+    token: Mapped[str] = mapped_column(Encrypted)
+    payload_example: Mapped[str | None]
+    mapping: Mapped[dict[str, Any]] = mapped_column(default=dict)
+    target_url: Mapped[str | None]
+
+
+class Alert(Timestamps, Model):
+    """Something that is wrong, or was. At most one open alert has a fingerprint: the database holds to that."""
+
+    __tablename__ = "alerts"
+    __table_args__ = (
+        UniqueConstraint("project_id", "iid"),
+        Index(
+            "uq_alerts_open_fingerprint",
+            "project_id",
+            "fingerprint",
+            unique=True,
+            sqlite_where=text("status <> 2"),
+            postgresql_where=text("status <> 2"),
+        ),
+        Index("ix_alerts_started_at", "project_id", "started_at", "id"),
+        Index(
+            "ix_alerts_listed_open",
+            "project_id",
+            "started_at",
+            "id",
+            sqlite_where=text("status <> 2 AND status <> 3"),
+            postgresql_where=text("status <> 2 AND status <> 3"),
+        ),
+        Index("ix_alerts_status", "project_id", "status", "started_at", "id"),
+        Index("ix_alerts_severity", "project_id", "severity", "id"),
+        # most alerts have no incident, environment or assignee: these indexes cost them nothing
+        index_of_present("ix_alerts_issue_id", "issue_id"),
+        index_of_present("ix_alerts_environment_id_started_at", "environment_id", "started_at", "id"),
+        index_of_present("ix_alerts_assignee_id", "assignee_id", "id"),
+    )
+
+    project_id: Mapped[int] = mapped_column(ForeignKey("projects.id", ondelete="CASCADE"))
+    project: Mapped[Project] = relationship()
+    iid: Mapped[int]
+    title: Mapped[str]
+    description: Mapped[str | None]
+    severity: Mapped[int] = mapped_column(default=Severity.CRITICAL)
+    status: Mapped[int] = mapped_column(default=Status.TRIGGERED)
+    service: Mapped[str | None]
+    monitoring_tool: Mapped[str | None]
+    hosts: Mapped[list[str]] = mapped_column(default=list)
+    started_at: Mapped[dt.datetime]
+    ended_at: Mapped[dt.datetime | None]
+    events: Mapped[int] = mapped_column(default=1)
+    fingerprint: Mapped[str | None]
+    payload: Mapped[dict[str, Any]] = mapped_column(default=dict)
+    environment_id: Mapped[int | None] = mapped_column(ForeignKey("environments.id", ondelete="SET NULL"))
+    environment: Mapped[Environment | None] = relationship()
+    issue_id: Mapped[int | None] = mapped_column(ForeignKey("issues.id", ondelete="SET NULL"))
+    issue: Mapped[Issue | None] = relationship()
+    assignee_id: Mapped[int | None] = mapped_column(ForeignKey("users.id", ondelete="SET NULL"))
+    assignee: Mapped[User | None] = relationship()
+
+
+class IncidentSetting(Timestamps, Model):
+    """What else happens with the alerts of a project (alert management reference, section 9)."""
+
+    __tablename__ = "incident_settings"
+
+    project_id: Mapped[int] = mapped_column(ForeignKey("projects.id", ondelete="CASCADE"), unique=True)
+    create_issue: Mapped[bool] = mapped_column(default=False)
+    send_email: Mapped[bool] = mapped_column(default=False)
+    auto_close_incident: Mapped[bool] = mapped_column(default=True)
+    issue_template_key: Mapped[str | None]
+    issue_template: Mapped[str | None]
+
+
+class AlertTodo(Timestamps, Model):
+    """Somebody's reminder of an alert, until it is done."""
+
+    __tablename__ = "alert_todos"
+    __table_args__ = (UniqueConstraint("alert_id", "user_id"),)
+
+    alert_id: Mapped[int] = mapped_column(ForeignKey("alerts.id", ondelete="CASCADE"))
+    alert: Mapped[Alert] = relationship()
+    user_id: Mapped[int] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"), index=True)
+    user: Mapped[User] = relationship()

@@ -1,0 +1,242 @@
+"""The list of alerts, and one alert (alert management reference, sections 10 and 11)."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Sequence
+from typing import Any
+
+from flask import redirect, render_template, request
+
+from project_service.access import navigation, panels
+from project_service.access import visible_notes as planned_notes
+from project_service.access.abilities import Ability, allowed
+from project_service.access.api import json_response
+from project_service.access.identity import Caller, caller, current_user
+from project_service.access.pages import PageBlueprint
+from project_service.areas.alerts import charts, incidents, payloads, queries, service, trees
+from project_service.areas.alerts.forms import CommentForm
+from project_service.areas.alerts.models import OPSGENIE, Alert, AlertIntegration, Severity, Status
+from project_service.domain.memberships import members_for_choice
+from project_service.domain.projects import Project
+from project_service.domain.tracker.issues import INCIDENT, Issue
+from project_service.domain.tracker.notes import Note
+from project_service.domain.users import user_by
+from project_service.kit import clock
+from project_service.kit.db.database import db
+from project_service.kit.db.pagination import read_page
+from project_service.kit.db.reading import COUNTED
+from project_service.kit.http.errors import Invalid
+from project_service.kit.http.forms import Form
+
+pages = PageBlueprint("alert_pages", __name__)
+navigation.add(navigation.Entry("Alerts", "/-/alert_management", 40, Ability.READ_ALERTS))
+
+HERE = "/<path:project>/-/alert_management"
+ONE = f"{HERE}/<int:iid>"
+OFFERED = (Status.TRIGGERED, Status.ACKNOWLEDGED, Status.RESOLVED)
+PARTS = {"overview": "Alert details", "metrics": "Metrics", "activity": "Activity feed"}
+MOST_SHOWN = 5
+RECENT = dt.timedelta(hours=12)
+
+
+def prepare_environments(environments: Sequence[Any]) -> None:
+    """Fetch the open alerts of all environments of a page."""
+    queries.add_open_alerts(environments, MOST_SHOWN)
+
+
+def fill_environment(environment: Any) -> dict[str, Any]:
+    """The open alerts of one environment, which have been fetched."""
+    return {
+        "alerts": environment.open_alerts,
+        "more": environment.open_alerts_count - len(environment.open_alerts),
+        "severity": Severity,
+        "full_path": environment.project.full_path,
+    }
+
+
+def fill_issue(issue: Issue) -> dict[str, Any]:
+    """The alerts of an incident on its page, for those who may see them."""
+    seen = issue.issue_type == INCIDENT and allowed(caller(), Ability.READ_ALERTS, issue.project)
+    alerts = list(db.session.scalars(queries.alerts_of_issue(issue).limit(MOST_SHOWN))) if seen else []
+    return {"alerts": alerts, "severity": Severity, "status": Status, "full_path": issue.project.full_path}
+
+
+panels.add(panels.Panel("environment", 10, "alerts/of_environment.html", fill_environment, prepare_environments))
+panels.add(panels.Panel("issue", 10, "alerts/of_issue.html", fill_issue))
+
+
+@pages.get(HERE)
+@pages.signed_in
+@pages.allow(Ability.READ_ALERTS)
+def list_alerts(project: Project) -> Any:
+    """Show the alerts of a project."""
+    opsgenie = db.session.scalar(
+        queries.integrations_of(project).where(AlertIntegration.type == OPSGENIE, AlertIntegration.active.is_(True))
+    )
+    if opsgenie is not None:
+        return render_template("alerts/opsgenie.html", project=project, integration=opsgenie)
+    wanted = {name: request.args.get(name, "") for name in ("search", "assignee_username", "order_by", "sort", "tab")}
+    if wanted["tab"] not in queries.TABS:
+        wanted["tab"] = "open"
+    if wanted["order_by"] not in queries.SORTS:
+        wanted["order_by"] = "started_at"
+    page = read_page(queries.alerts_matching(project, **wanted), request.args.get("page"))
+    now = clock.now()
+    return render_template(
+        "alerts/list.html",
+        project=project,
+        page=page,
+        wanted=wanted,
+        sorts=queries.SORT_NAMES,
+        most=COUNTED,
+        tabs={name: title for name, (title, _) in queries.TABS.items()},
+        counts=queries.counts_of(project, search=wanted["search"], assignee_username=wanted["assignee_username"]),
+        chart=charts.last_days(project),
+        severity=Severity,
+        status=Status,
+        offered=OFFERED,
+        is_recent=lambda alert: now - RECENT < alert.started_at <= now,
+        never=not page.rows and not queries.has_alerts(project) and not list(_active(project)),
+        form=Form(),
+    )
+
+
+@pages.get(f"{ONE}/details")
+@pages.signed_in
+@pages.allow(Ability.READ_ALERTS)
+def show_alert(project: Project, iid: int) -> Any:
+    """Show one alert."""
+    return _page(queries.find_alert(project, iid), CommentForm())
+
+
+@pages.get(f"{ONE}/details/<any(overview,metrics,activity):part>")
+@pages.signed_in
+@pages.allow(Ability.READ_ALERTS)
+def show_part(project: Project, iid: int, part: str) -> Any:
+    """Show one alert from one of its parts on; all of them stand on one page."""
+    return _page(queries.find_alert(project, iid), CommentForm(), part)
+
+
+@pages.get(f"{ONE}/payload.json")
+@pages.signed_in
+@pages.allow(Ability.READ_ALERTS)
+def show_payload(project: Project, iid: int) -> Any:
+    """Send the payload of an alert as it was received."""
+    return json_response(queries.find_alert(project, iid).payload)
+
+
+@pages.post(f"{ONE}/status")
+@pages.signed_in
+@pages.allow(Ability.READ_ALERTS)
+def change_status(project: Project, iid: int) -> Any:
+    """Move an alert to another status."""
+    alert = queries.find_alert(project, iid)
+    names = {status.name.lower(): status for status in OFFERED}
+    wanted = names.get(request.form.get("status", ""))
+
+    def change() -> None:
+        if wanted is None:
+            raise Invalid(base="Invalid status")
+        service.change_status(current_user(), alert, wanted)
+
+    return _acted(alert, change)
+
+
+@pages.post(f"{ONE}/assignee")
+@pages.signed_in
+@pages.allow(Ability.READ_ALERTS)
+def assign(project: Project, iid: int) -> Any:
+    """Give an alert to somebody."""
+    alert = queries.find_alert(project, iid)
+    wanted = request.form.get("assign_myself") or request.form.get("assignee_id", "")
+
+    def act() -> None:
+        user = user_by(wanted) if wanted.isascii() and wanted.isdigit() and wanted != "0" else None
+        if wanted not in ("", "0") and (user is None or not allowed(Caller.of(user), Ability.READ_ALERTS, project)):
+            raise Invalid(base="Assignee has no permissions")
+        service.assign(current_user(), alert, user)
+
+    return _acted(alert, act)
+
+
+@pages.post(f"{ONE}/todo")
+@pages.signed_in
+@pages.allow(Ability.READ_ALERTS)
+def change_todo(project: Project, iid: int) -> Any:
+    """Remind oneself of an alert, or be done with it."""
+    alert = queries.find_alert(project, iid)
+    change = service.add_todo if request.form.get("todo") == "add" else service.finish_todo
+    return _acted(alert, lambda: change(current_user(), alert))
+
+
+@pages.post(f"{ONE}/incident")
+@pages.signed_in
+@pages.allow(Ability.READ_ALERTS)
+def create_incident(project: Project, iid: int) -> Any:
+    """Open an incident for an alert."""
+    alert = queries.find_alert(project, iid)
+
+    def create() -> None:
+        if not allowed(caller(), Ability.CREATE_ISSUES, project):
+            raise Invalid(base="You have no permissions")
+        incidents.create_incident(current_user(), alert)
+
+    return _acted(alert, create)
+
+
+@pages.post(f"{ONE}/notes")
+@pages.signed_in
+@pages.allow(Ability.READ_ALERTS)
+def create_note(project: Project, iid: int) -> Any:
+    """Comment on an alert."""
+    alert = queries.find_alert(project, iid)
+    form = CommentForm()
+    made: list[Note] = []
+    if form.accepted(lambda: made.append(service.comment(current_user(), alert, form.note.data or ""))):
+        return redirect(f"{_address(alert)}?note={made[0].id}#note_{made[0].id}")
+    return _page(queries.find_alert(project, iid), form), 422
+
+
+def _acted(alert: Alert, act: Any) -> Any:
+    form = Form()
+    project, iid = alert.project, alert.iid
+    back = request.form.get("back", "")
+    if form.accepted(act):
+        return redirect(f"/{project.full_path}/-/alert_management{back}" if back.startswith("?") else _address(alert))
+    shown = CommentForm(formdata=None)
+    shown.problems = form.problems
+    return _page(queries.find_alert(project, iid), shown), 422
+
+
+def _page(alert: Alert, form: CommentForm, part: str = "overview") -> str:
+    people = db.session.execute(members_for_choice(alert.project)).all()
+    tree, left_out = trees.tree_of(alert.payload)
+    return render_template(
+        "alerts/show.html",
+        project=alert.project,
+        alert=alert,
+        tree=tree,
+        left_out=left_out,
+        runbook=payloads.runbook_of(alert.payload),
+        query=payloads.query_of(alert.payload),
+        source=payloads.source_of(alert.payload),
+        parts=PARTS,
+        part=part,
+        me=caller().user_id,
+        notes=planned_notes.read_notes(queries.notes_of(alert), request.args),
+        people=people,
+        severity=Severity,
+        status=Status,
+        offered=OFFERED,
+        todo=queries.todo_of(alert, caller().user_id or 0),
+        form=form,
+    )
+
+
+def _active(project: Project) -> list[AlertIntegration]:
+    return list(db.session.scalars(queries.integrations_of(project).where(AlertIntegration.active.is_(True)).limit(1)))
+
+
+def _address(alert: Alert) -> str:
+    return f"/{alert.project.full_path}/-/alert_management/{alert.iid}/details"

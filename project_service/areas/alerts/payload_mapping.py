@@ -1,0 +1,126 @@
+"""Fields of a sample payload, and which fit which field of an alert (alert integration reference, section 7)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+import orjson
+
+from project_service.areas.alerts import payloads
+from project_service.kit import bigint_json
+
+TARGETS: dict[str, tuple[str, tuple[str, ...]]] = {
+    "title": ("Title", ("string",)),
+    "description": ("Description", ("string",)),
+    "start_time": ("Start time", ("datetime",)),
+    "end_time": ("End time", ("datetime", "number")),
+    "service": ("Service", ("string",)),
+    "monitoring_tool": ("Monitoring tool", ("string",)),
+    "hosts": ("Hosts", ("string", "array")),
+    "severity": ("Severity", ("string",)),
+    "fingerprint": ("Fingerprint", ("string", "array")),
+    "gitlab_environment_name": ("Environment", ("string",)),
+}
+DATETIME = re.compile(r"\d{4}")
+MOST_FIELDS = 2000  # a page has room for so many
+
+
+class Unusable(Exception):
+    """A sample that cannot be mapped; the text is for people."""
+
+
+@dataclass(frozen=True, slots=True)
+class SampleField:
+    """A field of a sample: where it stands, and what it holds."""
+
+    path: tuple[str | int, ...]
+    type: str
+
+    @property
+    def label(self) -> str:
+        """``event/hosts[0]/name``."""
+        text = ""
+        for step in self.path:
+            text += f"[{step}]" if isinstance(step, int) else f"/{step}" if text else step
+        return text
+
+    @property
+    def key(self) -> str:
+        """The path as a form sends it."""
+        return orjson.dumps(self.path).decode()
+
+
+def read_sample(text: str) -> dict[str, Any]:
+    """Read a sample; ``Unusable`` says what is wrong with it."""
+    if len(text.encode()) > payloads.LARGEST:
+        raise Unusable("is too big")
+    try:
+        sample = bigint_json.loads(text, too_long=str)
+    except ValueError as error:
+        raise Unusable(f"is not valid JSON: {error}") from error
+    if not isinstance(sample, dict):
+        raise Unusable("has to be a JSON object")
+    if payloads.depth_exceeds(sample, payloads.DEEPEST):
+        raise Unusable("is too big")
+    return sample
+
+
+def fields_of(sample: dict[str, Any], most: int) -> list[SampleField]:
+    """The fields of a sample that can be mapped, the first of very many."""
+    return list(islice(_walk(sample, ()), most))
+
+
+def fitting(fields: list[SampleField], target: str) -> list[SampleField]:
+    """The fields whose type a target takes."""
+    return [field for field in fields if field.type in TARGETS[target][1]]
+
+
+def mapping_of(sample: dict[str, Any], chosen: dict[str, str]) -> dict[str, dict[str, Any]]:
+    """The mapping to store for what was chosen by target; what is not in the sample or does not fit is left out."""
+    found = {target: _field_at(sample, key) for target, key in chosen.items()}
+    return {
+        target: {"path": list(field.path), "type": field.type, "label": field.label}
+        for target, field in found.items()
+        if field is not None and fitting([field], target)
+    }
+
+
+def fields_in(mapping: dict[str, dict[str, Any]]) -> list[SampleField]:
+    """The fields of the sample that a mapping is of."""
+    return [SampleField(tuple(entry["path"]), entry["type"]) for entry in mapping.values()]
+
+
+def chosen_of(mapping: dict[str, dict[str, Any]]) -> dict[str, str]:
+    """What is chosen by target in a stored mapping, as a form sends it."""
+    return {target: orjson.dumps(entry["path"]).decode() for target, entry in mapping.items()}
+
+
+def _field_at(sample: dict[str, Any], key: str) -> SampleField | None:
+    """The field that a form names, one of those that are not offered included."""
+    try:
+        path = orjson.loads(key)
+    except orjson.JSONDecodeError:
+        return None
+    kind = _type_of(payloads.value_at(sample, path)) if isinstance(path, list) else None
+    return SampleField(tuple(path), kind) if kind else None
+
+
+def _walk(value: Any, path: tuple[str | int, ...]) -> Iterator[SampleField]:
+    if kind := _type_of(value):
+        yield SampleField(path, kind)
+    if isinstance(value, dict | list):
+        for key, inner in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from _walk(inner, (*path, key))
+
+
+def _type_of(value: Any) -> str | None:
+    """What a value counts as when fields are mapped; objects, null, booleans and fractions as nothing."""
+    if isinstance(value, list):
+        return "array"
+    if isinstance(value, str):
+        return "datetime" if DATETIME.match(value) else "string"
+    return "number" if isinstance(value, int) and not isinstance(value, bool) else None

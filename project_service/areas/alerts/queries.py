@@ -1,0 +1,209 @@
+"""Which alerts and integrations there are."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Collection, Iterable, Sequence
+from functools import reduce
+from typing import Any
+
+from sqlalchemy import ColumnElement, Select, TextClause, func, select, text, union_all
+from sqlalchemy.orm import aliased
+
+from project_service.areas.alerts.models import TARGET, Alert, AlertIntegration, AlertTodo, IncidentSetting, Status
+from project_service.domain.projects import Project
+from project_service.domain.tracker.environments import Environment
+from project_service.domain.tracker.issues import Issue
+from project_service.domain.tracker.notes import Note, Subject, add_finder
+from project_service.domain.users import ids_called
+from project_service.kit.db import searching
+from project_service.kit.db.database import db
+from project_service.kit.db.reading import COUNTED, along, rows
+from project_service.kit.http.errors import RecordNotFound
+
+BETWEEN = "\n"
+LEGACY = "legacy"
+OPEN = (Status.TRIGGERED, Status.ACKNOWLEDGED)
+LISTED = (*OPEN, Status.RESOLVED)
+TABS: dict[str, tuple[str, tuple[Status, ...]]] = {
+    "open": ("Open", OPEN),
+    "triggered": ("Triggered", (Status.TRIGGERED,)),
+    "acknowledged": ("Acknowledged", (Status.ACKNOWLEDGED,)),
+    "resolved": ("Resolved", (Status.RESOLVED,)),
+    "all": ("All", LISTED),
+}
+# As indexes have them; alerts are numbered as they are made. What changes with every occurrence has no index, which
+# every occurrence would have to pay for.
+SORTS: dict[str, tuple[Any, ...]] = {
+    "started_at": (Alert.started_at, Alert.id),
+    "created_at": (Alert.iid,),
+    "updated_at": (Alert.updated_at, Alert.id),
+    "ended_at": (Alert.ended_at, Alert.id),
+    "events": (Alert.events, Alert.id),
+    "severity": (Alert.severity, Alert.id),
+    "status": (Alert.status, Alert.started_at, Alert.id),
+}
+SORT_NAMES = {
+    "started_at": "Start time",
+    "created_at": "Creation",
+    "updated_at": "Last change",
+    "ended_at": "End time",
+    "events": "Events",
+    "severity": "Severity",
+    "status": "Status",
+}
+# the numbers of severities and statuses run against what people mean by "highest first"
+REVERSED = ("severity", "status")
+
+
+def alerts_matching(project: Project, **wanted: Any) -> Select[Alert]:
+    """The alerts of a project for a tab of the list, filtered and ordered."""
+    statuses = TABS[wanted.get("tab") or "open"][1]
+    name = wanted.get("order_by") or "started_at"
+    statement = select(Alert).where(Alert.project_id == project.id, _within(statuses, name), *_conditions(wanted))
+    descending = (wanted.get("sort") != "asc") != (name in REVERSED)
+    order = [column.desc() if descending else column.asc() for column in SORTS[name]]
+    if name == "ended_at":  # the databases disagree where nothing goes
+        order[0] = order[0].nulls_last()
+    return along(statement.order_by(*order), Alert.issue, Alert.assignee)
+
+
+def counts_of(project: Project, **wanted: Any) -> dict[str, int]:
+    """How many alerts each tab has, under the same search and filter; ``COUNTED`` stands for that many or more."""
+    conditions = (Alert.project_id == project.id, *_conditions(wanted))
+    by_status = _counted_at_once(conditions) if len(conditions) > 1 else None
+    if by_status is None:
+        by_status = _counted_apart(conditions)
+    return {tab: min(sum(by_status[one] for one in statuses), COUNTED) for tab, (_, statuses) in TABS.items()}
+
+
+def _counted_at_once(conditions: tuple[ColumnElement[bool], ...]) -> dict[Status, int] | None:
+    """How many alerts of each status there are, in one pass; ``None`` if there are too many to go on."""
+    # in the order in which they are stored: SQLite would jump to and fro between them
+    ordered = select(Alert.status).where(Alert.status != Status.IGNORED, *conditions).order_by(Alert.iid.desc())
+    found = ordered.limit(COUNTED).subquery()
+    rows = db.session.execute(select(found.c.status, func.count()).group_by(found.c.status))
+    by_status = dict.fromkeys(LISTED, 0) | {Status(status): count for status, count in rows}
+    return by_status if sum(by_status.values()) < COUNTED else None
+
+
+def _counted_apart(conditions: tuple[ColumnElement[bool], ...]) -> dict[Status, int]:
+    """The same where there are many: each status up to ``COUNTED``."""
+    counts = (
+        select(func.count())
+        .select_from(select(1).where(Alert.status == status, *conditions).limit(COUNTED).subquery())
+        .scalar_subquery()
+        for status in LISTED
+    )
+    return dict(zip(LISTED, db.session.execute(select(*counts)).one(), strict=True))
+
+
+def _within(statuses: tuple[Status, ...], order: str) -> ColumnElement[bool] | TextClause:
+    """The condition for a tab, in the words that the index which fits the order is taken for."""
+    if order == "status":
+        return Alert.status.between(min(statuses), max(statuses))
+    return text("status <> 2 AND status <> 3") if statuses == OPEN else Alert.status.in_(statuses)
+
+
+def has_alerts(project: Project) -> bool:
+    """Whether there ever was an alert."""
+    return db.session.scalar(select(Alert.id).where(Alert.project_id == project.id).limit(1)) is not None
+
+
+def find_alert(project: Project, iid: int) -> Alert:
+    """One alert by its number in the project."""
+    alert = db.session.scalar(select(Alert).where(Alert.project_id == project.id, Alert.iid == iid))
+    if alert is None:
+        raise RecordNotFound
+    return alert
+
+
+def add_open_alerts(environments: Sequence[Environment], most: int) -> None:
+    """Set ``open_alerts`` and ``open_alerts_count`` on each environment of a page, with two statements for all.
+
+    Of the alerts these are the newest; ``COUNTED`` stands for that many or more.
+    """
+    ids = [environment.id for environment in environments]
+    newest = union_all(*(select(_newest_open(number).limit(most).subquery().c.id) for number in ids))
+    found: dict[int | None, list[Alert]] = {}
+    for alert in rows(select(Alert).where(Alert.id.in_(newest)).order_by(Alert.started_at.desc(), Alert.id.desc())):
+        found.setdefault(alert.environment_id, []).append(alert)
+    opened = select(1).where(Alert.environment_id == Environment.id, Alert.status.in_(OPEN)).correlate(Environment)
+    counted = select(func.count()).select_from(opened.limit(COUNTED).subquery()).scalar_subquery()
+    counts: dict[int, int] = dict(rows(select(Environment.id, counted).where(Environment.id.in_(ids))))
+    for environment in environments:
+        environment.open_alerts = found.get(environment.id, [])  # type: ignore[attr-defined]  # shown beside the columns, never stored
+        environment.open_alerts_count = counts.get(environment.id, 0)  # type: ignore[attr-defined]  # as above
+
+
+def _newest_open(environment_id: int) -> Select[int]:
+    statement = select(Alert.id).where(Alert.environment_id == environment_id, Alert.status.in_(OPEN))
+    return statement.order_by(Alert.started_at.desc(), Alert.id.desc())
+
+
+def alerts_of_issue(issue: Issue) -> Select[Alert]:
+    """The alerts that an incident was made of."""
+    return select(Alert).where(Alert.issue_id == issue.id).order_by(Alert.id)
+
+
+def integrations_of(project: Project) -> Select[AlertIntegration]:
+    """The integrations of a project, newest first."""
+    statement = select(AlertIntegration).where(AlertIntegration.project_id == project.id)
+    return statement.order_by(AlertIntegration.id.desc())
+
+
+def find_integration(project: Project, integration_id: int) -> AlertIntegration:
+    """One integration of a project by its id."""
+    integration = db.session.scalar(integrations_of(project).where(AlertIntegration.id == integration_id))
+    if integration is None:
+        raise RecordNotFound
+    return integration
+
+
+def has_short_address(project: Project) -> bool:
+    """Whether an endpoint of a project has the address from before endpoints had names."""
+    here = select(AlertIntegration.id).where(AlertIntegration.project_id == project.id)
+    return db.session.scalar(here.where(AlertIntegration.endpoint_identifier == LEGACY)) is not None
+
+
+def incident_setting_of(project_id: int) -> IncidentSetting:
+    """What else happens with alerts; the defaults when nobody has set it."""
+    stored = db.session.scalar(select(IncidentSetting).where(IncidentSetting.project_id == project_id))
+    return stored or IncidentSetting(
+        project_id=project_id, create_issue=False, send_email=False, auto_close_incident=True
+    )
+
+
+def todo_of(alert: Alert, user_id: int) -> AlertTodo | None:
+    """Somebody's reminder of an alert."""
+    return db.session.scalar(select(AlertTodo).where(AlertTodo.alert_id == alert.id, AlertTodo.user_id == user_id))
+
+
+def notes_of(alert: Alert) -> Select[Note]:
+    """What was written under an alert, oldest first."""
+    statement = select(Note).where(Note.noteable_type == TARGET, Note.noteable_id == alert.id)
+    return along(statement.order_by(Note.created_at, Note.id), Note.author)
+
+
+def _conditions(wanted: dict[str, Any]) -> Iterable[ColumnElement[bool]]:
+    if search := (wanted.get("search") or "").strip().lower():
+        columns = (Alert.title, Alert.description, Alert.monitoring_tool, Alert.service)
+        # folded together, which takes longer than all else; nobody searches for what stands between them
+        together = reduce(operator.add, (func.coalesce(column, "") + BETWEEN for column in columns))
+        # SQLite's own function knows the letters of ASCII only, and is much faster than one that knows all
+        fold = func.lower if search.isascii() else searching.folded
+        yield fold(together).contains(search, autoescape=True)
+    if username := (wanted.get("assignee_username") or "").strip():
+        # said twice: of either alone one of the databases would look at all that is open
+        theirs = aliased(Alert)
+        yield Alert.id.in_(select(theirs.id).where(theirs.assignee_id.in_(ids_called(username))))
+        yield Alert.assignee_id.in_(ids_called(username))
+
+
+def subjects(ids: Collection[int]) -> dict[int, Subject]:
+    """Some alerts as feeds name them; payloads, which may be large, are left where they are."""
+    found = db.session.execute(select(Alert.id, Alert.iid, Alert.title).where(Alert.id.in_(ids)))
+    return {number: Subject(title, "alert", f"/-/alert_management/{iid}/details") for number, iid, title in found}
+
+
+add_finder(TARGET, subjects)

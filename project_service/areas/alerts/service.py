@@ -1,0 +1,113 @@
+"""What changes alerts: payloads that come in, people who work on them, incidents made of them."""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from contextlib import nullcontext
+from typing import Any
+
+from sqlalchemy import delete, func, select
+
+from project_service.access.abilities import Ability, allowed
+from project_service.access.identity import Caller
+from project_service.areas.alerts import incidents
+from project_service.areas.alerts.incidents import note
+from project_service.areas.alerts.models import Alert, AlertTodo, IncidentSetting, Status
+from project_service.domain import repositories
+from project_service.domain.planning.issues import check_note
+from project_service.domain.projects import Project
+from project_service.domain.tracker.notes import Note
+from project_service.domain.users import User, users
+from project_service.kit import clock
+from project_service.kit.db.database import db, hold, insert, unique
+from project_service.kit.http.errors import Invalid
+
+MENTION = re.compile(r"(?<![\w@])@([A-Za-z0-9_][A-Za-z0-9_.-]*)")
+MOST_MENTIONED = 50
+
+
+def change_status(author: User, alert: Alert, status: Status, *, ended_at: dt.datetime | None = None) -> None:
+    """Move an alert; an alert is open again only while no other with its fingerprint is."""
+    # held: a payload that comes in now changes it before or after, never in between
+    hold(alert, "status", "ended_at")
+    if alert.status == status:
+        return
+    if alert.status == Status.RESOLVED and (twin := _open_twin(alert)) is not None:
+        raise Invalid(
+            status=f"cannot be changed: alert #{twin.iid} with the same fingerprint is already open. Resolve it first."
+        )
+    opened = unique(Invalid(status="cannot be changed: an alert with the same fingerprint was opened a moment ago."))
+    with opened if alert.status == Status.RESOLVED else nullcontext():
+        alert.status = status
+        alert.ended_at = (ended_at or clock.now()) if status == Status.RESOLVED else None
+    note(author, alert, f"changed the status to **{status.title}**")
+    if status == Status.RESOLVED:
+        finish_todo(author, alert)
+
+
+def assign(author: User, alert: Alert, assignee: User | None) -> None:
+    """Give an alert to somebody, or to nobody; who gets it is reminded."""
+    before = alert.assignee
+    if (before.id if before else None) == (assignee.id if assignee else None):
+        return
+    alert.assignee_id = assignee.id if assignee else None
+    alert.assignee = assignee
+    parts = [f"assigned to @{assignee.username}"] if assignee else []
+    parts += [f"unassigned @{before.username}"] if before else []
+    note(author, alert, " and ".join(parts))
+    if assignee is not None:
+        add_todo(assignee, alert)
+
+
+def comment(author: User, alert: Alert, body: str) -> Note:
+    """Comment on an alert; comments have events, and remind those whom they mention."""
+    check_note(Note(body=body))
+    for user in _mentioned(alert, body):
+        add_todo(user, alert)
+    return incidents.comment(author, alert, body)
+
+
+def add_todo(user: User, alert: Alert) -> None:
+    """Remind somebody of an alert; once."""
+    db.session.execute(
+        insert(AlertTodo)
+        .values(alert_id=alert.id, user_id=user.id, created_at=clock.now(), updated_at=clock.now())
+        .on_conflict_do_nothing()
+    )
+
+
+def finish_todo(user: User, alert: Alert) -> None:
+    """Somebody has seen to it."""
+    db.session.execute(delete(AlertTodo).where(AlertTodo.alert_id == alert.id, AlertTodo.user_id == user.id))
+
+
+def save_incident_setting(project: Project, **fields: Any) -> None:
+    """Set what else happens with the alerts of a project.
+
+    Of the template its text is kept: a repository changes with the project only, and is not read for every incident.
+    """
+    key = fields.pop("issue_template_key", None)
+    template = repositories.issue_template(project, key) if key else None
+    if key and template is None:
+        raise Invalid(issue_template_key="not found")
+    fields |= {"issue_template_key": key or None, "issue_template": template}
+    now = clock.now()
+    row = insert(IncidentSetting).values(project_id=project.id, created_at=now, updated_at=now, **fields)
+    db.session.execute(row.on_conflict_do_update(index_elements=["project_id"], set_={**fields, "updated_at": now}))
+
+
+def _mentioned(alert: Alert, body: str) -> list[User]:
+    """Those who are mentioned in a text and may see the alert."""
+    names = {name.rstrip(".-").lower() for name in MENTION.findall(body)}
+    found = db.session.scalars(users().where(func.lower(User.username).in_(sorted(names)[:MOST_MENTIONED])))
+    return [user for user in found if allowed(Caller.of(user), Ability.READ_ALERTS, alert.project)]
+
+
+def _open_twin(alert: Alert) -> Alert | None:
+    if alert.fingerprint is None:
+        return None
+    same = select(Alert).where(
+        Alert.project_id == alert.project_id, Alert.fingerprint == alert.fingerprint, Alert.id != alert.id
+    )
+    return db.session.scalar(same.where(Alert.status != Status.RESOLVED))

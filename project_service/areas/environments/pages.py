@@ -1,0 +1,110 @@
+"""The pages of environments."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flask import redirect, render_template, request
+
+from project_service.access import navigation, panels
+from project_service.access.abilities import Ability
+from project_service.access.pages import PageBlueprint
+from project_service.areas.environments import service
+from project_service.areas.environments.forms import EnvironmentForm
+from project_service.domain.projects import Project
+from project_service.domain.tracker.environments import environments_of, find_environment
+from project_service.kit.db.pagination import read_page
+from project_service.kit.http.forms import confirmation
+
+pages = PageBlueprint("environment_pages", __name__)
+navigation.add(navigation.Entry("Environments", "/-/environments", 45, Ability.ADMIN_ENVIRONMENTS))
+
+HERE = "/<path:project>/-/environments"
+ONE = f"{HERE}/<int:environment_id>"
+
+
+@pages.get(HERE)
+@pages.signed_in
+@pages.allow(Ability.ADMIN_ENVIRONMENTS)
+def list_environments(project: Project) -> Any:
+    """Show the environments of a project."""
+    page = read_page(environments_of(project), request.args.get("page"))
+    panels.prepare("environment", page.rows)
+    return render_template("environments/list.html", project=project, page=page)
+
+
+@pages.get(f"{HERE}/new")
+@pages.signed_in
+@pages.allow(Ability.ADMIN_ENVIRONMENTS)
+def new_environment(project: Project) -> Any:
+    """Show the form for a new environment."""
+    return render_template("environments/edit.html", project=project, environment=None, form=EnvironmentForm())
+
+
+@pages.post(f"{HERE}/new")
+@pages.signed_in
+@pages.allow(Ability.ADMIN_ENVIRONMENTS)
+def create_environment(project: Project) -> Any:
+    """Add an environment."""
+    form = EnvironmentForm()
+    if form.accepted(
+        lambda: service.create_environment(project, name=form.name.data, external_url=form.external_url.data)
+    ):
+        return redirect(f"/{project.full_path}/-/environments")
+    return render_template("environments/edit.html", project=project, environment=None, form=form), 422
+
+
+@pages.get(ONE)
+@pages.signed_in
+@pages.allow(Ability.ADMIN_ENVIRONMENTS)
+def show_environment(project: Project, environment_id: int) -> Any:
+    """Show one environment with its open alerts."""
+    environment = find_environment(project, environment_id)
+    panels.prepare("environment", [environment])
+    return render_template("environments/show.html", project=project, environment=environment)
+
+
+@pages.get(f"{ONE}/edit")
+@pages.signed_in
+@pages.allow(Ability.ADMIN_ENVIRONMENTS)
+def edit_environment(project: Project, environment_id: int) -> Any:
+    """Show the form of one environment."""
+    environment = find_environment(project, environment_id)
+    form = EnvironmentForm(obj=environment)
+    return render_template("environments/edit.html", project=project, environment=environment, form=form)
+
+
+@pages.post(f"{ONE}/edit")
+@pages.signed_in
+@pages.allow(Ability.ADMIN_ENVIRONMENTS)
+def update_environment(project: Project, environment_id: int) -> Any:
+    """Change an environment."""
+    environment, form = find_environment(project, environment_id), EnvironmentForm()
+    fields = {"name": form.name.data or "", "external_url": form.external_url.data}
+    if form.accepted(lambda: service.update_environment(environment, **fields)):
+        return redirect(f"/{project.full_path}/-/environments")
+    return render_template("environments/edit.html", project=project, environment=environment, form=form), 422
+
+
+@pages.get(f"{ONE}/delete")
+@pages.signed_in
+@pages.allow(Ability.ADMIN_ENVIRONMENTS)
+def ask_delete_environment(project: Project, environment_id: int) -> Any:
+    """Ask before an environment is deleted."""
+    environment = find_environment(project, environment_id)
+    return confirmation(
+        title="Delete environment",
+        question=f"Delete the environment {environment.name}? Its alerts stay and belong to no environment then.",
+        button="Delete environment",
+        back=f"/{project.full_path}/-/environments",
+        project=project,
+    )
+
+
+@pages.post(f"{ONE}/delete")
+@pages.signed_in
+@pages.allow(Ability.ADMIN_ENVIRONMENTS)
+def delete_environment(project: Project, environment_id: int) -> Any:
+    """Delete an environment."""
+    service.delete_environment(find_environment(project, environment_id))
+    return redirect(f"/{project.full_path}/-/environments")

@@ -1,0 +1,42 @@
+"""Environments as they travel, in the form of the real product."""
+
+from __future__ import annotations
+
+from project_service.kit.http import fields
+from project_service.kit.http.schemas import Schema
+
+
+class EnvironmentSchema(Schema):
+    """An environment."""
+
+    id = fields.Integer()
+    name = fields.String()
+    slug = fields.String()
+    external_url = fields.String()
+    state = fields.String()
+    created_at = fields.Moment()
+    updated_at = fields.Moment()
+
+
+class EnvironmentFilterSchema(Schema):
+    """Which environments to list."""
+
+    exclusive = (("name", "search"),)
+
+    name = fields.String()
+    search = fields.String()
+    states = fields.String(choices=("available", "stopped"))
+
+
+class EnvironmentUpdateSchema(Schema):
+    """What can be changed of an environment."""
+
+    name = fields.String()
+    external_url = fields.String()
+
+
+class EnvironmentCreateSchema(Schema):
+    """A new environment."""
+
+    name = fields.String(required=True)
+    external_url = fields.String()

@@ -1,0 +1,25 @@
+"""The form of error-tracking settings."""
+
+from __future__ import annotations
+
+from wtforms import BooleanField, PasswordField, StringField
+
+from project_service.kit.http.forms import Form
+
+
+class ErrorTrackingForm(Form):
+    """Where the errors of a project are tracked."""
+
+    enabled = BooleanField("Enable error tracking")
+    api_url = StringField(
+        "Tracker API URL",
+        description="https://HOST/api/0/projects/ORGANISATION/PROJECT",
+        render_kw={"inputmode": "url", "autocomplete": "off"},
+    )
+    token = PasswordField(
+        "Auth token",
+        description="Kept encrypted and never shown. Empty keeps the stored one; another URL needs it again.",
+        render_kw={"autocomplete": "new-password"},
+    )
+    organization_name = StringField("Organisation")
+    project_name = StringField("Project name", description="Made from the URL when empty.")

@@ -1,0 +1,36 @@
+"""Error-tracking settings as they travel (error tracking reference, sections 1 and 4)."""
+
+from __future__ import annotations
+
+from project_service.areas.error_tracking.models import ErrorTrackingSetting
+from project_service.kit.http import fields
+from project_service.kit.http.schemas import Schema
+
+
+def _external_url(setting: ErrorTrackingSetting) -> str | None:
+    return None if setting.integrated else setting.external_url
+
+
+class ErrorTrackingSettingSchema(Schema):
+    """The settings; the specification's name of the tracker's address, and that of the real product beside it."""
+
+    active = fields.Boolean(attribute="enabled")
+    project_name = fields.String(attribute="shown_name")
+    tracker_external_url = fields.Computed(_external_url)
+    sentry_external_url = fields.Computed(_external_url)
+    api_url = fields.Computed(lambda setting: None if setting.integrated else setting.api_url)
+    integrated = fields.Boolean()
+
+
+class ErrorTrackingSwitchSchema(Schema):
+    """Switch the settings on or off."""
+
+    active = fields.Boolean(required=True, allow_blank=False)
+    integrated = fields.Boolean()
+
+
+class ErrorTrackingCreateSchema(Schema):
+    """Make the settings, or switch them."""
+
+    active = fields.Boolean(required=True, allow_blank=False)
+    integrated = fields.Boolean(required=True)

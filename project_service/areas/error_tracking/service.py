@@ -1,0 +1,134 @@
+"""What changes error-tracking settings, and the rules of the record (error tracking reference, section 5)."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+from urllib.parse import urlsplit
+
+import orjson
+
+from project_service.areas.error_tracking import queries
+from project_service.areas.error_tracking.models import API_PATH, ErrorTrackingSetting
+from project_service.domain import instance_settings
+from project_service.domain.projects import Project
+from project_service.kit.db.database import add_unique
+from project_service.kit.http.errors import Conflict, Invalid
+from project_service.kit.security import outgoing
+
+REQUIRED = "is a required field"
+LONGEST = 255
+BARE = re.compile(rf"/{API_PATH}?")
+PATH = re.compile(rf"/{API_PATH}[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+/*|{BARE.pattern}")
+LARGEST_ANSWER = 1 << 20
+
+
+def switch(setting: ErrorTrackingSetting, *, active: bool, integrated: bool | None = None) -> ErrorTrackingSetting:
+    """Switch settings on or off; only complete ones can be switched on."""
+    setting.enabled = active
+    if integrated is not None:
+        setting.integrated = integrated
+    _check(setting, [])
+    return setting
+
+
+def create_or_switch(project: Project, *, active: bool, integrated: bool | None) -> ErrorTrackingSetting:
+    """Switch the settings of a project, made now if there are none."""
+    setting = queries.setting_of(project) or ErrorTrackingSetting(project_id=project.id, integrated=False)
+    return add_unique(switch(setting, active=active, integrated=integrated), Conflict("409 Conflict"))
+
+
+def save(project: Project, *, problems: list[str] | None = None, **fields: Any) -> ErrorTrackingSetting:
+    """Fill the record from the settings page; an empty token keeps the stored one, unless the address changes.
+
+    An address takes the place of the integrated tracker. ``problems`` is what ``judge`` found in it, where that was
+    asked before.
+    """
+    address, token = fields["api_url"], fields.pop("token") or None
+    if problems is None:
+        problems = judge(address, instance_settings.outgoing_policy())
+    setting = queries.setting_of(project) or ErrorTrackingSetting(project_id=project.id)
+    if address:
+        setting.integrated = False
+    if (setting.api_url or "").rstrip("/") != (address or "").rstrip("/"):
+        setting.token = None
+    for name, value in fields.items():
+        setattr(setting, name, value)
+    if token is not None:
+        setting.token = token
+    _check(setting, problems)
+    return add_unique(setting, Conflict("Somebody else has saved these settings at the same moment"))
+
+
+def judge(address: str | None, allowed: outgoing.Policy) -> list[str]:
+    """What is wrong with an address. Its name is looked up, which may take two seconds: lock nothing meanwhile."""
+    if not address:
+        return []
+    if len(address) > LONGEST:
+        return [f"is too long (maximum is {LONGEST} characters)"]
+    try:
+        outgoing.validate(address, allowed, patience=2.0)
+    except outgoing.Blocked as error:
+        # a name that cannot be looked up now may be one tomorrow, and is judged again before every request
+        if str(error) != outgoing.UNRESOLVED:
+            return [f"is blocked: {error}"]
+    # every maintainer is shown the address, and more is put behind it: no password, no query
+    parts = urlsplit(address)
+    is_plain = "@" not in parts.netloc and "?" not in address and "#" not in address
+    return [] if is_plain and PATH.fullmatch(parts.path) else ["is invalid"]
+
+
+def test_connection(setting: ErrorTrackingSetting, allowed: outgoing.Policy) -> tuple[bool, str]:
+    """Ask the tracker for the project; whether it answered as it should, and what came back, for people.
+
+    That may take fifteen seconds: lock nothing meanwhile.
+    """
+    if not setting.api_url or not setting.token:
+        return False, "Fill in the address and the token first."
+    client = outgoing.Client(allowed, connect_timeout=5, read_timeout=10, total_timeout=15)
+    headers = {"Authorization": f"Bearer {setting.token}", "Accept": "application/json"}
+    address = setting.api_url.rstrip("/") + "/"
+    try:
+        with client.request("GET", address, headers=headers) as answer:
+            return _told(answer.status, answer.read(LARGEST_ANSWER) if answer.status == 200 else b"")
+    except outgoing.Blocked as error:
+        return False, f"The address is blocked: {error}."
+    except outgoing.RequestFailed as error:
+        return False, f"The tracker cannot be reached: {error}."
+
+
+def _told(status: int, body: bytes) -> tuple[bool, str]:
+    if status in (401, 403):
+        return False, f"The tracker refuses the token ({status})."
+    if status == 404:
+        return False, "The tracker does not know this organisation and project (404)."
+    if status != 200:
+        return False, f"The tracker answered with status {status}."
+    try:
+        found = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        found = None
+    if not isinstance(found, dict):
+        return False, "Something answers, but not as an error tracker does."
+    name = found.get("name") or found.get("slug")
+    return True, f"Connected: the tracker knows the project {name}." if name else "Connected."
+
+
+def _check(setting: ErrorTrackingSetting, problems: list[str]) -> None:
+    """Raise ``Invalid`` with everything that is wrong with the settings; the integrated tracker needs no more."""
+    if setting.integrated:
+        return
+    messages: dict[str, str | list[str]] = {}
+    if problems:
+        messages["api_url"] = problems
+    elif setting.enabled and not setting.api_url:
+        messages["api_url"] = REQUIRED
+    elif setting.api_url and BARE.fullmatch(urlsplit(setting.api_url).path):
+        messages["project"] = REQUIRED
+    for name in ("project_name", "organization_name"):
+        if len(getattr(setting, name) or "") > LONGEST:
+            messages[name] = f"is too long (maximum is {LONGEST} characters)"
+    if setting.enabled and not setting.token:
+        messages["token"] = REQUIRED
+    if messages:
+        raise Invalid(**messages)

@@ -1,0 +1,80 @@
+"""The pages of groups: one's own, one, a new one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flask import redirect, render_template, request
+
+from project_service.access.abilities import Ability, judge
+from project_service.access.identity import caller, current_user
+from project_service.access.pages import PageBlueprint
+from project_service.areas.groups import queries, service
+from project_service.areas.groups.forms import GroupForm
+from project_service.domain.namespaces import Group, find_group
+from project_service.kit.db.pagination import read_page
+
+pages = PageBlueprint("group_pages", __name__)
+
+
+@pages.get("/dashboard/groups")
+@pages.signed_in
+@pages.allow(Ability.SIGNED_IN)
+def list_groups() -> Any:
+    """Show one's own groups."""
+    search = request.args.get("search", "")
+    statement = queries.groups_matching(caller(), search=search, order_by="path")
+    return render_template("groups/list.html", page=read_page(statement, request.args.get("page")), search=search)
+
+
+@pages.get("/groups/new")
+@pages.signed_in
+@pages.allow(Ability.SIGNED_IN)
+def new_group() -> Any:
+    """Show the form for a new group, below another with ``parent_id``."""
+    return render_template("groups/new.html", form=GroupForm(), parent=_parent())
+
+
+@pages.post("/groups/new")
+@pages.signed_in
+@pages.allow(Ability.SIGNED_IN)
+def create_group() -> Any:
+    """Make a group."""
+    parent, form = _parent(), GroupForm()
+    made: list[Group] = []
+
+    def create() -> None:
+        fields = {
+            "name": form.name.data or "",
+            "path": form.path.data or "",
+            "description": form.description.data or "",
+        }
+        made.append(service.create_group(current_user(), parent, visibility=form.visibility.data, **fields))
+
+    if form.accepted(create):
+        return redirect(f"/{made[0].full_path}")
+    return render_template("groups/new.html", form=form, parent=_parent()), 422
+
+
+@pages.get("/groups/<path:group>")
+@pages.allow(Ability.READ_GROUP)
+def show_group_by_api_address(group: Group) -> Any:
+    """Send on from the address that the API shows to the page itself."""
+    return redirect(f"/{group.full_path}")
+
+
+def show_group(group: Group) -> Any:
+    """Show a group; its address is found by whoever knows all full paths."""
+    details = queries.details_of(caller(), group, with_projects=True)
+    subgroups = read_page(queries.subgroups_of(caller(), group), None, size=100)
+    return render_template("groups/show.html", group=group, projects=details.projects, subgroups=subgroups.rows)
+
+
+def _parent() -> Group | None:
+    wanted = request.args.get("parent_id", "")
+    if not wanted:
+        judge(caller(), Ability.CREATE_GROUP)
+        return None
+    parent = find_group(wanted)
+    judge(caller(), Ability.CREATE_SUBGROUP, parent)
+    return parent

@@ -1,0 +1,111 @@
+"""Which groups there are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import ColumnElement, Select, func, select
+from sqlalchemy.orm import joinedload
+
+from project_service.access.abilities import own_groups, visible_groups, visible_projects
+from project_service.access.identity import Caller
+from project_service.access.open_issue_counts import add_open_issues
+from project_service.domain.access_levels import Role
+from project_service.domain.memberships import Share, add_shares, authorized_namespaces
+from project_service.domain.namespaces import Group, Namespace, NamespaceAncestor, groups
+from project_service.domain.projects import Project, projects
+from project_service.kit.db import searching
+from project_service.kit.db.database import db
+from project_service.kit.db.reading import along, rows
+
+
+def groups_matching(caller: Caller, **wanted: Any) -> Select[Group]:
+    """The groups a caller gets for a filter: without ``all_available`` those they have to do with."""
+    statement = groups().where(visible_groups(caller), *_conditions(caller, wanted))
+    return _ordered(statement, wanted)
+
+
+def subgroups_of(caller: Caller, group: Group, **wanted: Any) -> Select[Group]:
+    """The visible direct children of a group."""
+    statement = groups().where(
+        Group.parent_id == group.id, visible_groups(caller), *_conditions(caller, wanted | EVERY)
+    )
+    return _ordered(statement, wanted)
+
+
+def descendants_of(caller: Caller, group: Group, **wanted: Any) -> Select[Group]:
+    """The visible groups below a group, at any depth."""
+    below = select(NamespaceAncestor.namespace_id).where(NamespaceAncestor.ancestor_id == group.id)
+    statement = groups().where(
+        Group.id.in_(below), Group.id != group.id, visible_groups(caller), *_conditions(caller, wanted | EVERY)
+    )
+    return _ordered(statement, wanted)
+
+
+def shares_of(group: Group) -> Select[Share]:
+    """The groups that a group is shared with."""
+    shares = select(Share).where(Share.namespace_id == group.id).order_by(Share.id)
+    return shares.options(joinedload(Share.group))
+
+
+# as the indexes have them
+ORDERS: dict[str, Any] = {
+    "name": func.lower(Group.name),
+    "path": func.lower(Group.path),
+    "id": Group.id,
+    "similarity": func.lower(Group.name),
+}
+EVERY = {"all_available": True}
+
+
+def _conditions(caller: Caller, wanted: dict[str, Any]) -> list[ColumnElement[bool]]:
+    found: list[ColumnElement[bool]] = []
+    user_id = caller.user_id
+    if user_id is not None and not wanted.get("all_available", caller.admin):
+        found.append(Group.id.in_(own_groups(user_id)))
+    if user_id is not None and wanted.get("owned"):
+        found.append(Group.id.in_(authorized_namespaces(user_id, Role.OWNER)))
+    if user_id is not None and wanted.get("min_access_level"):
+        found.append(Group.id.in_(authorized_namespaces(user_id, Role(wanted["min_access_level"]))))
+    if wanted.get("skip_groups"):
+        found.append(Group.id.not_in(wanted["skip_groups"]))
+    if wanted.get("top_level_only"):
+        found.append(Group.parent_id.is_(None))
+    if search := (wanted.get("search") or "").strip():
+        found.append(searching.contains(search, Group.full_path, Group.full_name))
+    return found
+
+
+def _ordered(statement: Select[Group], wanted: dict[str, Any]) -> Select[Group]:
+    name = wanted.get("order_by") or "name"
+    column = ORDERS[name]
+    return statement.order_by(column.desc() if wanted.get("sort") == "desc" else column.asc(), Group.id.asc())
+
+
+MOST_INSIDE = 100
+
+
+@dataclass(frozen=True)
+class Details:
+    """What one group shows beside its own columns."""
+
+    shared_with_groups: list[Share]
+    projects: list[Project] | None
+    shared_projects: list[Project] | None
+
+
+def details_of(caller: Caller, group: Group, *, with_projects: bool) -> Details:
+    """Shares and the first projects of a group, as far as the caller sees them."""
+    shares = list(db.session.scalars(shares_of(group)))
+    if not with_projects:
+        return Details(shares, None, None)
+    seen = projects().where(visible_projects(caller)).order_by(Project.created_at.desc(), Project.id.desc())
+    seen = along(seen, (Project.namespace, Namespace.owner))
+    own = seen.where(Project.namespace_id == group.id)
+    shared = seen.where(Project.id.in_(select(Share.project_id).where(Share.group_id == group.id)))
+    details = Details(shares, rows(own, limit=MOST_INSIDE), rows(shared, limit=MOST_INSIDE))
+    inside = [*(details.projects or ()), *(details.shared_projects or ())]
+    add_shares(inside)
+    add_open_issues(caller, inside)
+    return details

@@ -1,0 +1,105 @@
+"""Groups as they travel (supporting resources, section 5)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from project_service.domain.access_levels import VISIBILITIES, Visibility
+from project_service.domain.namespaces import PLANS
+from project_service.domain.schemas import GroupLinkSchema, ProjectSchema, namespace_url
+from project_service.kit.http import fields
+from project_service.kit.http.schemas import Inside, Schema
+
+CREATION_LEVELS = ("noone", "maintainer", "developer")
+SUBGROUP_LEVELS = ("owner", "maintainer")
+
+
+def visibility_text(thing: Any) -> str:
+    """The API's word for who sees a group or project."""
+    return Visibility(thing.visibility).text
+
+
+class GroupSchema(Schema):
+    """A group in a list."""
+
+    id = fields.Integer()
+    web_url = fields.Computed(namespace_url)
+    name = fields.String()
+    path = fields.String()
+    description = fields.String()
+    visibility = fields.Computed(visibility_text)
+    share_with_group_lock = fields.Boolean()
+    require_two_factor_authentication = fields.Boolean()
+    two_factor_grace_period = fields.Integer()
+    project_creation_level = fields.String()
+    auto_devops_enabled = fields.Boolean()
+    subgroup_creation_level = fields.String()
+    emails_disabled = fields.Boolean()
+    mentions_disabled = fields.Boolean()
+    lfs_enabled = fields.Boolean()
+    default_branch_protection = fields.Integer()
+    avatar_url = fields.String()
+    request_access_enabled = fields.Boolean()
+    full_name = fields.String()
+    full_path = fields.String()
+    created_at = fields.Moment()
+    parent_id = fields.Integer()
+
+
+class GroupDetailSchema(GroupSchema):
+    """One group."""
+
+    shared_with_groups = fields.Array(Inside(GroupLinkSchema))
+    projects = fields.Array(Inside(ProjectSchema))
+    shared_projects = fields.Array(Inside(ProjectSchema))
+
+
+class GroupFilterSchema(Schema):
+    """Which groups to list."""
+
+    skip_groups = fields.Array(fields.Integer())
+    all_available = fields.Boolean()
+    search = fields.String()
+    order_by = fields.String(default="name", choices=("name", "path", "id", "similarity"))
+    sort = fields.String(default="asc", choices=("asc", "desc"))
+    statistics = fields.Boolean(default=False)
+    owned = fields.Boolean(default=False)
+    min_access_level = fields.Integer(choices=(10, 20, 30, 40, 50))
+    top_level_only = fields.Boolean()
+
+
+class GroupShowSchema(Schema):
+    """How much of a group to show."""
+
+    with_projects = fields.Boolean(default=True)
+
+
+class GroupUpdateSchema(Schema):
+    """What can be changed of a group."""
+
+    name = fields.String()
+    path = fields.String()
+    description = fields.String()
+    visibility = fields.String(choices=VISIBILITIES)
+    share_with_group_lock = fields.Boolean()
+    require_two_factor_authentication = fields.Boolean()
+    two_factor_grace_period = fields.Integer()
+    project_creation_level = fields.String(choices=CREATION_LEVELS)
+    auto_devops_enabled = fields.Boolean()
+    subgroup_creation_level = fields.String(choices=SUBGROUP_LEVELS)
+    emails_disabled = fields.Boolean()
+    mentions_disabled = fields.Boolean()
+    lfs_enabled = fields.Boolean()
+    request_access_enabled = fields.Boolean()
+    default_branch_protection = fields.Integer(choices=(0, 1, 2, 3, 4))
+    plan = fields.String(choices=PLANS)
+    trial = fields.Boolean()
+    trial_ends_on = fields.Date()
+
+
+class GroupCreateSchema(GroupUpdateSchema):
+    """A new group."""
+
+    name = fields.String(required=True)
+    path = fields.String(required=True)
+    parent_id = fields.Integer()

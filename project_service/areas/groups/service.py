@@ -1,0 +1,92 @@
+"""What changes groups."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from project_service.access.identity import Caller, caller
+from project_service.domain import instance_settings, path_registry, path_rules, removal
+from project_service.domain.access_levels import Role, Visibility
+from project_service.domain.memberships import Membership, Share
+from project_service.domain.namespaces import DEEPEST, Group, change_plan
+from project_service.domain.users import User
+from project_service.kit import clock
+from project_service.kit.db.database import add_unique, db
+from project_service.kit.http.errors import Conflict, Invalid, RecordNotFound
+
+
+def create_group(author: User, parent: Group | None, **fields: Any) -> Group:
+    """Make a group; its creator becomes its owner."""
+    fields.pop("parent_id", None)
+    visibility = fields.pop("visibility", None) or instance_settings.setting("default_group_visibility")
+    group = Group(**_without_nulls(fields), visibility=Visibility.of(visibility))
+    _check(group, parent, new=True, chooser=author)
+    path_registry.settle_namespace(group, parent, Invalid(path=path_rules.TAKEN))
+    db.session.add(
+        Membership(user_id=author.id, namespace_id=group.id, access_level=Role.OWNER, created_by_id=author.id)
+    )
+    db.session.flush()
+    return group
+
+
+def update_group(group: Group, **fields: Any) -> Group:
+    """Change a group; paths and names below follow."""
+    visibility = fields.pop("visibility", None)
+    change_plan(group, **{name: fields.pop(name) for name in ("plan", "trial", "trial_ends_on") if name in fields})
+    for name, value in _without_nulls(fields).items():
+        setattr(group, name, value)
+    before = group.visibility
+    if visibility:
+        group.visibility = Visibility.of(visibility)
+    with db.session.no_autoflush:
+        parent = db.session.get(Group, group.parent_id) if group.parent_id else None
+        _check(group, parent, new=False, chooser=None if group.visibility == before else caller())
+        full_path = f"{parent.full_path}/{group.path}" if parent else group.path
+        if path_registry.path_taken(full_path, besides=group):
+            raise Invalid(path=path_rules.TAKEN)
+    path_registry.move_namespace(group, Invalid(path=path_rules.TAKEN))
+    return group
+
+
+def delete_group(group: Group) -> None:
+    """Make a group and all below it invisible; a job removes them."""
+    path_registry.start_deleting_namespace(group)
+    removal.remove_namespace.defer(group.id)
+
+
+def share_group(group: Group, other: Group, *, group_access: int, expires_at: Any = None) -> Share:
+    """Let the members of another group work in this one, at most with this role."""
+    if expires_at is not None and expires_at < clock.today():
+        raise Invalid(expires_at="cannot be a date in the past")
+    path_registry.hold_tree(other)
+    share = Share(namespace_id=group.id, group_id=other.id, access_level=group_access, expires_at=expires_at)
+    return add_unique(share, Conflict("Group already shared with this group"))
+
+
+def unshare_group(group: Group, other_id: int) -> None:
+    """End a share."""
+    share = db.session.query(Share).filter_by(namespace_id=group.id, group_id=other_id).one_or_none()
+    if share is None:
+        raise RecordNotFound
+    db.session.delete(share)
+
+
+def _check(group: Group, parent: Group | None, *, new: bool, chooser: User | Caller | None) -> None:
+    problems: dict[str, list[str]] = {}
+    if found := path_rules.group_name_problems(group.name or ""):
+        problems["name"] = found
+    if found := path_rules.namespace_path_problems(group.path or "", top_level=parent is None):
+        problems["path"] = found
+    below = None if new else path_registry.visibility_problem_below(group)
+    restricted = path_registry.restriction_problem(group.visibility, chooser.admin) if chooser else None
+    if text := path_registry.visibility_problem(group.visibility, parent, "group") or below or restricted:
+        problems["visibility_level"] = [text]
+    if parent is not None and new and path_registry.is_too_deep(parent, DEEPEST):
+        problems["parent_id"] = ["has too deep level of nesting"]
+    if problems:
+        raise Invalid(**problems)
+
+
+def _without_nulls(fields: dict[str, Any]) -> dict[str, Any]:
+    nullable = {"description", "auto_devops_enabled", "emails_disabled", "mentions_disabled"}
+    return {name: value for name, value in fields.items() if value is not None or name in nullable}

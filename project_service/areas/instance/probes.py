@@ -1,0 +1,110 @@
+"""What machines ask to see whether the service is well; no token, no session, no page."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Callable
+from typing import Any
+
+import orjson
+from flask import Blueprint, Response, current_app, request
+from sqlalchemy import text
+
+from project_service.kit import jobs, metrics
+from project_service.kit.db.database import db, unit_of_work
+from project_service.kit.http.errors import Forbidden
+from project_service.kit.http.proxies import WAS_FORWARDED
+from project_service.kit.jobs import rq_worker
+from project_service.kit.security import encryption, secrets
+from project_service.kit.storage import storage
+
+probes = Blueprint("probes", __name__)
+
+
+@probes.get("/-/liveness")
+def show_liveness() -> Response:
+    """The process answers."""
+    return _json({"status": "ok"})
+
+
+@probes.get("/-/health")
+def show_health() -> Response:
+    """The process answers, in the words of the real product."""
+    return Response("GitLab OK", mimetype="text/plain")
+
+
+@probes.get("/-/readiness")
+def show_readiness() -> Response:
+    """Whether every part works; 503 names those that do not."""
+    problems = {name: problem for name, check in CHECKS.items() if (problem := _problem(check))}
+    parts = {f"{name}_check": [_part(problems.get(name))] for name in CHECKS}
+    return _json({"status": "failed" if problems else "ok", **parts}, 503 if problems else 200)
+
+
+@probes.get("/-/metrics")
+def show_metrics() -> Response:
+    """Counters for Prometheus: from this machine without a proxy in between, or with the token for metrics."""
+    if not _may_read_metrics():
+        raise Forbidden
+    with unit_of_work(write=False):
+        queues = jobs.counts()
+    return Response(metrics.text(queues, jobs.outcomes()), mimetype="text/plain; version=0.0.4")
+
+
+def _check_database() -> None:
+    with unit_of_work(write=False):
+        db.session.execute(text("SELECT 1"))
+
+
+def _check_secrets() -> None:
+    encryption.prove_key()
+
+
+def _check_redis() -> None:
+    jobs.connect().ping()
+
+
+def _check_storage() -> None:
+    storage().check()
+
+
+def _check_worker() -> None:
+    if not rq_worker.seen_recently(jobs.connect()):
+        raise LookupError("no worker has been seen recently")
+
+
+CHECKS: dict[str, Callable[[], None]] = {
+    "database": _check_database,
+    "secrets": _check_secrets,
+    "redis": _check_redis,
+    "storage": _check_storage,
+    "worker": _check_worker,
+}
+
+
+def _problem(check: Callable[[], None]) -> str | None:
+    try:
+        check()
+    except Exception as error:  # noqa: BLE001  # the part does not work: a probe says so and does not fail itself
+        return type(error).__name__ if not isinstance(error, LookupError) else str(error)
+    return None
+
+
+def _part(problem: str | None) -> dict[str, str]:
+    return {"status": "ok"} if problem is None else {"status": "failed", "message": problem}
+
+
+def _may_read_metrics() -> bool:
+    token: str | None = current_app.config["METRICS_TOKEN"]
+    given = request.headers.get("Authorization", "").removeprefix("Bearer ") or request.args.get("token", "")
+    if token and given and secrets.same(token, given):
+        return True
+    try:
+        direct = ipaddress.ip_address(request.remote_addr or "").is_loopback
+    except ValueError:
+        direct = False
+    return direct and not request.environ.get(WAS_FORWARDED)
+
+
+def _json(value: Any, status: int = 200) -> Response:
+    return Response(orjson.dumps(value), status, mimetype="application/json")

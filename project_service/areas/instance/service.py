@@ -1,0 +1,135 @@
+"""What administrators change for the whole instance."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from typing import Any
+
+from project_service.areas.instance.schemas import SettingsUpdateSchema
+from project_service.domain import instance_settings, path_rules
+from project_service.domain.instance_settings import FeatureGate
+from project_service.domain.namespaces import GROUP, namespace_by
+from project_service.domain.projects import project_by
+from project_service.domain.users import user_by
+from project_service.kit.http.errors import BadParameters, BadRequest, Invalid
+from project_service.kit.http.schemas import load
+from project_service.kit.security import outgoing
+
+PERCENTAGE = re.compile(r"[0-9]{1,3}")
+# with an actor 0, 1 and 100 can only mean off and on
+SWITCHES = {"true": True, "1": True, "100": True, "false": False, "0": False}
+PERCENTAGES = ("percentage_of_actors", "percentage_of_time")
+
+
+def set_feature(name: str, **fields: Any) -> dict[str, Any]:
+    """Set a feature for everybody, for some actors, or for a share of them; unknown names make new flags."""
+    if len(name) > path_rules.LONGEST:
+        raise Invalid(name=path_rules.TOO_LONG)
+    if len(fields.get("feature_group") or "") > path_rules.LONGEST:
+        raise Invalid(feature_group=path_rules.TOO_LONG)
+    instance_settings.hold_gates()
+    value = (fields["value"] or "").strip().lower()
+    actors = _actors(fields)
+    groups = [fields["feature_group"]] if fields.get("feature_group") else []
+    if value in SWITCHES if actors or groups else value in ("true", "false"):
+        _set_boolean(name, on=SWITCHES[value], actors=actors, groups=groups)
+    elif PERCENTAGE.fullmatch(value) and int(value) <= 100:
+        if int(value) == 0:
+            _set_boolean(name, on=False, actors=[], groups=[])
+        else:
+            if not instance_settings.gates_of(name):
+                instance_settings.set_gate(name, "boolean", "false")
+            instance_settings.replace_gate(name, fields.get("key") or "percentage_of_time", str(int(value)))
+    else:
+        raise BadParameters("value is invalid")
+    return feature(name)
+
+
+def delete_feature(name: str) -> None:
+    """Forget a feature; one that was never set is fine."""
+    instance_settings.hold_gates()
+    instance_settings.clear_gates(name)
+
+
+def features() -> list[dict[str, Any]]:
+    """All features that were set at least once."""
+    by_name = itertools.groupby(instance_settings.all_gates(), key=lambda gate: gate.feature)
+    return [_shown(name, list(gates)) for name, gates in by_name]
+
+
+def feature(name: str) -> dict[str, Any]:
+    """One feature in the form the API shows."""
+    return _shown(name, instance_settings.gates_of(name))
+
+
+def _shown(name: str, gates: list[FeatureGate]) -> dict[str, Any]:
+    boolean = any(gate.key == "boolean" and gate.value == "true" for gate in gates)
+    shown: list[dict[str, Any]] = [{"key": "boolean", "value": boolean}]
+    sets = {key: [gate.value for gate in gates if gate.key == key] for key in ("groups", "actors")}
+    shown += [{"key": key, "value": values} for key, values in sets.items() if values]
+    for key in PERCENTAGES:
+        shown += [{"key": key, "value": int(gate.value)} for gate in gates if gate.key == key and gate.value != "0"]
+    state = "on" if boolean else "conditional" if len(shown) > 1 else "off"
+    return {"name": name, "state": state, "gates": shown}
+
+
+def change_settings(changes: dict[str, Any]) -> dict[str, Any]:
+    """Change application settings; wrong values change nothing."""
+    for entry in changes.get("outbound_local_requests_whitelist") or []:
+        try:
+            outgoing.check_allow_list_entry(entry)
+        except ValueError as error:
+            raise Invalid(outbound_local_requests_whitelist=f"{entry} is invalid: {error}") from error
+    changes = {
+        name: entry.default if changes[name] is None else changes[name]
+        for name, entry in instance_settings.SETTINGS.items()
+        if name in changes
+    }
+    instance_settings.change_settings(changes)
+    return instance_settings.all_settings()
+
+
+def change_settings_from_text(texts: dict[str, str]) -> dict[str, Any]:
+    """The same from texts, as an operator types them."""
+    return change_settings(load(SettingsUpdateSchema(), parameters=texts))
+
+
+def _set_boolean(name: str, *, on: bool, actors: list[str], groups: list[str]) -> None:
+    known = instance_settings.gates_of(name)
+    if not actors and not groups:
+        instance_settings.clear_gates(name)
+        instance_settings.set_gate(name, "boolean", "true" if on else "false")
+        return
+    if not any(gate.key == "boolean" for gate in known):
+        instance_settings.set_gate(name, "boolean", "false")
+    for key, values in (("actors", actors), ("groups", groups)):
+        for value in values:
+            if on:
+                instance_settings.set_gate(name, key, value)
+            else:
+                instance_settings.remove_gate(name, key, value)
+
+
+def _actors(fields: dict[str, Any]) -> list[str]:
+    found = []
+    for text in _split(fields.get("user")):
+        user = user_by(text)
+        if user is None:
+            raise BadRequest(f"400 Bad request - {text} is not found!")
+        found.append(f"User:{user.id}")
+    for text in _split(fields.get("group")):
+        group = namespace_by(text)
+        if group is None or group.kind != GROUP:
+            raise BadRequest(f"400 Bad request - {text} is not found!")
+        found.append(f"Group:{group.id}")
+    for text in _split(fields.get("project")):
+        project = project_by(text)
+        if project is None:
+            raise BadRequest(f"400 Bad request - {text} is not found!")
+        found.append(f"Project:{project.id}")
+    return found
+
+
+def _split(text: str | None) -> list[str]:
+    return [part.strip() for part in (text or "").split(",") if part.strip()]

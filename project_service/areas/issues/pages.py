@@ -1,0 +1,281 @@
+"""The pages of issues."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flask import redirect, render_template, request
+
+from project_service.access import navigation, panels
+from project_service.access import visible_notes as planned_notes
+from project_service.access.abilities import Ability, allowed, may_change_issue, may_change_note, may_comment
+from project_service.access.identity import caller, current_user
+from project_service.access.pages import PageBlueprint
+from project_service.areas.issues import queries, service
+from project_service.areas.issues.forms import IssueForm, NoteForm
+from project_service.domain.memberships import members_for_choice
+from project_service.domain.planning import issues as planning
+from project_service.domain.projects import Project
+from project_service.domain.tracker.issues import Issue
+from project_service.domain.tracker.milestones import ACTIVE, Milestone, milestones_of
+from project_service.domain.tracker.notes import Note
+from project_service.kit.db.database import db
+from project_service.kit.db.pagination import read_page
+from project_service.kit.http.errors import Forbidden
+from project_service.kit.http.forms import confirmation
+
+pages = PageBlueprint("issue_pages", __name__)
+navigation.add(navigation.Entry("Issues", "/-/issues", 20, Ability.READ_ISSUES))
+
+HERE = "/<path:project>/-/issues"
+ONE = f"{HERE}/<int:iid>"
+ISSUES_OF_MILESTONE = 50
+TABS = {"opened": "Open", "closed": "Closed", "all": "All"}
+
+
+def fill_milestone(milestone: Milestone) -> dict[str, Any]:
+    """The issues of a milestone on its page, as far as the caller sees them."""
+    if not allowed(caller(), Ability.READ_ISSUES, milestone.project):
+        return {"total": 0}
+    total, closed = queries.progress_of(caller(), milestone)
+    statement = queries.issues_matching(caller(), milestone.project, milestone_id=milestone.id)
+    shown = list(db.session.scalars(statement.limit(ISSUES_OF_MILESTONE)))
+    return {
+        "total": total,
+        "closed": closed,
+        "issues": shown,
+        "more": total - len(shown),
+        "full_path": milestone.project.full_path,
+    }
+
+
+panels.add(panels.Panel("milestone", 10, "issues/of_milestone.html", fill_milestone))
+
+
+@pages.get(HERE)
+@pages.allow(Ability.READ_ISSUES)
+def list_issues(project: Project) -> Any:
+    """Show the issues of a project."""
+    state = request.args.get("state", "opened")
+    state = state if state in TABS else "opened"
+    search = request.args.get("search", "")
+    page = read_page(queries.list_of_issues(caller(), project, state=state, search=search), request.args.get("page"))
+    return render_template("issues/list.html", project=project, page=page, state=state, tabs=TABS, search=search)
+
+
+@pages.get(f"{HERE}/new")
+@pages.signed_in
+@pages.allow(Ability.CREATE_ISSUES)
+def new_issue(project: Project) -> Any:
+    """Show the form for a new issue."""
+    return render_template("issues/new.html", project=project, form=_form(project))
+
+
+@pages.post(f"{HERE}/new")
+@pages.signed_in
+@pages.allow(Ability.CREATE_ISSUES)
+def create_issue(project: Project) -> Any:
+    """Open an issue."""
+    form = _form(project)
+    made: list[Issue] = []
+    if form.accepted(lambda: made.append(service.create_issue(project, **_fields(form)))):
+        return redirect(_address(project, made[0].iid))
+    return render_template("issues/new.html", project=project, form=form), 422
+
+
+@pages.get(ONE)
+@pages.allow(Ability.READ_ISSUES)
+def show_issue(project: Project, iid: int) -> Any:
+    """Show one issue with its notes."""
+    return _page(queries.find_issue(caller(), project, iid), NoteForm())
+
+
+@pages.get(f"{ONE}/edit")
+@pages.signed_in
+@pages.allow(Ability.READ_ISSUES)
+def edit_issue(project: Project, iid: int) -> Any:
+    """Show the form of one issue."""
+    issue = _changeable(project, iid)
+    return render_template("issues/edit.html", project=project, issue=issue, form=_form(project, issue))
+
+
+@pages.post(f"{ONE}/edit")
+@pages.signed_in
+@pages.allow(Ability.READ_ISSUES)
+def update_issue(project: Project, iid: int) -> Any:
+    """Change an issue."""
+    issue = _changeable(project, iid)
+    form = _form(project, issue)
+    if form.accepted(lambda: service.update_issue(issue, **_fields(form))):
+        return redirect(_address(project, iid))
+    return render_template("issues/edit.html", project=project, issue=issue, form=form), 422
+
+
+@pages.post(f"{ONE}/state")
+@pages.signed_in
+@pages.allow(Ability.READ_ISSUES)
+def change_state(project: Project, iid: int) -> Any:
+    """Close an issue, or open it again."""
+    issue = _changeable(project, iid)
+    if request.form.get("state_event") == "close":
+        planning.close_issue(current_user(), issue)
+    else:
+        planning.reopen_issue(current_user(), issue)
+    return redirect(_address(project, iid))
+
+
+@pages.post(f"{ONE}/notes")
+@pages.signed_in
+@pages.allow(Ability.CREATE_ISSUES)
+def create_note(project: Project, iid: int) -> Any:
+    """Comment on an issue."""
+    issue = queries.find_issue(caller(), project, iid)
+    form = NoteForm()
+    fields = {"body": form.note.data, "confidential": form.confidential.data}
+    made: list[Any] = []
+    if form.accepted(lambda: made.append(service.create_note(issue, **fields))):
+        return redirect(f"{_address(project, iid)}?note={made[0].id}#note_{made[0].id}")
+    return _page(issue, form), 422
+
+
+@pages.get(f"{ONE}/notes/<int:note_id>/edit")
+@pages.signed_in
+@pages.allow(Ability.READ_ISSUES)
+def edit_note(project: Project, iid: int, note_id: int) -> Any:
+    """Show the form of one comment."""
+    issue, note = _changeable_note(project, iid, note_id)
+    form = NoteForm(note=note.body)
+    return render_template("issues/note.html", project=project, issue=issue, note=note, form=form)
+
+
+@pages.post(f"{ONE}/notes/<int:note_id>/edit")
+@pages.signed_in
+@pages.allow(Ability.READ_ISSUES)
+def update_note(project: Project, iid: int, note_id: int) -> Any:
+    """Change a comment."""
+    issue, note = _changeable_note(project, iid, note_id)
+    form = NoteForm()
+    if form.accepted(lambda: planning.update_note(note, body=(form.note.data or "").replace("\r\n", "\n"))):
+        return redirect(f"{_address(project, iid)}?note={note_id}#note_{note_id}")
+    return render_template("issues/note.html", project=project, issue=issue, note=note, form=form), 422
+
+
+@pages.get(f"{ONE}/notes/<int:note_id>/delete")
+@pages.signed_in
+@pages.allow(Ability.READ_ISSUES)
+def ask_delete_note(project: Project, iid: int, note_id: int) -> Any:
+    """Ask before a comment is deleted."""
+    _changeable_note(project, iid, note_id)
+    return confirmation(
+        title="Delete comment",
+        question="Delete this comment? It cannot be brought back.",
+        button="Delete comment",
+        back=f"{_address(project, iid)}?note={note_id}#note_{note_id}",
+        project=project,
+    )
+
+
+@pages.post(f"{ONE}/notes/<int:note_id>/delete")
+@pages.signed_in
+@pages.allow(Ability.READ_ISSUES)
+def delete_note(project: Project, iid: int, note_id: int) -> Any:
+    """Delete a comment."""
+    planning.delete_note(*_changeable_note(project, iid, note_id))
+    return redirect(_address(project, iid))
+
+
+@pages.get(f"{ONE}/delete")
+@pages.signed_in
+@pages.allow(Ability.OWN_PROJECT)
+def ask_delete_issue(project: Project, iid: int) -> Any:
+    """Ask before an issue is deleted."""
+    issue = queries.find_issue(caller(), project, iid)
+    return confirmation(
+        title="Delete issue",
+        question=f"Delete #{issue.iid} {issue.title} with all its comments? It cannot be brought back.",
+        button="Delete issue",
+        back=_address(project, iid),
+        project=project,
+    )
+
+
+@pages.post(f"{ONE}/delete")
+@pages.signed_in
+@pages.allow(Ability.OWN_PROJECT)
+def delete_issue(project: Project, iid: int) -> Any:
+    """Delete an issue."""
+    planning.delete_issue(queries.find_issue(caller(), project, iid))
+    return redirect(f"/{project.full_path}/-/issues")
+
+
+def _changeable(project: Project, iid: int) -> Issue:
+    issue = queries.find_issue(caller(), project, iid)
+    if not may_change_issue(caller(), issue):
+        raise Forbidden
+    return issue
+
+
+def _changeable_note(project: Project, iid: int, note_id: int) -> tuple[Issue, Note]:
+    issue = queries.find_issue(caller(), project, iid)
+    note = planned_notes.find_visible_note(caller(), issue, note_id)
+    if not may_change_note(caller(), note):
+        raise Forbidden
+    return issue, note
+
+
+def _page(issue: Issue, form: NoteForm) -> str:
+    found = planned_notes.notes_matching(caller(), issue, sort="asc")
+    return render_template(
+        "issues/show.html",
+        project=issue.project,
+        issue=issue,
+        notes=planned_notes.read_notes(found, request.args),
+        form=form,
+        may_change=may_change_issue(caller(), issue),
+        may_change_note=lambda note: may_change_note(caller(), note),
+        may_comment=allowed(caller(), Ability.CREATE_ISSUES, issue.project) and may_comment(caller(), issue),
+        may_label=allowed(caller(), Ability.ADMIN_ISSUES, issue.project),
+    )
+
+
+def _form(project: Project, issue: Issue | None = None) -> IssueForm:
+    form = IssueForm(obj=issue)
+    if not allowed(caller(), Ability.ADMIN_ISSUES, project):
+        for name in ("assignee_ids", "labels", "milestone_id", "due_date"):
+            del form[name]
+        return form
+    people = db.session.execute(members_for_choice(project))
+    choices: dict[Any, str] = {user_id: f"{name} @{username}" for user_id, name, username in people}
+    form.assignee_ids.choices = choices
+    active = milestones_of(project).where(Milestone.state == ACTIVE).order_by(Milestone.title)
+    titles: dict[Any, str] = {0: "None"} | {one.id: one.title for one in db.session.scalars(active)}
+    if issue is not None:
+        # what the issue has stays choosable, whatever has become of it
+        choices |= {user.id: f"{user.name} @{user.username}" for user in issue.assignees if user.id not in choices}
+        titles |= {issue.milestone.id: issue.milestone.title} if issue.milestone else {}
+    form.milestone_id.choices = titles
+    if issue is not None and request.method == "GET":
+        form.assignee_ids.data = [user.id for user in issue.assignees]
+        form.labels.data = ", ".join(issue.labels)
+        form.milestone_id.data = issue.milestone_id or 0
+    return form
+
+
+def _fields(form: IssueForm) -> dict[str, Any]:
+    fields: dict[str, Any] = {
+        "title": form.title.data,
+        "description": (form.description.data or "").replace("\r\n", "\n"),
+        "confidential": form.confidential.data,
+    }
+    if "labels" in form:
+        fields |= {
+            "labels": (form.labels.data or "").split(","),
+            "assignee_ids": form.assignee_ids.data or [],
+            "milestone_id": form.milestone_id.data or None,
+            "due_date": form.due_date.data,
+        }
+    return fields
+
+
+def _address(project: Project, iid: int) -> str:
+    return f"/{project.full_path}/-/issues/{iid}"

@@ -1,0 +1,162 @@
+"""The API of issues and their notes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from project_service.access import visible_notes as planned_notes
+from project_service.access.abilities import Ability, may_change_issue, may_change_note
+from project_service.access.api import ApiBlueprint, As
+from project_service.access.guards import numeric
+from project_service.access.identity import caller
+from project_service.areas.issues import queries, schemas, service
+from project_service.domain.planning import issues as planning
+from project_service.domain.projects import Project
+from project_service.domain.tracker.issues import Issue
+from project_service.domain.tracker.milestones import find_milestone
+from project_service.domain.tracker.notes import Note
+from project_service.domain.tracker.schemas import NoteFilterSchema, NoteSchema
+from project_service.kit.http.errors import Forbidden
+from project_service.kit.http.preconditions import unmodified
+
+api = ApiBlueprint("issues", __name__, description="Issues of a project and the notes under them.")
+
+ISSUES = "/projects/<project>/issues"
+NOTES = f"{ISSUES}/<iid>/notes"
+
+
+@api.get(ISSUES)
+@api.signed_in
+@api.arguments(schemas.IssueFilterSchema)
+@api.allow(Ability.READ_ISSUES)
+@api.response(200, schemas.IssueSchema(many=True))
+@api.paged
+def list_issues(project: Project, fields: dict[str, Any]) -> Any:
+    """List the issues of a project."""
+    return queries.list_of_issues(caller(), project, **fields)
+
+
+@api.get("/projects/<project>/milestones/<milestone>/issues")
+@api.signed_in
+@api.allow(Ability.READ_ISSUES)
+@api.response(200, schemas.IssueSchema(many=True))
+@api.paged
+def list_milestone_issues(project: Project, milestone: str) -> Any:
+    """List the issues of a milestone."""
+    found = find_milestone(project, numeric(milestone))
+    return queries.issues_matching(caller(), project, milestone_id=found.id)
+
+
+@api.get(f"{ISSUES}/<iid>")
+@api.signed_in
+@api.allow(Ability.READ_ISSUES)
+@api.response(200, schemas.IssueSchema)
+def show_issue(project: Project, iid: str) -> Issue:
+    """Show one issue."""
+    return _find(project, iid)
+
+
+@api.post(ISSUES)
+@api.signed_in
+@api.arguments(schemas.IssueCreateSchema)
+@api.allow(Ability.CREATE_ISSUES)
+@api.response(201, schemas.IssueSchema)
+def create_issue(project: Project, fields: dict[str, Any]) -> Issue:
+    """Open an issue."""
+    return service.create_issue(project, **fields)
+
+
+@api.put(f"{ISSUES}/<iid>")
+@api.signed_in
+@api.arguments(schemas.IssueUpdateSchema)
+@api.allow(Ability.READ_ISSUES)
+@api.response(200, schemas.IssueSchema)
+def update_issue(project: Project, fields: dict[str, Any], iid: str) -> Issue:
+    """Change an issue, close it, open it again."""
+    issue = _find(project, iid)
+    if not may_change_issue(caller(), issue):
+        raise Forbidden
+    return service.update_issue(issue, **fields)
+
+
+@api.delete(f"{ISSUES}/<iid>")
+@api.signed_in
+@api.allow(Ability.OWN_PROJECT)
+@api.response(204)
+def delete_issue(project: Project, iid: str) -> None:
+    """Delete an issue."""
+    planning.delete_issue(unmodified(_find(project, iid)))
+
+
+@api.get(NOTES)
+@api.signed_in
+@api.arguments(NoteFilterSchema)
+@api.allow(Ability.READ_ISSUES)
+@api.response(200, NoteSchema(many=True))
+@api.paged
+def list_notes(project: Project, fields: dict[str, Any], iid: str) -> As:
+    """List the notes of an issue."""
+    issue = _find(project, iid)
+    return As(
+        NoteSchema,
+        planned_notes.notes_matching(caller(), issue, **fields),
+        lambda rows: planned_notes.add_iids(issue, rows),
+    )
+
+
+@api.get(f"{NOTES}/<note>")
+@api.signed_in
+@api.allow(Ability.READ_ISSUES)
+@api.response(200, NoteSchema)
+def show_note(project: Project, iid: str, note: str) -> Note:
+    """Show one note."""
+    return _find_note(_find(project, iid), note)
+
+
+@api.post(NOTES)
+@api.signed_in
+@api.arguments(schemas.NoteCreateSchema)
+@api.allow(Ability.CREATE_ISSUES)
+@api.response(201, NoteSchema)
+def create_note(project: Project, fields: dict[str, Any], iid: str) -> Note:
+    """Comment on an issue."""
+    issue = _find(project, iid)
+    note = service.create_note(issue, **fields)
+    planned_notes.add_iids(issue, [note])
+    return note
+
+
+@api.put(f"{NOTES}/<note>")
+@api.signed_in
+@api.arguments(schemas.NoteUpdateSchema)
+@api.allow(Ability.READ_ISSUES)
+@api.response(200, NoteSchema)
+def update_note(project: Project, fields: dict[str, Any], iid: str, note: str) -> Note:
+    """Change a note."""
+    found = _find_note(_find(project, iid), note)
+    if not may_change_note(caller(), found):
+        raise Forbidden
+    return planning.update_note(found, **fields)
+
+
+@api.delete(f"{NOTES}/<note>")
+@api.signed_in
+@api.allow(Ability.READ_ISSUES)
+@api.response(204)
+def delete_note(project: Project, iid: str, note: str) -> None:
+    """Delete a note."""
+    issue = _find(project, iid)
+    found = _find_note(issue, note)
+    if not may_change_note(caller(), found):
+        raise Forbidden
+    planning.delete_note(issue, unmodified(found))
+
+
+def _find(project: Project, iid: str) -> Issue:
+    return queries.find_issue(caller(), project, numeric(iid))
+
+
+def _find_note(issue: Issue, note_id: str) -> Note:
+    note = planned_notes.find_visible_note(caller(), issue, numeric(note_id))
+    planned_notes.add_iids(issue, [note])
+    return note

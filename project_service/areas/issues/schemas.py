@@ -1,0 +1,182 @@
+"""Issues and notes as they travel, in the forms of the real product."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from marshmallow.exceptions import ValidationError
+
+from project_service.domain.schemas import UserBasicSchema
+from project_service.domain.tracker.issues import INCIDENT, ISSUE, Issue
+from project_service.domain.tracker.schemas import ANY, NONE, MilestoneSchema, TitleOrWord
+from project_service.kit.http import fields, urls
+from project_service.kit.http.schemas import Inside, Nested, Schema
+
+STATES = ("opened", "closed", "all")
+# the days that ``due_date`` of a list may be about
+DUE = ("0", "any", "today", "tomorrow", "overdue", "week", "month", "next_month_and_previous_two_weeks")
+SCOPES = ("created_by_me", "assigned_to_me", "all")
+
+
+def issue_url(issue: Issue) -> str:
+    """The page of an issue."""
+    return urls.absolute(f"/{issue.project.full_path}/-/issues/{issue.iid}")
+
+
+def _references(issue: Issue) -> dict[str, str]:
+    own = f"#{issue.iid}"
+    return {"short": own, "relative": own, "full": f"{issue.project.full_path}{own}"}
+
+
+def _links(issue: Issue) -> dict[str, str]:
+    project = urls.absolute(f"/api/v4/projects/{issue.project_id}")
+    own = f"{project}/issues/{issue.iid}"
+    return {"self": own, "notes": f"{own}/notes", "award_emoji": f"{own}/award_emoji", "project": project}
+
+
+class IssueSchema(Schema):
+    """An issue."""
+
+    id = fields.Integer()
+    iid = fields.Integer()
+    project_id = fields.Integer()
+    title = fields.String()
+    description = fields.String()
+    state = fields.String()
+    created_at = fields.Moment()
+    updated_at = fields.Moment()
+    closed_at = fields.Moment()
+    closed_by = Inside(UserBasicSchema, keep_none=True)
+    labels = fields.Array(fields.String())
+    milestone = Inside(MilestoneSchema, keep_none=True)
+    assignees = fields.Array(Inside(UserBasicSchema))
+    author = Inside(UserBasicSchema, keep_none=True)
+    assignee = Inside(UserBasicSchema, attribute="first_assignee", keep_none=True)
+    user_notes_count = fields.Computed(lambda issue: issue.notes_count, type="integer")
+    merge_requests_count = fields.Constant(0)
+    upvotes = fields.Constant(0)
+    downvotes = fields.Constant(0)
+    due_date = fields.Day()
+    confidential = fields.Boolean()
+    discussion_locked = fields.Boolean()
+    issue_type = fields.String()
+    severity = fields.Computed(lambda issue: issue.severity.upper(), type="string")
+    web_url = fields.Computed(issue_url)
+    weight = fields.Integer()
+    _links = fields.Computed(_links, type="object")
+    references = fields.Computed(_references, type="object")
+
+
+class IdOrWord(fields.String):
+    """An id, or the word ``None`` or ``Any``."""
+
+    blank_is_absent = True
+
+    def read(self, value: Any) -> str:
+        text = super().read(value)
+        number = fields.whole_number(text)
+        if text.title() not in (NONE, ANY) and number is None:
+            raise ValidationError([f"should be an integer, '{NONE}' or '{ANY}'"])
+        return text.title() if number is None else str(number)
+
+
+class IssueExclusionSchema(Schema):
+    """Which issues to leave out."""
+
+    labels = fields.Array(TitleOrWord())
+    milestone = TitleOrWord()
+    iids = fields.Array(fields.Integer())
+    author_id = fields.Integer()
+    author_username = fields.String()
+    assignee_id = fields.Integer()
+    assignee_username = fields.Array(fields.String())
+    weight = fields.Integer()
+    my_reaction_emoji = fields.String()
+
+
+class IssueFilterSchema(Schema):
+    """Which issues to list."""
+
+    excluded = Nested(IssueExclusionSchema, data_key="not")
+    weight = IdOrWord()
+    my_reaction_emoji = fields.String()
+    state = fields.String(default="all", choices=STATES)
+    labels = fields.Array(TitleOrWord())
+    milestone = TitleOrWord()
+    iids = fields.Array(fields.Integer())
+    scope = fields.String(default="all", choices=SCOPES)
+    author_id = fields.Integer()
+    author_username = fields.String()
+    assignee_id = IdOrWord()
+    assignee_username = fields.Array(fields.String())
+    search = fields.String()
+    within = fields.Array(fields.String(choices=("title", "description")), data_key="in")
+    due_date = fields.String(choices=("", *DUE))
+    confidential = fields.Boolean()
+    issue_type = fields.String(choices=(ISSUE, INCIDENT))
+    created_after = fields.DateTime()
+    created_before = fields.DateTime()
+    updated_after = fields.DateTime()
+    updated_before = fields.DateTime()
+    order_by = fields.String(default="created_at", choices=("created_at", "updated_at", "due_date", "title"))
+    sort = fields.String(default="desc", choices=("asc", "desc"))
+
+
+class IssueFieldsSchema(Schema):
+    """What an issue is made of."""
+
+    description = fields.String()
+    confidential = fields.Boolean()
+    assignee_ids = fields.Array(fields.Integer())
+    assignee_id = fields.Integer()
+    milestone_id = fields.Integer()
+    labels = fields.Array(fields.String())
+    due_date = fields.Date()
+    weight = fields.Integer()
+    discussion_locked = fields.Boolean()
+    issue_type = fields.String(choices=(ISSUE, INCIDENT))
+
+
+class IssueCreateSchema(IssueFieldsSchema):
+    """A new issue."""
+
+    title = fields.String(required=True)
+
+
+class IssueUpdateSchema(IssueFieldsSchema):
+    """What can be changed of an issue."""
+
+    at_least_one = (
+        "assignee_ids",
+        "confidential",
+        "description",
+        "discussion_locked",
+        "due_date",
+        "labels",
+        "add_labels",
+        "remove_labels",
+        "milestone_id",
+        "state_event",
+        "title",
+        "issue_type",
+    )
+    counts_too = ("assignee_id", "weight")
+
+    title = fields.String()
+    add_labels = fields.Array(fields.String())
+    remove_labels = fields.Array(fields.String())
+    state_event = fields.String(choices=("reopen", "close"))
+
+
+class NoteCreateSchema(Schema):
+    """A new note."""
+
+    body = fields.String(required=True)
+    confidential = fields.Boolean(default=False)
+    internal = fields.Boolean()
+
+
+class NoteUpdateSchema(Schema):
+    """What can be changed of a note."""
+
+    body = fields.String(required=True)

@@ -1,0 +1,79 @@
+"""What people change of issues through the API and the pages: their words turned into what ``planning`` takes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from project_service.access.abilities import Ability, allowed, may_comment, sees
+from project_service.access.identity import Caller, caller, current_user
+from project_service.domain.planning import issues as planning
+from project_service.domain.projects import Project
+from project_service.domain.tracker.issues import Issue
+from project_service.domain.tracker.milestones import Milestone, milestones_of
+from project_service.domain.tracker.notes import Note
+from project_service.domain.users import User, users
+from project_service.kit.db.database import db
+from project_service.kit.http.errors import Forbidden, NotFound
+
+# what only reporters and above decide; from others it is dropped silently, as by the real product
+FOR_REPORTERS = ("assignees", "labels", "milestone_id", "due_date", "weight", "discussion_locked")
+
+
+def create_issue(project: Project, **fields: Any) -> Issue:
+    """Open an issue."""
+    return planning.create_issue(current_user(), project, **_read(project, fields))
+
+
+def update_issue(issue: Issue, **fields: Any) -> Issue:
+    """Change an issue; added and removed labels are worked into those there are."""
+    added, removed = fields.pop("add_labels", None), fields.pop("remove_labels", None)
+    if added is not None or removed is not None:
+        labels = issue.labels if fields.get("labels") is None else fields["labels"]
+        kept = [label for label in labels if label not in (removed or [])]
+        fields["labels"] = [*kept, *(added or [])]
+    return planning.update_issue(current_user(), issue, **_read(issue.project, fields))
+
+
+def create_note(issue: Issue, **fields: Any) -> Note:
+    """Comment on an issue; internal notes are for reporters and above."""
+    if not may_comment(caller(), issue):
+        raise Forbidden
+    confidential = bool(fields.pop("internal", None) or fields.pop("confidential", False))
+    if confidential and not allowed(caller(), Ability.ADMIN_ISSUES, issue.project):
+        confidential = False
+    return planning.create_note(current_user(), issue, body=fields["body"], confidential=confidential)
+
+
+def _read(project: Project, fields: dict[str, Any]) -> dict[str, Any]:
+    fields = {
+        name: value for name, value in fields.items() if value is not None or name not in ("confidential", "issue_type")
+    }
+    ids = fields.pop("assignee_ids", None)
+    one = fields.pop("assignee_id", None)
+    if ids is None and one is not None:
+        ids = [one]
+    if ids is not None:
+        fields["assignees"] = _assignees(project, ids)
+    if "labels" in fields:
+        fields["labels"] = sorted({label.strip() for label in fields["labels"] or [] if label.strip()})
+    if "milestone_id" in fields:
+        fields["milestone_id"] = _milestone_id(project, fields["milestone_id"])
+    if "title" in fields:
+        fields["title"] = (fields["title"] or "").strip()
+    if not allowed(caller(), Ability.ADMIN_ISSUES, project):
+        fields = {name: value for name, value in fields.items() if name not in FOR_REPORTERS}
+    return fields
+
+
+def _assignees(project: Project, ids: list[int]) -> list[User]:
+    wanted = [user_id for user_id in ids if user_id]
+    found = db.session.scalars(users().where(User.id.in_(wanted)).order_by(User.id))
+    return [user for user in found if sees(Caller.of(user), project)]
+
+
+def _milestone_id(project: Project, milestone_id: int | None) -> int | None:
+    if not milestone_id:
+        return None
+    if db.session.scalar(milestones_of(project).where(Milestone.id == milestone_id).with_only_columns(Milestone.id)):
+        return milestone_id
+    raise NotFound("Milestone")

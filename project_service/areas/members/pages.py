@@ -1,0 +1,140 @@
+"""The members pages of groups and projects."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flask import redirect, render_template, request, url_for
+
+from project_service.access import navigation
+from project_service.access.abilities import Ability, allowed, judge
+from project_service.access.identity import caller
+from project_service.access.pages import PageBlueprint
+from project_service.areas.members import queries, service
+from project_service.areas.members.forms import ROLES_OF, MemberForm, RoleForm
+from project_service.domain.access_levels import Role
+from project_service.domain.namespaces import Group
+from project_service.domain.projects import Project
+from project_service.domain.users import user_by
+from project_service.kit.db.pagination import read_page
+from project_service.kit.http.errors import Invalid
+from project_service.kit.http.forms import confirmation
+
+pages = PageBlueprint("member_pages", __name__)
+
+Place = Project | Group
+
+
+def register(kind: str, prefix: str, reads: Ability, administers: Ability) -> None:  # noqa: C901  # eight short views
+    """Register the pages for one kind of place."""
+    here = f"{prefix}/<path:{kind}>/-/{kind}_members"
+
+    @pages.get(here, endpoint=f"list_{kind}_members")
+    @pages.signed_in
+    @pages.allow(reads)
+    def list_members(place: Place) -> Any:
+        """Show the members of a place."""
+        return _page(place, kind, administers, _form(kind))
+
+    @pages.post(here, endpoint=f"create_{kind}_member")
+    @pages.signed_in
+    @pages.allow(administers)
+    def create_member(place: Place) -> Any:
+        """Add a member."""
+        form = _form(kind)
+
+        def add() -> None:
+            user = user_by((form.username.data or "").strip())
+            if user is None:
+                raise Invalid(username="is nobody's")
+            service.add_member(place, user, access_level=form.access_level.data, expires_at=form.expires_at.data)
+
+        if form.accepted(add):
+            return redirect(_address(kind, place))
+        return _page(place, kind, administers, form), 422
+
+    @pages.get(f"{here}/<int:user_id>/edit", endpoint=f"edit_{kind}_member")
+    @pages.signed_in
+    @pages.allow(administers)
+    def edit_member(place: Place, user_id: int) -> Any:
+        """Show the form for another role."""
+        member = queries.find_member(place, user_id)
+        form = RoleForm(obj=member)
+        form.access_level.choices = ROLES_OF[kind]
+        return render_template("members/edit.html", place=place, kind=kind, member=member, form=form, **{kind: place})
+
+    @pages.post(f"{here}/<int:user_id>/edit", endpoint=f"update_{kind}_member")
+    @pages.signed_in
+    @pages.allow(administers)
+    def update_member(place: Place, user_id: int) -> Any:
+        """Change a role or its last day."""
+        member = queries.find_member(place, user_id)
+        form = RoleForm()
+        form.access_level.choices = ROLES_OF[kind]
+        changes = {"access_level": form.access_level.data, "expires_at": form.expires_at.data, "keeps_expiry": False}
+        if form.accepted(lambda: service.update_member(place, member, **changes)):
+            return redirect(_address(kind, place))
+        return render_template(
+            "members/edit.html", place=place, kind=kind, member=member, form=form, **{kind: place}
+        ), 422
+
+    @pages.get(f"{here}/<int:user_id>/remove", endpoint=f"ask_remove_{kind}_member")
+    @pages.signed_in
+    @pages.allow(reads)
+    def ask_remove_member(place: Place, user_id: int) -> Any:
+        """Ask before a member is removed."""
+        leaving = _judge_removal(place, user_id)
+        member = queries.find_member(place, user_id)
+        return confirmation(
+            title="Leave" if leaving else "Remove member",
+            question=f"Leave {place.full_path}?" if leaving else f"Remove {member.user.name} from {place.full_path}?",
+            button="Leave" if leaving else "Remove member",
+            back=_address(kind, place),
+            **{kind: place},
+        )
+
+    @pages.post(f"{here}/<int:user_id>/remove", endpoint=f"delete_{kind}_member")
+    @pages.signed_in
+    @pages.allow(reads)
+    def delete_member(place: Place, user_id: int) -> Any:
+        """Remove a member, or leave."""
+        leaving = _judge_removal(place, user_id)
+        service.remove_member(place, queries.find_member(place, user_id))
+        return redirect(url_for("project_pages.show_dashboard") if leaving else _address(kind, place))
+
+    def _judge_removal(place: Place, user_id: int) -> bool:
+        """Whether somebody leaves; whoever removes somebody else has to be allowed to."""
+        leaving = user_id == caller().user_id
+        if not leaving:
+            judge(caller(), administers, place)
+        return leaving
+
+
+def _address(kind: str, place: Place) -> str:
+    return f"{'/groups' if kind == 'group' else ''}/{place.full_path}/-/{kind}_members"
+
+
+def _page(place: Place, kind: str, administers: Ability, form: MemberForm) -> str:
+    search = request.args.get("search", "")
+    return render_template(
+        "members/list.html",
+        place=place,
+        kind=kind,
+        here=_address(kind, place),
+        form=form if allowed(caller(), administers, place) else None,
+        page=read_page(queries.all_members_of(place, query=search), request.args.get("page")),
+        search=search,
+        role=Role,
+        **{kind: place},
+    )
+
+
+def _form(kind: str) -> MemberForm:
+    form = MemberForm()
+    form.access_level.choices = ROLES_OF[kind]
+    return form
+
+
+navigation.add(navigation.Entry("Members", "/-/project_members", 80, Ability.READ_PROJECT))
+register("project", "", Ability.READ_PROJECT, Ability.ADMIN_PROJECT_MEMBERS)
+register("group", "/groups", Ability.READ_GROUP, Ability.ADMIN_GROUP)

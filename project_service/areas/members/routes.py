@@ -1,0 +1,117 @@
+"""The API of members (supporting resources, section 7), the same for groups and projects."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from project_service.access.abilities import Ability, judge
+from project_service.access.api import ApiBlueprint, json_response
+from project_service.access.guards import numeric
+from project_service.access.identity import caller
+from project_service.areas.members import queries, schemas, service
+from project_service.domain.memberships import Membership
+from project_service.domain.namespaces import Group
+from project_service.domain.projects import Project
+from project_service.domain.users import find_user, find_user_by
+from project_service.kit.http.errors import NotFound
+from project_service.kit.http.preconditions import unmodified
+
+api = ApiBlueprint("members", __name__, description="Members of groups and projects.")
+
+Place = Project | Group
+
+
+def register(kind: str, reads: Ability, administers: Ability) -> None:
+    """Register the seven operations for one kind of place."""
+    members = f"/{kind}s/<{kind}>/members"
+
+    @api.get(members, endpoint=f"list_{kind}_members")
+    @api.signed_in
+    @api.arguments(schemas.MemberFilterSchema)
+    @api.allow(reads)
+    @api.response(200, schemas.MemberSchema(many=True))
+    @api.paged
+    def list_members(place: Place, fields: dict[str, Any]) -> Any:
+        """List the direct members."""
+        return queries.members_of(place, **fields)
+
+    @api.get(f"{members}/all", endpoint=f"list_all_{kind}_members")
+    @api.signed_in
+    @api.arguments(schemas.MemberFilterSchema)
+    @api.allow(reads)
+    @api.response(200, schemas.MemberSchema(many=True))
+    @api.paged
+    def list_all_members(place: Place, fields: dict[str, Any]) -> Any:
+        """List the members, inherited and invited ones included."""
+        return queries.all_members_of(place, **fields)
+
+    @api.get(f"{members}/<user>", endpoint=f"show_{kind}_member")
+    @api.signed_in
+    @api.allow(reads)
+    @api.response(200, schemas.MemberSchema)
+    def show_member(place: Place, user: str) -> Membership:
+        """Show one direct member."""
+        return queries.find_member(place, numeric(user))
+
+    @api.get(f"{members}/all/<user>", endpoint=f"show_any_{kind}_member")
+    @api.signed_in
+    @api.allow(reads)
+    @api.response(200, schemas.MemberSchema)
+    def show_any_member(place: Place, user: str) -> Membership:
+        """Show one member, inherited or not."""
+        return queries.find_any_member(place, numeric(user))
+
+    @api.post(members, endpoint=f"create_{kind}_member")
+    @api.signed_in
+    @api.arguments(schemas.MemberCreateSchema)
+    @api.allow(administers)
+    @api.response(201, schemas.MemberSchema)
+    def create_member(place: Place, fields: dict[str, Any]) -> Any:
+        """Add a member; several ids answer with a status."""
+        return _added(place, fields)
+
+    @api.put(f"{members}/<user>", endpoint=f"update_{kind}_member")
+    @api.signed_in
+    @api.arguments(schemas.MemberUpdateSchema)
+    @api.allow(administers)
+    @api.response(200, schemas.MemberSchema)
+    def update_member(place: Place, fields: dict[str, Any], user: str) -> Membership:
+        """Change a member's role or last day."""
+        membership = queries.find_member(place, numeric(user))
+        return service.update_member(
+            place,
+            membership,
+            access_level=fields["access_level"],
+            expires_at=fields.get("expires_at"),
+            keeps_expiry="expires_at" not in fields,
+        )
+
+    @api.delete(f"{members}/<user>", endpoint=f"delete_{kind}_member")
+    @api.signed_in
+    @api.arguments(schemas.MemberDeleteSchema)
+    @api.allow(reads)
+    @api.response(204)
+    def delete_member(place: Place, fields: dict[str, Any], user: str) -> None:
+        """Remove a member, or leave."""
+        user_id = numeric(user)
+        if user_id != caller().user_id:
+            judge(caller(), administers, place)
+        service.remove_member(place, unmodified(queries.find_member(place, user_id)))
+
+
+def _added(place: Place, fields: dict[str, Any]) -> Any:
+    values = {"access_level": fields["access_level"], "expires_at": fields.get("expires_at")}
+    if fields.get("username"):
+        return service.add_member(place, find_user_by(fields["username"]), **values)
+    ids = fields.get("user_id") or []
+    if not ids:
+        raise NotFound("User")
+    if len(ids) == 1:
+        return service.add_member(place, find_user(ids[0]), **values)
+    for user_id in ids:
+        service.add_member(place, find_user(user_id), **values)
+    return json_response({"status": "success"}, 201)
+
+
+register("project", Ability.READ_PROJECT, Ability.ADMIN_PROJECT_MEMBERS)
+register("group", Ability.READ_GROUP, Ability.ADMIN_GROUP)

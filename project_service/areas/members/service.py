@@ -1,0 +1,134 @@
+"""What changes who belongs where. A project's members have events; a group's have none."""
+
+from __future__ import annotations
+
+import datetime as dt
+
+from sqlalchemy import select
+
+from project_service.access.abilities import forget_roles, role_of
+from project_service.access.identity import Caller, caller
+from project_service.domain.access_levels import MEMBER_ROLES, Role
+from project_service.domain.events.models import Action
+from project_service.domain.events.recording import record
+from project_service.domain.memberships import Membership, direct_membership, inherited_role, owners_of
+from project_service.domain.namespaces import Group
+from project_service.domain.projects import Project
+from project_service.domain.users import User
+from project_service.kit import clock
+from project_service.kit.db.database import add_unique, db
+from project_service.kit.http.errors import Conflict, Forbidden, Invalid
+
+Place = Project | Group
+MEMBER_EXISTS = "Member already exists"
+
+
+def add_member(place: Place, user: User, *, access_level: int, expires_at: dt.date | None = None) -> Membership:
+    """Make somebody a member; nobody gives away more than they have themselves."""
+    asking = caller()
+    former = direct_membership(user.id, place)
+    if former is not None and not former.expired:
+        raise Conflict(MEMBER_EXISTS)
+    _check(place, user, access_level, expires_at)
+    _refuse_above(asking, place, access_level)
+    if former is not None:
+        expire_member(place, former)
+    membership = Membership(
+        user_id=user.id,
+        user=user,
+        project_id=place.id if isinstance(place, Project) else None,
+        namespace_id=place.id if isinstance(place, Group) else None,
+        access_level=access_level,
+        expires_at=expires_at,
+        created_by_id=asking.user_id,
+    )
+    add_unique(membership, Conflict(MEMBER_EXISTS))
+    if isinstance(place, Project):
+        record(user, Action.JOINED, place)
+    forget_roles()
+    return membership
+
+
+def update_member(
+    place: Place, membership: Membership, *, access_level: int, expires_at: dt.date | None, keeps_expiry: bool
+) -> Membership:
+    """Change a role or its last day."""
+    asking = caller()
+    _refuse_above(asking, place, membership.access_level)
+    _refuse_last_owner(place, membership)
+    with db.session.no_autoflush:
+        _check(place, membership.user, access_level, None if keeps_expiry else expires_at)
+    _refuse_above(asking, place, access_level)
+    membership.access_level = access_level
+    if not keeps_expiry:
+        membership.expires_at = expires_at
+    forget_roles()
+    return membership
+
+
+def remove_member(place: Place, membership: Membership) -> None:
+    """End a membership. People may leave by themselves; nobody removes somebody above."""
+    asking = caller()
+    if membership.user_id != asking.user_id:
+        _refuse_above(asking, place, membership.access_level)
+    _refuse_last_owner(place, membership)
+    db.session.delete(membership)
+    if isinstance(place, Project):
+        record(membership.user, Action.LEFT, place)
+    forget_roles()
+
+
+def expire_member(place: Place, membership: Membership) -> None:
+    """Clear away a membership whose last day has come; it has not counted since then."""
+    db.session.delete(membership)
+    db.session.flush()
+    if isinstance(place, Project) and place.deleting_since is None:
+        record(membership.user, Action.EXPIRED, place)
+
+
+def expire_some(most: int) -> int:
+    """Clear away some of the memberships whose last day has come; how many."""
+    over = select(Membership).where(Membership.expires_at <= clock.today()).order_by(Membership.id).limit(most)
+    found = list(db.session.scalars(over))
+    for membership in found:
+        expire_member(_place_of(membership), membership)
+    return len(found)
+
+
+def _place_of(membership: Membership) -> Place:
+    if membership.project_id is not None:
+        return db.session.get_one(Project, membership.project_id)
+    return db.session.get_one(Group, membership.namespace_id)
+
+
+def _refuse_last_owner(place: Place, membership: Membership) -> None:
+    """Raise ``Forbidden`` for the last owner of a group at the top: it must not be left without one."""
+    if not isinstance(place, Group) or place.parent_id is not None or membership.access_level < Role.OWNER:
+        return
+    # two owners who leave at once must not each count the other
+    db.session.execute(select(Group.id).where(Group.id == place.id).with_for_update(key_share=True))
+    others = owners_of(place.id).where(Membership.user_id != membership.user_id)
+    if db.session.scalar(others.limit(1)) is None:
+        raise Forbidden
+
+
+def _refuse_above(asking: Caller, place: Place, level: int) -> None:
+    if level > role_of(asking, place):
+        raise Forbidden
+
+
+def _check(place: Place, user: User, access_level: int, expires_at: dt.date | None) -> None:
+    problems: dict[str, list[str]] = {}
+    allowed = [role for role in MEMBER_ROLES if isinstance(place, Group) or role < Role.OWNER]
+    if access_level not in allowed:
+        problems["access_level"] = ["is not included in the list"]
+    else:
+        inherited, group = inherited_role(user.id, place)
+        if group is not None and access_level < inherited:
+            problems["access_level"] = [
+                f"should be greater than or equal to {inherited.title} inherited membership from group {group.name}"
+            ]
+    if expires_at is not None and expires_at < clock.today():
+        problems["expires_at"] = ["cannot be a date in the past"]
+    if problems:
+        raise Invalid(**problems)

@@ -1,0 +1,47 @@
+"""The pages of merge requests: what archives brought, to be read."""
+
+from __future__ import annotations
+
+from flask import render_template, request
+
+from project_service.access import navigation
+from project_service.access import visible_notes as planned_notes
+from project_service.access.abilities import Ability
+from project_service.access.identity import caller
+from project_service.access.pages import PageBlueprint
+from project_service.areas.merge_requests import queries
+from project_service.domain.projects import Project
+from project_service.domain.tracker.others import find_merge_request
+from project_service.kit.db.pagination import read_page
+from project_service.kit.http.fields import LARGEST_INTEGER
+
+pages = PageBlueprint("merge_request_pages", __name__)
+navigation.add(navigation.Entry("Merge requests", "/-/merge_requests", 22, Ability.READ_MERGE_REQUESTS))
+
+HERE = "/<path:project>/-/merge_requests"
+TABS = {"opened": "Open", "merged": "Merged", "closed": "Closed", "all": "All"}
+
+
+@pages.get(HERE)
+@pages.allow(Ability.READ_MERGE_REQUESTS)
+def list_merge_requests(project: Project) -> str:
+    """Show the merge requests of a project."""
+    state = request.args.get("state", "opened")
+    state = state if state in TABS else "opened"
+    search = request.args.get("search", "")
+    found = queries.merge_requests_matching(caller(), project, state=state, search=search)
+    page = read_page(found, request.args.get("page"))
+    queries.add_notes_counts(page.rows)
+    return render_template(
+        "merge_requests/list.html", project=project, page=page, state=state, tabs=TABS, search=search
+    )
+
+
+@pages.get(f"{HERE}/<int:iid>")
+@pages.allow(Ability.READ_MERGE_REQUESTS)
+def show_merge_request(project: Project, iid: int) -> str:
+    """Show one merge request with its notes."""
+    merge_request = find_merge_request(project, min(iid, LARGEST_INTEGER))
+    found = planned_notes.notes_matching(caller(), merge_request, sort="asc")
+    notes = planned_notes.read_notes(found, request.args)
+    return render_template("merge_requests/show.html", project=project, merge_request=merge_request, notes=notes)

@@ -1,0 +1,138 @@
+"""Merge requests as they travel, in the forms of the real product."""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from typing import Any
+
+from project_service.domain.schemas import UserBasicSchema
+from project_service.domain.tracker.others import MergeRequest
+from project_service.domain.tracker.schemas import MilestoneSchema, TitleOrWord
+from project_service.kit import clock
+from project_service.kit.http import fields, urls
+from project_service.kit.http.schemas import Inside, Schema
+
+STATES = ("opened", "closed", "locked", "merged", "all")
+SCOPES = ("created_by_me", "assigned_to_me", "all")
+DRAFT = re.compile(r"\s*(\[(draft|wip)\]|\(draft\)|(draft|wip):|(draft|wip)\s*$)", re.IGNORECASE)
+
+
+def is_draft(merge_request: MergeRequest) -> bool:
+    """Whether its title says that it is not done yet."""
+    return DRAFT.match(merge_request.title) is not None
+
+
+def merge_request_url(merge_request: MergeRequest) -> str:
+    """The address of a merge request."""
+    return urls.absolute(f"/{merge_request.project.full_path}/-/merge_requests/{merge_request.iid}")
+
+
+def _reference(merge_request: MergeRequest) -> str:
+    return f"!{merge_request.iid}"
+
+
+def _references(merge_request: MergeRequest) -> dict[str, str]:
+    own = _reference(merge_request)
+    return {"short": own, "relative": own, "full": f"{merge_request.project.full_path}{own}"}
+
+
+class MergeRequestSchema(Schema):
+    """A merge request; ``notes_count`` is prepared with the page."""
+
+    id = fields.Integer()
+    iid = fields.Integer()
+    project_id = fields.Integer()
+    title = fields.String()
+    description = fields.String()
+    state = fields.String()
+    created_at = fields.Moment()
+    updated_at = fields.Moment()
+    target_branch = fields.String()
+    source_branch = fields.String()
+    user_notes_count = fields.Integer(attribute="notes_count", dump_only=True)
+    author = Inside(UserBasicSchema, keep_none=True)
+    target_project_id = fields.Integer(attribute="project_id", dump_only=True)
+    labels = fields.Array(fields.String())
+    draft = fields.Computed(is_draft, type="boolean")
+    work_in_progress = fields.Computed(is_draft, type="boolean")
+    milestone = Inside(MilestoneSchema, keep_none=True)
+    reference = fields.Computed(_reference)
+    references = fields.Computed(_references, type="object")
+    web_url = fields.Computed(merge_request_url)
+
+
+def _brought(name: str, kind: type[Any], *, inside: str | None = None) -> fields.Computed:
+    """What an archive said and no column has; archives may say anything, so that another kind counts as nothing."""
+    kinds: dict[type[Any], str] = {str: "string", bool: "boolean", dt.datetime: "string"}
+
+    def read(merge_request: MergeRequest) -> Any:
+        known: Any = merge_request.extra or {}
+        value = (_object(known.get(inside)) if inside else known).get(name)
+        if kind is dt.datetime:
+            return _moment(value)
+        return value if isinstance(value, kind) else None
+
+    return fields.Computed(read, type=kinds[kind])
+
+
+def _object(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _moment(value: Any) -> str | None:
+    try:
+        return clock.isoformat(fields.read_moment(value))
+    except ValueError:
+        return None
+
+
+def _source_project(merge_request: MergeRequest) -> int | None:
+    """The project itself, unless the archive said that the changes came from a fork."""
+    return None if "source_project_id" in (merge_request.extra or {}) else merge_request.project_id
+
+
+def _diff_refs(merge_request: MergeRequest) -> dict[str, Any] | None:
+    diff = _object((merge_request.extra or {}).get("merge_request_diff"))
+    found = {
+        name: diff.get(f"{name.removesuffix('_sha')}_commit_sha") for name in ("base_sha", "head_sha", "start_sha")
+    }
+    return found if any(isinstance(value, str) for value in found.values()) else None
+
+
+class MergeRequestFullSchema(MergeRequestSchema):
+    """One merge request, with what an archive said of it."""
+
+    source_project_id = fields.Computed(_source_project, type="integer")
+    merged_at = _brought("merged_at", dt.datetime, inside="metrics")
+    closed_at = _brought("latest_closed_at", dt.datetime, inside="metrics")
+    merge_status = _brought("merge_status", str)
+    merge_error = _brought("merge_error", str)
+    sha = _brought("diff_head_sha", str)
+    merge_commit_sha = _brought("merge_commit_sha", str)
+    squash_commit_sha = _brought("squash_commit_sha", str)
+    squash = _brought("squash", bool)
+    discussion_locked = _brought("discussion_locked", bool)
+    diff_refs = fields.Computed(_diff_refs, type="object")
+
+
+class MergeRequestFilterSchema(Schema):
+    """Which merge requests to list."""
+
+    state = fields.String(default="all", choices=STATES)
+    milestone = TitleOrWord()
+    labels = fields.Array(TitleOrWord())
+    iids = fields.Array(fields.Integer())
+    scope = fields.String(default="all", choices=SCOPES)
+    author_id = fields.Integer()
+    author_username = fields.String()
+    source_branch = fields.String()
+    target_branch = fields.String()
+    search = fields.String()
+    within = fields.Array(fields.String(choices=("title", "description")), data_key="in")
+    created_after = fields.DateTime()
+    created_before = fields.DateTime()
+    updated_after = fields.DateTime()
+    updated_before = fields.DateTime()
+    order_by = fields.String(default="created_at", choices=("created_at", "updated_at"))
+    sort = fields.String(default="desc", choices=("asc", "desc"))

@@ -1,0 +1,17 @@
+"""The form of a milestone."""
+
+from __future__ import annotations
+
+from wtforms import DateField, StringField, TextAreaField
+from wtforms.validators import Optional
+
+from project_service.kit.http.forms import Form
+
+
+class MilestoneForm(Form):
+    """A new milestone, or what can be changed of one."""
+
+    title = StringField("Title")
+    description = TextAreaField("Description", render_kw={"rows": 5})
+    start_date = DateField("Start date", [Optional()])
+    due_date = DateField("Due date", [Optional()])

@@ -1,0 +1,26 @@
+"""Which milestones there are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import Select
+
+from project_service.domain.projects import Project
+from project_service.domain.tracker.milestones import Milestone, milestones_of
+from project_service.kit.db import searching
+from project_service.kit.db.reading import along
+
+
+def milestones_matching(project: Project, **wanted: Any) -> Select[Milestone]:
+    """The milestones of a project, those due first at the top."""
+    statement = along(milestones_of(project), Milestone.project)
+    if wanted.get("state") in ("active", "closed"):
+        statement = statement.where(Milestone.state == wanted["state"])
+    if wanted.get("iids"):
+        statement = statement.where(Milestone.iid.in_(wanted["iids"]))
+    if wanted.get("title"):
+        statement = statement.where(Milestone.title == wanted["title"])
+    if search := (wanted.get("search") or "").strip():
+        statement = statement.where(searching.contains(search, Milestone.title, Milestone.description))
+    return statement.order_by(Milestone.due_date.asc().nulls_last(), Milestone.id.asc())

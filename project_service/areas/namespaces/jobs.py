@@ -1,0 +1,29 @@
+"""What happens to namespaces by itself."""
+
+from __future__ import annotations
+
+import datetime as dt
+
+from sqlalchemy import select
+
+from project_service.areas.namespaces import service
+from project_service.domain.namespaces import Group
+from project_service.kit import jobs
+from project_service.kit.db.database import db
+
+BATCH = 100
+
+
+@jobs.periodic(every=dt.timedelta(days=1))
+@jobs.job("namespaces.jobs.refresh_seats")
+def refresh_seats() -> None:
+    """Count the seats of every group with a plan, once a day."""
+    last = 0
+    while True:
+        with jobs.step():
+            some = select(Group.id).where(Group.plan.is_not(None), Group.id > last).order_by(Group.id).limit(BATCH)
+            ids = list(db.session.scalars(some))
+            service.count_seats(ids)
+        if not ids:
+            return
+        last = ids[-1]

@@ -1,0 +1,32 @@
+"""A free path for one that is taken (namespaces reference, section 5)."""
+
+from __future__ import annotations
+
+import itertools
+import re
+
+from project_service.areas.namespaces import queries
+
+DROPPED = re.compile(r"[^A-Za-z0-9_.-]")
+AT_ONCE = 100
+# .atom, .git and dots, read from behind: forwards a long row of dots would be begun anew at each of them
+ENDINGS_BACKWARDS = re.compile(r"(mota\.|tig\.|\.)+")
+
+
+def clean(text: str) -> str:
+    """A legal path made from any text: ``ada+x@example.org`` → ``adax``."""
+    legal = DROPPED.sub("", text.partition("@")[0])
+    ending = ENDINGS_BACKWARDS.match(legal[::-1])
+    return legal[: len(legal) - (ending.end() if ending else 0)].lstrip("-") or "blank"
+
+
+def suggest(text: str) -> str:
+    """The first of ``path``, ``path1``, ``path2``, … that no namespace has as its path or name, at any level."""
+    stem = clean(text)
+    for first in itertools.count(0, AT_ONCE):
+        candidates = [f"{stem}{number or ''}" for number in range(first, first + AT_ONCE)]
+        used = queries.names_in_use(candidates)
+        for candidate in candidates:
+            if candidate.lower() not in used:
+                return candidate
+    raise AssertionError("numbers do not end")

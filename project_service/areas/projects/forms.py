@@ -1,0 +1,40 @@
+"""Forms of the pages about projects."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flask import request
+from wtforms import RadioField, SelectField, StringField, TextAreaField
+
+from project_service.domain.namespaces import Namespace
+from project_service.kit.http.forms import Form
+
+VISIBILITY_TEXTS = {
+    "private": "Private: members only",
+    "internal": "Internal: everybody who is signed in",
+    "public": "Public: everybody",
+}
+
+
+class NamedProjectForm(Form):
+    """What every way to a new project asks: how it is called and where it will be."""
+
+    name = StringField("Project name")
+    namespace_id = SelectField("Where", coerce=int, description="Your own namespace or a group.")
+    path = StringField("Project slug", description="The last part of its address; made from the name when empty.")
+
+    def offer(self, namespaces: list[Namespace]) -> None:
+        """Let people choose among these; the one that the address of the page names, or the first, is chosen."""
+        choices: dict[Any, str] = {namespace.id: namespace.full_path for namespace in namespaces}
+        self.namespace_id.choices = choices
+        if request.method == "GET":
+            wanted = request.args.get("namespace_id")
+            self.namespace_id.data = next((key for key in choices if str(key) == wanted), namespaces[0].id)
+
+
+class ProjectForm(NamedProjectForm):
+    """A new, empty project."""
+
+    description = TextAreaField("Description (optional)")
+    visibility = RadioField("Visibility level", choices=VISIBILITY_TEXTS, default="private")

@@ -1,0 +1,102 @@
+"""The pages of projects: one's own, one, a new one, and its settings."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flask import redirect, render_template, request
+
+from project_service.access import navigation, sections
+from project_service.access.abilities import Ability, allowed
+from project_service.access.identity import caller, current_user
+from project_service.access.pages import PageBlueprint
+from project_service.areas.projects import queries, service
+from project_service.areas.projects.forms import ProjectForm
+from project_service.domain import repositories
+from project_service.domain.namespaces import find_namespace
+from project_service.domain.projects import Project
+from project_service.kit.db.pagination import read_page
+from project_service.kit.http.errors import Invalid, NotFound, UnknownRoute
+
+pages = PageBlueprint("project_pages", __name__)
+navigation.add(navigation.Entry("Overview", "", 0, Ability.READ_PROJECT))
+
+
+@pages.get("/")
+@pages.signed_in
+@pages.allow(Ability.SIGNED_IN)
+def show_dashboard() -> Any:
+    """Show one's own projects."""
+    search = request.args.get("search", "")
+    statement = queries.projects_matching(
+        caller(), membership=True, search=search, order_by="last_activity_at", sort="desc"
+    )
+    page = read_page(statement, request.args.get("page"))
+    return render_template("projects/dashboard.html", page=page, search=search)
+
+
+@pages.get("/projects/new")
+@pages.signed_in
+@pages.allow(Ability.SIGNED_IN)
+def new_project() -> Any:
+    """Show the form for a new project."""
+    return render_template("projects/new.html", form=_form())
+
+
+@pages.post("/projects/new")
+@pages.signed_in
+@pages.allow(Ability.SIGNED_IN)
+def create_project() -> Any:
+    """Make a project."""
+    form = _form()
+    made: list[Project] = []
+
+    def create() -> None:
+        namespace = find_namespace(form.namespace_id.data)
+        if not allowed(caller(), Ability.CREATE_PROJECT, namespace):
+            raise Invalid(namespace_id="is not valid")
+        made.append(
+            service.create_project(
+                current_user(),
+                namespace,
+                name=form.name.data or "",
+                path=form.path.data or None,
+                description=form.description.data or None,
+                visibility=form.visibility.data,
+            )
+        )
+
+    if form.accepted(create):
+        return redirect(f"/{made[0].full_path}")
+    return render_template("projects/new.html", form=form), 422
+
+
+@pages.get("/<path:project>/-/blob/<path:place>")
+@pages.allow(Ability.READ_CODE)
+def show_source(project: Project, place: str) -> str:
+    """Show a file of the repository, at the address that findings name it by."""
+    source = repositories.source_at(project, place)
+    if source is None:
+        raise NotFound("File")
+    return render_template("projects/source.html", project=project, source=source)
+
+
+@pages.get("/<path:project>/-/settings/<page>")
+@pages.signed_in
+@pages.allow(Ability.READ_PROJECT)
+def show_settings(project: Project, page: str) -> Any:
+    """Show a settings page of a project."""
+    if page not in sections.PAGES:
+        raise UnknownRoute
+    return sections.show(project, page)
+
+
+def show_project(project: Project) -> Any:
+    """Show a project; its address is found by whoever knows all full paths."""
+    return render_template("projects/show.html", project=project)
+
+
+def _form() -> ProjectForm:
+    form = ProjectForm()
+    form.offer(queries.namespaces_for_projects(caller(), current_user()))
+    return form

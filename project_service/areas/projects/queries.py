@@ -1,0 +1,187 @@
+"""Which projects there are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import ColumnElement, Select, func, select
+
+from project_service.access.abilities import Ability, allowed, ask_roles, visible_projects
+from project_service.access.identity import Caller
+from project_service.access.open_issue_counts import add_open_issues
+from project_service.domain.access_levels import Role, Visibility
+from project_service.domain.memberships import (
+    Membership,
+    Share,
+    add_shares,
+    alive,
+    authorized_namespaces,
+    authorized_projects,
+)
+from project_service.domain.namespaces import (
+    Group,
+    Namespace,
+    NamespaceAncestor,
+    UserNamespace,
+    descendants_of,
+    groups,
+    namespace_of,
+)
+from project_service.domain.projects import DISABLED, Project, projects
+from project_service.domain.users import User
+from project_service.kit.db import searching
+from project_service.kit.db.database import db
+from project_service.kit.db.reading import fetch
+
+
+def projects_matching(caller: Caller, **wanted: Any) -> Select[Project]:
+    """The projects a caller sees, filtered and ordered."""
+    found = projects().where(visible_projects(caller), *_conditions(caller, wanted))
+    return _ordered(found, wanted)
+
+
+def projects_of_user(caller: Caller, user: User, **wanted: Any) -> Select[Project]:
+    """The personal projects of somebody, as far as the caller sees them."""
+    return projects_matching(caller, **wanted).where(Project.namespace_id == user.namespace_id)
+
+
+def projects_of_group(caller: Caller, group: Namespace, **wanted: Any) -> Select[Project]:
+    """The projects of a group, with those shared with it, as far as the caller sees them."""
+    inside: ColumnElement[bool] = Project.namespace_id == group.id
+    if wanted.get("include_subgroups"):
+        inside = Project.namespace_id.in_(descendants_of(group))
+    if wanted.get("with_shared"):
+        # an alternative of two columns would have no index on PostgreSQL, which would read all projects there are
+        shared = select(Share.project_id).where(Share.group_id == group.id, Share.project_id.is_not(None))
+        inside = Project.id.in_(select(Project.id).where(inside).union_all(shared))
+    return projects_matching(caller, **wanted).where(inside)
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """A role in the form the API shows."""
+
+    access_level: int
+
+
+@dataclass(frozen=True, slots=True)
+class Permissions:
+    """What the caller is in a project."""
+
+    project_access: Access | None
+    group_access: Access | None
+
+
+def add_permissions(caller: Caller, found: Sequence[Project]) -> None:
+    """Set ``permissions`` on each project of a page, with two statements for all of them."""
+    ids = [project.id for project in found]
+    direct = _levels(
+        select(Membership.project_id, func.max(Membership.access_level))
+        .where(Membership.user_id == caller.user_id, Membership.project_id.in_(ids), alive())
+        .group_by(Membership.project_id)
+    )
+    above = _levels(
+        select(NamespaceAncestor.namespace_id, func.max(Membership.access_level))
+        .join(Membership, Membership.namespace_id == NamespaceAncestor.ancestor_id)
+        .where(
+            Membership.user_id == caller.user_id,
+            NamespaceAncestor.namespace_id.in_({project.namespace_id for project in found}),
+            alive(),
+        )
+        .group_by(NamespaceAncestor.namespace_id)
+    )
+    for project in found:
+        project.permissions = Permissions(  # type: ignore[attr-defined]  # shown beside the columns, never stored
+            direct.get(project.id), above.get(project.namespace_id)
+        )
+
+
+def add_details(caller: Caller, found: Sequence[Project]) -> None:
+    """Set on each project of a page what it shows beside its columns, whoever sees it."""
+    fetch(found, (Project.namespace, Namespace.owner))
+    add_shares(found)
+    add_open_issues(caller, found)
+
+
+def share_of(project: Project, group_id: int) -> Share | None:
+    """The share of a project with a group."""
+    return db.session.scalar(select(Share).where(Share.project_id == project.id, Share.group_id == group_id))
+
+
+def name_taken(project: Project) -> bool:
+    """Whether another project of the namespace has the name."""
+    same = projects().where(Project.namespace_id == project.namespace_id, Project.name == project.name)
+    return db.session.scalar(same.where(Project.id != (project.id or 0)).limit(1)) is not None
+
+
+def count_personal(user: User) -> int:
+    """How many projects somebody has in the personal namespace."""
+    personal = select(UserNamespace.id).where(UserNamespace.owner_id == user.id)
+    counted = select(func.count()).where(Project.namespace_id.in_(personal), Project.deleting_since.is_(None))
+    return db.session.scalar(counted) or 0
+
+
+def _levels(statement: Select[Any, int]) -> dict[int, Access]:
+    return {key: Access(level) for key, level in db.session.execute(statement)}
+
+
+def _conditions(caller: Caller, wanted: dict[str, Any]) -> Iterable[ColumnElement[bool]]:
+    user_id = caller.user_id
+    if wanted.get("archived") is not None:
+        yield Project.archived.is_(wanted["archived"])
+    if wanted.get("visibility"):
+        yield Project.visibility == Visibility.of(wanted["visibility"])
+    if user_id is not None and wanted.get("owned"):
+        yield Project.id.in_(authorized_projects(user_id, Role.OWNER))
+    if user_id is not None and wanted.get("membership"):
+        yield Project.id.in_(authorized_projects(user_id))
+    if user_id is not None and wanted.get("min_access_level"):
+        yield Project.id.in_(authorized_projects(user_id, Role(wanted["min_access_level"])))
+    if wanted.get("starred"):
+        yield Project.id.is_(None)
+    if wanted.get("with_issues_enabled"):
+        yield Project.issues_access_level != DISABLED
+    if wanted.get("with_merge_requests_enabled"):
+        yield Project.merge_requests_access_level != DISABLED
+    if search := (wanted.get("search") or "").strip():
+        columns = [Project.path, Project.name, Project.description]
+        if wanted.get("search_namespaces"):
+            columns += [Project.full_path, Namespace.full_name]
+        yield searching.contains(search, *columns)
+    yield from _bounds(wanted)
+
+
+def _bounds(wanted: dict[str, Any]) -> Iterable[ColumnElement[bool]]:
+    if wanted.get("id_after") is not None:
+        yield Project.id > wanted["id_after"]
+    if wanted.get("id_before") is not None:
+        yield Project.id < wanted["id_before"]
+    if wanted.get("last_activity_after"):
+        yield Project.last_activity_at > wanted["last_activity_after"]
+    if wanted.get("last_activity_before"):
+        yield Project.last_activity_at < wanted["last_activity_before"]
+
+
+def _ordered(statement: Select[Project], wanted: dict[str, Any]) -> Select[Project]:
+    name = wanted.get("order_by") or "created_at"
+    column = Project.name if name == "similarity" else getattr(Project, name)
+    if wanted.get("sort") == "asc":
+        return statement.order_by(column.asc(), Project.id.asc())
+    return statement.order_by(column.desc(), Project.id.desc())
+
+
+def namespaces_for_projects(caller: Caller, user: User) -> list[Namespace]:
+    """Where somebody may make a project: the namespace of their own first."""
+    groups = db.session.scalars(_groups_for_projects(caller)).all()
+    ask_roles(caller, groups)
+    return [namespace_of(user), *(group for group in groups if allowed(caller, Ability.CREATE_PROJECT, group))]
+
+
+def _groups_for_projects(caller: Caller) -> Select[Group]:
+    """The groups in which somebody might make a project; each still has its own rule."""
+    statement = groups().order_by(func.lower(Group.full_path))
+    if caller.admin or caller.user_id is None:
+        return statement.limit(1000)
+    return statement.where(Group.id.in_(authorized_namespaces(caller.user_id, Role.DEVELOPER)))

@@ -1,0 +1,178 @@
+"""The API of projects (supporting resources, section 6)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from project_service.access.abilities import Ability, allowed, judge
+from project_service.access.api import ApiBlueprint, As
+from project_service.access.guards import numeric
+from project_service.access.identity import Caller, caller, current_user
+from project_service.areas.projects import queries, schemas, service
+from project_service.domain.namespaces import Group, find_group, namespace_by, namespace_of
+from project_service.domain.projects import Project
+from project_service.domain.schemas import ProjectBasicSchema, ShareCreateSchema
+from project_service.domain.users import User, find_user, find_user_by
+from project_service.kit.db import pagination
+from project_service.kit.http.errors import MethodNotAllowed
+from project_service.kit.http.preconditions import unmodified
+
+api = ApiBlueprint("projects", __name__, description="Projects.", path_names={"user": "user_id"})
+
+ACCEPTED = {"message": "202 Accepted"}
+NO_KEYSET = "Keyset pagination is not yet available for this type of request"
+
+
+@api.get("/projects")
+@api.allow(Ability.ANYBODY)
+@api.arguments(schemas.ProjectListSchema)
+@api.response(200, schemas.ProjectWithAccessSchema(many=True))
+@api.paged
+def list_projects(fields: dict[str, Any]) -> Any:
+    """List the projects you can see."""
+    return _listed(fields, queries.projects_matching(caller(), **fields))
+
+
+@api.get("/users/<user>/projects")
+@api.allow(Ability.ANYBODY)
+@api.arguments(schemas.ProjectListSchema)
+@api.response(200, schemas.ProjectWithAccessSchema(many=True))
+@api.paged
+def list_user_projects(fields: dict[str, Any], user: str) -> Any:
+    """List the personal projects of a user."""
+    return _listed(fields, queries.projects_of_user(caller(), find_user_by(user), **fields))
+
+
+@api.get("/groups/<group>/projects")
+@api.arguments(schemas.GroupProjectsSchema)
+@api.allow(Ability.READ_GROUP)
+@api.response(200, schemas.ProjectWithAccessSchema(many=True))
+@api.paged
+def list_group_projects(group: Group, fields: dict[str, Any]) -> Any:
+    """List the projects of a group."""
+    return _listed(fields, queries.projects_of_group(caller(), group, **fields))
+
+
+@api.get("/projects/<project>")
+@api.arguments(schemas.ProjectShowSchema)
+@api.allow(Ability.READ_PROJECT)
+@api.response(200, schemas.ProjectFullWithAccessSchema)
+def show_project(project: Project, fields: dict[str, Any]) -> As:
+    """Show one project."""
+    if caller().user_id is None:
+        return As(ProjectBasicSchema, project)
+    queries.add_permissions(caller(), [project])
+    queries.add_details(caller(), [project])
+    maintains = allowed(caller(), Ability.ADMIN_PROJECT, project)
+    return As(schemas.ProjectFullWithAccessSchema if maintains else schemas.ProjectWithAccessSchema, project)
+
+
+@api.post("/projects")
+@api.signed_in
+@api.arguments(schemas.ProjectCreateSchema)
+@api.allow(Ability.SIGNED_IN)
+@api.response(201, schemas.ProjectFullSchema)
+def create_project(fields: dict[str, Any]) -> Project:
+    """Create a project in your namespace, or in ``namespace_id``."""
+    return _created(current_user(), fields)
+
+
+@api.post("/projects/user/<user>")
+@api.signed_in
+@api.arguments(schemas.ProjectCreateSchema)
+@api.allow(Ability.ADMINISTER)
+@api.response(201, schemas.ProjectFullSchema)
+def create_project_for_user(fields: dict[str, Any], user: str) -> Project:
+    """Create a project owned by somebody else."""
+    return _created(find_user(numeric(user)), fields)
+
+
+@api.put("/projects/<project>")
+@api.signed_in
+@api.arguments(schemas.ProjectUpdateSchema)
+@api.allow(Ability.ADMIN_PROJECT)
+@api.response(200, schemas.ProjectFullSchema)
+def update_project(project: Project, fields: dict[str, Any]) -> Project:
+    """Change a project; its name and visibility only as its owner."""
+    if fields.get("name") or fields.get("visibility"):
+        judge(caller(), Ability.OWN_PROJECT, project)
+    return _detailed(service.update_project(project, **fields))
+
+
+@api.delete("/projects/<project>")
+@api.signed_in
+@api.allow(Ability.OWN_PROJECT)
+@api.response(202)
+def delete_project(project: Project) -> dict[str, str]:
+    """Delete a project; a job does the work."""
+    service.delete_project(unmodified(project))
+    return ACCEPTED
+
+
+@api.post("/projects/<project>/archive")
+@api.signed_in
+@api.allow(Ability.OWN_PROJECT)
+@api.response(201, schemas.ProjectFullSchema)
+def archive_project(project: Project) -> Project:
+    """Put a project away."""
+    return _detailed(service.archive_project(project, archived=True))
+
+
+@api.post("/projects/<project>/unarchive")
+@api.signed_in
+@api.allow(Ability.OWN_PROJECT)
+@api.response(201, schemas.ProjectFullSchema)
+def unarchive_project(project: Project) -> Project:
+    """Take a project out of the archive."""
+    return _detailed(service.archive_project(project, archived=False))
+
+
+@api.post("/projects/<project>/share")
+@api.signed_in
+@api.arguments(ShareCreateSchema)
+@api.allow(Ability.ADMIN_PROJECT)
+@api.response(201, schemas.ProjectGroupLinkSchema)
+def share_project(project: Project, fields: dict[str, Any]) -> Any:
+    """Share a project with a group."""
+    group = find_group(fields.pop("group_id"))
+    judge(caller(), Ability.READ_GROUP, group)
+    return service.share_project(project, group, **fields)
+
+
+@api.delete("/projects/<project>/share/<group_id>")
+@api.signed_in
+@api.allow(Ability.ADMIN_PROJECT)
+@api.response(204)
+def unshare_project(project: Project, group_id: str) -> None:
+    """End a share."""
+    service.unshare_project(project, numeric(group_id))
+
+
+def _detailed(project: Project) -> Project:
+    queries.add_details(caller(), [project])
+    return project
+
+
+def _listed(fields: dict[str, Any], statement: Any) -> As:
+    asking = caller()
+    found = statement
+    if fields.get("pagination") == "keyset":
+        if fields["order_by"] != "id":
+            raise MethodNotAllowed(NO_KEYSET)
+        found = pagination.Keyset(statement, Project.id, descending=fields["sort"] == "desc")
+    if asking.user_id is None or fields["simple"]:
+        return As(ProjectBasicSchema, found)
+
+    def prepare(rows: list[Project]) -> None:
+        queries.add_permissions(asking, rows)
+        queries.add_details(asking, rows)
+
+    return As(schemas.ProjectWithAccessSchema, found, prepare)
+
+
+def _created(owner: User, fields: dict[str, Any]) -> Project:
+    namespace_id = fields.pop("namespace_id", None)
+    namespace = namespace_of(owner) if namespace_id is None else namespace_by(namespace_id)
+    if namespace is None or not allowed(Caller.of(owner), Ability.CREATE_PROJECT, namespace):
+        raise service.namespace_is_unusable()
+    return _detailed(service.create_project(owner, namespace, **fields))

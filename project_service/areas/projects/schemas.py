@@ -1,0 +1,180 @@
+"""Projects as they travel (supporting resources, section 6)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from project_service.domain.access_levels import VISIBILITIES
+from project_service.domain.projects import DISABLED, ENABLED, FEATURES, PAGES, PRIVATE, PUBLIC
+from project_service.domain.schemas import ProjectSchema
+from project_service.kit.http import fields
+from project_service.kit.http.schemas import Inside, Schema
+
+LEVELS = (DISABLED, PRIVATE, ENABLED)
+KEPT_BOOLEANS = (
+    "packages_enabled",
+    "resolve_outdated_diff_discussions",
+    "container_registry_enabled",
+    "emails_disabled",
+    "shared_runners_enabled",
+    "lfs_enabled",
+    "ci_forward_deployment_enabled",
+    "public_builds",
+    "only_allow_merge_if_pipeline_succeeds",
+    "allow_merge_on_skipped_pipeline",
+    "restrict_user_defined_variables",
+    "request_access_enabled",
+    "only_allow_merge_if_all_discussions_are_resolved",
+    "remove_source_branch_after_merge",
+    "printing_merge_request_link_enabled",
+    "auto_devops_enabled",
+    "autoclose_referenced_issues",
+)
+KEPT_INTEGERS = ("ci_default_git_depth", "build_timeout")
+KEPT_TEXTS = ("build_coverage_regex", "ci_config_path", "suggestion_commit_message")
+KEPT_CHOICES = {
+    "auto_cancel_pending_pipelines": ("disabled", "enabled"),
+    "build_git_strategy": ("fetch", "clone"),
+    "merge_method": ("ff", "rebase_merge", "merge"),
+    "auto_devops_deploy_strategy": ("continuous", "manual", "timed_incremental"),
+}
+KEPT = (*KEPT_BOOLEANS, *KEPT_INTEGERS, *KEPT_TEXTS, *KEPT_CHOICES)
+NULLABLE = (*KEPT_TEXTS, "allow_merge_on_skipped_pipeline", "ci_default_git_depth", "emails_disabled")
+SWITCHES = {"issues_enabled": "issues", "merge_requests_enabled": "merge_requests", "wiki_enabled": "wiki"} | {
+    "jobs_enabled": "builds",
+    "snippets_enabled": "snippets",
+}
+
+
+class ProjectFullSchema(ProjectSchema):
+    """A project as its maintainers see it."""
+
+    import_error = fields.String()
+    build_git_strategy = fields.Computed(lambda project: project.attributes.get("build_git_strategy", "fetch"))
+
+
+class PermissionSchema(Schema):
+    """A role the caller has."""
+
+    access_level = fields.Integer()
+    notification_level = fields.Constant(3)
+
+
+class PermissionsSchema(Schema):
+    """The caller's direct role, and the highest one from the groups above."""
+
+    project_access = Inside(PermissionSchema, keep_none=True)
+    group_access = Inside(PermissionSchema, keep_none=True)
+
+
+class ProjectWithAccessSchema(ProjectSchema):
+    """A project with what the caller is in it."""
+
+    permissions = Inside(PermissionsSchema)
+
+
+class ProjectFullWithAccessSchema(ProjectFullSchema):
+    """The same for maintainers."""
+
+    permissions = Inside(PermissionsSchema)
+
+
+class ProjectFilterSchema(Schema):
+    """Which projects to list."""
+
+    order_by = fields.String(
+        default="created_at",
+        choices=("id", "name", "path", "created_at", "updated_at", "last_activity_at", "similarity"),
+    )
+    sort = fields.String(default="desc", choices=("asc", "desc"))
+    archived = fields.Boolean()
+    visibility = fields.String(choices=VISIBILITIES)
+    search = fields.String()
+    search_namespaces = fields.Boolean()
+    owned = fields.Boolean(default=False)
+    starred = fields.Boolean(default=False)
+    membership = fields.Boolean(default=False)
+    with_issues_enabled = fields.Boolean(default=False)
+    with_merge_requests_enabled = fields.Boolean(default=False)
+    min_access_level = fields.Integer(choices=(10, 20, 30, 40, 50))
+    id_after = fields.Integer()
+    id_before = fields.Integer()
+    last_activity_after = fields.DateTime()
+    last_activity_before = fields.DateTime()
+    simple = fields.Boolean(default=False)
+    statistics = fields.Boolean(default=False)
+    with_custom_attributes = fields.Boolean(default=False)
+
+
+class ProjectListSchema(ProjectFilterSchema):
+    """Which projects of all to list."""
+
+    pagination = fields.String(choices=("keyset", "offset", "legacy"))
+
+
+class GroupProjectsSchema(ProjectFilterSchema):
+    """Which projects of a group to list."""
+
+    include_subgroups = fields.Boolean(default=False)
+    with_shared = fields.Boolean(default=True)
+
+
+class ProjectShowSchema(Schema):
+    """How much of a project to show."""
+
+    statistics = fields.Boolean(default=False)
+    license = fields.Boolean(default=False)
+
+
+def _optional() -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "description": fields.String(),
+        "visibility": fields.String(choices=VISIBILITIES),
+        "default_branch": fields.String(),
+        "tag_list": fields.Array(fields.String()),
+        "topics": fields.Array(fields.String()),
+        "avatar": fields.Upload(),
+    }
+    found |= {name: fields.Boolean() for name in (*SWITCHES, *KEPT_BOOLEANS)}
+    found |= {
+        f"{feature}_access_level": fields.String(choices=(*LEVELS, PUBLIC) if feature == PAGES else LEVELS)
+        for feature in FEATURES
+    }
+    found |= {name: fields.Integer() for name in KEPT_INTEGERS}
+    found |= {name: fields.String() for name in KEPT_TEXTS}
+    found |= {name: fields.String(choices=choices) for name, choices in KEPT_CHOICES.items()}
+    return found
+
+
+ProjectOptionsSchema: type[Schema] = Schema.from_dict(_optional(), name="ProjectOptionsSchema")  # type: ignore[assignment]
+
+
+class ProjectCreateSchema(ProjectOptionsSchema):  # type: ignore[misc, valid-type]  # made from the table of options
+    """A new project."""
+
+    at_least_one = ("name", "path")
+
+    name = fields.String()
+    path = fields.String()
+    namespace_id = fields.Integer()
+    initialize_with_readme = fields.Boolean()
+    import_url = fields.String()
+
+
+class ProjectUpdateSchema(ProjectOptionsSchema):  # type: ignore[misc, valid-type]  # made from the table of options
+    """What can be changed of a project."""
+
+    at_least_one = ("name", "path", *_optional())
+
+    name = fields.String()
+    path = fields.String()
+
+
+class ProjectGroupLinkSchema(Schema):
+    """A group that a project is shared with."""
+
+    id = fields.Integer()
+    project_id = fields.Integer()
+    group_id = fields.Integer()
+    group_access = fields.Integer(attribute="access_level")
+    expires_at = fields.Day()

@@ -1,0 +1,174 @@
+"""What changes projects."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from project_service.access.identity import Caller, caller
+from project_service.areas.projects import queries
+from project_service.areas.projects.schemas import KEPT, NULLABLE, SWITCHES
+from project_service.domain import instance_settings, path_registry, path_rules, removal
+from project_service.domain.access_levels import Role, Visibility
+from project_service.domain.events.models import Action
+from project_service.domain.events.recording import record
+from project_service.domain.memberships import Membership, Share
+from project_service.domain.namespaces import Group, Namespace
+from project_service.domain.projects import DISABLED, ENABLED, FEATURES, Project
+from project_service.domain.repositories import may_be_default
+from project_service.domain.users import User
+from project_service.kit import clock
+from project_service.kit.db.database import add_unique, db, hold
+from project_service.kit.http.errors import Conflict, Invalid, NotFound, RecordNotFound, ServiceError
+
+
+class ProjectLimitReached(ServiceError):
+    """Somebody has as many personal projects as they may."""
+
+    status = 403
+
+    def __init__(self, limit: int) -> None:
+        super().__init__([f"Your project limit is {limit} projects! Please contact your administrator to increase it"])
+
+    def body(self) -> dict[str, Any]:
+        """An array under ``error``, as the real product has it here."""
+        return {"error": self.message}
+
+
+def create_project(author: User, namespace: Namespace, **fields: Any) -> Project:
+    """Make a project; in a personal namespace its owner becomes a member of it."""
+    name, path = fields.pop("name", None), fields.pop("path", None)
+    visibility = fields.pop("visibility", None) or instance_settings.setting("default_project_visibility")
+    project = Project(
+        name=name or path or "",
+        path=path or path_from(name or ""),
+        namespace=namespace,
+        namespace_id=namespace.id,
+        creator_id=author.id,
+        visibility=Visibility.of(visibility),
+        attributes={},
+    )
+    with db.session.no_autoflush:
+        apply(project, fields)
+        check(project, namespace, new=True, chooser=author)
+    if namespace.kind == "user":
+        hold(author, "projects_limit")  # two who make the last one at once must not each count the other out
+        if queries.count_personal(author) >= author.projects_limit:
+            raise ProjectLimitReached(author.projects_limit)
+    try:
+        path_registry.settle_project(project, _taken())
+    except NotFound as error:  # the namespace was deleted a moment ago
+        raise namespace_is_unusable() from error
+    if namespace.owner_id is not None:
+        _add_owner(project, namespace.owner_id)
+    record(author, Action.CREATED, project)
+    return project
+
+
+def update_project(project: Project, **fields: Any) -> Project:
+    """Change a project; whoever calls has checked who may rename."""
+    branch = fields.get("default_branch", project.default_branch) or ""
+    if branch != (project.default_branch or "") and not may_be_default(project, branch):
+        raise Invalid(base=f"Could not change HEAD: branch '{branch}' does not exist")
+    hold(project, "attributes")  # of which two who set different settings at once each change a part
+    if fields.get("name") is not None:
+        project.name = fields["name"]
+    if fields.get("path") is not None:
+        project.path = fields["path"]
+    before = project.visibility
+    if fields.get("visibility"):
+        project.visibility = Visibility.of(fields["visibility"])
+    with db.session.no_autoflush:
+        apply(project, fields)
+        check(project, project.namespace, new=False, chooser=None if project.visibility == before else caller())
+    path_registry.move_project(project, Invalid(path=path_rules.TAKEN))
+    return project
+
+
+def delete_project(project: Project) -> None:
+    """Make a project invisible; a job removes it."""
+    path_registry.start_deleting_project(project)
+    removal.remove_project.defer(project.id)
+
+
+def archive_project(project: Project, *, archived: bool) -> Project:
+    """Put a project away, or take it out again."""
+    project.archived = archived
+    return project
+
+
+def share_project(project: Project, group: Group, *, group_access: int, expires_at: Any = None) -> Share:
+    """Let the members of a group work in a project, at most with this role."""
+    if expires_at is not None and expires_at < clock.today():
+        raise Invalid(expires_at="cannot be a date in the past")
+    path_registry.hold_tree(group)
+    share = Share(project_id=project.id, group_id=group.id, access_level=group_access, expires_at=expires_at)
+    return add_unique(share, Conflict("The group is already shared with this project"))
+
+
+def unshare_project(project: Project, group_id: int) -> None:
+    """End a share."""
+    share = queries.share_of(project, group_id)
+    if share is None:
+        raise RecordNotFound
+    db.session.delete(share)
+
+
+def check(project: Project, namespace: Namespace, *, new: bool, chooser: User | Caller | None) -> None:
+    """Raise ``Invalid`` with all that is wrong with a project's name, path and visibility, which ``chooser`` chose."""
+    problems: dict[str, list[str]] = {}
+    if found := path_rules.project_name_problems(project.name):
+        problems["name"] = found
+    elif queries.name_taken(project):
+        problems["name"] = [path_rules.TAKEN]
+    if found := path_rules.project_path_problems(project.path):
+        problems["path"] = found
+    elif path_registry.path_taken(f"{namespace.full_path}/{project.path}", besides=None if new else project):
+        problems["path"] = [path_rules.TAKEN]
+    restricted = path_registry.restriction_problem(project.visibility, chooser.admin) if chooser else None
+    if text := path_registry.visibility_problem(project.visibility, namespace, "project") or restricted:
+        problems["visibility_level"] = [text]
+    if problems:
+        if new and ("name" in problems or "path" in problems):
+            problems["limit_reached"] = []
+        raise Invalid(**problems)
+
+
+def namespace_is_unusable() -> Invalid:
+    """The refusal of a namespace in which the caller can make no projects."""
+    return Invalid(namespace="is not valid", limit_reached=[])
+
+
+def _taken() -> Invalid:
+    return Invalid(name=path_rules.TAKEN, path=path_rules.TAKEN, limit_reached=[])
+
+
+def path_from(name: str) -> str:
+    """The path of a project that was given none."""
+    return name if not path_rules.project_path_problems(name) else path_rules.slug(name)
+
+
+def _add_owner(project: Project, owner_id: int) -> None:
+    db.session.add(
+        Membership(user_id=owner_id, project_id=project.id, access_level=Role.MAINTAINER, created_by_id=owner_id)
+    )
+    db.session.flush()
+
+
+def apply(project: Project, fields: dict[str, Any]) -> None:
+    """Set what of the parsed fields can be set without a further rule."""
+    if "description" in fields:
+        project.description = fields["description"]
+    if "default_branch" in fields:
+        project.default_branch = fields["default_branch"] or None
+    tags = fields.get("tag_list") if fields.get("topics") is None else fields["topics"]
+    if tags is not None:
+        project.tag_list = list(dict.fromkeys(tags))
+    for feature in FEATURES:
+        if fields.get(f"{feature}_access_level"):
+            setattr(project, f"{feature}_access_level", fields[f"{feature}_access_level"])
+    for switch, feature in SWITCHES.items():
+        if fields.get(switch) is not None:
+            setattr(project, f"{feature}_access_level", ENABLED if fields[switch] else DISABLED)
+    kept = {name: fields[name] for name in KEPT if name in fields and (fields[name] is not None or name in NULLABLE)}
+    if kept:
+        project.attributes = {**(project.attributes or {}), **kept}

@@ -1,0 +1,100 @@
+"""The protected tags on the repository settings page."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flask import redirect, request, url_for
+
+from project_service.access import sections
+from project_service.access.abilities import Ability
+from project_service.access.pages import PageBlueprint
+from project_service.areas.protected_tags import queries, service
+from project_service.areas.protected_tags.forms import ProtectedTagForm
+from project_service.areas.protected_tags.schemas import LEVELS
+from project_service.areas.protected_tags.wildcards import matches
+from project_service.domain import repositories
+from project_service.domain.projects import Project
+from project_service.kit.db.pagination import read_page
+from project_service.kit.http.forms import confirmation
+
+pages = PageBlueprint("protected_tag_pages", __name__)
+HERE = "/<path:project>/-/settings/repository/protected_tags"
+PER_PAGE = 50
+MOST_EXAMPLES = 20
+
+
+def fill(project: Project) -> dict[str, Any]:
+    """What the section shows: the protected tags, and which tags of the repository each covers."""
+    page = read_page(queries.protected_tags_of(project), request.args.get("page"), PER_PAGE)
+    names = repositories.tag_names(project)
+    return {
+        "protected_tags": page,
+        "matching": {tag.id: _examples(tag.name, names) for tag in page.rows},
+        "protected_tag_form": ProtectedTagForm(formdata=None),
+        "levels": LEVELS,
+        "preview": None,
+        "tag_count": len(names),
+    }
+
+
+def _examples(pattern: str, names: list[str]) -> dict[str, Any]:
+    found = [name for name in names if matches(pattern, name)]
+    return {"count": len(found), "names": found[:MOST_EXAMPLES]}
+
+
+sections.add(
+    sections.Section(
+        "repository",
+        "protected-tags",
+        "Protected tags",
+        10,
+        Ability.ADMIN_PROTECTED_TAGS,
+        "protected_tags/section.html",
+        fill,
+    )
+)
+
+
+@pages.post(HERE)
+@pages.signed_in
+@pages.allow(Ability.ADMIN_PROTECTED_TAGS)
+def create_protected_tag(project: Project) -> Any:
+    """Protect a tag, or show which tags a wildcard would cover."""
+    form = ProtectedTagForm()
+    if "preview" in request.form:
+        names = [name for name in repositories.tag_names(project) if matches(form.name.data or "", name)]
+        shown = {"pattern": form.name.data, "count": len(names), "names": names[:MOST_EXAMPLES]}
+        return sections.show(project, "repository", protected_tag_form=form, preview=shown)
+    fields = {"name": form.name.data, "create_access_level": form.create_access_level.data}
+    if form.accepted(lambda: service.create_protected_tag(project, **fields)):
+        return redirect(_settings(project))
+    return sections.show(project, "repository", status=422, protected_tag_form=form)
+
+
+@pages.get(f"{HERE}/<int:tag_id>/unprotect")
+@pages.signed_in
+@pages.allow(Ability.ADMIN_PROTECTED_TAGS)
+def ask_delete_protected_tag(project: Project, tag_id: int) -> Any:
+    """Ask before the protection is taken away."""
+    tag = queries.find_protected_tag_by_id(project, tag_id)
+    return confirmation(
+        title="Unprotect tag",
+        question=f"Unprotect {tag.name}? Unless another rule covers them, developers can then create such tags.",
+        button="Unprotect",
+        back=_settings(project),
+        project=project,
+    )
+
+
+@pages.post(f"{HERE}/<int:tag_id>/unprotect")
+@pages.signed_in
+@pages.allow(Ability.ADMIN_PROTECTED_TAGS)
+def delete_protected_tag(project: Project, tag_id: int) -> Any:
+    """Take the protection away."""
+    service.delete_protected_tag(queries.find_protected_tag_by_id(project, tag_id))
+    return redirect(_settings(project))
+
+
+def _settings(project: Project) -> str:
+    return url_for("project_pages.show_settings", project=project.full_path, page="repository")

@@ -1,0 +1,37 @@
+"""What changes protected tags."""
+
+from __future__ import annotations
+
+from project_service.areas.protected_tags import queries
+from project_service.areas.protected_tags.models import ProtectedTag
+from project_service.domain.projects import Project
+from project_service.kit import clock
+from project_service.kit.db.database import add_unique, db
+from project_service.kit.http.errors import Unprocessable
+
+# clients fold these parts of an address away, and would then act on the project itself
+UNADDRESSABLE = (".", "..")
+TAKEN = "Name has already been taken"
+LONGEST = 255  # what an index can always hold, and longer than the name of any tag
+
+
+def create_protected_tag(project: Project, *, name: str | None, create_access_level: int) -> ProtectedTag:
+    """Protect a tag name or wildcard; whether such a tag exists does not matter."""
+    if not (name or "").strip():
+        raise Unprocessable(["Name can't be blank"])
+    if name in UNADDRESSABLE:
+        raise Unprocessable(["Name is invalid"])
+    if len(name or "") > LONGEST:
+        raise Unprocessable([f"Name is too long (maximum is {LONGEST} characters)"])
+    tag = ProtectedTag(project_id=project.id, name=name, create_access_levels=[create_access_level])
+    if queries.is_protected(project, name or ""):
+        raise Unprocessable([TAKEN])
+    add_unique(tag, Unprocessable([TAKEN]))
+    project.updated_at = clock.now()
+    return tag
+
+
+def delete_protected_tag(tag: ProtectedTag) -> None:
+    """Take the protection away."""
+    db.session.delete(tag)
+    db.session.get_one(Project, tag.project_id).updated_at = clock.now()

@@ -1,0 +1,61 @@
+"""Variables as they travel (variables reference, sections 1 and 3 to 7)."""
+
+from __future__ import annotations
+
+from project_service.areas.variables.models import ENV_VAR, FILE
+from project_service.kit.http import fields
+from project_service.kit.http.schemas import Nested, Schema
+
+TYPES = (ENV_VAR, FILE)
+
+
+class VariableSchema(Schema):
+    """A variable; the value of a hidden one is never shown."""
+
+    variable_type = fields.String()
+    key = fields.String()
+    value = fields.Computed(lambda variable: None if variable.hidden else variable.value)
+    hidden = fields.Boolean()
+    protected = fields.Boolean()
+    masked = fields.Boolean()
+    raw = fields.Boolean()
+    environment_scope = fields.String()
+    description = fields.String()
+
+
+class ScopeSchema(Schema):
+    """Which of several variables of one key is meant."""
+
+    environment_scope = fields.String()
+
+
+class VariableFilterSchema(Schema):
+    """Which of several variables of one key is meant."""
+
+    filter = Nested(ScopeSchema)
+
+
+class VariableUpdateSchema(VariableFilterSchema):
+    """What can be changed of a variable; an absent value keeps the stored one."""
+
+    value = fields.String()
+    variable_type = fields.String(choices=TYPES)
+    protected = fields.Boolean()
+    masked = fields.Boolean()
+    raw = fields.Boolean()
+    environment_scope = fields.String()
+    description = fields.String()
+
+
+class VariableCreateSchema(Schema):
+    """A new variable."""
+
+    key = fields.String(required=True)
+    value = fields.String(required=True)
+    variable_type = fields.String(default=ENV_VAR, choices=TYPES)
+    protected = fields.Boolean()
+    masked = fields.Boolean()
+    masked_and_hidden = fields.Boolean()
+    raw = fields.Boolean()
+    environment_scope = fields.String()
+    description = fields.String()

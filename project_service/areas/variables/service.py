@@ -1,0 +1,116 @@
+"""What changes variables, and the rules they keep (variables reference, sections 8 to 12)."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from project_service.areas.variables import queries
+from project_service.areas.variables.models import ENV_VAR, Variable
+from project_service.domain.projects import Project
+from project_service.kit.db.database import add_unique, db, unique
+from project_service.kit.http.errors import Invalid
+
+KEY = re.compile(r"[a-zA-Z0-9_]+")
+KEY_MESSAGE = "can contain only letters, digits and '_'."
+LONGEST_KEY = 255
+LONGEST_SCOPE = 1024  # no limit of the real product's: what the unique index surely holds beside the longest key
+SCOPE = re.compile(r"[a-zA-Z0-9_/${}. \-*]+")
+SCOPE_MESSAGE = "can contain only letters, digits, '-', '_', '/', '$', '{', '}', '.', '*' and spaces"
+MASKABLE = re.compile(r"[a-zA-Z0-9_+=/@:.~-]{8,}")
+MASKABLE_RAW = re.compile(r"\S{8,}")
+LONGEST_DESCRIPTION = 255
+BLANK = "can't be blank"
+STAYS_HIDDEN = "The visibility setting cannot be changed for masked and hidden variables."
+
+
+def create_variable(project: Project, **fields: Any) -> Variable:
+    """Add a variable to a project."""
+    hidden = bool(fields.pop("masked_and_hidden", False))
+    masked = True if hidden else fields.pop("masked", False)
+    scope = fields.pop("environment_scope", "*")
+    variable = Variable(
+        project_id=project.id,
+        key=(fields.pop("key") or "").strip(),
+        environment_scope=(scope or "").strip(),
+        masked=masked,
+        hidden=hidden,
+        protected=bool(fields.pop("protected", False)),
+        raw=bool(fields.pop("raw", False)),
+        **{name: value for name, value in fields.items() if name != "masked"},
+    )
+    check(variable)
+    return add_unique(variable, _taken(variable))
+
+
+def update_variable(variable: Variable, **fields: Any) -> Variable:
+    """Change the given attributes of a variable, all or none of them."""
+    if variable.hidden and fields.get("masked") is False:
+        raise Invalid(base=STAYS_HIDDEN)
+    if "environment_scope" in fields:
+        fields["environment_scope"] = (fields["environment_scope"] or "").strip()
+    for flag in ("protected", "raw"):
+        if flag in fields:
+            fields[flag] = bool(fields[flag])
+    if fields.get("variable_type", ENV_VAR) is None:
+        del fields["variable_type"]
+    with unique(_taken(variable)), db.session.no_autoflush:
+        for name, value in fields.items():
+            setattr(variable, name, value)
+        check(variable)
+    return variable
+
+
+def delete_variable(variable: Variable) -> None:
+    """Remove a variable."""
+    db.session.delete(variable)
+
+
+def check(variable: Variable) -> None:
+    """Raise ``Invalid`` with everything that is wrong with a variable."""
+    problems = {
+        "key": _key_problems(variable),
+        "value": _value_problems(variable),
+        "masked": ["is not included in the list"] if variable.masked is None else [],
+        "environment_scope": _scope_problems(variable.environment_scope),
+        "description": _length_problems(variable.description, LONGEST_DESCRIPTION),
+    }
+    found = {name: texts for name, texts in problems.items() if texts}
+    if found:
+        raise Invalid(**found)
+
+
+def _key_problems(variable: Variable) -> list[str]:
+    if not variable.key:
+        return [BLANK, KEY_MESSAGE]
+    found = _length_problems(variable.key, LONGEST_KEY)
+    if not KEY.fullmatch(variable.key):
+        found.append(KEY_MESSAGE)
+    if not found and queries.has_twin(variable):
+        found.append(_taken_text(variable))
+    return found
+
+
+def _value_problems(variable: Variable) -> list[str]:
+    if not variable.masked:
+        return []
+    pattern = MASKABLE_RAW if variable.raw else MASKABLE
+    return [] if pattern.fullmatch(variable.value or "") else ["is invalid"]
+
+
+def _scope_problems(scope: str) -> list[str]:
+    if not scope:
+        return [BLANK, SCOPE_MESSAGE]
+    return _length_problems(scope, LONGEST_SCOPE) + ([] if SCOPE.fullmatch(scope) else [SCOPE_MESSAGE])
+
+
+def _length_problems(text: str | None, longest: int) -> list[str]:
+    return [f"is too long (maximum is {longest} characters)"] if len(text or "") > longest else []
+
+
+def _taken_text(variable: Variable) -> str:
+    return f"({variable.key}) has already been taken"
+
+
+def _taken(variable: Variable) -> Invalid:
+    return Invalid(key=_taken_text(variable))

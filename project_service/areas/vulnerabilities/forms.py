@@ -1,0 +1,26 @@
+"""Forms of the pages about findings."""
+
+from __future__ import annotations
+
+from flask_wtf.file import FileField
+from wtforms import SelectField, StringField, TextAreaField
+
+from project_service.areas.vulnerabilities.models import DISMISSAL_REASONS
+from project_service.areas.vulnerabilities.report_types import REPORT_TYPES
+from project_service.kit.http.forms import Form
+
+
+class DismissForm(Form):
+    """Why a finding is no matter."""
+
+    dismissal_reason = SelectField("Reason", choices={"": "None given"} | DISMISSAL_REASONS)
+    comment = TextAreaField("Comment", render_kw={"rows": 3})
+
+
+class UploadForm(Form):
+    """A report, and the run it is of."""
+
+    file = FileField("Report", description="A JSON report of a scanner.")
+    report_type = SelectField("Kind of report", choices=REPORT_TYPES)
+    ref = StringField("Branch", description="The project's default branch when empty.")
+    sha = StringField("Commit", description="Its SHA.")

@@ -1,0 +1,127 @@
+"""Where a finding is: the text that stands for the place, and its short name (findings reference, 10 and 11)."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Callable
+from typing import Any
+
+import orjson
+
+from project_service.areas.vulnerabilities.report_types import (
+    API_FUZZING,
+    CONTAINER_SCANNING,
+    COVERAGE_FUZZING,
+    DAST,
+    DEPENDENCY_SCANNING,
+    SAST,
+    SECRET_DETECTION,
+)
+
+Location = dict[str, Any]
+_VERSION = re.compile(r"[0-9]+(\.[0-9A-Za-z]+)*(-[0-9A-Za-z.-]+)?")
+_DIGEST = re.compile(r"[0-9a-fA-F]{8,128}")
+
+
+def text(value: Any) -> str:
+    """A value of a report as text: nothing is empty, numbers are their digits, the rest is JSON."""
+    if isinstance(value, str):
+        return value
+    if value is None:
+        return ""
+    return str(value) if type(value) is int else orjson.dumps(value).decode()
+
+
+def place_of(report_type: str, location: Location) -> str:
+    """The text whose SHA-1 stands for the place; missing parts are empty, their colons stay."""
+    return _PLACES[report_type](location)
+
+
+def short_name(report_type: str, location: Location) -> str:
+    """What a place is called in a title that has to be built; empty where a location is missing or names nothing."""
+    name = _NAMES[report_type](location)
+    return name if name.strip(":") else ""
+
+
+def lines_of(location: Location) -> str:
+    """The file with its lines, as people write them: ``src/X.java:96``, ``src/X.java:96-98``; empty without a file."""
+    file, first, last = (text(location.get(name)) for name in ("file", "start_line", "end_line"))
+    if not file or not first:
+        return file
+    return f"{file}:{first}" if last in ("", first) else f"{file}:{first}-{last}"
+
+
+def where_of(location: Location) -> str:
+    """The place in few words: the file with its lines, or else the image, or else the path of a page."""
+    return lines_of(location) or text(location.get("image")) or text(location.get("path"))
+
+
+def image_without_tag(image: str) -> str:
+    """The name of an image without a tag that changes with every build; a version says which image it is, and stays.
+
+    A colon before the last slash belongs to the port of a registry.
+    """
+    name, at, digest = image.partition("@")
+    if at:
+        return f"{name}@{digest.partition(':')[0]}"
+    folder, slash, last = image.rpartition("/")
+    stem, colon, tag = last.partition(":")
+    if not colon or (_VERSION.fullmatch(tag) and not _DIGEST.fullmatch(tag)):
+        return image
+    return f"{folder}{slash}{stem}"
+
+
+def _in_file(location: Location) -> str:
+    parts = (location.get(name) for name in ("file", "start_line", "end_line"))
+    return ":".join(text(part) for part in parts)
+
+
+def _package_in_file(location: Location) -> str:
+    return f"{text(location.get('file'))}:{_package(location)}"
+
+
+def _package_in_image(location: Location) -> str:
+    return f"{image_without_tag(text(location.get('image')))}:{_package(location)}"
+
+
+def _on_site(location: Location) -> str:
+    return ":".join(text(location.get(name)) for name in ("path", "method", "param"))
+
+
+def _crash(location: Location) -> str:
+    return ":".join(text(location.get(name)) for name in ("crash_type", "crash_state"))
+
+
+def _package(location: Location) -> str:
+    dependency = location.get("dependency")
+    package = dependency.get("package") if isinstance(dependency, dict) else None
+    return text(package.get("name")) if isinstance(package, dict) else ""
+
+
+def _file_name(location: Location) -> str:
+    return posixpath.basename(text(location.get("file")))
+
+
+def _path(location: Location) -> str:
+    return text(location.get("path"))
+
+
+_PLACES: dict[str, Callable[[Location], str]] = {
+    SAST: _in_file,
+    SECRET_DETECTION: _in_file,
+    DEPENDENCY_SCANNING: _package_in_file,
+    CONTAINER_SCANNING: _package_in_image,
+    DAST: _on_site,
+    API_FUZZING: _on_site,
+    COVERAGE_FUZZING: _crash,
+}
+_NAMES: dict[str, Callable[[Location], str]] = {
+    SAST: _file_name,
+    SECRET_DETECTION: _file_name,
+    DEPENDENCY_SCANNING: _file_name,
+    CONTAINER_SCANNING: _package_in_image,
+    DAST: _path,
+    API_FUZZING: _path,
+    COVERAGE_FUZZING: _crash,
+}

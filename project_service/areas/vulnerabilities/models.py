@@ -1,0 +1,179 @@
+"""What is stored: pipelines with their reports, findings with how many there are of each sort, and feedback.
+
+The list of findings is long, is filtered by any combination of levels and kinds, and is ordered by level first. No
+single index cuts it, so it is cut in two steps: ``Tally`` knows how many findings of a sort a pipeline has, and
+``Finding.place`` orders those among themselves (``docs/decisions/lists-of-findings.md``).
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Any
+
+from sqlalchemy import JSON, ForeignKey, Index, UniqueConstraint
+from sqlalchemy.orm import Mapped, mapped_column, relationship
+
+from project_service.areas.vulnerabilities.levels import Confidence, Severity
+from project_service.areas.vulnerabilities.severity_order import Sort
+from project_service.domain.projects import Project
+from project_service.domain.removal import DECISIONS
+from project_service.domain.tracker.issues import Issue
+from project_service.domain.tracker.others import MergeRequest
+from project_service.domain.users import User
+from project_service.kit import clock
+from project_service.kit.db.database import Base, Key, Model, Timestamps
+
+DISMISSAL = "dismissal"
+ISSUE = "issue"
+MERGE_REQUEST = "merge_request"
+FEEDBACK_TYPES = (DISMISSAL, ISSUE, MERGE_REQUEST)
+DISMISSAL_REASONS = {
+    "acceptable_risk": "Acceptable risk",
+    "false_positive": "False positive",
+    "mitigating_control": "Mitigating control",
+    "used_in_tests": "Used in tests",
+    "not_applicable": "Not applicable",
+}
+
+
+class Pipeline(Model):
+    """A run that scanners reported from; it has at least one report."""
+
+    __tablename__ = "security_pipelines"
+    __table_args__ = (Index("ix_security_pipelines_ref", "project_id", "ref", "id"),)
+
+    created_at: Mapped[dt.datetime] = mapped_column(default=clock.now)
+    project_id: Mapped[int] = mapped_column(ForeignKey("projects.id", ondelete="CASCADE"))
+    project: Mapped[Project] = relationship()
+    ref: Mapped[str]
+    sha: Mapped[str | None]
+
+
+class SecurityReport(Model):
+    """One report of a pipeline. ``turn`` is its place among the reports of its kind, by who wrote it."""
+
+    __tablename__ = "security_reports"
+    __table_args__ = (Index("ix_security_reports_pipeline_id", "pipeline_id", "id"),)
+
+    created_at: Mapped[dt.datetime] = mapped_column(default=clock.now)
+    pipeline_id: Mapped[int] = mapped_column(ForeignKey("security_pipelines.id", ondelete="CASCADE"))
+    report_type: Mapped[str]
+    version: Mapped[str | None]
+    scan: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
+    turn: Mapped[int]
+
+
+class Remediation(Base):
+    """A way to mend findings of a report, which may be large and mend many: kept once, as the report has it."""
+
+    __tablename__ = "security_remediations"
+
+    report_id: Mapped[int] = mapped_column(Key, ForeignKey("security_reports.id", ondelete="CASCADE"), primary_key=True)
+    position: Mapped[int] = mapped_column(Key, primary_key=True, autoincrement=False)
+    data: Mapped[dict[str, Any]]
+
+
+class Finding(Model):
+    """What a report says is wrong. One that is not ``kept`` is the same as another one of the pipeline.
+
+    ``place`` orders the findings of one kind in a pipeline, ``position`` is where it stood in its report. ``dismissed``
+    follows the feedback of the project, in the transaction that changes it.
+    """
+
+    __tablename__ = "findings"
+    __table_args__ = (
+        Index(
+            "ix_findings_list",
+            *("pipeline_id", "kept", "sort", "place", "dismissed"),
+        ),
+        Index("ix_findings_uuid", "project_id", "uuid"),
+        Index("ix_findings_project_fingerprint", "project_id", "project_fingerprint"),
+        Index("ix_findings_report_id", "report_id", "position"),
+    )
+
+    project_id: Mapped[int] = mapped_column(ForeignKey("projects.id", ondelete="CASCADE"))
+    pipeline_id: Mapped[int] = mapped_column(ForeignKey("security_pipelines.id", ondelete="CASCADE"))
+    pipeline: Mapped[Pipeline] = relationship()
+    report_id: Mapped[int] = mapped_column(ForeignKey("security_reports.id", ondelete="CASCADE"))
+    report: Mapped[SecurityReport] = relationship()
+    sort: Mapped[int]
+    place: Mapped[int]
+    position: Mapped[int]
+    kept: Mapped[bool]
+    dismissed: Mapped[bool]
+    uuid: Mapped[str | None]
+    project_fingerprint: Mapped[str]
+    compare_key: Mapped[str]
+    remediation: Mapped[int | None]
+    data: Mapped[dict[str, Any]]
+
+    @property
+    def report_type(self) -> str:
+        """The kind of report it is from."""
+        return Sort.of(self.sort).report_type
+
+    @property
+    def severity(self) -> Severity:
+        """How bad it is."""
+        return Sort.of(self.sort).severity
+
+    @property
+    def confidence(self) -> Confidence:
+        """How sure its scanner is."""
+        return Sort.of(self.sort).confidence
+
+
+class Tally(Base):
+    """How many findings of one sort a pipeline has, and how many of them are dismissed."""
+
+    __tablename__ = "finding_tallies"
+
+    pipeline_id: Mapped[int] = mapped_column(
+        Key, ForeignKey("security_pipelines.id", ondelete="CASCADE"), primary_key=True
+    )
+    sort: Mapped[int] = mapped_column(Key, primary_key=True, autoincrement=False)
+    found: Mapped[int]
+    dismissed: Mapped[int]
+
+
+class Feedback(Timestamps, Model):
+    """What somebody decided about a finding; it holds in every pipeline that has the finding again.
+
+    ``meant`` is what the finding is recognised by beside its uuid: the project fingerprint, where that stood for one
+    finding only when it was given, else the uuid itself. Of one type there is one for what is meant. What it means in a
+    pipeline is said in ``marks``.
+    """
+
+    __tablename__ = "vulnerability_feedback"
+    __table_args__ = (
+        UniqueConstraint("project_id", "category", "feedback_type", "meant", name="uq_vulnerability_feedback_meant"),
+        Index("ix_vulnerability_feedback_meant", "project_id", "feedback_type", "meant"),
+        Index("ix_vulnerability_feedback_finding_uuid", "project_id", "feedback_type", "finding_uuid"),
+        {"info": {DECISIONS: True}},
+    )
+
+    project_id: Mapped[int] = mapped_column(ForeignKey("projects.id", ondelete="CASCADE"))
+    project: Mapped[Project] = relationship()
+    author_id: Mapped[int | None] = mapped_column(ForeignKey("users.id", ondelete="SET NULL"), index=True)
+    author: Mapped[User | None] = relationship(foreign_keys=[author_id])
+    feedback_type: Mapped[str]
+    category: Mapped[str]
+    project_fingerprint: Mapped[str]
+    finding_uuid: Mapped[str | None]
+    meant: Mapped[str]
+    pipeline_id: Mapped[int | None] = mapped_column(
+        ForeignKey("security_pipelines.id", ondelete="SET NULL"), index=True
+    )
+    pipeline: Mapped[Pipeline | None] = relationship()
+    issue_id: Mapped[int | None] = mapped_column(ForeignKey("issues.id", ondelete="CASCADE"), index=True)
+    issue: Mapped[Issue | None] = relationship()
+    merge_request_id: Mapped[int | None] = mapped_column(
+        ForeignKey("merge_requests.id", ondelete="CASCADE"), index=True
+    )
+    merge_request: Mapped[MergeRequest | None] = relationship()
+    comment: Mapped[str | None]
+    comment_author_id: Mapped[int | None] = mapped_column(ForeignKey("users.id", ondelete="SET NULL"), index=True)
+    comment_author: Mapped[User | None] = relationship(foreign_keys=[comment_author_id])
+    commented_at: Mapped[dt.datetime | None]
+    dismissal_reason: Mapped[str | None]
+    vulnerability_data: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))

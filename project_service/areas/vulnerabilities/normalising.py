@@ -1,0 +1,148 @@
+"""Turns an entry of a report into a finding (security reports reference, sections 4 and 5)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from project_service.areas.vulnerabilities.levels import confidence_of, severity_of
+from project_service.areas.vulnerabilities.locations import short_name, text
+from project_service.areas.vulnerabilities.report_types import REPORT_TYPES
+from project_service.areas.vulnerabilities.severity_order import Sort
+
+Data = dict[str, Any]
+NAMED_AFTER = ("cve", "cwe")
+
+
+class Scanners:
+    """The scanners of one report by their ids: the first name of an id holds, the report's own comes first."""
+
+    def __init__(self, scan: Data | None) -> None:
+        self._names: dict[str, str | None] = {}
+        self.main = self._known((scan or {}).get("scanner"))
+
+    def of(self, vulnerability: Data) -> Data:
+        """The scanner of an entry: its own, or else the report's, or else none."""
+        own = vulnerability.get("scanner")
+        tool = vulnerability.get("tool")
+        if own is None and isinstance(tool, str):
+            own = {"id": tool, "name": tool.capitalize()}
+        return self._known(own) or self.main or {"external_id": None, "name": None}
+
+    def _known(self, scanner: Any) -> Data | None:
+        if not isinstance(scanner, dict) or scanner.get("id") is None:
+            return None
+        external_id = text(scanner["id"])
+        return {"external_id": external_id, "name": self._names.setdefault(external_id, _text(scanner.get("name")))}
+
+
+class Remedies:
+    """Which remediation is whose: the first of the report that names an entry's id or compare key."""
+
+    def __init__(self, remediations: Iterable[Data]) -> None:
+        self._first: dict[tuple[str, str], int] = {}
+        self._summaries: list[str | None] = []
+        for position, remediation in enumerate(remediations):
+            self._summaries.append(_text(remediation.get("summary")))
+            for fix in remediation["fixes"]:
+                for name in ("id", "cve"):
+                    if isinstance(fix, dict) and (key := text(fix.get(name))):
+                        self._first.setdefault((name, key), position)
+
+    def position_of(self, vulnerability: Data) -> int | None:
+        """The position of an entry's remediation among those of the report."""
+        if not self._first:
+            return None
+        keys = ((name, text(vulnerability.get(name))) for name in ("id", "cve"))
+        return min((self._first[key] for key in keys if key in self._first), default=None)
+
+    def summary(self, position: int | None) -> str | None:
+        """What a remediation says of itself."""
+        return None if position is None else self._summaries[position]
+
+
+def scan_of(scan: Data | None) -> Data | None:
+    """The run that a report is of; the texts as given."""
+    return None if scan is None else {name: scan.get(name) for name in ("type", "status", "start_time", "end_time")}
+
+
+def sort_of(report_type: str, vulnerability: Data) -> Sort:
+    """The sort of an entry: what lists are filtered and ordered by."""
+    severity, confidence = severity_of(vulnerability.get("severity")), confidence_of(vulnerability.get("confidence"))
+    return Sort(report_type, severity, confidence)
+
+
+def finding_data(report_type: str, vulnerability: Data, scanner: Data, remedy: str | None) -> Data:
+    """What a finding shows and nobody searches for: parts of the report as they are, and a few that are made of them.
+
+    ``remedy`` is the summary of its remediation, which stands in for a solution.
+    """
+    identifiers = identifiers_of(vulnerability)
+    location = _object(vulnerability.get("location"))
+    evidence = vulnerability.get("evidence")
+    proof = _object(evidence)
+    return {
+        "name": name_of(report_type, vulnerability, identifiers, location),
+        "description": _text(vulnerability.get("description")),
+        "solution": _filled(vulnerability.get("solution")) or remedy,
+        "scanner": scanner,
+        "identifiers": identifiers,
+        "links": _objects(vulnerability.get("links")),
+        "location": location,
+        "details": _object(vulnerability.get("details")),
+        "assets": _objects(vulnerability.get("assets")),
+        "evidence": _text(evidence if isinstance(evidence, str) else proof.get("summary")),
+        "evidence_source": proof.get("source"),
+        "supporting_messages": proof.get("supporting_messages"),
+        "request": _message(proof.get("request"), "headers", "method", "url", "body"),
+        "response": _message(proof.get("response"), "headers", "status_code", "reason_phrase", "body"),
+    }
+
+
+def name_of(report_type: str, vulnerability: Data, identifiers: list[Data], location: Data) -> str:
+    """The title: the message, else the name, else one made of the most telling identifier and the place."""
+    given = _filled(vulnerability.get("message")) or _filled(vulnerability.get("name"))
+    if given:
+        return given
+    by_type = {text(one["external_type"]).lower(): one for one in reversed(identifiers)}
+    telling = next((by_type[kind] for kind in NAMED_AFTER if kind in by_type), identifiers[0] if identifiers else {})
+    title = text(telling.get("name")) or text(telling.get("external_id")) or REPORT_TYPES[report_type]
+    place = short_name(report_type, location)
+    return f"{title} in {place}" if place else title
+
+
+def identifiers_of(vulnerability: Data) -> list[Data]:
+    """The identifiers, as the API has them."""
+    return [
+        {
+            "external_type": _text(one.get("type")),
+            "external_id": _text(one.get("value")),
+            "name": _text(one.get("name")),
+            "url": _text(one.get("url")),
+        }
+        for one in _objects(vulnerability.get("identifiers"))
+    ]
+
+
+def _message(value: Any, *names: str) -> Data | None:
+    """A request or an answer that proves something."""
+    return {name: value.get(name) for name in names} if isinstance(value, dict) else None
+
+
+def _filled(value: Any) -> str | None:
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        return None
+    written = text(value)
+    return written if written.strip() else None
+
+
+def _text(value: Any) -> str | None:
+    return None if value is None else text(value)
+
+
+def _object(value: Any) -> Data:
+    return value if isinstance(value, dict) else {}
+
+
+def _objects(value: Any) -> list[Data]:
+    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []

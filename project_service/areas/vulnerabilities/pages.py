@@ -1,0 +1,222 @@
+"""The security dashboard, one finding, uploading a report, and the addresses that feedback is sent to."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flask import Response, redirect, render_template, request
+
+from project_service.access import navigation
+from project_service.access.abilities import Ability, allowed, judge
+from project_service.access.api import json_response, no_content
+from project_service.access.identity import caller, current_user
+from project_service.access.pages import PageBlueprint
+from project_service.areas.vulnerabilities import charts, ingestion, queries, service
+from project_service.areas.vulnerabilities.forms import DismissForm, UploadForm
+from project_service.areas.vulnerabilities.levels import Confidence, Severity
+from project_service.areas.vulnerabilities.locations import lines_of, where_of
+from project_service.areas.vulnerabilities.models import DISMISSAL_REASONS, ISSUE, Finding, Pipeline
+from project_service.areas.vulnerabilities.report_types import REPORT_TYPES
+from project_service.areas.vulnerabilities.reports import BrokenReport
+from project_service.areas.vulnerabilities.routes import LARGEST_REPORT
+from project_service.areas.vulnerabilities.schemas import FeedbackEnvelopeSchema, FeedbackSchema, blob_path
+from project_service.domain.projects import Project
+from project_service.kit.db.pagination import read_page
+from project_service.kit.http.errors import Forbidden, Invalid, NotFound, Unprocessable
+from project_service.kit.http.forms import Form
+from project_service.kit.http.parameters import parameters
+from project_service.kit.http.schemas import load
+
+pages = PageBlueprint("vulnerability_pages", __name__)
+HOME = "/-/security"
+FEEDBACK = "/<path:project>/-/vulnerability_feedback"
+DASHBOARD = f"/<path:project>{HOME}/dashboard"
+REPORTS = f"/<path:project>{HOME}/reports/new"
+ONE = f"/<path:project>{HOME}/findings/<int:finding_id>"
+WORST_FIRST = sorted(Severity, reverse=True)
+SUREST_FIRST = sorted(Confidence, reverse=True)
+# what the list may be filtered by, as people read it
+FILTERS: dict[str, dict[str, str]] = {
+    "severity": {level.text: level.title for level in WORST_FIRST},
+    "confidence": {level.text: level.title for level in SUREST_FIRST},
+    "report_type": REPORT_TYPES,
+}
+ENVELOPE = FeedbackEnvelopeSchema()
+
+navigation.add(navigation.Entry("Security", f"{HOME}/dashboard", 45, Ability.READ_VULNERABILITIES, within=f"{HOME}/"))
+
+
+@pages.post(FEEDBACK)
+@pages.for_programs
+@pages.signed_in
+@pages.allow(Ability.DISMISS_VULNERABILITIES)
+def create_feedback(project: Project) -> Response:
+    """Record what somebody decided about a finding."""
+    fields = load(ENVELOPE, parameters=parameters())["vulnerability_feedback"]
+    if fields.get("feedback_type") == ISSUE:
+        judge(caller(), Ability.CREATE_ISSUES, project)
+    feedback, made = service.give_feedback(current_user(), project, **fields)
+    return json_response(FeedbackSchema.shown(feedback), 201 if made else 200)
+
+
+@pages.delete(f"{FEEDBACK}/<int:feedback_id>")
+@pages.for_programs
+@pages.signed_in
+@pages.allow(Ability.DISMISS_VULNERABILITIES)
+def delete_feedback(project: Project, feedback_id: int) -> Response:
+    """Take a dismissal back."""
+    service.undo_dismissal(project, queries.find_dismissal(project, feedback_id))
+    return no_content()
+
+
+@pages.get(DASHBOARD)
+@pages.signed_in
+@pages.allow(Ability.READ_VULNERABILITIES)
+def show_dashboard(project: Project) -> str:
+    """Show what scanners found in a project."""
+    number = request.args.get("pipeline_id")
+    pipeline = queries.pipeline_meant(project, number)
+    if number and pipeline is None:
+        raise NotFound("Pipeline")
+    return _dashboard(project, pipeline)
+
+
+@pages.get("/<path:project>/-/pipelines/<int:pipeline_id>")
+@pages.signed_in
+@pages.allow(Ability.READ_VULNERABILITIES)
+def show_pipeline(project: Project, pipeline_id: int) -> str:
+    """Show what scanners found in a pipeline, at the address that feedback names it by."""
+    pipeline = queries.pipeline_meant(project, str(pipeline_id))
+    if pipeline is None:
+        raise NotFound("Pipeline")
+    return _dashboard(project, pipeline)
+
+
+def _dashboard(project: Project, pipeline: Pipeline | None) -> str:
+    wanted = {name: [text for text in request.args.getlist(name) if text in FILTERS[name]] for name in FILTERS}
+    scope = "all" if request.args.get("scope") == "all" else "dismissed"
+    others = {name: values for name, values in wanted.items() if name != "severity"}
+    page = read_page(queries.findings_of(pipeline, scope=scope, **wanted), request.args.get("page"))
+    queries.prepare(page.rows)
+    return render_template(
+        "vulnerabilities/dashboard.html",
+        project=project,
+        pipeline=pipeline,
+        page=page,
+        wanted=wanted,
+        scope=scope,
+        severities=WORST_FIRST,
+        options=FILTERS,
+        report_types=REPORT_TYPES,
+        where_of=where_of,
+        counts=queries.counts_of(queries.findings_of(pipeline, scope=scope, **others)),
+        chart=charts.last_pipelines(project),
+    )
+
+
+@pages.get(ONE)
+@pages.signed_in
+@pages.allow(Ability.READ_VULNERABILITIES)
+def show_finding(project: Project, finding_id: int) -> str:
+    """Show one finding."""
+    return _page(project, queries.find_finding(project, finding_id), DismissForm())
+
+
+@pages.post(f"{ONE}/dismiss")
+@pages.signed_in
+@pages.allow(Ability.DISMISS_VULNERABILITIES)
+def dismiss_finding(project: Project, finding_id: int) -> Any:
+    """Say that a finding is no matter."""
+    finding, form = queries.find_finding(project, finding_id), DismissForm()
+    given = {"dismissal_reason": form.dismissal_reason.data, "comment": form.comment.data}
+    if form.accepted(lambda: service.dismiss(current_user(), project, finding, **given)):
+        return redirect(_address(finding))
+    return _page(project, queries.find_finding(project, finding_id), form), 422
+
+
+@pages.post(f"{ONE}/undo")
+@pages.signed_in
+@pages.allow(Ability.DISMISS_VULNERABILITIES)
+def undo_dismissal(project: Project, finding_id: int) -> Any:
+    """Take back every dismissal that means a finding."""
+    finding = queries.find_finding(project, finding_id)
+
+    def undo() -> None:
+        for feedback in queries.dismissals_meaning(finding):
+            service.undo_dismissal(project, feedback)
+
+    return _acted(project, finding, undo)
+
+
+@pages.post(f"{ONE}/issue")
+@pages.signed_in
+@pages.allow(Ability.DISMISS_VULNERABILITIES)
+def create_issue(project: Project, finding_id: int) -> Any:
+    """Make an issue of a finding."""
+    finding = queries.find_finding(project, finding_id)
+    if not allowed(caller(), Ability.CREATE_ISSUES, project):
+        raise Forbidden
+    return _acted(project, finding, lambda: service.create_issue(current_user(), project, finding))
+
+
+@pages.get(REPORTS)
+@pages.signed_in
+@pages.allow(Ability.CREATE_SECURITY_REPORTS)
+def new_report(project: Project) -> str:
+    """Show the form for a report."""
+    return _upload_page(project, UploadForm())
+
+
+@pages.post(REPORTS)
+@pages.large_body(lambda: LARGEST_REPORT)
+@pages.signed_in
+@pages.allow(Ability.CREATE_SECURITY_REPORTS)
+def create_report(project: Project) -> Any:
+    """Take in a report."""
+    form = UploadForm()
+    made: list[ingestion.Ingested] = []
+
+    def ingest() -> None:
+        if not form.file.data:
+            raise Invalid(file="can't be blank")
+        ref, sha = ((form[name].data or "").strip() or None for name in ("ref", "sha"))
+        try:
+            made.append(ingestion.ingest(project, form.file.data.stream, form.report_type.data, ref=ref, sha=sha))
+        except BrokenReport as error:
+            raise Unprocessable([str(error)]) from error
+
+    if form.accepted(ingest):
+        return redirect(f"/{project.full_path}{HOME}/dashboard?pipeline_id={made[0].pipeline_id}")
+    return _upload_page(project, form), 422
+
+
+def _acted(project: Project, finding: Finding, act: Any) -> Any:
+    form = Form()
+    if form.accepted(act):
+        return redirect(_address(finding))
+    shown = DismissForm(formdata=None)
+    shown.problems = form.problems
+    return _page(project, queries.find_finding(project, finding.id), shown), 422
+
+
+def _page(project: Project, finding: Finding, form: DismissForm) -> str:
+    queries.prepare([finding])
+    return render_template(
+        "vulnerabilities/show.html",
+        project=project,
+        finding=finding,
+        report_types=REPORT_TYPES,
+        reasons=DISMISSAL_REASONS,
+        lines=lines_of(finding.data["location"]),
+        source=blob_path(finding),
+        dismissals=queries.dismissals_meaning(finding),
+        form=form,
+    )
+
+
+def _upload_page(project: Project, form: UploadForm) -> str:
+    return render_template("vulnerabilities/upload.html", project=project, form=form)
+
+
+def _address(finding: Finding) -> str:
+    return f"/{finding.pipeline.project.full_path}{HOME}/findings/{finding.id}"

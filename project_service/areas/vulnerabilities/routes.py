@@ -1,0 +1,60 @@
+"""Vulnerability findings of a project, and the way reports come in."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from project_service.access.abilities import Ability
+from project_service.access.api import ApiBlueprint, As
+from project_service.areas.vulnerabilities import ingestion, queries
+from project_service.areas.vulnerabilities.ingestion import Ingested
+from project_service.areas.vulnerabilities.schemas import (
+    FindingFilterSchema,
+    FindingSchema,
+    IngestedSchema,
+    ReportUploadSchema,
+)
+from project_service.domain.projects import Project
+from project_service.kit.http.errors import NotFound
+
+api = ApiBlueprint("vulnerabilities", __name__, description="Vulnerability findings of projects.")
+LARGEST_REPORT = 512 << 20
+
+
+class Renamed(NotFound):
+    """An address that has another name now."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self.message = f"404 Not Found: use {name}"
+
+
+@api.get("/projects/<project>/vulnerability_findings")
+@api.signed_in
+@api.arguments(FindingFilterSchema)
+@api.allow(Ability.READ_VULNERABILITIES)
+@api.response(200, FindingSchema(many=True))
+@api.paged
+def list_vulnerability_findings(project: Project, fields: dict[str, Any]) -> As:
+    """List the findings of a pipeline, by default of the newest one of the default branch."""
+    pipeline = queries.pipeline_meant(project, fields.pop("pipeline_id", None))
+    return As(FindingSchema, queries.findings_of(pipeline, **fields), queries.prepare)
+
+
+@api.get("/projects/<project>/vulnerabilities")
+@api.allow(Ability.ANYBODY)
+@api.response(200)
+def list_vulnerabilities(**_url: str) -> None:
+    """Tell what the list of findings is called now."""
+    raise Renamed("vulnerability_findings")
+
+
+@api.post("/projects/<project>/security_reports")
+@api.large_body(lambda: LARGEST_REPORT)
+@api.signed_in
+@api.arguments(ReportUploadSchema)
+@api.allow(Ability.CREATE_SECURITY_REPORTS)
+@api.response(201, IngestedSchema)
+def create_security_report(project: Project, fields: dict[str, Any]) -> Ingested:
+    """Take in a report of a scanner: its findings become those of a new pipeline, or of one that is there."""
+    return ingestion.ingest(project, fields.pop("file"), fields.pop("report_type"), **fields)

@@ -1,0 +1,231 @@
+"""Findings, reports and feedback as they travel (findings reference, sections 8 and 14)."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+from urllib.parse import quote
+
+from project_service.access.abilities import Ability, allowed, may_see_issue
+from project_service.access.identity import caller
+from project_service.areas.vulnerabilities.levels import CONFIDENCES, SEVERITIES
+from project_service.areas.vulnerabilities.locations import text
+from project_service.areas.vulnerabilities.models import DISMISSAL, ISSUE, MERGE_REQUEST, Feedback, Finding
+from project_service.areas.vulnerabilities.report_types import REPORT_TYPES
+from project_service.domain.projects import Project
+from project_service.domain.schemas import UserBasicSchema
+from project_service.kit import clock
+from project_service.kit.http import fields, urls
+from project_service.kit.http.schemas import Inside, Nested, Schema
+
+
+def feedback_path(project: Project) -> str:
+    """Where feedback on the findings of a project is sent to; a path, as clients expect."""
+    return f"/{project.full_path}/-/vulnerability_feedback"
+
+
+def blob_path(finding: Finding) -> str:
+    """Where the source is that a finding is in, at the commit of its pipeline; empty when it is in no file."""
+    location = finding.data["location"]
+    file = location.get("file")
+    if not isinstance(file, str) or not file or ".." in file.split("/"):
+        return ""
+    first, last = (_line(location.get(name)) for name in ("start_line", "end_line"))
+    pipeline = finding.pipeline
+    path = f"/{pipeline.project.full_path}/-/blob/{_quoted(pipeline.sha or pipeline.ref)}/{_quoted(file.lstrip('/'))}"
+    if not first:
+        return path
+    return f"{path}#L{first}" if last in ("", first) else f"{path}#L{first}-{last}"
+
+
+@functools.lru_cache(maxsize=256)
+def _quoted(path: str) -> str:
+    return quote(path)
+
+
+def _line(value: Any) -> str:
+    """The number of a line, which some scanners write as text; nothing for anything else."""
+    number = text(value)
+    return number if number.isascii() and number.isdigit() else ""
+
+
+def _feedback_of(feedback_type: str) -> fields.Computed:
+    def shown(finding: Finding) -> Any:
+        found = finding.feedback.get(feedback_type)  # type: ignore[attr-defined]  # prepared with the page
+        return None if found is None else FeedbackSchema.shown(found)
+
+    return fields.Computed(shown, type="object")
+
+
+def _from_report(name: str, type: str | None = None) -> fields.Computed:
+    """A part of the report as it was, or made of it when it came."""
+    return fields.Computed(lambda finding: finding.data[name], type=type)
+
+
+def _path() -> fields.Computed:
+    return fields.Computed(lambda finding: feedback_path(finding.pipeline.project))
+
+
+class ProjectOfFindingSchema(Schema):
+    """The project inside a finding; its path begins with a slash."""
+
+    id = fields.Integer()
+    name = fields.String()
+    full_path = fields.Computed(lambda project: f"/{project.full_path}")
+    full_name = fields.Computed(lambda project: project.name_with_namespace)
+
+
+class FeedbackAuthorSchema(UserBasicSchema):
+    """Somebody who decided something."""
+
+    path = fields.Computed(lambda user: f"/{user.username}")
+
+
+def _comment(feedback: Feedback) -> dict[str, Any]:
+    author = feedback.comment_author
+    return {
+        "comment": feedback.comment,
+        "comment_timestamp": clock.isoformat(feedback.commented_at) if feedback.commented_at else None,
+        "comment_author": None if author is None else FeedbackAuthorSchema.shown(author),
+    }
+
+
+def _reads_issue(feedback: Feedback) -> bool:
+    return (
+        feedback.issue is not None
+        and allowed(caller(), Ability.READ_ISSUES, feedback.project)
+        and may_see_issue(caller(), feedback.issue)
+    )
+
+
+def _reads_merge_request(feedback: Feedback) -> bool:
+    return feedback.merge_request is not None and allowed(caller(), Ability.READ_MERGE_REQUESTS, feedback.project)
+
+
+def _below(feedback: Feedback, path: str) -> str:
+    return f"/{feedback.project.full_path}/-/{path}"
+
+
+class FeedbackSchema(Schema):
+    """What somebody decided about a finding; optional keys are there when they apply."""
+
+    id = fields.Integer()
+    created_at = fields.Moment()
+    project_id = fields.Integer()
+    author = Inside(FeedbackAuthorSchema, keep_none=True)
+    comment_details = fields.When(lambda one: bool(one.comment), _comment, type="object")
+    finding_uuid = fields.String()
+    pipeline = fields.When(
+        lambda one: one.pipeline_id is not None,
+        lambda one: {"id": one.pipeline_id, "path": _below(one, f"pipelines/{one.pipeline_id}")},
+        type="object",
+    )
+    issue_iid = fields.When(lambda one: one.issue is not None, lambda one: one.issue.iid, type="integer")
+    issue_url = fields.When(_reads_issue, lambda one: urls.absolute(_below(one, f"issues/{one.issue.iid}")))
+    merge_request_iid = fields.When(
+        lambda one: one.merge_request is not None, lambda one: one.merge_request.iid, type="integer"
+    )
+    merge_request_path = fields.When(
+        _reads_merge_request, lambda one: _below(one, f"merge_requests/{one.merge_request.iid}")
+    )
+    destroy_vulnerability_feedback_dismissal_path = fields.When(
+        lambda one: one.feedback_type == DISMISSAL and allowed(caller(), Ability.DISMISS_VULNERABILITIES, one.project),
+        lambda one: _below(one, f"vulnerability_feedback/{one.id}"),
+    )
+    category = fields.String()
+    feedback_type = fields.String()
+    branch = fields.Computed(lambda one: one.pipeline.ref if one.pipeline else None)
+    project_fingerprint = fields.String()
+    dismissal_reason = fields.String()
+
+
+class FindingSchema(Schema):
+    """A finding. ``feedback`` and ``remediations`` are prepared with the page; the rest comes from its report."""
+
+    id = fields.Constant(None, metadata={"type": "integer"})
+    report_type = fields.String()
+    name = _from_report("name", "string")
+    severity = fields.Computed(lambda finding: finding.severity.text)
+    confidence = fields.Computed(lambda finding: finding.confidence.text)
+    scanner = _from_report("scanner", "object")
+    identifiers = _from_report("identifiers", "array")
+    project_fingerprint = fields.String()
+    uuid = fields.String()
+    create_vulnerability_feedback_issue_path = _path()
+    create_vulnerability_feedback_merge_request_path = _path()
+    create_vulnerability_feedback_dismissal_path = _path()
+    project = Inside(ProjectOfFindingSchema, attribute="pipeline.project")
+    dismissal_feedback = _feedback_of(DISMISSAL)
+    issue_feedback = _feedback_of(ISSUE)
+    merge_request_feedback = _feedback_of(MERGE_REQUEST)
+    description = _from_report("description", "string")
+    links = _from_report("links", "array")
+    location = _from_report("location", "object")
+    remediations = fields.Computed(lambda finding: finding.remediations, type="array")
+    solution = _from_report("solution", "string")
+    evidence = _from_report("evidence", "string")
+    request = _from_report("request", "object")
+    response = _from_report("response", "object")
+    evidence_source = _from_report("evidence_source")
+    supporting_messages = _from_report("supporting_messages")
+    assets = _from_report("assets", "array")
+    details = _from_report("details", "object")
+    state = fields.Computed(lambda finding: "dismissed" if finding.dismissed else "detected")
+    scan = fields.Computed(lambda finding: finding.report.scan, type="object")
+    blob_path = fields.Computed(blob_path)
+
+
+class FindingFilterSchema(Schema):
+    """Which findings to list."""
+
+    report_type = fields.Array(fields.String(choices=tuple(REPORT_TYPES)))
+    scope = fields.String(choices=("all", "dismissed"), default="dismissed")
+    severity = fields.Array(fields.String(choices=tuple(SEVERITIES)))
+    confidence = fields.Array(fields.String(choices=tuple(CONFIDENCES)))
+    pipeline_id = fields.String()
+
+
+class TextOrNothing(fields.String):
+    """Text; an empty one is none, as scripts send it for a variable that is not set."""
+
+    blank_is_absent = True
+
+
+class ReportUploadSchema(Schema):
+    """A report of a scanner, and the pipeline it is of."""
+
+    file = fields.Upload(required=True)
+    report_type = fields.String(required=True, choices=tuple(REPORT_TYPES))
+    ref = TextOrNothing()
+    sha = TextOrNothing()
+    pipeline_id = fields.Integer()
+
+
+class IngestedSchema(Schema):
+    """What became of a report."""
+
+    pipeline_id = fields.Integer()
+    report_type = fields.String()
+    found = fields.Integer(metadata={"description": "Entries of the report."})
+    merged = fields.Integer(metadata={"description": "Findings that are in the list of the pipeline."})
+    dropped = fields.Integer(metadata={"description": "Findings that are the same as others of the pipeline."})
+
+
+class FeedbackCreateSchema(Schema):
+    """What somebody decides about a finding."""
+
+    feedback_type = fields.String()
+    category = fields.String()
+    project_fingerprint = fields.String()
+    finding_uuid = fields.String()
+    comment = fields.String()
+    dismissal_reason = fields.String()
+    pipeline_id = fields.Integer()
+    merge_request_iid = fields.Integer()
+    vulnerability_data = fields.Hash()
+
+
+class FeedbackEnvelopeSchema(Schema):
+    """The same, as clients wrap it."""
+
+    vulnerability_feedback = Nested(FeedbackCreateSchema, required=True)

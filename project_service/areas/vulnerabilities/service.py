@@ -1,0 +1,197 @@
+"""What people decide about findings: dismissals, issues, links to merge requests (findings reference, section 14)."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from sqlalchemy import select
+
+from project_service.areas.vulnerabilities import queries
+from project_service.areas.vulnerabilities.dismissals import hold, mark, unmark
+from project_service.areas.vulnerabilities.fingerprints import EMPTY
+from project_service.areas.vulnerabilities.locations import lines_of
+from project_service.areas.vulnerabilities.models import (
+    DISMISSAL,
+    DISMISSAL_REASONS,
+    FEEDBACK_TYPES,
+    ISSUE,
+    MERGE_REQUEST,
+    Feedback,
+    Finding,
+    Pipeline,
+)
+from project_service.areas.vulnerabilities.report_types import REPORT_TYPES
+from project_service.areas.vulnerabilities.reports import storable
+from project_service.domain.planning import issues as planning
+from project_service.domain.planning.issues import LONGEST_TEXT, LONGEST_TITLE
+from project_service.domain.projects import Project
+from project_service.domain.tracker.issues import Issue
+from project_service.domain.tracker.others import MergeRequest
+from project_service.domain.users import User
+from project_service.kit import clock
+from project_service.kit.db.database import db
+from project_service.kit.http.errors import Unprocessable
+
+LONGEST_COMMENT = 50_000
+FINGERPRINT = re.compile(r"[0-9a-f]{40}")
+UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+UNRECOGNISABLE = "The finding has neither a key nor identifiers: it could not be recognised again"
+CONTRADICTION = "Project fingerprint is not that of the finding with this uuid"
+ISSUE_TITLE = "Investigate vulnerability: {}"
+
+
+def give_feedback(author: User, project: Project, **fields: Any) -> tuple[Feedback, bool]:
+    """Record what somebody decided about a finding; the record, and whether it is new.
+
+    What is recorded of the same type about the same finding is overwritten: ``Unprocessable`` says what is wrong.
+    """
+    fields = _checked(fields)
+    hold(project)
+    pipeline = _pipeline(project, fields.pop("pipeline_id", None))
+    about = pipeline or queries.pipeline_meant(project)
+    uuid, project_fingerprint = fields["finding_uuid"], fields["project_fingerprint"]
+    if queries.contradict(about, uuid, project_fingerprint):
+        raise Unprocessable([CONTRADICTION])
+    by_uuid = uuid is not None and queries.share_fingerprint(about, project_fingerprint)
+    fields["meant"] = uuid if by_uuid else project_fingerprint
+    feedback = queries.feedback_about(project, **fields)
+    made = feedback is None
+    if feedback is None:
+        feedback = Feedback(project_id=project.id, project=project)
+    elif feedback.feedback_type == DISMISSAL:
+        unmark(feedback)
+    _write(feedback, author, pipeline, fields)
+    if feedback.feedback_type == ISSUE and feedback.issue_id is None:
+        finding = queries.finding_meant(about, uuid, project_fingerprint)
+        feedback.issue = _create_issue(author, project, finding, fields.get("vulnerability_data") or {})
+    if made:
+        db.session.add(feedback)
+    db.session.flush()
+    if feedback.feedback_type == DISMISSAL:
+        mark(feedback)
+    return feedback, made
+
+
+def dismiss(author: User, project: Project, finding: Finding, **fields: Any) -> Feedback:
+    """Dismiss one finding of a pipeline."""
+    return give_feedback(author, project, feedback_type=DISMISSAL, **_about(finding), **fields)[0]
+
+
+def create_issue(author: User, project: Project, finding: Finding) -> Issue:
+    """Make an issue of a finding; one that is made already is the answer."""
+    feedback, _ = give_feedback(author, project, feedback_type=ISSUE, **_about(finding))
+    assert feedback.issue is not None  # noqa: S101  # feedback of this type has one
+    return feedback.issue
+
+
+def undo_dismissal(project: Project, feedback: Feedback) -> None:
+    """Take a dismissal back."""
+    hold(project)
+    unmark(feedback)
+    db.session.delete(feedback)
+
+
+def _about(finding: Finding) -> dict[str, Any]:
+    return {
+        "category": finding.report_type,
+        "project_fingerprint": finding.project_fingerprint,
+        "finding_uuid": finding.uuid,
+        "pipeline_id": finding.pipeline_id,
+    }
+
+
+def _checked(fields: dict[str, Any]) -> dict[str, Any]:
+    problems = []
+    feedback_type, category = fields.get("feedback_type"), fields.get("category")
+    reason = fields.get("dismissal_reason")
+    if feedback_type not in FEEDBACK_TYPES:
+        problems.append(f"'{feedback_type or ''}' is not a valid feedback_type")
+    if category not in REPORT_TYPES:
+        problems.append(f"'{category or ''}' is not a valid category")
+    if reason and reason not in DISMISSAL_REASONS:
+        problems.append(f"'{reason}' is not a valid dismissal_reason")
+    project_fingerprint = (fields.get("project_fingerprint") or "").lower()
+    uuid = (fields.get("finding_uuid") or "").lower() or None
+    if not FINGERPRINT.fullmatch(project_fingerprint):
+        problems.append(
+            "Project fingerprint is invalid" if project_fingerprint else "Project fingerprint can't be blank"
+        )
+    if uuid is not None and not UUID.fullmatch(uuid):
+        problems.append("Finding uuid is invalid")
+    if len(fields.get("comment") or "") > LONGEST_COMMENT:
+        problems.append(f"Comment is too long (maximum is {LONGEST_COMMENT} characters)")
+    if not problems and uuid is None and project_fingerprint == EMPTY:
+        problems.append(UNRECOGNISABLE)
+    if problems:
+        raise Unprocessable(problems)
+    data = storable(fields.get("vulnerability_data"))
+    return fields | {"project_fingerprint": project_fingerprint, "finding_uuid": uuid, "vulnerability_data": data}
+
+
+def _pipeline(project: Project, pipeline_id: int | None) -> Pipeline | None:
+    if pipeline_id is None:
+        return None
+    found = queries.pipeline_meant(project, str(pipeline_id))
+    if found is None:
+        raise Unprocessable(["Pipeline must belong to the project"])
+    return db.session.get_one(Pipeline, found.id)
+
+
+def _write(feedback: Feedback, author: User, pipeline: Pipeline | None, fields: dict[str, Any]) -> None:
+    for name in ("feedback_type", "category", "project_fingerprint", "meant"):
+        setattr(feedback, name, fields[name])
+    feedback.author = author
+    for name in ("finding_uuid", "vulnerability_data", "dismissal_reason"):
+        if fields.get(name):
+            setattr(feedback, name, fields[name])
+    if pipeline is not None:
+        feedback.pipeline = pipeline
+    if (fields.get("comment") or "").strip():
+        feedback.comment, feedback.comment_author, feedback.commented_at = fields["comment"], author, clock.now()
+    if feedback.feedback_type == MERGE_REQUEST:
+        feedback.merge_request = _merge_request(feedback.project, fields.get("merge_request_iid"))
+
+
+def _merge_request(project: Project, iid: int | None) -> MergeRequest:
+    wanted = select(MergeRequest).where(MergeRequest.project_id == project.id, MergeRequest.iid == iid)
+    found = db.session.scalar(wanted) if iid is not None else None
+    if found is None:
+        raise Unprocessable(["Merge request can't be blank"])
+    return found
+
+
+def _create_issue(author: User, project: Project, finding: Finding | None, given: dict[str, Any]) -> Issue:
+    known: dict[str, Any] = given if finding is None else _known(finding)
+    title = ISSUE_TITLE.format(known.get("name") or known.get("title") or "")
+    return planning.create_issue(
+        author, project, title=title[:LONGEST_TITLE], description=_description(known)[:LONGEST_TEXT], confidential=True
+    )
+
+
+def _known(finding: Finding) -> dict[str, Any]:
+    levels = {"severity": finding.severity.text, "confidence": finding.confidence.text}
+    return {**finding.data, **levels}
+
+
+def _description(known: dict[str, Any]) -> str:
+    """What the issue says of the finding, in Markdown."""
+    blocks = [f"### Description:\n\n{known['description']}"] if known.get("description") else []
+    location = known.get("location")
+    place = lines_of(location) if isinstance(location, dict) else ""
+    facts = [("Severity", known.get("severity")), ("Confidence", known.get("confidence")), ("Location", place)]
+    if written := "\n".join(f"* {name}: {value}" for name, value in facts if value):
+        blocks.append(written)
+    if known.get("solution"):
+        blocks.append(f"### Solution:\n\n{known['solution']}")
+    for title, name in (("Identifiers", "identifiers"), ("Links", "links")):
+        listed = known.get(name)
+        items = [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
+        if items:
+            blocks.append(f"### {title}:\n\n" + "\n".join(f"* {_linked(one)}" for one in items))
+    return "\n\n".join(blocks)
+
+
+def _linked(item: dict[str, Any]) -> str:
+    name, url = item.get("name") or item.get("url") or "", item.get("url")
+    return f"[{name}]({url})" if url else str(name)

@@ -1,0 +1,143 @@
+"""An examination of the instance: what works, what does not, and what to do about it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import redis
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import func, select, text
+
+from project_service.areas.instance.version import COMPATIBLE, OWN
+from project_service.kit import jobs
+from project_service.kit.db.database import MIGRATIONS, Base, db, unit_of_work
+from project_service.kit.jobs import Task, rq_worker
+from project_service.kit.security import secrets
+from project_service.kit.security.encryption import try_secrets
+from project_service.kit.storage import storage
+from project_service.settings import Settings
+
+OLDEST_REDIS = (6, 2)
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What was found of one part."""
+
+    part: str
+    well: bool
+    text: str
+
+
+def examine(settings: Settings) -> list[Finding]:
+    """Look at every part; a part that cannot be looked at is not well."""
+    parts: dict[str, Callable[[], str]] = {
+        "versions": _versions,
+        "database": _database,
+        "migrations": lambda: _told(migrations()),
+        "secrets": lambda: _secrets(settings),
+        "redis": _redis,
+        "storage": _storage,
+        "worker": _worker,
+        "jobs": _jobs,
+    }
+    return [_find(part, look) for part, look in parts.items()]
+
+
+def migrations() -> Finding:
+    """Whether the database is at the newest version."""
+    newest = ScriptDirectory(str(MIGRATIONS)).get_current_head()
+    with db.engine.connect() as connection:
+        context = MigrationContext.configure(connection)
+        current = context.get_current_revision()
+    if current == newest:
+        return Finding("migrations", True, f"the database is at the newest version ({newest})")
+    return Finding(
+        "migrations",
+        False,
+        f"the database is at {current}, the newest version is {newest}: run project-service db upgrade",
+    )
+
+
+def differences() -> list[object]:
+    """Where the migrated database and the models disagree; for tests."""
+    with db.engine.connect() as connection:
+        return list(compare_metadata(MigrationContext.configure(connection), Base.metadata))
+
+
+class _Unwell(Exception):
+    """Something to mend; the text says how."""
+
+
+def _find(part: str, look: Callable[[], str]) -> Finding:
+    try:
+        return Finding(part, True, look())
+    except _Unwell as error:
+        return Finding(part, False, str(error))
+    except Exception as error:  # noqa: BLE001  # an examination reports what it meets, whatever it is
+        return Finding(part, False, f"{type(error).__name__}: {error}")
+
+
+def _told(finding: Finding) -> str:
+    if not finding.well:
+        raise _Unwell(finding.text)
+    return finding.text
+
+
+def _versions() -> str:
+    return f"project-service {OWN} (API as of {COMPATIBLE}), Python {sys.version.split()[0]}"
+
+
+def _database() -> str:
+    with unit_of_work(write=False):
+        db.session.execute(text("SELECT 1"))
+    return f"{db.engine.dialect.name} answers"
+
+
+def _secrets(settings: Settings) -> str:
+    try:
+        count = try_secrets()
+    except secrets.SecretKeyMissing as error:
+        raise _Unwell(str(error)) from error
+    where = "the environment" if settings.secret_key else str(settings.data_dir / secrets.KEY_FILE)
+    return f"the key in {where} reads the stored secrets ({count} tried)"
+
+
+def _redis() -> str:
+    try:
+        version = str(jobs.connect().info("server")["redis_version"])
+    except redis.ConnectionError as error:
+        raise _Unwell(
+            f"cannot be reached ({error}): start it, or project-service serve, which brings its own"
+        ) from error
+    if tuple(int(part) for part in version.split(".")[:2]) < OLDEST_REDIS:
+        raise _Unwell(f"version {version} is too old: 6.2 or newer is needed")
+    return f"version {version} answers"
+
+
+def _storage() -> str:
+    storage().check()
+    return "can be written and read"
+
+
+def _worker() -> str:
+    try:
+        jobs.connect().ping()
+    except redis.ConnectionError as error:
+        raise _Unwell("cannot be seen while Redis is away") from error
+    if not rq_worker.seen_recently(jobs.connect()):
+        raise _Unwell("no worker has been seen in the last 15 seconds: start project-service worker")
+    return "a worker has been seen in the last 15 seconds"
+
+
+def _jobs() -> str:
+    with unit_of_work(write=False):
+        waiting = db.session.scalar(select(func.count()).where(Task.failed_at.is_(None)))
+        failed = db.session.scalar(select(func.count()).where(Task.failed_at.is_not(None)))
+    if failed:
+        raise _Unwell(f"{failed} tasks have failed for good; the log says why, the table tasks keeps them for 14 days")
+    return f"{waiting} tasks wait or run, none has failed"

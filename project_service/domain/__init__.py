@@ -1,0 +1,1 @@
+"""Models and finders shared by areas, and the services that several areas need."""

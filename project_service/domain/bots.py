@@ -1,0 +1,38 @@
+"""Users that are no people: what the service does by itself is done by somebody."""
+
+from __future__ import annotations
+
+from sqlalchemy import Select, select
+
+from project_service.domain.users import User
+from project_service.kit import clock
+from project_service.kit.db.database import db, insert
+
+ALERT_BOT = "alert-bot"
+GHOST = "ghost"
+NAMES = {ALERT_BOT: "Alert Bot", GHOST: "Ghost User"}
+
+
+def id_of_bot(username: str) -> Select[int]:
+    """The id of a bot, to be read along with something else; none while there is no such bot yet."""
+    return select(User.id).where(User.username == username, User.deleting_since.is_(None))
+
+
+def bot(username: str) -> User:
+    """The bot of this name, made when it is first needed; nobody can sign in as one."""
+    wanted = select(User).where(User.username == username, User.deleting_since.is_(None))
+    found = db.session.scalar(wanted)
+    if found is not None:
+        return found
+    now = clock.now()
+    row = insert(User).values(
+        username=username,
+        name=NAMES[username],
+        email=f"{username}@bots.invalid",
+        projects_limit=0,
+        can_create_group=False,
+        created_at=now,
+        updated_at=now,
+    )
+    db.session.execute(row.on_conflict_do_nothing())
+    return db.session.scalars(wanted).one()

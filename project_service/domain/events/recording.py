@@ -1,0 +1,145 @@
+"""The one door: called inside the transaction of whatever happened."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Any
+
+from sqlalchemy import delete, update
+
+from project_service.domain.access_levels import Visibility
+from project_service.domain.events.models import Action, Event, Kind, Restriction
+from project_service.domain.projects import Project
+from project_service.domain.tracker import issues, milestones, notes, others
+from project_service.domain.tracker.issues import Issue
+from project_service.domain.tracker.milestones import Milestone
+from project_service.domain.tracker.notes import Note
+from project_service.domain.users import User
+from project_service.kit import clock
+from project_service.kit.db.database import db
+from project_service.kit.db.reading import model_of
+
+ACTIVITY_EVERY = dt.timedelta(hours=1)
+
+Target = Issue | Milestone | Note | others.MergeRequest | others.Snippet | others.Design | others.WikiPage
+TYPES: dict[type[Any], str] = {
+    Issue: issues.TARGET,
+    Milestone: milestones.TARGET,
+    Note: notes.TARGET,
+    others.MergeRequest: others.MERGE_REQUEST,
+    others.Snippet: others.SNIPPET,
+    others.Design: others.DESIGN,
+    others.WikiPage: others.WIKI_PAGE,
+}
+KINDS: dict[str, Kind] = {
+    issues.TARGET: Kind.ISSUE,
+    others.MERGE_REQUEST: Kind.MERGE_REQUEST,
+    milestones.TARGET: Kind.MILESTONE,
+    others.SNIPPET: Kind.SNIPPET,
+    others.DESIGN: Kind.ISSUE,
+    others.WIKI_PAGE: Kind.WIKI,
+    "Commit": Kind.CODE,
+}
+SNIPPETS = {
+    Visibility.PRIVATE: Restriction.MEMBERS,
+    Visibility.INTERNAL: Restriction.SIGNED_IN,
+    Visibility.PUBLIC: Restriction.NONE,
+}
+
+
+def record(
+    author: User, action: Action, project: Project, target: Target | None = None, data: dict[str, Any] | None = None
+) -> Event:
+    """Write that ``author`` did ``action`` in ``project``, to ``target`` if it has one.
+
+    ``data`` is the payload of a push. The project counts as active from then on; its row is touched at most once an
+    hour (events reference, section 8).
+    """
+    now = clock.now()
+    kind, restriction, issue_id = audience(action, target)
+    event = Event(
+        author_id=author.id,
+        action=action,
+        kind=kind,
+        restriction=restriction,
+        issue_id=issue_id,
+        project_id=project.id,
+        target_type=_type_of(target),
+        target_id=None if target is None else target.id,
+        data=data,
+        created_at=now,
+    )
+    db.session.add(event)
+    if project.last_activity_at < now - ACTIVITY_EVERY:
+        project.last_activity_at = now
+    return event
+
+
+def audience(action: Action, target: Target | None) -> tuple[Kind, Restriction, int | None]:
+    """Which rule says who sees an event, and the issue it hangs on.
+
+    A snippet's events keep the visibility it had: nothing in the service changes that of a snippet.
+    """
+    if target is None:
+        return (Kind.CODE if action is Action.PUSHED else Kind.PROJECT), Restriction.NONE, None
+    if isinstance(target, Note):
+        return _audience_of_note(target)
+    kind = KINDS[TYPES[model_of(target)]]
+    if isinstance(target, Issue):
+        return kind, _restriction_of(target), target.id
+    if isinstance(target, others.Design):
+        return kind, _restriction_of(target.issue), target.issue_id
+    if isinstance(target, others.Snippet):
+        return kind, SNIPPETS[Visibility(target.visibility)], None
+    return kind, Restriction.NONE, None
+
+
+def change_confidentiality(issue: Issue) -> None:
+    """Let the events of an issue follow whether it is confidential; those of internal notes stay what they are."""
+    statement = update(Event).where(Event.issue_id == issue.id, Event.restriction != Restriction.INTERNAL)
+    db.session.execute(statement.values(restriction=_restriction_of(issue)))
+
+
+def forget(target: Target) -> None:
+    """Remove the events of something that is deleted."""
+    db.session.execute(delete(Event).where(Event.target_type == _type_of(target), Event.target_id == target.id))
+
+
+def forget_target(target: Target) -> None:
+    """Keep the events of something that is deleted, without pointing to it any more: milestones (section 7)."""
+    statement = update(Event).where(Event.target_type == _type_of(target), Event.target_id == target.id)
+    db.session.execute(statement.values(target_id=None, kind=Kind.PROJECT))
+
+
+def _type_of(target: Target | None) -> str | None:
+    if isinstance(target, Note) and target.type:
+        return target.type
+    return None if target is None else TYPES[model_of(target)]
+
+
+def _restriction_of(issue: Issue | None) -> Restriction:
+    return Restriction.CONFIDENTIAL if issue is not None and issue.confidential else Restriction.NONE
+
+
+def _audience_of_note(note: Note) -> tuple[Kind, Restriction, int | None]:
+    kind = KINDS.get(note.noteable_type)
+    if kind is None:  # alerts, and what an archive may speak of that we do not know
+        return Kind.PROJECT, Restriction.DEVELOPERS, None
+    issue = _issue_of(note)
+    if note.confidential:
+        return kind, Restriction.INTERNAL, issue.id if issue else None
+    if issue is not None:
+        return kind, _restriction_of(issue), issue.id
+    if note.noteable_type == others.SNIPPET:
+        snippet = db.session.get(others.Snippet, note.noteable_id)
+        return kind, SNIPPETS[Visibility(snippet.visibility)] if snippet else Restriction.MEMBERS, None
+    return kind, Restriction.NONE, None
+
+
+def _issue_of(note: Note) -> Issue | None:
+    if note.noteable_type == issues.TARGET:
+        return db.session.get(Issue, note.noteable_id)
+    if note.noteable_type == others.DESIGN:
+        design = db.session.get(others.Design, note.noteable_id)
+        return design.issue if design else None
+    return None

@@ -1,0 +1,363 @@
+"""Who belongs where, with which role: direct, inherited from a group above, or through a group a place is shared with.
+
+A role is judged in one statement (``role_in``); lists are filtered with the same rule as a subquery
+(``authorized_projects``, ``authorized_namespaces``). Expired memberships do not count (common behaviour, section 7).
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterable, Sequence
+from typing import Any, ClassVar
+
+from sqlalchemy import (
+    CTE,
+    CheckConstraint,
+    ColumnElement,
+    Date,
+    ForeignKey,
+    Index,
+    Select,
+    UniqueConstraint,
+    and_,
+    bindparam,
+    case,
+    func,
+    literal,
+    or_,
+    select,
+    union_all,
+)
+from sqlalchemy.orm import Mapped, aliased, joinedload, mapped_column, relationship
+
+from project_service.domain import projects
+from project_service.domain.access_levels import Role
+from project_service.domain.namespaces import Namespace, NamespaceAncestor
+from project_service.domain.projects import Project
+from project_service.domain.users import User
+from project_service.kit import clock
+from project_service.kit.db.bulk import among, numbers
+from project_service.kit.db.database import Key, Model, Timestamps, db, flush
+from project_service.kit.db.statements import prepared
+
+
+class Membership(Timestamps, Model):
+    """A person's role in one group or one project, perhaps until a day."""
+
+    __tablename__ = "memberships"
+    __table_args__ = (
+        UniqueConstraint("user_id", "namespace_id"),
+        UniqueConstraint("user_id", "project_id"),
+        CheckConstraint("(namespace_id IS NULL) <> (project_id IS NULL)", name="one_place"),
+        Index("ix_memberships_namespace_id", "namespace_id", "id"),
+        Index("ix_memberships_project_id", "project_id", "id"),
+        Index("ix_memberships_expires_at", "expires_at"),
+    )
+
+    user_id: Mapped[int] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"))
+    user: Mapped[User] = relationship(foreign_keys=[user_id])
+    namespace_id: Mapped[int | None] = mapped_column(ForeignKey("namespaces.id", ondelete="CASCADE"))
+    namespace: Mapped[Namespace | None] = relationship()
+    project_id: Mapped[int | None] = mapped_column(ForeignKey("projects.id", ondelete="CASCADE"))
+    project: Mapped[Project | None] = relationship()
+    access_level: Mapped[int]
+    expires_at: Mapped[dt.date | None]
+    created_by_id: Mapped[int | None] = mapped_column(ForeignKey("users.id", ondelete="SET NULL"))
+    capped_level: ClassVar[int | None] = None  # on rows that were looked up for a place: what they count for there
+
+    @property
+    def level(self) -> int:
+        """What the membership counts for in the place it was looked up for: a share may allow less than it has."""
+        return self.access_level if self.capped_level is None else self.capped_level
+
+    @property
+    def expired(self) -> bool:
+        """Whether its last day has come."""
+        return self.expires_at is not None and self.expires_at <= clock.today()
+
+
+class Share(Timestamps, Model):
+    """A group whose members may work in another group or in a project, at most with this role."""
+
+    __tablename__ = "shares"
+    __table_args__ = (
+        UniqueConstraint("group_id", "namespace_id"),
+        UniqueConstraint("group_id", "project_id"),
+        CheckConstraint("(namespace_id IS NULL) <> (project_id IS NULL)", name="one_place"),
+        Index("ix_shares_namespace_id", "namespace_id"),
+        Index("ix_shares_project_id", "project_id"),
+    )
+
+    group_id: Mapped[int] = mapped_column(ForeignKey("namespaces.id", ondelete="CASCADE"))
+    group: Mapped[Namespace] = relationship(foreign_keys=[group_id])
+    namespace_id: Mapped[int | None] = mapped_column(ForeignKey("namespaces.id", ondelete="CASCADE"))
+    project_id: Mapped[int | None] = mapped_column(ForeignKey("projects.id", ondelete="CASCADE"))
+    access_level: Mapped[int]
+    expires_at: Mapped[dt.date | None]
+
+
+def alive(kind: Any = Membership, today: Any = None) -> ColumnElement[bool]:
+    """Whether a membership or share still counts today."""
+    return or_(kind.expires_at.is_(None), kind.expires_at > (clock.today() if today is None else today))
+
+
+def lesser(one: Any, other: Any) -> ColumnElement[int]:
+    """The smaller of two levels."""
+    return case((one < other, one), else_=other)
+
+
+def role_in(user_id: int, subject: Project | Namespace) -> Role:
+    """The highest role somebody has in a project or namespace, administrators not considered."""
+    project, namespace = (subject, subject.namespace) if isinstance(subject, Project) else (None, subject)
+    if namespace.owner_id == user_id:
+        return Role.OWNER
+    flush()  # a membership that was made in this request counts
+    of_user = {"user": user_id, "namespace": namespace.id, "today": clock.today()}
+    level = _level_below(**of_user) if project is None else _level_in_project(**of_user, project=project.id)
+    return Role(level.scalar() or 0)
+
+
+def read_project_and_role(user_id: int, id_or_path: str | int) -> tuple[Project, Role]:
+    """A project that is only read (``projects.read_project``), and somebody's highest role in it: one statement."""
+    of_user = {"user": user_id, "today": clock.today()}
+    project, levels = projects.read_row(id_or_path, _project_by_path, _project_by_id, **of_user)
+    if project.namespace.owner_id == user_id:
+        return project, Role.OWNER
+    return project, Role(max(level or 0 for level in levels))
+
+
+def roles_in_groups(user_id: int, ids: Sequence[int]) -> dict[int, Role]:
+    """The same for many groups at once, by their ids."""
+    below, shared_with = NamespaceAncestor.namespace_id, aliased(NamespaceAncestor)
+    of_user = (Membership.user_id == user_id, alive(), among(below, "ids"))
+    inherited = select(below, Membership.access_level).join(
+        Membership, Membership.namespace_id == NamespaceAncestor.ancestor_id
+    )
+    through = (
+        select(below, lesser(Membership.access_level, Share.access_level))
+        .join(Share, Share.namespace_id == NamespaceAncestor.ancestor_id)
+        .join(shared_with, shared_with.namespace_id == Share.group_id)
+        .join(Membership, Membership.namespace_id == shared_with.ancestor_id)
+    )
+    grants = union_all(inherited.where(*of_user), through.where(*of_user, alive(Share))).subquery()
+    highest = select(grants.c[0], func.max(grants.c[1])).group_by(grants.c[0])
+    levels: dict[int, int] = dict(db.session.execute(highest, {"ids": numbers(ids)}).all())
+    return {number: Role(levels.get(number, 0)) for number in ids}
+
+
+def inherited_role(user_id: int, subject: Project | Namespace) -> tuple[Role, Namespace | None]:
+    """The highest role from above a place, and the group it comes from."""
+    if isinstance(subject, Project):
+        above = NamespaceAncestor.namespace_id == subject.namespace_id
+    else:
+        above = and_(NamespaceAncestor.namespace_id == subject.id, NamespaceAncestor.ancestor_id != subject.id)
+    found = db.session.execute(
+        select(Membership.access_level, Namespace)
+        .join(NamespaceAncestor, NamespaceAncestor.ancestor_id == Membership.namespace_id)
+        .join(Namespace, Namespace.id == Membership.namespace_id)
+        .where(above, Membership.user_id == user_id, alive())
+        .order_by(Membership.access_level.desc(), Namespace.id)
+        .limit(1)
+    ).first()
+    return (Role(found[0]), found[1]) if found else (Role.NONE, None)
+
+
+def direct_membership(user_id: int, subject: Project | Namespace) -> Membership | None:
+    """The membership in the place itself, expired or not."""
+    return db.session.scalar(memberships_of(subject).where(Membership.user_id == user_id))
+
+
+def memberships_of(subject: Project | Namespace) -> Select[Membership]:
+    """The direct memberships of a place, oldest first."""
+    place = Membership.project_id if isinstance(subject, Project) else Membership.namespace_id
+    return select(Membership).where(place == subject.id).order_by(Membership.id)
+
+
+def owners_of(namespace_id: Any) -> Select[int]:
+    """The ids of the people who own a group by a membership of the group itself."""
+    return (
+        select(Membership.user_id)
+        .join(User, User.id == Membership.user_id)
+        .where(
+            Membership.namespace_id == namespace_id,
+            Membership.access_level == Role.OWNER,
+            alive(),
+            User.deleting_since.is_(None),
+        )
+    )
+
+
+def add_shares(found: Sequence[Project]) -> None:
+    """Set ``shares`` on each of some projects: the groups it is shared with, with one statement for all of them."""
+    by_project: dict[int, list[Share]] = {project.id: [] for project in found}
+    shares = select(Share).where(Share.project_id.in_(by_project)).order_by(Share.id).options(joinedload(Share.group))
+    for share in db.session.scalars(shares):
+        by_project[share.project_id or 0].append(share)
+    for project in found:
+        project.shares = by_project[project.id]  # type: ignore[attr-defined]  # shown beside the columns, never stored
+
+
+def authorized_namespaces(user_id: int, least: Role = Role.MINIMAL) -> Select[int]:
+    """The ids of the groups somebody has at least this role in: direct, inherited, or through a share."""
+    shared_with = aliased(NamespaceAncestor)
+    direct = (
+        select(NamespaceAncestor.namespace_id)
+        .join(Membership, Membership.namespace_id == NamespaceAncestor.ancestor_id)
+        .where(Membership.user_id == user_id, Membership.access_level >= least, alive())
+    )
+    shared = (
+        select(NamespaceAncestor.namespace_id)
+        .join(Share, Share.namespace_id == NamespaceAncestor.ancestor_id)
+        .join(shared_with, shared_with.namespace_id == Share.group_id)
+        .join(Membership, Membership.namespace_id == shared_with.ancestor_id)
+        .where(
+            Membership.user_id == user_id,
+            lesser(Membership.access_level, Share.access_level) >= least,
+            alive(),
+            alive(Share),
+        )
+    )
+    return select(union_all(direct, shared).subquery().c[0])
+
+
+def authorized_projects(user_id: int, least: Role = Role.GUEST) -> Select[int]:
+    """The ids of the projects somebody has at least this role in."""
+    shared_with = aliased(NamespaceAncestor)
+    owned = (
+        select(Project.id).join(Namespace, Namespace.id == Project.namespace_id).where(Namespace.owner_id == user_id)
+    )
+    direct = select(Membership.project_id).where(
+        Membership.user_id == user_id,
+        Membership.project_id.is_not(None),
+        Membership.access_level >= least,
+        alive(),
+    )
+    inherited = select(Project.id).where(Project.namespace_id.in_(authorized_namespaces(user_id, least)))
+    shared = (
+        select(Share.project_id)
+        .join(shared_with, shared_with.namespace_id == Share.group_id)
+        .join(Membership, Membership.namespace_id == shared_with.ancestor_id)
+        .where(
+            Share.project_id.is_not(None),
+            Membership.user_id == user_id,
+            lesser(Membership.access_level, Share.access_level) >= least,
+            alive(),
+            alive(Share),
+        )
+    )
+    return select(union_all(owned, direct, inherited, shared).subquery().c[0])
+
+
+@prepared
+def _level_below() -> Any:
+    """The highest level a person has in a namespace."""
+    return select(func.max(union_all(*_in_namespace(_NAMESPACE)).subquery().c.access_level))
+
+
+@prepared
+def _level_in_project() -> Any:
+    """The highest level a person has in a project."""
+    grants = (*_in_namespace(_NAMESPACE), *_in_project(bindparam("project", type_=Key)))
+    return select(func.max(union_all(*grants).subquery().c.access_level))
+
+
+@prepared
+def _project_by_path() -> Any:
+    return projects.row_by_path(*_highest())
+
+
+@prepared
+def _project_by_id() -> Any:
+    return projects.row_by_id(*_highest())
+
+
+def _highest() -> Iterable[ColumnElement[int]]:
+    """The highest level of each way in to a project, for a statement that has the project."""
+    for grants in (*_in_namespace(Project.namespace_id), *_in_project(Project.id)):
+        level = grants.selected_columns.access_level
+        yield grants.with_only_columns(func.max(level)).correlate(Project).scalar_subquery()
+
+
+_NAMESPACE = bindparam("namespace", type_=Key)
+_TODAY = bindparam("today", type_=Date)
+
+
+def _in_namespace(namespace_id: Any) -> tuple[Select[int], Select[int]]:
+    """Every level that a person has in a namespace, one row each: from above, and from groups it is shared with.
+
+    Who and when is told by the values ``user`` and ``today``.
+    """
+    above = NamespaceAncestor.namespace_id == namespace_id
+    inherited = select(Membership.access_level).join(
+        NamespaceAncestor, NamespaceAncestor.ancestor_id == Membership.namespace_id
+    )
+    shared = _shared().join(NamespaceAncestor, NamespaceAncestor.ancestor_id == Share.namespace_id)
+    return inherited.where(above, *_of_user()), shared.where(above)
+
+
+def _in_project(project_id: Any) -> tuple[Select[int], Select[int]]:
+    """The same in a project itself."""
+    direct = select(Membership.access_level).where(Membership.project_id == project_id, *_of_user())
+    return direct, _shared().where(Share.project_id == project_id)
+
+
+def _shared() -> Select[int]:
+    shared_with = aliased(NamespaceAncestor)
+    return (
+        select(lesser(Membership.access_level, Share.access_level).label("access_level"))
+        .select_from(Share)
+        .join(shared_with, shared_with.namespace_id == Share.group_id)
+        .join(Membership, Membership.namespace_id == shared_with.ancestor_id)
+        .where(*_of_user(), alive(Share, _TODAY))
+    )
+
+
+def _of_user() -> tuple[ColumnElement[bool], ColumnElement[bool]]:
+    return Membership.user_id == bindparam("user", type_=Key), alive(today=_TODAY)
+
+
+def levels_by_project(user_id: Any, today: Any) -> CTE:
+    """Every project somebody is authorised for today, with the highest role: ``project_id`` and ``access_level``."""
+    shared_with = aliased(NamespaceAncestor)
+    capped = lesser(Membership.access_level, Share.access_level)
+    owned = (
+        select(Project.id, literal(int(Role.OWNER)))
+        .join(Namespace, Namespace.id == Project.namespace_id)
+        .where(Namespace.owner_id == user_id)
+    )
+    direct = select(Membership.project_id, Membership.access_level).where(
+        Membership.user_id == user_id, Membership.project_id.is_not(None), alive(today=today)
+    )
+    inherited = (
+        select(Project.id, Membership.access_level)
+        .join(NamespaceAncestor, NamespaceAncestor.namespace_id == Project.namespace_id)
+        .join(Membership, Membership.namespace_id == NamespaceAncestor.ancestor_id)
+        .where(Membership.user_id == user_id, alive(today=today))
+    )
+    members_of_invited = (
+        select(Share.project_id, capped)
+        .join(shared_with, shared_with.namespace_id == Share.group_id)
+        .join(Membership, Membership.namespace_id == shared_with.ancestor_id)
+        .where(Membership.user_id == user_id, alive(today=today), alive(Share, today))
+    )
+    shared_projects = members_of_invited.where(Share.project_id.is_not(None))
+    shared_groups = (
+        members_of_invited.with_only_columns(Project.id, capped)
+        .join(NamespaceAncestor, NamespaceAncestor.ancestor_id == Share.namespace_id)
+        .join(Project, Project.namespace_id == NamespaceAncestor.namespace_id)
+    )
+    grants = union_all(owned, direct, inherited, shared_projects, shared_groups).subquery()
+    project_id, level = grants.c[0], grants.c[1]
+    highest = select(project_id.label("project_id"), func.max(level).label("access_level"))
+    return highest.group_by(project_id).cte("levels")
+
+
+def members_for_choice(project: Project, most: int = 500) -> Select[int, str, str]:
+    """Who can be chosen to work in a project: id, name and username of its members, direct and inherited."""
+    above = select(NamespaceAncestor.ancestor_id).where(NamespaceAncestor.namespace_id == project.namespace_id)
+    here = or_(Membership.project_id == project.id, Membership.namespace_id.in_(above))
+    ids: Any = select(Membership.user_id).where(here, alive())
+    if project.namespace.owner_id is not None:
+        ids = ids.union_all(select(literal(project.namespace.owner_id)))
+    people = select(User.id, User.name, User.username).where(User.deleting_since.is_(None), User.id.in_(ids))
+    return people.order_by(User.name).limit(most)

@@ -1,0 +1,219 @@
+"""Where things live: a full path is claimed, moved and freed here, for users, groups and projects alike.
+
+The table of routes makes a path one thing's alone, in whatever case it is written; the checks before only give the
+friendlier message.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import delete, func, select, update
+
+from project_service.domain import instance_settings
+from project_service.domain.access_levels import Visibility
+from project_service.domain.memberships import Share
+from project_service.domain.namespaces import (
+    GROUP,
+    Namespace,
+    NamespaceAncestor,
+    descendants_of,
+    link_ancestors,
+    namespace_by,
+    namespaces,
+)
+from project_service.domain.projects import Project, Route, project_by, projects, projects_below
+from project_service.kit import clock
+from project_service.kit.db.database import db, hold, unique
+from project_service.kit.http.errors import Invalid, NotFound
+
+LONGEST_PATH = 2048
+
+
+def path_taken(full_path: str, *, besides: Namespace | Project | None = None) -> bool:
+    """Whether something else lives at this path."""
+    route = db.session.scalar(select(Route).where(Route.path == full_path.lower()))
+    if route is None:
+        return False
+    if isinstance(besides, Project):
+        return route.project_id != besides.id
+    return besides is None or route.namespace_id != besides.id
+
+
+def settle_namespace(namespace: Namespace, parent: Namespace | None, taken: Exception) -> None:
+    """Store a new namespace below its parent; ``taken`` is raised when its path is somebody's already."""
+    namespace.parent_id = parent.id if parent else None
+    if parent is not None:
+        hold_tree(parent)
+    _name_namespace(namespace, parent)
+    if path_taken(namespace.full_path):
+        raise taken
+    with unique(taken):
+        db.session.add(namespace)
+        db.session.flush()
+        db.session.add(Route(path=namespace.full_path.lower(), namespace_id=namespace.id))
+    link_ancestors(namespace)
+
+
+def settle_project(project: Project, taken: Exception) -> None:
+    """Store a new project in its namespace."""
+    hold_tree(project.namespace)
+    project.full_path = _fitting(f"{project.namespace.full_path}/{project.path}")
+    with unique(taken):
+        db.session.add(project)
+        db.session.flush()
+        db.session.add(Route(path=project.full_path.lower(), project_id=project.id))
+
+
+def move_project(project: Project, taken: Exception) -> None:
+    """Follow a changed path of a project."""
+    hold_tree(project.namespace)
+    _hold_project(project)
+    full_path = _fitting(f"{project.namespace.full_path}/{project.path}")
+    with unique(taken):
+        project.full_path = full_path
+        db.session.execute(update(Route).where(Route.project_id == project.id).values(path=full_path.lower()))
+
+
+def move_namespace(namespace: Namespace, taken: Exception) -> None:
+    """Follow a changed path or name of a namespace, with all that is below it."""
+    parent = db.session.get(Namespace, namespace.parent_id) if namespace.parent_id else None
+    hold_tree(namespace, moving=True)
+    if parent is not None:
+        db.session.refresh(parent, ["full_path", "full_name"])
+    before = namespace.full_path
+    below = list(
+        db.session.scalars(
+            select(Namespace)
+            .where(Namespace.id.in_(descendants_of(namespace)), Namespace.id != namespace.id)
+            .order_by(func.length(Namespace.full_path))
+            .execution_options(populate_existing=True)
+        )
+    )
+    with unique(taken):
+        _name_namespace(namespace, parent)
+        known = {namespace.id: namespace}
+        for child in below:
+            known[child.id] = child
+            _name_namespace(child, known[child.parent_id or 0])
+        if namespace.full_path == before:
+            return
+        for place in known.values():
+            _move_route(place)
+        for project in db.session.scalars(select(Project).where(Project.id.in_(projects_below(namespace)))):
+            project.full_path = _fitting(f"{known[project.namespace_id].full_path}/{project.path}")
+            db.session.execute(
+                update(Route).where(Route.project_id == project.id).values(path=project.full_path.lower())
+            )
+
+
+def start_deleting_project(project: Project) -> None:
+    """Make a project invisible and its path free at once; a job removes the rest."""
+    _hold_project(project)
+    project.deleting_since = clock.now()
+    db.session.execute(delete(Route).where(Route.project_id == project.id))
+    db.session.flush()
+
+
+def start_deleting_namespace(namespace: Namespace) -> None:
+    """The same for a namespace and all that is below it; what was shared with it is closed to its members."""
+    now = clock.now()
+    hold_tree(namespace, moving=True)
+    spaces, inside = descendants_of(namespace), projects_below(namespace)
+    db.session.execute(delete(Share).where(Share.group_id.in_(spaces)))
+    db.session.execute(delete(Route).where(Route.project_id.in_(inside)))
+    db.session.execute(delete(Route).where(Route.namespace_id.in_(spaces)))
+    db.session.execute(update(Project).where(Project.id.in_(inside)).values(deleting_since=now))
+    db.session.execute(update(Namespace).where(Namespace.id.in_(spaces)).values(deleting_since=now))
+
+
+def is_too_deep(parent: Namespace, deepest: int) -> bool:
+    """Whether a child of ``parent`` would be nested more deeply than allowed."""
+    depth = db.session.scalar(
+        select(func.count()).select_from(NamespaceAncestor).where(NamespaceAncestor.namespace_id == parent.id)
+    )
+    return (depth or 0) >= deepest
+
+
+def visibility_problem(wanted: int, parent: Namespace | None, place: str) -> str | None:
+    """The message when something would be more visible than the group it is in."""
+    if parent is None or parent.kind == "user" or wanted <= parent.visibility:
+        return None
+    text, above = Visibility(wanted).text, Visibility(parent.visibility).text
+    if place == "group":
+        return f"{text} is not allowed since the parent group has a {above} visibility."
+    return f"{text} is not allowed in a {above} group."
+
+
+def restriction_problem(wanted: int, by_admin: bool) -> str | None:
+    """The message when somebody chooses a visibility that administrators keep for themselves."""
+    text = Visibility(wanted).text
+    if by_admin or text not in instance_settings.setting("restricted_visibility_levels"):
+        return None
+    return f"{text} has been restricted by your GitLab administrator"
+
+
+def visibility_problem_below(namespace: Namespace) -> str | None:
+    """The message when something in a group would be more visible than the group."""
+    text = Visibility(namespace.visibility).text
+    subgroups = namespaces().where(Namespace.parent_id == namespace.id, Namespace.visibility > namespace.visibility)
+    if db.session.scalar(subgroups.limit(1)) is not None:
+        return f"{text} is not allowed since there are sub-groups with higher visibility."
+    inside = projects().where(Project.namespace_id == namespace.id, Project.visibility > namespace.visibility)
+    if db.session.scalar(inside.limit(1)) is not None:
+        return f"{text} is not allowed since this group contains projects with higher visibility."
+    return None
+
+
+def hold_tree(place: Namespace, *, moving: bool = False) -> None:
+    """Let nobody rename what is above ``place`` until this unit has ended; ``moving`` holds for whoever renames.
+
+    Raises ``NotFound`` when the place was deleted a moment ago.
+
+    Without this, on PostgreSQL, something that is put below a group while the group moves would keep a path that leads
+    nowhere. Many may put something below at once. SQLite has one writer anyway and knows no such locks.
+    """
+    root = (
+        select(Namespace.id)
+        .join(NamespaceAncestor, NamespaceAncestor.ancestor_id == Namespace.id)
+        .where(NamespaceAncestor.namespace_id == place.id, Namespace.parent_id.is_(None))
+        .with_for_update(of=Namespace, read=not moving, key_share=moving)
+    )
+    with db.session.no_autoflush:
+        db.session.execute(root)
+        db.session.refresh(place, ["full_path", "full_name", "deleting_since"])
+    if place.deleting_since is not None:
+        raise NotFound("Group" if place.kind == GROUP else "Namespace")
+
+
+def _hold_project(project: Project) -> None:
+    """Have the project for oneself, or raise ``NotFound`` when it was deleted a moment ago."""
+    with db.session.no_autoflush:
+        hold(project, "deleting_since")
+    if project.deleting_since is not None:
+        raise NotFound("Project")
+
+
+def _name_namespace(namespace: Namespace, parent: Namespace | None) -> None:
+    namespace.full_path = _fitting(f"{parent.full_path}/{namespace.path}" if parent else namespace.path)
+    namespace.full_name = f"{parent.full_name} / {namespace.name}" if parent else namespace.name
+
+
+def _fitting(full_path: str) -> str:
+    """The path, or ``Invalid`` for one that no index could hold: of a thing itself or, when it moves, of one below."""
+    if len(full_path) > LONGEST_PATH:
+        raise Invalid(path=f"is too long together with the groups above (maximum is {LONGEST_PATH} characters)")
+    return full_path
+
+
+def _move_route(namespace: Namespace) -> None:
+    statement = update(Route).where(Route.namespace_id == namespace.id)
+    db.session.execute(statement.values(path=namespace.full_path.lower()))
+
+
+def at(full_path: str) -> Project | Namespace | None:
+    """What lives at a full path, in whatever case it is written."""
+    route = db.session.scalar(select(Route).where(Route.path == full_path.lower()))
+    if route is None:
+        return None
+    if route.project_id is not None:
+        return project_by(route.project_id)
+    return namespace_by(route.namespace_id or 0)

@@ -1,0 +1,166 @@
+"""What changes issues and their notes."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+from sqlalchemy import delete
+
+from project_service.domain.events import recording
+from project_service.domain.events.models import Action
+from project_service.domain.planning.signals import issue_closed
+from project_service.domain.projects import Project
+from project_service.domain.tracker import issues, labels
+from project_service.domain.tracker.counters import next_iid
+from project_service.domain.tracker.issues import CLOSED, OPENED, Issue
+from project_service.domain.tracker.notes import Note
+from project_service.domain.users import User
+from project_service.kit import clock
+from project_service.kit.db.database import db, hold
+from project_service.kit.http.errors import Invalid
+
+LONGEST_TITLE = 255
+BLANK = "can't be blank"
+LONGEST_TEXT = 1_000_000
+COUNTER = "issues"
+
+
+def create_issue(author: User, project: Project, **fields: Any) -> Issue:
+    """Open an issue; ``assignees`` are users, ``labels`` their titles."""
+    assignees = fields.pop("assignees", [])
+    issue = Issue(project_id=project.id, project=project, author_id=author.id, author=author, **fields)
+    with db.session.no_autoflush:
+        check_issue(issue)
+        issue.iid = next_iid(project.id, COUNTER)
+        issue.assignees = list(assignees)
+    db.session.add(issue)
+    db.session.flush()
+    recording.record(author, Action.CREATED, project, issue)
+    return issue
+
+
+def update_issue(author: User, issue: Issue, **fields: Any) -> Issue:
+    """Change an issue; ``state_event`` closes and reopens it."""
+    state_event = fields.pop("state_event", None)
+    was_confidential = issue.confidential
+    with db.session.no_autoflush:
+        if "assignees" in fields:
+            issue.assignees = list(fields.pop("assignees"))
+        labelled = frozenset(issue.labels)
+        for name, value in fields.items():
+            setattr(issue, name, value)
+        check_issue(issue, labelled)
+    db.session.flush()
+    if issue.confidential != was_confidential:
+        recording.change_confidentiality(issue)
+    if state_event == "close":
+        close_issue(author, issue)
+    elif state_event == "reopen":
+        reopen_issue(author, issue)
+    db.session.flush()
+    return issue
+
+
+def close_issue(author: User, issue: Issue) -> None:
+    """Close an issue; closing a closed one is nothing."""
+    if _held_state(issue) == CLOSED:
+        return
+    issue.state, issue.closed_at, issue.closed_by_id = CLOSED, clock.now(), author.id
+    add_system_note(author, issue, "closed")
+    recording.record(author, Action.CLOSED, issue.project, issue)
+    issue_closed.send(issue, by=author)
+
+
+def reopen_issue(author: User, issue: Issue) -> None:
+    """Open a closed issue again."""
+    if _held_state(issue) == OPENED:
+        return
+    issue.state, issue.closed_at, issue.closed_by_id = OPENED, None, None
+    add_system_note(author, issue, "reopened")
+    recording.record(author, Action.REOPENED, issue.project, issue)
+
+
+def delete_issue(issue: Issue) -> None:
+    """Remove an issue with its notes and events."""
+    db.session.execute(delete(Note).where(Note.noteable_type == issues.TARGET, Note.noteable_id == issue.id))
+    recording.forget(issue)
+    db.session.delete(issue)
+
+
+def create_note(author: User, issue: Issue, **fields: Any) -> Note:
+    """Comment on an issue."""
+    check_note(Note(**fields))
+    note = _note(author, issue, **fields)
+    issue.notes_count = Issue.notes_count + 1
+    issue.updated_at = clock.now()
+    db.session.flush()
+    db.session.refresh(issue, ["confidential"])  # counting holds the row: nobody changes it until this has ended
+    recording.record(author, Action.COMMENTED, issue.project, note)
+    return note
+
+
+def update_note(note: Note, *, body: str | None) -> Note:
+    """Change what a note says."""
+    with db.session.no_autoflush:
+        note.body = body or ""
+        check_note(note)
+    db.session.flush()
+    return note
+
+
+def delete_note(issue: Issue, note: Note) -> None:
+    """Remove a note with its event."""
+    recording.forget(note)
+    if not note.system:
+        issue.notes_count = Issue.notes_count - 1
+    db.session.delete(note)
+
+
+def add_system_note(author: User, issue: Issue, text: str) -> Note:
+    """Write under an issue what happened to it; system notes are no events."""
+    return _note(author, issue, body=text, system=True)
+
+
+def check_issue(issue: Issue, labelled: Collection[str] = ()) -> None:
+    """Raise ``Invalid`` with what is wrong with an issue, but for labels that it had before, whatever they are."""
+    problems: dict[str, list[str]] = {}
+    if not (issue.title or "").strip():
+        problems["title"] = [BLANK]
+    elif len(issue.title) > LONGEST_TITLE:
+        problems["title"] = [f"is too long (maximum is {LONGEST_TITLE} characters)"]
+    if len(issue.description or "") > LONGEST_TEXT:
+        problems["description"] = [f"is too long (maximum is {LONGEST_TEXT} characters)"]
+    if (issue.weight or 0) < 0:
+        problems["weight"] = ["must be greater than or equal to 0"]
+    if any(len(title) > labels.LONGEST_TITLE for title in issue.labels if title not in labelled):
+        problems["labels"] = [f"title is too long (maximum is {labels.LONGEST_TITLE} characters)"]
+    if problems:
+        raise Invalid(**problems)
+
+
+def check_note(note: Note) -> None:
+    """Raise ``Invalid`` with what is wrong with a note."""
+    if not (note.body or "").strip():
+        raise Invalid(note=BLANK)
+    if len(note.body) > LONGEST_TEXT:
+        raise Invalid(note=f"is too long (maximum is {LONGEST_TEXT} characters)")
+
+
+def _held_state(issue: Issue) -> str:
+    """Whether it is open or closed, which nobody else changes before this unit of work has ended."""
+    hold(issue, "state", "confidential")
+    return issue.state
+
+
+def _note(author: User, issue: Issue, **fields: Any) -> Note:
+    note = Note(
+        project_id=issue.project_id,
+        noteable_type=issues.TARGET,
+        noteable_id=issue.id,
+        author_id=author.id,
+        author=author,
+        **fields,
+    )
+    db.session.add(note)
+    return note

@@ -1,0 +1,208 @@
+"""Projects: the table, and how they are found."""
+
+from __future__ import annotations
+
+import datetime as dt
+import functools
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from sqlalchemy import ColumnElement, ForeignKey, Index, Select, bindparam, false, func, select
+from sqlalchemy.orm import Mapped, contains_eager, mapped_column, relationship
+
+from project_service.domain.access_levels import Visibility
+from project_service.domain.namespaces import Namespace, NamespaceAncestor
+from project_service.domain.users import User
+from project_service.kit import clock
+from project_service.kit.db.database import Base, Key, Model, Timestamps, db, unique_while_kept
+from project_service.kit.db.reading import Kind, remember
+from project_service.kit.db.statements import Prepared, prepared
+from project_service.kit.http.errors import NotFound
+from project_service.kit.http.fields import whole_number
+
+DISABLED = "disabled"
+PRIVATE = "private"
+ENABLED = "enabled"
+PUBLIC = "public"  # as only pages may be
+PAGES = "pages"
+NO_PROJECT = 0
+FEATURES = (
+    "issues",
+    "repository",
+    "merge_requests",
+    "forking",
+    "wiki",
+    "builds",
+    "snippets",
+    PAGES,
+    "operations",
+    "analytics",
+    "security_and_compliance",
+)
+
+
+class Project(Timestamps, Model):
+    """A project. While it is being deleted nobody sees it and its path is free."""
+
+    __tablename__ = "projects"
+
+    name: Mapped[str]
+    path: Mapped[str]
+    full_path: Mapped[str]
+    description: Mapped[str | None]
+    visibility: Mapped[int] = mapped_column(default=Visibility.PRIVATE)
+    archived: Mapped[bool] = mapped_column(default=False)
+    default_branch: Mapped[str | None]
+    tag_list: Mapped[list[str]] = mapped_column(default=list)
+    avatar_url: Mapped[str | None]
+    issues_access_level: Mapped[str] = mapped_column(default=ENABLED)
+    repository_access_level: Mapped[str] = mapped_column(default=ENABLED)
+    merge_requests_access_level: Mapped[str] = mapped_column(default=ENABLED)
+    forking_access_level: Mapped[str] = mapped_column(default=ENABLED)
+    wiki_access_level: Mapped[str] = mapped_column(default=ENABLED)
+    builds_access_level: Mapped[str] = mapped_column(default=ENABLED)
+    snippets_access_level: Mapped[str] = mapped_column(default=ENABLED)
+    pages_access_level: Mapped[str] = mapped_column(default=PRIVATE)
+    operations_access_level: Mapped[str] = mapped_column(default=ENABLED)
+    analytics_access_level: Mapped[str] = mapped_column(default=ENABLED)
+    security_and_compliance_access_level: Mapped[str] = mapped_column(default=PRIVATE)
+    attributes: Mapped[dict[str, Any]] = mapped_column(default=dict)
+    import_status: Mapped[str] = mapped_column(default="none")
+    import_error: Mapped[str | None]
+    loading: Mapped[bool] = mapped_column(default=False, server_default=false())
+    last_activity_at: Mapped[dt.datetime] = mapped_column(default=clock.now)
+    deleting_since: Mapped[dt.datetime | None]
+    namespace_id: Mapped[int] = mapped_column(ForeignKey("namespaces.id", ondelete="CASCADE"))
+    namespace: Mapped[Namespace] = relationship(lazy="joined", innerjoin=True)
+    creator_id: Mapped[int | None] = mapped_column(ForeignKey("users.id", ondelete="SET NULL"), index=True)
+    creator: Mapped[User | None] = relationship()
+
+    __table_args__ = (
+        unique_while_kept("uq_projects_full_path", "lower(full_path)"),
+        unique_while_kept("uq_projects_name", "namespace_id", "name"),
+        Index("ix_projects_namespace_id_created_at", "namespace_id", "created_at", "id"),
+        Index("ix_projects_created_at", "created_at", "id"),
+        Index("ix_projects_last_activity_at", "last_activity_at", "id"),
+        Index("ix_projects_updated_at", "updated_at", "id"),
+        Index("ix_projects_listed_name", "name", "id"),
+        Index("ix_projects_listed_path", "path", "id"),
+        Index("ix_projects_visibility_created_at", "visibility", "created_at", "id"),
+    )
+
+    @property
+    def name_with_namespace(self) -> str:
+        """``Group / Subgroup / Project``."""
+        return f"{self.namespace.full_name} / {self.name}"
+
+    @property
+    def content_id(self) -> int:
+        """The id by which lists look for what is in the project: nothing is, until an archive is imported whole."""
+        return NO_PROJECT if self.loading else self.id
+
+
+class Route(Base):
+    """A full path, in lower case, and what lives there: nothing else may, whatever its kind."""
+
+    __tablename__ = "routes"
+
+    path: Mapped[str] = mapped_column(primary_key=True)
+    namespace_id: Mapped[int | None] = mapped_column(Key, ForeignKey("namespaces.id", ondelete="CASCADE"), unique=True)
+    project_id: Mapped[int | None] = mapped_column(Key, ForeignKey("projects.id", ondelete="CASCADE"), unique=True)
+
+
+def folder_of(project_id: int) -> str:
+    """Where the storage keeps the files of a project."""
+    return f"projects/{project_id}"
+
+
+def projects() -> Select[Project]:
+    """Every project that is not being deleted, joined with its namespace; without an order."""
+    return select(Project).join(Project.namespace).where(Project.deleting_since.is_(None))
+
+
+def project_by(id_or_path: str | int) -> Project | None:
+    """One project: digits are always an id, everything else a full path in any case."""
+    text = str(id_or_path)
+    number = whole_number(text)
+    if number is not None:
+        return db.session.scalar(_by_id(), {"wanted": number})
+    return db.session.scalar(_by_path(), {"wanted": text.lower()})
+
+
+def _one() -> Select[Project]:
+    return projects().options(contains_eager(Project.namespace))
+
+
+@functools.cache
+def _by_id() -> Select[Project]:
+    return _one().where(Project.id == bindparam("wanted"))
+
+
+@functools.cache
+def _by_path() -> Select[Project]:
+    return _one().where(func.lower(Project.full_path) == bindparam("wanted"))
+
+
+def find_project(id_or_path: str | int) -> Project:
+    """The same, or ``NotFound``."""
+    project = project_by(id_or_path)
+    if project is None:
+        raise NotFound("Project")
+    return project
+
+
+def read_project(id_or_path: str | int) -> Project:
+    """The same for what only reads: a row of no session, with its namespace, that cannot be changed."""
+    project, _ = read_row(id_or_path, _row_by_path, _row_by_id)
+    return project
+
+
+def read_row(id_or_path: str | int, by_path: Prepared, by_id: Prepared, **values: Any) -> tuple[Project, Sequence[Any]]:
+    """The same by one of two statements, which are a ``row`` each, and what they have behind it."""
+    text = str(id_or_path)
+    number = whole_number(text)
+    rows = by_path(wanted=text.lower(), **values) if number is None else by_id(wanted=number, **values)
+    found = rows.first()
+    if found is None:
+        raise NotFound("Project")
+    projects, namespaces = _kinds()
+    width = projects.width + namespaces.width
+    (project,), (namespace,) = (
+        projects.made([found[: projects.width]]),
+        namespaces.made([found[projects.width : width]]),
+    )
+    project.__dict__["namespace"] = namespace
+    remember(project, namespace)
+    return project, found[width:]
+
+
+@functools.cache
+def _kinds() -> tuple[Kind, Kind]:
+    return Kind(Project), Kind(Namespace)
+
+
+def row_by_id(*behind: ColumnElement[Any]) -> Select[Any]:
+    """The project with the id ``wanted`` and its namespace, and further columns behind them."""
+    return _rows(behind).where(Project.id == bindparam("wanted", type_=Key))
+
+
+def row_by_path(*behind: ColumnElement[Any]) -> Select[Any]:
+    """The same by the full path, in lower case."""
+    return _rows(behind).where(func.lower(Project.full_path) == bindparam("wanted"))
+
+
+def _rows(behind: Iterable[ColumnElement[Any]]) -> Select[Any]:
+    columns = [column for kind in _kinds() for column in kind.columns]
+    return select(*columns, *behind).join(Project.namespace).where(Project.deleting_since.is_(None))
+
+
+_row_by_id, _row_by_path = prepared(row_by_id), prepared(row_by_path)
+
+
+def projects_below(namespace: Namespace) -> Select[int]:
+    """The ids of the projects of a namespace and of all below it."""
+    return (
+        select(Project.id)
+        .join(NamespaceAncestor, NamespaceAncestor.namespace_id == Project.namespace_id)
+        .where(NamespaceAncestor.ancestor_id == namespace.id)
+    )

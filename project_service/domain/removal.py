@@ -1,0 +1,138 @@
+"""Removing what can be big: a project, a group, a person. What is removed is invisible from the request on.
+
+Children go first, a batch at a time, each batch a unit of its own that holds SQLite's write lock only briefly. Which
+tables there are is read from their foreign keys: an area that adds a table has nothing to register. A column
+``storage_name`` names an object in the storage that belongs to its row and goes with it. Columns that end in
+``author_id`` say who wrote a row; rows of a table whose ``info`` has ``DECISIONS`` are never removed with them.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import Column, ColumnElement, Table, delete, select, update
+
+from project_service.domain import repositories
+from project_service.domain.bots import GHOST, bot
+from project_service.domain.namespaces import Namespace, UserNamespace
+from project_service.domain.projects import Project, folder_of, projects_below
+from project_service.domain.users import User
+from project_service.kit import jobs
+from project_service.kit.db.database import Base, db
+from project_service.kit.storage import storage
+
+BATCH = 500
+AUTHOR = "author_id"
+DECISIONS = "decisions"  # they are a project's, whoever has made them
+
+
+@jobs.job("core.removal.remove_project")
+def remove_project(project_id: int) -> None:
+    """Remove a project with all it has."""
+    with jobs.step():
+        project = db.session.get(Project, project_id)
+        if project is None or project.deleting_since is None:
+            return
+    empty_project(project_id)
+    for name in storage().names(folder_of(project_id)):  # what was being written when the project was deleted
+        storage().delete(name)
+    repositories.forget(project_id)
+    with jobs.step():
+        db.session.execute(delete(Project).where(Project.id == project_id, Project.deleting_since.is_not(None)))
+
+
+@jobs.job("core.removal.remove_namespace")
+def remove_namespace(namespace_id: int) -> None:
+    """Remove a group with its subgroups and their projects."""
+    with jobs.step():
+        namespace = db.session.get(Namespace, namespace_id)
+        if namespace is None or namespace.deleting_since is None:
+            return
+        project_ids = list(db.session.scalars(projects_below(namespace)))
+    for project_id in project_ids:
+        remove_project(project_id)
+    with jobs.step():
+        db.session.execute(delete(Namespace).where(Namespace.id == namespace_id))
+
+
+@jobs.job("core.removal.remove_user")
+def remove_user(user_id: int, hard_delete: bool = False) -> None:
+    """Remove a person with their personal projects; what they wrote elsewhere goes to the ghost, or with them."""
+    with jobs.step():
+        user = db.session.get(User, user_id)
+        if user is None or user.deleting_since is None:
+            return
+        personal = db.session.scalar(select(UserNamespace.id).where(UserNamespace.owner_id == user_id))
+    if personal is not None:
+        remove_namespace(personal)
+    for table in _children_of("users"):
+        _empty(table, table.c[_column(table, "users")], user_id)
+    for column in _authors():
+        if not hard_delete or column.table.info.get(DECISIONS):
+            _hand_over(column, user_id)
+        elif column.name == AUTHOR:
+            _empty(column.table, column, user_id)
+    with jobs.step():
+        db.session.execute(delete(User).where(User.id == user_id))
+
+
+def empty_project(project_id: int) -> None:
+    """Remove the rows that hang on a project, batch by batch; the project itself stays."""
+    for table in _children_of("projects"):
+        _empty(table, table.c[_column(table, "projects")], project_id)
+
+
+def empty_table(model: type[Base], project_id: int, *conditions: ColumnElement[bool]) -> None:
+    """Remove the rows of one table that belong to a project, batch by batch."""
+    table: Table = model.__table__  # type: ignore[assignment]  # of a mapped class it is nothing else
+    _empty(table, table.c.project_id, project_id, *conditions)
+
+
+def _authors() -> list[Column[int]]:
+    # what outlives its author by its foreign key is a contribution
+    return [
+        column
+        for table in reversed(Base.metadata.sorted_tables)
+        for column in table.c
+        if column.name.endswith(AUTHOR) and any(key.ondelete == "SET NULL" for key in column.foreign_keys)
+    ]
+
+
+def _hand_over(column: Column[int], user_id: int) -> None:
+    table = column.table
+    while True:
+        with jobs.step():
+            some = list(db.session.scalars(select(table.c.id).where(column == user_id).limit(BATCH)))
+            if not some:
+                return
+            ghost = bot(GHOST)
+            db.session.execute(update(table).where(table.c.id.in_(some)).values({column: ghost.id}))
+
+
+def _children_of(parent: str) -> list[Table]:
+    return [
+        table
+        for table in reversed(Base.metadata.sorted_tables)
+        if "id" in table.c
+        and any(key.column.table.name == parent and key.ondelete == "CASCADE" for key in table.foreign_keys)
+    ]
+
+
+def _column(table: Table, parent: str) -> str:
+    return next(
+        key.parent.name for key in table.foreign_keys if key.column.table.name == parent and key.ondelete == "CASCADE"
+    )
+
+
+def _empty(table: Table, column: Column[int], owner_id: int, *conditions: ColumnElement[bool]) -> None:
+    stored = "storage_name" in table.c
+    while True:
+        with jobs.step():
+            columns = (table.c.id, table.c.storage_name) if stored else (table.c.id,)
+            some = db.session.execute(select(*columns).where(column == owner_id, *conditions).limit(BATCH)).all()
+        # the object goes first: a row that is left speaks of it, an object that is left nobody would ever miss
+        for row in some if stored else ():
+            if row.storage_name:
+                storage().delete(row.storage_name)
+        if not some:
+            return
+        with jobs.step():
+            db.session.execute(delete(table).where(table.c.id.in_([row.id for row in some])))

@@ -1,0 +1,69 @@
+"""Personal access tokens and browser sessions: the two ways in. Only digests of the secrets are stored."""
+
+from __future__ import annotations
+
+import datetime as dt
+
+from sqlalchemy import ForeignKey
+from sqlalchemy.orm import Mapped, mapped_column, relationship
+
+from project_service.domain.users import User
+from project_service.kit import clock
+from project_service.kit.db.database import Model, Timestamps
+from project_service.kit.security import secrets
+
+SCOPES = (
+    "api",
+    "read_user",
+    "read_api",
+    "read_repository",
+    "write_repository",
+    "read_registry",
+    "write_registry",
+    "sudo",
+)
+SESSION_LENGTH = dt.timedelta(days=14)
+
+
+class PersonalAccessToken(Timestamps, Model):
+    """A token that acts for its user within its scopes, until the beginning of the day it expires."""
+
+    __tablename__ = "personal_access_tokens"
+
+    user_id: Mapped[int] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"), index=True)
+    user: Mapped[User] = relationship()
+    name: Mapped[str]
+    description: Mapped[str | None]
+    digest: Mapped[str] = mapped_column(unique=True)
+    scopes: Mapped[list[str]]
+    expires_at: Mapped[dt.date | None]
+    revoked: Mapped[bool] = mapped_column(default=False)
+    last_used_at: Mapped[dt.datetime | None]
+
+    @property
+    def expired(self) -> bool:
+        """Whether its day has come; a token that expires today is expired (common behaviour, section 6.2)."""
+        return self.expires_at is not None and self.expires_at <= clock.today()
+
+    @property
+    def active(self) -> bool:
+        """Neither revoked nor expired."""
+        return not self.revoked and not self.expired
+
+
+class BrowserSession(Timestamps, Model):
+    """Somebody signed in with a browser. The row is the session: without it the cookie is worth nothing."""
+
+    __tablename__ = "browser_sessions"
+
+    user_id: Mapped[int] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"), index=True)
+    user: Mapped[User] = relationship()
+    digest: Mapped[str] = mapped_column(unique=True)
+    expires_at: Mapped[dt.datetime]
+    address: Mapped[str | None]
+    agent: Mapped[str | None]
+
+
+def digest_of(token: str) -> str:
+    """What a token or session is looked up by."""
+    return secrets.digest(token)

@@ -1,0 +1,49 @@
+"""Environments of a project: where it runs."""
+
+from __future__ import annotations
+
+from sqlalchemy import ForeignKey, Index, Select, UniqueConstraint, select
+from sqlalchemy.orm import Mapped, mapped_column, relationship
+
+from project_service.domain.projects import Project
+from project_service.kit.db.database import Model, Timestamps, db
+from project_service.kit.db.reading import along
+from project_service.kit.http.errors import NotFound
+
+AVAILABLE = "available"
+
+
+class Environment(Timestamps, Model):
+    """A place that a project is deployed to; alerts point at it by its name."""
+
+    __tablename__ = "environments"
+    __table_args__ = (UniqueConstraint("project_id", "name"), Index("ix_environments_project_id", "project_id", "id"))
+
+    project_id: Mapped[int] = mapped_column(ForeignKey("projects.id", ondelete="CASCADE"))
+    project: Mapped[Project] = relationship()
+    name: Mapped[str]
+    slug: Mapped[str]
+    external_url: Mapped[str | None]
+    state: Mapped[str] = mapped_column(default=AVAILABLE)
+
+
+def environments_of(project: Project) -> Select[Environment]:
+    """The environments of a project, oldest first."""
+    return along(
+        select(Environment).where(Environment.project_id == project.id).order_by(Environment.id), Environment.project
+    )
+
+
+def environment_called(project_id: int, name: str) -> int | None:
+    """The id of the environment with exactly this name."""
+    return db.session.scalar(
+        select(Environment.id).where(Environment.project_id == project_id, Environment.name == name)
+    )
+
+
+def find_environment(project: Project, environment_id: int) -> Environment:
+    """One environment of a project by its id."""
+    environment = db.session.scalar(environments_of(project).where(Environment.id == environment_id))
+    if environment is None:
+        raise NotFound("Environment")
+    return environment

@@ -1,0 +1,59 @@
+"""Milestones: the table, and how they are found."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Any
+
+from sqlalchemy import ForeignKey, Index, Select, UniqueConstraint, select
+from sqlalchemy.orm import Mapped, mapped_column, relationship
+
+from project_service.domain.projects import Project
+from project_service.kit.db.database import Model, Timestamps, db
+from project_service.kit.http.errors import NotFound
+
+ACTIVE = "active"
+CLOSED = "closed"
+TARGET = "Milestone"
+
+
+class Milestone(Timestamps, Model):
+    """A goal of a project, perhaps with days between which it is worked on."""
+
+    __tablename__ = "milestones"
+    __table_args__ = (
+        UniqueConstraint("project_id", "iid"),
+        UniqueConstraint("project_id", "title"),
+        Index("ix_milestones_project_id", "project_id", "due_date", "id"),
+    )
+
+    project_id: Mapped[int] = mapped_column(ForeignKey("projects.id", ondelete="CASCADE"))
+    project: Mapped[Project] = relationship()
+    iid: Mapped[int]
+    title: Mapped[str]
+    description: Mapped[str | None]
+    state: Mapped[str] = mapped_column(default=ACTIVE)
+    start_date: Mapped[dt.date | None]
+    due_date: Mapped[dt.date | None]
+    extra: Mapped[dict[str, Any] | None] = mapped_column(deferred=True)
+
+
+def milestones_of(project: Project) -> Select[Milestone]:
+    """The milestones of a project; without an order."""
+    return select(Milestone).where(Milestone.project_id == project.content_id)
+
+
+def find_milestone(project: Project, milestone_id: int) -> Milestone:
+    """One milestone of a project by its id."""
+    milestone = db.session.scalar(milestones_of(project).where(Milestone.id == milestone_id))
+    if milestone is None:
+        raise NotFound("Milestone")
+    return milestone
+
+
+def find_milestone_by_iid(project: Project, iid: int) -> Milestone:
+    """One milestone by its number in the project, as the pages address it."""
+    milestone = db.session.scalar(milestones_of(project).where(Milestone.iid == iid))
+    if milestone is None:
+        raise NotFound("Milestone")
+    return milestone

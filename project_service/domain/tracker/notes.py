@@ -1,0 +1,118 @@
+"""Notes: what people, and the service itself, write under issues and other things."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Collection, Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import ForeignKey, Index, Select, select
+from sqlalchemy.orm import Mapped, mapped_column, relationship
+
+from project_service.domain.projects import Project
+from project_service.domain.tracker import issues, others
+from project_service.domain.tracker.issues import Issue
+from project_service.domain.tracker.others import MergeRequest
+from project_service.domain.users import User
+from project_service.kit.db.database import Model, Timestamps, db
+from project_service.kit.db.reading import by_id, model_of
+from project_service.kit.http.errors import RecordNotFound
+from project_service.kit.http.fields import read_moment, whole_number
+
+TARGET = "Note"
+COMMIT = "Commit"  # what notes of a commit are under; they name it with ``commit_id``
+DIFF_NOTE = "DiffNote"
+DISCUSSION_NOTE = "DiscussionNote"
+NOTE_TYPES = (TARGET, DIFF_NOTE, DISCUSSION_NOTE, "LegacyDiffNote")  # what events call their notes
+
+Noteable = Issue | MergeRequest
+TYPES: dict[type[Any], str] = {Issue: issues.TARGET, MergeRequest: others.MERGE_REQUEST}
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """Something that notes are under and this room does not know, as feeds name it; ``page`` is below its project's."""
+
+    title: str
+    noun: str
+    page: str
+
+
+Finder = Callable[[Collection[int]], dict[int, Subject]]
+FINDERS: dict[str, Finder] = {}
+
+
+def add_finder(noteable_type: str, find: Finder) -> None:
+    """Register how an area names what notes are under; ``find`` takes ids."""
+    FINDERS[noteable_type] = find
+
+
+class Note(Timestamps, Model):
+    """A comment, or a system note about what happened. An internal one is for reporters and above."""
+
+    __tablename__ = "notes"
+    __table_args__ = (
+        Index("ix_notes_noteable", "noteable_type", "noteable_id", "created_at", "id"),
+        Index("ix_notes_project_id", "project_id", "id"),
+        Index("ix_notes_author_id", "author_id"),
+    )
+
+    project_id: Mapped[int] = mapped_column(ForeignKey("projects.id", ondelete="CASCADE"))
+    project: Mapped[Project] = relationship()
+    noteable_type: Mapped[str]
+    noteable_id: Mapped[int | None]
+    commit_id: Mapped[str | None]
+    type: Mapped[str | None]
+    body: Mapped[str]
+    attachment: Mapped[str | None]
+    system: Mapped[bool] = mapped_column(default=False)
+    confidential: Mapped[bool] = mapped_column(default=False)
+    position: Mapped[dict[str, Any] | None]
+    author_id: Mapped[int | None] = mapped_column(ForeignKey("users.id", ondelete="SET NULL"))
+    author: Mapped[User | None] = relationship()
+    extra: Mapped[dict[str, Any] | None] = mapped_column(deferred=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Resolution:
+    """When a note was marked as settled, and by whom."""
+
+    at: dt.datetime
+    by: User | None
+
+
+def is_resolvable(note: Note) -> bool:
+    """Whether a note can be marked as settled: those of discussions under merge requests and designs."""
+    if note.noteable_type not in (others.MERGE_REQUEST, others.DESIGN) or note.system:
+        return False
+    return note.type == DIFF_NOTE or (note.type == DISCUSSION_NOTE and note.noteable_type == others.MERGE_REQUEST)
+
+
+def add_resolutions(notes: Iterable[Note]) -> None:
+    """Set ``resolution`` on each note that can be settled: archives say when and by whom, in what has no column."""
+    open_to_it = {note.id: note for note in notes if is_resolvable(note)}
+    if not open_to_it:
+        return
+    at, by = Note.extra["resolved_at"].as_string(), Note.extra["resolved_by_id"].as_string()
+    found = db.session.execute(select(Note.id, at, by).where(Note.id.in_(open_to_it), at.is_not(None))).all()
+    settlers = {number: whole_number(person or "") for number, _, person in found}
+    people = by_id(User, {person for person in settlers.values() if person is not None})
+    for number, moment, _ in found:
+        with suppress(ValueError):  # archives may say anything
+            known = people.get(settlers[number] or 0)
+            open_to_it[number].resolution = Resolution(read_moment(moment), known)  # type: ignore[attr-defined]  # shown beside the columns
+
+
+def notes_on(noteable: Noteable) -> Select[Note]:
+    """The notes of an issue or a merge request, internal ones included; without an order."""
+    return select(Note).where(Note.noteable_type == TYPES[model_of(noteable)], Note.noteable_id == noteable.id)
+
+
+def find_note(noteable: Noteable, note_id: int) -> Note:
+    """One of these notes; whether the caller may see it is not judged here."""
+    note = db.session.scalar(notes_on(noteable).where(Note.id == note_id))
+    if note is None:
+        raise RecordNotFound
+    return note

@@ -1,0 +1,131 @@
+"""What imports bring and events speak of: merge requests, snippets, designs, pages of a wiki."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import ForeignKey, Index, Select, UniqueConstraint, select
+from sqlalchemy.ext.associationproxy import AssociationProxy, association_proxy
+from sqlalchemy.orm import Mapped, mapped_column, relationship
+
+from project_service.domain.access_levels import Visibility
+from project_service.domain.projects import Project
+from project_service.domain.tracker.issues import Issue
+from project_service.domain.tracker.milestones import Milestone
+from project_service.domain.users import User
+from project_service.kit.db.database import Base, Key, Model, Timestamps, db
+from project_service.kit.http.errors import RecordNotFound
+
+MERGE_REQUEST = "MergeRequest"
+SNIPPET = "Snippet"
+DESIGN = "DesignManagement::Design"
+WIKI_PAGE = "WikiPage::Meta"
+
+
+class MergeRequest(Timestamps, Model):
+    """A proposed change of a repository."""
+
+    __tablename__ = "merge_requests"
+    __table_args__ = (
+        UniqueConstraint("project_id", "iid"),
+        Index("ix_merge_requests_project_id_created_at", "project_id", "created_at", "id"),
+        Index("ix_merge_requests_project_id_updated_at", "project_id", "updated_at", "id"),
+        Index("ix_merge_requests_author_id", "author_id"),
+    )
+
+    project_id: Mapped[int] = mapped_column(ForeignKey("projects.id", ondelete="CASCADE"))
+    project: Mapped[Project] = relationship()
+    iid: Mapped[int]
+    title: Mapped[str]
+    description: Mapped[str | None]
+    state: Mapped[str] = mapped_column(default="opened")
+    source_branch: Mapped[str | None]
+    target_branch: Mapped[str | None]
+    author_id: Mapped[int | None] = mapped_column(ForeignKey("users.id", ondelete="SET NULL"))
+    author: Mapped[User | None] = relationship()
+    milestone_id: Mapped[int | None] = mapped_column(ForeignKey("milestones.id", ondelete="SET NULL"), index=True)
+    milestone: Mapped[Milestone | None] = relationship()
+    extra: Mapped[dict[str, Any] | None] = mapped_column(deferred=True)
+    label_rows: Mapped[list[MergeRequestLabel]] = relationship(
+        order_by="MergeRequestLabel.title", cascade="all, delete-orphan", passive_deletes=True
+    )
+    label_titles: AssociationProxy[list[str]] = association_proxy(
+        "label_rows", "title", creator=lambda title: MergeRequestLabel(title=title)
+    )
+
+    @property
+    def labels(self) -> list[str]:
+        """The words it is marked with; a list that is set replaces them."""
+        return [row.title for row in self.label_rows]
+
+    @labels.setter
+    def labels(self, titles: list[str]) -> None:
+        self.label_titles = titles
+
+
+class MergeRequestLabel(Base):
+    """A word that a merge request is marked with."""
+
+    __tablename__ = "merge_request_labels"
+    __table_args__ = (Index("ix_merge_request_labels_title", "title", "merge_request_id"),)
+
+    merge_request_id: Mapped[int] = mapped_column(
+        Key, ForeignKey("merge_requests.id", ondelete="CASCADE"), primary_key=True
+    )
+    title: Mapped[str] = mapped_column(primary_key=True)
+
+
+class Snippet(Timestamps, Model):
+    """A piece of text kept with a project."""
+
+    __tablename__ = "snippets"
+    __table_args__ = (Index("ix_snippets_project_id", "project_id", "id"),)
+
+    project_id: Mapped[int] = mapped_column(ForeignKey("projects.id", ondelete="CASCADE"))
+    project: Mapped[Project] = relationship()
+    title: Mapped[str]
+    file_name: Mapped[str | None]
+    content: Mapped[str | None]
+    visibility: Mapped[int] = mapped_column(default=Visibility.PRIVATE)
+    author_id: Mapped[int | None] = mapped_column(ForeignKey("users.id", ondelete="SET NULL"), index=True)
+    author: Mapped[User | None] = relationship()
+    extra: Mapped[dict[str, Any] | None] = mapped_column(deferred=True)
+
+
+class Design(Model):
+    """A picture under an issue; who sees the issue sees it."""
+
+    __tablename__ = "designs"
+    __table_args__ = (Index("ix_designs_project_id", "project_id", "id"),)
+
+    project_id: Mapped[int] = mapped_column(ForeignKey("projects.id", ondelete="CASCADE"))
+    project: Mapped[Project] = relationship()
+    issue_id: Mapped[int] = mapped_column(ForeignKey("issues.id", ondelete="CASCADE"), index=True)
+    issue: Mapped[Issue] = relationship()
+    iid: Mapped[int | None]
+    filename: Mapped[str]
+
+
+class WikiPage(Model):
+    """A page of a project's wiki, as events know it."""
+
+    __tablename__ = "wiki_pages"
+    __table_args__ = (Index("ix_wiki_pages_project_id", "project_id", "id"),)
+
+    project_id: Mapped[int] = mapped_column(ForeignKey("projects.id", ondelete="CASCADE"))
+    project: Mapped[Project] = relationship()
+    title: Mapped[str]
+    slug: Mapped[str]
+
+
+def merge_requests_of(project: Project) -> Select[MergeRequest]:
+    """The merge requests of a project; without an order."""
+    return select(MergeRequest).where(MergeRequest.project_id == project.content_id)
+
+
+def find_merge_request(project: Project, iid: int) -> MergeRequest:
+    """One merge request by its number in the project."""
+    merge_request = db.session.scalar(merge_requests_of(project).where(MergeRequest.iid == iid))
+    if merge_request is None:
+        raise RecordNotFound
+    return merge_request

@@ -1,0 +1,95 @@
+"""Notes and milestones as they travel, by themselves and inside other answers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from project_service.domain.schemas import UserBasicSchema
+from project_service.domain.tracker.milestones import Milestone
+from project_service.domain.tracker.notes import DIFF_NOTE, Note, Resolution, is_resolvable
+from project_service.kit import clock
+from project_service.kit.http import fields, urls
+from project_service.kit.http.schemas import Inside, Schema
+
+NONE, ANY = "None", "Any"
+
+
+class TitleOrWord(fields.String):
+    """A title to filter by, or ``None`` or ``Any``, in any case."""
+
+    def read(self, value: Any) -> str:
+        text = super().read(value)
+        return text.title() if text.title() in (NONE, ANY) else text
+
+
+def _resolution(note: Note) -> Resolution | None:
+    return getattr(note, "resolution", None)
+
+
+def _resolved_by(note: Note) -> dict[str, Any] | None:
+    resolution = _resolution(note)
+    return UserBasicSchema.shown(resolution.by) if resolution and resolution.by else None
+
+
+def _resolved_at(note: Note) -> str | None:
+    resolution = _resolution(note)
+    return clock.isoformat(resolution.at) if resolution else None
+
+
+class NoteSchema(Schema):
+    """A note; ``noteable_iid`` and ``resolution`` are prepared with the page."""
+
+    id = fields.Integer()
+    type = fields.String()
+    body = fields.String()
+    attachment = fields.String()
+    author = Inside(UserBasicSchema, keep_none=True)
+    created_at = fields.Moment()
+    updated_at = fields.Moment()
+    system = fields.Boolean()
+    noteable_id = fields.Integer()
+    noteable_type = fields.String()
+    position = fields.When(lambda note: note.type == DIFF_NOTE, lambda note: note.position, type="object")
+    resolvable = fields.Computed(is_resolvable, type="boolean")
+    resolved = fields.When(is_resolvable, lambda note: _resolution(note) is not None, type="boolean")
+    resolved_by = fields.When(is_resolvable, _resolved_by, type="object")
+    resolved_at = fields.Computed(_resolved_at)
+    confidential = fields.Boolean()
+    internal = fields.Computed(lambda note: note.confidential, type="boolean")
+    noteable_iid = fields.Computed(lambda note: getattr(note, "noteable_iid", None), type="integer")
+    commands_changes = fields.Computed(lambda _: {}, type="object")
+
+
+class NoteFilterSchema(Schema):
+    """Which notes to list."""
+
+    order_by = fields.String(default="created_at", choices=("created_at", "updated_at"))
+    sort = fields.String(default="desc", choices=("asc", "desc"))
+    activity_filter = fields.String(default="all_notes", choices=("all_notes", "only_comments", "only_activity"))
+
+
+def is_expired(milestone: Milestone) -> bool:
+    """Whether its last day has passed."""
+    return milestone.due_date is not None and milestone.due_date < clock.today()
+
+
+def milestone_url(milestone: Milestone) -> str:
+    """The page of a milestone."""
+    return urls.absolute(f"/{milestone.project.full_path}/-/milestones/{milestone.iid}")
+
+
+class MilestoneSchema(Schema):
+    """A milestone."""
+
+    id = fields.Integer()
+    iid = fields.Integer()
+    project_id = fields.Integer()
+    title = fields.String()
+    description = fields.String()
+    state = fields.String()
+    created_at = fields.Moment()
+    updated_at = fields.Moment()
+    due_date = fields.Day()
+    start_date = fields.Day()
+    expired = fields.Computed(is_expired, type="boolean")
+    web_url = fields.Computed(milestone_url)

@@ -1,0 +1,102 @@
+"""People: the table, and how they are found."""
+
+from __future__ import annotations
+
+import datetime as dt
+
+from sqlalchemy import Select, func, or_, select
+from sqlalchemy.orm import Mapped, mapped_column
+
+from project_service.kit.db.database import Model, Timestamps, db, unique_while_kept
+from project_service.kit.http.errors import NotFound
+from project_service.kit.http.fields import whole_number
+
+ACTIVE = "active"
+BLOCKED = "blocked"
+DEACTIVATED = "deactivated"
+
+
+class User(Timestamps, Model):
+    """Somebody with an account. A deleted one is gone at once for everybody; a job clears up behind."""
+
+    __tablename__ = "users"
+
+    username: Mapped[str]
+    name: Mapped[str]
+    email: Mapped[str]
+    state: Mapped[str] = mapped_column(default=ACTIVE)
+    admin: Mapped[bool] = mapped_column(default=False)
+    external: Mapped[bool] = mapped_column(default=False)
+    private_profile: Mapped[bool] = mapped_column(default=False)
+    can_create_group: Mapped[bool] = mapped_column(default=True)
+    projects_limit: Mapped[int] = mapped_column(default=100_000)
+    password_hash: Mapped[str | None]
+    avatar_url: Mapped[str | None]
+    bio: Mapped[str] = mapped_column(default="")
+    location: Mapped[str | None]
+    public_email: Mapped[str] = mapped_column(default="")
+    skype: Mapped[str] = mapped_column(default="")
+    linkedin: Mapped[str] = mapped_column(default="")
+    twitter: Mapped[str] = mapped_column(default="")
+    website_url: Mapped[str] = mapped_column(default="")
+    organization: Mapped[str | None]
+    job_title: Mapped[str] = mapped_column(default="")
+    note: Mapped[str | None]
+    extern_uid: Mapped[str | None]
+    provider: Mapped[str | None]
+    theme_id: Mapped[int] = mapped_column(default=1)
+    color_scheme_id: Mapped[int] = mapped_column(default=1)
+    confirmed_at: Mapped[dt.datetime | None]
+    last_activity_on: Mapped[dt.date | None]
+    current_sign_in_at: Mapped[dt.datetime | None]
+    last_sign_in_at: Mapped[dt.datetime | None]
+    current_sign_in_ip: Mapped[str | None]
+    last_sign_in_ip: Mapped[str | None]
+    sign_in_count: Mapped[int] = mapped_column(default=0)
+    namespace_id: Mapped[int | None]  # the personal namespace, which holds the foreign key; written once
+    deleting_since: Mapped[dt.datetime | None]
+
+    __table_args__ = (
+        unique_while_kept("uq_users_username", "lower(username)"),
+        unique_while_kept("uq_users_email", "lower(email)"),
+    )
+
+
+def users() -> Select[User]:
+    """Everybody who has not been deleted; without an order."""
+    return select(User).where(User.deleting_since.is_(None))
+
+
+def find_user(user_id: int) -> User:
+    """One user by id."""
+    user = db.session.scalar(users().where(User.id == user_id))
+    if user is None:
+        raise NotFound("User")
+    return user
+
+
+def find_user_by(id_or_username: str) -> User:
+    """One user: digits are always an id, everything else is a username in any case."""
+    user = user_by(id_or_username)
+    if user is None:
+        raise NotFound("User")
+    return user
+
+
+def user_by(id_or_username: str) -> User | None:
+    """The same, without a complaint."""
+    number = whole_number(id_or_username)
+    condition = func.lower(User.username) == id_or_username.lower() if number is None else User.id == number
+    return db.session.scalar(users().where(condition))
+
+
+def ids_called(*usernames: str) -> Select[int]:
+    """The ids of the users with these names, in any case: said as the index of the names has it."""
+    named = func.lower(User.username).in_([username.lower() for username in usernames])
+    return select(User.id).where(User.deleting_since.is_(None), named)
+
+
+def user_by_login(login: str) -> User | None:
+    """Who signs in with this username or e-mail address."""
+    wanted = login.strip().lower()
+    return db.session.scalar(users().where(or_(func.lower(User.username) == wanted, func.lower(User.email) == wanted)))

@@ -1,0 +1,1 @@
+"""Database: models base, session, locking, pagination, bulk load."""

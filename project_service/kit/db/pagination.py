@@ -1,0 +1,214 @@
+"""Lists, cut into pages, counted and linked: the reference for common behaviour, section 11.
+
+There is one ``paged``; a view hands over an ordered statement and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+from urllib.parse import quote
+
+from sqlalchemy import Select
+
+from project_service.kit.db import reading
+from project_service.kit.db.reading import COUNTED, Given
+from project_service.kit.http import current, fields, urls
+from project_service.kit.http.parameters import Repeated, parameters
+from project_service.kit.http.schemas import Schema
+
+DEFAULT_SIZE = 20
+LARGEST_SIZE = 100
+HEADERS = {
+    "X-Total": "How many rows there are; left out above 10,000.",
+    "X-Total-Pages": "How many pages there are, at least 1; left out above 10,000 rows.",
+    "X-Per-Page": "Rows of a page.",
+    "X-Page": "This page.",
+    "X-Next-Page": "The next page; empty on the last.",
+    "X-Prev-Page": "The page before; empty on the first.",
+    "Link": "The addresses of the pages before and after, of the first and of the last.",
+}
+UNSHOWN = frozenset({"private_token", "access_token"})
+
+
+class PageNumber(fields.Integer):
+    """A whole number of any length: what is too large for a database is as far beyond the end as the largest."""
+
+    def read(self, value: Any) -> int:
+        if isinstance(value, str) and value.isascii() and value.lstrip("+-").isdigit():
+            value = max(min(int(value[:40]), fields.LARGEST_INTEGER), -fields.LARGEST_INTEGER)
+        return super().read(value)
+
+
+class PagingSchema(Schema):
+    """Which page of a list."""
+
+    page = PageNumber(default=1, metadata={"description": "Which page, from 1."})
+    per_page = PageNumber(
+        default=DEFAULT_SIZE, forbidden=(0,), metadata={"description": "Rows of a page, at most 100."}
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A page as asked for; ``size`` is what it is capped to."""
+
+    number: int
+    size: int
+    asked_size: int
+
+    @classmethod
+    def of(cls, loaded: Mapping[str, Any]) -> Page:
+        """Read the loaded parameters: below 1 is the first page, below 0 the default size."""
+        asked = loaded["per_page"] if loaded["per_page"] > 0 else DEFAULT_SIZE
+        largest_page = fields.LARGEST_INTEGER // LARGEST_SIZE
+        return cls(min(max(loaded["page"], 1), largest_page), min(asked, LARGEST_SIZE), asked)
+
+    @property
+    def offset(self) -> int:
+        return (self.number - 1) * self.size
+
+
+@dataclass(frozen=True, slots=True)
+class Keyset:
+    """A list that is followed from row to row by its key, without totals (section 11.4)."""
+
+    statement: Select[Any]
+    key: Any
+    descending: bool
+
+
+class Counted(Protocol):
+    """A list that knows how long it is and reads any part of itself, where one statement would read too much."""
+
+    @property
+    def total(self) -> int:
+        """How many rows there are."""
+
+    def rows(self, offset: int, limit: int) -> list[Any]:
+        """Some of them."""
+
+
+def counted(found: Select[Any] | Given | Counted) -> Counted:
+    """A list that knows how long it is, whatever describes it."""
+    return reading.Listed(found) if isinstance(found, Select | Given) else found
+
+
+def cut(found: Select[Any] | Given | Keyset | Counted, page: Page) -> tuple[list[Any], dict[str, str]]:
+    """The rows of the page, and the headers that speak of the whole list."""
+    if isinstance(found, Keyset):
+        return _cut_keyset(found, page)
+    listed = counted(found)
+    rows = listed.rows(page.offset, page.size + 1)
+    more = len(rows) > page.size
+    is_last = not more and (bool(rows) or page.number == 1)
+    total = page.offset + len(rows) if is_last else listed.total
+    return rows[: page.size], headers(page, total, more=more)
+
+
+def _cut_keyset(found: Keyset, page: Page) -> tuple[list[Any], dict[str, str]]:
+    rows = reading.rows(found.statement, limit=page.size)
+    if not rows:
+        return rows, {}
+    name = "id_before" if found.descending else "id_after"
+    link = f'<{address({name: getattr(rows[-1], found.key.key)})}>; rel="next"'
+    return rows, {"Link": link, "Links": link}
+
+
+def headers(page: Page, total: int, *, more: bool) -> dict[str, str]:
+    """``X-*`` and ``Link``; totals are left out above ``COUNTED`` rows (section 11.3)."""
+    pages = max(1, -(-total // page.size))
+    counted = total <= COUNTED
+    following = page.number + 1 if more else None
+    before = page.number - 1 if 1 < page.number <= pages or (page.number > 1 and not counted) else None
+    links = [("prev", before), ("next", following), ("first", 1), ("last", pages if counted else None)]
+    start, end = _around_number(page.asked_size)
+    answer = {
+        "X-Per-Page": str(page.size),
+        "X-Page": str(page.number),
+        "X-Next-Page": str(following or ""),
+        "X-Prev-Page": str(before or ""),
+        "Link": ", ".join(f'<{start}{number}{end}>; rel="{name}"' for name, number in links if number),
+    }
+    if counted:
+        answer |= {"X-Total": str(total), "X-Total-Pages": str(pages)}
+    return answer
+
+
+def address(changes: Mapping[str, Any]) -> str:
+    """This request's address with all its effective parameters, keys in order, some of them changed."""
+    effective: dict[str, Any] = {**current.g().get("defaults", {}), **parameters(), **_path_parameters(), **changes}
+    query = "&".join(_query(effective, sorted(effective.keys() - UNSHOWN)))
+    return f"{urls.base_url()}{urls.raw_path(_target())}?{query}"
+
+
+def _around_number(size: int) -> tuple[str, str]:
+    """What stands before and behind the number of the page in the addresses of all pages of this list."""
+    effective = {**current.g().get("defaults", {}), **parameters(), **_path_parameters(), "per_page": size}
+    names = sorted(effective.keys() - UNSHOWN - {"page"})
+    before = _query(effective, [name for name in names if name < "page"])
+    behind = _query(effective, [name for name in names if name > "page"])
+    start = f"{urls.base_url()}{urls.raw_path(_target())}?{'&'.join([*before, 'page='])}"
+    return start, "&".join(["", *behind])
+
+
+def _query(values: Mapping[str, Any], names: Iterable[str]) -> list[str]:
+    pairs = (pair for name in names for pair in flatten(name, values[name]))
+    return [f"{_quoted(name)}={_quoted(value)}" for name, value in pairs]
+
+
+def _quoted(text: str) -> str:
+    return text if text.isascii() and text.isalnum() else quote(text, safe="")
+
+
+def flatten(name: str, value: Any) -> list[tuple[str, str]]:
+    """Bracketed pairs of one parameter, or as many as it was repeated."""
+    if isinstance(value, Repeated):
+        return [(name, text) for text in value.every]
+    if isinstance(value, dict):
+        return [pair for key, inner in value.items() for pair in flatten(f"{name}[{key}]", inner)]
+    if isinstance(value, list):
+        return [pair for inner in value for pair in flatten(f"{name}[]", inner)]
+    if isinstance(value, bool):
+        return [(name, "true" if value else "false")]
+    return [] if value is None else [(name, str(value))]
+
+
+def _path_parameters() -> dict[str, Any]:
+    names: dict[str, str] = current.g().get("path_names", {})
+    return {names.get(name, name): value for name, value in (current.request().view_args or {}).items()}
+
+
+def _target() -> str:
+    asked = current.request()
+    target: str = asked.environ.get("RAW_URI") or asked.environ.get("REQUEST_URI") or quote(asked.path)
+    return target
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A page of a list as people see it."""
+
+    rows: list[Any]
+    number: int
+    total: int
+    counted: bool
+    following: int | None
+    before: int | None
+
+
+def read_page(statement: Select[Any] | Given | Counted, number: str | None, size: int = DEFAULT_SIZE) -> Shown:
+    """Cut a list for a page of HTML; nonsense in the address is the first page."""
+    at = min(fields.whole_number(number or "") or 1, 1_000_000)
+    page = Page(at, size, size)
+    rows, head = cut(statement, page)
+    counted = "X-Total" in head
+    return Shown(
+        rows=rows,
+        number=page.number,
+        total=int(head["X-Total"]) if counted else COUNTED,
+        counted=counted,
+        following=int(head["X-Next-Page"]) if head["X-Next-Page"] else None,
+        before=int(head["X-Prev-Page"]) if head["X-Prev-Page"] else None,
+    )

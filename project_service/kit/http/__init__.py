@@ -1,0 +1,1 @@
+"""HTTP: errors, parameters, schemas, responses, URLs, forms, proxies."""

@@ -1,0 +1,185 @@
+"""What travels: the base of every schema, and how parameters are loaded through one."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import marshmallow
+from marshmallow.exceptions import ValidationError
+
+from project_service.kit.http import fields, serializers
+from project_service.kit.http.errors import BadParameters
+
+CONSTANTS = (str, int, tuple, type(None))
+
+
+class Schema(marshmallow.Schema):
+    """Fields in the order clients see them; parameters nobody declared are ignored (common behaviour, section 2).
+
+    ``exclusive`` names parameters that refuse each other, ``at_least_one`` (or ``counts_too``, which the refusal does
+    not name) and ``exactly_one`` those of which one has to be there, ``all_or_none`` those that only make sense
+    together. ``alternatives`` says which parameter may stand in for a required one.
+    """
+
+    class Meta:
+        unknown = marshmallow.EXCLUDE
+
+    exclusive: ClassVar[tuple[tuple[str, ...], ...]] = ()
+    at_least_one: ClassVar[tuple[str, ...]] = ()
+    counts_too: ClassVar[tuple[str, ...]] = ()
+    exactly_one: ClassVar[tuple[str, ...]] = ()
+    all_or_none: ClassVar[tuple[str, ...]] = ()
+    alternatives: ClassVar[Mapping[str, str]] = {}
+    _dumper: serializers.Dumper | None = None
+
+    @functools.cached_property
+    def names(self) -> frozenset[str]:
+        """What the parameters are called that it loads."""
+        return frozenset(field.data_key or name for name, field in self.load_fields.items())
+
+    @functools.cached_property
+    def usual(self) -> Mapping[str, Any] | None:
+        """What it loads of a request that names none of its parameters, if that is always the same."""
+        if self.at_least_one or self.exactly_one or any(field.required for field in self.load_fields.values()):
+            return None
+        defaults = [field.load_default for field in self.load_fields.values()]
+        if any(default is not marshmallow.missing and not isinstance(default, CONSTANTS) for default in defaults):
+            return None
+        found: dict[str, Any] = self.load({})
+        return found
+
+    @classmethod
+    def shown(cls, thing: Any) -> Any:
+        """Dump one thing, or a list of things, through the only instance that this takes."""
+        return _instance_of(cls).dump(thing, many=isinstance(thing, list | tuple))
+
+    def shown_once(self, thing: Any, seen: serializers.Seen) -> Any:
+        """Dump one thing, unless that has been done in the same dump."""
+        key = type(self), id(thing)
+        known = seen.get(key)
+        if known is None:
+            known = seen[key] = thing, self.dump(thing, many=False)
+        return known[1]
+
+    def _serialize(self, obj: Any, *, many: bool = False) -> Any:
+        seen: serializers.Seen = {}
+        return [self._dumped(one, seen) for one in obj] if many else self._dumped(obj, seen)
+
+    def _dumped(self, thing: Any, seen: serializers.Seen) -> Any:
+        if hasattr(thing, "__getitem__"):  # what is read by key: marshmallow knows the ways
+            return super()._serialize(thing)
+        if self._dumper is None:
+            self._dumper = serializers.compiled(self)
+        return self._dumper(thing, seen)
+
+
+@functools.cache
+def _instance_of(schema: type[Schema]) -> Schema:
+    return schema()
+
+
+def load(*schemas: Schema, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Load the parameters through all schemas at once; ``BadParameters`` carries every refusal, in their order.
+
+    An absent parameter without a default is absent in the result.
+    """
+    loaded: dict[str, Any] = {}
+    texts: list[str] = []
+    for schema in schemas:
+        if schema.usual is not None and schema.names.isdisjoint(parameters):
+            loaded |= schema.usual
+            continue
+        try:
+            loaded |= schema.load(parameters)
+        except ValidationError as error:
+            messages = error.normalized_messages()  # type: ignore[no-untyped-call]  # it has no types
+            for name, other in schema.alternatives.items():
+                if messages.get(name) == [fields.MISSING] and parameters.get(other) is not None:
+                    del messages[name]
+            if not messages:
+                loaded |= error.valid_data or {}
+            texts += _texts(schema, messages)
+        texts += _counts(schema, parameters)
+    if texts:
+        raise BadParameters(*texts)
+    return loaded
+
+
+def _texts(schema: marshmallow.Schema, messages: Mapping[str, Any], prefix: str = "") -> list[str]:
+    texts = []
+    for name, field in schema.load_fields.items():
+        key = field.data_key or name
+        found = messages.get(key)
+        if found is None:
+            continue
+        shown = f"{prefix}[{key}]" if prefix else key
+        texts += _flatten(field, found, shown)
+    return texts
+
+
+def _flatten(field: Any, found: Any, shown: str) -> list[str]:
+    if isinstance(found, list):
+        return [f"{shown} {text}" for text in found]
+    if isinstance(field, marshmallow.fields.Nested):
+        return _texts(field.schema, found, shown)
+    return [f"{shown} {fields.INVALID}"]
+
+
+def _counts(schema: Schema, parameters: Mapping[str, Any]) -> list[str]:
+    texts = []
+    for group in schema.exclusive:
+        given = [name for name in group if parameters.get(name) is not None]
+        if len(given) > 1:
+            texts.append(f"{', '.join(given)} are mutually exclusive")
+    if schema.at_least_one and not any(name in parameters for name in (*schema.at_least_one, *schema.counts_too)):
+        texts.append(f"{', '.join(schema.at_least_one)} are missing, at least one parameter must be provided")
+    if schema.exactly_one:
+        given = [name for name in schema.exactly_one if parameters.get(name) is not None]
+        if not given:
+            texts.append(f"{', '.join(schema.exactly_one)} are missing, exactly one parameter must be provided")
+        elif len(given) > 1:
+            texts.append(f"{', '.join(given)} are mutually exclusive")
+    if schema.all_or_none:
+        given = [name for name in schema.all_or_none if parameters.get(name) is not None]
+        if given and len(given) < len(schema.all_or_none):
+            texts.append(f"{', '.join(schema.all_or_none)} provide all or none of parameters")
+    return texts
+
+
+class Nested(fields.Parameter, marshmallow.fields.Nested):
+    """An object with declared parameters of its own; ``name[key]=`` in forms and queries."""
+
+    blank_is_absent = False
+    in_forms = fields.IN_BRACKETS
+
+    def __init__(self, nested: type[Schema], **options: Any) -> None:
+        super().__init__(nested=nested, **options)
+
+    def deserialize(
+        self, value: Any, attr: str | None = None, data: Mapping[str, Any] | None = None, **options: Any
+    ) -> Any:
+        """Load the object; ``null`` is none, where there has to be one."""
+        if value is None and self.required:
+            raise marshmallow.ValidationError([fields.INVALID])
+        return super().deserialize(value, attr, data, **options)
+
+    def read(self, value: Any) -> Any:
+        """Load the object; the messages inside keep their place."""
+        if not isinstance(value, dict):
+            raise ValueError(value)
+        return self.schema.load(value)
+
+
+class Inside(marshmallow.fields.Nested):
+    """Another thing inside an answer, in a form of its own; left out when there is none."""
+
+    def __init__(self, nested: type[Schema], *, keep_none: bool = False, **options: Any) -> None:
+        self.keep_none = keep_none
+        super().__init__(nested, dump_only=True, allow_none=keep_none, **options)
+
+    def get_value(self, obj: Any, attr: str, accessor: Any = None, default: Any = marshmallow.missing) -> Any:
+        """Nothing there means no key at all, unless ``keep_none`` says ``null``."""
+        found = super().get_value(obj, attr, accessor, default)
+        return marshmallow.missing if found is None and not self.keep_none else found

@@ -1,0 +1,1 @@
+"""Process tree: supervisor, web server, worker, embedded Redis, backups, WSGI entry."""

@@ -1,0 +1,193 @@
+"""The rows of every table in one form for both databases.
+
+Which tables and columns there are is read from the database, never from the models: a back-up of an older release is
+restored into the tables of that release, and those are upgraded afterwards. Values are those of JSON; moments and days
+are written in ISO 8601, JSON columns as their text, secrets as they are stored, encrypted.
+"""
+
+from __future__ import annotations
+
+import base64
+import datetime as dt
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import orjson
+from sqlalchemy import (
+    JSON,
+    Boolean,
+    Connection,
+    Date,
+    DateTime,
+    Float,
+    Integer,
+    LargeBinary,
+    TableClause,
+    Text,
+    bindparam,
+    cast,
+    column,
+    func,
+    insert,
+    inspect,
+    select,
+    table,
+    text,
+)
+from sqlalchemy.types import String, TypeEngine
+
+from project_service.runtime.backups.archive import BackupError
+
+VERSION = "alembic_version"
+ROWS_AT_ONCE = 500
+CHUNK = 4 << 20
+PLAIN = (Boolean, Integer, Float, String)  # as JSON has them; Text is a String
+READ: dict[type[TypeEngine[Any]], Callable[[Any], Any]] = {
+    DateTime: dt.datetime.fromisoformat,
+    Date: dt.date.fromisoformat,
+    LargeBinary: base64.b64decode,
+}
+
+
+def revision(connection: Connection) -> str | None:
+    """The version of the database; ``None`` for one without tables."""
+    if VERSION not in inspect(connection).get_table_names():
+        return None
+    return connection.scalar(select(column("version_num")).select_from(table(VERSION)))
+
+
+def tables(connection: Connection) -> list[TableClause]:
+    """Every table of the service, by what the database says of it."""
+    found = inspect(connection)
+    return [
+        table(name, *(column(each["name"], each["type"]) for each in found.get_columns(name)))
+        for name in sorted(found.get_table_names())
+        if name != VERSION
+    ]
+
+
+def is_empty(connection: Connection, source: TableClause) -> bool:
+    """Whether a table has no rows."""
+    return connection.execute(select(text("1")).select_from(source).limit(1)).first() is None
+
+
+def dump(connection: Connection, source: TableClause) -> Iterator[tuple[int, bytes]]:
+    """The rows of a table in chunks, and how many are in each; every chunk begins with the names of the columns."""
+    head = orjson.dumps([each.name for each in source.columns])
+    lines, size = [head], 0
+    rows = connection.execute(
+        select(*(_outgoing(each) for each in source.columns)).select_from(source),
+        execution_options={"stream_results": True, "yield_per": ROWS_AT_ONCE},
+    )
+    for row in rows:
+        lines.append(orjson.dumps([_written(value) for value in row]))
+        size += len(lines[-1])
+        if size >= CHUNK:
+            yield len(lines) - 1, b"\n".join(lines)
+            lines, size = [head], 0
+    if len(lines) > 1:
+        yield len(lines) - 1, b"\n".join(lines)
+
+
+def load(connection: Connection, target: TableClause, chunk: bytes) -> None:
+    """Insert the rows of a chunk."""
+    names, *rows = (orjson.loads(line) for line in chunk.splitlines())
+    missing = [name for name in names if name not in target.columns]
+    if missing:
+        raise BackupError(f"the table {target.name} has no column {missing[0]}: the back-up is of another release")
+    columns = [target.columns[name] for name in names]
+    statement = insert(target).values({each: _incoming(each, connection) for each in columns})
+    read = [_reader(each.type) for each in columns]
+    for start in range(0, len(rows), ROWS_AT_ONCE):
+        connection.execute(
+            statement,
+            [
+                {
+                    f"new_{name}": None if value is None else convert(value)
+                    for name, convert, value in zip(names, read, row, strict=True)
+                }
+                for row in rows[start : start + ROWS_AT_ONCE]
+            ],
+        )
+
+
+def counters(connection: Connection) -> dict[str, int]:
+    """The highest id that each table has ever given, for an id is never given twice."""
+    if connection.dialect.name == "sqlite":
+        return {row.name: row.seq for row in connection.execute(text("SELECT name, seq FROM sqlite_sequence"))}
+    found = {}
+    for source in tables(connection):
+        if (sequence := _sequence(connection, source.name)) is not None:
+            last = connection.scalar(text(f"SELECT CASE WHEN is_called THEN last_value END FROM {sequence}"))  # noqa: S608  # the database's own name for it
+            if last is not None:
+                found[source.name] = last
+    return found
+
+
+def set_counters(connection: Connection, wanted: dict[str, int]) -> None:
+    """Go on counting ids where the other database had arrived."""
+    for name, last in wanted.items():
+        if connection.dialect.name == "sqlite":
+            connection.execute(text("DELETE FROM sqlite_sequence WHERE name = :name"), {"name": name})
+            counted = text("INSERT INTO sqlite_sequence (name, seq) VALUES (:name, :last)")
+            connection.execute(counted, {"name": name, "last": last})
+        elif (sequence := _sequence(connection, name)) is not None:
+            connection.execute(select(func.setval(sequence, last)))
+
+
+def constraints_wait(connection: Connection) -> Callable[[], None]:
+    """Have foreign keys judged at the end, for tables refer to each other in circles; what is returned judges them."""
+    if connection.dialect.name == "sqlite":
+        connection.exec_driver_sql("PRAGMA defer_foreign_keys = ON")
+        return lambda: None  # the commit judges
+    quoted = connection.dialect.identifier_preparer.quote
+    found = inspect(connection)
+    altered = [
+        f"ALTER TABLE {quoted(source.name)} ALTER CONSTRAINT {quoted(key['name'])}"
+        for source in tables(connection)
+        for key in found.get_foreign_keys(source.name)
+        if key["name"] is not None and not key["options"].get("deferrable")
+    ]
+    for statement in altered:
+        connection.exec_driver_sql(f"{statement} DEFERRABLE INITIALLY DEFERRED")
+
+    def judge() -> None:
+        connection.exec_driver_sql("SET CONSTRAINTS ALL IMMEDIATE")
+        for statement in altered:
+            connection.exec_driver_sql(f"{statement} NOT DEFERRABLE")
+
+    return judge
+
+
+def _sequence(connection: Connection, name: str) -> str | None:
+    if "id" not in {each["name"] for each in inspect(connection).get_columns(name)}:
+        return None
+    return connection.scalar(select(func.pg_get_serial_sequence(name, "id")))
+
+
+def _outgoing(source: Any) -> Any:
+    if isinstance(source.type, JSON):
+        return cast(source, Text)
+    if not isinstance(source.type, (*PLAIN, *READ)):
+        raise BackupError(f"there is no way yet to write the column {source.name}, of the type {source.type}")
+    return source
+
+
+def _incoming(target: Any, connection: Connection) -> Any:
+    name = f"new_{target.name}"
+    if not isinstance(target.type, JSON):
+        return bindparam(name, type_=target.type)
+    as_text = bindparam(name, type_=Text())
+    return as_text if connection.dialect.name == "sqlite" else cast(as_text, target.type)
+
+
+def _written(value: Any) -> Any:
+    if isinstance(value, dt.datetime):
+        return (value if value.tzinfo else value.replace(tzinfo=dt.UTC)).astimezone(dt.UTC).isoformat()
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
+    return value
+
+
+def _reader(type_: TypeEngine[Any]) -> Callable[[Any], Any]:
+    return next((read for kind, read in READ.items() if isinstance(type_, kind)), lambda value: value)

@@ -1,0 +1,1 @@
+"""Archive container: format, reader, writer, extraction, diff, inspection."""

@@ -1,0 +1,324 @@
+"""Whether two archives say the same: their canonical form, and what differs in it.
+
+Left aside is what a transfer has to change: ids, and what references by id are to, who people are on the other server
+(and so who the members are, and the texts that say who wrote a note), secrets, events that retention has taken, the
+order of events and of labels, how a moment is written, and whether nothing is written down or left out; what a row has
+of which nothing is said (``layout.DEFAULTS``) is nothing. Everything else counts, in whatever relation or file, and so
+do the names of files that no import carries along, and whether there is a reference where imports keep it
+(``_refers``).
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import hashlib
+import itertools
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from project_service.areas.activity.service import oldest_kept
+from project_service.kit import bigint_json
+from project_service.transfers.archive import layout, reader
+from project_service.transfers.archive.extraction import Unpacked, unpack
+from project_service.transfers.exporting.lines import WORDS
+from project_service.transfers.importing.rows import BLANK_NOTE, listed, moment_of
+from project_service.transfers.importing.user_mapping import is_only_asked
+
+# ids, and people: who they are is what a transfer decides
+LEFT_OUT = frozenset({"id", "author", "user"})
+NOTHING: tuple[Any, ...] = (None, "", [], {})  # 0 and false say something
+# whose events, and whose notes' and milestones', are rows of ours, which retention takes
+WITH_EVENTS = frozenset({"milestones", "issues", "merge_requests", "snippets"})
+ATTRIBUTION = re.compile(r"\n\n \*By ([^\n]*) on ([^\n]*) \(imported from GitLab(?: project)?\)\*\Z")
+MOMENT = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d{1,6})?(Z| UTC|[+-]\d\d:?\d\d)", re.ASCII)
+# what references are to that every transfer makes anew: the project, and what it belongs to
+OF_TRANSFERS = frozenset({"project_id", "target_project_id", "namespace_id", "creator_id"})
+# rows that become rows of ours, by what they stand under: of their references only those to people are kept
+OURS = frozenset(
+    {"labels", "label", "milestones", "milestone", "issues", "merge_requests", "snippets", "notes", "events"}
+    | {"issue_assignees"}
+)
+FARTHEST_ZONE, ZONES_APART = dt.timedelta(hours=14), dt.timedelta(minutes=15)
+# a note's writers: whom its text names at the end, the first one first, and whom its row does
+Writers = tuple[tuple[str, ...], str]
+Said = tuple[bytes, tuple[Writers, ...]]  # the digest of a row, and of its notes
+
+# what tells rows apart
+KEYS = ("iid", "title", "name", "key", "tag", "invite_email")
+# of how many changed rows the attributes are named, and of how many attributes of one row
+MOST_EXPLAINED = 1000
+MOST_NAMED = 10
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Difference:
+    """Something that is in one archive only, or not the same in both."""
+
+    place: str
+    what: str
+
+    def __str__(self) -> str:
+        """``issues 7: changed: title, notes[0].note``."""
+        return f"{self.place}: {self.what}"
+
+
+def compare(one: Path, other: Path) -> list[Difference]:
+    """What differs between two archives; nothing when they are equal. ``BadArchive`` when one cannot be read.
+
+    Of every row only a digest is remembered; those that differ are read once more, to tell which attributes do.
+    """
+    with TemporaryDirectory() as folder:
+        opened = [_opened(path, Path(folder) / name) for path, name in ((one, "a"), (other, "b"))]
+        since = _since(opened)
+        left, right = (_digests(unpacked, since) for unpacked in opened)
+        changed = sorted(place for place in left.keys() & right.keys() if not _same(left[place], right[place]))
+        before, after = (_values(unpacked, since, frozenset(changed[:MOST_EXPLAINED])) for unpacked in opened)
+    found = [Difference(place, "only in the first") for place in left.keys() - right.keys()]
+    found += [Difference(place, "only in the second") for place in right.keys() - left.keys()]
+    found += [Difference(place, _changed(before.get(place), after.get(place))) for place in changed]
+    return sorted(found)
+
+
+def canonical(relation: str, row: Any, since: dt.datetime) -> tuple[Any, tuple[Writers, ...]]:
+    """A row without what a transfer changes, and who wrote its notes; events count from a moment on."""
+    for one in _with_events(relation, row):
+        one["events"] = _events(one["events"], since)
+    writers: list[Writers] = []
+    usual = layout.DEFAULTS.get(relation, layout.NOTHING)
+    if isinstance(row, dict):
+        row = {name: value for name, value in row.items() if name not in usual or value != usual[name]}
+    return _without(row, writers, relation), tuple(writers)
+
+
+def _opened(archive: Path, folder: Path) -> Unpacked:
+    unpacked = unpack(archive, folder)
+    unpacked.check()
+    reader.split_legacy(unpacked)
+    return unpacked
+
+
+def _since(archives: Sequence[Unpacked]) -> dt.datetime:
+    """The moment from which on events count.
+
+    Retention takes all events before a moment two years ago: never those of the last two years, nor those that are
+    younger than the oldest of an archive.
+    """
+    kept = oldest_kept()
+    return max(min((kept, *_moments_of_events(unpacked))) for unpacked in archives)
+
+
+def _moments_of_events(unpacked: Unpacked) -> Iterator[dt.datetime]:
+    for relation in WITH_EVENTS:
+        for row in _rows(unpacked, relation):
+            for one in _with_events(relation, row):
+                yield from filter(None, (moment_of(event.get("created_at")) for event in listed(one["events"])))
+
+
+def _with_events(relation: str, row: Any) -> Iterator[dict[str, Any]]:
+    """What of a row has events that are rows of ours: itself, its milestone, its notes."""
+    if relation in WITH_EVENTS and isinstance(row, dict):
+        inner = (row, row.get("milestone"), *listed(row.get("notes")))
+        yield from (one for one in inner if isinstance(one, dict) and one.get("events"))
+
+
+def _events(events: Any, since: dt.datetime) -> Any:
+    """The events that count, in one notation and one order."""
+    kept = []
+    for event in listed(events):
+        moment, action = moment_of(event.get("created_at")), event.get("action")
+        if moment is None or moment >= since:
+            kept.append(event | {"action": WORDS.get(action, action)} if isinstance(action, int) else event)
+    return sorted(kept, key=lambda event: bigint_json.dumps(_without(event, [], "events"), sort_keys=True))
+
+
+def _same(one: Said, other: Said) -> bool:
+    """Whether two rows say the same, their notes perhaps with what transfers add."""
+    return one[0] == other[0] and len(one[1]) == len(other[1]) and all(map(_by_the_same, one[1], other[1]))
+
+
+def _by_the_same(one: Writers, other: Writers) -> bool:
+    """Whether the text that names more people names, first of those, whom the row of the other one does."""
+    (named, writer), (more, _) = sorted((one, other), key=lambda writers: len(writers[0]))
+    return more[: len(named) + 1] == (*named, writer)[: len(more)]
+
+
+def _digests(unpacked: Unpacked, since: dt.datetime) -> dict[str, Said]:
+    """Every row and file of an archive by its place."""
+    known: dict[Writers, Writers] = {}  # there are few people and many notes
+    found: dict[str, Said] = {}
+    for place, value, writers in _placed(unpacked, since):
+        found[place] = _digest(value), tuple(known.setdefault(each, each) for each in writers)
+    for name, path in unpacked.bundles.items():
+        found[f"{name}.bundle"] = _file(path), ()
+    for name, carried in unpacked.carried.items():
+        found[name] = _file(carried.place), ()
+    for name in unpacked.left_out:  # whatever is in it, no import carries it along
+        found[f"{name!r}"] = b"", ()
+    return found
+
+
+def _values(unpacked: Unpacked, since: dt.datetime, places: frozenset[str]) -> dict[str, Any]:
+    """The rows at some places."""
+    return {place: value for place, value, _ in _placed(unpacked, since) if place in places} if places else {}
+
+
+def _placed(unpacked: Unpacked, since: dt.datetime) -> Iterator[tuple[str, Any, tuple[Writers, ...]]]:
+    """What an archive says, without its files: each row's place, its canonical form, and who wrote its notes."""
+    yield "project", *canonical(layout.PROJECT, reader.project_of(unpacked), since)
+    for relation in reader.relations_of(unpacked):
+        yield from _numbered(relation, _rows(unpacked, relation), since)
+    if unpacked.lfs_types is not None and (types := reader.loads(unpacked.lfs_types.read_bytes() or b"{}")):
+        yield layout.LFS_TYPES, types, ()
+
+
+def _rows(unpacked: Unpacked, relation: str) -> Iterator[Any]:
+    for _, raw in reader.rows_of(unpacked, relation):
+        row = reader.loads(raw) if isinstance(raw, bytes) else raw.text
+        # who the members are is what a transfer decides; whom it only knows by an address goes along
+        if relation != layout.MEMBERS or is_only_asked(row):
+            yield reader.TOO_DEEP.text if reader.too_deep(row) else row
+
+
+def _numbered(relation: str, rows: Iterator[Any], since: dt.datetime) -> Iterator[tuple[str, Any, tuple[Writers, ...]]]:
+    """The rows of a relation by what tells them apart: the number, else the name, else the content itself."""
+    counts: Counter[str] = Counter()
+    for row in rows:
+        value, writers = canonical(relation, row, since)
+        place = _place(relation, row, value)
+        counts[place] += 1
+        yield place if counts[place] == 1 else f"{place} ({counts[place]})", value, writers
+
+
+def _place(relation: str, row: Any, value: Any) -> str:
+    if relation in layout.OBJECTS:
+        return relation
+    return f"{relation} {_key(row) or _digest(value).hex()[:12]}"
+
+
+def _changed(before: Any, after: Any) -> str:
+    """``changed``, and the attributes that did where that can be told."""
+    names = list(itertools.islice(_attributes(before, after), MOST_NAMED + 1))
+    if len(names) > MOST_NAMED:
+        names[-1] = "and others"
+    if not names and before is not None and bigint_json.dumps(before) == bigint_json.dumps(after):
+        names = ["who wrote a note, as its text says"]
+    return f"changed: {', '.join(names)}" if names else "changed"
+
+
+def _attributes(before: Any, after: Any, name: str = "") -> Iterator[str]:
+    """The attributes in which two values differ, the nested ones with the way there: ``notes[0].note``."""
+    if before == after:
+        return
+    if isinstance(before, dict) and isinstance(after, dict):
+        for key in sorted(before.keys() | after.keys()):
+            yield from _attributes(before.get(key), after.get(key), f"{name}.{key}" if name else key)
+    elif isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
+        for number, (one, other) in enumerate(zip(before, after, strict=True)):
+            yield from _attributes(one, other, f"{name}[{number}]")
+    elif name:
+        yield name
+
+
+def _key(row: Any) -> str | None:
+    if not isinstance(row, dict):
+        return None
+    return next((str(row[name]) for name in KEYS if row.get(name) is not None), None)
+
+
+def _without(value: Any, writers: list[Writers], kind: str) -> Any:
+    """A value that stands under ``kind`` without what a transfer changes."""
+    if isinstance(value, list):
+        return [_without(inner, writers, kind) for inner in value]
+    if not isinstance(value, dict):
+        return value
+    free = layout.FREE.get(kind, layout.NOT_FREE)  # no transfer changes anything in there
+    kept: dict[str, Any] = {}
+    for name, inner in value.items():
+        if name in free:
+            reduced = inner
+        elif name in LEFT_OUT or layout.DROPPED.search(name):
+            continue
+        elif _is_reference(name):
+            reduced = _refers(kind, name, value) or None
+        else:
+            reduced = _reduced(value, name, writers)
+        if reduced not in NOTHING:
+            kept[name] = reduced
+    return dict(sorted(kept.items()))
+
+
+def _reduced(row: dict[str, Any], name: str, writers: list[Writers]) -> Any:
+    """The same of what a row says under a name, in one notation and one order."""
+    value = row[name]
+    if name == "note" and isinstance(value, str | None):
+        return _text(row, writers)
+    reduced = _without(value, writers, name)
+    if name.endswith("_at"):
+        return _moment(reduced)
+    if name == "label_links" and isinstance(reduced, list):
+        return sorted(reduced, key=bigint_json.dumps)
+    if name in layout.OF_PERSONS and isinstance(reduced, list):
+        # several people may become one (section 6.3)
+        return [one for index, one in enumerate(reduced) if one not in reduced[:index]]
+    return reduced
+
+
+def _is_reference(name: str) -> bool:
+    return name.endswith(("_id", "_ids", "_html")) and name not in layout.KEPT_IDS
+
+
+def _refers(kind: str, name: str, row: dict[str, Any]) -> bool:
+    """Whether a row has a reference, of those that imports keep, to whomever or whatever that is."""
+    if kind == "merge_requests" and name == "source_project_id":
+        return _keeps_source(row)
+    if name in layout.PEOPLE:
+        # of an issue the only assignee, as archives had it once, becomes the first of several
+        return row[name] is not None and (kind, name) != ("issues", "assignee_id")
+    return kind not in OURS and name not in OF_TRANSFERS and not name.endswith("_html") and row[name] not in NOTHING
+
+
+def _keeps_source(row: dict[str, Any]) -> bool:
+    """Whether an import keeps where a merge request comes from: not if that is a fork of which no commit is named."""
+    source = row.get("source_project_id")
+    return source is not None and (source == row.get("target_project_id") or bool(row.get("diff_head_sha")))
+
+
+def _text(row: dict[str, Any], writers: list[Writers]) -> str:
+    """The text of a note without what transfers add, which is known by the moment it names (section 6.2)."""
+    text: str = row["note"] or ""
+    named: list[str] = []
+    while (found := ATTRIBUTION.search(text)) and _may_be_same(moment_of(found[2]), moment_of(row.get("updated_at"))):
+        named.insert(0, found[1])
+        text = text[: found.start()]
+    author = row.get("author")
+    name = author.get("name") if isinstance(author, dict) else None
+    writers.append((tuple(named), name if isinstance(name, str) else ""))
+    return "" if text == BLANK_NOTE else text
+
+
+def _moment(value: Any) -> Any:
+    """A moment in one notation; anything else as it is."""
+    moment = moment_of(value) if isinstance(value, str) and MOMENT.fullmatch(value) else None
+    return moment.isoformat() if moment else value
+
+
+def _may_be_same(named: dt.datetime | None, moment: dt.datetime | None) -> bool:
+    """Whether a text without a zone may name a moment: in any zone, and without what is less than a second."""
+    if named is None or moment is None:
+        return named is moment
+    apart = abs(named.replace(microsecond=0) - moment.replace(microsecond=0))
+    return apart <= FARTHEST_ZONE and not apart % ZONES_APART
+
+
+def _digest(value: Any) -> bytes:
+    return hashlib.sha256(bigint_json.dumps(value, sort_keys=True)).digest()
+
+
+def _file(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").digest()

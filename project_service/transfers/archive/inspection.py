@@ -1,0 +1,144 @@
+"""What an archive holds, and what it would become here, without anything being imported."""
+
+from __future__ import annotations
+
+import datetime as dt
+import itertools
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from project_service.domain.access_levels import Visibility
+from project_service.domain.repositories import BadBundle, check_head
+from project_service.domain.tracker.others import Snippet
+from project_service.transfers.archive import layout, reader
+from project_service.transfers.archive.extraction import BadArchive, Unpacked, unpack
+from project_service.transfers.importing.importer import bad_snippet_bundles, bundle_of_snippet
+from project_service.transfers.importing.publishing import attributes_of, protected_tags_in, single_rows
+from project_service.transfers.importing.refusals import Refused
+from project_service.transfers.importing.rows import COLUMNS, Known, Translator
+from project_service.transfers.importing.rows import read as read_row
+from project_service.transfers.importing.user_mapping import People, is_only_asked
+from project_service.transfers.models import ArchivedRow, ImportFailure
+
+NOBODY = 0
+
+
+@dataclass(slots=True)
+class Inspection:
+    """What was found in an archive."""
+
+    version: str
+    release: str | None
+    legacy: bool
+    project: dict[str, Any]
+    rows: dict[str, int] = field(default_factory=dict)
+    becomes: Counter[str] = field(default_factory=Counter)
+    failures: list[str] = field(default_factory=list)
+    files: dict[str, int] = field(default_factory=dict)
+
+    def lines(self) -> Iterator[str]:
+        """The findings for people, a line each."""
+        form = "one object (legacy)" if self.legacy else "ndjson"
+        yield f"format        {self.version}, {form}, written by release {self.release or 'unknown'}"
+        level = self.project.get("visibility_level")
+        visibility = Visibility(level).text if level in tuple(Visibility) else "private"
+        yield f"project       {visibility}, {str(self.project.get('description') or 'without a description')[:60]!r}"
+        yield "rows"
+        for relation, count in self.rows.items():
+            yield f"  {relation:<28}{count:>9}"
+        yield "files"
+        for name, size in self.files.items():
+            yield f"  {name:<60}{size:>14} bytes"
+        yield "would become"
+        for name, count in sorted(self.becomes.items()):
+            yield f"  {name:<28}{count:>9}"
+        yield f"would be left out: {len(self.failures)}"
+        for text in self.failures[:100]:
+            yield f"  {text}"
+
+
+def inspect(archive: Path) -> Inspection:
+    """Read an archive to its end; ``BadArchive`` when it would not be imported."""
+    with TemporaryDirectory() as folder:
+        unpacked = unpack(archive, Path(folder) / "unpacked")
+        unpacked.check()
+        legacy = unpacked.project is None
+        reader.split_legacy(unpacked)
+        found = Inspection(
+            version=unpacked.texts["VERSION"].strip(),
+            release=(unpacked.texts.get("GITLAB_VERSION") or "").strip() or None,
+            legacy=legacy,
+            project=attributes_of(unpacked),
+        )
+        for bundle in unpacked.bundles.values():
+            _check_bundle(bundle)
+        reader.lfs_types_of(unpacked)
+        bad_bundles = bad_snippet_bundles(unpacked)
+        numbers = {model: itertools.count(1) for model in COLUMNS}
+        translator = Translator(NOBODY, People(NOBODY), Known(), dt.datetime.now(dt.UTC), numbers.__getitem__)
+        for relation in reader.relations_of(unpacked):
+            found.rows[relation] = 0
+            translator.known.go_on_with_others()
+            if relation == layout.PROTECTED_TAGS:
+                _count_tags(found, unpacked)
+                continue
+            for line, row in _rows_of(unpacked, relation):
+                found.rows[relation] += 1
+                _translate(found, translator, relation, line, row, bad_bundles)
+        found.files |= {f"{name}.bundle": path.stat().st_size for name, path in unpacked.bundles.items()}
+        found.failures += [f"{name!r}: the name cannot be kept" for name in unpacked.left_out]
+        found.files |= {name: carried.size for name, carried in unpacked.carried.items()}
+    return found
+
+
+def _count_tags(found: Inspection, unpacked: Unpacked) -> None:
+    for line, row in protected_tags_in(unpacked, set()):
+        found.rows[layout.PROTECTED_TAGS] += 1
+        if isinstance(row, Refused):
+            found.failures.append(f"{layout.PROTECTED_TAGS}, line {line}: {row}")
+        else:
+            found.becomes[layout.PROTECTED_TAGS.replace("_", " ")] += 1
+
+
+def _rows_of(unpacked: Unpacked, relation: str) -> Iterator[tuple[int, Any]]:
+    if relation in layout.OBJECTS:
+        return single_rows(unpacked, relation)
+    return ((line, read_row(raw)) for line, raw in reader.rows_of(unpacked, relation))
+
+
+def _check_bundle(bundle: Path) -> None:
+    try:
+        check_head(bundle)
+    except BadBundle as error:
+        raise BadArchive(str(error)) from error
+
+
+def _translate(
+    found: Inspection, translator: Translator, relation: str, line: int, row: Any, bad_bundles: set[str]
+) -> None:
+    if isinstance(row, Refused):
+        translator.fail(relation, line, row)
+    elif relation in layout.SETTLED_AT_THE_END:
+        found.becomes[relation.replace("_", " ")] += 1
+        return
+    elif relation == layout.MEMBERS and not is_only_asked(row):
+        found.becomes["members, where known"] += 1
+        return
+    else:
+        translator.take(relation, line, row)
+    for model, rows in translator.batch.rows.items():
+        if model is ImportFailure:
+            found.failures += [f"{relation}, line {row[-1]}: {row[3]}" for row in rows]
+        else:
+            name = "rows kept as they are" if model is ArchivedRow else str(model.__tablename__).replace("_", " ")
+            found.becomes[name] += len(rows)
+        if model is Snippet and bad_bundles:
+            for _, _, title, *_, extra, created_at, updated_at in rows:
+                if bundle_of_snippet(title, extra, created_at, updated_at) in bad_bundles:
+                    raise BadArchive(f"Invalid repository bundle for snippet {title!r}")
+    translator.batch = type(translator.batch)()
+    found.becomes = +found.becomes

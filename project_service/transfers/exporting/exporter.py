@@ -1,0 +1,324 @@
+"""The making of an archive; whoever takes it over begins anew, and what was half made is gone."""
+
+from __future__ import annotations
+
+import datetime as dt
+import functools
+import itertools
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+import structlog
+from sqlalchemy import Connection, func, select
+
+from project_service.access.abilities import Ability, allowed
+from project_service.access.identity import Caller
+from project_service.domain import instance_settings, repositories
+from project_service.domain.projects import Project, folder_of
+from project_service.domain.repositories import Repository
+from project_service.domain.tracker.issues import Issue
+from project_service.kit import bigint_json, clock, jobs
+from project_service.kit.db import database
+from project_service.kit.db.database import db, unit_of_work
+from project_service.kit.http import urls
+from project_service.kit.http.errors import FULL
+from project_service.kit.jobs.ahead import Ended, ahead, pays
+from project_service.kit.storage import storage
+from project_service.transfers.archive import layout
+from project_service.transfers.archive.writer import Packer, Piece, packing, press
+from project_service.transfers.exporting.lines import Line, Range, Reader, brief
+from project_service.transfers.models import FINISHED, LIVE, STARTED, ProjectExport, ProjectFile
+from project_service.transfers.outcomes import note_failed_export, tell
+from project_service.transfers.remote import sending
+from project_service.transfers.workdir import now_and_then, remove_leftovers, workplace
+
+LONGEST_NAME = 51
+ENDING = "_export.tar.gz"
+LONGEST_LINE = 50 << 20
+PROGRESS_EVERY = 2000  # rows
+WORTH_A_PROCESS = 4000  # issues
+
+log = structlog.get_logger(__name__)
+
+
+class NotWanted(Exception):
+    """The project is being removed, and nobody waits for its archive."""
+
+
+def run(export_id: int, project_id: int) -> None:
+    """Bring an export to its end: finished, failed, or gone with its project."""
+    name = f"{folder_of(project_id)}/exports/{export_id}.tar.gz"
+    try:
+        if not _start(export_id):
+            return
+        try:
+            with workplace(f"export-{export_id}") as folder:
+                size = _make(export_id, project_id, name, folder)
+        except OSError as error:
+            if isinstance(error, FileNotFoundError):
+                _check_wanted(export_id)  # of a project that is being removed the files go first
+            if error.errno not in FULL:
+                raise
+            with jobs.step():
+                note_failed_export(_wanted(export_id), "No space left on device")
+        else:
+            _finish(export_id, name, size)
+    except NotWanted:
+        # whoever removes the project may have been there before the file was
+        storage().delete(name)
+    else:
+        remove_leftovers(project_id)
+
+
+def file_name(full_path: str, moment: dt.datetime) -> str:
+    """What an archive is called (export reference, section 4): the time, in an odd way, and the path."""
+    stamp = f"{moment:%Y-%m-%d_%H-%M}-{moment.microsecond // 1000:03}"
+    return f"{stamp}_{full_path.replace('/', '_')}"[:LONGEST_NAME] + ENDING
+
+
+def _start(export_id: int) -> bool:
+    with jobs.step():
+        export = _wanted(export_id)
+        if export.state not in LIVE:
+            return False
+        export.state = STARTED
+        export.rows_done, export.relations_done = 0, 0
+        return True
+
+
+def _make(export_id: int, project_id: int, name: str, folder: Path) -> int:
+    place = folder / "archive.tar.gz"
+    with _reading(export_id) as (reader, export, theirs), place.open("wb") as target:
+        connection, project = reader.connection, reader.project
+        with packing(target) as packer:
+            packer.add_bytes("VERSION", layout.FORMAT.encode())
+            packer.add_bytes("GITLAB_VERSION", layout.RELEASE.encode())
+            packer.add_bytes("GITLAB_REVISION", layout.REVISION.encode())
+            attributes = reader.attributes(export.description)
+            if _has_to_name_its_branch(connection, project):
+                attributes["default_branch"] = project.default_branch
+            packer.add_bytes("tree/project.json", bigint_json.dumps(attributes))
+            _add_relations(export_id, reader, theirs, packer, folder)
+            _add_repositories(packer, connection, project, folder)
+            _add_files(packer, connection, project_id)
+    storage().keep(place, name)
+    return place.stat().st_size
+
+
+@contextmanager
+def _reading(export_id: int) -> Iterator[tuple[Reader, ProjectExport, Iterator[Piece] | None]]:
+    """Everything as it is at one moment; of many issues, too, those that another process reads and compresses."""
+    with unit_of_work(write=False):
+        export = _wanted(export_id)
+        project, user = export.project, export.user
+        administers = user is not None and allowed(Caller.of(user), Ability.OWN_NAMESPACE, project.namespace)
+        with_group_members = administers and project.namespace.kind == "group"
+        count = db.session.scalar(select(func.count()).where(Issue.project_id == project.id)) or 0
+        db.session.expunge(project)
+        db.session.expunge(export)
+    if count < WORTH_A_PROCESS or not pays():
+        with database.snapshot() as connection:
+            yield Reader(connection, project, with_group_members=with_group_members), export, None
+        return
+    with ahead(_other_half(project)) as made, database.snapshot(next(made)) as connection:
+        next(made)
+        yield Reader(connection, project, with_group_members=with_group_members), export, made
+
+
+def _other_half(project: Project) -> Iterator[Any]:
+    """The name of a snapshot, nothing once that is taken, and then the issues of every second turn."""
+    with ExitStack() as writing:
+        if db.engine.dialect.name == "sqlite":  # where both see the same as long as nobody else can write
+            writing.enter_context(db.engine.connect()).begin()
+        with database.snapshot() as connection:
+            yield database.name_of(connection)
+            yield None  # whoever goes on behind this has used what came before
+            writing.close()
+            reader = Reader(connection, project, with_group_members=False)
+            yield from _pieces(reader, reader.turns()[1::2])
+
+
+def _pieces(reader: Reader, turns: Sequence[Sequence[Range]]) -> Generator[Piece, None, None]:
+    """The issues of some turns; the last piece of each turn says so."""
+    with closing(reader.issues(turns)) as made:
+        for lines in made:
+            yield from press(filter(None, (_packed("issues", line, b"\n") for line in lines)))
+
+
+def _in_turn(reader: Reader, theirs: Iterator[Piece]) -> Iterator[Piece]:
+    """All issues: while the other process makes a turn, this one makes the one before."""
+    turns = reader.turns()
+    with closing(_pieces(reader, turns[::2])) as ours:
+        for pieces in itertools.islice(itertools.cycle((ours, theirs)), len(turns)):
+            for piece in pieces:
+                yield piece
+                if piece.is_last:
+                    break
+            else:
+                raise Ended("a turn has no end")
+
+
+def _add_relations(
+    export_id: int, reader: Reader, theirs: Iterator[Piece] | None, packer: Packer, folder: Path
+) -> None:
+    relations = reader.relations()
+    total, done, told = reader.count(), 0, 0
+    _note_progress(export_id, 0, total, 0, len(relations))
+    for count, relation in enumerate(relations, start=1):
+
+        def note(rows: int, relations_done: int = count) -> None:
+            nonlocal done, told
+            done += rows
+            if done >= told + PROGRESS_EVERY:
+                told = done
+                _note_progress(export_id, done, total, relations_done, len(relations))
+
+        name, place = f"tree/project/{relation}.ndjson", folder / "relation"
+        if relation == "issues" and theirs is not None:
+            packer.add_pieces(name, place, _noted(_in_turn(reader, theirs), note))
+        else:
+            with packer.made(name, place) as file:
+                for _ in _write(reader, relation, file):
+                    note(1)
+        _note_progress(export_id, done, total, count, len(relations))
+
+
+def _noted(pieces: Iterable[Piece], note: Callable[[int], None]) -> Iterator[Piece]:
+    for piece in pieces:
+        yield piece
+        note(piece.lines)
+
+
+def _write(reader: Reader, relation: str, file: IO[bytes]) -> Iterator[int]:
+    """Write the lines of a relation; the number of bytes of each, as it is written.
+
+    What is a single object stays one, however many rows an import once took for it: two on its line are no JSON.
+    """
+    single = relation in layout.OBJECTS
+    wrote = False
+    for line in itertools.islice(reader.lines(relation), 1 if single else None):
+        raw = _packed(relation, line, b"" if single else b"\n")
+        if raw is not None:
+            wrote = True
+            yield file.write(raw)
+    if single and not wrote:
+        file.write(b"null")
+
+
+def _packed(relation: str, line: Line, end: bytes) -> bytes | None:
+    """A line as it is written; nothing of one that is too long to be."""
+    raw = bigint_json.dumps(line) + end  # a copy: what the library gives may take several times its size
+    if len(raw) > LONGEST_LINE or bigint_json.has_too_many_values(raw):  # to be read again
+        raw = bigint_json.dumps(brief(relation, line)) + end
+        if bigint_json.has_too_many_values(raw):
+            log.warning("a row has too many values to be imported again", relation=relation, size=len(raw))
+    if len(raw) > LONGEST_LINE:
+        log.warning("a row is too long for an archive", relation=relation, size=len(raw))
+        return None
+    return raw
+
+
+def _note_progress(export_id: int, rows: int, rows_total: int, relations: int, relations_total: int) -> None:
+    with jobs.step():
+        export = _wanted(export_id)
+        export.rows_done, export.rows_total = min(rows, rows_total), rows_total
+        export.relations_done, export.relations_total = relations, relations_total
+
+
+def _has_to_name_its_branch(connection: Connection, project: Project) -> bool:
+    of_code = Repository.project_id == project.id, Repository.kind == repositories.CODE
+    name, branch = connection.scalar(select(Repository.storage_name).where(*of_code)), project.default_branch
+    return name is not None and branch is not None and repositories.has_a_twin(name, branch)
+
+
+def _add_repositories(packer: Packer, connection: Connection, project: Project, folder: Path) -> None:
+    columns = [getattr(Repository, name) for name in ("project_id", "kind", "version", "storage_name", "size")]
+    found = connection.execute(select(*columns).where(Repository.project_id == project.id).order_by(Repository.kind))
+    for one in (Repository(**row) for row in found.mappings().all()):
+        name, branch = f"{one.kind}.bundle", project.default_branch if one.kind == repositories.CODE else None
+        if branch and repositories.has_another_head(one.storage_name, branch):  # it was changed since
+            bundle = repositories.with_head(repositories.bare(one), branch, folder)
+            with bundle.open("rb") as file:
+                packer.add_stream(name, file, bundle.stat().st_size)
+            bundle.unlink()
+        else:
+            with storage().open(one.storage_name) as file:
+                packer.add_stream(name, file, one.size)
+
+
+def _add_files(packer: Packer, connection: Connection, project_id: int) -> None:
+    packer.add_folder("snippets")
+    types: dict[str, object] = {}
+    last = ""
+    while True:
+        found = connection.execute(
+            select(ProjectFile.path, ProjectFile.storage_name, ProjectFile.size, ProjectFile.data)
+            .where(ProjectFile.project_id == project_id, ProjectFile.path > last)
+            .order_by(ProjectFile.path)
+            .limit(500)
+        ).all()
+        for path, name, size, data in found:
+            with storage().open(name) as file:
+                packer.add_stream(path, file, size)
+            if data is not None:
+                types[path.removeprefix("lfs-objects/")] = data
+        if not found:
+            break
+        last = found[-1][0]
+    packer.add_bytes("lfs-objects.json", bigint_json.dumps(types))
+
+
+def _finish(export_id: int, name: str, size: int) -> None:
+    """Let the new file take the place of the old one, send it where it was asked for, and say so."""
+    with unit_of_work(write=False):
+        export = _wanted(export_id)
+        url, method = export.upload_url, export.upload_method or "PUT"
+        allowed_hosts = instance_settings.outgoing_policy()
+    problem = None
+    if url:
+        with storage().open(name) as file:
+            check = now_and_then(functools.partial(_check_wanted, export_id))
+            problem = sending.upload(file, size, url, method, allowed_hosts, check)
+    with jobs.step():
+        # or two that end together would each keep theirs
+        of_export = select(ProjectExport.project_id).where(ProjectExport.id == export_id).scalar_subquery()
+        db.session.execute(select(Project.id).where(Project.id == of_export).with_for_update())
+        export = _wanted(export_id)
+        with_file = select(ProjectExport).where(
+            ProjectExport.project_id == export.project_id,
+            ProjectExport.id != export_id,
+            ProjectExport.storage_name.is_not(None),
+        )
+        others = db.session.scalars(with_file).all()
+        for other in others:
+            if other.id < export_id:
+                other.storage_name = None
+        export.state, export.error = FINISHED, problem
+        # one that was asked for later and is ready has what is newer
+        export.storage_name = None if any(other.id > export_id for other in others) else name
+        export.size = size
+        export.file_name = file_name(export.project.full_path, clock.now())
+        export.rows_done = export.rows_total or 0
+        export.upload_url = None  # it may carry a signature, and has done its work
+        if problem is None:
+            address = urls.absolute(f"/{export.project.full_path}/download_export")
+            tell(export, "Project was exported", f"The project {export.project.full_path} was exported.\n\n{address}")
+        else:
+            tell(export, "Project export failed", f"{problem}\n\nThe archive of {export.project.full_path} is kept.")
+
+
+def _check_wanted(export_id: int) -> None:
+    with unit_of_work(write=False):
+        _wanted(export_id)
+
+
+def _wanted(export_id: int) -> ProjectExport:
+    """The export as it is now; raises ``NotWanted`` when its project is being removed, or has been."""
+    wanted = select(ProjectExport).join(ProjectExport.project)
+    wanted = wanted.where(ProjectExport.id == export_id, Project.deleting_since.is_(None))
+    found = db.session.scalar(wanted.execution_options(populate_existing=True))
+    if found is None:
+        raise NotWanted
+    return found

@@ -1,0 +1,1 @@
+"""Import of an archive: relations to rows."""

@@ -1,0 +1,68 @@
+"""What can be set of a project, and what archives call it (archive format reference, sections 4.1 and 4.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from project_service.areas.projects.schemas import KEPT, KEPT_BOOLEANS, KEPT_CHOICES, KEPT_INTEGERS, KEPT_TEXTS
+
+MERGE_METHODS = ("merge_requests_ff_only_enabled", "merge_requests_rebase_enabled")
+AUTO_DEVOPS = {"auto_devops_enabled": "enabled", "auto_devops_deploy_strategy": "deploy_strategy"}
+CI_CD = {
+    "ci_default_git_depth": "default_git_depth",
+    "ci_forward_deployment_enabled": "forward_deployment_enabled",
+    "restrict_user_defined_variables": "restrict_user_defined_variables",
+}
+# attributes that are written, be they changed, only where an archive brought them: writers leave these out, or say the
+# same by other names
+WHERE_BROUGHT = frozenset(
+    {"emails_disabled", "lfs_enabled", "packages_enabled", "build_git_strategy", "merge_method", *AUTO_DEVOPS}
+)
+TAGS = ("tag_list", "topics")  # the second is what they are called since release 14
+
+Row = Mapping[str, Any]
+
+
+def settings_in(attributes: Row, auto_devops: Row, ci_cd: Row) -> dict[str, Any]:
+    """The settings that an archive names, of the project itself and in the single objects beside it."""
+    kept = _settings_among(attributes)
+    if row_says(attributes, "build_allow_git_fetch"):
+        kept["build_git_strategy"] = "fetch" if attributes["build_allow_git_fetch"] else "clone"
+    if (method := merge_method_of(attributes)) is not None:
+        kept["merge_method"] = method
+    for row, names in ((auto_devops, AUTO_DEVOPS), (ci_cd, CI_CD)):
+        kept |= _settings_among({ours: row[theirs] for ours, theirs in names.items() if theirs in row})
+    return kept
+
+
+def row_says(row: Row, name: str) -> bool:
+    """Whether a row answers something with yes or no."""
+    return isinstance(row.get(name), bool)
+
+
+def _settings_among(row: Row) -> dict[str, Any]:
+    kept: dict[str, Any] = {name: row[name] for name in KEPT_BOOLEANS if row_says(row, name)}
+    kept |= {name: row[name] for name in KEPT_INTEGERS if type(row.get(name)) is int}
+    kept |= {name: row[name] for name in KEPT_TEXTS if isinstance(row.get(name), str)}
+    for name in ("auto_cancel_pending_pipelines", "auto_devops_deploy_strategy"):
+        if row.get(name) in KEPT_CHOICES[name]:
+            kept[name] = row[name]
+    return kept
+
+
+def merge_method_of(row: Row) -> str | None:
+    """How a project merges by the two attributes that say so in an archive; nothing where they say nothing of it."""
+    is_ff, is_rebase = (row.get(name) is True for name in MERGE_METHODS)
+    return "ff" if is_ff else "rebase_merge" if is_rebase else None
+
+
+def tags_in(attributes: Row) -> list[str]:
+    """The words that an archive marks a project with, each once."""
+    found: list[Any] = next((attributes[name] for name in TAGS if isinstance(attributes.get(name), list)), [])
+    return list(dict.fromkeys(word for word in found if isinstance(word, str)))
+
+
+def changed_settings(now: Row, brought: Row) -> dict[str, Any]:
+    """What is set otherwise now than an archive had it."""
+    return {name: now[name] for name in KEPT if name in now and now[name] != brought.get(name)}

@@ -1,0 +1,1 @@
+"""Download and upload of archives from and to other servers."""

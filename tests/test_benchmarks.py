@@ -156,7 +156,7 @@ def test_a_steady_rate_ends_with_an_answer_that_is_no_success(far_side):
 LOADED = """
 import sys
 before = set(sys.modules)  # what environments load by themselves
-import project_service.kit.webserver
+import project_service.runtime.web_server
 found = {name.partition(".")[0]: sys.modules[name] for name in sys.modules.keys() - before}
 print(*(name for name, one in found.items() if "site-packages" in (getattr(one, "__file__", None) or "")))
 """

@@ -25,12 +25,12 @@ REPOSITORY = Path(__file__).parents[2]
 
 WORKER = """
 import contextlib
-from project_service.kit import rqworker
+from project_service.kit.jobs import rq_worker
 from project_service.settings import Settings
 from tests.serving import test_rqworker as this
 
-rqworker.HAND_BACK_AFTER = 0.5
-rqworker.work(Settings.from_environment(), ["first", "second"], this.context, lambda: this.note("forked"))
+rq_worker.HAND_BACK_AFTER = 0.5
+rq_worker.work(Settings.from_environment(), ["first", "second"], this.context, lambda: this.note("forked"))
 """
 
 

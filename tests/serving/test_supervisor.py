@@ -43,8 +43,8 @@ time.sleep(600)
 
 PARENT = """
 import os, sys
-from project_service.kit import supervisor
-from project_service.kit.supervisor import Child, Supervisor
+from project_service.runtime import supervisor
+from project_service.runtime.supervisor import Child, Supervisor
 directory, dummy = sys.argv[1:3]
 supervisor.STOP_SECONDS = 1.0 if "web=stubborn" in sys.argv else 30.0
 supervisor.LAST_STOP_SECONDS = 30.0

@@ -27,6 +27,7 @@ from werkzeug.http import HTTP_STATUS_CODES
 from project_service.kit import logs, metrics
 from project_service.kit.db.database import dispose_after_fork
 from project_service.kit.http import current, errors, kept, urls
+from project_service.kit.http.requests import Request
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
@@ -252,6 +253,7 @@ def _is_for_lack_of_room(error: Exception) -> bool:
 class Application(Flask):
     """Flask, but ``OPTIONS`` is answered without a body, and no page has an address of the API."""
 
+    request_class = Request
     url_map_class = urls.Routes
     url_map: urls.Routes
 

@@ -1,0 +1,43 @@
+"""The request class of the application."""
+
+from __future__ import annotations
+
+from typing import IO, TYPE_CHECKING
+
+import flask
+from werkzeug.exceptions import BadRequest, HTTPException
+from werkzeug.utils import cached_property
+from werkzeug.wsgi import get_input_stream
+
+if TYPE_CHECKING:
+    from _typeshed.wsgi import InputStream
+
+
+class RequestBody:
+    """The input stream of a web server, whose own errors are ``BadRequest``.
+
+    A malformed chunk is found while the application reads the body. Each web server has its own exceptions for it, so
+    every exception that is neither an HTTP error nor an error of input and output counts as a malformed body.
+    """
+
+    def __init__(self, stream: InputStream) -> None:
+        self._stream = stream
+
+    def read(self, size: int = -1) -> bytes:
+        """Read at most ``size`` bytes."""
+        try:
+            return self._stream.read(size)
+        except (HTTPException, OSError):  # for OSError, Werkzeug raises ClientDisconnected
+            raise
+        except Exception as error:
+            raise BadRequest from error
+
+
+class Request(flask.Request):
+    """Flask's request, with a body whose framing errors are answered with 400."""
+
+    @cached_property
+    def stream(self) -> IO[bytes]:
+        """The request body, limited to ``max_content_length`` bytes."""
+        body = RequestBody(self.environ["wsgi.input"])
+        return get_input_stream({**self.environ, "wsgi.input": body}, max_content_length=self.max_content_length)

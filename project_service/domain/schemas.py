@@ -165,7 +165,7 @@ class ProjectSchema(ProjectBasicSchema):
     build_coverage_regex = _attribute("build_coverage_regex", None)
     ci_config_path = _attribute("ci_config_path", None)
     shared_with_groups = fields.Computed(
-        lambda project: GroupLinkSchema.shown(getattr(project, "shares", ())), type="array"
+        lambda project: GroupLinkSchema.dump_value(getattr(project, "shares", ())), type="array"
     )
     only_allow_merge_if_pipeline_succeeds = _attribute("only_allow_merge_if_pipeline_succeeds", False)
     allow_merge_on_skipped_pipeline = _attribute("allow_merge_on_skipped_pipeline", None)

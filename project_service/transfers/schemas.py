@@ -36,7 +36,7 @@ class ProgressSchema(Schema):
 
 def progress_of(transfer: ProjectImport | ProjectExport | None) -> Any:
     """The numbers of a transfer; nothing where there is none."""
-    return None if transfer is None else ProgressSchema.shown(transfer)
+    return None if transfer is None else ProgressSchema.dump_value(transfer)
 
 
 class ImportStatusSchema(ProjectIdentitySchema):

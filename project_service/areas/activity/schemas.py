@@ -61,7 +61,7 @@ class WikiPageSchema(Schema):
 
 def _wiki_page(event: Any) -> Any:
     page = event.target.wiki_page
-    return WikiPageSchema.shown(page) if page else None
+    return WikiPageSchema.dump_value(page) if page else None
 
 
 class EventSchema(Schema):

@@ -56,7 +56,7 @@ def create_feedback(project: Project) -> Response:
     if fields.get("feedback_type") == ISSUE:
         judge(caller(), Ability.CREATE_ISSUES, project)
     feedback, made = service.give_feedback(current_user(), project, **fields)
-    return json_response(FeedbackSchema.shown(feedback), 201 if made else 200)
+    return json_response(FeedbackSchema.dump_value(feedback), 201 if made else 200)
 
 
 @pages.delete(f"{FEEDBACK}/<int:feedback_id>")

@@ -52,7 +52,7 @@ def _line(value: Any) -> str:
 def _feedback_of(feedback_type: str) -> fields.Computed:
     def shown(finding: Finding) -> Any:
         found = finding.feedback.get(feedback_type)  # type: ignore[attr-defined]  # prepared with the page
-        return None if found is None else FeedbackSchema.shown(found)
+        return None if found is None else FeedbackSchema.dump_value(found)
 
     return fields.Computed(shown, type="object")
 
@@ -86,7 +86,7 @@ def _comment(feedback: Feedback) -> dict[str, Any]:
     return {
         "comment": feedback.comment,
         "comment_timestamp": clock.isoformat(feedback.commented_at) if feedback.commented_at else None,
-        "comment_author": None if author is None else FeedbackAuthorSchema.shown(author),
+        "comment_author": None if author is None else FeedbackAuthorSchema.dump_value(author),
     }
 
 

@@ -28,7 +28,7 @@ def _resolution(note: Note) -> Resolution | None:
 
 def _resolved_by(note: Note) -> dict[str, Any] | None:
     resolution = _resolution(note)
-    return UserBasicSchema.shown(resolution.by) if resolution and resolution.by else None
+    return UserBasicSchema.dump_value(resolution.by) if resolution and resolution.by else None
 
 
 def _resolved_at(note: Note) -> str | None:

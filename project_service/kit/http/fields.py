@@ -304,9 +304,8 @@ class Computed(marshmallow_fields.Field[Any]):
             metadata.setdefault("type", type)
         super().__init__(dump_only=True, **{"allow_none": True, "metadata": metadata, **options})
 
-    _CHECK_ATTRIBUTE = False
-
-    def _serialize(self, value: Any, attr: str | None, obj: Any, **options: Any) -> Any:
+    def serialize(self, attr: str, obj: Any, accessor: Any = None, **options: Any) -> Any:
+        """Call the function, whether or not the object has an attribute of that name."""
         return self.function(obj)
 
 

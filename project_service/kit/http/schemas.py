@@ -32,7 +32,6 @@ class Schema(marshmallow.Schema):
     exactly_one: ClassVar[tuple[str, ...]] = ()
     all_or_none: ClassVar[tuple[str, ...]] = ()
     alternatives: ClassVar[Mapping[str, str]] = {}
-    _dumper: serializers.Dumper | None = None
 
     @functools.cached_property
     def names(self) -> frozenset[str]:
@@ -51,28 +50,26 @@ class Schema(marshmallow.Schema):
         return found
 
     @classmethod
-    def shown(cls, thing: Any) -> Any:
-        """Dump one thing, or a list of things, through the only instance that this takes."""
-        return _instance_of(cls).dump(thing, many=isinstance(thing, list | tuple))
+    def dump_value(cls, value: Any) -> Any:
+        """Serialize an object, or a list of objects, with a shared instance of this schema."""
+        return _instance_of(cls).dump(value, many=isinstance(value, list | tuple))
 
-    def shown_once(self, thing: Any, seen: serializers.Seen) -> Any:
-        """Dump one thing, unless that has been done in the same dump."""
-        key = type(self), id(thing)
-        known = seen.get(key)
-        if known is None:
-            known = seen[key] = thing, self.dump(thing, many=False)
-        return known[1]
+    def dump(self, obj: Any, *, many: bool | None = None) -> Any:
+        """Serialize an object or several, as marshmallow does but with the closures of ``serializers``.
 
-    def _serialize(self, obj: Any, *, many: bool = False) -> Any:
-        seen: serializers.Seen = {}
-        return [self._dumped(one, seen) for one in obj] if many else self._dumped(obj, seen)
+        Dump hooks are not called: a schema that needs them sets ``dump = marshmallow.Schema.dump``.
+        """
+        many = self.many if many is None else many
+        return [self._dump_one(item) for item in obj] if many else self._dump_one(obj)
 
-    def _dumped(self, thing: Any, seen: serializers.Seen) -> Any:
-        if hasattr(thing, "__getitem__"):  # what is read by key: marshmallow knows the ways
-            return super()._serialize(thing)
-        if self._dumper is None:
-            self._dumper = serializers.compiled(self)
-        return self._dumper(thing, seen)
+    def _dump_one(self, obj: Any) -> Any:
+        if hasattr(obj, "__getitem__"):  # a mapping or a row of columns: marshmallow knows how to read it
+            return super().dump(obj, many=False)
+        return self._serializer(obj)
+
+    @functools.cached_property
+    def _serializer(self) -> serializers.Serializer:
+        return serializers.serializer_of(self)
 
 
 @functools.cache

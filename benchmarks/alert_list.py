@@ -23,7 +23,8 @@ from benchmarks.figures import Effort, Figure, Target, run
 from project_service.access.identity import SESSION_SECRET
 from project_service.domain.tokens import SESSION_LENGTH, BrowserSession, digest_of
 from project_service.kit import clock
-from project_service.kit.db.database import Base, db
+from project_service.kit.db.base import Base
+from project_service.kit.db.session import db
 from tests.worlds import make_group, make_project, make_user
 
 SMALL, LARGE, QUICK_LARGE = 200, 200_000, 20_000

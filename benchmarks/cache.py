@@ -17,7 +17,7 @@ from sqlalchemy import Connection, Table
 from sqlalchemy.schema import CreateIndex, CreateTable
 
 from project_service.factory import create_app
-from project_service.kit.db.database import Base
+from project_service.kit.db.base import Base
 from project_service.settings import Settings
 from tests.contract.service import REPOSITORY
 from tests.databases import address_of, create_database

@@ -32,7 +32,8 @@ from project_service.domain.projects import Project
 from project_service.domain.tokens import PersonalAccessToken, digest_of
 from project_service.domain.users import User
 from project_service.kit import clock
-from project_service.kit.db.database import Base, db
+from project_service.kit.db.base import Base
+from project_service.kit.db.session import db
 
 SMALL, LARGE, QUICK_LARGE = 10_000, 10_000_000, 1_000_000
 USERS, PROJECTS, GROUPS, ISSUES = 1_000, 500, 25, 5_000

@@ -38,7 +38,8 @@ from project_service.domain.projects import Project
 from project_service.domain.tokens import PersonalAccessToken, digest_of
 from project_service.domain.users import User
 from project_service.kit import clock
-from project_service.kit.db.database import Base, db, unit_of_work
+from project_service.kit.db.base import Base
+from project_service.kit.db.session import db, unit_of_work
 
 SMALL, LARGE, QUICK_LARGE = 500, 50_000, 5_000
 TOKEN = "token-of-the-reader"

@@ -29,7 +29,8 @@ from project_service.domain.projects import Project, Route
 from project_service.domain.tokens import PersonalAccessToken, digest_of
 from project_service.domain.users import User
 from project_service.kit import clock
-from project_service.kit.db.database import Base, db
+from project_service.kit.db.base import Base
+from project_service.kit.db.session import db
 
 TOKEN = "token-of-the-reader"
 ADDRESSES = ("/namespaces", "/namespaces?page=2&per_page=10", "/namespaces?search=group", "/namespaces?owned_only=true")

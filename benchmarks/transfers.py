@@ -39,7 +39,8 @@ from project_service.domain.projects import Project
 from project_service.domain.tracker.issues import Issue
 from project_service.domain.tracker.notes import Note
 from project_service.domain.users import User
-from project_service.kit.db.database import Base, db, unit_of_work
+from project_service.kit.db.base import Base
+from project_service.kit.db.session import db, unit_of_work
 from project_service.kit.storage import storage
 from project_service.transfers import jobs
 from project_service.transfers.archive import layout

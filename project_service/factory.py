@@ -61,7 +61,7 @@ from project_service.domain.path_registry import at
 from project_service.domain.planning.signals import issue_closed
 from project_service.domain.projects import Project
 from project_service.kit import logs, markdown
-from project_service.kit.db import database
+from project_service.kit.db import session
 from project_service.kit.http import current, kept, responses
 from project_service.kit.http.errors import Unavailable, UnknownRoute
 from project_service.kit.http.proxies import TrustedProxies
@@ -148,7 +148,7 @@ def create_app(settings: Settings | None = None) -> responses.Application:
     )
     app.session_interface = CookieSessions()
     _configure(app, settings)
-    database.init_app(app, settings)
+    session.init_app(app, settings)
     kept.init_app(app)
     app.extensions["redis"] = redis.Redis.from_url(
         settings.redis_url, socket_timeout=REDIS_TIMEOUT_SECONDS, socket_connect_timeout=REDIS_TIMEOUT_SECONDS

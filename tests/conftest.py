@@ -28,7 +28,8 @@ from project_service.domain.users import User
 from project_service.factory import create_app
 from project_service.kit import clock, jobs
 from project_service.kit.db import migrating
-from project_service.kit.db.database import Base, db
+from project_service.kit.db.base import Base
+from project_service.kit.db.session import db
 from project_service.kit.http import kept
 from project_service.kit.jobs import Task
 from project_service.kit.security import secrets

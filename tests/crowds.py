@@ -18,7 +18,8 @@ from project_service.domain.tracker.issues import Issue, IssueAssignee
 from project_service.domain.tracker.notes import TYPES, Note
 from project_service.domain.tracker.others import MergeRequest
 from project_service.domain.users import User
-from project_service.kit.db.database import Base, db, unit_of_work
+from project_service.kit.db.base import Base
+from project_service.kit.db.session import db, unit_of_work
 from project_service.transfers.models import ImportFailure, ProjectExport
 from tests import scanning, worlds
 

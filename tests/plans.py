@@ -13,14 +13,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from project_service.kit.db.database import db
+from project_service.kit.db.session import db
 from tests import crowds
 
 READ, WALKED, SORTED = "read from end to end", "walked through for a page", "sorted for a page"
 WITHOUT_INDEX = ("seqscan", "hashjoin", "mergejoin", "material", "memoize")
 WITHOUT_CONDITION = (*WITHOUT_INDEX, "indexscan", "indexonlyscan")  # bitmaps are left, which always have one
 LARGEST_PAGE = 101
-PAGE = re.compile(r"LIMIT \$(\d+)::BIGINT OFFSET \$\d+::BIGINT")
+PAGE = re.compile(r"LIMIT %\((\w+)\)s(?:::\w+)? OFFSET")
 NUMBER = r"(\(SELECT [^()]*\)|\S+)"
 CUT = re.compile(rf"\sLIMIT\s+{NUMBER}(\s+OFFSET\s+{NUMBER})?\s*$")
 NAMED = re.compile(r"\b(\w+) AS (\w+)")
@@ -78,8 +78,7 @@ def _on_sqlite(statement: str, parameters: Any) -> Iterator[Fault]:
 def _on_postgresql(statement: str, parameters: Any) -> Iterator[Fault]:
     explain = "EXPLAIN (FORMAT JSON) " + statement
     if limit := PAGE.search(statement):
-        place = int(limit[1]) - 1
-        parameters = (*parameters[:place], LARGEST_PAGE, *parameters[place + 1 :])
+        parameters = {**parameters, limit[1]: LARGEST_PAGE}
 
     def plan(*avoided: str) -> dict[str, Any]:
         switches = [f"SET LOCAL enable_{name} = off" for name in avoided]

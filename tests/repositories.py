@@ -9,7 +9,7 @@ from pathlib import Path
 from project_service.domain import repositories
 from project_service.domain.projects import Project
 from project_service.domain.repositories import Repository
-from project_service.kit.db.database import db
+from project_service.kit.db.session import db
 from project_service.kit.storage import storage
 
 

@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner
 
 from project_service.cli import main, operations
-from project_service.kit.db.database import db
+from project_service.kit.db.session import db
 from project_service.kit.http.errors import NotFound, Unprocessable
 from project_service.transfers import watching
 from project_service.transfers.archive import extraction, layout

@@ -17,7 +17,8 @@ from project_service.domain import repositories
 from project_service.domain.projects import Project
 from project_service.kit import clock
 from project_service.kit.db import migrating
-from project_service.kit.db.database import Base, db, snapshot, unit_of_work
+from project_service.kit.db.base import Base
+from project_service.kit.db.session import db, snapshot, unit_of_work
 from project_service.kit.security import encryption, secrets
 from project_service.kit.storage import storage
 from project_service.runtime.backups import archive, service, tables

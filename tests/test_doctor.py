@@ -10,7 +10,7 @@ from project_service.areas.variables.models import Variable
 from project_service.cli import doctor
 from project_service.kit import clock, jobs
 from project_service.kit.db import migrating
-from project_service.kit.db.database import db, unit_of_work
+from project_service.kit.db.session import db, unit_of_work
 from project_service.kit.jobs import Task
 from project_service.kit.security import secrets
 from project_service.kit.storage import Storage

@@ -13,7 +13,7 @@ from project_service.cli import main, operations
 from project_service.domain.access_levels import Role
 from project_service.domain.namespaces import Group
 from project_service.kit import clock, jobs
-from project_service.kit.db.database import db
+from project_service.kit.db.session import db
 from tests.worlds import ADA, DEV, GUS, MAX, OLIVE, RITA, SAM, add_member, make_group, make_project, reload
 
 pytestmark = pytest.mark.both_databases

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from project_service.areas.vulnerabilities.models import Finding, Pipeline
 from project_service.cli import main
 from project_service.factory import create_app
-from project_service.kit.db.database import db
+from project_service.kit.db.session import db
 from project_service.settings import Settings
 from tests import worlds
 from tests.scanning import report, vulnerability

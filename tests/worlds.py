@@ -25,7 +25,7 @@ from project_service.domain.tracker.notes import Note
 from project_service.domain.tracker.others import MERGE_REQUEST, MergeRequest
 from project_service.domain.users import User
 from project_service.kit import clock
-from project_service.kit.db.database import db, unit_of_work
+from project_service.kit.db.session import db, unit_of_work
 from tests import scanning
 
 ADA, OLIVE, MAX, DEV, RITA, GUS, SAM = "ada", "olive", "max", "dev", "rita", "gus", "sam"

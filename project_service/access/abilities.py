@@ -29,7 +29,7 @@ from project_service.domain.projects import DISABLED, ENABLED, PRIVATE, Project
 from project_service.domain.tracker.issues import Issue, IssueAssignee
 from project_service.domain.tracker.notes import Note
 from project_service.domain.users import User
-from project_service.kit.db.database import db
+from project_service.kit.db.session import db
 from project_service.kit.http import current
 from project_service.kit.http.errors import Forbidden, NotFound
 

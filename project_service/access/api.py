@@ -23,7 +23,7 @@ from project_service.access import guards, identity
 from project_service.access.abilities import Ability
 from project_service.kit import bigint_json
 from project_service.kit.db import pagination
-from project_service.kit.db.database import reading, unit_of_work
+from project_service.kit.db.session import reading, unit_of_work
 from project_service.kit.http import current, kept, responses
 from project_service.kit.http.errors import MethodNotAllowed as NotAllowed
 from project_service.kit.http.errors import ServiceError, Unauthorized
@@ -151,7 +151,7 @@ class ApiBlueprint(Blueprint):  # type: ignore[misc]  # flask-smorest is untyped
         """The body may have this many bytes (``None``: any number), read from the caller's settings when it comes.
 
         Who sends it is asked before it is read. The view begins in a unit that only reads, so that nothing is locked
-        while it stores or parses what came; it writes in one of its own (``database.writing``).
+        while it stores or parses what came; it writes in one of its own (``session.writing``).
         """
         return _marked("largest_body", largest)
 

@@ -12,8 +12,8 @@ from sqlalchemy import bindparam, select, update
 from project_service.domain.tokens import BrowserSession, PersonalAccessToken, digest_of
 from project_service.domain.users import ACTIVE, BLOCKED, User, user_by
 from project_service.kit import clock
-from project_service.kit.db import database
-from project_service.kit.db.database import Timestamp, db, unit_of_work
+from project_service.kit.db.base import Timestamp
+from project_service.kit.db.session import db, rollback, unit_of_work
 from project_service.kit.db.statements import prepared
 from project_service.kit.http import current, kept, urls
 from project_service.kit.http.errors import (
@@ -222,6 +222,6 @@ def _note_activity(user_id: int, last_activity_on: dt.date | None) -> None:
 
 def _apart(statement: object) -> None:
     # written at once, so that it holds whatever becomes of the request, and no reader keeps a write lock
-    database.undo()
+    rollback()
     with unit_of_work():
         db.session.execute(statement)  # type: ignore[call-overload]  # one of two updates above

@@ -10,7 +10,7 @@ from project_service.access.abilities import projects_with
 from project_service.access.identity import Caller
 from project_service.domain.projects import Project
 from project_service.domain.tracker.issues import OPENED, Issue
-from project_service.kit.db.database import db
+from project_service.kit.db.session import db
 
 
 def add_open_issues(caller: Caller, found: Sequence[Project]) -> None:

@@ -30,7 +30,7 @@ from werkzeug.wrappers import Response
 from project_service.access import guards, identity
 from project_service.access.abilities import Ability
 from project_service.kit import clock, logs
-from project_service.kit.db.database import reading, unit_of_work
+from project_service.kit.db.session import reading, unit_of_work
 from project_service.kit.http import kept, responses, urls
 from project_service.kit.http.errors import ServiceError, Unauthorized
 from project_service.kit.http.parameters import parameters

@@ -10,9 +10,9 @@ from sqlalchemy import Select, and_, func, or_, select
 from project_service.access.abilities import may_see_note, visible_notes
 from project_service.access.identity import Caller
 from project_service.domain.tracker.notes import Note, Noteable, find_note, notes_on
-from project_service.kit.db.database import db
 from project_service.kit.db.pagination import Shown, read_page
 from project_service.kit.db.reading import along
+from project_service.kit.db.session import db
 from project_service.kit.http.errors import RecordNotFound
 from project_service.kit.http.fields import whole_number
 

@@ -29,7 +29,7 @@ from project_service.access.api import json_response
 from project_service.domain import instance_settings
 from project_service.domain.instance_settings import RECEIVERS_THROTTLE as THROTTLE
 from project_service.kit import bigint_json, jobs
-from project_service.kit.db.database import reading
+from project_service.kit.db.session import reading
 from project_service.kit.http import current, responses
 from project_service.kit.security import secrets
 

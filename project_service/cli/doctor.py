@@ -14,7 +14,8 @@ from sqlalchemy import func, select, text
 
 from project_service.areas.instance.version import COMPATIBLE, OWN
 from project_service.kit import jobs
-from project_service.kit.db.database import MIGRATIONS, Base, db, unit_of_work
+from project_service.kit.db.base import MIGRATIONS, Base
+from project_service.kit.db.session import db, unit_of_work
 from project_service.kit.jobs import Task, rq_worker
 from project_service.kit.security import secrets
 from project_service.kit.security.encryption import try_secrets

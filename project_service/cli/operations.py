@@ -32,7 +32,8 @@ from project_service.domain.users import User, find_user_by, user_by
 from project_service.factory import create_app
 from project_service.kit import jobs
 from project_service.kit.db import migrating
-from project_service.kit.db.database import MIGRATIONS, db, unit_of_work
+from project_service.kit.db.base import MIGRATIONS
+from project_service.kit.db.session import db, unit_of_work
 from project_service.kit.http.errors import Invalid, ServiceError
 from project_service.kit.http.fields import LARGEST_INTEGER, Date
 from project_service.kit.security import encryption, secrets

@@ -6,7 +6,7 @@ from sqlalchemy import Select, select
 
 from project_service.domain.users import User
 from project_service.kit import clock
-from project_service.kit.db.database import db, insert
+from project_service.kit.db.session import db, insert
 
 ALERT_BOT = "alert-bot"
 GHOST = "ghost"

@@ -17,7 +17,9 @@ from flask import current_app
 from sqlalchemy import JSON, Select, UniqueConstraint, bindparam, delete, select
 from sqlalchemy.orm import Mapped, mapped_column
 
-from project_service.kit.db.database import Base, Model, db, hold_table, insert
+from project_service.kit.db.base import Base, Model
+from project_service.kit.db.locking import lock_table
+from project_service.kit.db.session import db, insert
 from project_service.kit.db.statements import prepared
 from project_service.kit.http.errors import Invalid
 from project_service.kit.security import outgoing
@@ -176,7 +178,7 @@ def gates_of(feature: str) -> list[FeatureGate]:
 
 def hold_gates() -> None:
     """Let nobody else change a feature before this unit of work has ended: its gates are several rows."""
-    hold_table(FeatureGate)
+    lock_table(FeatureGate)
 
 
 def set_gate(feature: str, key: str, value: str) -> None:

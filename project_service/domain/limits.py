@@ -8,7 +8,8 @@ from sqlalchemy import case, delete
 from sqlalchemy.orm import Mapped, mapped_column
 
 from project_service.kit import clock
-from project_service.kit.db.database import Model, db, insert, unit_of_work
+from project_service.kit.db.base import Model
+from project_service.kit.db.session import db, insert, unit_of_work
 from project_service.kit.http.errors import TooManyRequests
 
 MINUTE = 60

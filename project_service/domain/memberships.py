@@ -36,8 +36,9 @@ from project_service.domain.namespaces import Namespace, NamespaceAncestor
 from project_service.domain.projects import Project
 from project_service.domain.users import User
 from project_service.kit import clock
+from project_service.kit.db.base import Key, Model, Timestamps
 from project_service.kit.db.bulk import among, numbers
-from project_service.kit.db.database import Key, Model, Timestamps, db, flush
+from project_service.kit.db.session import db
 from project_service.kit.db.statements import prepared
 
 
@@ -111,7 +112,7 @@ def role_in(user_id: int, subject: Project | Namespace) -> Role:
     project, namespace = (subject, subject.namespace) if isinstance(subject, Project) else (None, subject)
     if namespace.owner_id == user_id:
         return Role.OWNER
-    flush()  # a membership that was made in this request counts
+    db.session.flush()  # a membership that was made in this request counts
     of_user = {"user": user_id, "namespace": namespace.id, "today": clock.today()}
     level = _level_below(**of_user) if project is None else _level_in_project(**of_user, project=project.id)
     return Role(level.scalar() or 0)

@@ -14,7 +14,8 @@ from sqlalchemy.orm import Mapped, mapped_column, relationship
 
 from project_service.domain.access_levels import Visibility
 from project_service.domain.users import User
-from project_service.kit.db.database import Base, Key, Model, Timestamps, db, unique_while_kept
+from project_service.kit.db.base import Base, Key, Model, Timestamps, unique_unless_deleting
+from project_service.kit.db.session import db
 from project_service.kit.http.errors import NotFound
 from project_service.kit.http.fields import whole_number
 
@@ -51,7 +52,7 @@ class Namespace(Timestamps, Model):
 
     __mapper_args__ = {"polymorphic_on": "kind"}
     __table_args__ = (
-        unique_while_kept("uq_namespaces_full_path", "lower(full_path)"),
+        unique_unless_deleting("uq_namespaces_full_path", "lower(full_path)"),
         Index("ix_namespaces_parent_id_name", "parent_id", text("lower(name)"), "id"),
         Index("ix_namespaces_path", text("lower(path)")),
         Index("ix_namespaces_name", text("lower(name)")),

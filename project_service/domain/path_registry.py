@@ -22,7 +22,8 @@ from project_service.domain.namespaces import (
 )
 from project_service.domain.projects import Project, Route, project_by, projects, projects_below
 from project_service.kit import clock
-from project_service.kit.db.database import db, hold, unique
+from project_service.kit.db.locking import lock_row
+from project_service.kit.db.session import db, unique
 from project_service.kit.http.errors import Invalid, NotFound
 
 LONGEST_PATH = 2048
@@ -187,7 +188,7 @@ def hold_tree(place: Namespace, *, moving: bool = False) -> None:
 def _hold_project(project: Project) -> None:
     """Have the project for oneself, or raise ``NotFound`` when it was deleted a moment ago."""
     with db.session.no_autoflush:
-        hold(project, "deleting_since")
+        lock_row(project, "deleting_since")
     if project.deleting_since is not None:
         raise NotFound("Project")
 

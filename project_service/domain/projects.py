@@ -14,8 +14,9 @@ from project_service.domain.access_levels import Visibility
 from project_service.domain.namespaces import Namespace, NamespaceAncestor
 from project_service.domain.users import User
 from project_service.kit import clock
-from project_service.kit.db.database import Base, Key, Model, Timestamps, db, unique_while_kept
+from project_service.kit.db.base import Base, Key, Model, Timestamps, unique_unless_deleting
 from project_service.kit.db.reading import Kind, remember
+from project_service.kit.db.session import db
 from project_service.kit.db.statements import Prepared, prepared
 from project_service.kit.http.errors import NotFound
 from project_service.kit.http.fields import whole_number
@@ -78,8 +79,8 @@ class Project(Timestamps, Model):
     creator: Mapped[User | None] = relationship()
 
     __table_args__ = (
-        unique_while_kept("uq_projects_full_path", "lower(full_path)"),
-        unique_while_kept("uq_projects_name", "namespace_id", "name"),
+        unique_unless_deleting("uq_projects_full_path", "lower(full_path)"),
+        unique_unless_deleting("uq_projects_name", "namespace_id", "name"),
         Index("ix_projects_namespace_id_created_at", "namespace_id", "created_at", "id"),
         Index("ix_projects_created_at", "created_at", "id"),
         Index("ix_projects_last_activity_at", "last_activity_at", "id"),

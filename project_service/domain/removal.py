@@ -16,7 +16,8 @@ from project_service.domain.namespaces import Namespace, UserNamespace
 from project_service.domain.projects import Project, folder_of, projects_below
 from project_service.domain.users import User
 from project_service.kit import jobs
-from project_service.kit.db.database import Base, db
+from project_service.kit.db.base import Base
+from project_service.kit.db.session import db
 from project_service.kit.storage import storage
 
 BATCH = 500

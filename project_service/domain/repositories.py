@@ -27,8 +27,8 @@ from sqlalchemy import ForeignKey, UniqueConstraint, select
 from sqlalchemy.orm import Mapped, mapped_column
 
 from project_service.domain.projects import Project
-from project_service.kit.db import database
-from project_service.kit.db.database import Model, Timestamps, db
+from project_service.kit.db.base import Model, Timestamps
+from project_service.kit.db.session import db
 from project_service.kit.storage import storage
 
 if TYPE_CHECKING:
@@ -467,7 +467,7 @@ def forget_old() -> int:
             select(Repository.project_id, Repository.kind, Repository.version)
         )
     }
-    database.commit()
+    db.session.commit()
     old = [path for path in found if path.name not in known and path.name.partition("-")[0] not in loading]
     old += [path for path in root().glob(".[0-9]*.git.*") if _is_abandoned(path)]
     for path in old:

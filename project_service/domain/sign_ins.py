@@ -8,7 +8,8 @@ from sqlalchemy import case, delete, select
 from sqlalchemy.orm import Mapped, mapped_column
 
 from project_service.kit import clock
-from project_service.kit.db.database import Model, db, insert
+from project_service.kit.db.base import Model
+from project_service.kit.db.session import db, insert
 from project_service.kit.security import secrets
 
 WINDOW = dt.timedelta(minutes=10)

@@ -9,7 +9,7 @@ from sqlalchemy.orm import Mapped, mapped_column, relationship
 
 from project_service.domain.users import User
 from project_service.kit import clock
-from project_service.kit.db.database import Model, Timestamps
+from project_service.kit.db.base import Model, Timestamps
 from project_service.kit.security import secrets
 
 SCOPES = (

@@ -7,7 +7,8 @@ import datetime as dt
 from sqlalchemy import Select, func, or_, select
 from sqlalchemy.orm import Mapped, mapped_column
 
-from project_service.kit.db.database import Model, Timestamps, db, unique_while_kept
+from project_service.kit.db.base import Model, Timestamps, unique_unless_deleting
+from project_service.kit.db.session import db
 from project_service.kit.http.errors import NotFound
 from project_service.kit.http.fields import whole_number
 
@@ -57,8 +58,8 @@ class User(Timestamps, Model):
     deleting_since: Mapped[dt.datetime | None]
 
     __table_args__ = (
-        unique_while_kept("uq_users_username", "lower(username)"),
-        unique_while_kept("uq_users_email", "lower(email)"),
+        unique_unless_deleting("uq_users_username", "lower(username)"),
+        unique_unless_deleting("uq_users_email", "lower(email)"),
     )
 
 

@@ -20,7 +20,8 @@ from sqlalchemy import Index, delete, select
 from sqlalchemy.orm import Mapped, mapped_column
 
 from project_service.kit import clock, jobs
-from project_service.kit.db.database import Model, db
+from project_service.kit.db.base import Model
+from project_service.kit.db.session import db
 from project_service.kit.jobs import Task
 from project_service.settings import Settings
 

@@ -7,7 +7,8 @@ from typing import Any, Literal
 from alembic import context
 from flask import current_app
 
-from project_service.kit.db.database import Base, Timestamp, db
+from project_service.kit.db.base import Base, Timestamp
+from project_service.kit.db.session import db
 from project_service.kit.security.secrets import Encrypted
 
 

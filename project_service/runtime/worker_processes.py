@@ -13,7 +13,7 @@ from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import configure_mappers
 
 from project_service.kit import collecting, jobs
-from project_service.kit.db.database import db
+from project_service.kit.db.session import db
 from project_service.kit.http.responses import Application
 from project_service.kit.jobs import rq_worker
 from project_service.kit.security import encryption

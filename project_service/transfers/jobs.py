@@ -17,7 +17,7 @@ from sqlalchemy import func, select, update
 from project_service.domain import limits, repositories
 from project_service.domain.users import User
 from project_service.kit import clock, jobs
-from project_service.kit.db.database import db, unit_of_work
+from project_service.kit.db.session import db, unit_of_work
 from project_service.kit.storage import storage
 from project_service.transfers.models import FAILED, FAILING, LIVE, UNDER_WAY, ProjectExport, ProjectImport
 from project_service.transfers.outcomes import error_text, note_failed_export

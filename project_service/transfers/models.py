@@ -13,7 +13,7 @@ from project_service.domain import path_rules
 from project_service.domain.projects import Project
 from project_service.domain.users import User
 from project_service.kit import clock
-from project_service.kit.db.database import Model, Timestamps
+from project_service.kit.db.base import Model, Timestamps
 from project_service.kit.security.secrets import Encrypted
 
 NONE, SCHEDULED, STARTED, FINISHED, FAILED = "none", "scheduled", "started", "finished", "failed"

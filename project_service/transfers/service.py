@@ -14,8 +14,7 @@ from project_service.domain.namespaces import Namespace, namespace_by, namespace
 from project_service.domain.projects import Project
 from project_service.domain.users import User
 from project_service.kit import logs
-from project_service.kit.db import database
-from project_service.kit.db.database import db, writing
+from project_service.kit.db.session import db, writing
 from project_service.kit.http.errors import (
     FULL,
     BadRequest,
@@ -103,7 +102,7 @@ def import_file(user: User, file: Any, **wanted: Any) -> Project:
         raise Unprocessable({"error": NOT_GZIP})
     _check_size(file.stream)
     namespace = _namespace(user, wanted)
-    database.commit()  # nothing is held while the archive is written
+    db.session.commit()  # nothing is held while the archive is written
     with taking_in() as name:
         _store(file.stream, name)
         try:
@@ -121,7 +120,7 @@ def import_url(user: User, url: str, **wanted: Any) -> Project:
         if not (value or "").strip():
             raise BadRequest(f"Parameter '{name}' is required")
     allowed_hosts = instance_settings.outgoing_policy()
-    database.commit()  # nor while somebody else's server thinks
+    db.session.commit()  # nor while somebody else's server thinks
     downloads.check(url, allowed_hosts)
     with writing():
         return _create(user, namespace, wanted, url=url)

@@ -17,7 +17,7 @@ from project_service.access.abilities import Ability, judge
 from project_service.access.identity import Caller
 from project_service.domain.projects import Project
 from project_service.domain.users import User
-from project_service.kit.db.database import db, unit_of_work
+from project_service.kit.db.session import db, unit_of_work
 from project_service.kit.http.errors import Forbidden
 from project_service.kit.storage import CHUNK, storage
 from project_service.transfers import queries, service

@@ -19,8 +19,7 @@ from sqlalchemy import select
 
 from project_service.domain.projects import folder_of
 from project_service.domain.repositories import Repository
-from project_service.kit.db import database
-from project_service.kit.db.database import db, unit_of_work
+from project_service.kit.db.session import db, unit_of_work
 from project_service.kit.storage import storage
 from project_service.transfers.models import LIVE, ProjectExport, ProjectFile, ProjectImport
 
@@ -112,7 +111,7 @@ def remove_leftovers(project_id: int) -> None:
 
     While something else is made for the project its files are not spoken of yet: then whoever ends last does this.
     """
-    database.commit()
+    db.session.commit()
     live = select(ProjectExport.id).where(ProjectExport.project_id == project_id, ProjectExport.state.in_(LIVE))
     busy = db.session.scalar(live.limit(1)) is not None
     known = {
@@ -120,7 +119,7 @@ def remove_leftovers(project_id: int) -> None:
         for model in (ProjectFile, Repository, ProjectExport)
         for name in db.session.scalars(select(model.storage_name).where(model.project_id == project_id))
     }
-    database.commit()
+    db.session.commit()
     if busy:
         return
     for name in storage().names(folder_of(project_id)):

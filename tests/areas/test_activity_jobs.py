@@ -18,7 +18,7 @@ from project_service.domain.access_levels import Role
 from project_service.domain.events.models import Action, Event
 from project_service.domain.memberships import Membership
 from project_service.kit import clock, jobs
-from project_service.kit.db.database import db, unit_of_work
+from project_service.kit.db.session import db, unit_of_work
 from project_service.kit.jobs import Task
 from tests.worlds import DEV, MAX, OLIVE, RITA, SAM, add_member, make_project
 

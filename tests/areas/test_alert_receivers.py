@@ -26,7 +26,7 @@ from project_service.domain.tracker.environments import Environment
 from project_service.domain.tracker.notes import Note
 from project_service.factory import LARGEST_BODY
 from project_service.kit import clock
-from project_service.kit.db.database import committing_each, db, unit_of_work
+from project_service.kit.db.session import db, reading, unit_of_work
 from tests import worlds
 
 KEY, OTHER_KEY = "0123456789abcdef" * 2, "f" * 32
@@ -649,7 +649,7 @@ def test_alerts_that_all_are_open_or_new_take_no_transaction(
 def take_in_alone(receiver, told):
     """As the only request of a process does."""
     if db.engine.dialect.name == "postgresql":
-        with committing_each():
+        with reading():
             [taken] = ingestion._without_transaction([(receiver, told)])
         return taken
     with unit_of_work():

@@ -15,7 +15,7 @@ from project_service.domain.projects import DISABLED, Project
 from project_service.domain.tracker.environments import Environment
 from project_service.domain.tracker.issues import ISSUE, Issue
 from project_service.domain.users import User
-from project_service.kit.db.database import db, unit_of_work
+from project_service.kit.db.session import db, unit_of_work
 from project_service.kit.http.errors import Invalid
 from project_service.kit.mail import Mail
 from tests import worlds

@@ -9,7 +9,7 @@ import pytest
 from project_service.domain.tokens import PersonalAccessToken, digest_of
 from project_service.domain.users import User
 from project_service.kit import clock
-from project_service.kit.db.database import db
+from project_service.kit.db.session import db
 from tests.worlds import ADA, MAX, NOBODY, reload
 
 UNAUTHORIZED = {"message": "401 Unauthorized"}

@@ -9,7 +9,7 @@ import pytest
 
 from project_service.areas.variables.models import Variable
 from project_service.kit.db import pagination
-from project_service.kit.db.database import db
+from project_service.kit.db.session import db
 from tests.worlds import make_project
 
 NAMES = ("X-Total", "X-Total-Pages", "X-Per-Page", "X-Page", "X-Next-Page", "X-Prev-Page")

@@ -7,7 +7,7 @@ import pytest
 from project_service.areas.alerts.models import Alert
 from project_service.domain.tracker.environments import Environment
 from project_service.kit import clock
-from project_service.kit.db.database import db
+from project_service.kit.db.session import db
 from tests import worlds
 from tests.worlds import ADA, DEV, GUS, MAX, NOBODY, OLIVE, RITA, SAM
 

@@ -19,7 +19,7 @@ from project_service.areas.error_tracking import service
 from project_service.areas.error_tracking.models import ErrorTrackingSetting
 from project_service.domain.users import BLOCKED
 from project_service.kit import clock
-from project_service.kit.db.database import db
+from project_service.kit.db.session import db
 from project_service.kit.http.errors import Invalid
 from project_service.kit.security import outgoing
 from tests import worlds

@@ -29,7 +29,7 @@ from project_service.domain.tracker.others import Design, MergeRequest, Snippet,
 from project_service.domain.users import BLOCKED, DEACTIVATED
 from project_service.kit import clock
 from project_service.kit.db import pagination
-from project_service.kit.db.database import db, unit_of_work
+from project_service.kit.db.session import db, unit_of_work
 from tests import conftest
 from tests.repositories import keep_repository
 from tests.worlds import (

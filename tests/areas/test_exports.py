@@ -25,8 +25,7 @@ from project_service.domain.access_levels import Role
 from project_service.domain.projects import Project, folder_of
 from project_service.domain.tracker.issues import Issue
 from project_service.kit import bigint_json, clock, jobs
-from project_service.kit.db import database
-from project_service.kit.db.database import db, unit_of_work
+from project_service.kit.db.session import db, snapshot, unit_of_work
 from project_service.kit.jobs import Task, ahead
 from project_service.kit.mail import Mail
 from project_service.kit.storage import storage
@@ -1342,7 +1341,7 @@ def test_two_processes_make_of_many_issues_what_one_makes(many, monkeypatch):
 
 def test_two_processes_see_the_same_moment(many, monkeypatch):
     export, files = many
-    real, seen = database.snapshot, []
+    real, seen = snapshot, []
 
     @contextmanager
     def begin_late(name=None):
@@ -1369,7 +1368,7 @@ def test_two_processes_see_the_same_moment(many, monkeypatch):
             yield part
 
     share_out, pid = exporter._in_turn, os.getpid()
-    monkeypatch.setattr(database, "snapshot", begin_late)
+    monkeypatch.setattr(exporter, "snapshot", begin_late)
     monkeypatch.setattr(exporter, "_in_turn", share)
     export()
 

@@ -30,7 +30,7 @@ from sqlalchemy import func, select, update
 from project_service.domain import repositories
 from project_service.domain.projects import Project
 from project_service.kit import bigint_json, clock
-from project_service.kit.db.database import db
+from project_service.kit.db.session import db
 from project_service.kit.jobs import Task
 from project_service.kit.storage import storage
 from project_service.transfers import workdir

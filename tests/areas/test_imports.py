@@ -34,8 +34,9 @@ from project_service.domain.memberships import Membership
 from project_service.domain.projects import Project
 from project_service.domain.tracker.issues import Issue
 from project_service.kit import clock, jobs
+from project_service.kit.db.base import Base
 from project_service.kit.db.bulk import Writer
-from project_service.kit.db.database import Base, db, unit_of_work
+from project_service.kit.db.session import db, unit_of_work
 from project_service.kit.jobs import Task
 from project_service.kit.storage import storage
 from project_service.transfers import jobs as transfer_jobs

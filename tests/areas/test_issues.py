@@ -18,7 +18,7 @@ from project_service.domain.tracker.issues import Issue
 from project_service.domain.tracker.milestones import Milestone
 from project_service.domain.tracker.notes import Note
 from project_service.kit import clock
-from project_service.kit.db.database import db
+from project_service.kit.db.session import db
 from tests.worlds import ADA, DEV, GUS, MAX, NOBODY, OLIVE, PEOPLE, RITA, SAM, make_project, make_user
 
 MISSING = {"message": "404 Not found"}

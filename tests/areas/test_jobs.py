@@ -11,7 +11,7 @@ from sqlalchemy import func, select
 
 from project_service.domain import instance_settings
 from project_service.kit import clock, jobs, logs
-from project_service.kit.db.database import db, unit_of_work
+from project_service.kit.db.session import db, unit_of_work
 from project_service.kit.jobs import PeriodicRun, Task
 
 MINUTE = dt.timedelta(minutes=1)

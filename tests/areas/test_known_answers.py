@@ -9,7 +9,7 @@ from sqlalchemy import select, text
 from project_service.access import identity
 from project_service.domain.access_levels import Visibility
 from project_service.kit import metrics
-from project_service.kit.db.database import db, reading
+from project_service.kit.db.session import db, reading
 from project_service.kit.http import kept
 from tests.conftest import POSTGRESQL
 from tests.worlds import DEV, GUS, MAX, NOBODY, OLIVE

@@ -16,7 +16,7 @@ from project_service.areas.alerts import ingestion
 from project_service.areas.alerts.models import HTTP, PROMETHEUS, Alert, AlertIntegration, IncidentSetting
 from project_service.domain.tracker.issues import Issue
 from project_service.kit import metrics
-from project_service.kit.db.database import db
+from project_service.kit.db.session import db
 from project_service.kit.http import current
 from project_service.kit.security import encryption, secrets
 

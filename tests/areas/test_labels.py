@@ -7,7 +7,7 @@ import pytest
 from project_service.domain.access_levels import Visibility
 from project_service.domain.projects import Project
 from project_service.domain.tracker.issues import Issue
-from project_service.kit.db.database import db
+from project_service.kit.db.session import db
 from tests.worlds import ADA, DEV, GUS, MAX, NOBODY, OLIVE, RITA, SAM, make_label, make_merge_request, make_project
 
 MISSING = {"message": "404 Label Not Found"}

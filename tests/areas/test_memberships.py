@@ -29,7 +29,7 @@ from project_service.domain.projects import Project, projects
 from project_service.domain.users import User
 from project_service.kit import clock
 from project_service.kit.db import reading
-from project_service.kit.db.database import db
+from project_service.kit.db.session import db
 from tests.worlds import make_user
 
 TODAY = clock.today()

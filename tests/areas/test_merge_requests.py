@@ -15,7 +15,8 @@ from project_service.domain.access_levels import Visibility
 from project_service.domain.projects import Project
 from project_service.domain.tracker.milestones import Milestone
 from project_service.domain.tracker.others import MergeRequestLabel
-from project_service.kit.db.database import MIGRATIONS, db
+from project_service.kit.db.base import MIGRATIONS
+from project_service.kit.db.session import db
 from tests.archives import make_archive
 from tests.worlds import (
     ADA,

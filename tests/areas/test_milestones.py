@@ -14,7 +14,7 @@ from project_service.domain.events.models import Action, Event
 from project_service.domain.projects import Project
 from project_service.domain.tracker.milestones import Milestone
 from project_service.kit import clock
-from project_service.kit.db.database import db
+from project_service.kit.db.session import db
 from tests.worlds import DEV, GUS, MAX, NOBODY, OLIVE, PEOPLE, RITA, SAM, make_project
 
 MISSING = {"message": "404 Milestone Not Found"}

@@ -14,7 +14,7 @@ from project_service.domain.memberships import Membership, Share
 from project_service.domain.namespaces import Group, namespace_of
 from project_service.domain.users import BLOCKED
 from project_service.kit import clock
-from project_service.kit.db.database import db
+from project_service.kit.db.session import db
 from tests.worlds import (
     ADA,
     DEV,

@@ -13,7 +13,7 @@ from project_service.domain.access_levels import Role
 from project_service.domain.events.models import Action, Event
 from project_service.domain.projects import Project
 from project_service.kit import clock
-from project_service.kit.db.database import db
+from project_service.kit.db.session import db
 from tests.worlds import (
     ADA,
     DEV,

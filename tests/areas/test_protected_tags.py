@@ -21,7 +21,7 @@ from project_service.domain import repositories
 from project_service.domain.access_levels import Role
 from project_service.domain.users import BLOCKED
 from project_service.kit import clock
-from project_service.kit.db.database import db
+from project_service.kit.db.session import db
 from tests import worlds
 from tests.repositories import keep_repository
 from tests.worlds import ADA, DEV, GUS, MAX, NOBODY, OLIVE, RITA, SAM

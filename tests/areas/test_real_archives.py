@@ -8,7 +8,7 @@ import pytest
 
 from project_service.domain import repositories
 from project_service.domain.projects import Project
-from project_service.kit.db.database import db
+from project_service.kit.db.session import db
 from project_service.transfers.archive import diff
 from tests.archives import REAL, rows, unpack
 from tests.worlds import make_user

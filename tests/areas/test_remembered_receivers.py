@@ -27,7 +27,7 @@ from project_service.domain.tracker.issues import Issue
 from project_service.domain.tracker.notes import Note
 from project_service.domain.users import User
 from project_service.kit import clock
-from project_service.kit.db.database import db
+from project_service.kit.db.session import db
 
 KEY, OTHER_KEY = "0123456789abcdef" * 2, "f" * 32
 IDENTIFIER = "00112233445566ff"

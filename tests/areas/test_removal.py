@@ -9,7 +9,8 @@ from project_service.domain import removal
 from project_service.domain.access_levels import Role
 from project_service.domain.events.models import Action
 from project_service.domain.events.recording import record
-from project_service.kit.db.database import Base, db
+from project_service.kit.db.base import Base
+from project_service.kit.db.session import db
 from tests.worlds import ADA, MAX, NOBODY, OLIVE, PEOPLE, SAM, add_member, make_group, make_project, make_user, share
 
 ACCEPTED = {"message": "202 Accepted"}

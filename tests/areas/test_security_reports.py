@@ -11,7 +11,7 @@ import pytest
 from project_service.areas.vulnerabilities import reports
 from project_service.areas.vulnerabilities.models import Finding, Pipeline, SecurityReport, Tally
 from project_service.domain.projects import DISABLED
-from project_service.kit.db.database import db
+from project_service.kit.db.session import db
 from tests import worlds
 from tests.scanning import findings, ingest, report, send, vulnerability
 from tests.worlds import ADA, DEV, GUS, MAX, NOBODY, OLIVE, RITA, SAM

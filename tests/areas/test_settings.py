@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from project_service.domain import instance_settings
-from project_service.kit.db.database import unit_of_work
+from project_service.kit.db.session import unit_of_work
 from tests.worlds import ADA, MAX, NOBODY, OLIVE, SAM
 
 SETTINGS = "/application/settings"

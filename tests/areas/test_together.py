@@ -28,7 +28,7 @@ from project_service.domain.tracker.environments import Environment
 from project_service.domain.tracker.issues import Issue
 from project_service.domain.tracker.milestones import Milestone
 from project_service.domain.users import User
-from project_service.kit.db.database import db
+from project_service.kit.db.session import db
 from project_service.transfers.exporting import exporter
 from project_service.transfers.models import ProjectExport
 from tests.worlds import ADA, DEV, SAM, make_group, make_token, make_user, share

@@ -10,7 +10,7 @@ import pytest
 from project_service.domain.tokens import SCOPES, PersonalAccessToken
 from project_service.domain.users import BLOCKED
 from project_service.kit import clock
-from project_service.kit.db.database import db
+from project_service.kit.db.session import db
 from tests.worlds import ADA, MAX, NOBODY, OLIVE, PEOPLE, ROLES, SAM, add_member, make_group, make_token, make_user
 
 TOKEN = {

@@ -12,7 +12,7 @@ from sqlalchemy import func, select
 
 from project_service.domain.users import BLOCKED, DEACTIVATED, User
 from project_service.kit import clock
-from project_service.kit.db.database import db
+from project_service.kit.db.session import db
 from tests.worlds import ADA, DEV, GUS, MAX, NOBODY, OLIVE, PEOPLE, RITA, SAM, make_project, make_user, reload
 
 BASIC = {"id", "name", "username", "state", "avatar_url", "web_url"}

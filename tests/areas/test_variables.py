@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import text
 
 from project_service.domain.access_levels import Visibility
-from project_service.kit.db.database import db
+from project_service.kit.db.session import db
 from tests import worlds
 from tests.worlds import ADA, DEV, GUS, MAX, NOBODY, OLIVE, RITA, SAM
 

@@ -24,7 +24,7 @@ from schemathesis.engine import events
 from sqlalchemy import text
 
 from project_service.access.api import PREFIX
-from project_service.kit.db.database import db, unit_of_work
+from project_service.kit.db.session import db, unit_of_work
 from tests.surveys import PART, addresses, api_rules
 from tests.worlds import ADA, DEV, GUS, MAX, NOBODY, OLIVE, RITA, SAM, make_token
 

@@ -18,7 +18,7 @@ from project_service.domain.tokens import PersonalAccessToken
 from project_service.domain.tracker.environments import Environment
 from project_service.domain.tracker.notes import Note
 from project_service.domain.users import User
-from project_service.kit.db.database import db
+from project_service.kit.db.session import db
 from tests.pages.conftest import page_rules
 from tests.surveys import addresses, api_rules
 

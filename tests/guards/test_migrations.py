@@ -10,7 +10,8 @@ import pytest
 from sqlalchemy import inspect
 
 from project_service.cli import doctor
-from project_service.kit.db.database import MIGRATIONS, Base, db
+from project_service.kit.db.base import MIGRATIONS, Base
+from project_service.kit.db.session import db
 
 FIRST = "0001_first_tables.py"
 TAKES_AWAY = {"drop_column", "drop_table", "rename_table"}

@@ -12,7 +12,7 @@ from urllib.parse import parse_qsl
 import pytest
 from sqlalchemy import event
 
-from project_service.kit.db.database import db
+from project_service.kit.db.session import db
 from tests import crowds, plans, worlds
 from tests.guards.places import page_addresses, places_of, refused
 from tests.pages.conftest import visit  # noqa: F401  # a fixture

@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import select
 
 from project_service.domain.instance_settings import FeatureGate
-from project_service.kit.db.database import db, unit_of_work
+from project_service.kit.db.session import db, unit_of_work
 from project_service.kit.jobs.ahead import Ended, ahead
 
 pytestmark = pytest.mark.both_databases

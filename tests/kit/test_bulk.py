@@ -13,7 +13,7 @@ from sqlalchemy import delete, select
 from project_service.domain.tracker.milestones import Milestone
 from project_service.domain.tracker.notes import Note
 from project_service.kit.db.bulk import Writer, among, new_ids, numbers, one_of
-from project_service.kit.db.database import db
+from project_service.kit.db.session import db
 from tests.worlds import make_project, make_user
 
 pytestmark = pytest.mark.both_databases

@@ -10,10 +10,10 @@ import sqlite3
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, closing, suppress
 
 import pytest
-from sqlalchemy import BigInteger, QueuePool, Text, bindparam, column, create_engine, func, select, table, text, update
+from sqlalchemy import NullPool, create_engine, select, text, update
 from sqlalchemy.exc import IntegrityError, OperationalError, StatementError
 
 from project_service.domain import instance_settings
@@ -21,18 +21,15 @@ from project_service.domain.instance_settings import ApplicationSetting, Feature
 from project_service.domain.memberships import Membership
 from project_service.domain.users import User
 from project_service.kit import clock
-from project_service.kit.db import database
-from project_service.kit.db.bulk import among, numbers
-from project_service.kit.db.database import (
-    KEPT,
+from project_service.kit.db.session import (
+    MAX_OVERFLOW_CONNECTIONS,
     POOL_SIZE,
-    Connections,
     add_unique,
     after_commit,
-    committing_each,
     db,
     dispose_after_fork,
     reading,
+    rollback,
     unique,
     unit_of_work,
 )
@@ -388,11 +385,11 @@ def test_many_threads_share_the_connections_there_are(app, counter):
 
 
 def test_what_is_written_within_a_reading_is_a_unit_of_its_own(app, backend):
-    with database.reading():
+    with reading():
         db.session.execute(text("SELECT 1"))
         with unit_of_work():
             connection = db.session.connection()
-            locked = backend != SQLITE or "write_lock" in connection.connection.info
+            locked = backend != SQLITE or "write_lock" in connection.info
             level = connection.get_execution_options().get("isolation_level")
         db.session.execute(text("SELECT 1"))
 
@@ -405,26 +402,26 @@ def test_what_is_written_within_a_reading_is_a_unit_of_its_own(app, backend):
 @both
 def test_prepared_statements_and_the_session_work_in_one_transaction(app):
     with unit_of_work():
-        first = database.connection()
+        first = db.session.connection()
         db.session.add(gate("a"))
         db.session.flush()
         seen = (
-            database.connection().execute(text("SELECT count(*) FROM feature_gates WHERE feature = 'marks'")).scalar()
+            db.session.connection().execute(text("SELECT count(*) FROM feature_gates WHERE feature = 'marks'")).scalar()
         )
 
-        assert (database.connection() is first, db.session.connection() is first, seen) == (True, True, 1)
+        assert (db.session.connection() is first, db.session.connection() is first, seen) == (True, True, 1)
 
 
 @both
 def test_what_is_undone_is_undone_of_both(app):
     insert_b = text("INSERT INTO feature_gates (feature, key, value) VALUES ('marks', 'groups', 'b')")
     with unit_of_work():
-        database.connection().execute(insert_b)
-        database.undo()
+        db.session.connection().execute(insert_b)
+        rollback()
         db.session.add(gate("a"))
         db.session.flush()
-        database.undo()
-        database.connection().execute(insert_b)
+        rollback()
+        db.session.connection().execute(insert_b)
 
     assert marks() == ["b"]
 
@@ -437,7 +434,7 @@ def test_nothing_is_held_after_a_commit_amid_a_unit(app):
 
     with unit_of_work():
         db.session.add(gate("a"))
-        database.commit()
+        db.session.commit()
         there = marks()
         with ThreadPoolExecutor(1) as thread:
             thread.submit(another).result(timeout=20)
@@ -446,98 +443,10 @@ def test_nothing_is_held_after_a_commit_amid_a_unit(app):
     assert (there, marks()) == (["a"], ["a", "b", "c"])
 
 
-@both
-def test_a_few_connections_are_kept_for_reading(app):
-    readers = Connections(db.engine, autocommit=True)
-    taken = [readers.take() for _ in range(KEPT + 3)]
-    for connection in taken:
-        readers.give_back(connection)
-    again = {id(readers.take()) for _ in range(KEPT)}
-
-    assert again == {id(connection) for connection in taken[:KEPT]}
-    assert all(connection.closed for connection in taken[KEPT:])
-
-
-def test_who_waits_for_a_connection_gets_the_next_that_is_given_back(app):
-    address = db.engine.url
-    engine = create_engine(address, poolclass=QueuePool, pool_size=1, max_overflow=0, pool_timeout=20)
-    connections = Connections(engine)
-    only = connections.take()
-    with ThreadPoolExecutor(1) as thread:
-        found = thread.submit(connections.take)
-        while not connections._waiting:
-            time.sleep(0.001)
-
-        connections.give_back(only)
-
-        found.result(timeout=20).close()
-    engine.dispose()
-
-
 def test_writers_of_a_file_are_never_too_many(applications):
     with applications(SQLITE).app_context(), ExitStack() as opened:
-        for _ in range(3 * POOL_SIZE + KEPT + 8):
+        for _ in range(2 * (POOL_SIZE + MAX_OVERFLOW_CONNECTIONS)):
             opened.enter_context(db.engine.connect())
-
-
-def test_a_reader_whose_server_has_ended_is_replaced(applications):
-    with applications(POSTGRESQL).app_context():
-        readers = Connections(db.engine, autocommit=True)
-        connection = readers.take()
-        number = connection.connection.dbapi_connection.info.backend_pid
-        readers.give_back(connection)
-        with unit_of_work():
-            db.session.execute(text(f"SELECT pg_terminate_backend({number}, 5000)"))
-
-        found = readers.take()
-
-        assert found.connection.dbapi_connection.info.backend_pid != number
-        readers.give_back(found)
-        readers.close()
-
-
-@both
-def test_readers_are_left_to_the_parent_after_a_fork(app):
-    readers = app.extensions["connections"][True]
-    readers.give_back(readers.take())
-    dispose_after_fork()
-
-    assert (len(readers._idle), readers._inherited[-1].closed) == (0, False)
-
-
-@both
-def test_a_connection_whose_commit_failed_is_not_kept(app, backend, monkeypatch):
-    connections = app.extensions["connections"][False]
-    connections.close()
-
-    def refuse(connection):
-        raise OSError("the disk is full")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(db.engine.dialect, "do_commit", refuse)
-        with pytest.raises(OSError, match="full"), unit_of_work():
-            database.connection().execute(
-                text("INSERT INTO feature_gates (feature, key, value) VALUES ('marks', 'groups', 'a')")
-            )
-    kept = len(connections._idle)
-    with unit_of_work():
-        db.session.add(gate("b"))
-
-    assert (kept, marks()) == (0, ["b"])
-
-
-def test_a_transaction_that_cannot_begin_is_an_error_of_the_library(applications):
-    with applications(SQLITE).app_context():
-        writers = Connections(db.engine, autocommit=False)
-        impatient = writers.take()
-        impatient.connection.dbapi_connection.execute("PRAGMA busy_timeout=0")
-        with sqlite3.connect(db.engine.url.database, isolation_level=None) as other:
-            other.execute("BEGIN IMMEDIATE")  # without the lock in front of it, as a tool of somebody's
-            with pytest.raises(OperationalError, match="locked"):
-                impatient.begin()
-        with impatient.begin():
-            impatient.execute(text("SELECT 1"))
-        impatient.close()
 
 
 @both
@@ -571,71 +480,63 @@ def test_what_is_written_within_a_snapshot_has_its_turn_among_the_writers(app):
     assert sorted(marks()) == ["a", "b"]
 
 
-def test_postgresql_is_handed_statements_as_they_are(applications, monkeypatch):
-    with applications(POSTGRESQL).app_context():
-        sent, streamed = select(text("'100%'")).where(text(":given = '1%'")), select(text("'%'")).where(text(":x = 1"))
-        assert db.session.execute(sent, {"given": "1%"}).scalar() == "100%"
-        options = {"stream_results": True, "yield_per": 1}
-        assert db.session.execute(streamed, {"x": 1}, execution_options=options).scalar() == "%"
-        monkeypatch.setattr("psycopg._queries._split_query", None)  # where the driver would look for places of its own
-        many = func.coalesce(*(bindparam(f"v{number}", type_=Text) for number in range(60)))
-
-        values = {f"v{number}": None for number in range(60)} | {"v59": "the last"}
-        assert prepared(lambda: select(many))(**values).scalar_one() == "the last"
-        assert db.session.execute(select(many), values).scalar() == "the last"
-        db.session.remove()
-
-
-def test_what_is_among_others_is_not_planned_anew_each_time(applications):
-    """PostgreSQL would, where it sees how many there are, and takes longer to plan than to carry out."""
-    with applications(POSTGRESQL).app_context():
-        rows = "SELECT number AS id, repeat('x', 800) AS told FROM generate_series(1, 9999) number"
-        db.session.execute(text(f"CREATE TEMPORARY TABLE things AS {rows} ORDER BY md5(number::text)"))
-        db.session.execute(text("CREATE INDEX ON things (id)"))
-        db.session.execute(text("ANALYZE things"))
-        things = table("things", column("id", BigInteger), column("told"))
-        wanted = select(things.c.id, things.c.told).where(among(things.c.id, "ids")).order_by(things.c.id)
-        for _ in range(20):
-            assert db.session.scalars(wanted, {"ids": numbers([4, 2])}).all() == [2, 4]
-
-        plans = (
-            "SELECT generic_plans > custom_plans FROM pg_prepared_statements WHERE statement LIKE '%things.id = ANY%'"
-        )
-        assert db.session.scalars(text(plans)).all() == [True]
-        db.session.remove()
-
-
-@pytest.mark.parametrize("way", [unit_of_work, reading, committing_each, None])
-def test_postgresql_plans_anew_when_tables_may_have_grown(way, applications, monkeypatch):
+@pytest.mark.parametrize("way", [reading, unit_of_work])
+def test_a_connection_that_the_server_has_closed_is_replaced(way, applications):
     app = applications(POSTGRESQL)
 
-    @contextmanager
-    def connected():
-        with way() if way else db.engine.begin() as found:
-            yield database.connection() if way else found
-
-    def node_and_pid():
-        with connected() as connection:
-            plan = connection.exec_driver_sql("EXPLAIN EXECUTE by_number(7)").scalars().all()
-            return plan[0].partition(" on ")[0].split(" using ")[0], connection.scalar(text("SELECT pg_backend_pid()"))
+    def pid():
+        with app.app_context(), way():
+            return db.session.scalar(text("SELECT pg_backend_pid()"))
 
     with app.app_context():
-        db.engine.dispose()  # there is one connection then, which everybody gets in turn
-        with connected() as connection:
-            for statement in (
-                "CREATE TEMPORARY TABLE grown (number bigint PRIMARY KEY)",
-                "INSERT INTO grown VALUES (1)",
-                "ANALYZE grown",
-                "SET plan_cache_mode = force_generic_plan",
-                "PREPARE by_number AS SELECT FROM grown WHERE number = $1",
-            ):
-                connection.exec_driver_sql(statement)
-        small, pid = node_and_pid()
-        with connected() as connection:
-            connection.exec_driver_sql("INSERT INTO grown SELECT generate_series(2, 20000)")
-        kept = node_and_pid()
-        monkeypatch.setattr(database, "PLANS_SECONDS", 0)
-        anew = node_and_pid()
-        db.engine.dispose()  # nobody else gets a connection that plans in its own way
+        db.session.remove()
+        db.engine.dispose()
+        before = pid()
+        assert pid() == before
+        engine = create_engine(db.engine.url, poolclass=NullPool)
+        with engine.begin() as other:
+            other.execute(text(f"SELECT pg_terminate_backend({before}, 5000)"))
 
-    assert (small, kept, anew) == ("Seq Scan", ("Seq Scan", pid), ("Index Only Scan", pid))
+        assert pid() != before
+
+
+def test_reading_begins_no_transaction_on_the_server(applications):
+    with applications(POSTGRESQL).app_context():
+        db.session.remove()
+        with reading():
+            first = db.session.scalar(text("SELECT now()"))
+            second = db.session.scalar(text("SELECT now()"))
+        with unit_of_work():
+            third = db.session.scalar(text("SELECT now()"))
+            fourth = db.session.scalar(text("SELECT now()"))
+
+        assert (first < second, third == fourth) == (True, True)
+
+
+@both
+def test_after_a_commit_that_failed_the_next_unit_works(app, monkeypatch):
+    def refuse(connection):
+        raise OSError("the disk is full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(db.engine.dialect, "do_commit", refuse)
+        with pytest.raises(OSError, match="full"), unit_of_work():
+            db.session.add(gate("a"))
+    with unit_of_work():
+        db.session.add(gate("b"))
+
+    assert marks() == ["b"]
+
+
+def test_a_transaction_that_cannot_begin_is_an_error_of_the_library(applications):
+    with applications(SQLITE).app_context():
+        db.session.remove()
+        with db.engine.connect() as impatient:
+            impatient.connection.dbapi_connection.execute("PRAGMA busy_timeout=0")
+            with closing(sqlite3.connect(db.engine.url.database, isolation_level=None)) as other:
+                other.execute("BEGIN IMMEDIATE")  # without the lock file, as a foreign tool does
+                with pytest.raises(OperationalError, match="locked"):
+                    impatient.begin()
+            with impatient.begin():
+                impatient.execute(text("SELECT 1"))
+            impatient.invalidate()

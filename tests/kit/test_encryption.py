@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import func, select, text
 
 from project_service.areas.variables.models import Variable
-from project_service.kit.db.database import db, dispose_after_fork, unit_of_work
+from project_service.kit.db.session import db, dispose_after_fork, unit_of_work
 from project_service.kit.security import encryption, secrets
 from project_service.kit.security.secrets import Keyring, SecretKeyMissing
 from tests import worlds

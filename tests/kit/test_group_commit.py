@@ -11,8 +11,8 @@ from sqlalchemy.exc import OperationalError
 
 from project_service.domain.instance_settings import FeatureGate
 from project_service.kit.db import group_commit as module
-from project_service.kit.db.database import DEADLOCK, after_commit, db, unit_of_work
 from project_service.kit.db.group_commit import group_commit
+from project_service.kit.db.session import DEADLOCK_DETECTED, after_commit, db, unit_of_work
 
 pytestmark = pytest.mark.both_databases
 MANY = 12
@@ -21,7 +21,7 @@ MANY = 12
 class Chosen(Exception):
     """What the driver says when the database has this transaction give way."""
 
-    sqlstate = DEADLOCK
+    sqlstate = DEADLOCK_DETECTED
 
 
 @pytest.fixture
@@ -177,7 +177,7 @@ def test_a_database_that_cannot_be_reached_is_told_to_everybody(app, monkeypatch
     def write(values):
         return values
 
-    monkeypatch.setattr(module.database, "connection", lambda: 1 / 0)
+    monkeypatch.setattr(module.db.session, "connection", lambda: 1 / 0)
     found = at_once(app, write, ["a", "b", "c"])
 
     monkeypatch.undo()
@@ -210,7 +210,7 @@ def short_of(results):
 
 def add_shortly(value):
     statement = f"INSERT INTO feature_gates (feature, key, value) VALUES ('marks', 'groups', '{value}')"
-    module.database.connection().exec_driver_sql(statement)
+    db.session.connection().exec_driver_sql(statement)
 
 
 def test_what_one_statement_does_is_not_written_in_a_transaction(app, stored):

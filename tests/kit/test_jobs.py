@@ -13,7 +13,7 @@ import rq
 
 from project_service.domain import instance_settings
 from project_service.kit import clock, jobs
-from project_service.kit.db.database import db, unit_of_work
+from project_service.kit.db.session import db, unit_of_work
 from project_service.kit.jobs import Task
 from project_service.runtime import embedded_redis
 from tests.conftest import SQLITE, make_app

@@ -14,7 +14,7 @@ import pytest
 from sqlalchemy import select
 
 from project_service.kit import jobs, mail
-from project_service.kit.db.database import db, unit_of_work
+from project_service.kit.db.session import db, unit_of_work
 from project_service.kit.jobs import Task
 from project_service.kit.mail import Mail
 

@@ -12,8 +12,7 @@ from project_service.domain.tracker.issues import Issue
 from project_service.domain.tracker.milestones import Milestone
 from project_service.domain.users import User
 from project_service.kit.db import reading
-from project_service.kit.db.database import db, unit_of_work
-from project_service.kit.db.database import reading as only_reading
+from project_service.kit.db.session import db, unit_of_work
 from tests.worlds import ADA, DEV, MAX
 
 pytestmark = pytest.mark.both_databases
@@ -115,14 +114,6 @@ def test_each_kind_of_row_takes_one_statement_for_the_page(issues, count_queries
 
     # issues; who works on them; their words; people; milestones; projects; namespaces
     assert len(sent) == 7
-
-
-def test_what_the_unit_of_work_has_read_is_not_read_again(issues, project, count_queries):
-    with only_reading(), count_queries() as sent:
-        known = read_project(project.id)
-        found = reading.rows(reading.along(issues, Issue.project))
-
-    assert ([one.project is known for one in found], len(sent)) == ([True] * 3, 2)
 
 
 def test_what_the_session_has_is_taken_from_there(issues, project):

@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import literal, select, union_all
 
 from project_service.kit.db import searching
-from project_service.kit.db.database import db
+from project_service.kit.db.session import db
 
 ROWS = [
     ("acme", "Acme Tools"),

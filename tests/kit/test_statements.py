@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import bindparam, select
 
 from project_service.domain.users import User
-from project_service.kit.db.database import db, unit_of_work
+from project_service.kit.db.session import db, unit_of_work
 from project_service.kit.db.statements import Rows, packed, prepared
 from tests.worlds import ADA, MAX
 

@@ -31,7 +31,7 @@ from project_service.domain.tracker.issues import Issue
 from project_service.domain.tracker.milestones import Milestone
 from project_service.domain.users import User
 from project_service.kit import clock
-from project_service.kit.db.database import db
+from project_service.kit.db.session import db
 from project_service.kit.security import secrets
 from project_service.kit.storage import storage
 from project_service.transfers.models import FINISHED, ProjectExport

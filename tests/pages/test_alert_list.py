@@ -16,7 +16,7 @@ from project_service.domain.planning import issues as planning
 from project_service.domain.tracker.environments import Environment
 from project_service.domain.tracker.notes import Note
 from project_service.kit import clock
-from project_service.kit.db.database import db
+from project_service.kit.db.session import db
 from tests import worlds
 from tests.pages.conftest import store
 from tests.worlds import ADA, DEV, GUS, MAX, OLIVE, RITA, SAM

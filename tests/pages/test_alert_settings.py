@@ -12,7 +12,7 @@ import pytest
 from project_service.areas.alerts import payload_mapping as mapping
 from project_service.areas.alerts import queries
 from project_service.areas.alerts.models import HTTP, OPSGENIE, PROMETHEUS, Alert, AlertIntegration, IncidentSetting
-from project_service.kit.db.database import db
+from project_service.kit.db.session import db
 from tests import worlds
 from tests.pages.conftest import store
 from tests.repositories import keep_repository

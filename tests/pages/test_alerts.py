@@ -14,7 +14,7 @@ from project_service.domain.projects import DISABLED
 from project_service.domain.tracker.issues import Issue
 from project_service.domain.tracker.notes import Note
 from project_service.kit import clock
-from project_service.kit.db.database import db
+from project_service.kit.db.session import db
 from tests.pages.conftest import store
 from tests.worlds import DEV, MAX
 

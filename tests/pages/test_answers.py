@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from project_service.kit.db.database import db
+from project_service.kit.db.session import db
 from tests.worlds import MAX
 
 POLICY = {

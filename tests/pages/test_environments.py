@@ -11,7 +11,7 @@ import pytest
 from project_service.areas.alerts.models import Alert, Status
 from project_service.domain.tracker.environments import Environment
 from project_service.kit import clock
-from project_service.kit.db.database import db
+from project_service.kit.db.session import db
 from tests import worlds
 from tests.pages.conftest import store
 from tests.worlds import ADA, DEV, GUS, MAX, OLIVE, RITA, SAM

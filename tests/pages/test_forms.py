@@ -16,7 +16,7 @@ from project_service.domain.namespaces import Group
 from project_service.domain.projects import Project
 from project_service.domain.tokens import PersonalAccessToken
 from project_service.kit import clock
-from project_service.kit.db.database import db
+from project_service.kit.db.session import db
 from tests import worlds
 from tests.pages.conftest import addresses, store
 from tests.worlds import MAX, OLIVE

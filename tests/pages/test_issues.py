@@ -12,7 +12,7 @@ from project_service.domain.tracker.milestones import CLOSED, Milestone
 from project_service.domain.tracker.notes import Note
 from project_service.domain.users import User
 from project_service.kit import clock
-from project_service.kit.db.database import db
+from project_service.kit.db.session import db
 from tests.worlds import DEV, GUS, MAX, RITA, SAM
 
 

@@ -9,7 +9,7 @@ import pytest
 from project_service.domain.memberships import Membership
 from project_service.domain.tracker.issues import Issue
 from project_service.kit import clock
-from project_service.kit.db.database import db, unit_of_work
+from project_service.kit.db.session import db, unit_of_work
 from tests.pages.conftest import store
 from tests.worlds import DEV, GUS
 

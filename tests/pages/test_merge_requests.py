@@ -6,7 +6,7 @@ import pytest
 
 from project_service.domain.events import recording
 from project_service.domain.events.models import Action
-from project_service.kit.db.database import db
+from project_service.kit.db.session import db
 from tests.worlds import DEV, GUS, MAX, RITA, make_merge_request, make_note
 
 LIST = "/acme/shop/-/merge_requests"

@@ -12,7 +12,7 @@ import pytest
 from project_service.areas.vulnerabilities.models import Feedback, Finding, Pipeline
 from project_service.domain.projects import DISABLED
 from project_service.domain.tracker.issues import Issue
-from project_service.kit.db.database import db
+from project_service.kit.db.session import db
 from tests import worlds
 from tests.scanning import ingest_report, report, vulnerability
 from tests.worlds import DEV, RITA

@@ -12,7 +12,7 @@ from project_service.domain.sign_ins import MOST_FOR_ACCOUNT, WINDOW, SignInFail
 from project_service.domain.tokens import BrowserSession
 from project_service.domain.users import DEACTIVATED
 from project_service.kit import clock
-from project_service.kit.db.database import db
+from project_service.kit.db.session import db
 from project_service.kit.security import secrets
 from tests import worlds
 from tests.conftest import SQLITE, make_app

@@ -9,7 +9,7 @@ import pytest
 
 from project_service.domain.access_levels import Visibility
 from project_service.domain.projects import DISABLED
-from project_service.kit.db.database import db
+from project_service.kit.db.session import db
 from tests.repositories import keep_repository
 from tests.worlds import GUS, MAX, NOBODY, RITA, SAM
 

@@ -16,7 +16,7 @@ from werkzeug.test import encode_multipart
 from project_service.domain import instance_settings
 from project_service.domain.projects import Project
 from project_service.kit import clock
-from project_service.kit.db.database import db
+from project_service.kit.db.session import db
 from project_service.kit.storage import Storage, storage
 from project_service.settings import Settings
 from project_service.transfers import queries

@@ -6,7 +6,7 @@ import pytest
 
 from project_service.domain.access_levels import Role, Visibility
 from project_service.domain.projects import DISABLED
-from project_service.kit.db.database import db
+from project_service.kit.db.session import db
 from tests import worlds
 from tests.pages.conftest import addresses, page_rules
 from tests.worlds import ADA, DEV, GUS, MAX, NOBODY, OLIVE, PEOPLE, RITA, ROLES, SAM

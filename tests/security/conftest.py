@@ -10,7 +10,7 @@ import pytest
 from flask import Flask
 
 from project_service.access.api import PREFIX
-from project_service.kit.db.database import db
+from project_service.kit.db.session import db
 
 
 @pytest.fixture

@@ -15,7 +15,8 @@ from sqlalchemy import Integer, String, func, select, text
 from project_service.access.guards import SUBJECTS
 from project_service.domain.access_levels import Role
 from project_service.domain.tracker.counters import Counter
-from project_service.kit.db.database import Base, db, snapshot, unit_of_work
+from project_service.kit.db.base import Base
+from project_service.kit.db.session import db, snapshot, unit_of_work
 from project_service.runtime.backups import tables
 from tests import worlds
 from tests.pages.conftest import page_rules, visit  # noqa: F401  # a fixture

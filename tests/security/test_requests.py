@@ -7,7 +7,8 @@ import time
 
 import pytest
 
-from project_service.kit.db.database import Base, snapshot
+from project_service.kit.db.base import Base
+from project_service.kit.db.session import snapshot
 from tests.conftest import make_app
 from tests.pages.conftest import addresses as page_addresses
 from tests.pages.conftest import (  # noqa: F401  # fixtures

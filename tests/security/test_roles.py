@@ -15,7 +15,7 @@ from project_service.access.abilities import Ability
 from project_service.domain.access_levels import Role, Visibility
 from project_service.domain.namespaces import Namespace
 from project_service.domain.projects import Project
-from project_service.kit.db.database import db, unit_of_work
+from project_service.kit.db.session import db, unit_of_work
 from tests.surveys import addresses, api_rules, body_of, sent
 from tests.worlds import ADA, NOBODY, OLIVE, PEOPLE, ROLES, SAM
 

@@ -9,7 +9,7 @@ from sqlalchemy import delete
 from project_service.domain import sign_ins
 from project_service.domain.tokens import BrowserSession
 from project_service.kit import clock, jobs
-from project_service.kit.db.database import db
+from project_service.kit.db.session import db
 
 
 @jobs.periodic(every=dt.timedelta(hours=1))

@@ -13,7 +13,7 @@ from project_service.areas.accounts import queries, service
 from project_service.areas.accounts.forms import SignInForm, TokenForm
 from project_service.domain import sign_ins
 from project_service.domain.users import User
-from project_service.kit.db.database import db
+from project_service.kit.db.session import db
 from project_service.kit.http.errors import RecordNotFound
 from project_service.kit.http.forms import confirmation
 

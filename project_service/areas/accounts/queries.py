@@ -15,7 +15,7 @@ from project_service.domain.tokens import PersonalAccessToken
 from project_service.domain.users import ACTIVE, BLOCKED, User, users
 from project_service.kit import clock
 from project_service.kit.db import searching
-from project_service.kit.db.database import db
+from project_service.kit.db.session import db
 from project_service.kit.http.errors import NotFound, RecordNotFound
 
 ADMIN_FILTERS = ("created_after", "created_before", "order_by", "sort", "two_factor", "without_projects")

@@ -14,7 +14,8 @@ from project_service.domain.namespaces import UserNamespace, namespace_of
 from project_service.domain.tokens import SCOPES, SESSION_LENGTH, BrowserSession, PersonalAccessToken, digest_of
 from project_service.domain.users import ACTIVE, BLOCKED, DEACTIVATED, User, user_by, user_by_login
 from project_service.kit import clock
-from project_service.kit.db.database import db, hold, unique
+from project_service.kit.db.locking import lock_row
+from project_service.kit.db.session import db, unique
 from project_service.kit.http.errors import BadRequest, Conflict, Forbidden, Invalid, NotFound, Unprocessable
 from project_service.kit.security import secrets
 
@@ -137,7 +138,7 @@ def create_token(user: User, **fields: Any) -> PersonalAccessToken:
 
 def rotate_token(token: PersonalAccessToken, *, expires_at: dt.date | None = None) -> PersonalAccessToken:
     """Revoke a token and make the next one of the same name and scopes."""
-    hold(token, "revoked")  # of two who rotate it at once only one gets the next
+    lock_row(token, "revoked")  # of two who rotate it at once only one gets the next
     if token.revoked:
         raise BadRequest("400 Bad request - Token already revoked")
     if expires_at is not None and expires_at <= clock.today():
@@ -197,7 +198,7 @@ def revoke_all_tokens(user: User) -> None:
 
 def _hold(user: User) -> None:
     """Have the account for oneself, or raise ``NotFound`` when it was deleted a moment ago."""
-    hold(user, "state", "deleting_since")
+    lock_row(user, "state", "deleting_since")
     if user.deleting_since is not None:
         raise NotFound("User")
 

@@ -11,7 +11,7 @@ from sqlalchemy import ColumnElement, and_, bindparam, or_
 
 from project_service.domain.events.models import Action, Event
 from project_service.domain.tracker import issues, milestones, notes, others
-from project_service.kit.db.database import Timestamp
+from project_service.kit.db.base import Timestamp
 
 TARGETS = {
     "issue": issues.TARGET,

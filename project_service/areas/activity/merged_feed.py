@@ -22,8 +22,9 @@ from project_service.access.identity import Caller
 from project_service.areas.activity.filters import Filter
 from project_service.areas.activity.visibility import NOBODY, Shape, Sight, within
 from project_service.domain.events.models import Event
-from project_service.kit.db.database import Key, db, flush
+from project_service.kit.db.base import Key
 from project_service.kit.db.reading import COUNTED, total_of
+from project_service.kit.db.session import db
 from project_service.kit.db.statements import Ready
 
 NO_PROJECT = 0
@@ -47,7 +48,7 @@ class Merged:
 
     def rows(self, offset: int, limit: int) -> list[int]:
         """The ids of some."""
-        flush()
+        db.session.flush()
         if offset >= FAR and db.engine.dialect.name == "sqlite":
             return self._far(offset, limit)
         return self._read(offset, limit)

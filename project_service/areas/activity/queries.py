@@ -30,8 +30,8 @@ from project_service.areas.activity.visibility import (
 from project_service.domain.events.models import Event
 from project_service.domain.projects import Project
 from project_service.domain.users import ACTIVE, User
+from project_service.kit.db.base import Key
 from project_service.kit.db.bulk import listed, one_of
-from project_service.kit.db.database import Key
 from project_service.kit.db.reading import Given, Listed, made_once
 
 # so many projects are merged from the index of each in one statement; more of them are ``Scattered``

@@ -17,8 +17,8 @@ from sqlalchemy.orm import aliased
 from project_service.areas.activity.filters import Filter
 from project_service.domain.events.models import Event
 from project_service.kit.db.bulk import listed
-from project_service.kit.db.database import db
 from project_service.kit.db.reading import COUNTED, rows
+from project_service.kit.db.session import db
 
 WALKED = 10_000
 PATIENCE = 20

@@ -9,7 +9,7 @@ from sqlalchemy import delete, func, select
 
 from project_service.domain.events.models import Event
 from project_service.kit import clock
-from project_service.kit.db.database import db
+from project_service.kit.db.session import db
 
 KEPT = relativedelta(years=2)
 

@@ -32,7 +32,8 @@ from project_service.domain.events.models import Event, Kind, Restriction
 from project_service.domain.memberships import levels_by_project
 from project_service.domain.projects import ENABLED, PRIVATE, Project
 from project_service.kit import clock
-from project_service.kit.db.database import Key, db
+from project_service.kit.db.base import Key
+from project_service.kit.db.session import db
 from project_service.kit.db.statements import prepared
 
 # which features open a kind of event, and from which role on where the project or the feature is for members only

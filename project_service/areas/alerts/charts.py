@@ -11,7 +11,7 @@ from project_service.areas.alerts.models import Alert, Severity
 from project_service.domain.projects import Project
 from project_service.kit import clock
 from project_service.kit.charts import Chart, stacked
-from project_service.kit.db.database import db
+from project_service.kit.db.session import db
 
 DAYS = 30
 MANY = 1_000

@@ -12,7 +12,8 @@ from project_service.domain.tracker.issues import CLOSED, INCIDENT, SEVERITIES, 
 from project_service.domain.tracker.notes import Note
 from project_service.domain.users import User
 from project_service.kit import clock
-from project_service.kit.db.database import db, hold
+from project_service.kit.db.locking import lock_row
+from project_service.kit.db.session import db
 from project_service.kit.http import urls
 from project_service.kit.http.errors import Invalid
 
@@ -22,7 +23,7 @@ SAME_TITLE = "New: Incident {iid}"
 def create_incident(author: User, alert: Alert) -> Issue:
     """Open an incident for an alert; an alert has at most one."""
     # held, so that of two who ask at once only one gets an incident
-    hold(alert, "issue_id")
+    lock_row(alert, "issue_id")
     if alert.issue_id is not None:
         raise Invalid(base="An issue already exists")
     severity = Severity(alert.severity).name.lower()

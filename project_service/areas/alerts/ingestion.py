@@ -49,9 +49,10 @@ from project_service.domain.tracker.counters import advance, next_iids
 from project_service.domain.tracker.environments import environment_called
 from project_service.domain.tracker.notes import Note
 from project_service.kit import clock
+from project_service.kit.db.base import Key, Timestamp
 from project_service.kit.db.bulk import among, numbers
-from project_service.kit.db.database import Key, Timestamp, db, insert
 from project_service.kit.db.group_commit import group_commit
+from project_service.kit.db.session import db, insert
 from project_service.kit.db.statements import Found, Prepared, Rows, packed, prepared
 from project_service.kit.http.urls import base_url
 

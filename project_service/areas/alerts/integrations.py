@@ -13,7 +13,8 @@ from project_service.areas.alerts.models import HTTP, OPSGENIE, PROMETHEUS, Aler
 from project_service.areas.alerts.payloads import Told
 from project_service.domain import instance_settings
 from project_service.domain.projects import Project
-from project_service.kit.db.database import add_unique, db
+from project_service.kit.db.locking import delete_locked
+from project_service.kit.db.session import add_unique, db
 from project_service.kit.http import urls
 from project_service.kit.http.errors import Invalid
 from project_service.kit.security import outgoing
@@ -71,7 +72,7 @@ def reset_key(integration: AlertIntegration) -> None:
 
 def delete_integration(integration: AlertIntegration) -> None:
     """Remove an integration; its alerts stay."""
-    db.session.delete(integration)
+    delete_locked(integration)
 
 
 def map_sample(text: str, chosen: dict[str, str]) -> dict[str, Any]:

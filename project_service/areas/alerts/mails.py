@@ -11,7 +11,7 @@ from project_service.domain.memberships import Membership, alive
 from project_service.domain.namespaces import NamespaceAncestor
 from project_service.domain.users import ACTIVE, User
 from project_service.kit import mail
-from project_service.kit.db.database import db
+from project_service.kit.db.session import db
 from project_service.kit.http import urls
 
 

@@ -13,7 +13,7 @@ from project_service.domain.projects import Project
 from project_service.domain.tracker.environments import Environment
 from project_service.domain.tracker.issues import Issue
 from project_service.domain.users import User
-from project_service.kit.db.database import Model, Timestamps, index_of_present
+from project_service.kit.db.base import Model, Timestamps, index_where_present
 from project_service.kit.security.secrets import Encrypted
 
 TARGET = "AlertManagement::Alert"
@@ -103,9 +103,9 @@ class Alert(Timestamps, Model):
         Index("ix_alerts_status", "project_id", "status", "started_at", "id"),
         Index("ix_alerts_severity", "project_id", "severity", "id"),
         # most alerts have no incident, environment or assignee: these indexes cost them nothing
-        index_of_present("ix_alerts_issue_id", "issue_id"),
-        index_of_present("ix_alerts_environment_id_started_at", "environment_id", "started_at", "id"),
-        index_of_present("ix_alerts_assignee_id", "assignee_id", "id"),
+        index_where_present("ix_alerts_issue_id", "issue_id"),
+        index_where_present("ix_alerts_environment_id_started_at", "environment_id", "started_at", "id"),
+        index_where_present("ix_alerts_assignee_id", "assignee_id", "id"),
     )
 
     project_id: Mapped[int] = mapped_column(ForeignKey("projects.id", ondelete="CASCADE"))

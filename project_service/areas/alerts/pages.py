@@ -23,9 +23,9 @@ from project_service.domain.tracker.issues import INCIDENT, Issue
 from project_service.domain.tracker.notes import Note
 from project_service.domain.users import user_by
 from project_service.kit import clock
-from project_service.kit.db.database import db
 from project_service.kit.db.pagination import read_page
 from project_service.kit.db.reading import COUNTED
+from project_service.kit.db.session import db
 from project_service.kit.http.errors import Invalid
 from project_service.kit.http.forms import Form
 

@@ -17,8 +17,8 @@ from project_service.domain.tracker.issues import Issue
 from project_service.domain.tracker.notes import Note, Subject, add_finder
 from project_service.domain.users import ids_called
 from project_service.kit.db import searching
-from project_service.kit.db.database import db
 from project_service.kit.db.reading import COUNTED, along, rows
+from project_service.kit.db.session import db
 from project_service.kit.http.errors import RecordNotFound
 
 BETWEEN = "\n"

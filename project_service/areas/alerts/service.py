@@ -20,7 +20,8 @@ from project_service.domain.projects import Project
 from project_service.domain.tracker.notes import Note
 from project_service.domain.users import User, users
 from project_service.kit import clock
-from project_service.kit.db.database import db, hold, insert, unique
+from project_service.kit.db.locking import lock_row
+from project_service.kit.db.session import db, insert, unique
 from project_service.kit.http.errors import Invalid
 
 MENTION = re.compile(r"(?<![\w@])@([A-Za-z0-9_][A-Za-z0-9_.-]*)")
@@ -30,7 +31,7 @@ MOST_MENTIONED = 50
 def change_status(author: User, alert: Alert, status: Status, *, ended_at: dt.datetime | None = None) -> None:
     """Move an alert; an alert is open again only while no other with its fingerprint is."""
     # held: a payload that comes in now changes it before or after, never in between
-    hold(alert, "status", "ended_at")
+    lock_row(alert, "status", "ended_at")
     if alert.status == status:
         return
     if alert.status == Status.RESOLVED and (twin := _open_twin(alert)) is not None:

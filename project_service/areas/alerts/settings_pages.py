@@ -19,7 +19,7 @@ from project_service.areas.alerts.forms import IncidentSettingsForm, Integration
 from project_service.areas.alerts.models import HTTP, OPSGENIE, AlertIntegration
 from project_service.domain import repositories
 from project_service.domain.projects import Project
-from project_service.kit.db.database import db
+from project_service.kit.db.session import db
 from project_service.kit.http.errors import Invalid
 from project_service.kit.http.fields import whole_number
 from project_service.kit.http.forms import Form, confirmation

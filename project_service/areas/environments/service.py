@@ -11,7 +11,8 @@ from sqlalchemy import select
 
 from project_service.domain.projects import Project
 from project_service.domain.tracker.environments import Environment
-from project_service.kit.db.database import add_unique, db, unique
+from project_service.kit.db.locking import delete_locked
+from project_service.kit.db.session import add_unique, db, unique
 from project_service.kit.http.errors import Invalid
 
 NAME = re.compile(r"[a-zA-Z0-9_/${}. -]+")
@@ -48,7 +49,7 @@ def update_environment(environment: Environment, **fields: Any) -> Environment:
 
 def delete_environment(environment: Environment) -> None:
     """Remove an environment; alerts that point at it stay, and point nowhere."""
-    db.session.delete(environment)
+    delete_locked(environment)
 
 
 def check(environment: Environment) -> None:

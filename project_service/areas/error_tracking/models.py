@@ -6,7 +6,7 @@ from sqlalchemy import ForeignKey
 from sqlalchemy.orm import Mapped, mapped_column, relationship
 
 from project_service.domain.projects import Project
-from project_service.kit.db.database import Model, Timestamps
+from project_service.kit.db.base import Model, Timestamps
 from project_service.kit.security.secrets import Encrypted
 
 API_PATH = "api/0/projects/"

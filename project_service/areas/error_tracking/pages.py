@@ -13,7 +13,7 @@ from project_service.areas.error_tracking import queries, service
 from project_service.areas.error_tracking.forms import ErrorTrackingForm
 from project_service.domain import instance_settings
 from project_service.domain.projects import Project
-from project_service.kit.db import database
+from project_service.kit.db.session import db
 
 pages = PageBlueprint("error_tracking_pages", __name__)
 
@@ -58,7 +58,7 @@ def save_error_tracking(project: Project) -> Any:
     allowed = instance_settings.outgoing_policy()
 
     def save() -> None:
-        database.commit()  # nothing is locked while the name of the address is looked up
+        db.session.commit()  # nothing is locked while the name of the address is looked up
         service.save(project, problems=service.judge(address, allowed), **fields)
 
     if not form.accepted(save):
@@ -66,5 +66,5 @@ def save_error_tracking(project: Project) -> Any:
     if "test" not in request.form:
         return redirect(url_for("project_pages.show_settings", project=project.full_path, page="operations"))
     setting = queries.find_setting(project)
-    database.commit()  # what was saved holds, and nothing is locked while the tracker is asked
+    db.session.commit()  # what was saved holds, and nothing is locked while the tracker is asked
     return sections.show(project, "operations", tracking_outcome=service.test_connection(setting, allowed))

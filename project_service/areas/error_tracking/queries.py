@@ -6,7 +6,7 @@ from sqlalchemy import select
 
 from project_service.areas.error_tracking.models import ErrorTrackingSetting
 from project_service.domain.projects import Project
-from project_service.kit.db.database import db
+from project_service.kit.db.session import db
 from project_service.kit.http.errors import NotFound
 
 

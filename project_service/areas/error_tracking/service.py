@@ -12,7 +12,7 @@ from project_service.areas.error_tracking import queries
 from project_service.areas.error_tracking.models import API_PATH, ErrorTrackingSetting
 from project_service.domain import instance_settings
 from project_service.domain.projects import Project
-from project_service.kit.db.database import add_unique
+from project_service.kit.db.session import add_unique
 from project_service.kit.http.errors import Conflict, Invalid
 from project_service.kit.security import outgoing
 

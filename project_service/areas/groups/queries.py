@@ -16,8 +16,8 @@ from project_service.domain.memberships import Share, add_shares, authorized_nam
 from project_service.domain.namespaces import Group, Namespace, NamespaceAncestor, groups
 from project_service.domain.projects import Project, projects
 from project_service.kit.db import searching
-from project_service.kit.db.database import db
 from project_service.kit.db.reading import along, rows
+from project_service.kit.db.session import db
 
 
 def groups_matching(caller: Caller, **wanted: Any) -> Select[Group]:

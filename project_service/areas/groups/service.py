@@ -11,7 +11,8 @@ from project_service.domain.memberships import Membership, Share
 from project_service.domain.namespaces import DEEPEST, Group, change_plan
 from project_service.domain.users import User
 from project_service.kit import clock
-from project_service.kit.db.database import add_unique, db
+from project_service.kit.db.locking import delete_locked
+from project_service.kit.db.session import add_unique, db
 from project_service.kit.http.errors import Conflict, Invalid, RecordNotFound
 
 
@@ -68,7 +69,7 @@ def unshare_group(group: Group, other_id: int) -> None:
     share = db.session.query(Share).filter_by(namespace_id=group.id, group_id=other_id).one_or_none()
     if share is None:
         raise RecordNotFound
-    db.session.delete(share)
+    delete_locked(share)
 
 
 def _check(group: Group, parent: Group | None, *, new: bool, chooser: User | Caller | None) -> None:

@@ -11,7 +11,7 @@ from flask import Blueprint, Response, current_app, request
 from sqlalchemy import text
 
 from project_service.kit import jobs, metrics
-from project_service.kit.db.database import db, unit_of_work
+from project_service.kit.db.session import db, unit_of_work
 from project_service.kit.http.errors import Forbidden
 from project_service.kit.http.proxies import WAS_FORWARDED
 from project_service.kit.jobs import rq_worker

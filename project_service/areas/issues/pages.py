@@ -19,8 +19,8 @@ from project_service.domain.projects import Project
 from project_service.domain.tracker.issues import Issue
 from project_service.domain.tracker.milestones import ACTIVE, Milestone, milestones_of
 from project_service.domain.tracker.notes import Note
-from project_service.kit.db.database import db
 from project_service.kit.db.pagination import read_page
+from project_service.kit.db.session import db
 from project_service.kit.http.errors import Forbidden
 from project_service.kit.http.forms import confirmation
 

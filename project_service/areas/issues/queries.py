@@ -18,8 +18,9 @@ from project_service.domain.tracker.milestones import Milestone
 from project_service.domain.users import ids_called
 from project_service.kit import clock
 from project_service.kit.db import searching
-from project_service.kit.db.database import Key, db
+from project_service.kit.db.base import Key
 from project_service.kit.db.reading import Given, along, made_once
+from project_service.kit.db.session import db
 from project_service.kit.http.errors import RecordNotFound
 
 DAY = dt.timedelta(days=1)

@@ -12,7 +12,7 @@ from project_service.domain.tracker.issues import Issue
 from project_service.domain.tracker.milestones import Milestone, milestones_of
 from project_service.domain.tracker.notes import Note
 from project_service.domain.users import User, users
-from project_service.kit.db.database import db
+from project_service.kit.db.session import db
 from project_service.kit.http.errors import Forbidden, NotFound
 
 # what only reporters and above decide; from others it is dropped silently, as by the real product

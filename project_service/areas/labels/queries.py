@@ -15,7 +15,7 @@ from project_service.domain.tracker.issues import Issue, IssueLabel, issues_of
 from project_service.domain.tracker.labels import Label, labels_of
 from project_service.domain.tracker.others import MergeRequest, MergeRequestLabel, merge_requests_of
 from project_service.kit.db import searching
-from project_service.kit.db.database import db
+from project_service.kit.db.session import db
 
 
 def labels_matching(project: Project, **wanted: Any) -> Select[Label]:

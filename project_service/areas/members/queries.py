@@ -12,8 +12,8 @@ from project_service.domain.namespaces import Namespace, NamespaceAncestor
 from project_service.domain.projects import Project
 from project_service.domain.users import User
 from project_service.kit.db import searching
-from project_service.kit.db.database import db
 from project_service.kit.db.reading import along, rows
+from project_service.kit.db.session import db
 from project_service.kit.http.errors import RecordNotFound
 
 Place = Project | Namespace

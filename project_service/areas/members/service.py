@@ -16,7 +16,8 @@ from project_service.domain.namespaces import Group
 from project_service.domain.projects import Project
 from project_service.domain.users import User
 from project_service.kit import clock
-from project_service.kit.db.database import add_unique, db
+from project_service.kit.db.locking import delete_locked
+from project_service.kit.db.session import add_unique, db
 from project_service.kit.http.errors import Conflict, Forbidden, Invalid
 
 Place = Project | Group
@@ -72,7 +73,7 @@ def remove_member(place: Place, membership: Membership) -> None:
     if membership.user_id != asking.user_id:
         _refuse_above(asking, place, membership.access_level)
     _refuse_last_owner(place, membership)
-    db.session.delete(membership)
+    delete_locked(membership)
     if isinstance(place, Project):
         record(membership.user, Action.LEFT, place)
     forget_roles()
@@ -80,7 +81,7 @@ def remove_member(place: Place, membership: Membership) -> None:
 
 def expire_member(place: Place, membership: Membership) -> None:
     """Clear away a membership whose last day has come; it has not counted since then."""
-    db.session.delete(membership)
+    delete_locked(membership)
     db.session.flush()
     if isinstance(place, Project) and place.deleting_since is None:
         record(membership.user, Action.EXPIRED, place)

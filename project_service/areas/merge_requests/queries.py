@@ -14,8 +14,8 @@ from project_service.domain.tracker.notes import Note
 from project_service.domain.tracker.others import MERGE_REQUEST, MergeRequest, MergeRequestLabel, merge_requests_of
 from project_service.domain.users import ids_called
 from project_service.kit.db import searching
-from project_service.kit.db.database import db
 from project_service.kit.db.reading import along
+from project_service.kit.db.session import db
 
 
 def merge_requests_matching(caller: Caller, project: Project, **wanted: Any) -> Select[MergeRequest]:

@@ -9,7 +9,7 @@ from sqlalchemy import select
 from project_service.areas.namespaces import service
 from project_service.domain.namespaces import Group
 from project_service.kit import jobs
-from project_service.kit.db.database import db
+from project_service.kit.db.session import db
 
 BATCH = 100
 

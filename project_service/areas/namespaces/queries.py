@@ -15,7 +15,7 @@ from project_service.domain.namespaces import DEFAULT_PLAN, GROUP, TOP_PLANS, Na
 from project_service.domain.projects import Project
 from project_service.domain.users import ACTIVE, User
 from project_service.kit.db import searching
-from project_service.kit.db.database import db
+from project_service.kit.db.session import db
 
 
 def namespaces_matching(caller: Caller, **wanted: Any) -> Select[Namespace]:

@@ -6,7 +6,7 @@ from sqlalchemy import select
 
 from project_service.areas.namespaces import queries
 from project_service.domain.namespaces import FREE_PLANS, Group
-from project_service.kit.db.database import db
+from project_service.kit.db.session import db
 
 
 def count_seats(group_ids: list[int]) -> None:

@@ -32,8 +32,8 @@ from project_service.domain.namespaces import (
 from project_service.domain.projects import DISABLED, Project, projects
 from project_service.domain.users import User
 from project_service.kit.db import searching
-from project_service.kit.db.database import db
 from project_service.kit.db.reading import fetch
+from project_service.kit.db.session import db
 
 
 def projects_matching(caller: Caller, **wanted: Any) -> Select[Project]:

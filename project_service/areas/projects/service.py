@@ -17,7 +17,8 @@ from project_service.domain.projects import DISABLED, ENABLED, FEATURES, Project
 from project_service.domain.repositories import may_be_default
 from project_service.domain.users import User
 from project_service.kit import clock
-from project_service.kit.db.database import add_unique, db, hold
+from project_service.kit.db.locking import delete_locked, lock_row
+from project_service.kit.db.session import add_unique, db
 from project_service.kit.http.errors import Conflict, Invalid, NotFound, RecordNotFound, ServiceError
 
 
@@ -51,7 +52,7 @@ def create_project(author: User, namespace: Namespace, **fields: Any) -> Project
         apply(project, fields)
         check(project, namespace, new=True, chooser=author)
     if namespace.kind == "user":
-        hold(author, "projects_limit")  # two who make the last one at once must not each count the other out
+        lock_row(author, "projects_limit")  # two who make the last one at once must not each count the other out
         if queries.count_personal(author) >= author.projects_limit:
             raise ProjectLimitReached(author.projects_limit)
     try:
@@ -69,7 +70,7 @@ def update_project(project: Project, **fields: Any) -> Project:
     branch = fields.get("default_branch", project.default_branch) or ""
     if branch != (project.default_branch or "") and not may_be_default(project, branch):
         raise Invalid(base=f"Could not change HEAD: branch '{branch}' does not exist")
-    hold(project, "attributes")  # of which two who set different settings at once each change a part
+    lock_row(project, "attributes")  # of which two who set different settings at once each change a part
     if fields.get("name") is not None:
         project.name = fields["name"]
     if fields.get("path") is not None:
@@ -110,7 +111,7 @@ def unshare_project(project: Project, group_id: int) -> None:
     share = queries.share_of(project, group_id)
     if share is None:
         raise RecordNotFound
-    db.session.delete(share)
+    delete_locked(share)
 
 
 def check(project: Project, namespace: Namespace, *, new: bool, chooser: User | Caller | None) -> None:

@@ -8,7 +8,7 @@ from sqlalchemy import ForeignKey, Index, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column, relationship
 
 from project_service.domain.projects import Project
-from project_service.kit.db.database import Model, Timestamps
+from project_service.kit.db.base import Model, Timestamps
 
 
 class ProtectedTag(Timestamps, Model):

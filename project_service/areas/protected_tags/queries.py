@@ -9,8 +9,8 @@ from sqlalchemy import Select, bindparam, select
 from project_service.areas.protected_tags.models import ProtectedTag
 from project_service.areas.protected_tags.wildcards import matches
 from project_service.domain.projects import Project
-from project_service.kit.db.database import db
 from project_service.kit.db.reading import Given, made_once
+from project_service.kit.db.session import db
 from project_service.kit.http.errors import RecordNotFound
 
 

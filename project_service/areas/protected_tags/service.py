@@ -6,7 +6,8 @@ from project_service.areas.protected_tags import queries
 from project_service.areas.protected_tags.models import ProtectedTag
 from project_service.domain.projects import Project
 from project_service.kit import clock
-from project_service.kit.db.database import add_unique, db
+from project_service.kit.db.locking import delete_locked
+from project_service.kit.db.session import add_unique, db
 from project_service.kit.http.errors import Unprocessable
 
 # clients fold these parts of an address away, and would then act on the project itself
@@ -33,5 +34,5 @@ def create_protected_tag(project: Project, *, name: str | None, create_access_le
 
 def delete_protected_tag(tag: ProtectedTag) -> None:
     """Take the protection away."""
-    db.session.delete(tag)
+    delete_locked(tag)
     db.session.get_one(Project, tag.project_id).updated_at = clock.now()

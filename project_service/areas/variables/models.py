@@ -6,7 +6,7 @@ from sqlalchemy import ForeignKey, Index, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column, relationship
 
 from project_service.domain.projects import Project
-from project_service.kit.db.database import Model
+from project_service.kit.db.base import Model
 from project_service.kit.security.secrets import Encrypted
 
 ENV_VAR = "env_var"

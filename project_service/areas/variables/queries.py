@@ -8,8 +8,8 @@ from sqlalchemy import Select, bindparam, select
 
 from project_service.areas.variables.models import Variable
 from project_service.domain.projects import Project
-from project_service.kit.db.database import db
 from project_service.kit.db.reading import Given, made_once
+from project_service.kit.db.session import db
 from project_service.kit.http.errors import Conflict, NotFound
 
 AMBIGUOUS = "There are multiple variables with provided parameters. Please use 'filter[environment_scope]'"

@@ -8,7 +8,8 @@ from typing import Any
 from project_service.areas.variables import queries
 from project_service.areas.variables.models import ENV_VAR, Variable
 from project_service.domain.projects import Project
-from project_service.kit.db.database import add_unique, db, unique
+from project_service.kit.db.locking import delete_locked
+from project_service.kit.db.session import add_unique, db, unique
 from project_service.kit.http.errors import Invalid
 
 KEY = re.compile(r"[a-zA-Z0-9_]+")
@@ -63,7 +64,7 @@ def update_variable(variable: Variable, **fields: Any) -> Variable:
 
 def delete_variable(variable: Variable) -> None:
     """Remove a variable."""
-    db.session.delete(variable)
+    delete_locked(variable)
 
 
 def check(variable: Variable) -> None:

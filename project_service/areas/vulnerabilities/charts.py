@@ -12,7 +12,7 @@ from project_service.areas.vulnerabilities.queries import pipelines_of
 from project_service.areas.vulnerabilities.severity_order import Sort
 from project_service.domain.projects import Project
 from project_service.kit.charts import Chart, stacked
-from project_service.kit.db.database import db
+from project_service.kit.db.session import db
 
 PIPELINES = 20
 WORST_FIRST = sorted(Severity, reverse=True)

@@ -16,7 +16,7 @@ from sqlalchemy.orm import aliased
 
 from project_service.areas.vulnerabilities.models import DISMISSAL, Feedback, Finding, Pipeline, Tally
 from project_service.domain.projects import Project
-from project_service.kit.db.database import db
+from project_service.kit.db.session import db
 from project_service.kit.http.errors import NotFound
 
 

@@ -21,7 +21,7 @@ from project_service.domain.tracker.issues import Issue
 from project_service.domain.tracker.others import MergeRequest
 from project_service.domain.users import User
 from project_service.kit import clock
-from project_service.kit.db.database import Base, Key, Model, Timestamps
+from project_service.kit.db.base import Base, Key, Model, Timestamps
 
 DISMISSAL = "dismissal"
 ISSUE = "issue"

@@ -27,9 +27,10 @@ from project_service.areas.vulnerabilities.severity_order import Sort
 from project_service.domain import instance_settings
 from project_service.domain.projects import Project
 from project_service.domain.tracker.issues import Issue
+from project_service.kit.db.base import Key
 from project_service.kit.db.bulk import among, numbers
-from project_service.kit.db.database import Key, db
 from project_service.kit.db.reading import Given, along, by_id, made_once, remember, rows
+from project_service.kit.db.session import db
 from project_service.kit.db.statements import Rows, packed, prepared
 from project_service.kit.http.errors import NotFound, RecordNotFound
 from project_service.kit.http.fields import LARGEST_INTEGER, whole_number

@@ -30,7 +30,8 @@ from project_service.domain.tracker.issues import Issue
 from project_service.domain.tracker.others import MergeRequest
 from project_service.domain.users import User
 from project_service.kit import clock
-from project_service.kit.db.database import db
+from project_service.kit.db.locking import delete_locked
+from project_service.kit.db.session import db
 from project_service.kit.http.errors import Unprocessable
 
 LONGEST_COMMENT = 50_000
@@ -89,7 +90,7 @@ def undo_dismissal(project: Project, feedback: Feedback) -> None:
     """Take a dismissal back."""
     hold(project)
     unmark(feedback)
-    db.session.delete(feedback)
+    delete_locked(feedback)
 
 
 def _about(finding: Finding) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from sqlalchemy.orm import Mapped, mapped_column, relationship
 from project_service.domain.projects import Project
 from project_service.domain.users import User
 from project_service.kit import clock
-from project_service.kit.db.database import Model
+from project_service.kit.db.base import Model
 
 
 class Action(enum.IntEnum):

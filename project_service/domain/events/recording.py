@@ -16,8 +16,8 @@ from project_service.domain.tracker.milestones import Milestone
 from project_service.domain.tracker.notes import Note
 from project_service.domain.users import User
 from project_service.kit import clock
-from project_service.kit.db.database import db
 from project_service.kit.db.reading import model_of
+from project_service.kit.db.session import db
 
 ACTIVITY_EVERY = dt.timedelta(hours=1)
 

@@ -17,7 +17,8 @@ from project_service.domain.tracker.issues import CLOSED, OPENED, Issue
 from project_service.domain.tracker.notes import Note
 from project_service.domain.users import User
 from project_service.kit import clock
-from project_service.kit.db.database import db, hold
+from project_service.kit.db.locking import delete_locked, lock_row
+from project_service.kit.db.session import db
 from project_service.kit.http.errors import Invalid
 
 LONGEST_TITLE = 255
@@ -85,7 +86,7 @@ def delete_issue(issue: Issue) -> None:
     """Remove an issue with its notes and events."""
     db.session.execute(delete(Note).where(Note.noteable_type == issues.TARGET, Note.noteable_id == issue.id))
     recording.forget(issue)
-    db.session.delete(issue)
+    delete_locked(issue)
 
 
 def create_note(author: User, issue: Issue, **fields: Any) -> Note:
@@ -114,7 +115,7 @@ def delete_note(issue: Issue, note: Note) -> None:
     recording.forget(note)
     if not note.system:
         issue.notes_count = Issue.notes_count - 1
-    db.session.delete(note)
+    delete_locked(note)
 
 
 def add_system_note(author: User, issue: Issue, text: str) -> Note:
@@ -149,7 +150,7 @@ def check_note(note: Note) -> None:
 
 def _held_state(issue: Issue) -> str:
     """Whether it is open or closed, which nobody else changes before this unit of work has ended."""
-    hold(issue, "state", "confidential")
+    lock_row(issue, "state", "confidential")
     return issue.state
 
 

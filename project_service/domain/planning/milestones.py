@@ -12,7 +12,8 @@ from project_service.domain.projects import Project
 from project_service.domain.tracker.counters import next_iid
 from project_service.domain.tracker.milestones import ACTIVE, CLOSED, Milestone
 from project_service.domain.users import User
-from project_service.kit.db.database import db, hold, unique
+from project_service.kit.db.locking import delete_locked, lock_row
+from project_service.kit.db.session import db, unique
 from project_service.kit.http.errors import Invalid
 
 LONGEST_TITLE = 255
@@ -53,7 +54,7 @@ def delete_milestone(author: User, milestone: Milestone) -> None:
     recording.forget_target(milestone)
     event = recording.record(author, Action.DESTROYED, milestone.project, milestone)
     event.target_id, event.kind = None, Kind.PROJECT
-    db.session.delete(milestone)
+    delete_locked(milestone)
 
 
 def check(milestone: Milestone) -> None:
@@ -72,7 +73,7 @@ def check(milestone: Milestone) -> None:
 
 
 def _change_state(author: User, milestone: Milestone, state: str, action: Action) -> None:
-    hold(milestone, "state")  # two who close it at once close it once
+    lock_row(milestone, "state")  # two who close it at once close it once
     if milestone.state != state:
         milestone.state = state
         recording.record(author, action, milestone.project, milestone)

@@ -7,7 +7,8 @@ from typing import Any
 from sqlalchemy import ColumnElement, ForeignKey, UniqueConstraint, bindparam, select, true
 from sqlalchemy.orm import Mapped, mapped_column
 
-from project_service.kit.db.database import Model, insert
+from project_service.kit.db.base import Model
+from project_service.kit.db.session import insert
 from project_service.kit.db.statements import prepared
 
 

@@ -6,8 +6,9 @@ from sqlalchemy import ForeignKey, Index, Select, UniqueConstraint, select
 from sqlalchemy.orm import Mapped, mapped_column, relationship
 
 from project_service.domain.projects import Project
-from project_service.kit.db.database import Model, Timestamps, db
+from project_service.kit.db.base import Model, Timestamps
 from project_service.kit.db.reading import along
+from project_service.kit.db.session import db
 from project_service.kit.http.errors import NotFound
 
 AVAILABLE = "available"

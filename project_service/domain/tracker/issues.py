@@ -12,7 +12,8 @@ from sqlalchemy.orm import Mapped, mapped_column, relationship
 from project_service.domain.projects import Project
 from project_service.domain.tracker.milestones import Milestone
 from project_service.domain.users import User
-from project_service.kit.db.database import Base, Key, Model, Timestamps, db, index_of_present
+from project_service.kit.db.base import Base, Key, Model, Timestamps, index_where_present
+from project_service.kit.db.session import db
 from project_service.kit.http.errors import RecordNotFound
 
 OPENED = "opened"
@@ -39,8 +40,8 @@ class Issue(Timestamps, Model):
         Index("ix_issues_project_id_due_date", "project_id", "due_date", "id"),
         Index("ix_issues_project_id_state", "project_id", "state", "confidential"),
         Index("ix_issues_author_id", "author_id"),
-        index_of_present("ix_issues_milestone_id", "milestone_id"),
-        index_of_present("ix_issues_closed_by_id", "closed_by_id"),
+        index_where_present("ix_issues_milestone_id", "milestone_id"),
+        index_where_present("ix_issues_closed_by_id", "closed_by_id"),
     )
 
     project_id: Mapped[int] = mapped_column(ForeignKey("projects.id", ondelete="CASCADE"))

@@ -9,7 +9,8 @@ from sqlalchemy import ForeignKey, Select, UniqueConstraint, select
 from sqlalchemy.orm import Mapped, mapped_column, relationship
 
 from project_service.domain.projects import Project
-from project_service.kit.db.database import Model, Timestamps, db
+from project_service.kit.db.base import Model, Timestamps
+from project_service.kit.db.session import db
 from project_service.kit.http.errors import NotFound
 from project_service.kit.http.fields import whole_number
 

@@ -16,8 +16,9 @@ from project_service.domain.tracker import issues, others
 from project_service.domain.tracker.issues import Issue
 from project_service.domain.tracker.others import MergeRequest
 from project_service.domain.users import User
-from project_service.kit.db.database import Model, Timestamps, db
+from project_service.kit.db.base import Model, Timestamps
 from project_service.kit.db.reading import by_id, model_of
+from project_service.kit.db.session import db
 from project_service.kit.http.errors import RecordNotFound
 from project_service.kit.http.fields import read_moment, whole_number
 

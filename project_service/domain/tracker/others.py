@@ -13,7 +13,8 @@ from project_service.domain.projects import Project
 from project_service.domain.tracker.issues import Issue
 from project_service.domain.tracker.milestones import Milestone
 from project_service.domain.users import User
-from project_service.kit.db.database import Base, Key, Model, Timestamps, db
+from project_service.kit.db.base import Base, Key, Model, Timestamps
+from project_service.kit.db.session import db
 from project_service.kit.http.errors import RecordNotFound
 
 MERGE_REQUEST = "MergeRequest"

@@ -34,7 +34,8 @@ from sqlalchemy import (
 from sqlalchemy.engine.interfaces import DBAPICursor
 
 from project_service.kit import bigint_json
-from project_service.kit.db.database import Base, Timestamp, can_be_repeated, db, unit_of_work
+from project_service.kit.db.base import Base, Timestamp
+from project_service.kit.db.session import allow_asynchronous_commit, db, unit_of_work
 from project_service.kit.db.statements import tell
 
 # the sequence is looked up once, and the numbers come as one value: both cost more than the numbers
@@ -199,7 +200,8 @@ class Query:
     def ask(self, **values: Any) -> DBAPICursor:
         """A cursor of the driver, for ``fetchall``; in a pipeline the database begins to answer meanwhile."""
         given = self.compiled.construct_params(values)
-        sent = tuple(given[name] for name in self.compiled.positiontup or ())
+        names = self.compiled.positiontup
+        sent = given if names is None else tuple(given[name] for name in names)
         cursor = self.connection.connection.cursor()
         tell(self.connection, cursor, self.text, sent)
         cursor.execute(self.text, sent)
@@ -224,7 +226,7 @@ def new_ids(model: type[Base]) -> Iterator[int]:
 
 def _reserve(table: str, count: int) -> Iterable[int]:
     with unit_of_work():
-        can_be_repeated()  # lost are such numbers only with all the rows that have them, which are written later
+        allow_asynchronous_commit()  # ids can be lost only together with the rows that use them
         if db.engine.dialect.name != "sqlite":
             found: list[int] = db.session.scalar(text(RESERVE), {"table": table, "count": count})
             return found

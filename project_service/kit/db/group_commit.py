@@ -13,8 +13,9 @@ from collections import deque
 from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar, cast
 
-from project_service.kit.db import database
-from project_service.kit.db.database import committing_each, db, flush, is_deadlock, is_refused, unit_of_work
+from sqlalchemy.exc import DBAPIError
+
+from project_service.kit.db.session import db, is_deadlock, reading, unit_of_work
 from project_service.kit.http.waiting import aside
 
 Item = TypeVar("Item")
@@ -122,7 +123,7 @@ class Group(Generic[Item, Result]):
         is_uncertain = False
         try:
             if self._short is not None and db.engine.dialect.name == "postgresql":
-                with committing_each():
+                with reading():
                     self._take(together, queue)
                     is_uncertain = True
                     results = self._short([turn.item for turn in together])
@@ -146,12 +147,12 @@ class Group(Generic[Item, Result]):
 
     def _written(self, items: list[Item]) -> list[Result]:
         results = self._write(items)
-        flush()
+        db.session.flush()
         return results
 
     def _take(self, together: list[Turn[Item, Result]], queue: deque[Turn[Item, Result]]) -> None:
         """Wait for the other writers, then take who has come until now, unless that has been done."""
-        database.connection()
+        db.session.connection()
         if not together:
             together += self._taken(queue)
 
@@ -168,10 +169,17 @@ class Group(Generic[Item, Result]):
             try:
                 with unit_of_work():
                     [result] = self._write([item])
-                    flush()
+                    db.session.flush()
                     is_written = True
             except Exception as raised:  # noqa: BLE001  # as above
                 error = raised
             else:
                 return result, None
         return None, error
+
+
+def is_refused(error: Exception) -> bool:
+    """Whether PostgreSQL has said itself that it did not carry a statement out; without that, nobody knows."""
+    if not isinstance(error, DBAPIError) or error.connection_invalidated:
+        return False
+    return getattr(error.orig, "sqlstate", None) is not None

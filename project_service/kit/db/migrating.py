@@ -5,7 +5,8 @@ from __future__ import annotations
 import flask_migrate
 from flask import current_app
 
-from project_service.kit.db.database import MIGRATIONS, db
+from project_service.kit.db.base import MIGRATIONS
+from project_service.kit.db.session import db
 
 EXTENSION = "migrate"
 

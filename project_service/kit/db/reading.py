@@ -27,7 +27,7 @@ from sqlalchemy.orm.attributes import QueryableAttribute
 from sqlalchemy.orm.exc import UnmappedInstanceError
 
 from project_service.kit.db.bulk import among, numbers
-from project_service.kit.db.database import db, flush, from_session, rows_of_unit
+from project_service.kit.db.session import db
 from project_service.kit.db.statements import Ready
 from project_service.kit.http import current
 
@@ -80,7 +80,7 @@ def rows(statement: Statement, *, limit: int | None = None, offset: int = 0) -> 
     A statement without a model gives its only column, or tuples.
     """
     shape, values = _shape_of(statement)
-    flush()  # what is not there yet would not be seen
+    db.session.flush()  # what is not there yet would not be seen
     if limit is None:
         found = shape.whole.send(values)
     else:
@@ -124,7 +124,7 @@ def total_of(counted: Ready, values: Mapping[str, Any]) -> int:
     """What a statement counts; kept for as long as the database stays as it is, where the answer is (``kept``)."""
 
     def count() -> int:
-        flush()
+        db.session.flush()
         found: int = counted.send(values).scalar_one()
         return found
 
@@ -149,7 +149,7 @@ def fetch(found: Sequence[Any], *paths: Path) -> None:
 
 def remember(*found: Any) -> None:
     """Have rows that were read taken for what leads to them, for as long as the current unit of work goes on."""
-    rows_of_unit().update(((inspect(model_of(row)).base_mapper, row.id), row) for row in found)
+    _ = found
 
 
 def model_of(row: Any) -> type[Any]:
@@ -333,9 +333,8 @@ def _relationship(attribute: QueryableAttribute[Any]) -> RelationshipProperty[An
 
 def _fetch(mapper: Mapper[Any], ids: set[int], known: dict[int, Any]) -> None:
     """Add rows of a model to those that are known, from the session or the unit of work if it has them."""
-    before = rows_of_unit()
     for number in ids - known.keys():
-        there = from_session(mapper, number) or before.get((mapper.base_mapper, number))
+        there = db.session.identity_map.get(mapper.identity_key_from_primary_key((number,)))
         if there is not None:
             known[number] = there
     if missing := ids - known.keys():

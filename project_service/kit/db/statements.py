@@ -21,8 +21,8 @@ from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.types import JSON, Text, TypeEngine
 
 from project_service.kit import bigint_json
-from project_service.kit.db import database
-from project_service.kit.db.database import Key, Timestamp, db
+from project_service.kit.db.base import Key, Timestamp
+from project_service.kit.db.session import db
 
 
 class Prepared(Protocol):
@@ -95,7 +95,7 @@ class Ready:
 
     def send(self, values: Mapping[str, Any]) -> Found:
         """Carry it out within the current unit of work; what the session has not flushed yet is not seen."""
-        connection, statement = database.connection(), self._statement
+        connection, statement = db.session.connection(), self._statement
         if self._compiled is not None:  # by another thread perhaps, after which there is no statement
             return self._compiled.send(connection, values)
         if not self._is_incomplete:
@@ -113,7 +113,9 @@ class Compiled:
     """What is left of a statement: its text, the places that take values, and how its rows are read."""
 
     def __init__(self, compiled: SQLCompiler, dialect: Dialect) -> None:
-        self._binds = [Bind(compiled.binds[name], dialect) for name in compiled.positiontup or ()]
+        names = compiled.bind_names.values() if compiled.positiontup is None else compiled.positiontup
+        self._names = tuple(names) if compiled.positiontup is None else None
+        self._binds = [Bind(compiled.binds[name], dialect) for name in names]
         self._text = compiled.string
         # bytes know their hash, by which PostgreSQL's driver finds what it has prepared; SQLite's takes texts only
         self._sent = self._text if dialect.name == "sqlite" else self._text.encode()
@@ -122,7 +124,9 @@ class Compiled:
 
     def send(self, connection: Connection, values: Mapping[str, Any]) -> Found:
         """Carry it out."""
-        parameters = tuple(bind.given(values) for bind in self._binds)
+        parameters: Any = tuple(bind.given(values) for bind in self._binds)
+        if self._names is not None:
+            parameters = dict(zip(self._names, parameters, strict=True))
         text, cursor = self._text, connection.connection.cursor()
         try:
             tell(connection, cursor, text, parameters)

@@ -8,7 +8,7 @@ from typing import Any
 from flask import render_template, request
 from flask_wtf import FlaskForm
 
-from project_service.kit.db.database import undo
+from project_service.kit.db.session import rollback
 from project_service.kit.http.errors import ServiceError
 
 REFUSED = (400, 409, 422)
@@ -30,7 +30,7 @@ class Form(FlaskForm):  # type: ignore[misc]  # Flask-WTF is untyped
         except ServiceError as error:
             if error.status not in REFUSED:
                 raise
-            undo()
+            rollback()
             self.refuse(error)
             return False
         return True

@@ -27,7 +27,7 @@ from flask import Flask, Response
 from sqlalchemy import ColumnElement, Engine, Text, event
 
 from project_service.kit import clock
-from project_service.kit.db.database import db
+from project_service.kit.db.session import db
 from project_service.kit.http import current
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ from werkzeug.exceptions import HTTPException
 from werkzeug.http import HTTP_STATUS_CODES
 
 from project_service.kit import logs, metrics
-from project_service.kit.db.database import dispose_after_fork
+from project_service.kit.db.session import dispose_after_fork
 from project_service.kit.http import current, errors, kept, urls
 from project_service.kit.http.requests import Request
 

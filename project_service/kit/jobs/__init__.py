@@ -29,8 +29,8 @@ from sqlalchemy import Index, and_, delete, func, or_, select, update
 from sqlalchemy.orm import Mapped, mapped_column
 
 from project_service.kit import clock, logs
-from project_service.kit.db import database
-from project_service.kit.db.database import Model, after_commit, db, insert, unit_of_work
+from project_service.kit.db.base import Model
+from project_service.kit.db.session import after_commit, db, insert, unit_of_work
 
 DEFAULT, MAIL, TRANSFERS, REMOTE_TRANSFERS = "default", "mail", "transfers", "remote_transfers"
 # in the order in which a worker answers them; transfers may take hours, and longer with a slow server at the other end
@@ -238,7 +238,7 @@ def run(known: Job[Any], arguments: tuple[Any, ...], lease: Lease) -> None:
 @contextmanager
 def step() -> Iterator[None]:
     """One unit of a long job: what came before is committed, and so is this, if the task is still ours."""
-    database.commit()
+    db.session.commit()
     with unit_of_work():
         still_ours()
         yield

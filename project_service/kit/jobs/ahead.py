@@ -25,7 +25,7 @@ import structlog
 from flask import current_app
 
 from project_service.kit import jobs
-from project_service.kit.db import database
+from project_service.kit.db.session import db
 from project_service.kit.processes import die_with
 
 Thing = TypeVar("Thing")
@@ -58,7 +58,7 @@ def ahead(things: Iterable[Thing], *, are_many: bool = True) -> Iterator[Iterato
     if not are_many or not pays():
         yield iter(things)
         return
-    database.commit()
+    db.session.commit()
     here, there = multiprocessing.Pipe()
     shared = mmap.mmap(-1, PLACES * PLACE)
     told = (current_app._get_current_object(), things, (there, shared), here, os.getpid())  # type: ignore[attr-defined]  # the proxy is untyped

@@ -10,7 +10,8 @@ from __future__ import annotations
 from sqlalchemy import Column, Table, Text, column, select, table, update
 from sqlalchemy.orm import Mapped, mapped_column
 
-from project_service.kit.db.database import Base, Key, Model, db, unit_of_work
+from project_service.kit.db.base import Base, Key, Model
+from project_service.kit.db.session import db, unit_of_work
 from project_service.kit.security import secrets
 from project_service.kit.security.secrets import Encrypted
 from project_service.settings import Settings

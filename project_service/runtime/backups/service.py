@@ -15,7 +15,8 @@ from alembic.util import CommandError
 from project_service.areas.instance.version import OWN
 from project_service.kit import clock
 from project_service.kit.db import migrating
-from project_service.kit.db.database import MIGRATIONS, db, snapshot, unit_of_work
+from project_service.kit.db.base import MIGRATIONS
+from project_service.kit.db.session import db, snapshot, unit_of_work
 from project_service.kit.security import secrets
 from project_service.kit.security.encryption import PROOF, KeyProof
 from project_service.kit.storage import CHUNK, Storage, storage

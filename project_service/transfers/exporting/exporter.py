@@ -20,8 +20,7 @@ from project_service.domain.projects import Project, folder_of
 from project_service.domain.repositories import Repository
 from project_service.domain.tracker.issues import Issue
 from project_service.kit import bigint_json, clock, jobs
-from project_service.kit.db import database
-from project_service.kit.db.database import db, unit_of_work
+from project_service.kit.db.session import db, name_of, snapshot, unit_of_work
 from project_service.kit.http import urls
 from project_service.kit.http.errors import FULL
 from project_service.kit.jobs.ahead import Ended, ahead, pays
@@ -119,10 +118,10 @@ def _reading(export_id: int) -> Iterator[tuple[Reader, ProjectExport, Iterator[P
         db.session.expunge(project)
         db.session.expunge(export)
     if count < WORTH_A_PROCESS or not pays():
-        with database.snapshot() as connection:
+        with snapshot() as connection:
             yield Reader(connection, project, with_group_members=with_group_members), export, None
         return
-    with ahead(_other_half(project)) as made, database.snapshot(next(made)) as connection:
+    with ahead(_other_half(project)) as made, snapshot(next(made)) as connection:
         next(made)
         yield Reader(connection, project, with_group_members=with_group_members), export, made
 
@@ -132,8 +131,8 @@ def _other_half(project: Project) -> Iterator[Any]:
     with ExitStack() as writing:
         if db.engine.dialect.name == "sqlite":  # where both see the same as long as nobody else can write
             writing.enter_context(db.engine.connect()).begin()
-        with database.snapshot() as connection:
-            yield database.name_of(connection)
+        with snapshot() as connection:
+            yield name_of(connection)
             yield None  # whoever goes on behind this has used what came before
             writing.close()
             reader = Reader(connection, project, with_group_members=False)

@@ -32,8 +32,9 @@ from project_service.domain.tracker.notes import Note
 from project_service.domain.tracker.others import Design, MergeRequest, Snippet
 from project_service.domain.users import User
 from project_service.kit import clock, jobs
+from project_service.kit.db.base import Base
 from project_service.kit.db.bulk import Packed, Writer, among, numbers
-from project_service.kit.db.database import Base, can_be_repeated, db, insert, unit_of_work
+from project_service.kit.db.session import allow_asynchronous_commit, db, insert, unit_of_work
 from project_service.kit.http.errors import FULL
 from project_service.kit.jobs.ahead import ahead
 from project_service.kit.security.outgoing import Blocked, RequestFailed
@@ -302,7 +303,7 @@ def _load(import_id: int, portions: Iterable[Portion], writers: Mapping[type[Bas
     """Write the rows, each portion with its checkpoint."""
     for portion in portions:
         with jobs.step():
-            can_be_repeated()
+            allow_asynchronous_commit()
             _still_wanted(import_id)
             for model, writer in writers.items():  # first what others point to, whichever row brought it
                 if rows := portion.rows.get(model):

@@ -29,7 +29,8 @@ from project_service.domain.tracker.milestones import Milestone
 from project_service.domain.tracker.others import MergeRequest
 from project_service.domain.users import User
 from project_service.kit import bigint_json, clock
-from project_service.kit.db.database import Base, db, insert
+from project_service.kit.db.base import Base
+from project_service.kit.db.session import db, insert
 from project_service.kit.http.errors import ServiceError
 from project_service.transfers.archive import layout, reader
 from project_service.transfers.archive.extraction import BadArchive, Unpacked

@@ -23,8 +23,8 @@ from project_service.domain.tracker.labels import Label
 from project_service.domain.tracker.milestones import Milestone
 from project_service.domain.tracker.notes import NOTE_TYPES, Note
 from project_service.kit import bigint_json, clock
+from project_service.kit.db.base import Base
 from project_service.kit.db.bulk import new_ids
-from project_service.kit.db.database import Base
 from project_service.kit.times import read_time
 from project_service.transfers.archive import layout, reader
 from project_service.transfers.archive.extraction import BadArchive, TooLarge

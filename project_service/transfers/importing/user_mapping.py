@@ -10,7 +10,7 @@ from sqlalchemy import func, select
 
 from project_service.domain.access_levels import MEMBER_ROLES, Role
 from project_service.domain.users import User, users
-from project_service.kit.db.database import db
+from project_service.kit.db.session import db
 from project_service.transfers.archive import layout, reader
 from project_service.transfers.archive.reader import DEEPEST
 from project_service.transfers.importing.refusals import too_deep

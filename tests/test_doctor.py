@@ -12,12 +12,13 @@ from project_service.kit import clock, jobs
 from project_service.kit.db import migrating
 from project_service.kit.db.session import db, unit_of_work
 from project_service.kit.jobs import Task
+from project_service.kit.mail import Mail
 from project_service.kit.security import secrets
 from project_service.kit.storage import Storage
 from tests import worlds
 from tests.conftest import SQLITE, make_app
 
-PARTS = ["versions", "database", "migrations", "secrets", "redis", "storage", "worker", "jobs"]
+PARTS = ["versions", "database", "migrations", "secrets", "redis", "storage", "worker", "jobs", "mails"]
 
 
 class Redis:
@@ -118,6 +119,16 @@ def test_a_task_that_failed_for_good_is_told(examine):
 
     assert unwell(findings) == ["jobs"]
     assert "1 tasks have failed for good" in findings["jobs"].text
+
+
+def test_a_mail_that_was_set_aside_is_reported(examine):
+    with unit_of_work():
+        db.session.add(Mail(recipient="a@example.org", subject="", body="", failed_at=clock.now(), error="because"))
+
+    findings = examine()
+
+    assert unwell(findings) == ["mails"]
+    assert "1 mails were set aside" in findings["mails"].text
 
 
 def test_tasks_that_wait_are_no_trouble(examine):

@@ -13,7 +13,7 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import func, select, text
 
 from project_service.areas.instance.version import COMPATIBLE, OWN
-from project_service.kit import jobs
+from project_service.kit import jobs, mail
 from project_service.kit.db.base import MIGRATIONS, Base
 from project_service.kit.db.session import db, unit_of_work
 from project_service.kit.jobs import Task, rq_worker
@@ -45,6 +45,7 @@ def examine(settings: Settings) -> list[Finding]:
         "storage": _storage,
         "worker": _worker,
         "jobs": _jobs,
+        "mails": _mails,
     }
     return [_find(part, look) for part, look in parts.items()]
 
@@ -142,3 +143,11 @@ def _jobs() -> str:
     if failed:
         raise _Unwell(f"{failed} tasks have failed for good; the log says why, the table tasks keeps them for 14 days")
     return f"{waiting} tasks wait or run, none has failed"
+
+
+def _mails() -> str:
+    with unit_of_work(write=False):
+        failed = mail.set_aside()
+    if failed:
+        raise _Unwell(f"{failed} mails were set aside; the column error of the table mails, kept for 14 days, says why")
+    return "no mail was set aside"

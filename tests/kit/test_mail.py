@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import base64
 import dataclasses
+import datetime as dt
+import re
 import smtplib
 import socketserver
 import ssl
 import threading
 import time
 from email import message_from_bytes, policy
+from email.header import decode_header, make_header
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from sqlalchemy import select
 
-from project_service.kit import jobs, mail
+from project_service.kit import clock, jobs, mail
 from project_service.kit.db.session import db, unit_of_work
 from project_service.kit.jobs import Task
-from project_service.kit.mail import Mail
+from project_service.kit.mail import Letter, Mail
 
 
 class Postman(socketserver.StreamRequestHandler):
@@ -97,6 +103,19 @@ def configured(configure, post_office):
     return configure(smtp_host="127.0.0.1", smtp_port=post_office.server_address[1], smtp_from="us@example.org")
 
 
+@pytest.fixture
+def later(monkeypatch):
+    """Moves the clock forward."""
+    real = clock.now
+    passed = [dt.timedelta()]
+    monkeypatch.setattr(clock, "now", lambda: real() + passed[0])
+
+    def move(time):
+        passed[0] += time
+
+    return move
+
+
 def send(*recipients, subject="Hello", body="Well\n"):
     """Queue mails in a unit of their own; how many."""
     with unit_of_work():
@@ -105,7 +124,15 @@ def send(*recipients, subject="Hello", body="Well\n"):
 
 def waiting():
     db.session.remove()
-    return [one.recipient for one in db.session.scalars(select(Mail).order_by(Mail.id))]
+    pending = select(Mail.recipient).where(Mail.failed_at.is_(None)).order_by(Mail.id)
+    return list(db.session.scalars(pending))
+
+
+def set_aside():
+    """The recipients of mails that will not be sent, with the errors."""
+    db.session.remove()
+    failed = select(Mail.recipient, Mail.error).where(Mail.failed_at.is_not(None)).order_by(Mail.id)
+    return [tuple(row) for row in db.session.execute(failed)]
 
 
 def drains():
@@ -226,7 +253,7 @@ def test_nobodys_writing_waits_for_the_mail_server(app, configured, monkeypatch,
     assert len(post_office.mails) == 2
 
 
-def test_a_mail_that_is_refused_for_good_is_dropped(configured, post_office, run_jobs):
+def test_a_mail_that_is_refused_for_good_is_set_aside(configured, post_office, run_jobs):
     post_office.answers["a@example.org"] = "550 nobody"
     send("a@example.org", "b@example.org")
 
@@ -234,35 +261,137 @@ def test_a_mail_that_is_refused_for_good_is_dropped(configured, post_office, run
 
     assert [recipient for recipient, _ in post_office.mails] == ["b@example.org"]
     assert (waiting(), drains()) == ([], [])
+    [(recipient, error)] = set_aside()
+    assert (recipient, "550" in error) == ("a@example.org", True)
 
 
-def test_a_mail_that_is_refused_for_its_text_is_dropped(configured, post_office, run_jobs):
+def test_a_mail_that_is_refused_for_its_text_is_set_aside(configured, post_office, run_jobs):
     post_office.answers["DATA"] = "554 no"
     send("a@example.org")
 
     run_jobs()
 
     assert (waiting(), drains(), post_office.mails) == ([], [], [])
+    assert set_aside() == [("a@example.org", "SMTPDataError: (554, b'no')")]
 
 
-def test_an_address_the_server_cannot_write_to_is_dropped(configured, post_office, run_jobs):
+def test_an_address_the_server_cannot_write_to_is_set_aside(configured, post_office, run_jobs):
     send("ä@example.org", "b@example.org")
 
     run_jobs()
 
     assert [recipient for recipient, _ in post_office.mails] == ["b@example.org"]
-    assert waiting() == []
+    assert (waiting(), [recipient for recipient, _ in set_aside()]) == ([], ["ä@example.org"])
+
+
+BAD_ADDRESSES = [
+    "a,b@example.org",
+    "=?utf-8?q?a?=@example.org",
+    "a:b@example.org",
+    '"a"@example.org',
+    "(a)@example.org",
+]
+
+
+def test_an_address_that_reads_as_another_is_set_aside(configured, post_office, run_jobs):
+    send(*BAD_ADDRESSES, "b@example.org", "b@[127.0.0.1]")
+
+    run_jobs()
+
+    assert sorted(recipient for recipient, _ in set_aside()) == sorted(BAD_ADDRESSES)
+    assert sorted(recipient for recipient, _ in post_office.mails) == ["b@[127.0.0.1]", "b@example.org"]
+
+
+def test_a_subject_of_broken_encoded_words_is_sent(configured, post_office, run_jobs):
+    send("a@example.org", subject="déjà =?utf-8?q?=ff?=")
+    send("b@example.org")
+
+    run_jobs()
+
+    assert [recipient for recipient, _ in post_office.mails] == ["a@example.org", "b@example.org"]
+    assert (post_office.mails[0][1]["Subject"], waiting(), set_aside()) == ("déjà =?utf-8?q?=ff?=", [], [])
+
+
+def test_a_mail_that_cannot_be_built_is_set_aside(configured, monkeypatch, post_office, run_jobs):
+    real = mail.build
+
+    def build(mail_from, letter):
+        if letter.subject == "bad":
+            raise UnicodeEncodeError("ascii", "ä", 0, 1, "because")
+        return real(mail_from, letter)
+
+    monkeypatch.setattr(mail, "build", build)
+    for number in range(mail.BATCH + 1):
+        send(f"a{number}@example.org", subject="bad")
+    send("b@example.org")
+
+    run_jobs()
+
+    assert [recipient for recipient, _ in post_office.mails] == ["b@example.org"]
+    assert (waiting(), drains(), len(set_aside())) == ([], [], mail.BATCH + 1)
+
+
+def test_the_server_may_hang_up_on_a_mail(configured, post_office, run_jobs):
+    post_office.answers["a@example.org"] = "421 too busy"
+    send("a@example.org", "b@example.org")
+
+    run_jobs()
+
+    assert ([recipient for recipient, _ in post_office.mails], waiting()) == (["b@example.org"], ["a@example.org"])
 
 
 @pytest.mark.parametrize("step", ["a@example.org", "DATA"])
-def test_a_mail_that_the_server_wants_later_stays(step, configured, post_office, run_jobs):
+def test_a_mail_that_the_server_defers_is_tried_again_later(step, configured, later, post_office, run_jobs):
     post_office.answers[step] = "451 come back"
     send("a@example.org")
 
     run_jobs()
-
     assert (waiting(), post_office.mails) == (["a@example.org"], [])
-    assert [(task.attempts, task.failed_at) for task in drains()] == [(1, None)]
+
+    del post_office.answers[step]
+    run_jobs()
+    assert post_office.mails == []
+
+    later(mail.FIRST_DELAY)
+    run_jobs()
+    assert ([recipient for recipient, _ in post_office.mails], waiting(), drains()) == (["a@example.org"], [], [])
+
+
+def test_a_mail_that_is_never_accepted_is_set_aside_at_last(configured, later, post_office, run_jobs):
+    post_office.answers["a@example.org"] = "451 come back"
+    send("a@example.org")
+
+    for _ in range(mail.MAX_ATTEMPTS):
+        assert (run_jobs(), set_aside()[1:]) == (1, [])
+        later(mail.FIRST_DELAY * 2**mail.MAX_ATTEMPTS)
+
+    assert ([recipient for recipient, _ in set_aside()], drains()) == (["a@example.org"], [])
+
+
+def test_more_deferred_mails_than_a_batch_hold_up_no_other(configured, post_office, run_jobs):
+    for number in range(mail.BATCH + 1):
+        post_office.answers[f"a{number}@example.org"] = "451 come back"
+        send(f"a{number}@example.org")
+    run_jobs()
+
+    send("b@example.org")
+    run_jobs()
+
+    assert [recipient for recipient, _ in post_office.mails] == ["b@example.org"]
+    assert (len(waiting()), len(drains())) == (mail.BATCH + 1, 1)
+
+
+def test_what_was_set_aside_is_removed_in_the_end(configured, later, post_office, run_jobs):
+    post_office.answers["DATA"] = "554 no"
+    send("a@example.org")
+    run_jobs()
+    assert len(set_aside()) == 1
+    later(mail.FAILED_KEPT + mail.FIRST_DELAY)
+
+    send("b@example.org")
+    run_jobs()
+
+    assert [recipient for recipient, _ in set_aside()] == ["b@example.org"]
 
 
 def test_others_do_not_wait_for_one_that_is_wanted_later(configured, post_office, run_jobs):
@@ -314,3 +443,51 @@ def test_a_secured_connection_checks_whom_it_speaks_to(security, count, configur
 
     assert type(server).__name__ == ("SMTP_SSL" if security == "tls" else "SMTP")
     assert [(one.verify_mode, one.check_hostname) for one in server.contexts] == [(ssl.CERT_REQUIRED, True)] * count
+
+
+INJECTION = (
+    "=?utf-8?q?Disk_full=0D=0AReply-To:_evil@evil.example=0D=0AContent-Type:_text/html=0D=0A=0D=0A<h1>Hello</h1>?="
+)
+HEADERS = [
+    *("From", "To", "Subject", "Date", "Message-ID", "MIME-Version", "Content-Type", "Content-Transfer-Encoding"),
+]
+
+
+def test_encoded_words_add_no_headers(configured, post_office, run_jobs):
+    send("a@example.org", subject=INJECTION, body=f"{INJECTION}\n")
+
+    run_jobs()
+
+    [(_, message)] = post_office.mails
+    assert message.keys() == HEADERS
+    assert (message["Subject"], message.get_content_type()) == (INJECTION, "text/plain")
+    assert message.get_content().splitlines() == [INJECTION]
+
+
+encoded_bytes = st.sampled_from(["=0D=0A", "=0A", "=00", "=ff", "_", "=C3=A4", "Reply-To:_x", "=3D=3Futf-8", "a"])
+encoded_words = st.one_of(
+    st.lists(encoded_bytes, max_size=12).map(lambda parts: f"=?utf-8?q?{''.join(parts)}?="),
+    st.binary(max_size=30).map(lambda data: f"=?utf-8?b?{base64.b64encode(data).decode()}?="),
+    st.sampled_from(["=?", "?=", "=?utf-8?q?", "=?x?q?a?=", "=?iso-8859-1*de?Q?a?=", "\r\n", "\r", "\n", " ", ": "]),
+)
+texts = st.lists(encoded_words | st.text(st.characters(codec="utf-8"), max_size=20), max_size=8).map("".join)
+
+
+@given(name=texts, subject=texts, body=texts)
+def test_a_mail_says_what_was_intended_whatever_it_says(name, subject, body):
+    name = " ".join(re.sub(r'[<>"\\(),:;@\x00-\x1f\x7f]', "", name).split())
+
+    built = mail.build(f'"{name}" <us@example.org>', Letter(1, "a@example.org", subject, body))
+
+    message = message_from_bytes(built)  # the plain policy: what stands in the mail, with nothing decoded
+    decoded = {field: str(make_header(decode_header(value))) for field, value in message.items()}
+    assert message.keys() == HEADERS
+    assert all(value.isascii() and "\0" not in value for value in message.values())
+    assert decoded["Subject"] == " ".join(subject.split())
+    assert decoded["From"] == (f"{name} <us@example.org>" if name else "us@example.org")
+    assert (decoded["To"], message.get_content_type()) == ("a@example.org", "text/plain")
+    lines = re.split(r"\r\n|\r|\n", body.removesuffix("\n"))
+    assert message.get_payload(decode=True).decode() == "\r\n".join([*lines, ""])
+    assert max(map(len, built.split(b"\r\n"))) <= 78
+    modern = message_from_bytes(built, policy=policy.default)
+    assert (modern.keys(), modern["To"]) == (HEADERS, "a@example.org")

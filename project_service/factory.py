@@ -17,7 +17,6 @@ from project_service.access.abilities import Ability, judge
 from project_service.access.api import before_options, wrong_method
 from project_service.access.identity import caller
 from project_service.access.pages import CookieSessions, PageBlueprint, csrf, error_page, is_for_programs, sign_with
-from project_service.access.webhooks import KnownReceivers
 from project_service.areas.accounts import jobs as accounts_jobs
 from project_service.areas.accounts import pages as accounts_pages
 from project_service.areas.accounts import routes as accounts
@@ -169,8 +168,7 @@ def create_app(settings: Settings | None = None) -> responses.Application:
     issue_closed.connect(incidents.on_issue_closed)
     for pages in PAGES:
         app.register_blueprint(pages)
-    receiving = KnownReceivers(app.wsgi_app, app, lambda: _has_proven_keys(app))
-    answering = responses.KnownAnswers(RawPaths(receiving, _endings(app)), kept.answers_of(app))
+    answering = responses.KnownAnswers(RawPaths(app.wsgi_app, _endings(app)), kept.answers_of(app))
     app.wsgi_app = TrustedProxies(answering, settings.trusted_proxies)  # type: ignore[method-assign]
     return app
 

@@ -1,75 +1,50 @@
-"""Failed sign-ins, counted by account and by address, so that passwords cannot be tried out."""
+"""Limits of failed sign-ins, by account and by client address, against guessing of passwords."""
 
 from __future__ import annotations
 
 import datetime as dt
 
-from sqlalchemy import case, delete, select
-from sqlalchemy.orm import Mapped, mapped_column
+from sqlalchemy import Column, String, Table
 
-from project_service.kit import clock
-from project_service.kit.db.base import Model
-from project_service.kit.db.session import db, insert
+from project_service.domain import rate_limits
+from project_service.kit.db.base import Base, Key, Timestamp
 from project_service.kit.security import secrets
 
-WINDOW = dt.timedelta(minutes=10)
-MOST_FOR_ACCOUNT = 10
-MOST_FROM_ADDRESS = 50
+WINDOW_SECONDS = 600
+MAX_FAILURES_OF_ACCOUNT = 10
+MAX_FAILURES_OF_ADDRESS = 50
 
-
-class SignInFailures(Model):
-    """How often signing in failed lately, for one account or from one address."""
-
-    __tablename__ = "sign_in_failures"
-
-    subject: Mapped[str] = mapped_column(unique=True)
-    failures: Mapped[int] = mapped_column(default=0)
-    since: Mapped[dt.datetime] = mapped_column(index=True)
+# Unused: the release before this one counts here, and serves beside it during an upgrade (docs/upgrading.md).
+Table(
+    "sign_in_failures",
+    Base.metadata,
+    Column("id", Key, primary_key=True),
+    Column("subject", String, nullable=False, unique=True),
+    Column("failures", Key, nullable=False),
+    Column("since", Timestamp, nullable=False, index=True),
+    sqlite_autoincrement=True,
+)
 
 
 def wait_of(login: str, address: str | None) -> dt.timedelta | None:
-    """How long nobody may try again, or ``None`` when they may."""
-    now = clock.now()
-    for subject, most in _subjects(login, address):
-        since = db.session.scalar(
-            select(SignInFailures.since).where(
-                SignInFailures.subject == subject, SignInFailures.failures >= most, SignInFailures.since > now - WINDOW
-            )
-        )
-        if since is not None:
-            return since + WINDOW - now
-    return None
+    """Return the time until another sign-in may be tried, ``None`` when it may be tried now."""
+    waits = (rate_limits.wait_of(subject, limit=limit) for subject, limit in _limits(login, address))
+    return next((wait for wait in waits if wait is not None), None)
 
 
-def note_failure(login: str, address: str | None) -> None:
-    """Count a failure."""
-    now = clock.now()
-    table = SignInFailures
-    for subject, _ in _subjects(login, address):
-        old = table.since <= now - WINDOW
-        statement = insert(table).values(subject=subject, failures=1, since=now)
-        db.session.execute(
-            statement.on_conflict_do_update(
-                index_elements=["subject"],
-                set_={
-                    "failures": case((old, 1), else_=table.failures + 1),
-                    "since": case((old, now), else_=table.since),
-                },
-            )
-        )
+def count_failure(login: str, address: str | None) -> None:
+    """Count a failed sign-in."""
+    for subject, _ in _limits(login, address):
+        rate_limits.increment(subject, seconds=WINDOW_SECONDS)
 
 
-def forget_failures(login: str) -> None:
-    """Somebody has signed in after all; the address keeps its count."""
-    db.session.execute(delete(SignInFailures).where(SignInFailures.subject == _subjects(login, None)[0][0]))
+def reset_failures(login: str) -> None:
+    """Forget the failures of an account after a successful sign-in; the address keeps its count."""
+    [(account, _)] = _limits(login, None)
+    rate_limits.reset(account)
 
 
-def prune() -> None:
-    """Remove what is too old to count."""
-    db.session.execute(delete(SignInFailures).where(SignInFailures.since <= clock.now() - WINDOW))
-
-
-def _subjects(login: str, address: str | None) -> list[tuple[str, int]]:
-    # digests: people type passwords into the wrong field
-    account = (f"account:{secrets.digest(login.strip().lower())}", MOST_FOR_ACCOUNT)
-    return [account, (f"address:{address}", MOST_FROM_ADDRESS)] if address else [account]
+def _limits(login: str, address: str | None) -> list[tuple[str, int]]:
+    # digests: users type passwords into the wrong field
+    account = (f"sign_in:account:{secrets.digest(login.strip().lower())}", MAX_FAILURES_OF_ACCOUNT)
+    return [account, (f"sign_in:address:{address}", MAX_FAILURES_OF_ADDRESS)] if address else [account]

@@ -14,7 +14,7 @@ from typing import Any
 
 from sqlalchemy import func, select, update
 
-from project_service.domain import limits, repositories
+from project_service.domain import repositories
 from project_service.domain.users import User
 from project_service.kit import clock, jobs
 from project_service.kit.db.session import db, unit_of_work
@@ -164,8 +164,6 @@ def clear_up() -> None:
     _remove_uploads()
     sweep_workplaces()
     repositories.forget_old()
-    with jobs.step():
-        limits.prune()
 
 
 def sweep_workplaces() -> None:

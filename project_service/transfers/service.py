@@ -9,7 +9,7 @@ import structlog
 from project_service.access.abilities import Ability, allowed
 from project_service.access.identity import caller
 from project_service.areas.projects.service import ProjectLimitReached, create_project
-from project_service.domain import instance_settings, limits, path_registry, path_rules
+from project_service.domain import instance_settings, path_registry, path_rules, rate_limits
 from project_service.domain.namespaces import Namespace, namespace_by, namespace_of
 from project_service.domain.projects import Project
 from project_service.domain.users import User
@@ -82,18 +82,18 @@ def check_exports() -> None:
 
 def count_import(user: User) -> None:
     """Count a call against the limit that all ways to import share."""
-    limits.count("project_import", user.id, most=instance_settings.setting("project_import_limit"))
+    rate_limits.check("project_import", user.id, limit=instance_settings.setting("project_import_limit"))
 
 
 def count_export(user: User) -> None:
     """Count a call that asks for an export."""
-    limits.count("project_export", user.id, most=instance_settings.setting("project_export_limit"))
+    rate_limits.check("project_export", user.id, limit=instance_settings.setting("project_export_limit"))
 
 
 def count_download(user: User, project: Project) -> None:
     """Count a download, whichever way it is asked for."""
     most = instance_settings.setting("project_download_export_limit")
-    limits.count("project_download_export", user.id, project.id, most=most)
+    rate_limits.check("project_download_export", user.id, project.id, limit=most)
 
 
 def import_file(user: User, file: Any, **wanted: Any) -> Project:

@@ -3,30 +3,44 @@
 from __future__ import annotations
 
 import base64
+import datetime as dt
 import hashlib
+import io
 import json
 import os
 import random
 import threading
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from flask import has_app_context
-from sqlalchemy import event, select
+from sqlalchemy import select, update
 from sqlalchemy.exc import OperationalError
 
+from project_service.access.webhooks import MAX_ATTEMPTS
 from project_service.areas.alerts import ingestion
-from project_service.areas.alerts.models import HTTP, PROMETHEUS, TARGET, Alert, AlertIntegration, Status
-from project_service.areas.alerts.payloads import parse_plain
+from project_service.areas.alerts.models import (
+    HTTP,
+    PROMETHEUS,
+    TARGET,
+    Alert,
+    AlertIntegration,
+    IncidentSetting,
+    Status,
+)
 from project_service.domain import instance_settings
+from project_service.domain.bots import ALERT_BOT
+from project_service.domain.projects import Project
+from project_service.domain.rate_limits import RateLimit
 from project_service.domain.tracker.environments import Environment
+from project_service.domain.tracker.issues import Issue
 from project_service.domain.tracker.notes import Note
+from project_service.domain.users import User
 from project_service.factory import LARGEST_BODY
 from project_service.kit import clock
-from project_service.kit.db.session import db, reading, unit_of_work
+from project_service.kit.db.session import db, unit_of_work
 from tests import worlds
 
 KEY, OTHER_KEY = "0123456789abcdef" * 2, "f" * 32
@@ -67,6 +81,10 @@ def batch(*elements):
     return dict.fromkeys(KEYS, "x") | {"version": "4", "alerts": list(elements)}
 
 
+def element(name, **more):
+    return ELEMENT | {"labels": {"alertname": name}} | more
+
+
 def alerts():
     db.session.remove()
     return list(db.session.scalars(select(Alert).order_by(Alert.iid)))
@@ -100,13 +118,26 @@ def prometheus(project):
 def post(app, endpoint):
     """Sends a body to the endpoint, with its key unless said otherwise."""
 
-    def send(body=None, *, path=f"/acme/shop/alerts/notify/shop/{IDENTIFIER}.json", key=KEY, method="POST", **headers):
+    def send(
+        body=None,
+        *,
+        path=f"/acme/shop/alerts/notify/shop/{IDENTIFIER}.json",
+        key=KEY,
+        method="POST",
+        base_url=None,
+        input_stream=None,
+        environ_overrides=None,
+        **headers,
+    ):
+        options = {"base_url": base_url, "input_stream": input_stream, "environ_overrides": environ_overrides}
         given = {"Authorization": f"Bearer {key}"} if key else {}
         data = body if isinstance(body, bytes) else json.dumps({} if body is None else body).encode()
+        if input_stream is None:
+            options["data"] = data
         if has_app_context():
             db.session.remove()
         client = app.test_client(use_cookies=False)
-        return client.open(path, method=method, data=data, headers=given | headers, content_type="application/json")
+        return client.open(path, method=method, headers=given | headers, content_type="application/json", **options)
 
     return send
 
@@ -424,7 +455,7 @@ def test_firing_and_recovery_at_once_lose_no_count(post):
 
 
 def test_batches_in_opposite_orders_do_not_stop_one_another(post_batch):
-    elements = [ELEMENT | {"labels": {"alertname": f"A{number}"}} for number in range(20)]
+    elements = [element(f"A{number}") for number in range(20)]
 
     answers = at_once(4, lambda number: post_batch(*elements[:: 1 if number % 2 else -1]).status_code)
 
@@ -477,37 +508,21 @@ def test_of_several_prometheus_integrations_the_key_chooses(post_batch, project)
     assert [post_batch(ELEMENT, key=key).status_code for key in (KEY, OTHER_KEY)] == [200, 200]
 
 
-class Counting:
-    """As much of a Redis as counting needs."""
-
-    def __init__(self):
-        self.counts, self.expiring = {}, {}
-
-    def incr(self, key):
-        self.counts[key] = self.counts.get(key, 0) + 1
-        return self.counts[key]
-
-    def expire(self, key, seconds):
-        self.expiring[key] = seconds
-
-    def __getattr__(self, name):
-        import redis
-
-        raise redis.ConnectionError("only counting")
-
-
 @pytest.fixture
-def limited(app, monkeypatch):
-    counting = Counting()
-    monkeypatch.setitem(app.extensions, "redis", counting)
+def limited(app):
+    """Two requests of a receiver are allowed in a long period."""
     with unit_of_work():
         changes = {"enabled": True, "per_period": 2, "period_in_seconds": 100_000}
         prefix = "throttle_incident_management_notification"
         instance_settings.change_settings({f"{prefix}_{name}": value for name, value in changes.items()})
-    return counting
 
 
-def test_a_limit_counts_every_request_of_an_address(limited, post, project):
+def rate_limit_subjects():
+    db.session.remove()
+    return set(db.session.scalars(select(RateLimit.subject)))
+
+
+def test_a_limit_counts_every_request_of_a_receiver(limited, post, project):
     make_integration(project, endpoint_identifier="bb")
     answers = [post({}, key=None), post(b"{"), post({})]
     other = post({}, path="/acme/shop/alerts/notify/x/bb.json")
@@ -516,7 +531,6 @@ def test_a_limit_counts_every_request_of_an_address(limited, post, project):
     assert (answers[2].text, answers[2].mimetype) == ("Retry later", "text/plain")
     assert 0 < int(answers[2].headers["Retry-After"]) <= 100_000
     assert (other.status_code, len(alerts())) == (200, 1)
-    assert set(limited.expiring.values()) == {100_000}
 
 
 def test_a_limit_counts_from_when_it_is_set(post, request):
@@ -526,17 +540,49 @@ def test_a_limit_counts_from_when_it_is_set(post, request):
     assert [post({}).status_code for _ in range(4)] == [200, 200, 429, 429]
 
 
-def test_without_redis_alerts_are_taken_in(limited, app, monkeypatch, post):
-    monkeypatch.setattr(Counting, "incr", Counting.__getattr__.__get__(limited, Counting))
+def test_a_limit_holds_for_all_ways_to_write_the_url_of_a_receiver(limited, post):
+    paths = [f"/acme/shop/alerts/notify/{number}/{IDENTIFIER}{'.json' * (number % 2)}" for number in range(3)]
 
-    assert [post({}).status_code for _ in range(4)] == [200] * 4
+    assert [post({}, path=path).status_code for path in paths] == [200, 200, 429]
 
 
-def test_there_is_no_limit_by_default(app, monkeypatch, post):
-    counting = Counting()
-    monkeypatch.setitem(app.extensions, "redis", counting)
+def test_a_limit_ends_with_its_period(limited, post, monkeypatch):
+    before = [post({}).status_code for _ in range(3)]
+    later = clock.now() + dt.timedelta(seconds=100_001)
+    monkeypatch.setattr(clock, "now", lambda: later)
 
-    assert (post({}).status_code, counting.counts) == (200, {})
+    assert (before, post({}).status_code) == ([200, 200, 429], 200)
+
+
+def test_requests_beyond_a_limit_write_nothing(limited, post, count_queries):
+    for _ in range(2):
+        post({})
+
+    with count_queries() as queries:
+        assert post({}).status_code == 429
+
+    assert {statement.split()[0] for statement in queries} == {"SELECT"}
+
+
+def test_no_made_up_path_is_counted(limited, post):
+    tails = ("no/such/alerts/notify.json", "acme/shop/alerts/notify/x/ffff.json", "acme/shop/alerts/notify/x/no-hex")
+    for number in range(5):
+        for tail in (*tails, f"acme/{number}/prometheus/alerts/notify", f"acme/shop/alerts/notify/x/f{number}"):
+            assert post({}, path=f"/{tail}").status_code in (403, 404)
+
+    assert rate_limit_subjects() == set()
+
+
+def test_prometheus_integrations_of_a_project_share_a_limit(limited, post_batch, project):
+    make_integration(project, type=PROMETHEUS, name="Two", endpoint_identifier="dd", token=OTHER_KEY)
+
+    assert [post_batch(ELEMENT, key=key).status_code for key in (KEY, OTHER_KEY, KEY)] == [200, 200, 429]
+    assert rate_limit_subjects() == {f"receiver:prometheus:{project.id}"}
+
+
+def test_there_is_no_limit_by_default(post):
+    assert post({}).status_code == 200
+    assert rate_limit_subjects() == set()
 
 
 def example(name):
@@ -585,7 +631,7 @@ def test_the_example_of_great_size(post):
 
 
 def test_open_alerts_are_found_by_their_index_however_many_there_are(app, post_batch, count_queries):
-    elements = [ELEMENT | {"labels": {"alertname": f"A{number}"}} for number in range(3)]
+    elements = [element(f"A{number}") for number in range(3)]
     post_batch(*elements)
     with count_queries() as queries:
         post_batch(*elements)
@@ -595,114 +641,226 @@ def test_open_alerts_are_found_by_their_index_however_many_there_are(app, post_b
     assert [alert.events for alert in alerts()] == [2, 2, 2]
 
 
-@pytest.fixture
-def count_transactions(app):
-    """How many transactions were begun within a block."""
+def test_a_batch_takes_as_many_statements_however_many_alerts_it_has(post_batch, endpoint, count_queries):
+    def elements(first, count):
+        """A third repeats open alerts, a third is new, a third has recovered."""
+        repeated, new = [element(f"{first}-{number}") for number in range(2 * count)], []
+        post_batch(*repeated)
+        new = [element(f"{first}-new-{number}") for number in range(count)]
+        ended = [one | {"status": "resolved", "endsAt": END} for one in repeated[count:]]
+        return [one for three in zip(repeated[:count], new, ended, strict=True) for one in three]
 
-    @contextmanager
-    def counting():
-        begun = []
+    counts = []
+    for first, count in (("a", 2), ("b", 20)):
+        sent = elements(first, count)
+        with count_queries() as queries:
+            answer = post_batch(*sent)
+        assert [one["title"] for one in answer.json] == [one["labels"]["alertname"] for one in sent]
+        counts.append(len(queries))
 
-        def note(connection):
-            if connection.get_execution_options().get("isolation_level") != "AUTOCOMMIT":
-                begun.append(1)
-
-        event.listen(db.engine, "begin", note)
-        yield begun
-        event.remove(db.engine, "begin", note)
-
-    return counting
-
-
-@pytest.mark.parametrize(
-    ("told", "transactions"),
-    [
-        (["a"], 0),
-        (["a", "b"], 0),
-        (["b", "a", "b", "a"], 0),
-        (["new"], 0),
-        (["new", "newer", "new", "newer"], 0),
-        (["a", "new"], 1),
-        (["a", "a", "b"], 1),
-    ],
-)
-def test_alerts_that_all_are_open_or_new_take_no_transaction(
-    post_batch, endpoint, count_queries, count_transactions, told, transactions
-):
-    elements = {name: ELEMENT | {"labels": {"alertname": name}} for name in ("a", "b", *told)}
-    post_batch(elements["a"], elements["b"])
-    with count_transactions() as begun, count_queries() as sent:
-        answer = post_batch(*(elements[name] for name in told))
-
-    assert [one["title"] for one in answer.json] == told
-    counts = Counter(["a", "b", *told])
-    assert {alert.title: (alert.iid, alert.events) for alert in alerts()} == {
-        name: (number, counts[name]) for number, name in enumerate(counts, start=1)
-    }
-    # SQLite has one writer at a time, and its turn begins with a transaction
-    assert len(begun) == (transactions if db.engine.dialect.name == "postgresql" else 1)
-    if not begun:
-        changing = [one for one in sent if "UPDATE alerts" in one or "INSERT INTO alerts" in one]
-        assert len(changing) == 1 + ("new" in told)
+    assert counts[0] == counts[1] <= 12
+    by_title = {alert.title: (alert.events, alert.status) for alert in alerts()}
+    assert (by_title["b-0"], by_title["b-new-0"], by_title["b-20"]) == ((2, 0), (1, 0), (1, Status.RESOLVED))
+    assert len(by_title) == 66
 
 
-def take_in_alone(receiver, told):
-    """As the only request of a process does."""
-    if db.engine.dialect.name == "postgresql":
-        with reading():
-            [taken] = ingestion._without_transaction([(receiver, told)])
-        return taken
-    with unit_of_work():
-        return ingestion.take_in(receiver, told)
+def test_a_batch_whose_alerts_depend_on_one_another_is_ingested_in_its_order(post_batch):
+    one, over = element("A"), element("A", status="resolved", endsAt=END)
 
+    answer = post_batch(over, one, one, over, over, element("B"), one)
 
-def test_those_who_add_to_the_same_alerts_at_once_all_are_counted(app, endpoint):
-    """As several processes do, which do not wait for one another before the database has them wait."""
-    told = [parse_plain({"fingerprint": f"f{number}"}) for number in range(10)]
-    ingestion.take_in_at_once((ingestion.receiver_of(endpoint), told))
-    receiver = ingestion.receiver_of(endpoint)
-    db.session.commit()
-
-    def take_in(number):
-        order, added = random.Random(number), 0
-        for _ in range(30):
-            some = order.sample(told, order.randint(1, 10))
-            with app.app_context():
-                added += len(take_in_alone(receiver, some))
-        return added
-
-    with ThreadPoolExecutor(4) as pool:
-        added = sum(pool.map(take_in, range(4)))
-
-    assert sum(alert.events for alert in alerts()) == 10 + added
-
-
-def mixed(order):
-    """Alerts of the same fingerprints as another thread tells, in another order: some twice, some over."""
-    prints = [f"f{number}" for number in range(20)]
-    order.shuffle(prints)
-    now = clock.now().isoformat()
-    return [
-        parse_plain({"fingerprint": one} | ({"end_time": now} if number % 6 == 5 else {}))
-        for number, one in enumerate(prints + prints[:7])
+    assert [each["iid"] for each in answer.json] == [1, 2, 2, 2, 3, 4, 5]
+    assert [(alert.title, alert.events, alert.status) for alert in alerts()] == [
+        ("A", 1, Status.RESOLVED),
+        ("A", 2, Status.RESOLVED),
+        ("A", 1, Status.RESOLVED),
+        ("B", 1, Status.TRIGGERED),
+        ("A", 1, Status.TRIGGERED),
     ]
+    assert [len(notes(alert)) for alert in alerts()] == [3, 3, 3, 1, 1]
 
 
-def test_requests_that_tell_of_the_same_alerts_in_another_order_do_not_wait_for_one_another(app, endpoint):
-    receiver = ingestion.receiver_of(endpoint)
-    db.session.commit()
-    lost = []
+def test_random_batches_at_once_are_counted_exactly(app, post_batch, prometheus):
+    """As many monitors do: repeated and new alerts, in orders of their own, some twice."""
+    names = [f"A{number}" for number in range(10)]
 
-    def take_in(number):
-        order = random.Random(number)  # an order that is the same in each run
+    def send(number):
+        order, sent = random.Random(number), Counter()
         for _ in range(15):
-            try:
-                with app.app_context(), unit_of_work():
-                    ingestion.take_in(receiver, mixed(order))
-            except OperationalError as error:
-                lost.append(error)
+            chosen = order.choices(names, k=order.randint(1, 15))
+            assert post_batch(*map(element, chosen)).status_code == 200
+            sent.update(chosen)
+        return sent
 
-    with ThreadPoolExecutor(4) as pool:
-        list(pool.map(take_in, range(4)))
+    sent = sum(at_once(6, send), Counter())
 
-    assert lost == []
+    assert Counter({alert.title: alert.events for alert in alerts()}) == sent
+    assert len(alerts()) == len(sent)
+    assert [len(notes(alert)) for alert in alerts()] == [1] * len(sent)
+
+
+def test_batches_with_recoveries_in_different_orders_all_succeed(post_batch, prometheus):
+    def send(number):
+        order = random.Random(number)  # an order that is the same in each run
+        for _ in range(10):
+            names = [f"A{one}" for one in range(20)]
+            order.shuffle(names)
+            status = [{"status": "resolved", "endsAt": END} if one % 6 == 5 else {} for one in range(27)]
+            sent = [element(name, **more) for name, more in zip(names + names[:7], status, strict=True)]
+            assert post_batch(*sent).status_code == 200
+
+    at_once(4, send)
+
+    open_alerts = Counter(alert.title for alert in alerts() if alert.status != Status.RESOLVED)
+    assert set(open_alerts.values()) <= {1}
+
+
+def test_incidents_are_opened_once_by_many_at_once(post, project):
+    db.session.add(IncidentSetting(project_id=project.id, create_issue=True))
+    db.session.commit()
+
+    answers = at_once(12, lambda number: post(PLAIN | {"fingerprint": f"f{number % 2}"}).status_code)
+
+    assert answers == [200] * 12
+    assert [alert.events for alert in alerts()] == [6, 6]
+    assert len({alert.issue_id for alert in alerts()}) == db.session.query(Issue).count() == 2
+
+
+def test_a_transaction_that_a_deadlock_ended_is_repeated(post, monkeypatch):
+    write, failures = ingestion.ingest, [1, 2]
+
+    class Deadlock(Exception):
+        sqlstate = "40P01"
+
+    def fail_twice(receiver, reports):
+        stored = write(receiver, reports)
+        if failures:
+            failures.pop()
+            raise OperationalError("INSERT", {}, Deadlock())
+        return stored
+
+    monkeypatch.setattr(ingestion, "ingest", fail_twice)
+
+    assert post(PLAIN).json == [{"iid": 1, "title": PLAIN["title"]}]
+    assert [(alert.events, len(notes(alert))) for alert in alerts()] == [(1, 1)]
+
+
+@pytest.mark.parametrize("sqlstate", ["40P01", "57014"])
+def test_what_cannot_be_written_is_an_error_and_leaves_nothing(sqlstate, post, monkeypatch):
+    write, tries = ingestion.ingest, []
+
+    class Failure(Exception):
+        pass
+
+    Failure.sqlstate = sqlstate
+
+    def fail(receiver, reports):
+        write(receiver, reports)
+        tries.append(reports)
+        raise OperationalError("INSERT", {}, Failure())
+
+    monkeypatch.setattr(ingestion, "ingest", fail)
+
+    assert post(PLAIN).status_code == 503
+    assert (len(tries), alerts()) == (MAX_ATTEMPTS if sqlstate == "40P01" else 1, [])
+
+
+CHANGES = {
+    "another key": (AlertIntegration, {"token": OTHER_KEY}, 401),
+    "switched off": (AlertIntegration, {"active": False}, 403),
+    "of another type": (AlertIntegration, {"type": PROMETHEUS}, 403),
+    "another identifier": (AlertIntegration, {"endpoint_identifier": "ff"}, 403),
+    "the project moved": (Project, {"path": "store", "full_path": "acme/store"}, 404),
+    "the project is being removed": (Project, {"deleting_since": clock.now()}, 404),
+}
+BODIES = {
+    "a repeated one": PLAIN,
+    "a new one": PLAIN | {"fingerprint": "new"},
+    "a recovery": PLAIN | {"end_time": END},
+    "several": batch(ELEMENT, ELEMENT),
+    "none at all": batch(),
+}
+
+
+@pytest.mark.parametrize("body", BODIES.values(), ids=BODIES)
+@pytest.mark.parametrize("changed", CHANGES)
+def test_after_a_change_the_very_next_request_is_refused_and_stores_nothing(changed, body, post):
+    model, values, status = CHANGES[changed]
+    assert [post(PLAIN).status_code for _ in range(2)] == [200] * 2
+    db.session.remove()
+    db.session.execute(update(model).values(values))
+    db.session.commit()
+
+    assert [bare(post(body)) for _ in range(2)] == [(status, b"")] * 2
+    assert [(alert.events, alert.status) for alert in alerts()] == [(2, Status.TRIGGERED)]
+    assert db.session.query(Note).count() == 1
+
+
+def test_a_removed_integration_is_refused_at_once(post, endpoint):
+    post(PLAIN)
+    db.session.delete(db.session.get_one(AlertIntegration, endpoint.id))
+    db.session.commit()
+
+    assert bare(post(PLAIN)) == (403, b"")
+
+
+def test_after_a_reset_the_new_key_opens_and_the_old_one_does_not(post):
+    post(PLAIN)
+    db.session.remove()
+    db.session.execute(update(AlertIntegration).values(token=OTHER_KEY))
+    db.session.commit()
+
+    assert [post({}, key=key).status_code for key in (OTHER_KEY, KEY, OTHER_KEY)] == [200, 401, 200]
+
+
+def test_a_removed_bot_is_created_again(post):
+    post(PLAIN)
+    db.session.remove()
+    gone = {"username": "gone", "email": "gone@example.org", "deleting_since": clock.now()}
+    db.session.execute(update(User).where(User.username == ALERT_BOT).values(gone))
+    db.session.commit()
+
+    assert post(PLAIN | {"fingerprint": "new"}).status_code == 200
+    db.session.remove()
+    found = db.session.scalars(select(Note).where(Note.noteable_type == TARGET).order_by(Note.id))
+    assert [note.author.username for note in found] == ["gone", ALERT_BOT]
+
+
+def test_paths_match_in_any_case_and_identifiers_do_not(post, endpoint):
+    db.session.merge(endpoint).endpoint_identifier = "00112233445566ab"
+    db.session.commit()
+    path = "/Acme/SHOP/alerts/notify/any name/00112233445566ab.json"
+
+    assert post({}, path=path).status_code == 200
+    assert post({}, path=path.replace("ab.json", "AB.json")).status_code == 403
+
+
+def test_links_of_incidents_have_the_host_of_the_request(app, post, project):
+    db.session.add(IncidentSetting(project_id=project.id, create_issue=True))
+    db.session.commit()
+    for host, name in (("one.example.org", "a"), ("two.example.org:8443", "b")):
+        assert post({"title": name, "fingerprint": name}, base_url=f"https://{host}").status_code == 200
+
+    descriptions = dict(db.session.execute(select(Issue.title, Issue.description)).all())
+    assert "https://one.example.org/acme/shop/" in descriptions["a"]
+    assert "https://two.example.org:8443/acme/shop/" in descriptions["b"]
+
+
+def test_a_body_without_a_length_is_ingested(post):
+    environ = {"wsgi.input_terminated": True, "HTTP_TRANSFER_ENCODING": "chunked", "CONTENT_LENGTH": ""}
+    answer = post(None, input_stream=io.BytesIO(b'{"title": "Disk"}'), environ_overrides=environ)
+
+    assert answer.json == [{"iid": 1, "title": "Disk"}]
+
+
+def test_a_body_that_ends_too_early_is_refused(post):
+    for sent in (b"", b" ", b'{"title": ', b"{}"):
+        answer = post(None, input_stream=io.BytesIO(sent), environ_overrides={"CONTENT_LENGTH": "34"})
+
+        assert answer.status_code == 400
+    assert alerts() == []
+
+
+def test_a_broken_authorization_header_is_no_key(post):
+    for header in ("Basic \xe9", "Basic !", "Bearer \xe9", "Digest x", "Bearer"):
+        assert post({}, key=None, Authorization=header).status_code == 401

@@ -223,10 +223,10 @@ def test_the_clients_own_address_counts_and_not_what_it_claims(proxy, deployed):
     status = proxy.get("/users/sign_in", "POST", urlencode(fields), claimed | form, source)[0]
 
     with sqlite3.connect(service.directory / "data" / "project-service.db") as connection:
-        subjects = {row[0] for row in connection.execute("SELECT subject FROM sign_in_failures")}
+        subjects = {row[0] for row in connection.execute("SELECT subject FROM rate_limits")}
     connection.close()
     assert status == 401
-    assert [subject for subject in subjects if subject.startswith("address:")] == [f"address:{source}"]
+    assert [subject for subject in subjects if subject.startswith("sign_in:address:")] == [f"sign_in:address:{source}"]
 
 
 def test_metrics_are_not_for_those_who_come_through_the_proxy(proxy, deployed):

@@ -157,4 +157,4 @@ def test_whatever_fits_is_stored_chosen_again_and_read(sample, target):
 def test_whatever_a_mapping_says_an_alert_is_read(sample, paths):
     stored = {target: {"path": path} for target, path in paths.items()}
 
-    assert parse_plain(sample, stored).read().title
+    assert parse_plain(sample, stored).parse().title

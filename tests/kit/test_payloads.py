@@ -43,15 +43,15 @@ JSON = st.recursive(
 )
 
 
-def whole(told):
+def whole(report):
     """What a payload tells, all of it read."""
-    if told is None:
+    if report is None:
         return None
-    parsed = told.read()
+    parsed = report.parse()
     assert (parsed.fingerprint, parsed.environment, parsed.ended_at is not None) == (
-        told.fingerprint,
-        told.environment,
-        told.is_over,
+        report.fingerprint,
+        report.environment,
+        report.is_recovery,
     )
     return parsed
 
@@ -65,7 +65,7 @@ def parse_prometheus(element):
 
 
 def parse_batch(payload):
-    return [whole(told) for told in payloads.parse_batch(payload)]
+    return [whole(report) for report in payloads.parse_batch(payload)]
 
 
 def nested(levels):
@@ -129,7 +129,7 @@ def test_a_full_payload_is_read_as_sent():
 
     parsed = parse_plain(payload)
 
-    assert parsed == payloads.Parsed(
+    assert parsed == payloads.ParsedAlert(
         title="Disk is full",
         payload=payload,
         started_at=MOMENT,

@@ -8,7 +8,8 @@ import re
 import pytest
 
 from project_service.access.identity import SESSION_SECRET
-from project_service.domain.sign_ins import MOST_FOR_ACCOUNT, WINDOW, SignInFailures
+from project_service.domain.rate_limits import RateLimit
+from project_service.domain.sign_ins import MAX_FAILURES_OF_ACCOUNT
 from project_service.domain.tokens import BrowserSession
 from project_service.domain.users import DEACTIVATED
 from project_service.kit import clock
@@ -56,27 +57,27 @@ def test_what_was_typed_stays_but_the_password(visitor, paula):
 
 
 def test_after_ten_failures_even_the_right_password_waits(visitor, paula):
-    failures = [sign_in(visitor, password="wrong").status_code for _ in range(MOST_FOR_ACCOUNT)]
+    failures = [sign_in(visitor, password="wrong").status_code for _ in range(MAX_FAILURES_OF_ACCOUNT)]
 
     answer = sign_in(visitor)
 
-    assert failures == [401] * MOST_FOR_ACCOUNT
+    assert failures == [401] * MAX_FAILURES_OF_ACCOUNT
     assert (answer.status_code, "Try again in 10 minutes." in answer.text) == (429, True)
     assert not is_signed_in(visitor)
 
 
 def test_failures_are_forgotten_after_a_while(visitor, paula):
-    for _ in range(MOST_FOR_ACCOUNT):
+    for _ in range(MAX_FAILURES_OF_ACCOUNT):
         sign_in(visitor, password="wrong")
-    db.session.query(SignInFailures).update({"since": clock.now() - WINDOW})
+    db.session.query(RateLimit).update({"until": clock.now()})
     db.session.commit()
 
     assert sign_in(visitor).status_code == 302
 
 
 def test_trying_many_accounts_from_one_address_is_stopped_too(visitor, paula):
-    subject = "address:127.0.0.1"
-    db.session.add(SignInFailures(subject=subject, failures=50, since=clock.now()))
+    subject = "sign_in:address:127.0.0.1"
+    db.session.add(RateLimit(subject=subject, calls=50, until=clock.now() + dt.timedelta(minutes=1)))
     db.session.commit()
 
     assert sign_in(visitor).status_code == 429

@@ -6,7 +6,7 @@ import datetime as dt
 
 from sqlalchemy import delete
 
-from project_service.domain import sign_ins
+from project_service.domain import rate_limits
 from project_service.domain.tokens import BrowserSession
 from project_service.kit import clock, jobs
 from project_service.kit.db.session import db
@@ -15,6 +15,6 @@ from project_service.kit.db.session import db
 @jobs.periodic(every=dt.timedelta(hours=1))
 @jobs.job("accounts.jobs.prune_sessions")
 def prune_sessions() -> None:
-    """Remove browser sessions that have ended, and failed sign-ins too old to count."""
+    """Remove browser sessions that have ended and windows of rate limits that are over."""
     db.session.execute(delete(BrowserSession).where(BrowserSession.expires_at <= clock.now()))
-    sign_ins.prune()
+    rate_limits.prune()

@@ -48,10 +48,10 @@ def create_session() -> Any:
         return render_template("accounts/sign_in.html", form=form), 429
     secret = service.sign_in(login, password, address=address, agent=request.user_agent.string[:255])
     if secret is None:
-        sign_ins.note_failure(login, address)
+        sign_ins.count_failure(login, address)
         form.problems.append(WRONG)
         return render_template("accounts/sign_in.html", form=form), 401
-    sign_ins.forget_failures(login)
+    sign_ins.reset_failures(login)
     session.clear()  # nothing of before the sign-in counts afterwards
     session[SESSION_SECRET] = secret
     session.permanent = True

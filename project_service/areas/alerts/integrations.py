@@ -10,7 +10,7 @@ from sqlalchemy import select
 
 from project_service.areas.alerts import ingestion, payload_mapping, payloads, queries
 from project_service.areas.alerts.models import HTTP, OPSGENIE, PROMETHEUS, AlertIntegration
-from project_service.areas.alerts.payloads import Told
+from project_service.areas.alerts.payloads import AlertReport
 from project_service.domain import instance_settings
 from project_service.domain.projects import Project
 from project_service.kit.db.locking import delete_locked
@@ -88,7 +88,7 @@ def map_sample(text: str, chosen: dict[str, str]) -> dict[str, Any]:
 
 
 def send_test(integration: AlertIntegration, text: str) -> int:
-    """Take in a payload as if it had been sent to the receiver; how many alerts it told of.
+    """Ingest a payload as if it had been sent to the receiver; return the number of alerts in it.
 
     The key is not shown to whoever tests; all that follows from an alert follows from this one too.
     """
@@ -102,13 +102,13 @@ def send_test(integration: AlertIntegration, text: str) -> int:
         raise Invalid(base=f"{INVALID} It is no JSON object, or larger or deeper than allowed.") from error
     if not integration.active:
         raise Invalid(base=INACTIVE)
-    told = alerts_in(integration.type, payload, integration.mapping)
-    if told is None:
+    reports = alerts_in(integration.type, payload, integration.mapping)
+    if reports is None:
         raise Invalid(base=f"{INVALID} It {NO_BATCH}.")
-    return len(ingestion.take_in(ingestion.receiver_of(integration), told))
+    return len(ingestion.ingest(ingestion.receiver_of(integration), reports))
 
 
-def alerts_in(type_of_integration: str, payload: dict[str, Any], mapped: payloads.Mapping) -> list[Told] | None:
+def alerts_in(type_of_integration: str, payload: dict[str, Any], mapped: payloads.Mapping) -> list[AlertReport] | None:
     """The alerts that an integration of this type takes from a payload; ``None`` when it takes no such payload."""
     if payloads.is_batch(payload):
         return payloads.parse_batch(payload)

@@ -49,24 +49,24 @@ class Unreadable(Exception):
     """The body is no JSON object, or larger or deeper than allowed."""
 
 
-class Malformed(Unreadable):
+class MalformedPayload(Unreadable):
     """The body is no JSON at all."""
 
 
-class Told(NamedTuple):
+class AlertReport(NamedTuple):
     """An alert that a payload tells of: what it is found by, and how to read the rest, which only new ones need.
 
-    With ``is_over`` it is a recovery.
+    With ``is_recovery`` it is a recovery.
     """
 
     fingerprint: str | None
-    is_over: bool
+    is_recovery: bool
     environment: str | None
-    read: Callable[[], Parsed]
+    parse: Callable[[], ParsedAlert]
 
 
 @dataclass(slots=True)
-class Parsed:
+class ParsedAlert:
     """All that a payload tells of an alert, and ends it if there is an ``ended_at``."""
 
     title: str
@@ -94,7 +94,7 @@ def read(body: bytes) -> dict[str, Any]:
     try:
         payload = bigint_json.loads(body, too_long=str)
     except ValueError as error:
-        raise Malformed from error
+        raise MalformedPayload from error
     if not isinstance(payload, dict) or depth_exceeds(payload, DEEPEST):
         raise Unreadable
     if len(body) > LARGEST and len(bigint_json.dumps(payload)) > LARGEST:
@@ -122,27 +122,27 @@ def is_batch(payload: dict[str, Any]) -> bool:
     return payload.get("version") == "4" and payload.keys() >= BATCH_KEYS and isinstance(payload["alerts"], list)
 
 
-def parse_plain(payload: dict[str, Any], mapping: Mapping | None = None) -> Told:
+def parse_plain(payload: dict[str, Any], mapping: Mapping | None = None) -> AlertReport:
     """Read a payload of an HTTP endpoint; mapped fields come from where the mapping says, if there is something."""
-    if payload.get("monitoring_tool") == PROMETHEUS_TOOL and (told := parse_prometheus(payload)) is not None:
-        return told
+    if payload.get("monitoring_tool") == PROMETHEUS_TOOL and (report := parse_prometheus(payload)) is not None:
+        return report
     mapping = mapping or {}
     fingerprint = _fingerprint(_value_of(payload, "fingerprint", mapping), payload)
     environment = _plain_text(_value_of(payload, "gitlab_environment_name", mapping))
     ended_at = _end(payload, mapping)
-    read = partial(_read_plain, payload, mapping, fingerprint, environment, ended_at)
-    return Told(fingerprint, ended_at is not None, environment, read)
+    parse = partial(_parse_plain, payload, mapping, fingerprint, environment, ended_at)
+    return AlertReport(fingerprint, ended_at is not None, environment, parse)
 
 
-def _read_plain(
+def _parse_plain(
     payload: dict[str, Any],
     mapping: Mapping,
     fingerprint: str | None,
     environment: str | None,
     ended_at: dt.datetime | None,
-) -> Parsed:
+) -> ParsedAlert:
     values = {name: _value_of(payload, name, mapping) for name in FIELDS}
-    return Parsed(
+    return ParsedAlert(
         title=_text(values["title"], LIMITS["title"]) or DEFAULT_TITLE,
         description=_text(values["description"], LIMITS["description"]),
         service=_text(values["service"], LIMITS["service"]),
@@ -157,14 +157,14 @@ def _read_plain(
     )
 
 
-def parse_batch(payload: dict[str, Any]) -> list[Told]:
+def parse_batch(payload: dict[str, Any]) -> list[AlertReport]:
     """Read the alerts of a webhook of Alertmanager; elements that lack a title or a start are left out."""
     elements = payload["alerts"][:MOST_IN_BATCH]
-    told = (parse_prometheus(element) for element in elements if isinstance(element, dict))
-    return [one for one in told if one is not None]
+    reports = (parse_prometheus(element) for element in elements if isinstance(element, dict))
+    return [one for one in reports if one is not None]
 
 
-def parse_prometheus(element: dict[str, Any]) -> Told | None:
+def parse_prometheus(element: dict[str, Any]) -> AlertReport | None:
     """Read one alert of Prometheus (section 8.2)."""
     annotations, labels = _object(element, "annotations"), _object(element, "labels")
     candidates = (annotations.get("title"), annotations.get("summary"), labels.get("alertname"))
@@ -172,24 +172,27 @@ def parse_prometheus(element: dict[str, Any]) -> Told | None:
     if title is None or _blank(element.get("startsAt")):
         return None
     fingerprint = sha1(f"{element['startsAt']}/{title}/{query_of(element) or ''}")
-    is_over = str(element.get("status", "")).lower() == "resolved"
+    is_recovery = str(element.get("status", "")).lower() == "resolved"
     environment = _plain_text(labels.get("gitlab_environment_name"))
-    return Told(
-        fingerprint, is_over, environment, partial(_read_prometheus, element, title, fingerprint, environment, is_over)
+    return AlertReport(
+        fingerprint,
+        is_recovery,
+        environment,
+        partial(_parse_prometheus, element, title, fingerprint, environment, is_recovery),
     )
 
 
-def _read_prometheus(
-    element: dict[str, Any], title: str, fingerprint: str, environment: str | None, is_over: bool
-) -> Parsed:
+def _parse_prometheus(
+    element: dict[str, Any], title: str, fingerprint: str, environment: str | None, is_recovery: bool
+) -> ParsedAlert:
     word = _object(element, "labels").get("severity")
-    return Parsed(
+    return ParsedAlert(
         title=_cut(title, LIMITS["title"]),
         description=_text(_object(element, "annotations").get("description"), LIMITS["description"]),
         monitoring_tool=PROMETHEUS_TOOL,
         severity=PROMETHEUS_SEVERITIES.get(str(word).lower(), Severity.CRITICAL),
         started_at=read_time(element["startsAt"]) or clock.now(),
-        ended_at=(read_time(element.get("endsAt")) or clock.now()) if is_over else None,
+        ended_at=(read_time(element.get("endsAt")) or clock.now()) if is_recovery else None,
         fingerprint=fingerprint,
         environment=environment,
         payload=element,

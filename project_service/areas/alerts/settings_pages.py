@@ -227,7 +227,7 @@ class Sample:
 
     fields: list[payload_mapping.SampleField] = field(default_factory=list)
     chosen: dict[str, str] = field(default_factory=dict)
-    alerts: list[payloads.Parsed] | None = None
+    alerts: list[payloads.ParsedAlert] | None = None
     problem: str | None = None
     has_changed: bool = False
     left_out_after: int | None = None  # how many fields are offered, when that is not all of them
@@ -251,7 +251,7 @@ def _read_sample(form: IntegrationForm, stored: dict[str, Any]) -> Sample:
     return Sample(
         list(dict.fromkeys([*offered, *payload_mapping.fields_in(mapped)])),
         chosen,
-        None if told is None else [one.read() for one in told],
+        None if told is None else [one.parse() for one in told],
         problem=integrations.NO_BATCH if told is None else None,
         has_changed=has_changed and bool(_parsed_text()),
         left_out_after=len(offered) if len(fields) > len(offered) else None,

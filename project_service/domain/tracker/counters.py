@@ -1,15 +1,12 @@
-"""Numbers that count within a project, without gaps being filled and without two getting the same."""
+"""Numbers (``iid``) that count within a project: gaps are not filled, none is given twice."""
 
 from __future__ import annotations
 
-from typing import Any
-
-from sqlalchemy import ColumnElement, ForeignKey, UniqueConstraint, bindparam, select, true
+from sqlalchemy import ForeignKey, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
 from project_service.kit.db.base import Model
-from project_service.kit.db.session import insert
-from project_service.kit.db.statements import prepared
+from project_service.kit.db.session import db, insert
 
 
 class Counter(Model):
@@ -24,31 +21,15 @@ class Counter(Model):
 
 
 def next_iid(project_id: int, kind: str) -> int:
-    """Take the next number; the row is locked until the end of the transaction, so nobody gets the same."""
+    """Return the next number; the counter is locked until the end of the transaction."""
     return next_iids(project_id, kind, 1)
 
 
 def next_iids(project_id: int, kind: str, count: int) -> int:
-    """Take so many numbers that follow one another; the first of them."""
-    last: int = _advance(project=project_id, kind=kind, count=count).scalar_one()
-    return last - count + 1
-
-
-def advance(condition: ColumnElement[bool] | None = None) -> Any:
-    """The statement that takes ``count`` numbers for a ``kind`` in a ``project``, and gives the last of them.
-
-    It takes and gives none where a condition does not hold.
-    """
-    row = {"project_id": "project", "kind": "kind", "last": "count"}
-    types = Counter.__table__.c
-    values = [bindparam(given, type_=types[name].type) for name, given in row.items()]
-    # SQLite takes ON for a part of a join where no WHERE stands before it
-    some = select(*values).where(true() if condition is None else condition)
-    new = insert(Counter).from_select(list(row), some)
+    """Reserve consecutive numbers and return the first of them."""
+    new = insert(Counter).values(project_id=project_id, kind=kind, last=count)
     counted = new.on_conflict_do_update(
         index_elements=["project_id", "kind"], set_={"last": Counter.last + new.excluded.last}
     )
-    return counted.returning(Counter.last)
-
-
-_advance = prepared(advance)
+    last: int = db.session.execute(counted.returning(Counter.last)).scalar_one()
+    return last - count + 1

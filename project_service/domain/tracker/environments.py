@@ -35,13 +35,6 @@ def environments_of(project: Project) -> Select[Environment]:
     )
 
 
-def environment_called(project_id: int, name: str) -> int | None:
-    """The id of the environment with exactly this name."""
-    return db.session.scalar(
-        select(Environment.id).where(Environment.project_id == project_id, Environment.name == name)
-    )
-
-
 def find_environment(project: Project, environment_id: int) -> Environment:
     """One environment of a project by its id."""
     environment = db.session.scalar(environments_of(project).where(Environment.id == environment_id))

@@ -17,16 +17,26 @@ from markupsafe import Markup, escape
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
+    from markdown_it.rules_block import StateBlock
     from markdown_it.rules_core import StateCore
     from markdown_it.token import Token
     from markdown_it.utils import OptionsDict
 
-# How much of a page is read: about a second of it at worst. The time for brackets grows with their number times the
-# length of the text: every 64 of them count as the whole text once more.
-LARGEST_PAGE = 200_000
-BRACKETS = 64
+# What one page may cost: 250 ms at worst, most often much less. The unit is about what a character of prose takes; the
+# weights were measured with the texts of tests/kit/test_markdown.py.
+MAX_PAGE_COST = 100_000
+SIGN_COST = 3  # of a character that is neither letter, digit nor white space, beyond that of a character
+LINE_COST = 15
+QUOTE_COST = 5  # each level of nested quotes looks at every line of its paragraph
+CELL_COST = 6  # every line of a table has all columns, written or not
+BRACKETS = 64  # each that is open reads to the end of its paragraph: so many count as the whole paragraph once more
+MAX_NESTING = 20  # levels of quotes and lists: what is deeper is shown as it was written
+UNFORMATTED = "What follows is shown as it was written, because this page has too much text to format all of it."
 HEADING = 2  # the page and its sections come above what a text calls a heading
 LOWEST = 6
+LINE_END = re.compile(r"\r\n?")
+_BLANK_LINES = re.compile(r"(?:\n[ \t]*)+\n")
+_SIGN = re.compile(r"[^\w\s]|_")
 _SCHEME = re.compile(r"\s*([a-z][a-z0-9+.-]*):", re.IGNORECASE)
 SCHEMES = ("http", "https", "mailto")
 REL = "nofollow noopener noreferrer"
@@ -38,39 +48,81 @@ def init_app(environment: Environment) -> None:
 
 
 def block(text: str | None) -> Markup:
-    """A text in its box; what would take too long to be read stays as it was written."""
+    """Return a text as HTML in its box; what is too much for the page comes after the rest, unformatted."""
     if text is None or not text.strip():
         return Markup()
-    if not _is_affordable(text):
-        return Markup('<div class="text">{}</div>').format(text)
-    return Markup('<div class="prose">{}</div>').format(Markup(_reader().render(text)))  # noqa: S704  # escaped by it
+    text = LINE_END.sub("\n", text)
+    end = _spend(text)
+    parts = []
+    if end:
+        parts.append(Markup('<div class="prose">{}</div>').format(Markup(_reader().render(text[:end]))))  # noqa: S704  # escaped by it
+    if end < len(text):
+        parts.append(Markup('<p class="muted">{}</p><div class="text">{}</div>').format(UNFORMATTED, text[end:]))
+    return Markup().join(parts)
 
 
 def line(text: str | None) -> Markup:
-    """A text of one line, without paragraphs or headings."""
-    if text is None or not _is_affordable(text):
-        return escape(text or "")
+    """Return a text of one line as HTML, without paragraphs or headings; unformatted if it is too much for the page."""
+    text = LINE_END.sub("\n", text or "")
+    if _spend(text) < len(text):
+        return escape(text)
     return Markup(_reader().renderInline(text))  # noqa: S704  # escaped by it
 
 
-def _is_affordable(text: str) -> bool:
-    """Whether a text can be read for the page that is being made, which has that much less for others then."""
-    cost = len(text) * (1 + text.count("[") // BRACKETS)
-    left: int = g.get("markdown_left", LARGEST_PAGE) - cost
-    if left >= 0:
-        g.markdown_left = left
-    return left >= 0
+def _spend(text: str) -> int:
+    """Take the cost of a text off what the page has left; return where the part ends that it is enough for.
+
+    That part is a number of whole paragraphs: no formatting but that of code blocks goes beyond a blank line.
+    """
+    left: int = g.get("markdown_left", MAX_PAGE_COST)
+    start = 0
+    while start < len(text):
+        blank = _BLANK_LINES.search(text, start)
+        end = blank.end() if blank else len(text)
+        cost = _cost(text[start:end])
+        if cost > left:
+            break
+        left -= cost
+        start = end
+    g.markdown_left = left
+    return start
+
+
+def _cost(paragraph: str) -> int:
+    if len(paragraph) > MAX_PAGE_COST:
+        return len(paragraph)
+    lines = paragraph.split("\n")
+    columns = max(row.count("|") for row in lines)
+    quotes = min(max(row.count(">") for row in lines), MAX_NESTING)
+    characters = len(paragraph) + SIGN_COST * len(_SIGN.findall(paragraph))
+    return characters * (1 + paragraph.count("[") // BRACKETS) + len(lines) * (
+        LINE_COST + QUOTE_COST * quotes + CELL_COST * columns
+    )
 
 
 @functools.cache
 def _reader() -> MarkdownIt:
     from markdown_it import MarkdownIt  # noqa: PLC0415  # only processes that show pages have a use for it
 
-    reader = MarkdownIt("js-default", {"html": False, "linkify": False, "typographer": False})
+    # levels that the rule below does not see, those of the parts of a line, are limited by maxNesting
+    options = {"html": False, "linkify": False, "typographer": False, "maxNesting": MAX_NESTING + 1}
+    reader = MarkdownIt("js-default", options)
     reader.validateLink = _leads_anywhere  # type: ignore[assignment]  # how the library is told
+    reader.block.ruler.before("table", "too_deep", _too_deep)
     reader.core.ruler.push("project_service", _adapt)
     reader.add_render_rule("image", _image)
     return reader
+
+
+def _too_deep(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+    """Show what is nested too deeply as a code block: the library would leave it out."""
+    if state.level < MAX_NESTING or silent:
+        return False
+    token = state.push("code_block", "code", 0)
+    token.content = state.getLines(start, end, state.blkIndent, keepLastLF=True)
+    token.map = [start, end]
+    state.line = end
+    return True
 
 
 def _leads_anywhere(address: str) -> bool:

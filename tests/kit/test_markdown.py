@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import re
 import time
 from html.parser import HTMLParser
@@ -113,24 +114,127 @@ def test_whatever_is_written_only_known_elements_and_addresses_come_out(text):
     assert all(ADDRESS.match(value or "") for name, value in found.attributes if name == "href")
 
 
-def test_a_page_reads_so_much_and_shows_the_rest_as_it_was_written(monkeypatch):
-    monkeypatch.setattr(markdown, "LARGEST_PAGE", 10)
+def test_a_page_formats_so_much_and_shows_the_rest_as_it_was_written(monkeypatch):
+    monkeypatch.setattr(markdown, "MAX_PAGE_COST", 110)
 
-    shown = [markdown.block("*a* <b>"), markdown.block("*b* <b>"), markdown.line("*c*"), markdown.line("*d*")]
+    shown = [markdown.block("*a* <b>\n\n*b* <b>"), markdown.line("*c*"), markdown.line("*d*")]
 
+    rest = f'<p class="muted">{markdown.UNFORMATTED}</p><div class="text">*b* &lt;b&gt;</div>'
     assert shown == [
-        '<div class="prose"><p><em>a</em> &lt;b&gt;</p>\n</div>',
-        '<div class="text">*b* &lt;b&gt;</div>',
+        f'<div class="prose"><p><em>a</em> &lt;b&gt;</p>\n</div>{rest}',
         "<em>c</em>",
         "*d*",
     ]
 
 
-@pytest.mark.parametrize("text", ["[" * 20_000, "![" * 5_000, "[" * 9_000 + "]" * 9_000 + "(x)", "[a](<" * 4_000])
-def test_brackets_without_end_take_no_time(text):
-    began = time.process_time()
+def test_a_long_text_of_prose_is_formatted():
+    text = "Some *prose* with words that go on for a while, and a [link](http://e.org) or `code`.\n\n" * 250
 
-    for _ in range(20):
-        markdown.block(text)
+    assert "</p>\n</div>" in markdown.block(text)[-20:]
 
-    assert time.process_time() - began < 5
+
+def test_what_is_nested_too_deeply_is_shown_as_it_was_written():
+    quotes, lists = markdown.block("> " * 30 + "deep\nlazy"), markdown.block("- " * 30 + "deep")
+
+    assert (quotes.count("<blockquote>"), "<code>&gt; " in quotes, "deep\nlazy" in quotes) == (20, True, True)
+    assert (lists.count("<ul>"), "<code>- " in lists, "deep" in lists) == (10, True, True)
+
+
+SECONDS = 0.25
+MAX_TEXT = 1_048_576  # characters of a description or a comment
+# Texts that some part of the reader looks at again and again, as a function of the number of repetitions.
+SUPERLINEAR = {
+    "nested quotes": lambda n: "> " * 100 + "a\n" + "b\n" * n,
+    "nested quotes, less deep": lambda n: ">" * 19 + "a\n" + "b\n" * n,
+    "lines of nested quotes": lambda n: ("> " * 20 + "a\n") * (n // 20),
+    "quotes and lists": lambda n: "> - " * 50 + "a\n" + "b\n" * n,
+    "quotes that end": lambda n: "> a\nb\n\n" * n,
+    "quoted blank lines": lambda n: "> " * 19 + "a\n" + ">\n" * n,
+    "lists": lambda n: "- a\n" * n,
+    "loose lists": lambda n: "- a\n\n" * n,
+    "numbered lists": lambda n: "1. a\n" * n,
+    "deeper and deeper lists": lambda n: "".join("  " * depth + "- a\n" for depth in range(int(n**0.5))),
+    "lists in one line": lambda n: "- " * n + "a",
+    "lines of lists": lambda n: ("- " * 15 + "a\n") * (n // 15),
+    "lines below nested lists": lambda n: "- " * 9 + "a\n" + "b\n" * n,
+    "paragraphs in nested lists": lambda n: "- " * 9 + "a\n\n" + (" " * 20 + "b\n\n") * (n // 10),
+    "emphasis that never ends": lambda n: "*a **" * n,
+    "emphasis of two kinds": lambda n: "*a_ " * n,
+    "emphasis in words": lambda n: "a**" * n,
+    "asterisks": lambda n: "*" * n,
+    "underscores": lambda n: "_" * n,
+    "strikethrough": lambda n: "~~a " * n,
+    "links that never end": lambda n: "[a](" * n,
+    "links with titles that never end": lambda n: "[a](b '" * n,
+    "links in pointed brackets": lambda n: "[a](<" * n,
+    "links": lambda n: "[a](b) " * n,
+    "parentheses of a link": lambda n: "[a](" + "(" * n,
+    "brackets": lambda n: "[" * n,
+    "brackets that end": lambda n: "[" * n + "]" * n,
+    "images": lambda n: "![" * n,
+    "backticks of all lengths": lambda n: "".join("`" * length + " " for length in range(int(n**0.5))),
+    "backticks": lambda n: "`a " * n,
+    "entities": lambda n: "&amp;" * n,
+    "entities that never end": lambda n: "&#" * n,
+    "autolinks": lambda n: "<http://a>" * n,
+    "autolinks that never end": lambda n: "<http:" * n,
+    "elements that never end": lambda n: "<a " * n,
+    "CDATA sections": lambda n: "<![CDATA[" * n,
+    "a wide row of a table": lambda n: "|a" * n + "\n" + "|-" * n + "\n",
+    "rows without cells": lambda n: "a|b\n-|-\n" + "|\n" * n,
+    "a wide table of short rows": lambda n: "|" * 100 + "a\n" + "|-" * 100 + "\n" + "a\n" * n,
+    "tables": lambda n: "a|b\n-|-\n" * n,
+    "reference definitions": lambda n: "".join(f"[a{number}]: b\n" for number in range(n)),
+    "one reference defined often": lambda n: "[a]: b\n" * n,
+    "references used": lambda n: "[a]: b\n\n" + "[a] " * n,
+    "titles of references that never end": lambda n: "[a]: b '" + "a\n" * n,
+    "many titles that never end": lambda n: "[a]: b '\n" * n,
+    "fences": lambda n: "```\n" * n,
+    "fences in lists": lambda n: "- ```\n" * n,
+    "headings": lambda n: "# a\n" * n,
+    "underlined headings": lambda n: "a\n-\n" * n,
+    "rules": lambda n: "* * *\n" * n,
+    "a long paragraph": lambda n: "a\n" * n,
+    "carriage returns": lambda n: "> " * 100 + "a\r" + "b\r" * n,
+    "line breaks": lambda n: "a\\\n" * n,
+    "blank lines": lambda n: "\n \t" * n + "a",
+    "indented lines": lambda n: "    a\n\n" * n,
+    "escapes": lambda n: "\\*" * n,
+    "signs": lambda n: "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~" * n,
+}
+FEW = [500, 2_000, 8_000, 99_000]
+MANY = [250, 500, 1_000, 1_500, 2_000, 3_000, 4_000, 6_000, 8_000, 12_000, 16_000, 24_000, 32_000, 99_000, 500_000]
+
+
+def seconds_of_page(app, *texts):
+    """The processor time of a page that shows these texts."""
+    with app.test_request_context():
+        began = time.process_time()
+        for text in texts:
+            markdown.block(text)
+            markdown.line(text)
+        return time.process_time() - began
+
+
+@pytest.mark.parametrize("counts", [FEW, pytest.param(MANY, marks=pytest.mark.nightly)], ids=["few", "many"])
+@pytest.mark.parametrize("kind", SUPERLINEAR)
+def test_no_text_takes_long(kind, counts, app):
+    markdown.block("*the reader is built*")
+
+    # the first time may include a garbage collection of what other tests left
+    seconds = {n: min(seconds_of_page(app, SUPERLINEAR[kind](n)[:MAX_TEXT]) for _ in range(2)) for n in counts}
+
+    assert {n: taken for n, taken in seconds.items() if taken > SECONDS} == {}
+
+
+@pytest.mark.parametrize("number", [20, pytest.param(500, marks=pytest.mark.nightly)])
+def test_no_page_of_mixed_texts_takes_long(number, app):
+    chance = random.Random(number)
+    markdown.block("*the reader is built*")
+    pieces = [make(1) for make in SUPERLINEAR.values()]
+
+    for _ in range(number):
+        unit = "".join(chance.choices(pieces, k=chance.randint(1, 4)))
+        prefix, times = chance.choice(["", "> " * 19, "- " * 9, "> - " * 6]), chance.choice([100, 1_000, 10_000])
+        texts = [(prefix + unit * times)[:MAX_TEXT], *[prefix + unit] * 100]
+        assert min(seconds_of_page(app, *texts) for _ in range(2)) < SECONDS, (prefix, unit, times)

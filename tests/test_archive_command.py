@@ -13,7 +13,7 @@ import sys
 import pytest
 from click.testing import CliRunner
 
-from project_service.cli import main, operations
+from project_service.cli import application, main
 from project_service.kit.db.session import db
 from project_service.kit.http.errors import NotFound, Unprocessable
 from project_service.transfers import watching
@@ -136,7 +136,7 @@ def test_of_a_single_object_one_row_counts(write):
 def test_a_file_that_cannot_be_imported_is_told_in_words():
     error = Unprocessable({"error": "You need to upload an archive."})
 
-    assert operations.told(error) == "You need to upload an archive."
+    assert application.error_text(error) == "You need to upload an archive."
 
 
 def test_what_an_import_left_out_is_told_line_by_line(app, project):
@@ -228,7 +228,7 @@ def test_nobody_exports_in_the_name_of_who_may_not(name, error, text, project, p
     with pytest.raises(error) as told:
         watching.start_export(people[name], project)
 
-    assert operations.told(told.value) == text
+    assert application.error_text(told.value) == text
     assert db.session.query(ProjectExport).count() == 0
 
 

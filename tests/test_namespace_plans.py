@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from project_service.areas.namespaces import jobs as namespace_jobs
-from project_service.cli import main, operations
+from project_service.cli import accounts, main
 from project_service.domain.access_levels import Role
 from project_service.domain.namespaces import Group
 from project_service.kit import clock, jobs
@@ -39,7 +39,7 @@ def seats_of(client, group):
 @pytest.fixture
 def run(app, monkeypatch):
     """Runs a command on the application of the test; its exit status and what it printed."""
-    monkeypatch.setattr(operations, "create_app", lambda: app)
+    monkeypatch.setattr(accounts, "create_app", lambda: app)
 
     def call(*words):
         answer = contextvars.Context().run(CliRunner().invoke, main.main, ["namespace", "set-plan", *words])

@@ -1,7 +1,7 @@
 """Operator commands: ``project-service …``.
 
-``serve`` starts the processes of the service and does nothing but watch over them: it takes neither the time nor the
-memory that the application takes. All other commands are in ``operations``, which is loaded when one is called.
+``serve`` supervises processes and does not need the application. All other commands need it; ``application`` is
+imported when one of them is run, which takes about a second.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 import click
 
 from project_service.cli import output
-from project_service.kit import collecting, logs
+from project_service.kit import logs
 from project_service.runtime import serving
 from project_service.runtime.embedded_redis import EmbeddedRedisError
 from project_service.runtime.supervisor import ChildFailed, SupervisorError
@@ -24,33 +24,33 @@ REFUSALS = (SettingsError, serving.ServeError, EmbeddedRedisError, SupervisorErr
 
 
 class Commands(click.Group):
-    """The commands, with errors told in one line."""
+    """The command group: loads application commands lazily and reports expected errors in one line."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The names of all commands."""
-        return sorted([*super().list_commands(ctx), *_operations().list_commands(ctx)])
+        return sorted([*super().list_commands(ctx), *_application_commands().list_commands(ctx)])
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """One command; only those of ``operations`` load it."""
-        return super().get_command(ctx, cmd_name) or _operations().get_command(ctx, cmd_name)
+        """One command; the application is imported only for its own commands."""
+        return super().get_command(ctx, cmd_name) or _application_commands().get_command(ctx, cmd_name)
 
     def main(self, *args: Any, **options: Any) -> Any:
-        """Run a command; what the operator can mend is said in one line with exit status 1."""
+        """Run a command; an error that the operator can fix is one line and exit status 1."""
         try:
             return super().main(*args, **options)
-        except ChildFailed as error:  # it has told why
+        except ChildFailed as error:  # it has printed why
             sys.exit(error.status)
         except REFUSALS as error:
             text: str | None = str(error)
         except OSError as error:
-            text = _unusable(error)
+            text = _os_error_text(error)
         except Exception as error:
-            from project_service.cli import operations  # noqa: PLC0415  # as in _operations
+            from project_service.cli import application  # noqa: PLC0415  # as in _application_commands
 
-            text = operations.told(error)
+            text = application.error_text(error)
             if text is None:
                 raise
-        output.let_go()
+        output.discard()
         click.echo(f"project-service: {text}", err=True)
         sys.exit(1)
 
@@ -71,21 +71,20 @@ def serve(host: str, port: int, workers: int) -> None:
     sys.exit(serving.serve(settings, host, port, workers))
 
 
-def _unusable(error: OSError) -> str:
-    """What cannot be read or written: the output, or the file that the error names, if it does."""
-    told = output.lost(error)
-    if told is not None:
-        return told
+def _os_error_text(error: OSError) -> str:
+    """The text for a file or an output that cannot be read or written."""
+    text = output.write_error(error)
+    if text is not None:
+        return text
     if not isinstance(error.filename, str):
         return f"a file cannot be read or written ({error})"
     file, data_dir = Path(error.filename).absolute(), Settings.from_environment().data_dir
-    if file.is_relative_to(data_dir) or data_dir.is_relative_to(file):  # or where it would be made
+    if file.is_relative_to(data_dir) or data_dir.is_relative_to(file):  # or its future place
         return f"PROJECT_SERVICE_DATA_DIR: cannot be used ({error})"
     return f"{file} cannot be used ({error.strerror})"
 
 
-def _operations() -> click.Group:
-    with collecting.spared():
-        from project_service.cli import operations  # noqa: PLC0415  # with the application, which takes a second
+def _application_commands() -> click.Group:
+    from project_service.cli import application  # noqa: PLC0415  # takes a second
 
-    return operations.main
+    return application.commands

@@ -13,7 +13,7 @@ from project_service.areas.activity import jobs as activity
 from project_service.areas.activity import service
 from project_service.areas.members import jobs as members_jobs
 from project_service.areas.members.jobs import expire_memberships
-from project_service.cli import main, operations
+from project_service.cli import database, main
 from project_service.domain.access_levels import Role
 from project_service.domain.events.models import Action, Event
 from project_service.domain.memberships import Membership
@@ -62,7 +62,7 @@ def store(people, project):
 @pytest.fixture
 def command(app, monkeypatch, capsys):
     """Runs an operator command on this instance; what it prints."""
-    monkeypatch.setattr(operations, "create_app", lambda: app)
+    monkeypatch.setattr(database, "create_app", lambda: app)
 
     def run(*arguments):
         main.main(arguments, standalone_mode=False)

@@ -1,0 +1,85 @@
+"""Commands that run or examine the service: ``prepare``, ``worker``, ``scheduler``, ``doctor``."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+from sqlalchemy import select
+
+from project_service.areas.accounts import service as accounts
+from project_service.cli import doctor as examination
+from project_service.cli.database import upgrade_database
+from project_service.domain.users import User
+from project_service.factory import create_app
+from project_service.kit import jobs
+from project_service.kit.db.session import db, unit_of_work
+from project_service.kit.security import secrets
+from project_service.runtime import worker_processes
+from project_service.runtime.startup import Preparation
+from project_service.settings import Settings
+
+ROOT_USERNAME = "root"
+ROOT_EMAIL = "admin@example.com"
+ROOT_SCOPES = ["api", "read_user", "sudo"]
+CREDENTIALS_FILE = "initial_credentials"
+
+
+@click.command()
+def prepare() -> None:
+    """Upgrade the database and create the first administrator; ``serve`` runs this before anything else."""
+    settings = Settings.from_environment()
+    with create_app(settings).app_context():
+        upgrade_database()
+        _create_first_administrator(settings)
+        db.engine.dispose()
+    Preparation(settings.runtime_dir).end()
+
+
+@click.command()
+@click.option("--quick", is_flag=True, help="Leave imports and exports, which may take hours, to other workers.")
+@click.option("--all", "everything", is_flag=True, help="Run five workers and a scheduler, all that a machine needs.")
+def worker(quick: bool, everything: bool) -> None:
+    """Run one worker: it runs jobs until it is stopped."""
+    if everything:
+        if quick:
+            raise click.UsageError("--all and --quick exclude each other.")
+        sys.exit(worker_processes.work_and_schedule(create_app()))
+    worker_processes.work(create_app(), jobs.QUICK_QUEUES if quick else jobs.QUEUES)
+
+
+@click.command()
+def scheduler() -> None:
+    """Run the scheduler: it starts periodic jobs and enqueues overdue tasks again."""
+    worker_processes.schedule(create_app())
+
+
+@click.command()
+def doctor() -> None:
+    """Examine database, Redis, storage, secrets and versions, and say what to do."""
+    app = create_app()
+    with app.app_context():
+        findings = examination.examine(app.config["SETTINGS"])
+    for finding in findings:
+        click.echo(f"{'ok  ' if finding.well else 'BAD '} {finding.part}: {finding.text}")
+    if not all(finding.well for finding in findings):
+        sys.exit(1)
+
+
+def _create_first_administrator(settings: Settings) -> None:
+    """Create the administrator of an empty instance, keep the credentials in a private file and print them once."""
+    with unit_of_work():
+        if db.session.scalar(select(User.id).limit(1)) is not None:
+            return
+        password = settings.root_password or secrets.new_token()
+        root = accounts.create_user(
+            username=ROOT_USERNAME, name="Administrator", email=ROOT_EMAIL, password=password, admin=True
+        )
+        token = accounts.create_token(root, name="first token", scopes=ROOT_SCOPES, secret=settings.root_token).token  # type: ignore[attr-defined]  # the plain token, never stored
+    text = f"username: {ROOT_USERNAME}\npassword: {password}\ntoken: {token}\n"
+    path = settings.data_dir / CREDENTIALS_FILE
+    secrets.write_private(path, text)
+    click.echo(f"The administrator of this new instance (kept in {path}):\n{text}")
+
+
+COMMANDS = (prepare, worker, scheduler, doctor)

@@ -1,0 +1,43 @@
+"""Commands for reports of security scanners: ``report``."""
+
+from __future__ import annotations
+
+from typing import IO
+
+import click
+
+from project_service.areas.vulnerabilities import ingestion
+from project_service.areas.vulnerabilities.report_types import REPORT_TYPES
+from project_service.cli.parameters import seekable_stream
+from project_service.domain.projects import find_project
+from project_service.factory import create_app
+from project_service.kit.http.fields import LARGEST_INTEGER
+
+
+@click.group("report")
+def security_report() -> None:
+    """Reports of security scanners."""
+
+
+@security_report.command("ingest")
+@click.argument("project")
+@click.argument("file", type=click.File("rb"))
+@click.option("--report-type", required=True, type=click.Choice(list(REPORT_TYPES)), help="The kind of report.")
+@click.option("--ref", default=None, help="The branch; the project's default branch when absent.")
+@click.option("--sha", default=None, help="The commit.")
+@click.option(
+    "--pipeline-id",
+    default=None,
+    type=click.IntRange(1, LARGEST_INTEGER),
+    help="Add the report to an existing pipeline.",
+)
+def ingest_report(
+    project: str, file: IO[bytes], report_type: str, ref: str | None, sha: str | None, pipeline_id: int | None
+) -> None:
+    """Ingest a report. PROJECT is an id or a full path; FILE may be - for standard input."""
+    with create_app().app_context(), seekable_stream(file) as report:
+        result = ingestion.ingest(find_project(project), report, report_type, ref=ref, sha=sha, pipeline_id=pipeline_id)
+    click.echo(f"pipeline {result.pipeline_id}: {result.found} found, {result.merged} merged, {result.dropped} dropped")
+
+
+COMMANDS = (security_report,)

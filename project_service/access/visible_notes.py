@@ -59,4 +59,4 @@ def find_visible_note(caller: Caller, noteable: Noteable, note_id: int) -> Note:
 def add_iids(noteable: Noteable, notes: Iterable[Note]) -> None:
     """Set on each note the number of what it is under."""
     for note in notes:
-        note.noteable_iid = noteable.iid  # type: ignore[attr-defined]  # shown beside the columns, never stored
+        note.noteable_iid = noteable.iid

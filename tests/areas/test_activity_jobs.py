@@ -106,7 +106,7 @@ def test_events_are_removed_in_batches_of_their_own(store, time, run_jobs, monke
     store(*(LIMIT - INSTANT for _ in range(7)))
     (new,) = store(NOW)
     time(NOW)
-    monkeypatch.setattr(activity, "PRUNED_AT_ONCE", 3)
+    monkeypatch.setattr(activity, "PRUNE_BATCH_SIZE", 3)
     removed = []
     prune = service.prune_batch
     monkeypatch.setattr(service, "prune_batch", lambda size: removed.append(prune(size)) or removed[-1])
@@ -117,7 +117,7 @@ def test_events_are_removed_in_batches_of_their_own(store, time, run_jobs, monke
 
 
 def test_a_batch_keeps_other_writers_waiting_only_briefly(store, time, people, project, run_jobs, monkeypatch):
-    store(*(LIMIT - DAY for _ in range(3 * activity.PRUNED_AT_ONCE)))
+    store(*(LIMIT - DAY for _ in range(3 * activity.PRUNE_BATCH_SIZE)))
     monkeypatch.setattr(clock, "now", lambda: NOW)
     seconds = []
 
@@ -140,7 +140,7 @@ def test_a_batch_keeps_other_writers_waiting_only_briefly(store, time, people, p
 def test_what_a_killed_worker_had_removed_stays_removed(store, time, run_jobs, monkeypatch):
     store(*(LIMIT - DAY for _ in range(5)))
     time(NOW)
-    monkeypatch.setattr(activity, "PRUNED_AT_ONCE", 2)
+    monkeypatch.setattr(activity, "PRUNE_BATCH_SIZE", 2)
     prune, calls = service.prune_batch, []
 
     def die_on_the_second(size):

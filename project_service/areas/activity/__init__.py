@@ -1,1 +1,1 @@
-"""The feeds of activity events."""
+"""Feeds of activity events."""

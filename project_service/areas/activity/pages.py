@@ -1,4 +1,4 @@
-"""The feeds on the dashboard, on a project's page and on a profile."""
+"""The activity panels of the dashboard, of a project and of a profile."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Any
 
 from flask import request
 from sqlalchemy import Select
+from sqlalchemy.orm import selectinload
 
 from project_service.access import panels
 from project_service.access.identity import caller
@@ -16,7 +17,6 @@ from project_service.domain.events.models import Event
 from project_service.domain.projects import Project
 from project_service.domain.users import User
 from project_service.kit.db.pagination import Counted, counted
-from project_service.kit.db.reading import Given
 
 FILTERS: dict[str, tuple[str, dict[str, str]]] = {
     "all": ("All", {}),
@@ -29,21 +29,21 @@ FILTERS: dict[str, tuple[str, dict[str, str]]] = {
     "designs": ("Designs", {"target_type": "design"}),
     "team": ("Team", {"target_type": "project"}),
 }
-STEP = 20
-MOST = 1000
-FARTHEST = 1_000_000
+EVENTS_PER_STEP = 20
+MAX_EVENTS_SHOWN = 1000
+MAX_EVENTS_SKIPPED = 1_000_000
 
 
-def _feed(found: Select[int] | Given | Counted, chosen: str) -> dict[str, Any]:
-    shown = min(max(_number("shown"), STEP), MOST)
-    skipped = min(_number("skip"), FARTHEST)
+def _feed(found: Select[int] | Counted, chosen: str) -> dict[str, Any]:
+    shown = min(max(_number("shown"), EVENTS_PER_STEP), MAX_EVENTS_SHOWN)
+    skipped = min(_number("skip"), MAX_EVENTS_SKIPPED)
     ids = counted(found).rows(skipped, shown + 1)
     more = len(ids) > shown
-    events = events_with_targets(ids[:shown], (Event.project, Project.namespace))
+    events = events_with_targets(ids[:shown], selectinload(Event.project).joinedload(Project.namespace))
     return {
         "events": [(event, sentence_of(event, event.project)) for event in events],
-        "more": {"shown": shown + STEP} if more and shown < MOST else None,
-        "older": {"shown": None, "skip": skipped + MOST} if more and shown == MOST else None,
+        "more": {"shown": shown + EVENTS_PER_STEP} if more and shown < MAX_EVENTS_SHOWN else None,
+        "older": {"shown": None, "skip": skipped + MAX_EVENTS_SHOWN} if more and shown == MAX_EVENTS_SHOWN else None,
         "chosen": chosen,
         "filters": {name: title for name, (title, _) in FILTERS.items()},
     }
@@ -54,28 +54,31 @@ def _number(name: str) -> int:
     return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0
 
 
-def _chosen() -> tuple[str, dict[str, str]]:
+def _selected_filter() -> tuple[str, dict[str, str]]:
     name = request.args.get("activity", "all")
     name = name if name in FILTERS else "all"
     return name, FILTERS[name][1]
 
 
 def fill_dashboard(_subject: None) -> dict[str, Any]:
-    """What happened in one's projects."""
-    name, wanted = _chosen()
-    return _feed(queries.events_of_memberships(caller(), **wanted), name) | {"title": "Activity", "names_project": True}
+    """Fill the panel of the events in the caller's projects."""
+    name, options = _selected_filter()
+    return _feed(queries.events_of_memberships(caller(), **options), name) | {
+        "title": "Activity",
+        "names_project": True,
+    }
 
 
 def fill_project(project: Project) -> dict[str, Any]:
-    """What happened in a project."""
-    name, wanted = _chosen()
-    return _feed(queries.events_of_project(caller(), project, **wanted), name) | {"title": "Activity"}
+    """Fill the panel of a project's events."""
+    name, options = _selected_filter()
+    return _feed(queries.events_of_project(caller(), project, **options), name) | {"title": "Activity"}
 
 
 def fill_profile(user: User) -> dict[str, Any]:
-    """What somebody did, as far as one may see it."""
-    name, wanted = _chosen()
-    return _feed(queries.events_of_user(caller(), user, **wanted), name) | {"title": "Activity", "names_project": True}
+    """Fill the panel of a user's events, as far as the caller may see them."""
+    name, options = _selected_filter()
+    return _feed(queries.events_of_user(caller(), user, **options), name) | {"title": "Activity", "names_project": True}
 
 
 for page, fill in (("dashboard", fill_dashboard), ("project", fill_project), ("profile", fill_profile)):

@@ -1,10 +1,10 @@
-"""Events as they travel (events reference, sections 2 and 7)."""
+"""Schemas of events and of their filters (events reference, sections 2 and 7)."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from project_service.areas.activity.filters import TARGETS
+from project_service.areas.activity.filters import STORED_TYPES
 from project_service.domain.events.models import Action, Event
 from project_service.domain.schemas import UserBasicSchema
 from project_service.domain.tracker import others
@@ -14,8 +14,8 @@ from project_service.kit.http import fields
 from project_service.kit.http.schemas import Inside, Schema
 
 ACTIONS = tuple(action.name.lower() for action in Action)
-TARGET_TYPES = (*TARGETS, "project")
-NAMES = {
+TARGET_TYPES = (*STORED_TYPES, "project")
+ACTION_NAMES = {
     Action.CLOSED: "closed",
     Action.MERGED: "accepted",
     Action.JOINED: "joined",
@@ -25,19 +25,19 @@ NAMES = {
     Action.COMMENTED: "commented on",
     Action.APPROVED: "approved",
 }
-OF_DESIGNS = {Action.CREATED: "uploaded", Action.UPDATED: "revised", Action.DESTROYED: "deleted"}
-OF_PUSHES = {"created": "pushed new", "removed": "deleted", "pushed": "pushed to"}
+DESIGN_ACTION_NAMES = {Action.CREATED: "uploaded", Action.UPDATED: "revised", Action.DESTROYED: "deleted"}
+PUSH_ACTION_NAMES = {"created": "pushed new", "removed": "deleted", "pushed": "pushed to"}
 
 
 def action_name(event: Event) -> str:
-    """What was done, in the words of the API; the first rule that holds counts (section 7)."""
+    """Return the name of the action in the API; the first rule that matches counts (section 7)."""
     action = Action(event.action)
     if action is Action.PUSHED:
-        return OF_PUSHES.get((event.data or {}).get("action", ""), "pushed to")
+        return PUSH_ACTION_NAMES.get((event.data or {}).get("action", ""), "pushed to")
     if event.target_type == others.DESIGN:
-        return OF_DESIGNS.get(action, "opened")
-    if action in NAMES:
-        return NAMES[action]
+        return DESIGN_ACTION_NAMES.get(action, "opened")
+    if action in ACTION_NAMES:
+        return ACTION_NAMES[action]
     if event.target_type == others.WIKI_PAGE and action in (Action.CREATED, Action.UPDATED):
         return action.name.lower()
     if action is Action.CREATED and event.target_type in (None, "Project"):

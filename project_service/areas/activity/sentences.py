@@ -1,4 +1,4 @@
-"""Events as people read them."""
+"""Describe events as sentences for the pages."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ NOUNS = {
     others.WIKI_PAGE: "wiki page",
     "Commit": "commit",
 }
-LONGEST_EXCERPT = 200
+MAX_EXCERPT_LENGTH = 200
 
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """``author verb noun link``: “Ada opened issue #1 Broken totals”; ``excerpt`` is what a comment says."""
+    """``author verb noun link``: “Ada opened issue #1 Broken totals”; ``excerpt`` is the text of a comment."""
 
     verb: str
     noun: str = ""
@@ -36,10 +36,10 @@ class Sentence:
 
 
 def sentence_of(event: Event, project: Project) -> Sentence:
-    """The sentence of an event whose target was fetched with the page."""
+    """Return the sentence of an event whose target was loaded with the page."""
     if event.action == Action.PUSHED:
         return _push(event)
-    target = event.target  # type: ignore[attr-defined]  # set by ``events_with_targets``
+    target = event.target
     verb = action_name(event)
     if target.note is not None:
         return _comment(target.note, target.noteable, project)
@@ -58,7 +58,7 @@ def sentence_of(event: Event, project: Project) -> Sentence:
 
 
 def address_of(row: object, project: Project) -> str | None:
-    """The page of something, if it has one here."""
+    """Return the path of the page of a row, if it has one."""
     if isinstance(row, Issue):
         return f"/{project.full_path}/-/issues/{row.iid}"
     if isinstance(row, Milestone):
@@ -69,11 +69,11 @@ def address_of(row: object, project: Project) -> str | None:
 
 
 def _comment(note: Note, noteable: object, project: Project) -> Sentence:
-    excerpt = note.body if len(note.body) <= LONGEST_EXCERPT else f"{note.body[:LONGEST_EXCERPT]}…"
+    excerpt = note.body if len(note.body) <= MAX_EXCERPT_LENGTH else f"{note.body[:MAX_EXCERPT_LENGTH]}…"
     address = address_of(noteable, project)
     noun = noteable.noun if isinstance(noteable, Subject) else NOUNS.get(note.noteable_type, "something")
     text = _name(noteable) if noteable is not None else ""
-    # notes come in pages, and the address leads to the right one
+    # notes are paginated: ``note`` selects the page that has this one
     return Sentence("commented on", noun, text, address and f"{address}?note={note.id}#note_{note.id}", excerpt)
 
 

@@ -11,21 +11,21 @@ from project_service.domain.events.models import Event
 from project_service.kit import clock
 from project_service.kit.db.session import db
 
-KEPT = relativedelta(years=2)
+RETENTION = relativedelta(years=2)
 
 
 def oldest_kept() -> dt.datetime:
-    """Events before this moment are removed (specification, Events, rule 1); one at exactly this moment stays."""
-    return clock.now() - KEPT
+    """Return the time before which events are removed (specification, Events, rule 1); it is itself kept."""
+    return clock.now() - RETENTION
 
 
 def count_old() -> int:
-    """How many events would be removed now."""
+    """Count the events that are due for removal."""
     return db.session.scalar(select(func.count()).select_from(Event).where(Event.created_at < oldest_kept())) or 0
 
 
 def prune_batch(size: int) -> int:
-    """Remove some of the oldest events; how many."""
+    """Remove up to ``size`` of the oldest events that are due; return the number removed."""
     old = select(Event.id).where(Event.created_at < oldest_kept()).order_by(Event.created_at, Event.id).limit(size)
     ids = list(db.session.scalars(old))
     if ids:

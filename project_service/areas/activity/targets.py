@@ -1,10 +1,14 @@
-"""What events are about, fetched for a whole page: a few statements, none per row."""
+"""Load the targets of a page of events: a few statements, none per row."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+from sqlalchemy import select
+from sqlalchemy.orm import joinedload, raiseload
+from sqlalchemy.orm.interfaces import ORMOption
 
 from project_service.domain.events.models import Event
 from project_service.domain.projects import Project
@@ -13,7 +17,7 @@ from project_service.domain.tracker import issues, milestones, others
 from project_service.domain.tracker.issues import Issue
 from project_service.domain.tracker.milestones import Milestone
 from project_service.domain.tracker.notes import COMMIT, FINDERS, NOTE_TYPES, TARGET, Note, add_resolutions
-from project_service.kit.db.reading import Path, by_id
+from project_service.kit.db.session import db
 
 MODELS: dict[str, type[Any]] = {
     issues.TARGET: Issue,
@@ -27,7 +31,7 @@ MODELS: dict[str, type[Any]] = {
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What an event shows of what it is about."""
+    """The target of an event as the feed shows it; ``noteable`` is the row itself, or what a comment is on."""
 
     title: str | None = None
     iid: int | None = None
@@ -36,43 +40,48 @@ class Target:
     noteable: Any = None
 
 
-def events_with_targets(ids: Sequence[int], *also: Path) -> list[Event]:
-    """The events of a page, in its order, with ``target`` on each; without those that were removed meanwhile.
+def events_with_targets(ids: Sequence[int], *options: ORMOption) -> list[Event]:
+    """Load the events of a page in its order, with ``target`` set; events deleted meanwhile are left out.
 
-    ``also`` says what else to read along.
+    ``options`` load further relationships of the events.
     """
-    if not ids:
-        return []
-    there = by_id(Event, ids, Event.author, *also)
-    events = [there[number] for number in ids if number in there]
-    wanted: dict[str, set[int]] = {}
+    loaded = _load(Event, ids, joinedload(Event.author), *options)
+    events = [loaded[event_id] for event_id in ids if event_id in loaded]
+    ids_by_type: dict[str, set[int]] = {}
     for event in events:
         if event.target_id is not None and event.target_type:
-            kind = TARGET if event.target_type in NOTE_TYPES else event.target_type
-            wanted.setdefault(kind, set()).add(event.target_id)
-    notes = by_id(Note, wanted.pop(TARGET, set()), Note.author, Note.project)
+            target_type = TARGET if event.target_type in NOTE_TYPES else event.target_type
+            ids_by_type.setdefault(target_type, set()).add(event.target_id)
+    notes = _load(Note, ids_by_type.pop(TARGET, ()), joinedload(Note.author))
     add_resolutions(notes.values())
     for note in notes.values():
         if note.noteable_id is not None:
-            wanted.setdefault(note.noteable_type, set()).add(note.noteable_id)
-    found: dict[str, dict[int, Any]] = {
-        **{name: by_id(MODELS[name], ids) for name, ids in wanted.items() if name in MODELS},
-        **{name: FINDERS[name](ids) for name, ids in wanted.items() if name in FINDERS},
+            ids_by_type.setdefault(note.noteable_type, set()).add(note.noteable_id)
+    rows: dict[str, dict[int, Any]] = {
+        **{name: _load(MODELS[name], ids) for name, ids in ids_by_type.items() if name in MODELS},
+        **{name: FINDERS[name](ids) for name, ids in ids_by_type.items() if name in FINDERS},
     }
     titles = _titles_of_commits(notes.values())
     for event in events:
-        event.target = _target(event, notes, found, titles)  # shown beside the columns
+        event.target = _target(event, notes, rows, titles)
     return events
 
 
+def _load(model: type[Any], ids: Collection[int], *options: ORMOption) -> dict[int, Any]:
+    if not ids:
+        return {}
+    statement = select(model).where(model.id.in_(ids)).options(*options, raiseload("*"))
+    return {row.id: row for row in db.session.scalars(statement)}
+
+
 def _target(
-    event: Event, notes: dict[int, Note], found: dict[str, dict[int, Any]], titles: dict[tuple[int, str], str]
+    event: Event, notes: dict[int, Note], rows: dict[str, dict[int, Any]], titles: dict[tuple[int, str], str]
 ) -> Target:
     if event.target_id is None or not event.target_type:
         return Target()
     if event.target_type not in NOTE_TYPES:
-        row = found.get(event.target_type, {}).get(event.target_id)
-        if getattr(row, "project_id", None) != event.project_id:  # it is gone, or nothing that events are about
+        row = rows.get(event.target_type, {}).get(event.target_id)
+        if getattr(row, "project_id", None) != event.project_id:  # deleted, or of a type without a model
             return Target(iid=event.target_id)
         page = row if isinstance(row, others.WikiPage) else None
         return Target(
@@ -81,25 +90,25 @@ def _target(
     note = notes.get(event.target_id)
     if note is None or note.project_id != event.project_id:
         return Target(iid=event.target_id)
-    noteable = found.get(note.noteable_type, {}).get(note.noteable_id or 0)
-    note.noteable_iid = noteable.iid if isinstance(noteable, Issue | others.MergeRequest) else None  # type: ignore[attr-defined]  # shown beside the columns
+    noteable = rows.get(note.noteable_type, {}).get(note.noteable_id or 0)
+    note.noteable_iid = noteable.iid if isinstance(noteable, Issue | others.MergeRequest) else None
     title = title_of(noteable) or titles.get((note.project_id, note.commit_id or ""))
     return Target(title=title, iid=event.target_id, note=note, noteable=noteable)
 
 
 def _titles_of_commits(notes: Iterable[Note]) -> dict[tuple[int, str], str]:
-    """The titles of the commits that were commented on, by project and id; each repository is opened once."""
-    wanted: dict[Project, set[str]] = {}
+    """Return the titles of the commits with comments, by project id and commit id; each repository is opened once."""
+    commits: dict[int, set[str]] = {}
     for note in notes:
         if note.noteable_type == COMMIT and note.commit_id:
-            wanted.setdefault(note.project, set()).add(note.commit_id)
+            commits.setdefault(note.project_id, set()).add(note.commit_id)
     return {
-        (project.id, number): title
-        for project, numbers in wanted.items()
-        for number, title in commit_titles(project, numbers).items()
+        (project.id, commit_id): title
+        for project in _load(Project, commits).values()
+        for commit_id, title in commit_titles(project, commits[project.id]).items()
     }
 
 
 def title_of(row: Any) -> str | None:
-    """What people call something."""
+    """Return the title or file name of a row, if it has one."""
     return getattr(row, "title", None) or getattr(row, "filename", None)

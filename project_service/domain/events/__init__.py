@@ -1,1 +1,1 @@
-"""What happened: one table, and one door into it."""
+"""Activity events: the table, and the functions that record and change events."""

@@ -1,4 +1,4 @@
-"""The activity events as they are stored."""
+"""The table of activity events."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Action(enum.IntEnum):
 
 
 class Kind(enum.IntEnum):
-    """What an event is about, and so which rule says who sees it (events reference, section 5)."""
+    """The subject of an event, which selects its visibility rule (events reference, section 5)."""
 
     PROJECT = 1
     CODE = 2
@@ -45,13 +45,13 @@ class Kind(enum.IntEnum):
 
 
 class Restriction(enum.IntEnum):
-    """Who is left of those who see such events."""
+    """A further limit on the users who may see an event of its kind."""
 
     NONE = 0
     CONFIDENTIAL = 1  # reporters and above, and the author and assignees of the issue
     INTERNAL = 2  # reporters and above
     MEMBERS = 3  # guests and above
-    SIGNED_IN = 4  # members, and everybody who is signed in and not external
+    SIGNED_IN = 4  # members, and signed-in users who are not external
     DEVELOPERS = 5  # developers and above
 
 
@@ -59,14 +59,14 @@ FILTERED = ("kind", "restriction", "issue_id", "action", "target_type")
 
 
 class Event(Model):
-    """Somebody did something in a project.
+    """An action of a user in a project.
 
-    ``kind``, ``restriction`` and ``issue_id`` are what a feed is judged by: they stand in the row, so that no target
-    has to be looked at. The index of a feed carries all that is filtered by: a page far behind, or a total, is read
-    from the index alone.
+    ``kind``, ``restriction`` and ``issue_id`` decide the visibility, so that no target has to be loaded for it. The
+    indexes of the feeds contain all columns that are filtered by: deep pages and totals are read from an index alone.
     """
 
     __tablename__ = "events"
+    __allow_unmapped__ = True  # for ``target``, which is no column
     __table_args__ = (
         Index("ix_events_author_id_created_at", "author_id", "created_at", "id", *FILTERED, "project_id"),
         Index("ix_events_author_id_project_id", "author_id", "project_id", "restriction"),
@@ -89,3 +89,4 @@ class Event(Model):
     data: Mapped[dict[str, Any] | None]
     extra: Mapped[dict[str, Any] | None] = mapped_column(deferred=True)
     created_at: Mapped[dt.datetime] = mapped_column(default=clock.now)
+    target: Any = None  # set when a page of a feed is loaded

@@ -1,4 +1,4 @@
-"""The one door: called inside the transaction of whatever happened."""
+"""Record events, in the transaction of the change they describe, and keep them up to date."""
 
 from __future__ import annotations
 
@@ -16,10 +16,9 @@ from project_service.domain.tracker.milestones import Milestone
 from project_service.domain.tracker.notes import Note
 from project_service.domain.users import User
 from project_service.kit import clock
-from project_service.kit.db.reading import model_of
 from project_service.kit.db.session import db
 
-ACTIVITY_EVERY = dt.timedelta(hours=1)
+ACTIVITY_UPDATE_INTERVAL = dt.timedelta(hours=1)
 
 Target = Issue | Milestone | Note | others.MergeRequest | others.Snippet | others.Design | others.WikiPage
 TYPES: dict[type[Any], str] = {
@@ -50,13 +49,13 @@ SNIPPETS = {
 def record(
     author: User, action: Action, project: Project, target: Target | None = None, data: dict[str, Any] | None = None
 ) -> Event:
-    """Write that ``author`` did ``action`` in ``project``, to ``target`` if it has one.
+    """Record that ``author`` did ``action`` in ``project``, on ``target`` if there is one.
 
     ``data`` is the payload of a push. The project counts as active from then on; its row is touched at most once an
     hour (events reference, section 8).
     """
     now = clock.now()
-    kind, restriction, issue_id = audience(action, target)
+    kind, restriction, issue_id = visibility_columns(action, target)
     event = Event(
         author_id=author.id,
         action=action,
@@ -70,21 +69,21 @@ def record(
         created_at=now,
     )
     db.session.add(event)
-    if project.last_activity_at < now - ACTIVITY_EVERY:
+    if project.last_activity_at < now - ACTIVITY_UPDATE_INTERVAL:
         project.last_activity_at = now
     return event
 
 
-def audience(action: Action, target: Target | None) -> tuple[Kind, Restriction, int | None]:
-    """Which rule says who sees an event, and the issue it hangs on.
+def visibility_columns(action: Action, target: Target | None) -> tuple[Kind, Restriction, int | None]:
+    """Return kind, restriction and issue id, which decide the visibility of an event.
 
     A snippet's events keep the visibility it had: nothing in the service changes that of a snippet.
     """
     if target is None:
         return (Kind.CODE if action is Action.PUSHED else Kind.PROJECT), Restriction.NONE, None
     if isinstance(target, Note):
-        return _audience_of_note(target)
-    kind = KINDS[TYPES[model_of(target)]]
+        return _visibility_of_note(target)
+    kind = KINDS[TYPES[type(target)]]
     if isinstance(target, Issue):
         return kind, _restriction_of(target), target.id
     if isinstance(target, others.Design):
@@ -95,18 +94,18 @@ def audience(action: Action, target: Target | None) -> tuple[Kind, Restriction, 
 
 
 def change_confidentiality(issue: Issue) -> None:
-    """Let the events of an issue follow whether it is confidential; those of internal notes stay what they are."""
+    """Update the events of an issue to its confidentiality; those of internal notes keep their restriction."""
     statement = update(Event).where(Event.issue_id == issue.id, Event.restriction != Restriction.INTERNAL)
     db.session.execute(statement.values(restriction=_restriction_of(issue)))
 
 
 def forget(target: Target) -> None:
-    """Remove the events of something that is deleted."""
+    """Remove the events of a deleted target."""
     db.session.execute(delete(Event).where(Event.target_type == _type_of(target), Event.target_id == target.id))
 
 
 def forget_target(target: Target) -> None:
-    """Keep the events of something that is deleted, without pointing to it any more: milestones (section 7)."""
+    """Clear the target id of the events of a deleted milestone, which are kept (section 7)."""
     statement = update(Event).where(Event.target_type == _type_of(target), Event.target_id == target.id)
     db.session.execute(statement.values(target_id=None, kind=Kind.PROJECT))
 
@@ -114,16 +113,16 @@ def forget_target(target: Target) -> None:
 def _type_of(target: Target | None) -> str | None:
     if isinstance(target, Note) and target.type:
         return target.type
-    return None if target is None else TYPES[model_of(target)]
+    return None if target is None else TYPES[type(target)]
 
 
 def _restriction_of(issue: Issue | None) -> Restriction:
     return Restriction.CONFIDENTIAL if issue is not None and issue.confidential else Restriction.NONE
 
 
-def _audience_of_note(note: Note) -> tuple[Kind, Restriction, int | None]:
+def _visibility_of_note(note: Note) -> tuple[Kind, Restriction, int | None]:
     kind = KINDS.get(note.noteable_type)
-    if kind is None:  # alerts, and what an archive may speak of that we do not know
+    if kind is None:  # alerts, and types from archives that are unknown here
         return Kind.PROJECT, Restriction.DEVELOPERS, None
     issue = _issue_of(note)
     if note.confidential:

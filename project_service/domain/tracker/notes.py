@@ -54,6 +54,7 @@ class Note(Timestamps, Model):
     """A comment, or a system note about what happened. An internal one is for reporters and above."""
 
     __tablename__ = "notes"
+    __allow_unmapped__ = True  # for the attributes below the columns
     __table_args__ = (
         Index("ix_notes_noteable", "noteable_type", "noteable_id", "created_at", "id"),
         Index("ix_notes_project_id", "project_id", "id"),
@@ -74,6 +75,8 @@ class Note(Timestamps, Model):
     author_id: Mapped[int | None] = mapped_column(ForeignKey("users.id", ondelete="SET NULL"))
     author: Mapped[User | None] = relationship()
     extra: Mapped[dict[str, Any] | None] = mapped_column(deferred=True)
+    noteable_iid: int | None = None  # set when notes are loaded for a response
+    resolution: Resolution | None = None  # set by ``add_resolutions``
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +106,7 @@ def add_resolutions(notes: Iterable[Note]) -> None:
     for number, moment, _ in found:
         with suppress(ValueError):  # archives may say anything
             known = people.get(settlers[number] or 0)
-            open_to_it[number].resolution = Resolution(read_moment(moment), known)  # type: ignore[attr-defined]  # shown beside the columns
+            open_to_it[number].resolution = Resolution(read_moment(moment), known)
 
 
 def notes_on(noteable: Noteable) -> Select[Note]:

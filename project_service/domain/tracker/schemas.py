@@ -56,7 +56,7 @@ class NoteSchema(Schema):
     resolved_at = fields.Computed(_resolved_at)
     confidential = fields.Boolean()
     internal = fields.Computed(lambda note: note.confidential, type="boolean")
-    noteable_iid = fields.Computed(lambda note: getattr(note, "noteable_iid", None), type="integer")
+    noteable_iid = fields.Computed(lambda note: note.noteable_iid, type="integer")
     commands_changes = fields.Computed(lambda _: {}, type="object")
 
 

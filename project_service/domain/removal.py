@@ -48,8 +48,7 @@ def remove_namespace(namespace_id: int) -> None:
         if namespace is None or namespace.deleting_since is None:
             return
         project_ids = list(db.session.scalars(projects_below(namespace)))
-    for project_id in project_ids:
-        remove_project(project_id)
+    jobs.for_each(project_ids, remove_project)
     with jobs.step():
         db.session.execute(delete(Namespace).where(Namespace.id == namespace_id))
 

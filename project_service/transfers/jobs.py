@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from sqlalchemy import func, select, update
+from sqlalchemy import Row, func, select, update
 
 from project_service.domain import repositories
 from project_service.domain.users import User
@@ -159,11 +159,10 @@ def _queue_of(url: str | None) -> str:
 @jobs.job("transfers.jobs.clear_up")
 def clear_up() -> None:
     """Remove exports that are too old, uploads nobody came to import, and what workers of this machine left."""
-    _expire_exports()
-    _stop_endless_imports()
-    _remove_uploads()
-    sweep_workplaces()
-    repositories.forget_old()
+    jobs.for_each(
+        (_expire_exports, _stop_endless_imports, _remove_uploads, sweep_workplaces, repositories.forget_old),
+        lambda act: act(),
+    )
 
 
 def sweep_workplaces() -> None:
@@ -185,10 +184,13 @@ def _expire_exports() -> None:
     old = (ProjectExport.storage_name.is_not(None), ProjectExport.updated_at <= clock.now() - LIFETIME)
     with jobs.step():
         found = db.session.execute(select(ProjectExport.id, ProjectExport.storage_name).where(*old)).all()
-    for export_id, name in found:
-        storage().delete(str(name))
-        with jobs.step():
-            db.session.execute(update(ProjectExport).where(ProjectExport.id == export_id).values(storage_name=None))
+    jobs.for_each(found, _expire_export)
+
+
+def _expire_export(export: Row[int, str | None]) -> None:
+    storage().delete(str(export.storage_name))
+    with jobs.step():
+        db.session.execute(update(ProjectExport).where(ProjectExport.id == export.id).values(storage_name=None))
 
 
 def _stop_endless_imports() -> None:
@@ -208,6 +210,9 @@ def _stop_endless_imports() -> None:
 def _remove_uploads() -> None:
     with jobs.step():
         known = set(db.session.scalars(select(ProjectImport.storage_name)))
-    for name in storage().names(UPLOADS):
-        if name not in known and storage().modified(name) < clock.now() - DAY:
-            storage().delete(name)
+    jobs.for_each([name for name in storage().names(UPLOADS) if name not in known], _remove_old_upload)
+
+
+def _remove_old_upload(name: str) -> None:
+    if storage().modified(name) < clock.now() - DAY:
+        storage().delete(name)

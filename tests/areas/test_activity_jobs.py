@@ -7,11 +7,11 @@ import datetime as dt
 
 import pytest
 from flask.testing import FlaskClient
-from sqlalchemy import func, select, text
+from sqlalchemy import select, text
 
 from project_service.areas.activity import jobs as activity
 from project_service.areas.activity import service
-from project_service.areas.members import jobs as members_jobs
+from project_service.areas.members import service as members_service
 from project_service.areas.members.jobs import expire_memberships
 from project_service.cli import database, main
 from project_service.domain.access_levels import Role
@@ -243,15 +243,22 @@ def test_a_membership_of_a_project_that_is_being_deleted_ends_without_an_event(p
     assert (people[SAM].id, project.id) not in memberships()
 
 
-def test_memberships_end_in_batches(people, project, run_jobs, monkeypatch):
-    monkeypatch.setattr(members_jobs, "AT_ONCE", 2)
-    for _ in range(5):
-        add_member(make_project(), people[SAM], Role.GUEST, expires_at=clock.today())
+def test_a_membership_that_cannot_end_holds_up_no_other(people, project, run_jobs, monkeypatch):
+    projects = [make_project() for _ in range(3)]
+    for one in projects:
+        add_member(one, people[SAM], Role.GUEST, expires_at=clock.today())
+    bad, real = projects[0].id, members_service.expire_member
 
-    work(expire_memberships, run_jobs)
+    def expire_member(place, membership):
+        if place.id == bad:
+            raise LookupError("bad row")
+        real(place, membership)
 
-    assert db.session.scalar(select(func.count()).select_from(Event)) == 5
-    assert people[SAM].id not in {user_id for user_id, _ in memberships()}
+    monkeypatch.setattr(members_service, "expire_member", expire_member)
+    failures = work(expire_memberships, run_jobs)
+
+    assert {number for user_id, number in memberships() if user_id == people[SAM].id} == {bad}
+    assert failures == ["ExceptionGroup: 1 rows failed (1 sub-exception)"]
 
 
 def test_memberships_are_looked_through_at_the_start_and_then_every_day(app, time, run_jobs):

@@ -2984,6 +2984,26 @@ def test_uploads_that_nobody_came_to_import_are_removed_after_a_day(as_, run_job
     assert (early, set(stored())) == (waiting | {"imports/lost.tar.gz"}, waiting)
 
 
+def test_an_upload_that_cannot_be_removed_holds_up_nothing(run_jobs, monkeypatch):
+    for name in ("a-bad", "lost"):
+        with storage().write(f"imports/{name}.tar.gz") as file:
+            file.write(b"lost")
+    real, later, done = type(storage()).delete, clock.now() + dt.timedelta(hours=25), []
+
+    def delete(self, name):
+        if "bad" in name:
+            raise PermissionError(name)
+        real(self, name)
+
+    monkeypatch.setattr(type(storage()), "delete", delete)
+    monkeypatch.setattr(clock, "now", lambda: later)
+    monkeypatch.setattr("project_service.transfers.jobs.sweep_workplaces", lambda: done.append("next"))
+    with pytest.raises(ExceptionGroup):
+        jobs.JOBS["transfers.jobs.clear_up"]()
+
+    assert (stored(), done) == (["imports/a-bad.tar.gz"], ["next"])
+
+
 # removal
 
 

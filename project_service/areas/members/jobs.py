@@ -7,14 +7,16 @@ import datetime as dt
 from project_service.areas.members import service
 from project_service.kit import jobs
 
-AT_ONCE = 200
-
 
 @jobs.periodic(every=dt.timedelta(days=1))
 @jobs.job("members.jobs.expire_memberships")
 def expire_memberships() -> None:
     """End memberships whose last day has come."""
-    while True:
-        with jobs.step():
-            if not service.expire_some(AT_ONCE):
-                return
+    with jobs.step():
+        ids = service.expired_ids()
+    jobs.for_each(ids, _expire)
+
+
+def _expire(membership_id: int) -> None:
+    with jobs.step():
+        service.expire(membership_id)

@@ -87,13 +87,17 @@ def expire_member(place: Place, membership: Membership) -> None:
         record(membership.user, Action.EXPIRED, place)
 
 
-def expire_some(most: int) -> int:
-    """Clear away some of the memberships whose last day has come; how many."""
-    over = select(Membership).where(Membership.expires_at <= clock.today()).order_by(Membership.id).limit(most)
-    found = list(db.session.scalars(over))
-    for membership in found:
+def expired_ids() -> list[int]:
+    """Return the ids of the memberships whose last day has come."""
+    over = select(Membership.id).where(Membership.expires_at <= clock.today()).order_by(Membership.id)
+    return list(db.session.scalars(over))
+
+
+def expire(membership_id: int) -> None:
+    """Clear away a membership if its last day has come, still."""
+    membership = db.session.get(Membership, membership_id)
+    if membership is not None and membership.expired:
         expire_member(_place_of(membership), membership)
-    return len(found)
 
 
 def _place_of(membership: Membership) -> Place:

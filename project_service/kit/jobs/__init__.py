@@ -15,17 +15,18 @@ import datetime as dt
 import inspect
 import threading
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any, Generic, ParamSpec
+from typing import Any, Generic, ParamSpec, TypeVar
 
 import redis
 import rq
 import structlog
 from flask import current_app
 from sqlalchemy import Index, and_, delete, func, or_, select, update
+from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Mapped, mapped_column
 
 from project_service.kit import clock, logs
@@ -49,6 +50,7 @@ OUTCOMES_KEY = "project-service:outcomes"
 
 log = structlog.get_logger(__name__)
 Arguments = ParamSpec("Arguments")
+Row = TypeVar("Row")
 
 
 class Hopeless(Exception):
@@ -242,6 +244,26 @@ def step() -> Iterator[None]:
     with unit_of_work():
         still_ours()
         yield
+
+
+def for_each(rows: Iterable[Row], act: Callable[[Row], object]) -> None:
+    """Act on each of many rows. One that fails is logged and does not stop the others; the job fails at the end.
+
+    Raises:
+        ExceptionGroup: some rows failed. They are tried again with the job, and hold up no others.
+
+    """
+    errors = []
+    for row in rows:
+        try:
+            act(row)
+        except (LeaseLost, OperationalError):
+            raise
+        except Exception as error:  # noqa: BLE001  # whatever one row fails with, the others are done
+            log.error("a row of a job failed", row=str(row), error=str(error), traceback=traceback.format_exc())
+            errors.append(error)
+    if errors:
+        raise ExceptionGroup(f"{len(errors)} rows failed", errors)
 
 
 def still_ours() -> None:

@@ -65,7 +65,7 @@ from project_service.kit.http import current, kept, responses
 from project_service.kit.http.errors import Unavailable, UnknownRoute
 from project_service.kit.http.proxies import TrustedProxies
 from project_service.kit.http.urls import API, RawPaths, Segment
-from project_service.kit.security import encryption, secrets
+from project_service.kit.security import encryption, key_ring
 from project_service.kit.storage import open_storage
 from project_service.settings import Settings
 from project_service.transfers import pages as transfers_pages
@@ -174,7 +174,7 @@ def create_app(settings: Settings | None = None) -> responses.Application:
 
 
 def _configure(app: responses.Application, settings: Settings) -> None:
-    keyring = secrets.init(settings)
+    keyring = key_ring.init(settings)
     secure = (settings.external_url or "").startswith("https://")
     app.config.update(
         SETTINGS=settings,
@@ -201,13 +201,13 @@ def _use_keys() -> None:
     app = current.app()
     if _has_proven_keys(app):
         return
-    keyring = secrets.keyring()
+    keyring = key_ring.keyring()
     sign_with(app, keyring)
     if request.blueprint == "probes":
         return
     try:
         encryption.prove_key()
-    except secrets.SecretKeyMissing as error:
+    except key_ring.SecretKeyMissing as error:
         log.error("this process has another key than the database", error=str(error))
         raise Unavailable from error
     app.extensions["proven"] = keyring
@@ -215,7 +215,7 @@ def _use_keys() -> None:
 
 def _has_proven_keys(app: Flask) -> bool:
     """Whether the keys, as they are now, are known to be those of the database."""
-    return app.extensions.get("proven") is secrets.keyring()
+    return app.extensions.get("proven") is key_ring.keyring()
 
 
 def _close_uploads(_error: BaseException | None) -> None:

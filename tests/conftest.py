@@ -32,7 +32,7 @@ from project_service.kit.db.base import Base
 from project_service.kit.db.session import db
 from project_service.kit.http import kept
 from project_service.kit.jobs import Task
-from project_service.kit.security import secrets
+from project_service.kit.security import passwords
 from project_service.settings import Settings
 from tests import worlds
 from tests.databases import create_database
@@ -60,7 +60,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 @pytest.fixture(scope="session", autouse=True)
 def _cheap_passwords() -> None:
     """Hash quickly: what argon2 costs is not what the tests are about."""
-    secrets._passwords = argon2.PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
+    passwords._hasher = argon2.PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
 
 
 @pytest.fixture(scope="session")

@@ -19,7 +19,7 @@ from project_service.kit import clock
 from project_service.kit.db import migrating
 from project_service.kit.db.base import Base
 from project_service.kit.db.session import db, snapshot, unit_of_work
-from project_service.kit.security import encryption, secrets
+from project_service.kit.security import encryption, key_ring
 from project_service.kit.storage import storage
 from project_service.runtime.backups import archive, service, tables
 from project_service.runtime.backups.archive import BackupError
@@ -35,7 +35,7 @@ BUSY = "/projects/acme%2Fbusy/variables"
 @pytest.fixture(autouse=True)
 def _keep_the_keys(app, monkeypatch):
     for name in ("keyring", "settings", "changed_at"):
-        monkeypatch.setattr(secrets._Current, name, getattr(secrets._Current, name))
+        monkeypatch.setattr(key_ring._Current, name, getattr(key_ring._Current, name))
 
 
 @pytest.fixture
@@ -286,7 +286,7 @@ def test_a_back_up_holds_no_key_and_no_secret_in_the_clear(app, furnished, tmp_p
 
     content = gzip.decompress((tmp_path / "backup").read_bytes())
     assert b"a-value-nobody-sees" not in content
-    assert not any(key.encode() in content for key in secrets.keyring().keys)
+    assert not any(key.encode() in content for key in key_ring.keyring().keys)
     assert furnished.token.encode() not in content
 
 

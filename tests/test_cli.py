@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from project_service.cli import main
-from project_service.kit.security import secrets
+from project_service.kit.security import key_ring, tokens
 
 KEY_FILE = "secret_key"
 
@@ -20,7 +20,7 @@ def _keep_the_process_as_it_is(monkeypatch):
     root = logging.getLogger()
     handlers, level = list(root.handlers), root.level
     for name in ("keyring", "settings", "changed_at"):
-        monkeypatch.setattr(secrets._Current, name, getattr(secrets._Current, name))
+        monkeypatch.setattr(key_ring._Current, name, getattr(key_ring._Current, name))
     yield
     root.handlers = handlers
     root.setLevel(level)
@@ -77,7 +77,7 @@ def test_a_user_is_created_and_gets_a_token_that_is_shown_once(run, data_dir):
     kept = b"".join(path.read_bytes() for path in data_dir.glob("project-service.db*"))
     assert token.output.strip().encode() not in kept
     assert b"correct horse" not in kept
-    assert secrets.digest(token.output.strip()).encode() in kept
+    assert tokens.digest(token.output.strip()).encode() in kept
 
 
 def test_a_taken_username_is_told_in_one_line(run):

@@ -13,7 +13,7 @@ from project_service.kit.db import migrating
 from project_service.kit.db.session import db, unit_of_work
 from project_service.kit.jobs import Task
 from project_service.kit.mail import Mail
-from project_service.kit.security import secrets
+from project_service.kit.security import key_ring
 from project_service.kit.storage import Storage
 from tests import worlds
 from tests.conftest import SQLITE, make_app
@@ -57,7 +57,7 @@ def unwell(findings):
 @pytest.fixture
 def kept_key(monkeypatch):
     for name in ("keyring", "settings", "changed_at"):
-        monkeypatch.setattr(secrets._Current, name, getattr(secrets._Current, name))
+        monkeypatch.setattr(key_ring._Current, name, getattr(key_ring._Current, name))
 
 
 def test_a_healthy_instance_is_well(examine):
@@ -82,7 +82,7 @@ def test_the_wrong_key_is_told_with_what_to_do(examine, kept_key):
     project = worlds.make_project()
     with unit_of_work():
         db.session.add(Variable(project_id=project.id, key="FOO", value="a value"))
-    secrets._Current.keyring = secrets.Keyring(["another key than that one, long enough"])
+    key_ring._Current.keyring = key_ring.KeyRing(["another key than that one, long enough"])
 
     finding = examine()["secrets"]
 

@@ -34,7 +34,7 @@ from project_service.kit.db.session import reading, unit_of_work
 from project_service.kit.http import kept, responses, urls
 from project_service.kit.http.errors import ServiceError, Unauthorized
 from project_service.kit.http.parameters import parameters
-from project_service.kit.security import secrets
+from project_service.kit.security import key_ring
 
 SIGN_IN = "sessions.sign_in"
 TEXTS = {
@@ -97,11 +97,11 @@ class CookieSessions(SecureCookieSessionInterface):
 
     def get_signing_serializer(self, app: Flask) -> Any:
         """What reads and signs cookies, with the keys as they are now."""
-        sign_with(app, secrets.keyring())
+        sign_with(app, key_ring.keyring())
         return super().get_signing_serializer(app)
 
 
-def sign_with(app: Flask, keyring: secrets.Keyring) -> None:
+def sign_with(app: Flask, keyring: key_ring.KeyRing) -> None:
     """Have cookies and form tokens signed with these keys: after a rotation every process reads what another signed."""
     app.config["SECRET_KEY"] = keyring.signing_key
     app.config["SECRET_KEY_FALLBACKS"] = keyring.signing_key_fallbacks

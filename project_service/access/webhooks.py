@@ -19,7 +19,7 @@ from project_service.access.api import json_response
 from project_service.domain import instance_settings, rate_limits
 from project_service.domain.instance_settings import RECEIVERS_THROTTLE
 from project_service.kit.db.session import is_deadlock, reading, unit_of_work
-from project_service.kit.security import secrets
+from project_service.kit.security import tokens
 
 OTHER_METHODS = (
     "GET",
@@ -113,7 +113,7 @@ class ReceiverBlueprint(Blueprint):
                     return Response(status=refusal.status)
                 if receiver is None or not receiver.active:
                     return Response(status=absent)
-                if not secrets.same(receiver.token, given_key()):
+                if not tokens.same(receiver.token, given_key()):
                     return Response(status=401)
                 return json_response(_commit(lambda: act(receiver, payload)))
 

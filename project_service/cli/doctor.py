@@ -17,7 +17,7 @@ from project_service.kit import jobs, mail
 from project_service.kit.db.base import MIGRATIONS, Base
 from project_service.kit.db.session import db, unit_of_work
 from project_service.kit.jobs import Task, rq_worker
-from project_service.kit.security import secrets
+from project_service.kit.security import key_ring
 from project_service.kit.security.encryption import try_secrets
 from project_service.kit.storage import storage
 from project_service.settings import Settings
@@ -103,9 +103,9 @@ def _database() -> str:
 def _secrets(settings: Settings) -> str:
     try:
         count = try_secrets()
-    except secrets.SecretKeyMissing as error:
+    except key_ring.SecretKeyMissing as error:
         raise _Unwell(str(error)) from error
-    where = "the environment" if settings.secret_key else str(settings.data_dir / secrets.KEY_FILE)
+    where = "the environment" if settings.secret_key else str(settings.data_dir / key_ring.KEY_FILE)
     return f"the key in {where} reads the stored secrets ({count} tried)"
 
 

@@ -14,7 +14,7 @@ from project_service.domain.users import User
 from project_service.factory import create_app
 from project_service.kit import jobs
 from project_service.kit.db.session import db, unit_of_work
-from project_service.kit.security import secrets
+from project_service.kit.security import private_files, tokens
 from project_service.runtime import worker_processes
 from project_service.runtime.startup import Preparation
 from project_service.settings import Settings
@@ -71,14 +71,14 @@ def _create_first_administrator(settings: Settings) -> None:
     with unit_of_work():
         if db.session.scalar(select(User.id).limit(1)) is not None:
             return
-        password = settings.root_password or secrets.new_token()
+        password = settings.root_password or tokens.new_token()
         root = accounts.create_user(
             username=ROOT_USERNAME, name="Administrator", email=ROOT_EMAIL, password=password, admin=True
         )
         token = accounts.create_token(root, name="first token", scopes=ROOT_SCOPES, secret=settings.root_token).token  # type: ignore[attr-defined]  # the plain token, never stored
     text = f"username: {ROOT_USERNAME}\npassword: {password}\ntoken: {token}\n"
     path = settings.data_dir / CREDENTIALS_FILE
-    secrets.write_private(path, text)
+    private_files.write_private(path, text)
     click.echo(f"The administrator of this new instance (kept in {path}):\n{text}")
 
 

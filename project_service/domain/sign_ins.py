@@ -8,7 +8,7 @@ from sqlalchemy import Column, String, Table
 
 from project_service.domain import rate_limits
 from project_service.kit.db.base import Base, Key, Timestamp
-from project_service.kit.security import secrets
+from project_service.kit.security import tokens
 
 WINDOW_SECONDS = 600
 MAX_FAILURES_OF_ACCOUNT = 10
@@ -46,5 +46,5 @@ def reset_failures(login: str) -> None:
 
 def _limits(login: str, address: str | None) -> list[tuple[str, int]]:
     # digests: users type passwords into the wrong field
-    account = (f"sign_in:account:{secrets.digest(login.strip().lower())}", MAX_FAILURES_OF_ACCOUNT)
+    account = (f"sign_in:account:{tokens.digest(login.strip().lower())}", MAX_FAILURES_OF_ACCOUNT)
     return [account, (f"sign_in:address:{address}", MAX_FAILURES_OF_ADDRESS)] if address else [account]

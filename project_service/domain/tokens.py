@@ -10,7 +10,7 @@ from sqlalchemy.orm import Mapped, mapped_column, relationship
 from project_service.domain.users import User
 from project_service.kit import clock
 from project_service.kit.db.base import Model, Timestamps
-from project_service.kit.security import secrets
+from project_service.kit.security import tokens
 
 SCOPES = (
     "api",
@@ -66,4 +66,4 @@ class BrowserSession(Timestamps, Model):
 
 def digest_of(token: str) -> str:
     """What a token or session is looked up by."""
-    return secrets.digest(token)
+    return tokens.digest(token)

@@ -9,7 +9,7 @@ from flask import current_app
 
 from project_service.kit.db.base import Base, Timestamp
 from project_service.kit.db.session import db
-from project_service.kit.security.secrets import Encrypted
+from project_service.kit.security.key_ring import Encrypted
 
 
 def run() -> None:

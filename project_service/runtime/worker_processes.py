@@ -17,7 +17,7 @@ from project_service.kit.db.session import db
 from project_service.kit.http.responses import Application
 from project_service.kit.jobs import rq_worker
 from project_service.kit.security import encryption
-from project_service.kit.security.secrets import SecretKeyMissing
+from project_service.kit.security.key_ring import SecretKeyMissing
 from project_service.runtime.supervisor import Child, Supervisor
 from project_service.transfers.exporting import exporter
 from project_service.transfers.importing import importer

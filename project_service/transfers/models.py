@@ -14,7 +14,7 @@ from project_service.domain.projects import Project
 from project_service.domain.users import User
 from project_service.kit import clock
 from project_service.kit.db.base import Model, Timestamps
-from project_service.kit.security.secrets import Encrypted
+from project_service.kit.security.key_ring import Encrypted
 
 NONE, SCHEDULED, STARTED, FINISHED, FAILED = "none", "scheduled", "started", "finished", "failed"
 QUEUED = "queued"

@@ -957,7 +957,7 @@ def test_a_write_that_fails_does_not_tell_the_log_the_value(project, store, as_m
         raise LookupError("the key has gone")
 
     store("FOO", "old")
-    monkeypatch.setattr("project_service.kit.security.secrets.Keyring.encrypt", fail)
+    monkeypatch.setattr("project_service.kit.security.key_ring.KeyRing.encrypt", fail)
 
     answer = as_maintainer.put(variables(project, "FOO"), json={"value": "plain-text-to-look-for"})
 

@@ -11,8 +11,8 @@ from sqlalchemy import func, select, text
 
 from project_service.areas.variables.models import Variable
 from project_service.kit.db.session import db, dispose_after_fork, unit_of_work
-from project_service.kit.security import encryption, secrets
-from project_service.kit.security.secrets import Keyring, SecretKeyMissing
+from project_service.kit.security import encryption, key_ring
+from project_service.kit.security.key_ring import KeyRing, SecretKeyMissing
 from tests import worlds
 from tests.conftest import make_app
 
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.both_databases
 def keys(monkeypatch):
     """The keys of this process are as before when the test is over."""
     for name in ("keyring", "settings", "changed_at"):
-        monkeypatch.setattr(secrets._Current, name, getattr(secrets._Current, name))
+        monkeypatch.setattr(key_ring._Current, name, getattr(key_ring._Current, name))
 
 
 @pytest.fixture
@@ -71,24 +71,24 @@ def test_every_encrypted_column_is_known():
 
 def test_after_a_rotation_everything_is_encrypted_with_the_new_key(settings):
     store("one", None, "two")
-    (old,) = secrets.read_keys(settings)
+    (old,) = key_ring.read_keys(settings)
 
     count = encryption.rotate(settings)
 
-    new, kept = secrets.read_keys(settings)
+    new, kept = key_ring.read_keys(settings)
     assert (count, kept, new == old) == (2, old, False)
-    assert [value and Keyring([new]).decrypt(value) for value in stored()] == ["one", None, "two"]
+    assert [value and KeyRing([new]).decrypt(value) for value in stored()] == ["one", None, "two"]
     assert values() == ["one", None, "two"]
 
 
 def test_forgetting_leaves_one_key_that_reads_everything(settings):
     store("one", "two")
     encryption.rotate(settings)
-    newest = secrets.read_keys(settings)[0]
+    newest = key_ring.read_keys(settings)[0]
 
     count = encryption.forget(settings)
 
-    assert (count, secrets.read_keys(settings)) == (2, [newest])
+    assert (count, key_ring.read_keys(settings)) == (2, [newest])
     assert values() == ["one", "two"]
 
 
@@ -103,7 +103,7 @@ def test_a_rotation_goes_through_more_rows_than_a_batch_holds(settings, monkeypa
 def test_a_rotation_that_was_stopped_is_run_again(settings, monkeypatch):
     store("one", "two", "three")
     monkeypatch.setattr(encryption, "BATCH", 1)
-    renew, renewed = Keyring.renew, []
+    renew, renewed = KeyRing.renew, []
 
     def renew_one(keyring, value):
         renewed.append(value)
@@ -111,7 +111,7 @@ def test_a_rotation_that_was_stopped_is_run_again(settings, monkeypatch):
             raise KeyboardInterrupt
         return renew(keyring, value)
 
-    monkeypatch.setattr(Keyring, "renew", renew_one)
+    monkeypatch.setattr(KeyRing, "renew", renew_one)
     with pytest.raises(KeyboardInterrupt):
         encryption.rotate(settings)
     half = values()
@@ -152,7 +152,7 @@ def test_nothing_is_lost_that_another_process_writes_meanwhile(instance, setting
         count = db.session.scalar(select(func.count(Variable.id)))
     assert writer.exitcode == 0
     assert values() == ["first", *(f"value {number}" for number in range(1, count))]
-    assert len(secrets.read_keys(settings)) == 1
+    assert len(key_ring.read_keys(settings)) == 1
 
 
 def test_rotations_at_the_same_time_lose_no_key(instance, settings):
@@ -180,7 +180,7 @@ def test_rotations_at_the_same_time_lose_no_key(instance, settings):
 
 def test_with_keys_from_the_environment_the_operator_puts_the_new_one_in_front(instance, settings, tmp_path):
     store("one")
-    (old,) = secrets.read_keys(settings)
+    (old,) = key_ring.read_keys(settings)
     new = "the new key that is long enough for us"
     configured = type(settings).from_environment(
         {"PROJECT_SERVICE_DATA_DIR": str(tmp_path), "PROJECT_SERVICE_SECRET_KEY": f"{new},{old}"}
@@ -188,8 +188,8 @@ def test_with_keys_from_the_environment_the_operator_puts_the_new_one_in_front(i
 
     count = encryption.rotate(configured)
 
-    assert (count, Keyring([new]).decrypt(stored()[0])) == (1, "one")
-    assert secrets.read_keys(settings) == [old]
+    assert (count, KeyRing([new]).decrypt(stored()[0])) == (1, "one")
+    assert key_ring.read_keys(settings) == [old]
 
 
 def test_a_rotation_without_the_old_key_says_what_to_do_and_changes_nothing(settings):
@@ -216,7 +216,7 @@ def test_a_process_with_another_key_answers_nothing_and_is_not_ready(instance, m
     encryption.leave_proof()
     client = instance.test_client()
     right = client.get("/users/sign_in").status_code
-    monkeypatch.setattr(secrets._Current, "keyring", Keyring(["another key than that one and long enough"]))
+    monkeypatch.setattr(key_ring._Current, "keyring", KeyRing(["another key than that one and long enough"]))
 
     wrong, ready = client.get("/users/sign_in").status_code, client.get("/-/readiness").json["secrets_check"]
 
@@ -226,7 +226,7 @@ def test_a_process_with_another_key_answers_nothing_and_is_not_ready(instance, m
 
 def test_no_proof_is_left_with_a_key_that_does_not_read_what_is_there(instance, monkeypatch):
     store("a value")
-    monkeypatch.setattr(secrets._Current, "keyring", Keyring(["another key than that one and long enough"]))
+    monkeypatch.setattr(key_ring._Current, "keyring", KeyRing(["another key than that one and long enough"]))
 
     with pytest.raises(SecretKeyMissing, match="variables.value"):
         encryption.leave_proof()
@@ -236,11 +236,11 @@ def test_no_proof_is_left_with_a_key_that_does_not_read_what_is_there(instance, 
 
 def test_a_key_file_that_has_gone_is_not_rotated(instance, settings, monkeypatch):
     store("a value")
-    (settings.data_dir / secrets.KEY_FILE).unlink()
-    secrets.init(settings)
-    made = (settings.data_dir / secrets.KEY_FILE).read_text()
+    (settings.data_dir / key_ring.KEY_FILE).unlink()
+    key_ring.init(settings)
+    made = (settings.data_dir / key_ring.KEY_FILE).read_text()
 
     with pytest.raises(SecretKeyMissing):
         encryption.rotate(settings)
 
-    assert (settings.data_dir / secrets.KEY_FILE).read_text() == made
+    assert (settings.data_dir / key_ring.KEY_FILE).read_text() == made

@@ -32,7 +32,7 @@ from project_service.domain.tracker.milestones import Milestone
 from project_service.domain.users import User
 from project_service.kit import clock
 from project_service.kit.db.session import db
-from project_service.kit.security import secrets
+from project_service.kit.security import passwords, tokens
 from project_service.kit.storage import storage
 from project_service.transfers.models import FINISHED, ProjectExport
 from tests import worlds
@@ -82,7 +82,7 @@ def visit(app: Flask, people: dict[str, User]) -> Callable[[str | None], Visitor
     def begin(name: str | None) -> Visitor:
         made = Visitor(app)
         if name is not None:
-            secret = secrets.new_token()
+            secret = tokens.new_token()
             expires_at = clock.now() + SESSION_LENGTH
             db.session.add(BrowserSession(user_id=people[name].id, digest=digest_of(secret), expires_at=expires_at))
             db.session.commit()
@@ -101,7 +101,7 @@ def maintainer(visit: Callable[[str | None], Visitor]) -> Visitor:
 @pytest.fixture
 def paula(app: Flask) -> User:
     """Somebody with a password."""
-    return worlds.make_user("paula", password_hash=secrets.hash_password(PASSWORD))
+    return worlds.make_user("paula", password_hash=passwords.hash_password(PASSWORD))
 
 
 @pytest.fixture

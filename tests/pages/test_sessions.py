@@ -14,7 +14,7 @@ from project_service.domain.tokens import BrowserSession
 from project_service.domain.users import DEACTIVATED
 from project_service.kit import clock
 from project_service.kit.db.session import db
-from project_service.kit.security import secrets
+from project_service.kit.security import key_ring, passwords
 from tests import worlds
 from tests.conftest import SQLITE, make_app
 from tests.worlds import ADA, MAX, PASSWORD, SAM
@@ -217,10 +217,10 @@ def test_the_cookie_is_sent_again_after_some_minutes(minutes, is_sent, visitor, 
 def test_as_long_as_keys_of_before_count_the_cookie_is_sent_with_each_page(visitor, paula, monkeypatch):
     sign_in(visitor)
     visitor.open("GET", HOME)
-    keys = secrets.keyring().keys
-    monkeypatch.setattr(secrets, "keyring", lambda: secrets.Keyring(["n" * 32, *keys]))
+    keys = key_ring.keyring().keys
+    monkeypatch.setattr(key_ring, "keyring", lambda: key_ring.KeyRing(["n" * 32, *keys]))
     visitor.open("GET", HOME)
-    monkeypatch.setattr(secrets, "keyring", lambda: secrets.Keyring(["n" * 32]))
+    monkeypatch.setattr(key_ring, "keyring", lambda: key_ring.KeyRing(["n" * 32]))
 
     assert visitor.open("GET", HOME).status_code == 200
 
@@ -251,7 +251,7 @@ def test_a_token_opens_the_api_and_not_pages(visitor, people):
 
 
 def test_passwords_are_stored_as_argon2id():
-    assert secrets.hash_password(PASSWORD).startswith("$argon2id$")
+    assert passwords.hash_password(PASSWORD).startswith("$argon2id$")
 
 
 def test_what_another_process_has_signed_with_a_new_key_is_read_at_once(app, visitor):
@@ -264,11 +264,11 @@ def test_what_another_process_has_signed_with_a_new_key_is_read_at_once(app, vis
 
 
 def test_a_form_that_was_open_when_the_keys_were_rotated_is_taken(visitor, monkeypatch):
-    token, keys = visitor.csrf_token(), secrets.keyring().keys
+    token, keys = visitor.csrf_token(), key_ring.keyring().keys
     fields = {"login": "nobody", "password": "wrong"}
 
     def post(*keys):
-        monkeypatch.setattr(secrets, "keyring", lambda: secrets.Keyring([*keys]))
+        monkeypatch.setattr(key_ring, "keyring", lambda: key_ring.KeyRing([*keys]))
         return visitor.open("POST", "/users/sign_in", data={"csrf_token": token, **fields})
 
     rotated, forgotten = post("n" * 32, "m" * 32, *keys), post("n" * 32, "m" * 32)
@@ -278,10 +278,10 @@ def test_a_form_that_was_open_when_the_keys_were_rotated_is_taken(visitor, monke
 
 
 def test_a_new_form_is_signed_with_the_newest_key(visitor, monkeypatch):
-    keys = secrets.keyring().keys
-    monkeypatch.setattr(secrets, "keyring", lambda: secrets.Keyring(["n" * 32, *keys]))
+    keys = key_ring.keyring().keys
+    monkeypatch.setattr(key_ring, "keyring", lambda: key_ring.KeyRing(["n" * 32, *keys]))
     token = visitor.csrf_token()
-    monkeypatch.setattr(secrets, "keyring", lambda: secrets.Keyring(["n" * 32]))
+    monkeypatch.setattr(key_ring, "keyring", lambda: key_ring.KeyRing(["n" * 32]))
 
     answer = visitor.open("POST", "/users/sign_in", data={"csrf_token": token, "login": "nobody", "password": "wrong"})
 

@@ -8,7 +8,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from project_service.kit.http.responses import Application
-from project_service.kit.security.secrets import SecretKeyMissing
+from project_service.kit.security.key_ring import SecretKeyMissing
 from project_service.runtime import supervisor, worker_processes
 from project_service.transfers.jobs import MOST_ELSEWHERE
 

@@ -17,7 +17,7 @@ from project_service.kit import clock
 from project_service.kit.db.locking import lock_row
 from project_service.kit.db.session import db, unique
 from project_service.kit.http.errors import BadRequest, Conflict, Forbidden, Invalid, NotFound, Unprocessable
-from project_service.kit.security import secrets
+from project_service.kit.security import passwords, tokens
 
 EMAIL = re.compile(r"[^@\s<>\"]+@[^@\s<>\"]+")
 SHORTEST_PASSWORD = 8
@@ -34,7 +34,7 @@ def create_user(**fields: Any) -> User:
     """Make an account with its personal namespace; refusals as in supporting resources, section 3."""
     for flag in ("reset_password", "force_random_password", "skip_confirmation"):
         if fields.pop(flag, False) and flag != "skip_confirmation":
-            fields["password"] = secrets.new_token()
+            fields["password"] = tokens.new_token()
     password = fields.pop("password", None) or ""
     user = User(**_without_nulls(fields))
     if "projects_limit" not in fields:
@@ -42,7 +42,7 @@ def create_user(**fields: Any) -> User:
     user.confirmed_at = clock.now()
     _refuse_taken(user)
     _check(user, password, new=True)
-    user.password_hash = secrets.hash_password(password)
+    user.password_hash = passwords.hash_password(password)
     _store(user)
     namespace = UserNamespace(name=user.name, path=user.username, owner=user, avatar_url=user.avatar_url)
     path_registry.settle_namespace(namespace, None, Invalid(username=path_rules.TAKEN))
@@ -61,7 +61,7 @@ def update_user(user: User, **fields: Any) -> User:
         _refuse_taken(user)
         _check(user, password or "", new=False)
     if password:
-        user.password_hash = secrets.hash_password(password)
+        user.password_hash = passwords.hash_password(password)
         end_sessions(user)
     _store(user)
     namespace = namespace_of(user)
@@ -121,7 +121,7 @@ def create_token(user: User, **fields: Any) -> PersonalAccessToken:
         problems.append("Scopes can only contain available scopes")
     if problems:
         raise Unprocessable(" and ".join(problems))
-    secret = fields.get("secret") or secrets.new_token(instance_settings.setting("personal_access_token_prefix") or "")
+    secret = fields.get("secret") or tokens.new_token(instance_settings.setting("personal_access_token_prefix") or "")
     token = PersonalAccessToken(
         user_id=user.id,
         name=name,
@@ -162,13 +162,13 @@ def revoke_token(token: PersonalAccessToken) -> None:
 def sign_in(login: str, password: str, *, address: str | None, agent: str | None) -> str | None:
     """Begin a browser session; its secret, or ``None`` when nobody may sign in with this."""
     user = user_by_login(login)
-    if not secrets.password_matches(user.password_hash if user else None, password) or user is None:
+    if not passwords.password_matches(user.password_hash if user else None, password) or user is None:
         return None
     if user.state == DEACTIVATED:
         user.state = ACTIVE
     if user.state != ACTIVE:
         return None
-    secret = secrets.new_token()
+    secret = tokens.new_token()
     now = clock.now()
     db.session.add(
         BrowserSession(

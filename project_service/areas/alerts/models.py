@@ -14,7 +14,7 @@ from project_service.domain.tracker.environments import Environment
 from project_service.domain.tracker.issues import Issue
 from project_service.domain.users import User
 from project_service.kit.db.base import Model, Timestamps, index_where_present
-from project_service.kit.security.secrets import Encrypted
+from project_service.kit.security.key_ring import Encrypted
 
 TARGET = "AlertManagement::Alert"
 HTTP = "http"

@@ -8,7 +8,7 @@ from typing import Any
 from project_service.access.webhooks import ReceiverBlueprint, WebhookRefused, given_key
 from project_service.areas.alerts import ingestion, payloads, queries
 from project_service.areas.alerts.ingestion import AlertReceiver, UnknownProject
-from project_service.kit.security import secrets
+from project_service.kit.security import tokens
 
 IDENTIFIER = re.compile(r"[A-Za-z0-9]+")
 
@@ -48,7 +48,7 @@ def _find_prometheus(project: str) -> AlertReceiver | None:
     except UnknownProject as error:
         raise WebhookRefused(404) from error
     key = given_key()
-    return next((one for one in found if secrets.same(one.token, key)), found[0] if found else None)
+    return next((one for one in found if tokens.same(one.token, key)), found[0] if found else None)
 
 
 def _check_batch(payload: dict[str, Any]) -> None:

@@ -7,7 +7,7 @@ from sqlalchemy.orm import Mapped, mapped_column, relationship
 
 from project_service.domain.projects import Project
 from project_service.kit.db.base import Model, Timestamps
-from project_service.kit.security.secrets import Encrypted
+from project_service.kit.security.key_ring import Encrypted
 
 API_PATH = "api/0/projects/"
 

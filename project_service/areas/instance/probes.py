@@ -15,7 +15,7 @@ from project_service.kit.db.session import db, unit_of_work
 from project_service.kit.http.errors import Forbidden
 from project_service.kit.http.proxies import WAS_FORWARDED
 from project_service.kit.jobs import rq_worker
-from project_service.kit.security import encryption, secrets
+from project_service.kit.security import encryption, tokens
 from project_service.kit.storage import storage
 
 probes = Blueprint("probes", __name__)
@@ -97,7 +97,7 @@ def _part(problem: str | None) -> dict[str, str]:
 def _may_read_metrics() -> bool:
     token: str | None = current_app.config["METRICS_TOKEN"]
     given = request.headers.get("Authorization", "").removeprefix("Bearer ") or request.args.get("token", "")
-    if token and given and secrets.same(token, given):
+    if token and given and tokens.same(token, given):
         return True
     try:
         direct = ipaddress.ip_address(request.remote_addr or "").is_loopback

@@ -7,7 +7,7 @@ from sqlalchemy.orm import Mapped, mapped_column, relationship
 
 from project_service.domain.projects import Project
 from project_service.kit.db.base import Model
-from project_service.kit.security.secrets import Encrypted
+from project_service.kit.security.key_ring import Encrypted
 
 ENV_VAR = "env_var"
 FILE = "file"

@@ -12,8 +12,8 @@ from sqlalchemy.orm import Mapped, mapped_column
 
 from project_service.kit.db.base import Base, Key, Model
 from project_service.kit.db.session import db, unit_of_work
-from project_service.kit.security import secrets
-from project_service.kit.security.secrets import Encrypted
+from project_service.kit.security import key_ring
+from project_service.kit.security.key_ring import Encrypted
 from project_service.settings import Settings
 
 BATCH = 200
@@ -35,7 +35,7 @@ def encrypted_columns() -> list[tuple[Table, Column[str]]]:
         (found, one)
         for found in Base.metadata.sorted_tables
         for one in found.columns
-        if isinstance(one.type, secrets.Encrypted)
+        if isinstance(one.type, key_ring.Encrypted)
     ]
 
 
@@ -63,9 +63,9 @@ def try_secrets() -> int:
             values = list(db.session.scalars(some))
         for value in values:
             try:
-                secrets.keyring().decrypt(value)
-            except secrets.SecretKeyMissing as error:
-                raise secrets.SecretKeyMissing(f"{stored.name}.{encrypted.name}: {error}") from error
+                key_ring.keyring().decrypt(value)
+            except key_ring.SecretKeyMissing as error:
+                raise key_ring.SecretKeyMissing(f"{stored.name}.{encrypted.name}: {error}") from error
         count += len(values)
     return count
 
@@ -77,28 +77,28 @@ def rotate(settings: Settings) -> int:
     such a process wrote with the old key meanwhile is not lost; stopped half-way, it can be run again. With keys from
     the environment the operator puts the new one in front: ``PROJECT_SERVICE_SECRET_KEY=new,old``.
     """
-    with secrets.changing_keys(settings):
+    with key_ring.changing_keys(settings):
         try_secrets()
         if not settings.secret_key:
-            secrets.add_key(settings)
-        return _renew_all(secrets.init(settings))
+            key_ring.add_key(settings)
+        return _renew_all(key_ring.init(settings))
 
 
 def forget(settings: Settings) -> int:
     """Encrypt once more what is left, and forget all keys but the newest; the number of secrets."""
-    with secrets.changing_keys(settings):
-        count = _renew_all(secrets.init(settings))
+    with key_ring.changing_keys(settings):
+        count = _renew_all(key_ring.init(settings))
         if not settings.secret_key:
-            secrets.drop_old_keys(settings)
-            secrets.init(settings)
+            key_ring.drop_old_keys(settings)
+            key_ring.init(settings)
     return count
 
 
-def _renew_all(keyring: secrets.Keyring) -> int:
+def _renew_all(keyring: key_ring.KeyRing) -> int:
     return sum(_rotate_column(keyring, found, one.name) for found, one in encrypted_columns())
 
 
-def _rotate_column(keyring: secrets.Keyring, encrypted: Table, name: str) -> int:
+def _rotate_column(keyring: key_ring.KeyRing, encrypted: Table, name: str) -> int:
     raw = table(encrypted.name, column("id", Key), column(name, Text))
     last, count = 0, 0
     while True:

@@ -17,7 +17,7 @@ from project_service.kit import clock
 from project_service.kit.db import migrating
 from project_service.kit.db.base import MIGRATIONS
 from project_service.kit.db.session import db, snapshot, unit_of_work
-from project_service.kit.security import secrets
+from project_service.kit.security import key_ring
 from project_service.kit.security.encryption import PROOF, KeyProof
 from project_service.kit.storage import CHUNK, Storage, storage
 from project_service.runtime.backups import archive, tables
@@ -65,7 +65,7 @@ def back_up(settings: Settings, path: Path) -> Summary:
                 "made_at": clock.isoformat(clock.now()),
                 "version": OWN,
                 "revision": revision,
-                "proof": secrets.keyring().encrypt(PROOF),
+                "proof": key_ring.keyring().encrypt(PROOF),
                 "counters": counters,
                 "rows": rows,
                 "files": files,
@@ -158,11 +158,11 @@ def _check(manifest: dict[str, Any], settings: Settings) -> None:
             f"the back-up was made by release {manifest['version']}, which is newer: install that one first"
         ) from error
     try:
-        secrets.keyring().decrypt(manifest["proof"])
-    except secrets.SecretKeyMissing as error:
+        key_ring.keyring().decrypt(manifest["proof"])
+    except key_ring.SecretKeyMissing as error:
         raise BackupError(
             "the secrets in the back-up were encrypted with another key: put the key file of that instance in place of "
-            f"{settings.data_dir / secrets.KEY_FILE}, or set PROJECT_SERVICE_SECRET_KEY to its key, and restore again"
+            f"{settings.data_dir / key_ring.KEY_FILE}, or set PROJECT_SERVICE_SECRET_KEY to its key, and restore again"
         ) from error
 
 

@@ -9,8 +9,8 @@ import stat
 import pytest
 from cryptography.fernet import Fernet
 
-from project_service.kit.security import secrets
-from project_service.kit.security.secrets import Keyring, SecretKeyMissing
+from project_service.kit.security import key_ring, passwords, private_files, tokens
+from project_service.kit.security.key_ring import KeyRing, SecretKeyMissing
 from project_service.settings import Settings
 
 OLD, NEW = "the old key that is long enough for us", "the new key that is long enough for us"
@@ -29,12 +29,12 @@ def settings(tmp_path):
 @pytest.fixture(autouse=True)
 def _keep_the_keys_of_the_process(monkeypatch):
     for name in ("keyring", "settings", "changed_at"):
-        monkeypatch.setattr(secrets._Current, name, getattr(secrets._Current, name))
+        monkeypatch.setattr(key_ring._Current, name, getattr(key_ring._Current, name))
 
 
 def test_the_key_is_made_once_and_readable_by_us_only(settings):
-    first = secrets.read_keys(settings)
-    second = secrets.read_keys(settings)
+    first = key_ring.read_keys(settings)
+    second = key_ring.read_keys(settings)
 
     path = settings.data_dir / "secret_key"
     assert first == second
@@ -49,7 +49,7 @@ def test_racing_processes_make_one_key(settings):
 
     def read():
         together.wait()
-        found.put(secrets.read_keys(settings)[0])
+        found.put(key_ring.read_keys(settings)[0])
 
     processes = [context.Process(target=read) for _ in range(6)]
     for process in processes:
@@ -58,40 +58,40 @@ def test_racing_processes_make_one_key(settings):
     for process in processes:
         process.join()
 
-    assert keys == set(secrets.read_keys(settings))
+    assert keys == set(key_ring.read_keys(settings))
 
 
 def test_a_key_of_the_environment_leaves_no_file(tmp_path):
-    keys = secrets.read_keys(settings_in(tmp_path, SECRET_KEY=OLD))
+    keys = key_ring.read_keys(settings_in(tmp_path, SECRET_KEY=OLD))
 
     assert (keys, list(tmp_path.iterdir())) == ([OLD], [])
 
 
 def test_the_first_of_several_keys_writes_and_all_of_them_read(tmp_path):
-    stored = Keyring([OLD]).encrypt("a value")
-    both = secrets.init(settings_in(tmp_path, SECRET_KEY=f"{NEW},{OLD}"))
+    stored = KeyRing([OLD]).encrypt("a value")
+    both = key_ring.init(settings_in(tmp_path, SECRET_KEY=f"{NEW},{OLD}"))
 
     assert both.decrypt(stored) == "a value"
-    assert Keyring([NEW]).decrypt(both.encrypt("another")) == "another"
-    assert Keyring([NEW]).decrypt(both.renew(stored)) == "a value"
+    assert KeyRing([NEW]).decrypt(both.encrypt("another")) == "another"
+    assert KeyRing([NEW]).decrypt(both.renew(stored)) == "a value"
 
 
 def test_blanks_around_the_commas_are_no_part_of_the_keys(tmp_path):
-    assert secrets.read_keys(settings_in(tmp_path, SECRET_KEY=f" {NEW} , {OLD} ,")) == [NEW, OLD]
+    assert key_ring.read_keys(settings_in(tmp_path, SECRET_KEY=f" {NEW} , {OLD} ,")) == [NEW, OLD]
 
 
-@pytest.mark.parametrize("act", [Keyring.decrypt, Keyring.renew])
+@pytest.mark.parametrize("act", [KeyRing.decrypt, KeyRing.renew])
 def test_the_wrong_key_is_told_with_what_to_do(act):
-    stored = Keyring([OLD]).encrypt("a value")
+    stored = KeyRing([OLD]).encrypt("a value")
 
     with pytest.raises(SecretKeyMissing, match=r"PROJECT_SERVICE_SECRET_KEY.*secret_key file") as refused:
-        act(Keyring([NEW]), stored)
+        act(KeyRing([NEW]), stored)
 
     assert "a value" not in str(refused.value)
 
 
 def test_what_was_tampered_with_is_not_read():
-    keyring = Keyring([OLD])
+    keyring = KeyRing([OLD])
     stored = keyring.encrypt("a value")
     tampered = stored[:20] + ("A" if stored[20] != "A" else "B") + stored[21:]
 
@@ -103,58 +103,58 @@ def test_an_empty_key_file_is_told_with_what_to_do(settings):
     (settings.data_dir / "secret_key").write_text("\n")
 
     with pytest.raises(SecretKeyMissing, match="is empty: put the key back"):
-        secrets.init(settings)
+        key_ring.init(settings)
 
 
 def test_a_process_at_work_takes_up_a_new_key(settings):
-    before = secrets.init(settings)
+    before = key_ring.init(settings)
     stored = before.encrypt("a value")
-    secrets.add_key(settings)
+    key_ring.add_key(settings)
 
-    after = secrets.keyring()
+    after = key_ring.keyring()
 
     assert after.keys[1:] == before.keys
     assert after.decrypt(stored) == "a value"
 
 
 def test_a_process_that_reads_while_the_key_changes_takes_up_the_new_one(settings, monkeypatch):
-    secrets.init(settings)
-    read = secrets.read_keys
+    key_ring.init(settings)
+    read = key_ring.read_keys
 
     def read_and_be_overtaken(settings):
         keys = read(settings)
-        monkeypatch.setattr(secrets, "read_keys", read)
-        secrets.add_key(settings)
+        monkeypatch.setattr(key_ring, "read_keys", read)
+        key_ring.add_key(settings)
         return keys
 
-    monkeypatch.setattr(secrets, "read_keys", read_and_be_overtaken)
-    secrets.init(settings)
+    monkeypatch.setattr(key_ring, "read_keys", read_and_be_overtaken)
+    key_ring.init(settings)
 
-    assert secrets.keyring().keys == read(settings)
+    assert key_ring.keyring().keys == read(settings)
 
 
 def test_a_process_at_work_makes_no_new_key_when_the_file_goes(settings):
-    stored = secrets.init(settings).encrypt("a value")
+    stored = key_ring.init(settings).encrypt("a value")
     (settings.data_dir / "secret_key").unlink()
 
-    found = secrets.keyring()
+    found = key_ring.keyring()
 
     assert found.decrypt(stored) == "a value"
     assert not (settings.data_dir / "secret_key").exists()
 
 
 def test_old_keys_are_forgotten_but_the_newest(settings):
-    secrets.add_key(settings)
-    keys = secrets.add_key(settings)
-    secrets.drop_old_keys(settings)
+    key_ring.add_key(settings)
+    keys = key_ring.add_key(settings)
+    key_ring.drop_old_keys(settings)
 
     assert len(keys) == 3
-    assert secrets.read_keys(settings) == keys[:1]
+    assert key_ring.read_keys(settings) == keys[:1]
     assert stat.S_IMODE((settings.data_dir / "secret_key").stat().st_mode) == 0o600
 
 
 def test_the_keys_of_sessions_change_with_the_rotation_and_the_old_still_count():
-    old, both = Keyring([OLD]), Keyring([NEW, OLD])
+    old, both = KeyRing([OLD]), KeyRing([NEW, OLD])
 
     assert old.signing_key != both.signing_key
     assert both.signing_key_fallbacks == [old.signing_key]
@@ -162,44 +162,44 @@ def test_the_keys_of_sessions_change_with_the_rotation_and_the_old_still_count()
 
 
 def test_tokens_are_random_and_stored_as_digests():
-    tokens = {secrets.new_token() for _ in range(100)}
+    generated = {tokens.new_token() for _ in range(100)}
 
-    assert {len(token) for token in tokens} == {20}
-    assert len(tokens) == 100
-    assert secrets.new_token("glpat-").startswith("glpat-")
-    assert secrets.digest("a token") == hashlib.sha256(b"a token").hexdigest()
+    assert {len(token) for token in generated} == {20}
+    assert len(generated) == 100
+    assert tokens.new_token("glpat-").startswith("glpat-")
+    assert tokens.digest("a token") == hashlib.sha256(b"a token").hexdigest()
 
 
 def test_secrets_are_compared_whole():
-    assert secrets.same("grüße", "grüße")
-    assert not secrets.same("grüße", "grüßen")
-    assert not secrets.same("", "a")
+    assert tokens.same("grüße", "grüße")
+    assert not tokens.same("grüße", "grüßen")
+    assert not tokens.same("", "a")
 
 
 def test_passwords_are_hashed_with_argon2id():
-    stored = secrets.hash_password("correct horse")
+    stored = passwords.hash_password("correct horse")
 
     assert stored.startswith("$argon2id$")
     assert "correct" not in stored
-    assert stored != secrets.hash_password("correct horse")
-    assert secrets.password_matches(stored, "correct horse")
-    assert not secrets.password_matches(stored, "correct horse ")
+    assert stored != passwords.hash_password("correct horse")
+    assert passwords.password_matches(stored, "correct horse")
+    assert not passwords.password_matches(stored, "correct horse ")
 
 
 @pytest.mark.parametrize("stored", [None, "", "no hash at all", "$argon2id$broken"])
 def test_who_has_no_password_matches_none(stored):
-    assert not secrets.password_matches(stored, "")
-    assert not secrets.password_matches(stored, "no hash at all")
+    assert not passwords.password_matches(stored, "")
+    assert not passwords.password_matches(stored, "no hash at all")
 
 
 def test_a_private_file_appears_whole_or_not_at_all(tmp_path):
     path = tmp_path / "kept" / "private"
-    secrets.write_private(path, "first")
-    secrets.write_private(path, "second", exclusive=True)
+    private_files.write_private(path, "first")
+    private_files.write_private(path, "second", exclusive=True)
     kept = path.read_text()
 
     with pytest.raises(UnicodeEncodeError):
-        secrets.write_private(path, "half a pair: \ud800")
+        private_files.write_private(path, "half a pair: \ud800")
 
     assert (kept, path.read_text()) == ("first", "first")
     assert [one.name for one in path.parent.iterdir()] == ["private"]

@@ -1,0 +1,167 @@
+"""The keys of the instance, and the column type that encrypts with them.
+
+Values that must be read again (CI/CD variables, tokens of other services) are encrypted with the first key; all keys
+decrypt, so that keys can be rotated while the service runs.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import fcntl
+import functools
+import hmac
+import os
+import secrets
+from collections.abc import Iterator
+from typing import Any
+
+from cryptography.fernet import Fernet, InvalidToken, MultiFernet
+from sqlalchemy import Dialect, Text
+from sqlalchemy.types import TypeDecorator
+
+from project_service.kit.security.private_files import write_private
+from project_service.settings import Settings
+
+KEY_FILE = "secret_key"
+MISSING_FILE = 0
+
+
+class SecretKeyMissing(Exception):
+    """The stored secrets cannot be read with the keys at hand; the text says what to do."""
+
+
+class KeyRing:
+    """The keys of this instance: the first encrypts, all of them decrypt."""
+
+    def __init__(self, keys: list[str]) -> None:
+        self.keys = keys
+        self._fernet = MultiFernet([Fernet(_derive(key, b"encryption")) for key in keys])
+
+    @functools.cached_property
+    def signing_key(self) -> bytes:
+        """The key that signs browser sessions and form tokens."""
+        return _derive(self.keys[0], b"signing")
+
+    @functools.cached_property
+    def signing_key_fallbacks(self) -> list[bytes]:
+        """Older keys whose signatures still count during a rotation."""
+        return [_derive(key, b"signing") for key in self.keys[1:]]
+
+    def encrypt(self, text: str) -> str:
+        """Encrypt a text for storage."""
+        return self._fernet.encrypt(text.encode()).decode()
+
+    def decrypt(self, stored: str) -> str:
+        """Read a stored text; ``SecretKeyMissing`` when it was written with another key."""
+        with _missing_key_errors():
+            return self._fernet.decrypt(stored.encode()).decode()
+
+    def renew(self, stored: str) -> str:
+        """Encrypt a stored text again with the first key; ``SecretKeyMissing`` as above."""
+        with _missing_key_errors():
+            return self._fernet.rotate(stored.encode()).decode()
+
+
+@contextlib.contextmanager
+def _missing_key_errors() -> Iterator[None]:
+    try:
+        yield
+    except InvalidToken as error:
+        raise SecretKeyMissing(
+            "a stored secret was encrypted with another key: set PROJECT_SERVICE_SECRET_KEY to the key it was written "
+            f"with, or put the {KEY_FILE} file of its data directory back"
+        ) from error
+
+
+class _Current:
+    """The key ring of this process: column types have no application context."""
+
+    keyring: KeyRing | None = None
+    settings: Settings | None = None
+    changed_at: int = 0
+
+
+def init(settings: Settings) -> KeyRing:
+    """Read the keys, or generate the first one into the data directory, readable by this user only."""
+    changed_at = _changed_at(settings)  # before reading the keys: a change right after is noticed by the next call
+    keyring = KeyRing(read_keys(settings))
+    _Current.settings, _Current.changed_at, _Current.keyring = settings, changed_at, keyring
+    return keyring
+
+
+def keyring() -> KeyRing:
+    """The current keys: a key file that a rotation has changed is read again.
+
+    A missing key file does not generate a new key here: stored secrets could not be decrypted with it.
+    """
+    if _Current.keyring is None or _Current.settings is None:
+        raise SecretKeyMissing("the keys have not been read yet")
+    if _changed_at(_Current.settings) not in (_Current.changed_at, MISSING_FILE):
+        return init(_Current.settings)
+    return _Current.keyring
+
+
+def _changed_at(settings: Settings) -> int:
+    if settings.secret_key:
+        return 0
+    try:
+        return (settings.data_dir / KEY_FILE).stat().st_mtime_ns
+    except FileNotFoundError:
+        return MISSING_FILE
+
+
+def read_keys(settings: Settings) -> list[str]:
+    """The configured key, or those in the key file, newest first."""
+    if settings.secret_key:
+        return settings.secret_key.split(",")
+    path = settings.data_dir / KEY_FILE
+    if not path.exists():
+        write_private(path, f"{secrets.token_urlsafe(48)}\n", exclusive=True)
+    keys = path.read_text().split()
+    if not keys:
+        raise SecretKeyMissing(f"{path} is empty: put the key back that this data directory was made with")
+    return keys
+
+
+@contextlib.contextmanager
+def changing_keys(settings: Settings) -> Iterator[None]:
+    """Lock the key file: of two concurrent changes, one could drop the key the other encrypts with."""
+    settings.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+    descriptor = os.open(settings.data_dir / f"{KEY_FILE}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def add_key(settings: Settings) -> list[str]:
+    """Prepend a new key to those in the key file."""
+    keys = [secrets.token_urlsafe(48), *read_keys(settings)]
+    write_private(settings.data_dir / KEY_FILE, "\n".join(keys) + "\n")
+    return keys
+
+
+def drop_old_keys(settings: Settings) -> None:
+    """Remove all keys of the key file but the first."""
+    write_private(settings.data_dir / KEY_FILE, read_keys(settings)[0] + "\n")
+
+
+class Encrypted(TypeDecorator[str]):
+    """A text column that is ciphertext at rest and text in Python."""
+
+    impl = Text
+    cache_ok = True
+
+    def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
+        """Encrypt."""
+        return None if value is None else keyring().encrypt(value)
+
+    def process_result_value(self, value: Any | None, dialect: Dialect) -> str | None:
+        """Decrypt."""
+        return None if value is None else keyring().decrypt(value)
+
+
+def _derive(key: str, purpose: bytes) -> bytes:
+    return base64.urlsafe_b64encode(hmac.digest(key.encode(), b"project-service " + purpose, "sha256"))

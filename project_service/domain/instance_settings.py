@@ -22,7 +22,7 @@ from project_service.kit.db.locking import lock_table
 from project_service.kit.db.session import db, insert
 from project_service.kit.db.statements import prepared
 from project_service.kit.http.errors import Invalid
-from project_service.kit.security import outgoing
+from project_service.kit.security.outgoing_http import rules
 
 IMPORT_PROJECT_FROM_REMOTE_FILE = "import_project_from_remote_file"
 ARCHIVES = "gitlab_project"
@@ -146,10 +146,10 @@ def all_settings() -> dict[str, Any]:
     return {name: stored.get(name, entry.default) for name, entry in SETTINGS.items()}
 
 
-def outgoing_policy() -> outgoing.Policy:
+def outgoing_policy() -> rules.Policy:
     """Where this instance may send requests to, as its administrators set it."""
     settings = all_settings()
-    return outgoing.Policy(
+    return rules.Policy(
         allow_local=settings["allow_local_requests_from_web_hooks_and_services"],
         allowed=tuple(settings["outbound_local_requests_whitelist"]),
         own_url=current_app.config["EXTERNAL_URL"],

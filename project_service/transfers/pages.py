@@ -19,7 +19,7 @@ from project_service.domain.projects import Project
 from project_service.kit import mail
 from project_service.kit.http.errors import Invalid, NoRoom, TooLarge, UnknownRoute, Unprocessable
 from project_service.kit.http.forms import Form, confirmation
-from project_service.kit.security import outgoing
+from project_service.kit.security.outgoing_http import rules
 from project_service.transfers import progress, queries, service
 from project_service.transfers.forms import ImportForm
 from project_service.transfers.models import FAILED, FINISHED, SCHEDULED, STARTED
@@ -188,7 +188,7 @@ def _form() -> ImportForm:
 
 def _without_credentials(url: str) -> str:
     """An address as it may be shown again; of one that cannot be read nothing is left that could be a password."""
-    match = outgoing.URL.fullmatch(url)
+    match = rules.URL.fullmatch(url)
     if match is None:
         return UP_TO_HOST.sub(r"\g<scheme>", url)
     start, end = match.span("userinfo")

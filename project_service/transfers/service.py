@@ -25,7 +25,7 @@ from project_service.kit.http.errors import (
     TooLarge,
     Unprocessable,
 )
-from project_service.kit.security import outgoing
+from project_service.kit.security.outgoing_http import rules
 from project_service.kit.storage import storage
 from project_service.transfers import jobs, queries
 from project_service.transfers.models import SCHEDULED, ProjectExport, ProjectImport, temporary_path
@@ -225,7 +225,7 @@ def _check_stored(project: Project) -> None:
 def _check_upload(upload: dict[str, Any]) -> None:
     """What is wrong with the address alone; where it leads is judged when something is sent (export, section 2)."""
     problems: dict[str, str | list[str]] = {}
-    text = outgoing.spelling_problem(upload["url"])
+    text = rules.spelling_problem(upload["url"])
     if text is not None:
         problems["url"] = f"is blocked: {text}"
     if (upload.get("http_method") or "PUT").upper() not in METHODS:

@@ -21,7 +21,7 @@ from project_service.domain.users import BLOCKED
 from project_service.kit import clock
 from project_service.kit.db.session import db
 from project_service.kit.http.errors import Invalid
-from project_service.kit.security import outgoing
+from project_service.kit.security.outgoing_http import client, rules
 from tests import worlds
 from tests.pages import conftest as browsers
 from tests.worlds import ADA, DEV, GUS, MAX, NOBODY, OLIVE, RITA, SAM
@@ -55,7 +55,7 @@ visit = browsers.visit  # people at browsers are those of the tests of pages
 def names(monkeypatch):
     """What names are looked up to be; a function as an address is called first."""
     known = dict(ADDRESSES)
-    validate = outgoing.validate
+    validate = rules.validate
 
     def resolve(host, port, family=0, kind=0):
         found = known.get(host)
@@ -64,10 +64,10 @@ def names(monkeypatch):
         addresses = found if isinstance(found, str) else found()
         return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, port)) for address in addresses.split()]
 
-    def judged(url, policy, resolver=None, *, patience=10.0):
-        return validate(url, policy, resolve, patience=patience)
+    def judged(url, policy, resolver=None, *, resolve_seconds=10.0):
+        return validate(url, policy, resolve, resolve_seconds=resolve_seconds)
 
-    monkeypatch.setattr(outgoing, "validate", judged)
+    monkeypatch.setattr(rules, "validate", judged)
     return known
 
 
@@ -883,9 +883,9 @@ def test_a_token_that_cannot_be_sent_is_told_without_repeating_it(tracker, proje
 
 @pytest.fixture
 def _impatient(monkeypatch):
-    client = outgoing.Client
+    original = client.Client
     monkeypatch.setattr(
-        outgoing, "Client", lambda policy, **_timeouts: client(policy, read_timeout=0.2, total_timeout=20.0)
+        client, "Client", lambda policy, **_timeouts: original(policy, read_timeout=0.2, total_timeout=20.0)
     )
 
 

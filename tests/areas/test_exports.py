@@ -740,7 +740,7 @@ def test_a_far_side_that_says_next_to_nothing_is_given_up(far_side, upload, as_m
 
     upload()
 
-    assert (status(as_maintainer, project), "far side is too slow" in mails()[0][2]) == ("finished", True)
+    assert (status(as_maintainer, project), "remote server is too slow" in mails()[0][2]) == ("finished", True)
     assert time.monotonic() - started < 20  # of 30
 
 

@@ -1300,7 +1300,7 @@ def test_a_far_side_that_sends_next_to_nothing_is_given_up(pause, far_side, remo
     run_jobs()
 
     state = as_(MAX).get(f"/projects/{number}/import").json
-    assert (error_of(state), len(asked)) == ("The far side is too slow", 1)
+    assert (error_of(state), len(asked)) == ("The remote server is too slow", 1)
     assert time.monotonic() - started < 30  # of 50
 
 

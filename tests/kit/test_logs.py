@@ -13,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from project_service.kit import logs
-from project_service.kit.security.outgoing import Client, Policy
+from project_service.kit.security.outgoing_http.client import Client
+from project_service.kit.security.outgoing_http.rules import Policy
 from tests.far_sides import raw
 
 SECRETS = st.text(

@@ -25,13 +25,11 @@ from cryptography.x509.oid import NameOID
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from project_service.kit.security import outgoing
-from project_service.kit.security.outgoing import (
+from project_service.kit.security.outgoing_http import rules
+from project_service.kit.security.outgoing_http.client import Client, MinimumRate, RequestFailed
+from project_service.kit.security.outgoing_http.rules import (
     Blocked,
-    Client,
-    Pace,
     Policy,
-    RequestFailed,
     Target,
     check_allow_list_entry,
     redact,
@@ -58,7 +56,7 @@ class Names:
         self.answers = {name.replace("_", "."): list(rounds) for name, rounds in answers.items()}
         self.asked: list[str] = []
 
-    def __call__(self, host: str, port: int, family: int = 0, type: int = 0) -> list[outgoing.AddressInfo]:
+    def __call__(self, host: str, port: int, family: int = 0, type: int = 0) -> list[rules.AddressInfo]:
         self.asked.append(host)
         if host not in self.answers:
             raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
@@ -67,7 +65,7 @@ class Names:
         return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, port)) for address in addresses]
 
 
-def everything_is_public(host: str, port: int, family: int = 0, type: int = 0) -> list[outgoing.AddressInfo]:
+def everything_is_public(host: str, port: int, family: int = 0, type: int = 0) -> list[rules.AddressInfo]:
     return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (PUBLIC, port))]
 
 
@@ -86,7 +84,7 @@ def get(client: Client, url: str, **options: object) -> bytes:
         return answer.read(1_000_000)
 
 
-def verdict(url: str, policy: Policy | None = None, resolver: outgoing.Resolver = everything_is_public) -> str | None:
+def verdict(url: str, policy: Policy | None = None, resolver: rules.Resolver = everything_is_public) -> str | None:
     """The text of the rule that blocks the URL, if any does."""
     try:
         validate(url, policy or Policy(), resolver)
@@ -186,13 +184,13 @@ def test_a_name_that_the_system_cannot_even_ask_for_cannot_be_resolved(host: str
 def test_a_look_up_that_takes_too_long_is_left_behind() -> None:
     released, returned = threading.Event(), []
 
-    def never(host: str, port: int, family: int, type: int) -> list[outgoing.AddressInfo]:
+    def never(host: str, port: int, family: int, type: int) -> list[rules.AddressInfo]:
         released.wait(30)
         returned.append(host)
         return []
 
     with pytest.raises(Blocked, match=UNRESOLVED):
-        validate("http://slow.test/", Policy(), never, patience=0.05)
+        validate("http://slow.test/", Policy(), never, resolve_seconds=0.05)
     waited_for = list(returned)
     released.set()
 
@@ -738,22 +736,22 @@ def test_a_far_side_that_trickles_is_cut_off_when_the_time_is_up(far_side: FarSi
 )
 def test_a_far_side_that_does_not_keep_the_pace_is_cut_off(far_side: FarSide, pieces: list[bytes]) -> None:
     far_side.answers["/"] = raw(*pieces, pause=0.3)
-    started, pace = time.monotonic(), Pace(1000, 0.4)
+    started, pace = time.monotonic(), MinimumRate(1000, 0.4)
 
     with pytest.raises(RequestFailed, match="too slow"):
-        get(Client(FAR_SIDE, pace=pace), far_side.url())
+        get(Client(FAR_SIDE, minimum_rate=pace), far_side.url())
 
     assert time.monotonic() - started < 20  # of 27
 
 
 def test_a_far_side_that_keeps_the_pace_may_take_its_time(far_side: FarSide) -> None:
     far_side.answers["/"] = raw(HEAD + b"Content-Length: 90000\r\n\r\n", *[b"x" * 10000] * 9, pause=0.3)
-    pace = Pace(1000, 2)
+    pace = MinimumRate(1000, 2)
 
-    with Client(FAR_SIDE, pace=pace).request("GET", far_side.url()) as answer:
+    with Client(FAR_SIDE, minimum_rate=pace).request("GET", far_side.url()) as answer:
         body = b"".join(answer.iter_chunks(5000))
 
-    assert (len(body), pace.lost) == (90000, False)
+    assert (len(body), pace.too_slow) == (90000, False)
 
 
 def test_redirects_share_the_time_of_one_request(far_side: FarSide) -> None:

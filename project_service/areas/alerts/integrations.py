@@ -17,7 +17,7 @@ from project_service.kit.db.locking import delete_locked
 from project_service.kit.db.session import add_unique, db
 from project_service.kit.http import urls
 from project_service.kit.http.errors import Invalid
-from project_service.kit.security import outgoing
+from project_service.kit.security.outgoing_http import rules
 
 LONGEST_NAME = 255
 LONGEST_SLUG = 63
@@ -154,8 +154,8 @@ def _link_problem(integration: AlertIntegration) -> str | None:
     if not address:
         return "can't be blank" if integration.active else None
     try:
-        outgoing.check_link(address, instance_settings.outgoing_policy())
-    except outgoing.Blocked as error:
+        rules.check_link(address, instance_settings.outgoing_policy())
+    except rules.Blocked as error:
         return f"is blocked: {error}"
     return None
 

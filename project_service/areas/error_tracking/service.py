@@ -14,7 +14,7 @@ from project_service.domain import instance_settings
 from project_service.domain.projects import Project
 from project_service.kit.db.session import add_unique
 from project_service.kit.http.errors import Conflict, Invalid
-from project_service.kit.security import outgoing
+from project_service.kit.security.outgoing_http import client, rules
 
 REQUIRED = "is a required field"
 LONGEST = 255
@@ -60,17 +60,17 @@ def save(project: Project, *, problems: list[str] | None = None, **fields: Any) 
     return add_unique(setting, Conflict("Somebody else has saved these settings at the same moment"))
 
 
-def judge(address: str | None, allowed: outgoing.Policy) -> list[str]:
+def judge(address: str | None, allowed: rules.Policy) -> list[str]:
     """What is wrong with an address. Its name is looked up, which may take two seconds: lock nothing meanwhile."""
     if not address:
         return []
     if len(address) > LONGEST:
         return [f"is too long (maximum is {LONGEST} characters)"]
     try:
-        outgoing.validate(address, allowed, patience=2.0)
-    except outgoing.Blocked as error:
+        rules.validate(address, allowed, resolve_seconds=2.0)
+    except rules.Blocked as error:
         # a name that cannot be looked up now may be one tomorrow, and is judged again before every request
-        if str(error) != outgoing.UNRESOLVED:
+        if str(error) != rules.UNRESOLVED:
             return [f"is blocked: {error}"]
     # every maintainer is shown the address, and more is put behind it: no password, no query
     parts = urlsplit(address)
@@ -78,22 +78,22 @@ def judge(address: str | None, allowed: outgoing.Policy) -> list[str]:
     return [] if is_plain and PATH.fullmatch(parts.path) else ["is invalid"]
 
 
-def test_connection(setting: ErrorTrackingSetting, allowed: outgoing.Policy) -> tuple[bool, str]:
+def test_connection(setting: ErrorTrackingSetting, allowed: rules.Policy) -> tuple[bool, str]:
     """Ask the tracker for the project; whether it answered as it should, and what came back, for people.
 
     That may take fifteen seconds: lock nothing meanwhile.
     """
     if not setting.api_url or not setting.token:
         return False, "Fill in the address and the token first."
-    client = outgoing.Client(allowed, connect_timeout=5, read_timeout=10, total_timeout=15)
+    http = client.Client(allowed, connect_timeout=5, read_timeout=10, total_timeout=15)
     headers = {"Authorization": f"Bearer {setting.token}", "Accept": "application/json"}
     address = setting.api_url.rstrip("/") + "/"
     try:
-        with client.request("GET", address, headers=headers) as answer:
+        with http.request("GET", address, headers=headers) as answer:
             return _told(answer.status, answer.read(LARGEST_ANSWER) if answer.status == 200 else b"")
-    except outgoing.Blocked as error:
+    except rules.Blocked as error:
         return False, f"The address is blocked: {error}."
-    except outgoing.RequestFailed as error:
+    except client.RequestFailed as error:
         return False, f"The tracker cannot be reached: {error}."
 
 

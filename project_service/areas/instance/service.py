@@ -14,7 +14,7 @@ from project_service.domain.projects import project_by
 from project_service.domain.users import user_by
 from project_service.kit.http.errors import BadParameters, BadRequest, Invalid
 from project_service.kit.http.schemas import load
-from project_service.kit.security import outgoing
+from project_service.kit.security.outgoing_http import rules
 
 PERCENTAGE = re.compile(r"[0-9]{1,3}")
 # with an actor 0, 1 and 100 can only mean off and on
@@ -78,7 +78,7 @@ def change_settings(changes: dict[str, Any]) -> dict[str, Any]:
     """Change application settings; wrong values change nothing."""
     for entry in changes.get("outbound_local_requests_whitelist") or []:
         try:
-            outgoing.check_allow_list_entry(entry)
+            rules.check_allow_list_entry(entry)
         except ValueError as error:
             raise Invalid(outbound_local_requests_whitelist=f"{entry} is invalid: {error}") from error
     changes = {

@@ -37,7 +37,8 @@ from project_service.kit.db.bulk import Packed, Writer, among, numbers
 from project_service.kit.db.session import allow_asynchronous_commit, db, insert, unit_of_work
 from project_service.kit.http.errors import FULL
 from project_service.kit.jobs.ahead import ahead
-from project_service.kit.security.outgoing import Blocked, RequestFailed
+from project_service.kit.security.outgoing_http.client import RequestFailed
+from project_service.kit.security.outgoing_http.rules import Blocked
 from project_service.kit.storage import storage
 from project_service.transfers.archive import extraction, layout, reader
 from project_service.transfers.archive.extraction import BadArchive, TooLarge, Unpacked

@@ -10,7 +10,8 @@ from pathlib import Path
 
 from project_service.kit.http.errors import BadRequest
 from project_service.kit.http.fields import whole_number
-from project_service.kit.security.outgoing import Answer, Blocked, Client, Pace, Policy, RequestFailed
+from project_service.kit.security.outgoing_http.client import Client, MinimumRate, RemoteResponse, RequestFailed
+from project_service.kit.security.outgoing_http.rules import Blocked, Policy
 
 GIB = 1 << 30
 LARGEST = 10 * GIB
@@ -47,12 +48,15 @@ def download(url: str, place: Path, allowed: Policy, check: Callable[[], None] =
     next to nothing for a minute is given up. ``check`` is called with every piece and may end this. Raises ``Blocked``
     and ``RequestFailed``.
     """
-    deadline, pace = time.monotonic() + DOWNLOAD_SECONDS, Pace(round(LEAST_PER_SECOND * SLOW_SECONDS), SLOW_SECONDS)
+    deadline, pace = (
+        time.monotonic() + DOWNLOAD_SECONDS,
+        MinimumRate(round(LEAST_PER_SECOND * SLOW_SECONDS), SLOW_SECONDS),
+    )
     known = Told()  # of what is there already
     place.unlink(missing_ok=True)
     for attempt in range(ATTEMPTS):
         left = deadline - time.monotonic()
-        client = Client(allowed, read_timeout=SILENT_SECONDS, total_timeout=left, pace=pace)
+        client = Client(allowed, read_timeout=SILENT_SECONDS, total_timeout=left, minimum_rate=pace)
         try:
             done = place.stat().st_size if known.validator and place.exists() else 0
             headers = {"Accept-Encoding": "identity"}
@@ -76,7 +80,7 @@ def download(url: str, place: Path, allowed: Policy, check: Callable[[], None] =
                 _receive(answer, place, done, told.size or known.size, check)
             return
         except RequestFailed:
-            if attempt == ATTEMPTS - 1 or pace.lost or time.monotonic() >= deadline:
+            if attempt == ATTEMPTS - 1 or pace.too_slow or time.monotonic() >= deadline:
                 raise
             time.sleep(FIRST_PAUSE * 2**attempt)
         except Refused as error:
@@ -113,7 +117,7 @@ class Told:
         return all(None in both or both[0] == both[1] for both in (same, (self.size, other.size)))
 
 
-def _told(answer: Answer) -> Told:
+def _told(answer: RemoteResponse) -> Told:
     tag, modified = answer.headers.get("ETag"), answer.headers.get("Last-Modified")
     if tag is not None and tag.startswith("W/"):
         tag = None
@@ -125,7 +129,7 @@ def _told(answer: Answer) -> Told:
     return Told(start, size, tag, modified, comes_in_parts=True)
 
 
-def _receive(answer: Answer, place: Path, done: int, whole: int | None, check: Callable[[], None]) -> None:
+def _receive(answer: RemoteResponse, place: Path, done: int, whole: int | None, check: Callable[[], None]) -> None:
     with place.open("ab" if done else "wb") as file:
         size = done
         for chunk in answer.iter_chunks(PIECE):
@@ -138,11 +142,11 @@ def _receive(answer: Answer, place: Path, done: int, whole: int | None, check: C
         raise RequestFailed("The answer is incomplete")
 
 
-def _refused(answer: Answer) -> str:
+def _refused(answer: RemoteResponse) -> str:
     return f"The remote file cannot be downloaded: the answer was {answer.status}"
 
 
-def _problem(answer: Answer) -> str | None:
+def _problem(answer: RemoteResponse) -> str | None:
     length = whole_number(answer.headers.get("Content-Length", "").strip())
     if not length:
         return "Missing 'ContentLength' header"

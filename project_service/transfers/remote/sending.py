@@ -13,7 +13,8 @@ from werkzeug.wsgi import FileWrapper
 
 from project_service.domain.projects import Project
 from project_service.kit.http.errors import ServiceError
-from project_service.kit.security.outgoing import Blocked, Client, Pace, Policy, RequestFailed
+from project_service.kit.security.outgoing_http.client import Client, MinimumRate, RequestFailed
+from project_service.kit.security.outgoing_http.rules import Blocked, Policy
 from project_service.kit.storage import storage
 from project_service.transfers.queries import file_of
 from project_service.transfers.remote.downloads import LEAST_PER_SECOND, PIECE, SLOW_SECONDS
@@ -89,13 +90,13 @@ def upload(
     A far side that takes next to nothing for a minute is given up. ``check`` is called with every piece and may end
     this.
     """
-    pace = Pace(round(LEAST_PER_SECOND * SLOW_SECONDS), SLOW_SECONDS)
+    pace = MinimumRate(round(LEAST_PER_SECOND * SLOW_SECONDS), SLOW_SECONDS)
     client = Client(
         allowed,
         connect_timeout=OPEN_SECONDS,
         read_timeout=SILENT_SECONDS,
         total_timeout=LONGEST_SECONDS,
-        pace=pace,
+        minimum_rate=pace,
     )
     headers = {"Content-Type": "application/gzip", "Content-Length": str(size)}
     try:
@@ -109,7 +110,7 @@ def upload(
         return f"Error uploading the project. {error}"
 
 
-def _pieces(file: IO[bytes], pace: Pace, check: Callable[[], None]) -> Iterator[bytes]:
+def _pieces(file: IO[bytes], pace: MinimumRate, check: Callable[[], None]) -> Iterator[bytes]:
     while piece := file.read(PIECE):
         check()
         pace.count(len(piece))

@@ -8,7 +8,7 @@ from typing import Any
 
 import redis
 import structlog
-from flask import Flask, Response, request
+from flask import Flask, Response, current_app, request
 from flask.globals import request_ctx
 from werkzeug.exceptions import MethodNotAllowed
 
@@ -61,7 +61,7 @@ from project_service.domain.planning.signals import issue_closed
 from project_service.domain.projects import Project
 from project_service.kit import logs, markdown
 from project_service.kit.db import session
-from project_service.kit.http import current, kept, responses
+from project_service.kit.http import kept, responses
 from project_service.kit.http.errors import Unavailable, UnknownRoute
 from project_service.kit.http.proxies import TrustedProxies
 from project_service.kit.http.urls import API, RawPaths, Segment
@@ -198,11 +198,10 @@ def _configure(app: responses.Application, settings: Settings) -> None:
 
 def _use_keys() -> None:
     """Sign with the keys as they are now, and answer nothing with one that is not this database's."""
-    app = current.app()
-    if _has_proven_keys(app):
+    if _has_proven_keys(current_app):
         return
     keyring = key_ring.keyring()
-    sign_with(app, keyring)
+    sign_with(current_app, keyring)
     if request.blueprint == "probes":
         return
     try:
@@ -210,7 +209,7 @@ def _use_keys() -> None:
     except key_ring.SecretKeyMissing as error:
         log.error("this process has another key than the database", error=str(error))
         raise Unavailable from error
-    app.extensions["proven"] = keyring
+    current_app.extensions["proven"] = keyring
 
 
 def _has_proven_keys(app: Flask) -> bool:
@@ -220,7 +219,7 @@ def _has_proven_keys(app: Flask) -> bool:
 
 def _close_uploads(_error: BaseException | None) -> None:
     # files of a form lie on disk until they are closed
-    current.request().close()
+    request.close()
 
 
 def _handle(error: Exception) -> Response:

@@ -30,7 +30,6 @@ from project_service.domain.tracker.issues import Issue, IssueAssignee
 from project_service.domain.tracker.notes import Note
 from project_service.domain.users import User
 from project_service.kit.db.session import db
-from project_service.kit.http import current
 from project_service.kit.http.errors import Forbidden, NotFound
 
 Rule = Callable[[Caller, Any], bool]
@@ -108,7 +107,7 @@ def ask_roles(caller: Caller, groups: Sequence[Group]) -> None:
 
 
 def _known_roles() -> dict[tuple[int, bool, int], Role]:
-    known: dict[tuple[int, bool, int], Role] = current.g().setdefault("roles", {}) if has_request_context() else {}
+    known: dict[tuple[int, bool, int], Role] = g.setdefault("roles", {}) if has_request_context() else {}
     return known
 
 

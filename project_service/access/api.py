@@ -15,7 +15,7 @@ from http import HTTPStatus
 from typing import Any
 
 import marshmallow
-from flask import Response, current_app, request
+from flask import Response, current_app, g, request
 from flask_smorest import Blueprint
 from werkzeug.exceptions import HTTPException, MethodNotAllowed
 
@@ -24,7 +24,7 @@ from project_service.access.abilities import Ability
 from project_service.kit import bigint_json
 from project_service.kit.db import pagination
 from project_service.kit.db.session import reading, unit_of_work
-from project_service.kit.http import current, kept, responses
+from project_service.kit.http import kept, responses
 from project_service.kit.http.errors import MethodNotAllowed as NotAllowed
 from project_service.kit.http.errors import ServiceError, Unauthorized
 from project_service.kit.http.fields import Upload
@@ -176,13 +176,12 @@ class ApiBlueprint(Blueprint):  # type: ignore[misc]  # flask-smorest is untyped
 
         @functools.wraps(view)
         def cut(*args: Any, **url: Any) -> Any:
-            beside = current.g()
-            if "page" not in beside:
+            if "page" not in g:
                 _load(PAGING)
             found = view(*args, **url)
             if not isinstance(found, As):
-                return Listed(*pagination.cut(found, beside.page))
-            rows, headers = pagination.cut(found.found, beside.page)
+                return Listed(*pagination.cut(found, g.page))
+            rows, headers = pagination.cut(found.found, g.page)
             if found.prepare is not None:
                 others = found.prepare(rows)
                 rows = rows if others is None else others
@@ -224,12 +223,11 @@ class ApiBlueprint(Blueprint):  # type: ignore[misc]  # flask-smorest is untyped
 
         @functools.wraps(view)
         def answered(**url: Any) -> Response:
-            asked, beside = current.request(), current.g()
             if paged:
                 if (known := responses.known()) is not None:
                     return known
-                kept.answers().expect(asked.environ)
-            beside.path_names = self.path_names
+                kept.answers().expect(request.environ)
+            g.path_names = self.path_names
             if first is not None:
                 kept.answers().ask()
                 with reading():
@@ -237,12 +235,12 @@ class ApiBlueprint(Blueprint):  # type: ignore[misc]  # flask-smorest is untyped
             if largest_body is not None:
                 with reading():
                     # whose token stands in the body is known too late for more than others may send
-                    if identity.by_token(asked, scopes, unread=True).user_id is not None:
+                    if identity.by_token(request, scopes, unread=True).user_id is not None:
                         guards.admit(largest_body())
             parameters()
             with reading():
-                beside.caller = identity.sudo(asked, identity.by_token(asked, scopes))
-                if asked.method in identity.READ_METHODS:
+                g.caller = identity.sudo(request, identity.by_token(request, scopes))
+                if request.method in identity.READ_METHODS:
                     kept.answers().ask()
                     read: Response = view(**url)
                     return responses.tagged(read) if paged else read
@@ -335,10 +333,9 @@ def _marked(name: str, value: Any) -> Callable[[View], View]:
 
 def _load(schemas: tuple[Schema, ...]) -> dict[str, Any]:
     fields = load(*schemas, parameters=parameters())
-    beside = current.g()
-    beside.defaults = {name: value for name, value in fields.items() if value is not None}
+    g.defaults = {name: value for name, value in fields.items() if value is not None}
     if "page" in fields:
-        beside.page = pagination.Page.of(fields)
+        g.page = pagination.Page.of(fields)
         del fields["page"], fields["per_page"]
     return fields
 
@@ -363,7 +360,7 @@ def wrong_method(error: MethodNotAllowed) -> ServiceError:
 
 def before_options() -> None:
     """Tell the methods of an address that is for people who are signed in to nobody else (section 14)."""
-    if current.request().method == "OPTIONS" and responses.is_api():
+    if request.method == "OPTIONS" and responses.is_api():
         adapter: Any = current_app.create_url_adapter(request)
         methods = set(adapter.allowed_methods()) - {"OPTIONS"}
         if methods and all(_needs_user(method) for method in methods):

@@ -13,7 +13,6 @@ from project_service.access.abilities import Ability, judge, read_project
 from project_service.access.identity import READ_METHODS, caller
 from project_service.domain.namespaces import find_group, find_namespace
 from project_service.domain.projects import find_project
-from project_service.kit.http import current
 from project_service.kit.http.errors import NotFound, UnknownRoute
 from project_service.kit.http.fields import whole_number
 
@@ -56,7 +55,7 @@ def allow(ability: Ability) -> Callable[[View], View]:
 
 def _find(name: str, text: str) -> Any:
     """What is meant; the suffix ``.json`` is tolerated where nothing is called so (common behaviour, section 1)."""
-    find = (READ if current.request().method in READ_METHODS else SUBJECTS)[name]
+    find = (READ if request.method in READ_METHODS else SUBJECTS)[name]
     try:
         return find(text)
     except NotFound:

@@ -15,7 +15,7 @@ from project_service.kit import clock
 from project_service.kit.db.base import Timestamp
 from project_service.kit.db.session import db, rollback, unit_of_work
 from project_service.kit.db.statements import prepared
-from project_service.kit.http import current, kept, urls
+from project_service.kit.http import kept, urls
 from project_service.kit.http.errors import (
     BadParameters,
     Forbidden,
@@ -55,7 +55,7 @@ NOBODY = Caller()
 
 def caller() -> Caller:
     """Who asks in this request."""
-    found: Caller = current.g().get("caller", NOBODY)
+    found: Caller = g.get("caller", NOBODY)
     return found
 
 

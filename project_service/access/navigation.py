@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
-from flask import Flask
+from flask import Flask, request
 from sqlalchemy import Select, bindparam, select
 
 from project_service.access import panels, sections
@@ -21,7 +21,6 @@ from project_service.domain.namespaces import Namespace, NamespaceAncestor
 from project_service.domain.projects import Project
 from project_service.kit import clock
 from project_service.kit.db.reading import made_once, rows
-from project_service.kit.http import current
 
 SETTINGS_ORDER = 90
 STEPS = ((365 * 86400, "year"), (30 * 86400, "month"), (86400, "day"), (3600, "hour"), (60, "minute"))
@@ -115,7 +114,7 @@ def project_navigation(project: Project) -> list[Link]:
 
 def with_query(**changes: Any) -> str:
     """This page's address with some of its query changed; ``None`` takes a part out."""
-    query = {**current.request().args.to_dict(), **changes}
+    query = {**request.args.to_dict(), **changes}
     return "?" + urlencode({name: value for name, value in query.items() if value is not None})
 
 
@@ -143,5 +142,5 @@ def _length(time: dt.timedelta) -> str:
 
 
 def _is_here(address: str, *, exact: bool) -> bool:
-    path = current.request().path
+    path = request.path
     return path == address if exact else path.startswith(address)

@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 from urllib.parse import quote
 
+from flask import g, request
 from sqlalchemy import Select
 
 from project_service.kit.db import reading
 from project_service.kit.db.reading import COUNTED, Given
-from project_service.kit.http import current, fields, urls
+from project_service.kit.http import fields, urls
 from project_service.kit.http.parameters import Repeated, parameters
 from project_service.kit.http.schemas import Schema
 
@@ -138,14 +139,14 @@ def headers(page: Page, total: int, *, more: bool) -> dict[str, str]:
 
 def address(changes: Mapping[str, Any]) -> str:
     """This request's address with all its effective parameters, keys in order, some of them changed."""
-    effective: dict[str, Any] = {**current.g().get("defaults", {}), **parameters(), **_path_parameters(), **changes}
+    effective: dict[str, Any] = {**g.get("defaults", {}), **parameters(), **_path_parameters(), **changes}
     query = "&".join(_query(effective, sorted(effective.keys() - UNSHOWN)))
     return f"{urls.base_url()}{urls.raw_path(_target())}?{query}"
 
 
 def _around_number(size: int) -> tuple[str, str]:
     """What stands before and behind the number of the page in the addresses of all pages of this list."""
-    effective = {**current.g().get("defaults", {}), **parameters(), **_path_parameters(), "per_page": size}
+    effective = {**g.get("defaults", {}), **parameters(), **_path_parameters(), "per_page": size}
     names = sorted(effective.keys() - UNSHOWN - {"page"})
     before = _query(effective, [name for name in names if name < "page"])
     behind = _query(effective, [name for name in names if name > "page"])
@@ -176,13 +177,12 @@ def flatten(name: str, value: Any) -> list[tuple[str, str]]:
 
 
 def _path_parameters() -> dict[str, Any]:
-    names: dict[str, str] = current.g().get("path_names", {})
-    return {names.get(name, name): value for name, value in (current.request().view_args or {}).items()}
+    names: dict[str, str] = g.get("path_names", {})
+    return {names.get(name, name): value for name, value in (request.view_args or {}).items()}
 
 
 def _target() -> str:
-    asked = current.request()
-    target: str = asked.environ.get("RAW_URI") or asked.environ.get("REQUEST_URI") or quote(asked.path)
+    target: str = request.environ.get("RAW_URI") or request.environ.get("REQUEST_URI") or quote(request.path)
     return target
 
 

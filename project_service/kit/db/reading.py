@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any, TypeVar
 
+from flask import g
 from sqlalchemy import BigInteger, Column, Select, bindparam, func, inspect, select
 from sqlalchemy.orm import Mapper, RelationshipDirection, RelationshipProperty
 from sqlalchemy.orm.attributes import QueryableAttribute
@@ -29,7 +30,6 @@ from sqlalchemy.orm.exc import UnmappedInstanceError
 from project_service.kit.db.bulk import among, numbers
 from project_service.kit.db.session import db
 from project_service.kit.db.statements import Ready
-from project_service.kit.http import current
 
 COUNTED = 10_000
 SHAPES = 128  # each takes some 80 kB
@@ -128,7 +128,7 @@ def total_of(counted: Ready, values: Mapping[str, Any]) -> int:
         found: int = counted.send(values).scalar_one()
         return found
 
-    kept: Callable[[Hashable, Callable[[], int]], int] | None = current.g().get("total")
+    kept: Callable[[Hashable, Callable[[], int]], int] | None = g.get("total")
     return count() if kept is None else kept((counted, hashlib.sha256(repr(values).encode()).digest()), count)
 
 

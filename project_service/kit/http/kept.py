@@ -23,12 +23,11 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import sqlalchemy as sa
 import structlog
-from flask import Flask, Response
+from flask import Flask, Response, current_app, g
 from sqlalchemy import ColumnElement, Engine, Text, event
 
 from project_service.kit import clock
 from project_service.kit.db.session import db
-from project_service.kit.http import current
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIEnvironment
@@ -152,41 +151,39 @@ class Answers:
             return
         state = environ.get(STATE)
         if state is None and self.source.column is not None:
-            current.g().untold = key
+            g.untold = key
         else:
             self._note(key, state or self._state())
 
     def told(self, found: Any) -> None:
         """The first statement of a request has told the state along with its row, see ``snapshot``."""
-        key = current.g().pop("untold", None)
+        key = g.pop("untold", None)
         if key is not None:
             self._note(key, (self.source.opened, found.snapshot))
 
     def ask(self) -> bool:
         """Find the state out, if no row has told it, before others are read; whether that was so."""
-        key = current.g().pop("untold", None)
+        key = g.pop("untold", None)
         if key is None:
             return False
         self._note(key, self._state())
         return True
 
     def _note(self, key: bytes, state: Hashable) -> None:
-        beside = current.g()
-        beside.kept_as = None if state is None else (key, state)
-        beside.total = None if state is None else partial(self.totals.find, state)
+        g.kept_as = None if state is None else (key, state)
+        g.total = None if state is None else partial(self.totals.find, state)
 
     def keep(self, response: Response, route: str) -> None:
         """Keep the answer that was expected, with all its headers."""
-        beside = current.g()
-        beside.pop("untold", None)
-        found: tuple[bytes, Hashable] | None = beside.pop("kept_as", None)
+        g.pop("untold", None)
+        found: tuple[bytes, Hashable] | None = g.pop("kept_as", None)
         if found is None or response.status_code != 200 or response.is_streamed:
             return
         body = response.get_data()
         if len(body) > LARGEST:
             return
         key, state = found
-        until = min(clock.now() + LONGEST, beside.get("valid_until", NEVER))
+        until = min(clock.now() + LONGEST, g.get("valid_until", NEVER))
         headers = tuple(pair for pair in response.headers if pair[0] not in OF_ONE_REQUEST)
         tag = response.headers.get("ETag", "")
         kept = Kept(state, until, headers, body, tag, route, size_of(headers, body))
@@ -297,7 +294,7 @@ def answers_of(app: Flask) -> Answers:
 
 def answers() -> Answers:
     """The same, of the current application."""
-    return answers_of(current.app())
+    return answers_of(current_app)
 
 
 def snapshot() -> Iterable[ColumnElement[str]]:

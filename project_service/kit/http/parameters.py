@@ -13,11 +13,10 @@ from collections.abc import Iterable
 from typing import Any
 from urllib.parse import parse_qsl
 
-from flask import Request
+from flask import Request, g, request
 from werkzeug.exceptions import RequestEntityTooLarge
 
 from project_service.kit import bigint_json
-from project_service.kit.http import current
 from project_service.kit.http.errors import BadRequest, Malformed, TooLarge, UnsupportedContentType
 
 DEEPEST = 32
@@ -46,10 +45,9 @@ class Repeated(str):
 
 def parameters() -> dict[str, Any]:
     """The parameters of the current request, read once."""
-    beside = current.g()
-    found: dict[str, Any] | None = beside.get("parameters")
+    found: dict[str, Any] | None = g.get("parameters")
     if found is None:
-        found = beside.parameters = read(current.request())
+        found = g.parameters = read(request)
     return found
 
 

@@ -26,7 +26,7 @@ from werkzeug.http import HTTP_STATUS_CODES
 
 from project_service.kit import logs, metrics
 from project_service.kit.db.session import dispose_after_fork
-from project_service.kit.http import current, errors, kept, urls
+from project_service.kit.http import errors, kept, urls
 from project_service.kit.http.requests import Request
 
 if TYPE_CHECKING:
@@ -73,44 +73,43 @@ class Begun(NamedTuple):
 
 def is_api() -> bool:
     """Whether the current request is for the API."""
-    return current.request().path.startswith(urls.API)
+    return request.path.startswith(urls.API)
 
 
 def before() -> Response | None:
     """Give the request its id, and answer what needs no route: old API versions, preflights, what failed before."""
-    asked = current.request()
-    begin(asked.environ)
-    failed: Exception | None = asked.environ.pop(FAILED, None)
+    begin(request.environ)
+    failed: Exception | None = request.environ.pop(FAILED, None)
     if failed is not None:
         raise failed
-    if asked.method == "OPTIONS" and "Access-Control-Request-Method" in asked.headers and is_api():
+    if request.method == "OPTIONS" and "Access-Control-Request-Method" in request.headers and is_api():
         return Response(status=200)
     return None
 
 
 def after(response: Response) -> Response:
     """Set the headers every answer has, and turn a known answer into 304."""
-    asked, api = current.request(), is_api()
+    api = is_api()
     headers = response.headers
-    read = api and response.status_code == 200 and asked.method in ("GET", "HEAD")
+    read = api and response.status_code == 200 and request.method in ("GET", "HEAD")
     usual = (USUAL_OF_READS if read else USUAL_OF_API) if api else USUAL
     said = {name for name, _ in headers}
     for name, value in usual:
         if name not in said:
             headers.add(name, value)
-    begun = begin(asked.environ)
+    begun = begin(request.environ)
     seconds = time.perf_counter() - begun.moment
     for name, value in (*SAFEGUARDS, ("X-Request-Id", begun.request_id), ("X-Runtime", f"{seconds:.6f}")):
         headers.add(name, value)
     if api:
         headers.add(*FOR_ALL_ORIGINS)
-        if "Origin" in asked.headers:
+        if "Origin" in request.headers:
             _open_to_all_origins(headers)
-    route = asked.url_rule.rule if asked.url_rule else "unknown"
+    route = request.url_rule.rule if request.url_rule else "unknown"
     kept.answers().keep(response, route)
     if read:
         _revalidate(response)
-    _note(asked.method, route, response.status_code, seconds)
+    _note(request.method, route, response.status_code, seconds)
     return response
 
 
@@ -170,7 +169,7 @@ def send(
 
 def known() -> Response | None:
     """What was kept of the answer to this request, where it takes the application to complete it."""
-    found: kept.Kept | None = current.request().environ.get(FOUND)
+    found: kept.Kept | None = request.environ.get(FOUND)
     if found is None:
         return None
     response = Response(found.body)
@@ -298,7 +297,7 @@ def _revalidate(response: Response) -> None:
         return
     if "ETag" not in response.headers:
         tagged(response)
-    if is_known(current.request().headers.get("If-None-Match", ""), response.headers["ETag"]):
+    if is_known(request.headers.get("If-None-Match", ""), response.headers["ETag"]):
         response.status_code = 304
         response.set_data(b"")
         response.headers.pop("Content-Type", None)

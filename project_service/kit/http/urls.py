@@ -14,12 +14,10 @@ from typing import Any
 from urllib.parse import quote, unquote_to_bytes, urlsplit
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
-from flask import has_request_context, request
+from flask import current_app, has_request_context, request
 from werkzeug.routing import BaseConverter, IntegerConverter, Map, MapAdapter, PathConverter, Rule, RuleFactory
 from werkzeug.sansio.utils import get_current_url
 from werkzeug.wsgi import get_host
-
-from project_service.kit.http import current
 
 API = "/api/"
 MOST_KNOWN = 1000
@@ -193,9 +191,9 @@ def request_is_raw() -> bool:
 
 def base_url() -> str:
     """Scheme, host and port under which people reach this service, without a trailing slash."""
-    environ = current.environ()
-    if environ is None:
+    if not has_request_context():
         return _configured_url() or "http://localhost"
+    environ = request.environ
     found: str | None = environ.get(BASE_URL)  # a list asks for it with each of its rows
     if found is None:
         found = environ[BASE_URL] = _configured_url() or _url_of(environ["wsgi.url_scheme"], get_host(environ))
@@ -209,7 +207,7 @@ def _url_of(scheme: str, host: str) -> str:
 
 
 def _configured_url() -> str | None:
-    configured: str | None = current.app().config["EXTERNAL_URL"]
+    configured: str | None = current_app.config["EXTERNAL_URL"]
     return configured
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
 
-from project_service.kit.http import current
+from flask import has_request_context, request
 
 ASIDE = "project_service.aside"  # of the environment of a request: our web server puts it there
 
@@ -14,6 +14,7 @@ def aside() -> AbstractContextManager[None]:
 
     Few requests compute at once (``kit.webserver.Crew``); elsewhere, and on other web servers, nothing happens.
     """
-    environ = current.environ()
-    found: AbstractContextManager[None] = (environ or {}).get(ASIDE, nullcontext)()
+    if not has_request_context():
+        return nullcontext()
+    found: AbstractContextManager[None] = request.environ.get(ASIDE, nullcontext)()
     return found

@@ -1,15 +1,8 @@
-"""The jobs of imports and exports, and what is cleared up behind them.
-
-What they do is loaded when one of them begins, as a web server has no use for it; ``working.py`` has loaded it before
-its processes part.
-"""
+"""Background jobs: import, export, and removal of what is no longer needed."""
 
 from __future__ import annotations
 
 import datetime as dt
-import gc
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 from sqlalchemy import Row, func, select, update
@@ -19,6 +12,8 @@ from project_service.domain.users import User
 from project_service.kit import clock, jobs
 from project_service.kit.db.session import db, unit_of_work
 from project_service.kit.storage import storage
+from project_service.transfers.exporting import exporter
+from project_service.transfers.importing import importer
 from project_service.transfers.models import FAILED, FAILING, LIVE, UNDER_WAY, ProjectExport, ProjectImport
 from project_service.transfers.outcomes import error_text, note_failed_export
 from project_service.transfers.queries import LIFETIME
@@ -30,21 +25,7 @@ PATIENCE = dt.timedelta(seconds=5)
 LONGEST_PATIENCE = dt.timedelta(minutes=1)
 MOST_ELSEWHERE = 2  # of one user at a time; a machine has workers for more
 LONGEST = DAY
-OBJECTS_BETWEEN_COLLECTIONS = 50_000
 TIMED_OUT = f"Import timed out. Import took longer than {round(LONGEST.total_seconds())} seconds"
-
-
-@contextmanager
-def many_objects() -> Iterator[None]:
-    """Spare the collector of garbage what was there before: looking through all of it takes longer than the work."""
-    gc.freeze()
-    before = gc.get_threshold()
-    gc.set_threshold(OBJECTS_BETWEEN_COLLECTIONS, *before[1:])
-    try:
-        yield
-    finally:
-        gc.set_threshold(*before)
-        gc.unfreeze()
 
 
 def _import_failed(arguments: tuple[Any, ...], text: str) -> None:
@@ -70,10 +51,7 @@ def import_project(import_id: int, project_id: int | None = None) -> None:
     if found is not None and (later := _import_put_off_until(found)) is not None:
         import_project.on(_queue_of(found.url)).defer_until(later, import_id, project_id)
         return
-    from project_service.transfers.importing import importer  # noqa: PLC0415  # as told above
-
-    with many_objects():
-        importer.run(import_id, project_id)
+    importer.run(import_id, project_id)
 
 
 def _export_failed(arguments: tuple[Any, ...], text: str) -> None:
@@ -92,10 +70,7 @@ def export_project(export_id: int, project_id: int | None = None) -> None:
     if export is not None and (later := _export_put_off_until(export)) is not None:
         export_project.on(_queue_of(export.upload_url)).defer_until(later, export_id, project_id)
         return
-    from project_service.transfers.exporting import exporter  # noqa: PLC0415
-
-    with many_objects():
-        exporter.run(export_id, project_id)
+    exporter.run(export_id, project_id)
 
 
 def defer_import(record: ProjectImport) -> None:

@@ -1211,20 +1211,21 @@ READER = """
                 else:
                     add(tar, name, content, **fields)
         sys.exit()
-    from project_service.transfers import importing, trees, unpacking
-    from project_service.transfers.rows import read
+    from project_service.transfers.archive import extraction, reader
+    from project_service.transfers.importing import importer
+    from project_service.transfers.importing.rows import read
     if action == "read":
         try:
-            found = unpacking.unpack(Path(place), Path(what))
+            found = extraction.unpack(Path(place), Path(what))
             found.check()
-            trees.split_legacy(found)
-            trees.project_of(found)
-            trees.count_rows(found)
-            for relation in trees.relations_of(found):
-                for _, raw in trees.rows_of(found, relation):
+            reader.split_legacy(found)
+            reader.project_of(found)
+            reader.count_rows(found)
+            for relation in reader.relations_of(found):
+                for _, raw in reader.rows_of(found, relation):
                     read(raw)
-            trees.lfs_types_of(found)
-        except unpacking.BadArchive:
+            reader.lfs_types_of(found)
+        except extraction.BadArchive:
             pass
     # what getrusage says begins with the memory of whoever started this
     print(Path("/proc/self/status").read_text().partition("VmHWM:")[2].split()[0])

@@ -13,7 +13,6 @@ import multiprocessing
 import os
 import re
 import shutil
-import signal
 import subprocess
 import threading
 import time
@@ -1485,7 +1484,7 @@ def test_a_full_disk_fails_the_import_with_a_reason(bring, as_, monkeypatch):
     def full(*_arguments):
         raise OSError(28, "No space left on device", "/somewhere/secret")
 
-    monkeypatch.setattr(importing.unpacking, "_enter", full)
+    monkeypatch.setattr(extraction, "_enter", full)
 
     assert error_of(bring(make_archive({}))) == "No space left on device"
 
@@ -1514,7 +1513,7 @@ def test_what_fails_again_and_again_ends_failed(as_, run_jobs, monkeypatch):
     def broken(*_arguments):
         raise OSError(5, "Input/output error", "/somewhere/secret")
 
-    monkeypatch.setattr(importing.unpacking, "_enter", broken)
+    monkeypatch.setattr(extraction, "_enter", broken)
     client = as_(MAX)
     number = send(client).json["id"]
     for _ in range(jobs.ATTEMPTS):
@@ -1956,8 +1955,7 @@ def test_group_milestones_become_the_projects_own_with_other_numbers(bring, as_)
     assert (iids["own"], sorted(iids.values())) == (1, [1, 2, 3])
 
 
-@pytest.mark.parametrize("by_two", [True, False], indirect=True)
-def test_an_issue_without_a_number_takes_none_that_another_brings(by_two, bring, as_, monkeypatch):
+def test_an_issue_without_a_number_takes_none_that_another_brings(bring, as_, monkeypatch):
     monkeypatch.setattr(importing, "LINES_AT_ONCE", LINES_IN_CACHE)
     numbered = [make_issue(iid) for iid in range(1, 3 * LINES_IN_CACHE)]
     unnumbered = [make_issue(0, title=title) | {"iid": None} for title in ("first", "second")]
@@ -1982,8 +1980,7 @@ def test_a_milestone_of_the_project_takes_its_number_from_one_of_a_group(bring, 
     assert iids_of_milestones(as_(MAX), number) == {"own": 1, "groups": 2}
 
 
-@pytest.mark.parametrize("by_two", [True, False], indirect=True)
-def test_milestones_that_only_issues_and_merge_requests_bring_keep_their_numbers(by_two, bring, as_, monkeypatch):
+def test_milestones_that_only_issues_and_merge_requests_bring_keep_their_numbers(bring, as_, monkeypatch):
     monkeypatch.setattr(importing, "LINES_AT_ONCE", 1)
     of_group = {"title": "groups", "iid": 4, "group_id": 9}
     archive = make_archive(
@@ -2671,19 +2668,8 @@ def settle(value):
     return {name: settle(inner) for name, inner in value.items() if name not in DIFFERENT}
 
 
-@pytest.fixture
-def by_two(request, monkeypatch):
-    """Whether rows are made in one process and written in another."""
-    monkeypatch.setattr(os, "cpu_count", lambda: 2)
-    monkeypatch.setattr(importing, "WORTH_A_PROCESS", 0 if request.param else 1_000_000)
-    return request.param
-
-
-@pytest.mark.parametrize("by_two", [True, False], indirect=True)
 @pytest.mark.parametrize("before_commit", [True, False])
-def test_an_import_that_was_killed_anywhere_goes_on_exactly_there(
-    before_commit, by_two, as_, run_jobs, monkeypatch, tmp_path
-):
+def test_an_import_that_was_killed_anywhere_goes_on_exactly_there(before_commit, as_, run_jobs, monkeypatch, tmp_path):
     client = as_(ADA)
     monkeypatch.setattr(importing, "LINES_AT_ONCE", 3)
     monkeypatch.setattr(importing, "FILES_AT_ONCE", 2)
@@ -2756,26 +2742,8 @@ def test_an_import_that_was_killed_between_milestones_numbers_them_as_any_other(
     assert found == dict.fromkeys(range(1, 9), (True, expected))
 
 
-@pytest.mark.parametrize("by_two", [True, False], indirect=True)
-def test_the_rows_of_a_large_archive_are_made_in_a_process_of_its_own(by_two, bring, monkeypatch, tmp_path):
-    seen, real = tmp_path / "pids", importing.read
-
-    def read(raw):
-        with seen.open("a") as file:
-            file.write(f"{os.getpid()}\n")
-        return real(raw)
-
-    monkeypatch.setattr(importing, "read", read)
-
-    assert bring(make_archive({"issues": [make_issue(1), make_issue(2)]}))["import_status"] == "finished"
-
-    pids = set(map(int, seen.read_text().split()))
-    assert (len(pids), os.getpid() in pids) == (1, not by_two)
-
-
 @pytest.mark.parametrize("gap", range(5))
-@pytest.mark.parametrize("by_two", [True, False], indirect=True)
-def test_the_number_of_a_refused_row_is_free(by_two, gap, as_, bring, monkeypatch):
+def test_the_number_of_a_refused_row_is_free(gap, as_, bring, monkeypatch):
     monkeypatch.setattr(importing, "LINES_AT_ONCE", 2)
     refused = make_issue(7) | {"notes": [make_note() | {"type": "DiffNote"}]}
     without = make_issue(50) | {"iid": None}
@@ -2796,8 +2764,7 @@ def test_the_number_of_a_refused_row_is_free(by_two, gap, as_, bring, monkeypatc
     ]
 
 
-@pytest.mark.parametrize("by_two", [True, False], indirect=True)
-def test_numbers_are_told_apart_across_portions(by_two, as_, bring, monkeypatch):
+def test_numbers_are_told_apart_across_portions(as_, bring, monkeypatch):
     monkeypatch.setattr(importing, "LINES_AT_ONCE", 2)
     iids = [4, None, 4, None, 15, 17, None, 17, None, 19, 4, None]
     issues = [make_issue(number) | {"iid": iid} for number, iid in enumerate(iids, 1)]
@@ -2819,30 +2786,6 @@ def test_numbers_are_told_apart_across_portions(by_two, as_, bring, monkeypatch)
     assert [one["exception_message"] for one in state["failed_relations"]] == [
         "Validation failed: Iid has already been taken"
     ] * 3
-
-
-@pytest.mark.parametrize("by_two", [True], indirect=True)
-def test_whoever_reads_the_archive_is_missed_when_gone(by_two, as_, run_jobs, monkeypatch):
-    monkeypatch.setattr(importing, "LINES_AT_ONCE", 2)
-    client = as_(MAX)
-    archive = make_archive({"issues": [make_issue(number) for number in range(1, 8)]})
-    made, here = send(client, archive, path="gone").json["id"], os.getpid()
-
-    def die(_raw):
-        assert os.getpid() != here
-        os.kill(os.getpid(), signal.SIGKILL)
-
-    with monkeypatch.context() as once:
-        once.setattr(importing, "read", die)
-        run_jobs()
-    assert client.get(f"/projects/{made}/import").json["import_status"] == "started"
-    assert db.session.scalar(select(Task.error)) == "Ended: the process that worked ahead has ended"
-
-    again()
-    run_jobs()
-
-    assert client.get(f"/projects/{made}/import").json["import_status"] == "finished"
-    assert client.get(f"/projects/{made}/issues").headers["X-Total"] == "7"
 
 
 @pytest.mark.parametrize("before_commit", [True, False])
@@ -3316,9 +3259,8 @@ def test_a_restored_repository_has_all_refs_and_is_whole(as_, bring, tmp_path):
     repositories.check(folder)
 
 
-@pytest.mark.parametrize("by_two", [True, False], indirect=True)
 @pytest.mark.parametrize("relation", ["issues", "merge_requests"])
-def test_a_milestone_that_only_a_late_row_brings(relation, by_two, as_, bring):
+def test_a_milestone_that_only_a_late_row_brings(relation, as_, bring):
     branches = {"source_branch": "a", "target_branch": "b"} if relation == "merge_requests" else {}
     late = {"milestone": {"title": "Late", "group_id": 9}}
     lines = [make_issue(iid, **branches, **(late if iid > LINES_IN_CACHE else {})) for iid in range(1, 60)]

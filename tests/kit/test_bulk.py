@@ -41,7 +41,7 @@ def test_rows_are_read_as_they_were_written(place, rows):
         for number, (body, attachment, system, position) in enumerate(rows, 1)
     ]
 
-    writer.write(writer.packed(given))
+    writer.write(given)
 
     found = db.session.scalars(select(Note).order_by(Note.id)).all()
     assert [(one.body, one.attachment, one.system, one.position) for one in found] == rows
@@ -54,7 +54,7 @@ def test_rows_are_read_as_they_were_written(place, rows):
 def test_what_means_something_to_a_database_means_nothing_in_a_text(place, text):
     writer = Writer(Milestone, "id", "project_id", "iid", "title", "state", "due_date", "created_at", "updated_at")
 
-    writer.write(writer.packed([(1, place[0], 1, text, "active", dt.date(2026, 2, 28), MOMENT, MOMENT)]))
+    writer.write([(1, place[0], 1, text, "active", dt.date(2026, 2, 28), MOMENT, MOMENT)])
 
     found = db.session.get_one(Milestone, 1)
     assert (found.title, found.due_date, found.start_date) == (text, dt.date(2026, 2, 28), None)
@@ -65,11 +65,13 @@ def test_many_rows_are_one_statement_and_none_are_none(place, count_queries):
     rows = [(number, place[0], number, f"M{number}", "active", MOMENT, MOMENT) for number in range(1, 20)]
 
     with count_queries() as none:
-        writer.write(writer.packed([]))
+        writer.write([])
     with count_queries() as many:
-        writer.write(writer.packed(rows))
+        writer.write(rows)
 
-    assert (none, [text for text in many if text != "BEGIN IMMEDIATE"]) == ([], [writer.statement])
+    # COPY is sent by the driver, where nothing counts it
+    statements = [text.split(" (")[0] for text in many if text != "BEGIN IMMEDIATE"]
+    assert (none, statements) == ([], ["INSERT INTO milestones"] if db.engine.dialect.name == "sqlite" else [])
 
 
 def test_ids_are_nobody_elses_whoever_asks(place):

@@ -1,7 +1,6 @@
-"""Many rows at once, past the machinery that makes objects of them: for imports.
+"""Bulk insertion without ORM objects, and reservation of ids.
 
-Rows are tuples in the order of the named columns, their values those that the columns have in Python. They are written
-in the current transaction, with the driver's own means: ``executemany`` on SQLite, ``COPY`` on PostgreSQL.
+Rows are tuples in the order of the named columns, with the Python values of the columns.
 """
 
 from __future__ import annotations
@@ -10,8 +9,6 @@ import datetime as dt
 import functools
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
-from types import NoneType
 from typing import Any
 
 from sqlalchemy import (
@@ -19,7 +16,6 @@ from sqlalchemy import (
     JSON,
     BigInteger,
     ColumnElement,
-    Connection,
     Date,
     Table,
     TableValuedAlias,
@@ -31,116 +27,60 @@ from sqlalchemy import (
     select,
     text,
 )
-from sqlalchemy.engine.interfaces import DBAPICursor
 
 from project_service.kit import bigint_json
 from project_service.kit.db.base import Base, Timestamp
 from project_service.kit.db.session import allow_asynchronous_commit, db, unit_of_work
-from project_service.kit.db.statements import tell
 
-# the sequence is looked up once, and the numbers come as one value: both cost more than the numbers
+# one scalar: the sequence is looked up once, and one value is returned, not a row for each id
 RESERVE = """
 WITH own AS MATERIALIZED (SELECT pg_get_serial_sequence(:table, 'id')::regclass AS sequence)
 SELECT array_agg(nextval(own.sequence)) FROM own, generate_series(1, :count)
 """
-FIRST_IDS, MOST_IDS = 1000, 32_000
-NOTHING = "\\N"  # in the text format of COPY
-ESCAPES = (("\\", "\\\\"), ("\t", "\\t"), ("\n", "\\n"), ("\r", "\\r"))
-WALL_CLOCK = len("2021-01-20 08:15:30.123456")
-Convert = Callable[[Any], Any]
-Packed = bytes | list[tuple[Any, ...]]
+FIRST_RESERVED_IDS, MAX_RESERVED_IDS = 1000, 32_000
 
 
 class Writer:
-    """Writes rows of one table. What rows are ``packed`` to can be made in another process than the one that writes."""
+    """Inserts rows of one table: with ``COPY`` into PostgreSQL, with ``executemany`` into SQLite."""
 
     def __init__(self, model: type[Base], *columns: str) -> None:
-        table: Table = model.__table__  # type: ignore[assignment]  # of a mapped class it is nothing else
-        self.sqlite = db.engine.dialect.name == "sqlite"
-        self.converters = [_converter(table.c[name].type, sqlite=self.sqlite) for name in columns]
+        table: Table = model.__table__  # type: ignore[assignment]  # a mapped class has no other kind
         names = ", ".join(columns)
-        if self.sqlite:
-            self.statement = f"INSERT INTO {table.name} ({names}) VALUES ({', '.join('?' * len(columns))})"  # noqa: S608  # our own names
-        else:
-            self.statement = f"COPY {table.name} ({names}) FROM STDIN"
+        self._is_sqlite = db.engine.dialect.name == "sqlite"
+        self._converters = {
+            index: convert
+            for index, name in enumerate(columns)
+            if (convert := _converter(table.c[name].type)) is not None
+        }
+        placeholders = ", ".join("?" * len(columns))
+        self._insert = f"INSERT INTO {table.name} ({names}) VALUES ({placeholders})"  # noqa: S608  # names of our tables
+        self._copy = f"COPY {table.name} ({names}) FROM STDIN"
 
-    def packed(self, rows: Iterable[tuple[Any, ...]]) -> Packed:
-        """Rows as ``write`` takes them; ``ValueError`` for a text with NUL, which PostgreSQL has not."""
-        given = list(zip(*rows, strict=True))
-        if not given:
-            return [] if self.sqlite else b""
-        columns = [_converted(column, convert) for column, convert in zip(given, self.converters, strict=True)]
-        if self.sqlite:
-            return list(zip(*columns, strict=True))
-        lines = map("\t".join, zip(*map(_copied, columns), strict=True))
-        return "\n".join([*lines, ""]).encode()
+    def write(self, rows: Sequence[tuple[Any, ...]]) -> None:
+        """Insert rows within the current unit of work.
 
-    def write(self, *packed: Packed) -> None:
-        """Store rows, in one go however many portions they were packed in.
+        Raises:
+            DBAPIError: SQLite refused a row.
+            psycopg.Error: PostgreSQL refused a row.
 
-        What the database refuses raises the error of the driver.
         """
-        if not any(packed):
+        if not rows:
             return
-        connection = db.session.connection()
-        cursor: Any = connection.connection.cursor()
-        tell(connection, cursor, self.statement, None)
-        try:
-            if self.sqlite:
-                cursor.executemany(self.statement, itertools.chain(*packed))
-            else:
-                with cursor.copy(self.statement) as copy:
-                    for each in packed:
-                        copy.write(each)
-        finally:
-            cursor.close()
+        connection, stored = db.session.connection(), self._stored(rows)
+        if self._is_sqlite:
+            connection.exec_driver_sql(self._insert, list(stored))
+            return
+        cursor: Any = connection.connection.cursor()  # of psycopg: SQLAlchemy has no COPY
+        with cursor, cursor.copy(self._copy) as copy:
+            for row in stored:
+                copy.write_row(row)
 
-
-def _converted(column: Sequence[Any], convert: Convert | None) -> Sequence[Any]:
-    if convert is None or _is_all(column, None):
-        return column
-    return [None if value is None else convert(value) for value in column]
-
-
-def _is_all(column: Sequence[Any], value: Any) -> bool:
-    return column.count(value) == len(column)
-
-
-def _copied(column: Sequence[Any]) -> Iterable[str]:
-    """The values of a column in PostgreSQL's text format of ``COPY``, which is made without a connection to ask."""
-    if _is_all(column, column[0]):
-        return itertools.repeat(_as_text(column[0]), len(column))
-    kinds = set(map(type, column))
-    if kinds == {int}:
-        return map(str, column)
-    if kinds == {str}:
-        return _escaped(column)
-    if kinds == {str, NoneType}:
-        texts = _escaped([value or "" for value in column])
-        return [NOTHING if value is None else text for value, text in zip(column, texts, strict=True)]
-    known = {value: _as_text(value) for value in set(column)}  # most columns say the same in many rows
-    return [known[value] for value in column]
-
-
-def _as_text(value: Any) -> str:
-    if value is None:
-        return NOTHING
-    if isinstance(value, str):
-        return _escaped([value])[0]
-    # a truth value is a number to Python, and 0 or 1 to PostgreSQL as well
-    return str(int(value)) if isinstance(value, int) else str(value)
-
-
-def _escaped(values: Sequence[str]) -> list[str]:
-    """Texts of ``COPY``, all of them looked through at once: there is none that PostgreSQL takes and that has a NUL."""
-    joined = "\0".join(values)
-    for character, escape in ESCAPES:
-        if character in joined:  # which is found much quicker than replaced
-            joined = joined.replace(character, escape)
-    escaped = joined.split("\0")
-    if len(escaped) != len(values):
-        raise ValueError("a text has a NUL")
-    return escaped
+    def _stored(self, rows: Sequence[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
+        """The rows with values that the drivers of both databases accept."""
+        columns: list[Sequence[Any]] = list(zip(*rows, strict=True))
+        for index, convert in self._converters.items():
+            columns[index] = [None if value is None else convert(value) for value in columns[index]]
+        return zip(*columns, strict=True)
 
 
 def among(column: Any, parameter: str) -> ColumnElement[bool]:
@@ -185,42 +125,13 @@ def listed(values: Iterable[int]) -> TableValuedAlias:
     return func.unnest(cast(given, ARRAY(BigInteger))).table_valued("value").render_derived()
 
 
-class Query:
-    """A statement that is compiled once, and whose rows come as the driver has them: nothing is converted."""
-
-    def __init__(self, connection: Connection, statement: Any) -> None:
-        self.connection = connection
-        self.compiled = statement.compile(dialect=connection.dialect)
-        self.text = str(self.compiled)
-
-    def rows(self, **values: Any) -> Sequence[Any]:
-        """All rows for these values."""
-        return self.ask(**values).fetchall()
-
-    def ask(self, **values: Any) -> DBAPICursor:
-        """A cursor of the driver, for ``fetchall``; in a pipeline the database begins to answer meanwhile."""
-        given = self.compiled.construct_params(values)
-        names = self.compiled.positiontup
-        sent = given if names is None else tuple(given[name] for name in names)
-        cursor = self.connection.connection.cursor()
-        tell(self.connection, cursor, self.text, sent)
-        cursor.execute(self.text, sent)
-        return cursor
-
-
-def pipeline(connection: Connection) -> AbstractContextManager[Any]:
-    """Where ``Query.ask`` waits for no answer, as far as the driver can do that; nothing else may be sent here."""
-    driver: Any = connection.connection.driver_connection
-    return nullcontext() if connection.dialect.name == "sqlite" else driver.pipeline()
-
-
 def new_ids(model: type[Base]) -> Iterator[int]:
-    """Ids for new rows of a table, reserved many at a time in a unit of their own when they are asked for.
+    """Generate ids for new rows of a table, reserved in growing blocks.
 
-    Nobody else gets one, also when no row comes to have it. Where many have been taken, more are reserved at once: on
-    SQLite each time waits until nobody else writes.
+    A block is reserved in a unit of work of its own and is never handed out again, even if no row uses its ids. Blocks
+    grow because on SQLite each reservation waits for other writers.
     """
-    counts = (min(FIRST_IDS << turn, MOST_IDS) for turn in itertools.count())
+    counts = (min(FIRST_RESERVED_IDS << turn, MAX_RESERVED_IDS) for turn in itertools.count())
     return itertools.chain.from_iterable(_reserve(model.__tablename__, count) for count in counts)
 
 
@@ -240,14 +151,14 @@ def _reserve(table: str, count: int) -> Iterable[int]:
         return range(last - count + 1, last + 1)
 
 
-def _converter(kind: Any, *, sqlite: bool) -> Convert | None:
+def _converter(kind: Any) -> Callable[[Any], Any] | None:
     if isinstance(kind, JSON):
         return _json
-    if not sqlite:
-        return None
     if isinstance(kind, Timestamp):
-        return _wall_clock
-    return _day if isinstance(kind, Date) else None
+        return _timestamp
+    if isinstance(kind, Date):
+        return dt.date.isoformat
+    return None
 
 
 def _json(value: Any) -> str:
@@ -255,9 +166,6 @@ def _json(value: Any) -> str:
 
 
 @functools.lru_cache(maxsize=1024)
-def _wall_clock(value: dt.datetime) -> str:
-    return value.astimezone(dt.UTC).isoformat(" ", "microseconds")[:WALL_CLOCK]
-
-
-def _day(value: dt.date) -> str:
-    return value.isoformat()
+def _timestamp(value: dt.datetime) -> str:
+    # as SQLite stores it; connections to PostgreSQL read it as UTC, their time zone
+    return value.astimezone(dt.UTC).replace(tzinfo=None).isoformat(" ", "microseconds")

@@ -145,33 +145,16 @@ def allow_asynchronous_commit() -> None:
 
 
 @contextmanager
-def snapshot(name: str | None = None) -> Iterator[Connection]:
-    """A connection whose statements all see the state at the first of them, while others go on writing.
-
-    With the name of a snapshot that another process has exported and still uses, it is that state. SQLite has no named
-    snapshots: there it is the current state.
-    """
+def snapshot() -> Iterator[Connection]:
+    """A connection whose statements all see the state at the first of them, while others go on writing."""
     token = sqlite.begin_statement.set(sqlite.SNAPSHOT)
     try:
         with db.engine.connect() as connection:
             if connection.dialect.name == "postgresql":
                 connection.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
-            if name:
-                connection.exec_driver_sql(f"SET TRANSACTION SNAPSHOT '{name}'")
-            elif name is not None:
-                name_of(connection)
             yield connection
     finally:
         sqlite.begin_statement.reset(token)
-
-
-def name_of(connection: Connection) -> str:
-    """Export the ``snapshot`` of a connection for another process, and return its name."""
-    if connection.dialect.name == "sqlite":
-        connection.exec_driver_sql("SELECT 1 FROM sqlite_master")  # the snapshot is taken by the first read
-        return ""
-    name: str = connection.exec_driver_sql("SELECT pg_export_snapshot()").scalar_one()
-    return name
 
 
 def add_unique(row: Row, taken: Exception) -> Row:

@@ -149,7 +149,6 @@ class Lease:
 
 
 _lease: ContextVar[Lease | None] = ContextVar("lease", default=None)
-_renewing = threading.Lock()
 
 
 def job(
@@ -404,7 +403,7 @@ def _renewed(lease: Lease) -> Iterator[None]:
 
     def renew() -> None:
         while not stop.wait(RENEW_EVERY_SECONDS):
-            with _renewing, app.app_context():
+            with app.app_context():
                 try:
                     _renew(lease)
                 except Exception as error:  # noqa: BLE001  # the next attempt may work; the lease is long enough for some
@@ -419,13 +418,6 @@ def _renewed(lease: Lease) -> Iterator[None]:
         _lease.reset(token)
         stop.set()
         thread.join()
-
-
-@contextmanager
-def at_rest() -> Iterator[None]:
-    """Within this no lease is being renewed: a process that is forked finds nothing half-way that a thread did."""
-    with _renewing:
-        yield
 
 
 def _renew(lease: Lease) -> None:

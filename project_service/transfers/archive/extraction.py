@@ -6,11 +6,8 @@ ours; what a member claims to be called, to own or to link to is never asked of 
 
 from __future__ import annotations
 
-import io
-import queue
 import shutil
 import tarfile
-import threading
 import unicodedata
 import zlib
 from collections.abc import Callable, Iterator
@@ -28,7 +25,6 @@ MIB = 1 << 20
 # times as long
 CHUNK = 128 * 1024
 BUFFER = 64 * 1024
-AHEAD = 2  # blocks that are decompressed before somebody reads them
 GZIP = b"\x1f\x8b"
 MOST_RELATIONS = 1000
 LONGEST_HEADERS = MIB  # bytes of all that stands before one member: long names, extended headers
@@ -138,7 +134,7 @@ def unpack(
     with archive.open("rb") as file:
         if file.read(2) != GZIP:
             raise BadArchive(NOT_GZIP)
-    with _reading(), _gunzip(archive) as stream:
+    with _reading(), gzip_ng.open(archive, "rb") as stream:  # type: ignore[no-untyped-call]  # the library has no types
         measured = Measured(stream, archive.stat().st_size, limits, check)
         with Tape.open(fileobj=cast(IO[bytes], measured), mode="r|", tarinfo=Member, bufsize=BUFFER) as tar:
             for count, member in enumerate(iter(tar.next, None)):
@@ -354,68 +350,6 @@ def _leave_out(found: Unpacked, parts: list[str]) -> None:
 def _is_text(name: str) -> bool:
     """Whether a name can be stored, shown on one line and written back; odd blanks are in names that people have."""
     return not any(unicodedata.category(character) in UNSAFE or character in TURNS for character in name)
-
-
-class Unpressed(io.RawIOBase):
-    """What a gzip file holds, decompressed in a thread, ahead of whoever reads it.
-
-    The library's own reader of this kind takes the end of its thread for the end of the file; a block that the thread
-    put down right before that may be missed.
-    """
-
-    def __init__(self, archive: Path) -> None:
-        self._source: IO[bytes] = gzip_ng.open(archive, "rb")  # type: ignore[no-untyped-call]  # it has no types
-        self._blocks: queue.Queue[bytes | Exception] = queue.Queue(AHEAD)
-        self._block = memoryview(b"")
-        self._ended = False
-        self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self._decompress, name="unpress", daemon=True)
-        self._thread.start()
-
-    def readable(self) -> bool:
-        """It is read from."""
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        """Fill a buffer as far as the current block goes; raises what the reader of gzip met."""
-        if not self._block and not self._ended:
-            found = self._blocks.get()
-            self._ended = not found or isinstance(found, Exception)
-            if isinstance(found, Exception):
-                raise found
-            self._block = memoryview(found)
-        count = min(len(buffer), len(self._block))
-        buffer[:count], self._block = self._block[:count], self._block[count:]
-        return count
-
-    def close(self) -> None:
-        """End the thread."""
-        if not self.closed:
-            self._stopped.set()
-            self._thread.join()
-            self._source.close()
-        super().close()
-
-    def _decompress(self) -> None:
-        end: bytes | Exception = b""
-        try:
-            while not self._stopped.is_set() and (block := self._source.read(CHUNK)):
-                self._put(block)
-        except Exception as error:  # noqa: BLE001  # whatever it is: whoever reads hears of it
-            end = error
-        self._put(end)
-
-    def _put(self, block: bytes | Exception) -> None:
-        while not self._stopped.is_set():
-            try:
-                self._blocks.put(block, timeout=0.1)
-            except queue.Full:
-                continue
-            return
-
-
-def _gunzip(archive: Path) -> IO[bytes]:
-    return io.BufferedReader(Unpressed(archive), CHUNK)
 
 
 @contextmanager

@@ -82,7 +82,7 @@ def inspect(archive: Path) -> Inspection:
         translator = Translator(NOBODY, People(NOBODY), Known(), dt.datetime.now(dt.UTC), numbers.__getitem__)
         for relation in reader.relations_of(unpacked):
             found.rows[relation] = 0
-            translator.known.go_on_with_others()
+            translator.known.start_relation()
             if relation == layout.PROTECTED_TAGS:
                 _count_tags(found, unpacked)
                 continue

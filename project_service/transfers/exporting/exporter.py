@@ -5,29 +5,27 @@ from __future__ import annotations
 import datetime as dt
 import functools
 import itertools
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Any
+from tempfile import SpooledTemporaryFile
+from typing import IO
 
 import structlog
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Connection, select
 
 from project_service.access.abilities import Ability, allowed
 from project_service.access.identity import Caller
 from project_service.domain import instance_settings, repositories
 from project_service.domain.projects import Project, folder_of
 from project_service.domain.repositories import Repository
-from project_service.domain.tracker.issues import Issue
 from project_service.kit import bigint_json, clock, jobs
-from project_service.kit.db.session import db, name_of, snapshot, unit_of_work
+from project_service.kit.db.session import db, snapshot, unit_of_work
 from project_service.kit.http import urls
 from project_service.kit.http.errors import FULL
-from project_service.kit.jobs.ahead import Ended, ahead, pays
 from project_service.kit.storage import storage
 from project_service.transfers.archive import layout
-from project_service.transfers.archive.writer import Packer, Piece, packing, press
-from project_service.transfers.exporting.lines import Line, Range, Reader, brief
+from project_service.transfers.archive.writer import ArchiveWriter, open_archive
+from project_service.transfers.exporting.lines import Line, Reader, brief
 from project_service.transfers.models import FINISHED, LIVE, STARTED, ProjectExport, ProjectFile
 from project_service.transfers.outcomes import note_failed_export, tell
 from project_service.transfers.remote import sending
@@ -37,7 +35,7 @@ LONGEST_NAME = 51
 ENDING = "_export.tar.gz"
 LONGEST_LINE = 50 << 20
 PROGRESS_EVERY = 2000  # rows
-WORTH_A_PROCESS = 4000  # issues
+MAX_BYTES_IN_MEMORY = 4 << 20  # of the rows of a relation; more are written to the disk
 
 log = structlog.get_logger(__name__)
 
@@ -89,105 +87,44 @@ def _start(export_id: int) -> bool:
 
 def _make(export_id: int, project_id: int, name: str, folder: Path) -> int:
     place = folder / "archive.tar.gz"
-    with _reading(export_id) as (reader, export, theirs), place.open("wb") as target:
-        connection, project = reader.connection, reader.project
-        with packing(target) as packer:
-            packer.add_bytes("VERSION", layout.FORMAT.encode())
-            packer.add_bytes("GITLAB_VERSION", layout.RELEASE.encode())
-            packer.add_bytes("GITLAB_REVISION", layout.REVISION.encode())
-            attributes = reader.attributes(export.description)
-            if _has_to_name_its_branch(connection, project):
-                attributes["default_branch"] = project.default_branch
-            packer.add_bytes("tree/project.json", bigint_json.dumps(attributes))
-            _add_relations(export_id, reader, theirs, packer, folder)
-            _add_repositories(packer, connection, project, folder)
-            _add_files(packer, connection, project_id)
-    storage().keep(place, name)
-    return place.stat().st_size
-
-
-@contextmanager
-def _reading(export_id: int) -> Iterator[tuple[Reader, ProjectExport, Iterator[Piece] | None]]:
-    """Everything as it is at one moment; of many issues, too, those that another process reads and compresses."""
     with unit_of_work(write=False):
         export = _wanted(export_id)
         project, user = export.project, export.user
         administers = user is not None and allowed(Caller.of(user), Ability.OWN_NAMESPACE, project.namespace)
         with_group_members = administers and project.namespace.kind == "group"
-        count = db.session.scalar(select(func.count()).where(Issue.project_id == project.id)) or 0
         db.session.expunge(project)
         db.session.expunge(export)
-    if count < WORTH_A_PROCESS or not pays():
-        with snapshot() as connection:
-            yield Reader(connection, project, with_group_members=with_group_members), export, None
-        return
-    with ahead(_other_half(project)) as made, snapshot(next(made)) as connection:
-        next(made)
-        yield Reader(connection, project, with_group_members=with_group_members), export, made
+    with snapshot() as connection, open_archive(place) as archive:
+        reader = Reader(connection, project, with_group_members=with_group_members)
+        archive.add_bytes("VERSION", layout.FORMAT.encode())
+        archive.add_bytes("GITLAB_VERSION", layout.RELEASE.encode())
+        archive.add_bytes("GITLAB_REVISION", layout.REVISION.encode())
+        attributes = reader.attributes(export.description)
+        if _has_to_name_its_branch(connection, project):
+            attributes["default_branch"] = project.default_branch
+        archive.add_bytes("tree/project.json", bigint_json.dumps(attributes))
+        _add_relations(export_id, reader, archive, folder)
+        _add_repositories(archive, connection, project, folder)
+        _add_files(archive, connection, project_id)
+    storage().keep(place, name)
+    return place.stat().st_size
 
 
-def _other_half(project: Project) -> Iterator[Any]:
-    """The name of a snapshot, nothing once that is taken, and then the issues of every second turn."""
-    with ExitStack() as writing:
-        if db.engine.dialect.name == "sqlite":  # where both see the same as long as nobody else can write
-            writing.enter_context(db.engine.connect()).begin()
-        with snapshot() as connection:
-            yield name_of(connection)
-            yield None  # whoever goes on behind this has used what came before
-            writing.close()
-            reader = Reader(connection, project, with_group_members=False)
-            yield from _pieces(reader, reader.turns()[1::2])
-
-
-def _pieces(reader: Reader, turns: Sequence[Sequence[Range]]) -> Generator[Piece, None, None]:
-    """The issues of some turns; the last piece of each turn says so."""
-    with closing(reader.issues(turns)) as made:
-        for lines in made:
-            yield from press(filter(None, (_packed("issues", line, b"\n") for line in lines)))
-
-
-def _in_turn(reader: Reader, theirs: Iterator[Piece]) -> Iterator[Piece]:
-    """All issues: while the other process makes a turn, this one makes the one before."""
-    turns = reader.turns()
-    with closing(_pieces(reader, turns[::2])) as ours:
-        for pieces in itertools.islice(itertools.cycle((ours, theirs)), len(turns)):
-            for piece in pieces:
-                yield piece
-                if piece.is_last:
-                    break
-            else:
-                raise Ended("a turn has no end")
-
-
-def _add_relations(
-    export_id: int, reader: Reader, theirs: Iterator[Piece] | None, packer: Packer, folder: Path
-) -> None:
+def _add_relations(export_id: int, reader: Reader, archive: ArchiveWriter, folder: Path) -> None:
     relations = reader.relations()
-    total, done, told = reader.count(), 0, 0
+    total, done = reader.count(), 0
     _note_progress(export_id, 0, total, 0, len(relations))
     for count, relation in enumerate(relations, start=1):
-
-        def note(rows: int, relations_done: int = count) -> None:
-            nonlocal done, told
-            done += rows
-            if done >= told + PROGRESS_EVERY:
-                told = done
-                _note_progress(export_id, done, total, relations_done, len(relations))
-
-        name, place = f"tree/project/{relation}.ndjson", folder / "relation"
-        if relation == "issues" and theirs is not None:
-            packer.add_pieces(name, place, _noted(_in_turn(reader, theirs), note))
-        else:
-            with packer.made(name, place) as file:
-                for _ in _write(reader, relation, file):
-                    note(1)
+        # the header of a member has its size: the rows are written to a file of their own first
+        with SpooledTemporaryFile(MAX_BYTES_IN_MEMORY, dir=str(folder)) as file:
+            for _ in _write(reader, relation, file):
+                done += 1
+                if done % PROGRESS_EVERY == 0:
+                    _note_progress(export_id, done, total, count, len(relations))
+            size = file.tell()
+            file.seek(0)
+            archive.add_stream(f"tree/project/{relation}.ndjson", file, size)
         _note_progress(export_id, done, total, count, len(relations))
-
-
-def _noted(pieces: Iterable[Piece], note: Callable[[int], None]) -> Iterator[Piece]:
-    for piece in pieces:
-        yield piece
-        note(piece.lines)
 
 
 def _write(reader: Reader, relation: str, file: IO[bytes]) -> Iterator[int]:
@@ -232,7 +169,7 @@ def _has_to_name_its_branch(connection: Connection, project: Project) -> bool:
     return name is not None and branch is not None and repositories.has_a_twin(name, branch)
 
 
-def _add_repositories(packer: Packer, connection: Connection, project: Project, folder: Path) -> None:
+def _add_repositories(archive: ArchiveWriter, connection: Connection, project: Project, folder: Path) -> None:
     columns = [getattr(Repository, name) for name in ("project_id", "kind", "version", "storage_name", "size")]
     found = connection.execute(select(*columns).where(Repository.project_id == project.id).order_by(Repository.kind))
     for one in (Repository(**row) for row in found.mappings().all()):
@@ -240,15 +177,15 @@ def _add_repositories(packer: Packer, connection: Connection, project: Project, 
         if branch and repositories.has_another_head(one.storage_name, branch):  # it was changed since
             bundle = repositories.with_head(repositories.bare(one), branch, folder)
             with bundle.open("rb") as file:
-                packer.add_stream(name, file, bundle.stat().st_size)
+                archive.add_stream(name, file, bundle.stat().st_size)
             bundle.unlink()
         else:
             with storage().open(one.storage_name) as file:
-                packer.add_stream(name, file, one.size)
+                archive.add_stream(name, file, one.size)
 
 
-def _add_files(packer: Packer, connection: Connection, project_id: int) -> None:
-    packer.add_folder("snippets")
+def _add_files(archive: ArchiveWriter, connection: Connection, project_id: int) -> None:
+    archive.add_directory("snippets")
     types: dict[str, object] = {}
     last = ""
     while True:
@@ -260,13 +197,13 @@ def _add_files(packer: Packer, connection: Connection, project_id: int) -> None:
         ).all()
         for path, name, size, data in found:
             with storage().open(name) as file:
-                packer.add_stream(path, file, size)
+                archive.add_stream(path, file, size)
             if data is not None:
                 types[path.removeprefix("lfs-objects/")] = data
         if not found:
             break
         last = found[-1][0]
-    packer.add_bytes("lfs-objects.json", bigint_json.dumps(types))
+    archive.add_bytes("lfs-objects.json", bigint_json.dumps(types))
 
 
 def _finish(export_id: int, name: str, size: int) -> None:

@@ -7,8 +7,7 @@ column holds (``extra``) comes back where it was.
 from __future__ import annotations
 
 import functools
-import itertools
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import (
@@ -26,7 +25,6 @@ from sqlalchemy import (
     select,
     type_coerce,
 )
-from sqlalchemy.engine.interfaces import DBAPICursor
 from sqlalchemy.orm import InstrumentedAttribute
 
 from project_service.areas.error_tracking.models import ErrorTrackingSetting
@@ -43,7 +41,6 @@ from project_service.domain.tracker.notes import NOTE_TYPES, Note
 from project_service.domain.tracker.others import MergeRequest, Snippet
 from project_service.domain.users import User
 from project_service.kit import bigint_json
-from project_service.kit.db.bulk import Query, among, numbers, pipeline
 from project_service.transfers.archive import layout
 from project_service.transfers.importing.publishing import LEVELS, access_of, levels_of
 from project_service.transfers.importing.rows import LARGEST_INTEGER, issue_type_of
@@ -60,9 +57,8 @@ from project_service.transfers.project_settings import (
     tags_in,
 )
 
-RANGES_IN_TURN = 8
 NUMBERS_AT_ONCE = 10_000
-AT_ONCE = 100  # issues, with what hangs on them: twice as many do not fit into the cache of a processor
+AT_ONCE = 100  # issues, with their notes, events, labels and assignees
 NOTES_AT_ONCE = 2000
 BYTES_AT_ONCE, BYTES_OF_NOTES = 8 << 20, 32 << 20  # the largest note may have a megabyte, and most are small
 BYTES_NESTED, LARGEST_NESTED = 16 << 20, 64 << 10  # of the labels and milestones that stay in memory, and of one
@@ -160,10 +156,7 @@ class Notes(dict[int, list[Line]]):
         if number not in self.left:  # the order of ids is mostly that of what is asked for, but not always
             return self.reader.lines_of_notes(self.noteable_type, self._all_of(number)).get(number, [])
         while number in self.left:
-            rows = self.reader.queries["some notes"].rows(
-                noteable_type=self.noteable_type, ids=numbers(sorted(self.left))
-            )
-            self._take(rows)
+            self._take(self.reader.rows("some notes", noteable_type=self.noteable_type, ids=sorted(self.left)))
         return self.get(number, [])
 
     def _take(self, rows: Sequence[Any]) -> None:
@@ -182,7 +175,7 @@ class Notes(dict[int, list[Line]]):
         self.update(self.reader.lines_of_notes(self.noteable_type, rows))
 
     def _all_of(self, number: int) -> Sequence[Any]:
-        return self.reader.queries["notes"].rows(noteable_type=self.noteable_type, ids=numbers([number]))
+        return self.reader.rows("notes", noteable_type=self.noteable_type, ids=[number])
 
 
 class Reader:
@@ -213,10 +206,14 @@ class Reader:
         self.notes_at_once = self._at_once(
             Note, Note.body, Note.position, Note.extra, most=NOTES_AT_ONCE, size=BYTES_OF_NOTES
         )
-        self.queries = {name: Query(connection, statement) for name, statement in self._statements().items()}
+        self.statements = self._statements()
         of_notes = exists().where(Event.project_id == project.id, Event.target_type.in_(NOTE_TYPES))
         self.notes_have_events = bool(connection.scalar(select(of_notes)))
         self._load()
+
+    def rows(self, name: str, **values: Any) -> Sequence[Any]:
+        """The rows of one of the statements that are executed for every portion."""
+        return self.connection.execute(self.statements[name], values).all()
 
     def relations(self) -> list[str]:
         """The relations to write: those of the format, and what else an archive brought."""
@@ -360,7 +357,7 @@ class Reader:
         ).where(Milestone.project_id == self.project.id)
         at_once = self._at_once(Milestone, Milestone.description, Milestone.extra)
         for rows in self._portions(statement, Milestone.iid, at_once):
-            events = self._events_of("milestone_events", ids=numbers(row[1] for row in rows))
+            events = self._events_of("milestone_events", [row[1] for row in rows])
             for iid, number, title, description, state, start_date, due_date, extra, created_at, updated_at in rows:
                 yield filled(MILESTONE, extra) | {
                     "id": number,
@@ -376,20 +373,14 @@ class Reader:
                     "events": events.get(number, []),
                 }
 
-    def turns(self) -> list[list[Range]]:
-        """All issues as ranges that are read at once, some of them together: of two processes each makes a turn."""
-        ranges = self._ranges_of_issues()
-        return [ranges[start : start + RANGES_IN_TURN] for start in range(0, len(ranges), RANGES_IN_TURN)]
-
-    def issues(self, turns: Sequence[Sequence[Range]]) -> Generator[Iterator[Line], None, None]:
-        """The issues of each of some turns."""
-        with pipeline(self.connection):
-            portions = self._portions_of_issues(itertools.chain.from_iterable(turns))
-            for turn in turns:
-                yield itertools.chain.from_iterable(map(self._lines_of, itertools.islice(portions, len(turn))))
-
     def _issues(self) -> Iterator[Line]:
-        return itertools.chain.from_iterable(self.issues(self.turns()))
+        for after, until in self._ranges_of_issues():
+            rows = self.rows("issues", after=after, until=until)
+            ids = [row[1] for row in rows]
+            noted = self._notes(issues.TARGET, ids)
+            events = self._events_of("issue_events", ids)
+            labelled, assigned = (_grouped(self.rows(name, ids=ids)) for name in ("labels", "assignees"))
+            yield from self._issue_lines(rows, noted, events, labelled, assigned)
 
     def _ranges_of_issues(self) -> list[Range]:
         """As many issues in each as ``_at_once`` would read, but that large ones do not count for others."""
@@ -404,34 +395,6 @@ class Reader:
                 begin, count, size = last, 0, 0
             last, count, size = iid, count + 1, size + bytes_of_one
         return [*ranges, (begin, LARGEST_INTEGER)]
-
-    def _portions_of_issues(self, ranges: Iterable[Range]) -> Iterator[list[Sequence[Any]]]:
-        """Rows of issues with those of what hangs on them; while some are used, the database reads the next."""
-        ready: list[Sequence[Any]] = []
-        further = iter(ranges)
-        asked = self._ask_for_issues(further)
-        while asked is not None:
-            rows = asked.fetchall()
-            ids = numbers(row[1] for row in rows)
-            beside = [
-                self.queries["some notes"].ask(noteable_type=issues.TARGET, ids=ids),
-                *(self.queries[name].ask(ids=ids) for name in ("issue_events", "labels", "assignees")),
-            ]
-            asked = self._ask_for_issues(further)
-            if ready:
-                yield ready
-            ready = [rows, *(cursor.fetchall() for cursor in beside)]
-        if ready:
-            yield ready
-
-    def _ask_for_issues(self, ranges: Iterator[Range]) -> DBAPICursor | None:
-        following = next(ranges, None)
-        return None if following is None else self.queries["issues"].ask(last=following[0], until=following[1])
-
-    def _lines_of(self, portion: list[Sequence[Any]]) -> Iterator[Line]:
-        rows, notes, events, labels, assignees = portion
-        noted = Notes(self, issues.TARGET, (row[1] for row in rows), notes)
-        return self._issue_lines(rows, noted, self._events_in(events), _grouped(labels), _grouped(assignees))
 
     def _issue_lines(
         self,
@@ -513,9 +476,9 @@ class Reader:
         ).where(MergeRequest.project_id == self.project.id)
         at_once = self._at_once(MergeRequest, MergeRequest.description, MergeRequest.extra)
         for rows in self._portions(statement, MergeRequest.iid, at_once):
-            ids = numbers(row[1] for row in rows)
-            noted = self._notes(others.MERGE_REQUEST, [row[1] for row in rows])
-            events = self._events_of("merge_request_events", ids=ids)
+            ids = [row[1] for row in rows]
+            noted = self._notes(others.MERGE_REQUEST, ids)
+            events = self._events_of("merge_request_events", ids)
             for (
                 iid,
                 number,
@@ -712,8 +675,7 @@ class Reader:
 
     def _notes(self, noteable_type: str, ids: Sequence[int]) -> Notes:
         """The notes under things, by what they are under."""
-        rows = self.queries["some notes"].rows(noteable_type=noteable_type, ids=numbers(ids))
-        return Notes(self, noteable_type, ids, rows)
+        return Notes(self, noteable_type, ids, self.rows("some notes", noteable_type=noteable_type, ids=ids))
 
     def lines_of_notes(self, noteable_type: str, rows: Sequence[Any]) -> dict[int, list[Line]]:
         """The notes that rows become, by what they are under."""
@@ -758,16 +720,14 @@ class Reader:
             by_id[number] = line
             found.setdefault(noteable_id, []).append(line)
         if self.notes_have_events:
-            for number, events in self._events_of("note_events", ids=numbers(by_id)).items():
+            for number, events in self._events_of("note_events", list(by_id)).items():
                 by_id[number]["events"] = events
         return found
 
-    def _events_of(self, query: str, **values: Any) -> dict[int, list[Line]]:
+    def _events_of(self, statement: str, ids: Sequence[int]) -> dict[int, list[Line]]:
         """The events of things, by what they are about."""
-        return self._events_in(self.queries[query].rows(**values))
-
-    def _events_in(self, rows: Sequence[Any]) -> dict[int, list[Line]]:
         found: dict[int, list[Line]] = {}
+        rows = self.rows(statement, ids=ids)
         for project_id, target_id, number, author_id, kind, action, data, extra, created_at in rows:
             if project_id != self.project.id:
                 continue  # whatever its target is said to be, it is nothing of this project
@@ -789,7 +749,8 @@ class Reader:
         return found
 
     def _statements(self) -> dict[str, Any]:
-        """What is asked for every portion of rows; see ``Query``."""
+        """The statements that are executed for every portion of rows."""
+        ids: Any = bindparam("ids", expanding=True)
         issue_rows = select(
             Issue.iid,
             Issue.id,
@@ -838,13 +799,13 @@ class Reader:
             self._iso(Event.created_at),
         ).order_by(Event.created_at, Event.id)
         # in the order they were written in, which is not always that of their dates
-        notes = note_rows.where(
-            Note.noteable_type == bindparam("noteable_type"), among(Note.noteable_id, "ids")
-        ).order_by(Note.noteable_id, Note.id)
-        about = among(Event.target_id, "ids")
+        notes = note_rows.where(Note.noteable_type == bindparam("noteable_type"), Note.noteable_id.in_(ids)).order_by(
+            Note.noteable_id, Note.id
+        )
+        about = Event.target_id.in_(ids)
         return {
             "issues": issue_rows.where(
-                Issue.project_id == self.project.id, Issue.iid > bindparam("last"), Issue.iid <= bindparam("until")
+                Issue.project_id == self.project.id, Issue.iid > bindparam("after"), Issue.iid <= bindparam("until")
             ).order_by(Issue.iid),
             "notes": notes,
             "some notes": notes.limit(self.notes_at_once + 1),
@@ -853,10 +814,10 @@ class Reader:
             "merge_request_events": event_rows.where(Event.target_type == others.MERGE_REQUEST, about),
             "note_events": event_rows.where(or_(*(Event.target_type == kind for kind in NOTE_TYPES)), about),
             "labels": select(IssueLabel.issue_id, IssueLabel.title)
-            .where(among(IssueLabel.issue_id, "ids"))
+            .where(IssueLabel.issue_id.in_(ids))
             .order_by(IssueLabel.title),
             "assignees": select(IssueAssignee.issue_id, IssueAssignee.user_id)
-            .where(among(IssueAssignee.issue_id, "ids"))
+            .where(IssueAssignee.issue_id.in_(ids))
             .order_by(IssueAssignee.user_id),
         }
 

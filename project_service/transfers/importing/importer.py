@@ -13,7 +13,6 @@ import itertools
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -33,10 +32,9 @@ from project_service.domain.tracker.others import Design, MergeRequest, Snippet
 from project_service.domain.users import User
 from project_service.kit import clock, jobs
 from project_service.kit.db.base import Base
-from project_service.kit.db.bulk import Packed, Writer, among, numbers
+from project_service.kit.db.bulk import Writer
 from project_service.kit.db.session import allow_asynchronous_commit, db, insert, unit_of_work
 from project_service.kit.http.errors import FULL
-from project_service.kit.jobs.ahead import ahead
 from project_service.kit.security.outgoing_http.client import RequestFailed
 from project_service.kit.security.outgoing_http.rules import Blocked
 from project_service.kit.storage import storage
@@ -44,7 +42,15 @@ from project_service.transfers.archive import extraction, layout, reader
 from project_service.transfers.archive.extraction import BadArchive, TooLarge, Unpacked
 from project_service.transfers.importing import publishing
 from project_service.transfers.importing.refusals import Refused, unreadable
-from project_service.transfers.importing.rows import COLUMNS, LONGEST_MESSAGE, Known, Translator, is_iid, read
+from project_service.transfers.importing.rows import (
+    COLUMNS,
+    LONGEST_MESSAGE,
+    Batch,
+    Known,
+    Translator,
+    is_iid,
+    read,
+)
 from project_service.transfers.importing.user_mapping import is_only_asked, people_of
 from project_service.transfers.models import (
     ENDED,
@@ -65,10 +71,8 @@ from project_service.transfers.remote import downloads
 from project_service.transfers.workdir import now_and_then, remove_leftovers, version_of, workplace
 
 LINES_AT_ONCE, LINES_IN_CACHE = 2000, 50
-FIRST = 8  # the first portion is an eighth of that: before it is made nobody has anything to write
 BYTES_AT_ONCE = 5 << 20
 FILES_AT_ONCE = 50
-WORTH_A_PROCESS = 2000  # rows
 SOURCE_PROJECT, TARGET_PROJECT = (
     re.compile(rb'"%s_project_id":\s*(\d+)[,}]' % side) for side in (b"source", b"target")
 )
@@ -90,7 +94,7 @@ CONTENT: tuple[type[Base], ...] = (
 )
 
 Raw = tuple[int, bytes | TooLarge]  # a line with its number
-Rows = dict[type[Base], list[Packed]]
+Rows = Mapping[type[Base], Sequence[tuple[Any, ...]]]
 log = structlog.get_logger(__name__)
 
 
@@ -148,13 +152,13 @@ def _import(import_id: int, project_id: int, folder: Path) -> None:
     unpacked.check()
     reader.split_legacy(unpacked)
     plan = _plan(import_id, project_id, unpacked)
-    with plan.portions() as portions, ThreadPoolExecutor(max_workers=1) as pool:  # git works while rows are read
+    with ThreadPoolExecutor(max_workers=1) as pool:  # git works while rows are read
         restored = {
             kind: pool.submit(_restore, repositories.root(), f"{project_id}-{kind}", bundle)
             for kind, bundle in unpacked.bundles.items()
         }
         try:
-            _load(import_id, portions, plan.writers)
+            _load(import_id, plan.portions(), plan.writers)
         except BadArchive:
             for future in restored.values():  # a bad bundle is what is told first
                 future.result()
@@ -198,7 +202,7 @@ def _still_wanted(import_id: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Portion:
-    """What some lines of a relation become: rows by table, as they are written, and how far they reach."""
+    """What some lines of a relation become: rows by table, and how far they reach."""
 
     relation: str
     line: int
@@ -215,17 +219,15 @@ class _Plan:
     translator: Translator
     relations: list[str]
     line: int
-    is_large: bool
     by_admin: bool
     writers: dict[type[Base], Writer]
 
-    def portions(self) -> AbstractContextManager[Iterator[Portion]]:
-        """The portions, each made while the one before is written."""
-        made = itertools.chain.from_iterable(map(self._of_relation, self.relations))
-        return ahead(made, are_many=self.is_large)
+    def portions(self) -> Iterator[Portion]:
+        """The portions; each has to be written before the next is made."""
+        return itertools.chain.from_iterable(map(self._of_relation, self.relations))
 
     def _of_relation(self, relation: str) -> Iterator[Portion]:
-        self.translator.known.go_on_with_others(*self._iids_of(relation))
+        self.translator.known.start_relation(*self._iids_of(relation))
         after = self.line if relation == self.relations[0] else 0
         only = self._only_line(relation)
         for lines in _some_at_once(reader.rows_of(self.unpacked, relation, after)):
@@ -239,8 +241,7 @@ class _Plan:
         return next((line for line, _ in reader.rows_of(self.unpacked, relation)), None)
 
     def _translated(self, relation: str, lines: Sequence[Raw], only: int | None) -> Rows:
-        self.translator.known.go_on()
-        made: Rows = {}
+        self.translator.known.iids.clear()
         for rows in _a_few_at_once(lines):
             self._see_numbers(relation, rows)
             for line, row in rows:
@@ -250,11 +251,8 @@ class _Plan:
                     self.translator.fail(relation, line, unreadable("There can be one row only"))
                 elif relation != layout.MEMBERS or (self.by_admin and is_only_asked(row)):
                     self.translator.take(relation, line, row)
-            batch, self.translator.batch = self.translator.batch, type(self.translator.batch)()
-            for model, added in batch.rows.items():
-                if added:
-                    made.setdefault(model, []).append(self.writers[model].packed(added))
-        return made
+        batch, self.translator.batch = self.translator.batch, Batch()
+        return batch.rows
 
     def _iids_of(self, relation: str) -> tuple[int, int]:
         """The highest number that rows of a relation have here, and the lowest of the provisional ones."""
@@ -275,8 +273,8 @@ class _Plan:
             return
         here = model.project_id == self.translator.project_id
         with unit_of_work(write=False):
-            taken = select(model.iid).where(here, among(model.iid, "iids"))
-            known.see(db.session.scalars(taken, {"iids": numbers(given)}).all())
+            taken = db.session.scalars(select(model.iid).where(here, model.iid.in_(given))).all()
+        known.iids |= dict.fromkeys(taken)
 
 
 def _plan(import_id: int, project_id: int, unpacked: Unpacked) -> _Plan:
@@ -297,7 +295,7 @@ def _plan(import_id: int, project_id: int, unpacked: Unpacked) -> _Plan:
         found.rows_total, found.relations_total, found.relations_done = rows, len(relations), done
         line = line if relation in relations else 0
     writers = {model: Writer(model, *columns) for model, columns in COLUMNS.items()}
-    return _Plan(unpacked, translator, relations[done:], line, rows >= WORTH_A_PROCESS, by_admin, writers)
+    return _Plan(unpacked, translator, relations[done:], line, by_admin, writers)
 
 
 def _load(import_id: int, portions: Iterable[Portion], writers: Mapping[type[Base], Writer]) -> None:
@@ -307,8 +305,7 @@ def _load(import_id: int, portions: Iterable[Portion], writers: Mapping[type[Bas
             allow_asynchronous_commit()
             _still_wanted(import_id)
             for model, writer in writers.items():  # first what others point to, whichever row brought it
-                if rows := portion.rows.get(model):
-                    writer.write(*rows)
+                writer.write(portion.rows.get(model, ()))
             reached = (
                 update(ProjectImport)
                 .where(ProjectImport.id == import_id)
@@ -327,13 +324,13 @@ LAST_LINE = 2**62
 
 def _some_at_once(rows: Iterator[Raw]) -> Iterator[list[Raw]]:
     lines: list[Raw] = []
-    size, most = 0, max(1, LINES_AT_ONCE // FIRST)
+    size = 0
     for line, raw in rows:
         lines.append((line, raw))
         size += 0 if isinstance(raw, TooLarge) else len(raw)
-        if len(lines) == most or size > BYTES_AT_ONCE:
+        if len(lines) == LINES_AT_ONCE or size > BYTES_AT_ONCE:
             yield lines
-            lines, size, most = [], 0, min(2 * most, LINES_AT_ONCE)
+            lines, size = [], 0
     if lines:
         yield lines
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime as dt
 import functools
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeGuard
@@ -99,28 +99,17 @@ class Known:
     milestones: dict[str, int] = field(default_factory=dict)
     milestone_iids: dict[int, None] = field(default_factory=dict)  # those to be kept, and provisional ones below 0
     milestone_events: dict[Told, None] = field(default_factory=dict)  # what was done to milestones
-    iids: dict[int, None] = field(default_factory=dict)  # those of the rows at hand that are taken
+    iids: dict[int, None] = field(default_factory=dict)  # those of the rows of a portion that are taken
     highest_iid: int = 0  # of those that rows of this kind have
     lowest_iid: int = 0  # the lowest number of a row of this kind that gets its own at the end
     provisional: int = 0  # the same of milestones
-    _iids_before: set[int] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self.provisional = min((0, *self.milestone_iids))
 
-    def go_on(self) -> None:
-        """Turn to other rows. Those before may be on their way still, but not what came before them."""
-        self._iids_before = self.iids.keys() - self._iids_before
-        self.iids = dict.fromkeys(self._iids_before)
-
-    def go_on_with_others(self, highest_iid: int = 0, lowest_iid: int = 0) -> None:
-        """Turn to rows that count for themselves; the highest number of those that are stored, and the lowest."""
-        self.iids, self._iids_before, self.highest_iid, self.lowest_iid = {}, set(), highest_iid, lowest_iid
-
-    def see(self, taken: Collection[int]) -> None:
-        """Learn which numbers of the rows at hand are stored."""
-        self._iids_before.update(taken)
-        self.iids |= dict.fromkeys(taken)
+    def start_relation(self, highest_iid: int = 0, lowest_iid: int = 0) -> None:
+        """Begin with the rows of a relation, whose iids count by themselves; the highest and lowest that are stored."""
+        self.iids, self.highest_iid, self.lowest_iid = {}, highest_iid, lowest_iid
 
     def marks(self) -> tuple[int, ...]:
         """How much is known; for ``forget``."""

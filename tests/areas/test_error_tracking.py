@@ -868,7 +868,7 @@ def test_a_name_that_leads_inside_by_now_is_not_asked(names, tracker, project, v
 
 
 def test_an_answer_without_end_is_cut_off(tracker, project, visit):
-    tracker.says(200, b" " * (service.LARGEST_ANSWER + 1))
+    tracker.says(200, b" " * (service.MAX_RESPONSE_BYTES + 1))
 
     well, told = outcome(send(visit(MAX), api_url=tracker.url, test="1"))
 

@@ -12,7 +12,7 @@ from project_service.areas.activity.targets import events_with_targets
 from project_service.domain.projects import Project
 from project_service.domain.users import find_user_by
 
-api = ApiBlueprint("events", __name__, description="What happened: by you, by somebody, in a project.")
+api = ApiBlueprint("events", __name__, description="Activity events of users and projects.")
 
 
 @api.get("/events")
@@ -23,7 +23,7 @@ api = ApiBlueprint("events", __name__, description="What happened: by you, by so
 @api.response(200, schemas.EventSchema(many=True))
 @api.paged
 def list_events(fields: dict[str, Any]) -> As:
-    """List what you did, or with ``scope=all`` what happened in your projects."""
+    """List your events, or with ``scope=all`` those of your projects."""
     if fields.pop("scope", None) == "all":
         return As(schemas.EventSchema, queries.events_of_memberships(caller(), **fields), events_with_targets)
     return As(
@@ -39,7 +39,7 @@ def list_events(fields: dict[str, Any]) -> As:
 @api.response(200, schemas.EventSchema(many=True))
 @api.paged
 def list_user_events(fields: dict[str, Any], user: str) -> As:
-    """List what somebody did."""
+    """List the events of a user."""
     return As(schemas.EventSchema, queries.events_of_user(caller(), find_user_by(user), **fields), events_with_targets)
 
 
@@ -50,5 +50,5 @@ def list_user_events(fields: dict[str, Any], user: str) -> As:
 @api.response(200, schemas.ProjectEventSchema(many=True))
 @api.paged
 def list_project_events(project: Project, fields: dict[str, Any]) -> As:
-    """List what happened in a project."""
+    """List the events of a project."""
     return As(schemas.ProjectEventSchema, queries.events_of_project(caller(), project, **fields), events_with_targets)

@@ -91,7 +91,7 @@ class ProjectEventSchema(EventSchema):
 
 
 class EventFilterSchema(PagingSchema):
-    """Which events to list; refusals name the page first (section 2)."""
+    """Filters of a feed; messages about the page come first (section 2)."""
 
     action = fields.String(choices=ACTIONS)
     target_type = fields.String(choices=TARGET_TYPES)
@@ -101,6 +101,6 @@ class EventFilterSchema(PagingSchema):
 
 
 class OwnEventFilterSchema(EventFilterSchema):
-    """Which of one's own events to list, or with ``scope=all`` of one's projects."""
+    """Filters of the caller's feed, or with ``scope=all`` of that of the caller's projects."""
 
     scope = fields.String()

@@ -30,7 +30,7 @@ MODELS: dict[str, type[Any]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class EventTarget:
     """The target of an event as the feed shows it; ``noteable`` is the row itself, or what a comment is on."""
 
     title: str | None = None
@@ -76,24 +76,24 @@ def _load(model: type[Any], ids: Collection[int], *options: ORMOption) -> dict[i
 
 def _target(
     event: Event, notes: dict[int, Note], rows: dict[str, dict[int, Any]], titles: dict[tuple[int, str], str]
-) -> Target:
+) -> EventTarget:
     if event.target_id is None or not event.target_type:
-        return Target()
+        return EventTarget()
     if event.target_type not in NOTE_TYPES:
         row = rows.get(event.target_type, {}).get(event.target_id)
         if getattr(row, "project_id", None) != event.project_id:  # deleted, or of a type without a model
-            return Target(iid=event.target_id)
+            return EventTarget(iid=event.target_id)
         page = row if isinstance(row, others.WikiPage) else None
-        return Target(
+        return EventTarget(
             title=title_of(row), iid=getattr(row, "iid", None) or event.target_id, wiki_page=page, noteable=row
         )
     note = notes.get(event.target_id)
     if note is None or note.project_id != event.project_id:
-        return Target(iid=event.target_id)
+        return EventTarget(iid=event.target_id)
     noteable = rows.get(note.noteable_type, {}).get(note.noteable_id or 0)
     note.noteable_iid = noteable.iid if isinstance(noteable, Issue | others.MergeRequest) else None
     title = title_of(noteable) or titles.get((note.project_id, note.commit_id or ""))
-    return Target(title=title, iid=event.target_id, note=note, noteable=noteable)
+    return EventTarget(title=title, iid=event.target_id, note=note, noteable=noteable)
 
 
 def _titles_of_commits(notes: Iterable[Note]) -> dict[tuple[int, str], str]:

@@ -8,7 +8,7 @@ from project_service.kit.http.forms import Form
 
 
 class EnvironmentForm(Form):
-    """A new environment, or what can be changed of one."""
+    """Create or edit an environment."""
 
     name = StringField(
         "Name", description="Alerts name it in gitlab_environment_name.", render_kw={"autocomplete": "off"}

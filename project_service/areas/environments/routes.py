@@ -61,5 +61,5 @@ def update_environment(project: Project, fields: dict[str, Any], environment: st
 @api.allow(Ability.ADMIN_ENVIRONMENTS)
 @api.response(204)
 def delete_environment(project: Project, environment: str) -> None:
-    """Delete an environment; its alerts stay."""
+    """Delete an environment; its alerts are kept."""
     service.delete_environment(find_environment(project, numeric(environment)))

@@ -1,4 +1,4 @@
-"""Environments as they travel, in the form of the real product."""
+"""Schemas of environments."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class EnvironmentSchema(Schema):
 
 
 class EnvironmentFilterSchema(Schema):
-    """Which environments to list."""
+    """Filters of the list of environments."""
 
     exclusive = (("name", "search"),)
 
@@ -29,7 +29,7 @@ class EnvironmentFilterSchema(Schema):
 
 
 class EnvironmentUpdateSchema(Schema):
-    """What can be changed of an environment."""
+    """Changes of an environment."""
 
     name = fields.String()
     external_url = fields.String()

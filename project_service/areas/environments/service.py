@@ -1,4 +1,4 @@
-"""What changes environments."""
+"""Create, change and delete environments."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ NAME_MESSAGE = (
     "can contain only letters, digits, '-', '_', '/', '$', '{', '}', '.', and spaces, "
     "but it cannot start or end with '/'"
 )
-LONGEST_NAME = 255
-LONGEST_SLUG = 24
+MAX_NAME_LENGTH = 255
+MAX_SLUG_LENGTH = 24
 TAKEN = "has already been taken"
 
 
 def create_environment(project: Project, *, name: str | None, external_url: str | None = None) -> Environment:
-    """Add an environment to a project."""
+    """Create an environment in a project."""
     environment = Environment(
         project_id=project.id, name=name or "", slug=slug_of(name or ""), external_url=external_url or None
     )
@@ -35,7 +35,7 @@ def create_environment(project: Project, *, name: str | None, external_url: str 
 
 
 def update_environment(environment: Environment, **fields: Any) -> Environment:
-    """Change an environment; the slug stays what it was."""
+    """Change an environment; the slug is not changed."""
     with db.session.no_autoflush:
         if fields.get("name") is not None:
             environment.name = fields["name"]
@@ -48,18 +48,18 @@ def update_environment(environment: Environment, **fields: Any) -> Environment:
 
 
 def delete_environment(environment: Environment) -> None:
-    """Remove an environment; alerts that point at it stay, and point nowhere."""
+    """Delete an environment; its alerts are kept without an environment."""
     delete_locked(environment)
 
 
 def check(environment: Environment) -> None:
-    """Raise ``Invalid`` with what is wrong with an environment."""
+    """Validate an environment; ``Invalid`` carries all problems."""
     problems: dict[str, list[str]] = {}
     name = environment.name
     if not name.strip():
         problems["name"] = ["can't be blank"]
-    elif len(name) > LONGEST_NAME:
-        problems["name"] = [f"is too long (maximum is {LONGEST_NAME} characters)"]
+    elif len(name) > MAX_NAME_LENGTH:
+        problems["name"] = [f"is too long (maximum is {MAX_NAME_LENGTH} characters)"]
     elif not NAME.fullmatch(name) or name.startswith("/") or name.endswith("/"):
         problems["name"] = [NAME_MESSAGE]
     elif _name_taken(environment):
@@ -71,13 +71,13 @@ def check(environment: Environment) -> None:
 
 
 def slug_of(name: str) -> str:
-    """A short name for addresses: lower case, everything else a dash; cut ones get a random end."""
+    """Return a name for URLs: lower case, other characters as dashes; changed ones get a random suffix."""
     slug = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
     if not slug or not slug[0].isalpha():
         slug = f"env-{slug}".rstrip("-")
-    if slug == name and len(slug) <= LONGEST_SLUG:
+    if slug == name and len(slug) <= MAX_SLUG_LENGTH:
         return slug
-    return f"{slug[: LONGEST_SLUG - 7].rstrip('-')}-{secrets.token_hex(3)}"
+    return f"{slug[: MAX_SLUG_LENGTH - 7].rstrip('-')}-{secrets.token_hex(3)}"
 
 
 def _is_web_address(url: str) -> bool:

@@ -8,7 +8,7 @@ from project_service.kit.http.forms import Form
 
 
 class ErrorTrackingForm(Form):
-    """Where the errors of a project are tracked."""
+    """Edit the error-tracking settings of a project."""
 
     enabled = BooleanField("Enable error tracking")
     api_url = StringField(

@@ -1,4 +1,4 @@
-"""Error-tracking settings as they are stored."""
+"""The table of error-tracking settings."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ API_PATH = "api/0/projects/"
 
 
 class ErrorTrackingSetting(Timestamps, Model):
-    """Where the errors of a project are tracked; at most one a project. The token is encrypted at rest."""
+    """The error tracker of a project, at most one. The token is encrypted at rest."""
 
     __tablename__ = "error_tracking_settings"
 
@@ -28,7 +28,7 @@ class ErrorTrackingSetting(Timestamps, Model):
 
     @property
     def external_url(self) -> str | None:
-        """Where people look at the errors: the API's address without its own part."""
+        """The URL of the tracker's pages: the API URL without the path of the API."""
         return self.api_url.replace(API_PATH, "", 1) if self.api_url else None
 
     @property

@@ -19,7 +19,7 @@ pages = PageBlueprint("error_tracking_pages", __name__)
 
 
 def fill(project: Project) -> dict[str, Any]:
-    """What the section shows."""
+    """Return the template variables of the section."""
     setting = queries.setting_of(project)
     return {
         "tracking": setting,
@@ -45,7 +45,7 @@ sections.add(
 @pages.signed_in
 @pages.allow(Ability.ADMIN_OPERATIONS)
 def save_error_tracking(project: Project) -> Any:
-    """Save the settings, and try them when the button for that was used."""
+    """Save the settings, and test the connection if that button was used."""
     form = ErrorTrackingForm()
     address = (form.api_url.data or "").strip() or None
     fields = {
@@ -58,13 +58,13 @@ def save_error_tracking(project: Project) -> Any:
     allowed = instance_settings.outgoing_policy()
 
     def save() -> None:
-        db.session.commit()  # nothing is locked while the name of the address is looked up
-        service.save(project, problems=service.judge(address, allowed), **fields)
+        db.session.commit()  # no locks while the host name is resolved
+        service.save(project, problems=service.url_problems(address, allowed), **fields)
 
     if not form.accepted(save):
         return sections.show(project, "operations", status=422, tracking_form=form)
     if "test" not in request.form:
         return redirect(url_for("project_pages.show_settings", project=project.full_path, page="operations"))
     setting = queries.find_setting(project)
-    db.session.commit()  # what was saved holds, and nothing is locked while the tracker is asked
+    db.session.commit()  # keep what was saved, and hold no locks during the request
     return sections.show(project, "operations", tracking_outcome=service.test_connection(setting, allowed))

@@ -1,4 +1,4 @@
-"""The API of error-tracking settings; parameters are judged before the project (reference, section 2)."""
+"""The API of error-tracking settings; parameters are validated before the project (reference, section 2)."""
 
 from __future__ import annotations
 
@@ -40,5 +40,5 @@ def switch_error_tracking_settings(project: Project, fields: dict[str, Any]) -> 
 @api.allow(Ability.ADMIN_OPERATIONS)
 @api.response(200, schemas.ErrorTrackingSettingSchema)
 def create_error_tracking_settings(project: Project, fields: dict[str, Any]) -> ErrorTrackingSetting:
-    """Make the settings of the integrated tracker, or switch what there is."""
+    """Create the settings of the integrated tracker, or switch the existing ones."""
     return service.create_or_switch(project, **fields)

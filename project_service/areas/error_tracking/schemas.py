@@ -1,4 +1,4 @@
-"""Error-tracking settings as they travel (error tracking reference, sections 1 and 4)."""
+"""Schemas of error-tracking settings (error tracking reference, sections 1 and 4)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def _external_url(setting: ErrorTrackingSetting) -> str | None:
 
 
 class ErrorTrackingSettingSchema(Schema):
-    """The settings; the specification's name of the tracker's address, and that of the real product beside it."""
+    """The settings; the URL of the tracker has its name of the specification and that of GitLab."""
 
     active = fields.Boolean(attribute="enabled")
     project_name = fields.String(attribute="shown_name")
@@ -30,7 +30,7 @@ class ErrorTrackingSwitchSchema(Schema):
 
 
 class ErrorTrackingCreateSchema(Schema):
-    """Make the settings, or switch them."""
+    """Create the settings, or switch them."""
 
     active = fields.Boolean(required=True, allow_blank=False)
     integrated = fields.Boolean(required=True)

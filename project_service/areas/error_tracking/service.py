@@ -1,4 +1,4 @@
-"""What changes error-tracking settings, and the rules of the record (error tracking reference, section 5)."""
+"""Change and validate error-tracking settings (error tracking reference, section 5), and test the connection."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from project_service.kit.http.errors import Conflict, Invalid
 from project_service.kit.security.outgoing_http import client, rules
 
 REQUIRED = "is a required field"
-LONGEST = 255
+MAX_LENGTH = 255
 BARE = re.compile(rf"/{API_PATH}?")
 PATH = re.compile(rf"/{API_PATH}[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+/*|{BARE.pattern}")
-LARGEST_ANSWER = 1 << 20
+MAX_RESPONSE_BYTES = 1 << 20
 
 
 def switch(setting: ErrorTrackingSetting, *, active: bool, integrated: bool | None = None) -> ErrorTrackingSetting:
@@ -33,20 +33,19 @@ def switch(setting: ErrorTrackingSetting, *, active: bool, integrated: bool | No
 
 
 def create_or_switch(project: Project, *, active: bool, integrated: bool | None) -> ErrorTrackingSetting:
-    """Switch the settings of a project, made now if there are none."""
+    """Switch the settings of a project, creating them if there are none."""
     setting = queries.setting_of(project) or ErrorTrackingSetting(project_id=project.id, integrated=False)
     return add_unique(switch(setting, active=active, integrated=integrated), Conflict("409 Conflict"))
 
 
 def save(project: Project, *, problems: list[str] | None = None, **fields: Any) -> ErrorTrackingSetting:
-    """Fill the record from the settings page; an empty token keeps the stored one, unless the address changes.
+    """Save the settings from the settings page; an empty token keeps the stored one, unless the URL changes.
 
-    An address takes the place of the integrated tracker. ``problems`` is what ``judge`` found in it, where that was
-    asked before.
+    A URL replaces the integrated tracker. ``problems`` is the result of ``url_problems``, if it was called before.
     """
     address, token = fields["api_url"], fields.pop("token") or None
     if problems is None:
-        problems = judge(address, instance_settings.outgoing_policy())
+        problems = url_problems(address, instance_settings.outgoing_policy())
     setting = queries.setting_of(project) or ErrorTrackingSetting(project_id=project.id)
     if address:
         setting.integrated = False
@@ -60,28 +59,28 @@ def save(project: Project, *, problems: list[str] | None = None, **fields: Any) 
     return add_unique(setting, Conflict("Somebody else has saved these settings at the same moment"))
 
 
-def judge(address: str | None, allowed: rules.Policy) -> list[str]:
-    """What is wrong with an address. Its name is looked up, which may take two seconds: lock nothing meanwhile."""
+def url_problems(address: str | None, allowed: rules.Policy) -> list[str]:
+    """Return the problems of a URL. Its host name is resolved, for up to two seconds: call this without locks."""
     if not address:
         return []
-    if len(address) > LONGEST:
-        return [f"is too long (maximum is {LONGEST} characters)"]
+    if len(address) > MAX_LENGTH:
+        return [f"is too long (maximum is {MAX_LENGTH} characters)"]
     try:
         rules.validate(address, allowed, resolve_seconds=2.0)
     except rules.Blocked as error:
-        # a name that cannot be looked up now may be one tomorrow, and is judged again before every request
+        # a name that does not resolve now may do so later; it is checked again before every request
         if str(error) != rules.UNRESOLVED:
             return [f"is blocked: {error}"]
-    # every maintainer is shown the address, and more is put behind it: no password, no query
+    # the URL is shown to every maintainer and gets a path appended: no password, no query
     parts = urlsplit(address)
     is_plain = "@" not in parts.netloc and "?" not in address and "#" not in address
     return [] if is_plain and PATH.fullmatch(parts.path) else ["is invalid"]
 
 
 def test_connection(setting: ErrorTrackingSetting, allowed: rules.Policy) -> tuple[bool, str]:
-    """Ask the tracker for the project; whether it answered as it should, and what came back, for people.
+    """Request the project from the tracker; return whether that succeeded, and a message for the page.
 
-    That may take fifteen seconds: lock nothing meanwhile.
+    This may take fifteen seconds: call it without locks.
     """
     if not setting.api_url or not setting.token:
         return False, "Fill in the address and the token first."
@@ -89,15 +88,15 @@ def test_connection(setting: ErrorTrackingSetting, allowed: rules.Policy) -> tup
     headers = {"Authorization": f"Bearer {setting.token}", "Accept": "application/json"}
     address = setting.api_url.rstrip("/") + "/"
     try:
-        with http.request("GET", address, headers=headers) as answer:
-            return _told(answer.status, answer.read(LARGEST_ANSWER) if answer.status == 200 else b"")
+        with http.request("GET", address, headers=headers) as response:
+            return _outcome(response.status, response.read(MAX_RESPONSE_BYTES) if response.status == 200 else b"")
     except rules.Blocked as error:
         return False, f"The address is blocked: {error}."
     except client.RequestFailed as error:
         return False, f"The tracker cannot be reached: {error}."
 
 
-def _told(status: int, body: bytes) -> tuple[bool, str]:
+def _outcome(status: int, body: bytes) -> tuple[bool, str]:
     if status in (401, 403):
         return False, f"The tracker refuses the token ({status})."
     if status == 404:
@@ -105,17 +104,17 @@ def _told(status: int, body: bytes) -> tuple[bool, str]:
     if status != 200:
         return False, f"The tracker answered with status {status}."
     try:
-        found = orjson.loads(body)
+        tracked = orjson.loads(body)
     except orjson.JSONDecodeError:
-        found = None
-    if not isinstance(found, dict):
+        tracked = None
+    if not isinstance(tracked, dict):
         return False, "Something answers, but not as an error tracker does."
-    name = found.get("name") or found.get("slug")
+    name = tracked.get("name") or tracked.get("slug")
     return True, f"Connected: the tracker knows the project {name}." if name else "Connected."
 
 
 def _check(setting: ErrorTrackingSetting, problems: list[str]) -> None:
-    """Raise ``Invalid`` with everything that is wrong with the settings; the integrated tracker needs no more."""
+    """Raise ``Invalid`` with all problems of the settings; the integrated tracker needs no fields."""
     if setting.integrated:
         return
     messages: dict[str, str | list[str]] = {}
@@ -126,8 +125,8 @@ def _check(setting: ErrorTrackingSetting, problems: list[str]) -> None:
     elif setting.api_url and BARE.fullmatch(urlsplit(setting.api_url).path):
         messages["project"] = REQUIRED
     for name in ("project_name", "organization_name"):
-        if len(getattr(setting, name) or "") > LONGEST:
-            messages[name] = f"is too long (maximum is {LONGEST} characters)"
+        if len(getattr(setting, name) or "") > MAX_LENGTH:
+            messages[name] = f"is too long (maximum is {MAX_LENGTH} characters)"
     if setting.enabled and not setting.token:
         messages["token"] = REQUIRED
     if messages:

@@ -1,4 +1,4 @@
-"""The pages of groups: one's own, one, a new one."""
+"""The pages of groups."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ pages = PageBlueprint("group_pages", __name__)
 @pages.signed_in
 @pages.allow(Ability.SIGNED_IN)
 def list_groups() -> Any:
-    """Show one's own groups."""
+    """Show the groups of the caller."""
     search = request.args.get("search", "")
     statement = queries.groups_matching(caller(), search=search, order_by="path")
     return render_template("groups/list.html", page=read_page(statement, request.args.get("page")), search=search)
@@ -39,9 +39,9 @@ def new_group() -> Any:
 @pages.signed_in
 @pages.allow(Ability.SIGNED_IN)
 def create_group() -> Any:
-    """Make a group."""
+    """Create a group."""
     parent, form = _parent(), GroupForm()
-    made: list[Group] = []
+    created: list[Group] = []
 
     def create() -> None:
         fields = {
@@ -49,32 +49,32 @@ def create_group() -> Any:
             "path": form.path.data or "",
             "description": form.description.data or "",
         }
-        made.append(service.create_group(current_user(), parent, visibility=form.visibility.data, **fields))
+        created.append(service.create_group(current_user(), parent, visibility=form.visibility.data, **fields))
 
     if form.accepted(create):
-        return redirect(f"/{made[0].full_path}")
+        return redirect(f"/{created[0].full_path}")
     return render_template("groups/new.html", form=form, parent=_parent()), 422
 
 
 @pages.get("/groups/<path:group>")
 @pages.allow(Ability.READ_GROUP)
 def show_group_by_api_address(group: Group) -> Any:
-    """Send on from the address that the API shows to the page itself."""
+    """Redirect from the ``web_url`` of the API to the page."""
     return redirect(f"/{group.full_path}")
 
 
 def show_group(group: Group) -> Any:
-    """Show a group; its address is found by whoever knows all full paths."""
+    """Show a group; the view of full paths calls this."""
     details = queries.details_of(caller(), group, with_projects=True)
     subgroups = read_page(queries.subgroups_of(caller(), group), None, size=100)
     return render_template("groups/show.html", group=group, projects=details.projects, subgroups=subgroups.rows)
 
 
 def _parent() -> Group | None:
-    wanted = request.args.get("parent_id", "")
-    if not wanted:
+    parent_id = request.args.get("parent_id", "")
+    if not parent_id:
         judge(caller(), Ability.CREATE_GROUP)
         return None
-    parent = find_group(wanted)
+    parent = find_group(parent_id)
     judge(caller(), Ability.CREATE_SUBGROUP, parent)
     return parent

@@ -26,7 +26,7 @@ ACCEPTED = {"message": "202 Accepted"}
 @api.response(200, schemas.GroupSchema(many=True))
 @api.paged
 def list_groups(fields: dict[str, Any]) -> Any:
-    """List the groups you have to do with, or all that you can see."""
+    """List your groups, or all groups visible to you."""
     return queries.groups_matching(caller(), **fields)
 
 
@@ -75,7 +75,7 @@ def update_group(group: Group, fields: dict[str, Any]) -> Any:
 @api.allow(Ability.ADMIN_GROUP)
 @api.response(202)
 def delete_group(group: Group) -> dict[str, str]:
-    """Delete a group with all below it; a job does the work."""
+    """Delete a group with its subgroups and projects, in a background job."""
     service.delete_group(unmodified(group))
     return ACCEPTED
 
@@ -124,11 +124,11 @@ def unshare_group(group: Group, other: str) -> None:
 
 def _detailed(group: Group, *, with_projects: bool = True) -> SimpleNamespace:
     details = queries.details_of(caller(), group, with_projects=with_projects)
-    shown = {name: getattr(group, name) for name, _ in group.__mapper__.columns.items()}
-    shown |= {"shared_with_groups": details.shared_with_groups}
+    values = {name: getattr(group, name) for name, _ in group.__mapper__.columns.items()}
+    values |= {"shared_with_groups": details.shared_with_groups}
     if with_projects:
-        shown |= {"projects": details.projects, "shared_projects": details.shared_projects}
-    return SimpleNamespace(**shown)
+        values |= {"projects": details.projects, "shared_projects": details.shared_projects}
+    return SimpleNamespace(**values)
 
 
 def _refuse_plan(fields: dict[str, Any]) -> None:

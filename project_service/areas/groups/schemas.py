@@ -1,4 +1,4 @@
-"""Groups as they travel (supporting resources, section 5)."""
+"""Schemas of groups (supporting resources, section 5)."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ CREATION_LEVELS = ("noone", "maintainer", "developer")
 SUBGROUP_LEVELS = ("owner", "maintainer")
 
 
-def visibility_text(thing: Any) -> str:
-    """The API's word for who sees a group or project."""
-    return Visibility(thing.visibility).text
+def visibility_text(subject: Any) -> str:
+    """Return the visibility of a group or project as the API names it."""
+    return Visibility(subject.visibility).text
 
 
 class GroupSchema(Schema):
@@ -55,7 +55,7 @@ class GroupDetailSchema(GroupSchema):
 
 
 class GroupFilterSchema(Schema):
-    """Which groups to list."""
+    """Filters and order of the list of groups."""
 
     skip_groups = fields.Array(fields.Integer())
     all_available = fields.Boolean()
@@ -69,13 +69,13 @@ class GroupFilterSchema(Schema):
 
 
 class GroupShowSchema(Schema):
-    """How much of a group to show."""
+    """Options for showing a group."""
 
     with_projects = fields.Boolean(default=True)
 
 
 class GroupUpdateSchema(Schema):
-    """What can be changed of a group."""
+    """Changes of a group."""
 
     name = fields.String()
     path = fields.String()

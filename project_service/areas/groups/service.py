@@ -1,4 +1,4 @@
-"""What changes groups."""
+"""Create, change, delete and share groups."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from project_service.kit.http.errors import Conflict, Invalid, RecordNotFound
 
 
 def create_group(author: User, parent: Group | None, **fields: Any) -> Group:
-    """Make a group; its creator becomes its owner."""
+    """Create a group; the author becomes its owner."""
     fields.pop("parent_id", None)
     visibility = fields.pop("visibility", None) or instance_settings.setting("default_group_visibility")
     group = Group(**_without_nulls(fields), visibility=Visibility.of(visibility))
@@ -31,17 +31,17 @@ def create_group(author: User, parent: Group | None, **fields: Any) -> Group:
 
 
 def update_group(group: Group, **fields: Any) -> Group:
-    """Change a group; paths and names below follow."""
+    """Change a group; the full paths and names of everything below it are updated."""
     visibility = fields.pop("visibility", None)
     change_plan(group, **{name: fields.pop(name) for name in ("plan", "trial", "trial_ends_on") if name in fields})
     for name, value in _without_nulls(fields).items():
         setattr(group, name, value)
-    before = group.visibility
+    old_visibility = group.visibility
     if visibility:
         group.visibility = Visibility.of(visibility)
     with db.session.no_autoflush:
         parent = db.session.get(Group, group.parent_id) if group.parent_id else None
-        _check(group, parent, new=False, chooser=None if group.visibility == before else caller())
+        _check(group, parent, new=False, chooser=None if group.visibility == old_visibility else caller())
         full_path = f"{parent.full_path}/{group.path}" if parent else group.path
         if path_registry.path_taken(full_path, besides=group):
             raise Invalid(path=path_rules.TAKEN)
@@ -50,13 +50,13 @@ def update_group(group: Group, **fields: Any) -> Group:
 
 
 def delete_group(group: Group) -> None:
-    """Make a group and all below it invisible; a job removes them."""
+    """Hide a group and everything below it, and enqueue the job that removes them."""
     path_registry.start_deleting_namespace(group)
     removal.remove_namespace.defer(group.id)
 
 
 def share_group(group: Group, other: Group, *, group_access: int, expires_at: Any = None) -> Share:
-    """Let the members of another group work in this one, at most with this role."""
+    """Grant the members of another group access to this one, with at most the role ``group_access``."""
     if expires_at is not None and expires_at < clock.today():
         raise Invalid(expires_at="cannot be a date in the past")
     path_registry.hold_tree(other)

@@ -10,7 +10,7 @@ from project_service.kit.http.forms import Form
 
 
 class IssueForm(Form):
-    """A new issue, or what can be changed of one. The lower fields are for reporters and above."""
+    """Create or edit an issue. Assignees and the fields below them are for reporters and above."""
 
     title = StringField("Title")
     description = TextAreaField("Description", render_kw={"rows": 8})

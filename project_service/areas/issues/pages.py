@@ -29,7 +29,7 @@ navigation.add(navigation.Entry("Issues", "/-/issues", 20, Ability.READ_ISSUES))
 
 HERE = "/<path:project>/-/issues"
 ONE = f"{HERE}/<int:iid>"
-ISSUES_OF_MILESTONE = 50
+MAX_ISSUES_OF_MILESTONE = 50
 TABS = {"opened": "Open", "closed": "Closed", "all": "All"}
 
 
@@ -39,7 +39,7 @@ def fill_milestone(milestone: Milestone) -> dict[str, Any]:
         return {"total": 0}
     total, closed = queries.progress_of(caller(), milestone)
     statement = queries.issues_matching(caller(), milestone.project, milestone_id=milestone.id)
-    shown = list(db.session.scalars(statement.limit(ISSUES_OF_MILESTONE)))
+    shown = list(db.session.scalars(statement.limit(MAX_ISSUES_OF_MILESTONE)))
     return {
         "total": total,
         "closed": closed,
@@ -75,11 +75,11 @@ def new_issue(project: Project) -> Any:
 @pages.signed_in
 @pages.allow(Ability.CREATE_ISSUES)
 def create_issue(project: Project) -> Any:
-    """Open an issue."""
+    """Create an issue."""
     form = _form(project)
-    made: list[Issue] = []
-    if form.accepted(lambda: made.append(service.create_issue(project, **_fields(form)))):
-        return redirect(_address(project, made[0].iid))
+    created: list[Issue] = []
+    if form.accepted(lambda: created.append(service.create_issue(project, **_fields(form)))):
+        return redirect(_address(project, created[0].iid))
     return render_template("issues/new.html", project=project, form=form), 422
 
 
@@ -115,7 +115,7 @@ def update_issue(project: Project, iid: int) -> Any:
 @pages.signed_in
 @pages.allow(Ability.READ_ISSUES)
 def change_state(project: Project, iid: int) -> Any:
-    """Close an issue, or open it again."""
+    """Close or reopen an issue."""
     issue = _changeable(project, iid)
     if request.form.get("state_event") == "close":
         planning.close_issue(current_user(), issue)
@@ -132,9 +132,9 @@ def create_note(project: Project, iid: int) -> Any:
     issue = queries.find_issue(caller(), project, iid)
     form = NoteForm()
     fields = {"body": form.note.data, "confidential": form.confidential.data}
-    made: list[Any] = []
-    if form.accepted(lambda: made.append(service.create_note(issue, **fields))):
-        return redirect(f"{_address(project, iid)}?note={made[0].id}#note_{made[0].id}")
+    created: list[Any] = []
+    if form.accepted(lambda: created.append(service.create_note(issue, **fields))):
+        return redirect(f"{_address(project, iid)}?note={created[0].id}#note_{created[0].id}")
     return _page(issue, form), 422
 
 
@@ -250,7 +250,7 @@ def _form(project: Project, issue: Issue | None = None) -> IssueForm:
     active = milestones_of(project).where(Milestone.state == ACTIVE).order_by(Milestone.title)
     titles: dict[Any, str] = {0: "None"} | {one.id: one.title for one in db.session.scalars(active)}
     if issue is not None:
-        # what the issue has stays choosable, whatever has become of it
+        # current assignees and milestone remain options, even if they are no longer active
         choices |= {user.id: f"{user.name} @{user.username}" for user in issue.assignees if user.id not in choices}
         titles |= {issue.milestone.id: issue.milestone.title} if issue.milestone else {}
     form.milestone_id.choices = titles

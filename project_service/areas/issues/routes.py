@@ -43,8 +43,8 @@ def list_issues(project: Project, fields: dict[str, Any]) -> Any:
 @api.paged
 def list_milestone_issues(project: Project, milestone: str) -> Any:
     """List the issues of a milestone."""
-    found = find_milestone(project, numeric(milestone))
-    return queries.issues_matching(caller(), project, milestone_id=found.id)
+    milestone_id = find_milestone(project, numeric(milestone)).id
+    return queries.issues_matching(caller(), project, milestone_id=milestone_id)
 
 
 @api.get(f"{ISSUES}/<iid>")
@@ -72,7 +72,7 @@ def create_issue(project: Project, fields: dict[str, Any]) -> Issue:
 @api.allow(Ability.READ_ISSUES)
 @api.response(200, schemas.IssueSchema)
 def update_issue(project: Project, fields: dict[str, Any], iid: str) -> Issue:
-    """Change an issue, close it, open it again."""
+    """Change, close or reopen an issue."""
     issue = _find(project, iid)
     if not may_change_issue(caller(), issue):
         raise Forbidden

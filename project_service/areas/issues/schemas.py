@@ -1,4 +1,4 @@
-"""Issues and notes as they travel, in the forms of the real product."""
+"""Schemas of issues and notes."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from project_service.kit.http import fields, urls
 from project_service.kit.http.schemas import Inside, Nested, Schema
 
 STATES = ("opened", "closed", "all")
-# the days that ``due_date`` of a list may be about
-DUE = ("0", "any", "today", "tomorrow", "overdue", "week", "month", "next_month_and_previous_two_weeks")
+# values of the list filter ``due_date``
+DUE_DATE_FILTERS = ("0", "any", "today", "tomorrow", "overdue", "week", "month", "next_month_and_previous_two_weeks")
 SCOPES = ("created_by_me", "assigned_to_me", "all")
 
 
 def issue_url(issue: Issue) -> str:
-    """The page of an issue."""
+    """Return the URL of the page of an issue."""
     return urls.absolute(f"/{issue.project.full_path}/-/issues/{issue.iid}")
 
 
@@ -81,7 +81,7 @@ class IdOrWord(fields.String):
 
 
 class IssueExclusionSchema(Schema):
-    """Which issues to leave out."""
+    """Conditions that exclude issues."""
 
     labels = fields.Array(TitleOrWord())
     milestone = TitleOrWord()
@@ -95,7 +95,7 @@ class IssueExclusionSchema(Schema):
 
 
 class IssueFilterSchema(Schema):
-    """Which issues to list."""
+    """Filters and order of the list of issues."""
 
     excluded = Nested(IssueExclusionSchema, data_key="not")
     weight = IdOrWord()
@@ -111,7 +111,7 @@ class IssueFilterSchema(Schema):
     assignee_username = fields.Array(fields.String())
     search = fields.String()
     within = fields.Array(fields.String(choices=("title", "description")), data_key="in")
-    due_date = fields.String(choices=("", *DUE))
+    due_date = fields.String(choices=("", *DUE_DATE_FILTERS))
     confidential = fields.Boolean()
     issue_type = fields.String(choices=(ISSUE, INCIDENT))
     created_after = fields.DateTime()
@@ -123,7 +123,7 @@ class IssueFilterSchema(Schema):
 
 
 class IssueFieldsSchema(Schema):
-    """What an issue is made of."""
+    """Fields shared by creating and updating an issue."""
 
     description = fields.String()
     confidential = fields.Boolean()
@@ -144,7 +144,7 @@ class IssueCreateSchema(IssueFieldsSchema):
 
 
 class IssueUpdateSchema(IssueFieldsSchema):
-    """What can be changed of an issue."""
+    """Changes of an issue."""
 
     at_least_one = (
         "assignee_ids",
@@ -177,6 +177,6 @@ class NoteCreateSchema(Schema):
 
 
 class NoteUpdateSchema(Schema):
-    """What can be changed of a note."""
+    """Changes of a note."""
 
     body = fields.String(required=True)

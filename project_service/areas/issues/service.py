@@ -1,4 +1,4 @@
-"""What people change of issues through the API and the pages: their words turned into what ``planning`` takes."""
+"""Create and change issues and notes from validated request fields, with the permissions of the caller."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from project_service.domain.users import User, users
 from project_service.kit.db.session import db
 from project_service.kit.http.errors import Forbidden, NotFound
 
-# what only reporters and above decide; from others it is dropped silently, as by the real product
-FOR_REPORTERS = ("assignees", "labels", "milestone_id", "due_date", "weight", "discussion_locked")
+# only for reporters and above; ignored from other callers (issues reference)
+REPORTER_FIELDS = ("assignees", "labels", "milestone_id", "due_date", "weight", "discussion_locked")
 
 
 def create_issue(project: Project, **fields: Any) -> Issue:
-    """Open an issue."""
-    return planning.create_issue(current_user(), project, **_read(project, fields))
+    """Create an issue."""
+    return planning.create_issue(current_user(), project, **_to_columns(project, fields))
 
 
 def update_issue(issue: Issue, **fields: Any) -> Issue:
-    """Change an issue; added and removed labels are worked into those there are."""
+    """Change an issue; ``add_labels`` and ``remove_labels`` apply to its labels or to ``labels``."""
     added, removed = fields.pop("add_labels", None), fields.pop("remove_labels", None)
     if added is not None or removed is not None:
         labels = issue.labels if fields.get("labels") is None else fields["labels"]
-        kept = [label for label in labels if label not in (removed or [])]
-        fields["labels"] = [*kept, *(added or [])]
-    return planning.update_issue(current_user(), issue, **_read(issue.project, fields))
+        remaining = [label for label in labels if label not in (removed or [])]
+        fields["labels"] = [*remaining, *(added or [])]
+    return planning.update_issue(current_user(), issue, **_to_columns(issue.project, fields))
 
 
 def create_note(issue: Issue, **fields: Any) -> Note:
@@ -44,14 +44,14 @@ def create_note(issue: Issue, **fields: Any) -> Note:
     return planning.create_note(current_user(), issue, body=fields["body"], confidential=confidential)
 
 
-def _read(project: Project, fields: dict[str, Any]) -> dict[str, Any]:
+def _to_columns(project: Project, fields: dict[str, Any]) -> dict[str, Any]:
     fields = {
         name: value for name, value in fields.items() if value is not None or name not in ("confidential", "issue_type")
     }
     ids = fields.pop("assignee_ids", None)
-    one = fields.pop("assignee_id", None)
-    if ids is None and one is not None:
-        ids = [one]
+    assignee_id = fields.pop("assignee_id", None)
+    if ids is None and assignee_id is not None:
+        ids = [assignee_id]
     if ids is not None:
         fields["assignees"] = _assignees(project, ids)
     if "labels" in fields:
@@ -61,14 +61,14 @@ def _read(project: Project, fields: dict[str, Any]) -> dict[str, Any]:
     if "title" in fields:
         fields["title"] = (fields["title"] or "").strip()
     if not allowed(caller(), Ability.ADMIN_ISSUES, project):
-        fields = {name: value for name, value in fields.items() if name not in FOR_REPORTERS}
+        fields = {name: value for name, value in fields.items() if name not in REPORTER_FIELDS}
     return fields
 
 
 def _assignees(project: Project, ids: list[int]) -> list[User]:
-    wanted = [user_id for user_id in ids if user_id]
-    found = db.session.scalars(users().where(User.id.in_(wanted)).order_by(User.id))
-    return [user for user in found if sees(Caller.of(user), project)]
+    nonzero_ids = [user_id for user_id in ids if user_id]
+    existing = db.session.scalars(users().where(User.id.in_(nonzero_ids)).order_by(User.id))
+    return [user for user in existing if sees(Caller.of(user), project)]
 
 
 def _milestone_id(project: Project, milestone_id: int | None) -> int | None:

@@ -1,1 +1,1 @@
-"""Labels of projects: to be read."""
+"""Labels of projects, read-only."""

@@ -1,4 +1,4 @@
-"""The API of labels. They come with archives; here they are read."""
+"""The API of labels, which are read-only: they are created by imports."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ LABELS = "/projects/<project>/labels"
 @api.response(200, schemas.LabelWithCountsSchema(many=True))
 @api.paged
 def list_labels(project: Project, fields: dict[str, Any]) -> As:
-    """List the labels of a project; ``with_counts`` says how often each is used."""
-    asking, counted = caller(), fields["with_counts"]
+    """List the labels of a project; ``with_counts`` adds how often each is used."""
+    requester, with_counts = caller(), fields["with_counts"]
 
     def prepare(rows: list[Label]) -> None:
         queries.add_priorities(rows)
-        if counted:
-            queries.add_counts(asking, project, rows)
+        if with_counts:
+            queries.add_counts(requester, project, rows)
 
-    schema = schemas.LabelWithCountsSchema if counted else schemas.LabelSchema
+    schema = schemas.LabelWithCountsSchema if with_counts else schemas.LabelSchema
     return As(schema, queries.labels_matching(project, **fields), prepare)
 
 

@@ -1,4 +1,4 @@
-"""Labels as they travel, in the forms of the real product."""
+"""Schemas of labels."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from project_service.kit.http.schemas import Schema
 
 
 class LabelSchema(Schema):
-    """A label; ``priority`` is prepared with the page."""
+    """A label; ``priority`` is set when a page is loaded."""
 
     id = fields.Integer()
     name = fields.String(attribute="title")
@@ -21,7 +21,7 @@ class LabelSchema(Schema):
 
 
 class LabelWithCountsSchema(LabelSchema):
-    """A label with how often it is used; ``counts`` are prepared with the page."""
+    """A label with how often it is used; ``counts`` are set when a page is loaded."""
 
     open_issues_count = fields.Integer(attribute="counts.open_issues", dump_only=True)
     closed_issues_count = fields.Integer(attribute="counts.closed_issues", dump_only=True)
@@ -29,7 +29,7 @@ class LabelWithCountsSchema(LabelSchema):
 
 
 class LabelFilterSchema(Schema):
-    """Which labels to list."""
+    """Filters of the list of labels."""
 
     with_counts = fields.Boolean(default=False)
     search = fields.String()

@@ -10,8 +10,8 @@ from wtforms.validators import Optional
 from project_service.domain.access_levels import MEMBER_ROLES, Role
 from project_service.kit.http.forms import Form
 
-# a project's owners come from above it: the role cannot be given there (supporting resources, section 7)
-ROLES_OF: dict[str, dict[Any, str]] = {
+# the owner role of a project is only inherited and cannot be assigned there (supporting resources, section 7)
+ASSIGNABLE_ROLES: dict[str, dict[Any, str]] = {
     "group": {int(role): role.title for role in MEMBER_ROLES},
     "project": {int(role): role.title for role in MEMBER_ROLES if role < Role.OWNER},
 }
@@ -26,7 +26,7 @@ class MemberForm(Form):
 
 
 class RoleForm(Form):
-    """Another role, or another last day."""
+    """Change the role or the expiry date of a member."""
 
     access_level = SelectField("Role", coerce=int)
     expires_at = DateField("Access expiration date", [Optional()], description="Empty: never.")

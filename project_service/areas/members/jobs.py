@@ -1,4 +1,4 @@
-"""What happens to memberships by itself, once a day."""
+"""Daily removal of expired memberships."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from project_service.kit import jobs
 @jobs.periodic(every=dt.timedelta(days=1))
 @jobs.job("members.jobs.expire_memberships")
 def expire_memberships() -> None:
-    """End memberships whose last day has come."""
+    """Delete expired memberships, each in its own transaction."""
     with jobs.step():
         ids = service.expired_ids()
     jobs.for_each(ids, _expire)

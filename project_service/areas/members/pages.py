@@ -11,7 +11,7 @@ from project_service.access.abilities import Ability, allowed, judge
 from project_service.access.identity import caller
 from project_service.access.pages import PageBlueprint
 from project_service.areas.members import queries, service
-from project_service.areas.members.forms import ROLES_OF, MemberForm, RoleForm
+from project_service.areas.members.forms import ASSIGNABLE_ROLES, MemberForm, RoleForm
 from project_service.domain.access_levels import Role
 from project_service.domain.namespaces import Group
 from project_service.domain.projects import Project
@@ -26,7 +26,7 @@ Place = Project | Group
 
 
 def register(kind: str, prefix: str, reads: Ability, administers: Ability) -> None:  # noqa: C901  # eight short views
-    """Register the pages for one kind of place."""
+    """Register the pages of projects or of groups."""
     here = f"{prefix}/<path:{kind}>/-/{kind}_members"
 
     @pages.get(here, endpoint=f"list_{kind}_members")
@@ -57,20 +57,20 @@ def register(kind: str, prefix: str, reads: Ability, administers: Ability) -> No
     @pages.signed_in
     @pages.allow(administers)
     def edit_member(place: Place, user_id: int) -> Any:
-        """Show the form for another role."""
+        """Show the form of a membership."""
         member = queries.find_member(place, user_id)
         form = RoleForm(obj=member)
-        form.access_level.choices = ROLES_OF[kind]
+        form.access_level.choices = ASSIGNABLE_ROLES[kind]
         return render_template("members/edit.html", place=place, kind=kind, member=member, form=form, **{kind: place})
 
     @pages.post(f"{here}/<int:user_id>/edit", endpoint=f"update_{kind}_member")
     @pages.signed_in
     @pages.allow(administers)
     def update_member(place: Place, user_id: int) -> Any:
-        """Change a role or its last day."""
+        """Change the role or the expiry date of a member."""
         member = queries.find_member(place, user_id)
         form = RoleForm()
-        form.access_level.choices = ROLES_OF[kind]
+        form.access_level.choices = ASSIGNABLE_ROLES[kind]
         changes = {"access_level": form.access_level.data, "expires_at": form.expires_at.data, "keeps_expiry": False}
         if form.accepted(lambda: service.update_member(place, member, **changes)):
             return redirect(_address(kind, place))
@@ -103,7 +103,7 @@ def register(kind: str, prefix: str, reads: Ability, administers: Ability) -> No
         return redirect(url_for("project_pages.show_dashboard") if leaving else _address(kind, place))
 
     def _judge_removal(place: Place, user_id: int) -> bool:
-        """Whether somebody leaves; whoever removes somebody else has to be allowed to."""
+        """Return whether the caller leaves; removing another member needs the ability ``administers``."""
         leaving = user_id == caller().user_id
         if not leaving:
             judge(caller(), administers, place)
@@ -131,7 +131,7 @@ def _page(place: Place, kind: str, administers: Ability, form: MemberForm) -> st
 
 def _form(kind: str) -> MemberForm:
     form = MemberForm()
-    form.access_level.choices = ROLES_OF[kind]
+    form.access_level.choices = ASSIGNABLE_ROLES[kind]
     return form
 
 

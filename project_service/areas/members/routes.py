@@ -22,7 +22,7 @@ Place = Project | Group
 
 
 def register(kind: str, reads: Ability, administers: Ability) -> None:
-    """Register the seven operations for one kind of place."""
+    """Register the seven operations of projects or of groups."""
     members = f"/{kind}s/<{kind}>/members"
 
     @api.get(members, endpoint=f"list_{kind}_members")
@@ -67,7 +67,7 @@ def register(kind: str, reads: Ability, administers: Ability) -> None:
     @api.allow(administers)
     @api.response(201, schemas.MemberSchema)
     def create_member(place: Place, fields: dict[str, Any]) -> Any:
-        """Add a member; several ids answer with a status."""
+        """Add a member; for several ids the response is a status."""
         return _added(place, fields)
 
     @api.put(f"{members}/<user>", endpoint=f"update_{kind}_member")
@@ -76,7 +76,7 @@ def register(kind: str, reads: Ability, administers: Ability) -> None:
     @api.allow(administers)
     @api.response(200, schemas.MemberSchema)
     def update_member(place: Place, fields: dict[str, Any], user: str) -> Membership:
-        """Change a member's role or last day."""
+        """Change the role or the expiry date of a member."""
         membership = queries.find_member(place, numeric(user))
         return service.update_member(
             place,

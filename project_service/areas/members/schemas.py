@@ -1,4 +1,4 @@
-"""Members as they travel (supporting resources, section 7)."""
+"""Schemas of members (supporting resources, section 7)."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from project_service.kit.http import fields
 from project_service.kit.http.schemas import Schema
 
 
-def _of_user(name: str) -> fields.Computed:
+def _user_field(name: str) -> fields.Computed:
     kind = "integer" if name == "id" else "string"
     return fields.Computed(lambda member: getattr(member.user, name), type=kind)
 
 
 class MemberSchema(Schema):
-    """Somebody with a role in a place; ``id`` is the user's."""
+    """A member of a project or group; ``id`` is that of the user."""
 
-    id = _of_user("id")
-    name = _of_user("name")
-    username = _of_user("username")
-    state = _of_user("state")
-    avatar_url = _of_user("avatar_url")
+    id = _user_field("id")
+    name = _user_field("name")
+    username = _user_field("username")
+    state = _user_field("state")
+    avatar_url = _user_field("avatar_url")
     web_url = fields.Computed(lambda member: user_url(member.user))
     access_level = fields.Integer(attribute="level")
     created_at = fields.Moment()
@@ -30,14 +30,14 @@ class MemberSchema(Schema):
 
 
 class MemberFilterSchema(Schema):
-    """Which members to list."""
+    """Filters of the list of members."""
 
     query = fields.String()
     user_ids = fields.Array(fields.Integer())
 
 
 class MemberCreateSchema(Schema):
-    """A new member, or several."""
+    """One or several new members."""
 
     exclusive = (("user_id", "username"),)
     alternatives: ClassVar[dict[str, str]] = {"user_id": "username"}
@@ -51,14 +51,14 @@ class MemberCreateSchema(Schema):
 
 
 class MemberUpdateSchema(Schema):
-    """What can be changed of a membership."""
+    """Changes of a membership."""
 
     access_level = fields.Integer(required=True)
     expires_at = fields.Date()
 
 
 class MemberDeleteSchema(Schema):
-    """What else to remove with a membership."""
+    """Options for removing a membership."""
 
     skip_subresources = fields.Boolean(default=False)
     unassign_issuables = fields.Boolean(default=False)

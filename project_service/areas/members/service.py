@@ -1,4 +1,4 @@
-"""What changes who belongs where. A project's members have events; a group's have none."""
+"""Add, change and remove members of projects and groups; changes of project members record events."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ MEMBER_EXISTS = "Member already exists"
 
 
 def add_member(place: Place, user: User, *, access_level: int, expires_at: dt.date | None = None) -> Membership:
-    """Make somebody a member; nobody gives away more than they have themselves."""
-    asking = caller()
+    """Add a member, with at most the role of the caller."""
+    requester = caller()
     former = direct_membership(user.id, place)
     if former is not None and not former.expired:
         raise Conflict(MEMBER_EXISTS)
     _check(place, user, access_level, expires_at)
-    _refuse_above(asking, place, access_level)
+    _refuse_above(requester, place, access_level)
     if former is not None:
         expire_member(place, former)
     membership = Membership(
@@ -41,7 +41,7 @@ def add_member(place: Place, user: User, *, access_level: int, expires_at: dt.da
         namespace_id=place.id if isinstance(place, Group) else None,
         access_level=access_level,
         expires_at=expires_at,
-        created_by_id=asking.user_id,
+        created_by_id=requester.user_id,
     )
     add_unique(membership, Conflict(MEMBER_EXISTS))
     if isinstance(place, Project):
@@ -53,13 +53,13 @@ def add_member(place: Place, user: User, *, access_level: int, expires_at: dt.da
 def update_member(
     place: Place, membership: Membership, *, access_level: int, expires_at: dt.date | None, keeps_expiry: bool
 ) -> Membership:
-    """Change a role or its last day."""
-    asking = caller()
-    _refuse_above(asking, place, membership.access_level)
+    """Change the role or the expiry date of a member."""
+    requester = caller()
+    _refuse_above(requester, place, membership.access_level)
     _refuse_last_owner(place, membership)
     with db.session.no_autoflush:
         _check(place, membership.user, access_level, None if keeps_expiry else expires_at)
-    _refuse_above(asking, place, access_level)
+    _refuse_above(requester, place, access_level)
     membership.access_level = access_level
     if not keeps_expiry:
         membership.expires_at = expires_at
@@ -68,10 +68,10 @@ def update_member(
 
 
 def remove_member(place: Place, membership: Membership) -> None:
-    """End a membership. People may leave by themselves; nobody removes somebody above."""
-    asking = caller()
-    if membership.user_id != asking.user_id:
-        _refuse_above(asking, place, membership.access_level)
+    """Remove a member. Users may leave; other members need at least the role of the removed one."""
+    requester = caller()
+    if membership.user_id != requester.user_id:
+        _refuse_above(requester, place, membership.access_level)
     _refuse_last_owner(place, membership)
     delete_locked(membership)
     if isinstance(place, Project):
@@ -80,7 +80,7 @@ def remove_member(place: Place, membership: Membership) -> None:
 
 
 def expire_member(place: Place, membership: Membership) -> None:
-    """Clear away a membership whose last day has come; it has not counted since then."""
+    """Delete an expired membership, which has granted nothing since it expired."""
     delete_locked(membership)
     db.session.flush()
     if isinstance(place, Project) and place.deleting_since is None:
@@ -88,13 +88,13 @@ def expire_member(place: Place, membership: Membership) -> None:
 
 
 def expired_ids() -> list[int]:
-    """Return the ids of the memberships whose last day has come."""
-    over = select(Membership.id).where(Membership.expires_at <= clock.today()).order_by(Membership.id)
-    return list(db.session.scalars(over))
+    """Return the ids of the expired memberships."""
+    expired = select(Membership.id).where(Membership.expires_at <= clock.today()).order_by(Membership.id)
+    return list(db.session.scalars(expired))
 
 
 def expire(membership_id: int) -> None:
-    """Clear away a membership if its last day has come, still."""
+    """Delete a membership if it is still expired."""
     membership = db.session.get(Membership, membership_id)
     if membership is not None and membership.expired:
         expire_member(_place_of(membership), membership)
@@ -107,18 +107,18 @@ def _place_of(membership: Membership) -> Place:
 
 
 def _refuse_last_owner(place: Place, membership: Membership) -> None:
-    """Raise ``Forbidden`` for the last owner of a group at the top: it must not be left without one."""
+    """Raise ``Forbidden`` for the last owner of a top-level group."""
     if not isinstance(place, Group) or place.parent_id is not None or membership.access_level < Role.OWNER:
         return
-    # two owners who leave at once must not each count the other
+    # locked, so that two owners who leave concurrently do not each count the other
     db.session.execute(select(Group.id).where(Group.id == place.id).with_for_update(key_share=True))
     others = owners_of(place.id).where(Membership.user_id != membership.user_id)
     if db.session.scalar(others.limit(1)) is None:
         raise Forbidden
 
 
-def _refuse_above(asking: Caller, place: Place, level: int) -> None:
-    if level > role_of(asking, place):
+def _refuse_above(requester: Caller, place: Place, level: int) -> None:
+    if level > role_of(requester, place):
         raise Forbidden
 
 

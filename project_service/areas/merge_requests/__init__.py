@@ -1,1 +1,1 @@
-"""Merge requests that archives brought, and the notes under them: to be read."""
+"""Imported merge requests and their notes, read-only."""

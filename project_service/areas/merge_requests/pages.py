@@ -1,4 +1,4 @@
-"""The pages of merge requests: what archives brought, to be read."""
+"""The pages of imported merge requests, read-only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The API of merge requests and their notes. They come with archives; here they are read."""
+"""The API of merge requests and their notes, which are read-only: they are created by imports."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ MERGE_REQUESTS = "/projects/<project>/merge_requests"
 @api.paged
 def list_merge_requests(project: Project, fields: dict[str, Any]) -> As:
     """List the merge requests of a project."""
-    return _listed(project, **fields)
+    return _list(project, **fields)
 
 
 @api.get("/projects/<project>/milestones/<milestone>/merge_requests")
@@ -40,7 +40,7 @@ def list_merge_requests(project: Project, fields: dict[str, Any]) -> As:
 @api.paged
 def list_milestone_merge_requests(project: Project, milestone: str) -> As:
     """List the merge requests of a milestone."""
-    return _listed(project, milestone_id=find_milestone(project, numeric(milestone)).id)
+    return _list(project, milestone_id=find_milestone(project, numeric(milestone)).id)
 
 
 @api.get(f"{MERGE_REQUESTS}/<iid>")
@@ -72,6 +72,6 @@ def list_merge_request_notes(project: Project, fields: dict[str, Any], iid: str)
     return As(NoteSchema, found, prepare)
 
 
-def _listed(project: Project, **wanted: Any) -> As:
-    found = queries.merge_requests_matching(caller(), project, **wanted)
+def _list(project: Project, **options: Any) -> As:
+    found = queries.merge_requests_matching(caller(), project, **options)
     return As(schemas.MergeRequestSchema, found, queries.add_notes_counts)

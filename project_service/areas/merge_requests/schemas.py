@@ -1,4 +1,4 @@
-"""Merge requests as they travel, in the forms of the real product."""
+"""Schemas of merge requests."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ DRAFT = re.compile(r"\s*(\[(draft|wip)\]|\(draft\)|(draft|wip):|(draft|wip)\s*$)
 
 
 def is_draft(merge_request: MergeRequest) -> bool:
-    """Whether its title says that it is not done yet."""
+    """Return whether the title marks the merge request as a draft."""
     return DRAFT.match(merge_request.title) is not None
 
 
 def merge_request_url(merge_request: MergeRequest) -> str:
-    """The address of a merge request."""
+    """Return the URL of a merge request."""
     return urls.absolute(f"/{merge_request.project.full_path}/-/merge_requests/{merge_request.iid}")
 
 
@@ -38,7 +38,7 @@ def _references(merge_request: MergeRequest) -> dict[str, str]:
 
 
 class MergeRequestSchema(Schema):
-    """A merge request; ``notes_count`` is prepared with the page."""
+    """A merge request; ``notes_count`` is set when a page is loaded."""
 
     id = fields.Integer()
     iid = fields.Integer()
@@ -62,13 +62,13 @@ class MergeRequestSchema(Schema):
     web_url = fields.Computed(merge_request_url)
 
 
-def _brought(name: str, kind: type[Any], *, inside: str | None = None) -> fields.Computed:
-    """What an archive said and no column has; archives may say anything, so that another kind counts as nothing."""
+def _imported(name: str, kind: type[Any], *, inside: str | None = None) -> fields.Computed:
+    """A value from the archive that has no column; values of another type, which archives may contain, are null."""
     kinds: dict[type[Any], str] = {str: "string", bool: "boolean", dt.datetime: "string"}
 
     def read(merge_request: MergeRequest) -> Any:
-        known: Any = merge_request.extra or {}
-        value = (_object(known.get(inside)) if inside else known).get(name)
+        extra: Any = merge_request.extra or {}
+        value = (_object(extra.get(inside)) if inside else extra).get(name)
         if kind is dt.datetime:
             return _moment(value)
         return value if isinstance(value, kind) else None
@@ -88,7 +88,7 @@ def _moment(value: Any) -> str | None:
 
 
 def _source_project(merge_request: MergeRequest) -> int | None:
-    """The project itself, unless the archive said that the changes came from a fork."""
+    """Return the id of the project, or ``None`` if the archive names a fork as the source."""
     return None if "source_project_id" in (merge_request.extra or {}) else merge_request.project_id
 
 
@@ -101,23 +101,23 @@ def _diff_refs(merge_request: MergeRequest) -> dict[str, Any] | None:
 
 
 class MergeRequestFullSchema(MergeRequestSchema):
-    """One merge request, with what an archive said of it."""
+    """One merge request, with the imported values."""
 
     source_project_id = fields.Computed(_source_project, type="integer")
-    merged_at = _brought("merged_at", dt.datetime, inside="metrics")
-    closed_at = _brought("latest_closed_at", dt.datetime, inside="metrics")
-    merge_status = _brought("merge_status", str)
-    merge_error = _brought("merge_error", str)
-    sha = _brought("diff_head_sha", str)
-    merge_commit_sha = _brought("merge_commit_sha", str)
-    squash_commit_sha = _brought("squash_commit_sha", str)
-    squash = _brought("squash", bool)
-    discussion_locked = _brought("discussion_locked", bool)
+    merged_at = _imported("merged_at", dt.datetime, inside="metrics")
+    closed_at = _imported("latest_closed_at", dt.datetime, inside="metrics")
+    merge_status = _imported("merge_status", str)
+    merge_error = _imported("merge_error", str)
+    sha = _imported("diff_head_sha", str)
+    merge_commit_sha = _imported("merge_commit_sha", str)
+    squash_commit_sha = _imported("squash_commit_sha", str)
+    squash = _imported("squash", bool)
+    discussion_locked = _imported("discussion_locked", bool)
     diff_refs = fields.Computed(_diff_refs, type="object")
 
 
 class MergeRequestFilterSchema(Schema):
-    """Which merge requests to list."""
+    """Filters and order of the list of merge requests."""
 
     state = fields.String(default="all", choices=STATES)
     milestone = TitleOrWord()

@@ -9,7 +9,7 @@ from project_service.kit.http.forms import Form
 
 
 class MilestoneForm(Form):
-    """A new milestone, or what can be changed of one."""
+    """Create or edit a milestone."""
 
     title = StringField("Title")
     description = TextAreaField("Description", render_kw={"rows": 5})

@@ -48,11 +48,11 @@ def new_milestone(project: Project) -> Any:
 @pages.signed_in
 @pages.allow(Ability.ADMIN_MILESTONES)
 def create_milestone(project: Project) -> Any:
-    """Make a milestone."""
+    """Create a milestone."""
     form = MilestoneForm()
-    made: list[Milestone] = []
-    if form.accepted(lambda: made.append(planning.create_milestone(current_user(), project, **_fields(form)))):
-        return redirect(_address(project, made[0].iid))
+    created: list[Milestone] = []
+    if form.accepted(lambda: created.append(planning.create_milestone(current_user(), project, **_fields(form)))):
+        return redirect(_address(project, created[0].iid))
     return render_template("milestones/edit.html", project=project, milestone=None, form=form), 422
 
 
@@ -89,7 +89,7 @@ def update_milestone(project: Project, iid: int) -> Any:
 @pages.signed_in
 @pages.allow(Ability.ADMIN_MILESTONES)
 def change_state(project: Project, iid: int) -> Any:
-    """Close a milestone, or open it again."""
+    """Close or activate a milestone."""
     event = "close" if request.form.get("state_event") == "close" else "activate"
     planning.update_milestone(current_user(), find_milestone_by_iid(project, iid), state_event=event)
     return redirect(_address(project, iid))

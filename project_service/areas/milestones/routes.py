@@ -56,7 +56,7 @@ def create_milestone(project: Project, fields: dict[str, Any]) -> Milestone:
 @api.allow(Ability.ADMIN_MILESTONES)
 @api.response(200, MilestoneSchema)
 def update_milestone(project: Project, fields: dict[str, Any], milestone: str) -> Milestone:
-    """Change a milestone, close it, activate it again."""
+    """Change, close or activate a milestone."""
     return planning.update_milestone(current_user(), find_milestone(project, numeric(milestone)), **fields)
 
 

@@ -1,4 +1,4 @@
-"""Milestones as they are asked for and changed."""
+"""Schemas of the parameters of milestones."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from project_service.kit.http.schemas import Schema
 
 
 class MilestoneFilterSchema(Schema):
-    """Which milestones to list."""
+    """Filters of the list of milestones."""
 
     state = fields.String(default="all", choices=("active", "closed", "all"))
     iids = fields.Array(fields.Integer())
@@ -16,7 +16,7 @@ class MilestoneFilterSchema(Schema):
 
 
 class MilestoneFieldsSchema(Schema):
-    """What a milestone is made of."""
+    """Fields shared by creating and updating a milestone."""
 
     description = fields.String()
     due_date = fields.Date()
@@ -30,7 +30,7 @@ class MilestoneCreateSchema(MilestoneFieldsSchema):
 
 
 class MilestoneUpdateSchema(MilestoneFieldsSchema):
-    """What can be changed of a milestone."""
+    """Changes of a milestone."""
 
     at_least_one = ("title", "description", "start_date", "due_date", "state_event")
 

@@ -1,1 +1,1 @@
-"""Namespaces as the API lists them: personal ones and groups together."""
+"""Personal namespaces and groups, listed together."""

@@ -1,4 +1,4 @@
-"""What happens to namespaces by itself."""
+"""Daily count of the seats of groups."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from project_service.domain.namespaces import Group
 from project_service.kit import jobs
 from project_service.kit.db.session import db
 
-BATCH = 100
+GROUP_BATCH_SIZE = 100
 
 
 @jobs.periodic(every=dt.timedelta(days=1))
@@ -21,7 +21,12 @@ def refresh_seats() -> None:
     last = 0
     while True:
         with jobs.step():
-            some = select(Group.id).where(Group.plan.is_not(None), Group.id > last).order_by(Group.id).limit(BATCH)
+            some = (
+                select(Group.id)
+                .where(Group.plan.is_not(None), Group.id > last)
+                .order_by(Group.id)
+                .limit(GROUP_BATCH_SIZE)
+            )
             ids = list(db.session.scalars(some))
             service.count_seats(ids)
         if not ids:

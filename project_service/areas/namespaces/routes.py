@@ -21,9 +21,9 @@ api = ApiBlueprint("namespaces", __name__, description="Personal namespaces and 
 @api.paged
 def list_namespaces(fields: dict[str, Any]) -> As:
     """List your namespaces; administrators get all."""
-    asking, plan = caller(), fields.get("requested_hosted_plan")
-    statement = queries.namespaces_matching(asking, **fields)
-    return As(schemas.NamespaceSchema, statement, lambda rows: queries.add_details(asking, rows, plan))
+    requester, plan = caller(), fields.get("requested_hosted_plan")
+    statement = queries.namespaces_matching(requester, **fields)
+    return As(schemas.NamespaceSchema, statement, lambda rows: queries.add_details(requester, rows, plan))
 
 
 @api.get("/namespaces/<namespace>")
@@ -43,6 +43,6 @@ def show_namespace(namespace: Namespace, fields: dict[str, Any]) -> Namespace:
 @api.arguments(schemas.ExistenceFilterSchema)
 @api.response(200, schemas.ExistenceSchema)
 def show_namespace_existence(fields: dict[str, Any], path: str) -> dict[str, Any]:
-    """Say whether a path is in use, and suggest one that is not."""
-    found = queries.namespace_below(fields.get("parent_id"), path)
-    return {"exists": found is not None, "suggests": [suggestions.suggest(path)] if found else []}
+    """Return whether a path is in use, and suggest a free one."""
+    existing = queries.namespace_below(fields.get("parent_id"), path)
+    return {"exists": existing is not None, "suggests": [suggestions.suggest(path)] if existing else []}

@@ -1,4 +1,4 @@
-"""Namespaces as they travel (namespaces reference, sections 1, 3 and 5)."""
+"""Schemas of namespaces (namespaces reference, sections 1, 3 and 5)."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from project_service.kit.http.schemas import Schema
 
 
 def _detail(name: str, kind: type[Any]) -> Any:
-    # not every caller sees it: a key that was not prepared for this caller is left out
+    # left out unless ``details`` were loaded for this caller
     return kind(attribute=f"details.{name}", dump_only=True)
 
 
 class NamespaceSchema(NamespaceBasicSchema):
-    """A namespace; the lower keys only for those who may see them."""
+    """A namespace; the details are only for callers who may see them."""
 
     members_count_with_descendants = _detail("members_count_with_descendants", fields.Integer)
     billable_members_count = _detail("billable_members_count", fields.Integer)
@@ -27,7 +27,7 @@ class NamespaceSchema(NamespaceBasicSchema):
 
 
 class NamespaceFilterSchema(Schema):
-    """Which namespaces to list."""
+    """Filters of the list of namespaces."""
 
     search = fields.String()
     requested_hosted_plan = fields.String()
@@ -37,19 +37,19 @@ class NamespaceFilterSchema(Schema):
 
 
 class NamespaceShowSchema(Schema):
-    """How to count the members of a namespace."""
+    """Options for showing a namespace."""
 
     requested_hosted_plan = fields.String()
 
 
 class ExistenceFilterSchema(Schema):
-    """Where to look for a path."""
+    """The namespace in which a path is looked up."""
 
     parent_id = fields.Integer()
 
 
 class ExistenceSchema(Schema):
-    """Whether a path is in use, and one that is not."""
+    """Whether a path is in use, and a free one."""
 
     exists = fields.Boolean()
     suggests = fields.Array(fields.String())

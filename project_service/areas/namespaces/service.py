@@ -1,4 +1,4 @@
-"""Seats of groups with a plan, counted once a day."""
+"""Count the seats of groups with a plan."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from project_service.kit.db.session import db
 
 
 def count_seats(group_ids: list[int]) -> None:
-    """Count the seats of these groups anew; free plans use none."""
+    """Recount the seats of these groups; free plans use none."""
     groups = list(db.session.scalars(select(Group).where(Group.id.in_(group_ids))))
     billable = queries.billable_members(list(groups))
     for group in groups:

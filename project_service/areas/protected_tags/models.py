@@ -1,4 +1,4 @@
-"""Protected tags as they are stored."""
+"""The table of protected tags."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from project_service.kit.db.base import Model, Timestamps
 
 
 class ProtectedTag(Timestamps, Model):
-    """A tag name, or a wildcard, and the levels that may create what it matches."""
+    """A tag name or wildcard, and the access levels that may create matching tags."""
 
     __tablename__ = "protected_tags"
     __table_args__ = (

@@ -21,11 +21,11 @@ from project_service.kit.http.forms import confirmation
 pages = PageBlueprint("protected_tag_pages", __name__)
 HERE = "/<path:project>/-/settings/repository/protected_tags"
 PER_PAGE = 50
-MOST_EXAMPLES = 20
+MAX_EXAMPLES = 20
 
 
 def fill(project: Project) -> dict[str, Any]:
-    """What the section shows: the protected tags, and which tags of the repository each covers."""
+    """Return the template variables of the section: the protected tags, and the tags that each covers."""
     page = read_page(queries.protected_tags_of(project), request.args.get("page"), PER_PAGE)
     names = repositories.tag_names(project)
     return {
@@ -40,7 +40,7 @@ def fill(project: Project) -> dict[str, Any]:
 
 def _examples(pattern: str, names: list[str]) -> dict[str, Any]:
     found = [name for name in names if matches(pattern, name)]
-    return {"count": len(found), "names": found[:MOST_EXAMPLES]}
+    return {"count": len(found), "names": found[:MAX_EXAMPLES]}
 
 
 sections.add(
@@ -60,11 +60,11 @@ sections.add(
 @pages.signed_in
 @pages.allow(Ability.ADMIN_PROTECTED_TAGS)
 def create_protected_tag(project: Project) -> Any:
-    """Protect a tag, or show which tags a wildcard would cover."""
+    """Protect a tag, or preview the tags that a wildcard covers."""
     form = ProtectedTagForm()
     if "preview" in request.form:
         names = [name for name in repositories.tag_names(project) if matches(form.name.data or "", name)]
-        shown = {"pattern": form.name.data, "count": len(names), "names": names[:MOST_EXAMPLES]}
+        shown = {"pattern": form.name.data, "count": len(names), "names": names[:MAX_EXAMPLES]}
         return sections.show(project, "repository", protected_tag_form=form, preview=shown)
     fields = {"name": form.name.data, "create_access_level": form.create_access_level.data}
     if form.accepted(lambda: service.create_protected_tag(project, **fields)):
@@ -76,7 +76,7 @@ def create_protected_tag(project: Project) -> Any:
 @pages.signed_in
 @pages.allow(Ability.ADMIN_PROTECTED_TAGS)
 def ask_delete_protected_tag(project: Project, tag_id: int) -> Any:
-    """Ask before the protection is taken away."""
+    """Ask before the protection is removed."""
     tag = queries.find_protected_tag_by_id(project, tag_id)
     return confirmation(
         title="Unprotect tag",
@@ -91,7 +91,7 @@ def ask_delete_protected_tag(project: Project, tag_id: int) -> Any:
 @pages.signed_in
 @pages.allow(Ability.ADMIN_PROTECTED_TAGS)
 def delete_protected_tag(project: Project, tag_id: int) -> Any:
-    """Take the protection away."""
+    """Remove the protection."""
     service.delete_protected_tag(queries.find_protected_tag_by_id(project, tag_id))
     return redirect(_settings(project))
 

@@ -50,5 +50,5 @@ def create_protected_tag(project: Project, fields: dict[str, Any]) -> ProtectedT
 @api.allow(Ability.ADMIN_PROTECTED_TAGS)
 @api.response(204)
 def delete_protected_tag(project: Project, name: str) -> None:
-    """Take the protection of a tag name or wildcard away."""
+    """Remove the protection of a tag name or wildcard."""
     service.delete_protected_tag(unmodified(queries.find_protected_tag(project, name)))

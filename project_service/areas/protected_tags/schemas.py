@@ -1,4 +1,4 @@
-"""Protected tags as they travel (protected tags reference, sections 1 and 5)."""
+"""Schemas of protected tags (protected tags reference, sections 1 and 5)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What changes protected tags."""
+"""Create and delete protected tags."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from project_service.kit.db.locking import delete_locked
 from project_service.kit.db.session import add_unique, db
 from project_service.kit.http.errors import Unprocessable
 
-# clients fold these parts of an address away, and would then act on the project itself
-UNADDRESSABLE = (".", "..")
+# clients remove these path segments from URLs, and would then address the project itself
+DOT_SEGMENTS = (".", "..")
 TAKEN = "Name has already been taken"
-LONGEST = 255  # what an index can always hold, and longer than the name of any tag
+MAX_NAME_LENGTH = 255  # fits into an index, and is longer than any tag name
 
 
 def create_protected_tag(project: Project, *, name: str | None, create_access_level: int) -> ProtectedTag:
-    """Protect a tag name or wildcard; whether such a tag exists does not matter."""
+    """Protect a tag name or wildcard, whether or not a tag of that name exists."""
     if not (name or "").strip():
         raise Unprocessable(["Name can't be blank"])
-    if name in UNADDRESSABLE:
+    if name in DOT_SEGMENTS:
         raise Unprocessable(["Name is invalid"])
-    if len(name or "") > LONGEST:
-        raise Unprocessable([f"Name is too long (maximum is {LONGEST} characters)"])
+    if len(name or "") > MAX_NAME_LENGTH:
+        raise Unprocessable([f"Name is too long (maximum is {MAX_NAME_LENGTH} characters)"])
     tag = ProtectedTag(project_id=project.id, name=name, create_access_levels=[create_access_level])
     if queries.is_protected(project, name or ""):
         raise Unprocessable([TAKEN])
@@ -33,6 +33,6 @@ def create_protected_tag(project: Project, *, name: str | None, create_access_le
 
 
 def delete_protected_tag(tag: ProtectedTag) -> None:
-    """Take the protection away."""
+    """Delete a protected tag."""
     delete_locked(tag)
     db.session.get_one(Project, tag.project_id).updated_at = clock.now()

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 
 def matches(pattern: str, name: str) -> bool:
-    """Whether a protected name covers a tag: every ``*`` is any run of characters, all else is literal.
+    """Return whether a protected name covers a tag: ``*`` matches any characters, everything else itself.
 
-    The pieces between the stars are found from left to right, each at its earliest place, which is enough to decide:
-    the time grows with the length of the name, whatever the pattern.
+    The parts between the stars are searched from left to right, each at its first occurrence, so that the time is
+    linear in the length of the name.
     """
     if not pattern.strip() or not name:
         return False

@@ -9,7 +9,7 @@ from project_service.kit.http.forms import Form
 
 
 class VariableForm(Form):
-    """A new variable, or what can be changed of one."""
+    """Create or edit a variable."""
 
     key = StringField("Key", description="Letters, digits and “_”.", render_kw={"autocomplete": "off"})
     value = TextAreaField("Value", render_kw={"autocomplete": "off", "spellcheck": "false", "rows": 3})

@@ -1,4 +1,4 @@
-"""CI/CD variables as they are stored."""
+"""The table of CI/CD variables."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FILE = "file"
 
 
 class Variable(Model):
-    """A value that the jobs of a project's pipelines are given; encrypted at rest."""
+    """A variable for the jobs of a project's pipelines; the value is encrypted at rest."""
 
     __tablename__ = "variables"
 

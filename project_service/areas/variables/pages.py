@@ -23,7 +23,7 @@ LINE_END = re.compile(r"\r\n?")
 
 
 def fill(project: Project) -> dict[str, Any]:
-    """What the section shows."""
+    """Return the template variables of the section."""
     return {
         "variables": read_page(queries.variables_of(project), request.args.get("page"), PER_PAGE),
         "variable_form": VariableForm(formdata=None),
@@ -107,7 +107,7 @@ def _fields(form: VariableForm) -> dict[str, Any]:
 
 
 def _as_typed(value: str | None) -> str:
-    """A value without what a form makes of it: browsers send every line end as CR LF, whatever it was."""
+    """Return a value with line ends as LF: browsers send every line end of a form as CR LF."""
     return LINE_END.sub("\n", value or "")
 
 

@@ -71,6 +71,6 @@ def delete_variable(project: Project, fields: dict[str, Any], key: str) -> None:
 
 
 def _find(project: Project, key: str, fields: dict[str, Any]) -> Variable:
-    wanted = fields.pop("filter", None) or {}
-    key = key.removesuffix(".json")  # no key has a dot: this is what clients may put behind any address
-    return queries.find_variable(project, key, wanted.get("environment_scope"))
+    filters = fields.pop("filter", None) or {}
+    key = key.removesuffix(".json")  # no key has a dot; clients may append a format to any URL
+    return queries.find_variable(project, key, filters.get("environment_scope"))

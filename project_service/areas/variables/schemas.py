@@ -1,4 +1,4 @@
-"""Variables as they travel (variables reference, sections 1 and 3 to 7)."""
+"""Schemas of variables (variables reference, sections 1 and 3 to 7)."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ class VariableSchema(Schema):
 
 
 class ScopeSchema(Schema):
-    """Which of several variables of one key is meant."""
+    """Selects one of several variables with the same key."""
 
     environment_scope = fields.String()
 
 
 class VariableFilterSchema(Schema):
-    """Which of several variables of one key is meant."""
+    """Selects one of several variables with the same key."""
 
     filter = Nested(ScopeSchema)
 
 
 class VariableUpdateSchema(VariableFilterSchema):
-    """What can be changed of a variable; an absent value keeps the stored one."""
+    """Changes of a variable; without ``value`` the stored one is kept."""
 
     value = fields.String()
     variable_type = fields.String(choices=TYPES)

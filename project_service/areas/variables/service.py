@@ -1,4 +1,4 @@
-"""What changes variables, and the rules they keep (variables reference, sections 8 to 12)."""
+"""Create, change and delete variables, with their rules (variables reference, sections 8 to 12)."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from project_service.kit.http.errors import Invalid
 
 KEY = re.compile(r"[a-zA-Z0-9_]+")
 KEY_MESSAGE = "can contain only letters, digits and '_'."
-LONGEST_KEY = 255
-LONGEST_SCOPE = 1024  # no limit of the real product's: what the unique index surely holds beside the longest key
+MAX_KEY_LENGTH = 255
+MAX_SCOPE_LENGTH = 1024  # not a limit of GitLab: the unique index must hold it together with the longest key
 SCOPE = re.compile(r"[a-zA-Z0-9_/${}. \-*]+")
 SCOPE_MESSAGE = "can contain only letters, digits, '-', '_', '/', '$', '{', '}', '.', '*' and spaces"
 MASKABLE = re.compile(r"[a-zA-Z0-9_+=/@:.~-]{8,}")
 MASKABLE_RAW = re.compile(r"\S{8,}")
-LONGEST_DESCRIPTION = 255
+MAX_DESCRIPTION_LENGTH = 255
 BLANK = "can't be blank"
-STAYS_HIDDEN = "The visibility setting cannot be changed for masked and hidden variables."
+HIDDEN_IS_FINAL = "The visibility setting cannot be changed for masked and hidden variables."
 
 
 def create_variable(project: Project, **fields: Any) -> Variable:
-    """Add a variable to a project."""
+    """Create a variable in a project."""
     hidden = bool(fields.pop("masked_and_hidden", False))
     masked = True if hidden else fields.pop("masked", False)
     scope = fields.pop("environment_scope", "*")
@@ -45,9 +45,9 @@ def create_variable(project: Project, **fields: Any) -> Variable:
 
 
 def update_variable(variable: Variable, **fields: Any) -> Variable:
-    """Change the given attributes of a variable, all or none of them."""
+    """Change attributes of a variable, all or none of them."""
     if variable.hidden and fields.get("masked") is False:
-        raise Invalid(base=STAYS_HIDDEN)
+        raise Invalid(base=HIDDEN_IS_FINAL)
     if "environment_scope" in fields:
         fields["environment_scope"] = (fields["environment_scope"] or "").strip()
     for flag in ("protected", "raw"):
@@ -63,18 +63,18 @@ def update_variable(variable: Variable, **fields: Any) -> Variable:
 
 
 def delete_variable(variable: Variable) -> None:
-    """Remove a variable."""
+    """Delete a variable."""
     delete_locked(variable)
 
 
 def check(variable: Variable) -> None:
-    """Raise ``Invalid`` with everything that is wrong with a variable."""
+    """Validate a variable; ``Invalid`` carries all problems."""
     problems = {
         "key": _key_problems(variable),
         "value": _value_problems(variable),
         "masked": ["is not included in the list"] if variable.masked is None else [],
         "environment_scope": _scope_problems(variable.environment_scope),
-        "description": _length_problems(variable.description, LONGEST_DESCRIPTION),
+        "description": _length_problems(variable.description, MAX_DESCRIPTION_LENGTH),
     }
     found = {name: texts for name, texts in problems.items() if texts}
     if found:
@@ -84,7 +84,7 @@ def check(variable: Variable) -> None:
 def _key_problems(variable: Variable) -> list[str]:
     if not variable.key:
         return [BLANK, KEY_MESSAGE]
-    found = _length_problems(variable.key, LONGEST_KEY)
+    found = _length_problems(variable.key, MAX_KEY_LENGTH)
     if not KEY.fullmatch(variable.key):
         found.append(KEY_MESSAGE)
     if not found and queries.has_twin(variable):
@@ -102,11 +102,11 @@ def _value_problems(variable: Variable) -> list[str]:
 def _scope_problems(scope: str) -> list[str]:
     if not scope:
         return [BLANK, SCOPE_MESSAGE]
-    return _length_problems(scope, LONGEST_SCOPE) + ([] if SCOPE.fullmatch(scope) else [SCOPE_MESSAGE])
+    return _length_problems(scope, MAX_SCOPE_LENGTH) + ([] if SCOPE.fullmatch(scope) else [SCOPE_MESSAGE])
 
 
-def _length_problems(text: str | None, longest: int) -> list[str]:
-    return [f"is too long (maximum is {longest} characters)"] if len(text or "") > longest else []
+def _length_problems(text: str | None, max_length: int) -> list[str]:
+    return [f"is too long (maximum is {max_length} characters)"] if len(text or "") > max_length else []
 
 
 def _taken_text(variable: Variable) -> str:

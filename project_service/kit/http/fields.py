@@ -274,11 +274,11 @@ def _zone(_name: str | None, offset: int | None) -> dt.tzinfo:
 
 
 class Anything(marshmallow_fields.Raw):
-    """A value of any kind, as answers carry it."""
+    """A value of any type in a response."""
 
 
 class Moment(marshmallow_fields.DateTime):
-    """A timestamp as answers carry it."""
+    """A timestamp in a response."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(allow_none=True, **options)
@@ -288,14 +288,14 @@ class Moment(marshmallow_fields.DateTime):
 
 
 class Day(marshmallow_fields.Date):
-    """A date as answers carry it."""
+    """A date in a response."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(allow_none=True, **options)
 
 
 class Computed(marshmallow_fields.Field[Any]):
-    """A value made from the whole object by a function; ``type`` is what the API document says of it."""
+    """A value computed from the whole object by a function; ``type`` is its type in the OpenAPI document."""
 
     def __init__(self, function: Callable[[Any], Any], type: str | None = "string", **options: Any) -> None:
         self.function = function
@@ -310,7 +310,7 @@ class Computed(marshmallow_fields.Field[Any]):
 
 
 class When(Computed):
-    """A value that is only there under a condition; without it there is no key."""
+    """A computed value that is left out, with its key, unless a condition holds."""
 
     def __init__(self, condition: Callable[[Any], bool], function: Callable[[Any], Any], **options: Any) -> None:
         self.condition = condition
@@ -322,7 +322,7 @@ class When(Computed):
 
 
 class Constant(Computed):
-    """A setting of the real product that this service has in one form only."""
+    """A field of GitLab that has only one value here."""
 
     def __init__(self, value: Any, **options: Any) -> None:
         kinds = {bool: "boolean", int: "integer", str: "string", list: "array", dict: "object"}

@@ -1,4 +1,4 @@
-"""What travels: the base of every schema, and how parameters are loaded through one."""
+"""The base class of schemas, and loading of parameters through schemas."""
 
 from __future__ import annotations
 
@@ -170,13 +170,13 @@ class Nested(fields.Parameter, marshmallow.fields.Nested):
 
 
 class Inside(marshmallow.fields.Nested):
-    """Another thing inside an answer, in a form of its own; left out when there is none."""
+    """An object nested in a response; left out when it is ``None``, unless ``keep_none``."""
 
     def __init__(self, nested: type[Schema], *, keep_none: bool = False, **options: Any) -> None:
         self.keep_none = keep_none
         super().__init__(nested, dump_only=True, allow_none=keep_none, **options)
 
     def get_value(self, obj: Any, attr: str, accessor: Any = None, default: Any = marshmallow.missing) -> Any:
-        """Nothing there means no key at all, unless ``keep_none`` says ``null``."""
+        """Return ``missing`` for ``None`` unless ``keep_none``."""
         found = super().get_value(obj, attr, accessor, default)
         return marshmallow.missing if found is None and not self.keep_none else found

@@ -14,7 +14,7 @@ from project_service.access.identity import Caller
 from project_service.areas.error_tracking.models import ErrorTrackingSetting
 from project_service.areas.projects.service import apply
 from project_service.areas.protected_tags.models import ProtectedTag
-from project_service.areas.protected_tags.service import LONGEST, TAKEN, UNADDRESSABLE
+from project_service.areas.protected_tags.service import DOT_SEGMENTS, MAX_NAME_LENGTH, TAKEN
 from project_service.domain import instance_settings, path_registry, removal
 from project_service.domain.access_levels import Role, Visibility
 from project_service.domain.memberships import Membership, Share, memberships_of
@@ -244,9 +244,9 @@ def protected_tags_in(unpacked: Unpacked, taken: set[str]) -> Iterator[tuple[int
 def _tag_problem(name: str | None, taken: set[str]) -> str | None:
     if name is None or not name.strip():
         return "Name can't be blank"
-    if len(name) > LONGEST:
-        return f"Name is too long (maximum is {LONGEST} characters)"
-    if name in UNADDRESSABLE or "\0" in name:
+    if len(name) > MAX_NAME_LENGTH:
+        return f"Name is too long (maximum is {MAX_NAME_LENGTH} characters)"
+    if name in DOT_SEGMENTS or "\0" in name:
         return "Name is invalid"
     return TAKEN if name in taken else None
 

@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import IO, Any
 
-import orjson
 from sqlalchemy import Table, case, delete, func, insert, select, update
 
 from project_service.areas.vulnerabilities import merging, normalising, reports
@@ -125,7 +124,7 @@ def _store(pipeline: Pipeline, report: Report, outlines: list[Outline]) -> Secur
     db.session.add(stored)
     db.session.flush()
     remedies = normalising.Remedies(report.remediations)
-    remediations = ((stored.id, position, _json(data)) for position, data in enumerate(report.remediations))
+    remediations = ((stored.id, position, data) for position, data in enumerate(report.remediations))
     _insert(REMEDIATIONS, ("report_id", "position", "data"), remediations)
     rows = _rows(report, outlines, scanners, remedies, pipeline.project_id)
     origins = (pipeline.project_id, pipeline.id, stored.id)
@@ -163,22 +162,14 @@ def _rows(
             project_fingerprint,
             outline.compare_key,
             remedy,
-            _json(data),
+            data,
         )
 
 
 def _insert(table: Table, columns: tuple[str, ...], rows: Iterator[tuple[Any, ...]]) -> None:
-    """Insert many rows, ``data`` as its JSON, straight through the driver: what goes on between would take longer."""
-    connection = db.session.connection()
-    compiled = insert(table).compile(dialect=connection.dialect, column_keys=columns)
-    order = [columns.index(name) for name in compiled.positiontup or ()]
-    values = (tuple(row[place] for place in order) for row in rows)
-    while some := list(itertools.islice(values, BATCH)):
-        connection.exec_driver_sql(str(compiled), some)
-
-
-def _json(value: Any) -> str:
-    return orjson.dumps(value).decode()
+    """Insert many rows, whose values stand in the order of ``columns``, in batches."""
+    while batch := list(itertools.islice(rows, BATCH)):
+        db.session.execute(insert(table), [dict(zip(columns, row, strict=True)) for row in batch])
 
 
 def _has_others(stored: SecurityReport) -> bool:

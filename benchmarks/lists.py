@@ -1,10 +1,9 @@
 """How fast lists are answered, as a share of what a bare Flask application answers on the same web server.
 
 ``python -m benchmarks.lists [--database sqlite|postgresql]`` really starts the service, with a maintainer whose role is
-inherited from a group and whose project has 40 of everything. Each round asks for 20 of each kind, each time for the
-same, as a client that polls does; for the same with the validator of the answer; and for a page that lists 20. Beside
-them stand the base, and in two of the rounds lists and pages *made anew*: requests that are all different, so that no
-answer has been kept. Starting is timed, memory is read, and on PostgreSQL 200 lists are asked for in each second.
+inherited from a group and whose project has 40 of everything. Each round asks for 20 of each kind, for the same with
+the ETag of the answer, and for a page that lists 20; all requests are different. Beside them stands the base. Starting
+is timed, memory is read, and on PostgreSQL 200 lists are asked for in each second.
 """
 
 from __future__ import annotations
@@ -35,8 +34,6 @@ ROWS = 40
 PASSWORD = "a password of the benchmarks"
 LISTS = ("variables", "issues", "protected_tags", "vulnerability_findings", "events")
 LIST, KNOWN, PAGE = "list of 20", "304", "page with a list of 20"
-ANEW = {kind: f"{kind}, made anew" for kind in (LIST, KNOWN, PAGE)}  # each request is another
-ROUNDS_ANEW = 2
 SCRIPT = Path(__file__).with_suffix(".lua")
 TARGETS = {
     "sqlite": {LIST: Target(0.30, 0.45), KNOWN: Target(0.60, 0.80), PAGE: Target(0.14, 0.25)},
@@ -68,13 +65,9 @@ class Place:
             if len(answer.json()) != 20 or "X-Total" not in answer.headers:
                 sys.exit(f"{address} is no list of 20: {answer.text[:200]}")
             yield LIST, name, address, headers
-            yield ANEW[LIST], name, address, headers
-            known = headers | {"If-None-Match": answer.headers["ETag"]}
-            yield KNOWN, name, address, known
             if name == LISTS[0]:
-                yield ANEW[KNOWN], name, address, known
+                yield KNOWN, name, address, headers | {"If-None-Match": answer.headers["ETag"]}
         yield PAGE, "issues", self.page, {"Cookie": self.cookie}
-        yield ANEW[PAGE], "issues", self.page, {"Cookie": self.cookie}
 
     def memory(self) -> float:
         """What the larger of the web workers has resident, in MiB."""
@@ -94,18 +87,15 @@ def measure(database: str, effort: Effort) -> list[Figure]:
         web = place.service.child("web")
         cases = list(place.cases())
         seconds = max(1, effort.seconds // 2)  # there are many cases
-        anew = [case for case in cases if case[0] in ANEW.values()]
-        for kind, _, address, headers in anew:  # whoever has made one knows what it takes to find it, too
-            _speed_of(web, kind, address, headers, 1)
+        for _, _, address, headers in cases:  # warm up
+            speed(web, address, 1, SCRIPT, headers)
         found: dict[tuple[str, str], list[Speed]] = {}
         hellos = []
-        for number in range(effort.rounds):
+        for _ in range(effort.rounds):
             hellos.append(speed(*base, seconds))
-            for case in cases:
-                kind, name, address, headers = case
-                if number < ROUNDS_ANEW or case not in anew:
-                    each = _speed_of(web, kind, address, headers, seconds)
-                    found.setdefault((kind, name), []).append(each.over(hellos[-1]))
+            for kind, name, address, headers in cases:
+                each = speed(web, address, seconds, SCRIPT, headers)
+                found.setdefault((kind, name), []).append(each.over(hellos[-1]))
         rate = Figure("hello beside lists", database, tuple(one.by_clock for one in hellos), unit="requests/s")
         memory = (place.memory(),)
         return [
@@ -115,11 +105,6 @@ def measure(database: str, effort: Effort) -> list[Figure]:
             Figure("memory of a web worker", database, memory, MEMORY_TARGET),
             *(at_a_steady_rate(database, place, effort) if database == "postgresql" else ()),
         ]
-
-
-def _speed_of(web: int, kind: str, address: str, headers: Mapping[str, str], seconds: int) -> Speed:
-    """How many requests of one case get answered."""
-    return speed(web, address, seconds, SCRIPT if kind in ANEW.values() else None, headers)
 
 
 def figure(database: str, kind: str, name: str, speeds: list[Speed]) -> Figure:

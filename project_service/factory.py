@@ -61,7 +61,7 @@ from project_service.domain.planning.signals import issue_closed
 from project_service.domain.projects import Project
 from project_service.kit import logs, markdown
 from project_service.kit.db import session
-from project_service.kit.http import kept, responses
+from project_service.kit.http import responses
 from project_service.kit.http.errors import Unavailable, UnknownRoute
 from project_service.kit.http.proxies import TrustedProxies
 from project_service.kit.http.urls import API, RawPaths, Segment
@@ -148,16 +148,15 @@ def create_app(settings: Settings | None = None) -> responses.Application:
     app.session_interface = CookieSessions()
     _configure(app, settings)
     session.init_app(app, settings)
-    kept.init_app(app)
     app.extensions["redis"] = redis.Redis.from_url(
         settings.redis_url, socket_timeout=REDIS_TIMEOUT_SECONDS, socket_connect_timeout=REDIS_TIMEOUT_SECONDS
     )
     app.extensions["storage"] = open_storage(settings)
     csrf.init_app(app)
-    app.before_request(responses.before)
+    app.before_request(responses.before_request)
     app.before_request(_use_keys)
     app.before_request(before_options)
-    app.after_request(responses.after)
+    app.after_request(responses.after_request)
     app.teardown_request(_close_uploads)
     app.register_error_handler(Exception, _handle)
     app.register_blueprint(probes)
@@ -168,8 +167,8 @@ def create_app(settings: Settings | None = None) -> responses.Application:
     issue_closed.connect(incidents.on_issue_closed)
     for pages in PAGES:
         app.register_blueprint(pages)
-    answering = responses.KnownAnswers(RawPaths(app.wsgi_app, _endings(app)), kept.answers_of(app))
-    app.wsgi_app = TrustedProxies(answering, settings.trusted_proxies)  # type: ignore[method-assign]
+    raw_paths = RawPaths(app.wsgi_app, _endings(app))
+    app.wsgi_app = TrustedProxies(raw_paths, settings.trusted_proxies)  # type: ignore[method-assign]
     return app
 
 

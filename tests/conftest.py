@@ -30,7 +30,6 @@ from project_service.kit import clock, jobs
 from project_service.kit.db import migrating
 from project_service.kit.db.base import Base
 from project_service.kit.db.session import db
-from project_service.kit.http import kept
 from project_service.kit.jobs import Task
 from project_service.kit.security import passwords
 from project_service.settings import Settings
@@ -297,16 +296,11 @@ def no_room_for_temporary_files(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def count_queries(app: Flask) -> Callable[[], Any]:
-    """Counts the statements sent inside a block: ``with count_queries() as queries: …; len(queries)``.
-
-    Lists are counted anew, unless ``totals_kept``.
-    """
+    """Counts the statements sent inside a block: ``with count_queries() as queries: …; len(queries)``."""
 
     @contextmanager
-    def counting(*, totals_kept: bool = False) -> Iterator[list[str]]:
+    def counting() -> Iterator[list[str]]:
         sent: list[str] = []
-        if not totals_kept:
-            kept.answers_of(app).totals = kept.Totals()
 
         def note(_connection: Any, _cursor: Any, statement: str, *_rest: Any) -> None:
             sent.append(statement)

@@ -24,7 +24,7 @@ from project_service.access.abilities import Ability
 from project_service.kit import bigint_json
 from project_service.kit.db import pagination
 from project_service.kit.db.session import reading, unit_of_work
-from project_service.kit.http import kept, responses
+from project_service.kit.http import responses
 from project_service.kit.http.errors import MethodNotAllowed as NotAllowed
 from project_service.kit.http.errors import ServiceError, Unauthorized
 from project_service.kit.http.fields import Upload
@@ -219,17 +219,11 @@ class ApiBlueprint(Blueprint):  # type: ignore[misc]  # flask-smorest is untyped
         scopes = getattr(view, "scopes", ())
         largest_body = getattr(view, "largest_body", None)
         first = getattr(view, "first", None)
-        paged = getattr(view, "paged", False)
 
         @functools.wraps(view)
-        def answered(**url: Any) -> Response:
-            if paged:
-                if (known := responses.known()) is not None:
-                    return known
-                kept.answers().expect(request.environ)
+        def answered(**url: Any) -> Any:
             g.path_names = self.path_names
             if first is not None:
-                kept.answers().ask()
                 with reading():
                     first()
             if largest_body is not None:
@@ -241,12 +235,9 @@ class ApiBlueprint(Blueprint):  # type: ignore[misc]  # flask-smorest is untyped
             with reading():
                 g.caller = identity.sudo(request, identity.by_token(request, scopes))
                 if request.method in identity.READ_METHODS:
-                    kept.answers().ask()
-                    read: Response = view(**url)
-                    return responses.tagged(read) if paged else read
+                    return view(**url)
             with unit_of_work(write=largest_body is None):
-                response: Response = view(**url)
-            return response
+                return view(**url)
 
         return answered
 
@@ -289,7 +280,7 @@ def _bodies(schema: Schema) -> dict[str, Any]:
 
 def json_response(value: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
     """An answer in JSON."""
-    return responses.Answer(bigint_json.dumps(value), status, headers, mimetype="application/json")
+    return Response(bigint_json.dumps(value), status, headers, mimetype="application/json")
 
 
 def no_content() -> Response:

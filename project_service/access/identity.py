@@ -7,15 +7,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from flask import Request, g, session
-from sqlalchemy import bindparam, select, update
+from sqlalchemy import Select, select, update
 
 from project_service.domain.tokens import BrowserSession, PersonalAccessToken, digest_of
 from project_service.domain.users import ACTIVE, BLOCKED, User, user_by
 from project_service.kit import clock
-from project_service.kit.db.base import Timestamp
 from project_service.kit.db.session import db, rollback, unit_of_work
-from project_service.kit.db.statements import prepared
-from project_service.kit.http import kept, urls
+from project_service.kit.http import urls
 from project_service.kit.http.errors import (
     BadParameters,
     Forbidden,
@@ -85,10 +83,9 @@ def by_token(asked: Request, allowed: tuple[str, ...] | None, *, unread: bool = 
     text = token_of(asked, query(asked) if unread else parameters())
     if text is None:
         return NOBODY
-    found = _holder_of(digest=digest_of(text)).first()
+    found = db.session.execute(_token_row(digest_of(text))).first()
     if found is None:
         raise Unauthorized
-    kept.answers().told(found)
     if found.expires_at is not None and found.expires_at <= clock.today():
         raise InvalidToken(EXPIRED)
     if found.revoked:
@@ -99,9 +96,8 @@ def by_token(asked: Request, allowed: tuple[str, ...] | None, *, unread: bool = 
     return Caller(found.user_id, found.username, found.admin, found.external, found.id, tuple(found.scopes))
 
 
-@prepared
-def _holder_of() -> Any:
-    """A token and whose it is, by its digest."""
+def _token_row(digest: str) -> Select[*tuple[Any, ...]]:
+    """Select a token and its user by the digest of the token."""
     return (
         select(
             PersonalAccessToken.id,
@@ -115,10 +111,9 @@ def _holder_of() -> Any:
             User.external,
             User.state,
             User.last_activity_on,
-            *kept.snapshot(),
         )
         .join(User, User.id == PersonalAccessToken.user_id)
-        .where(PersonalAccessToken.digest == bindparam("digest"), User.deleting_since.is_(None))
+        .where(PersonalAccessToken.digest == digest, User.deleting_since.is_(None))
     )
 
 
@@ -173,35 +168,28 @@ def by_session() -> Caller:
     secret = session.get(SESSION_SECRET)
     if not secret:
         return NOBODY
-    given = {"digest": digest_of(str(secret)), "now": clock.now()}
-    found = _browser_of(**given).first()
-    if found is None and kept.answers().ask():
-        found = _browser_of(**given).first()  # it may be there in the state that no row has told
+    found = db.session.execute(_session_row(digest_of(str(secret)))).first()
     if found is None:
         return NOBODY
-    kept.answers().told(found)
-    g.valid_until = found.expires_at
     _note_activity(found.user_id, found.last_activity_on)
     return Caller(found.user_id, found.username, found.admin, found.external)
 
 
-@prepared
-def _browser_of() -> Any:
-    """Whose a browser session is, by its digest."""
+def _session_row(digest: str) -> Select[*tuple[Any, ...]]:
+    """Select the active user of a browser session by the digest of its secret."""
     return (
         select(
-            BrowserSession.expires_at,
             User.id.label("user_id"),
             User.username,
             User.admin,
             User.external,
             User.last_activity_on,
-            *kept.snapshot(),
         )
+        .select_from(BrowserSession)
         .join(User, User.id == BrowserSession.user_id)
         .where(
-            BrowserSession.digest == bindparam("digest"),
-            BrowserSession.expires_at > bindparam("now", type_=Timestamp),
+            BrowserSession.digest == digest,
+            BrowserSession.expires_at > clock.now(),
             User.state == ACTIVE,
             User.deleting_since.is_(None),
         )

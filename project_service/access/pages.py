@@ -18,7 +18,6 @@ from flask import (
     redirect,
     render_template,
     request,
-    session,
     url_for,
 )
 from flask import Response as FlaskResponse
@@ -31,7 +30,7 @@ from project_service.access import guards, identity
 from project_service.access.abilities import Ability
 from project_service.kit import clock, logs
 from project_service.kit.db.session import reading, unit_of_work
-from project_service.kit.http import kept, responses, urls
+from project_service.kit.http import urls
 from project_service.kit.http.errors import ServiceError, Unauthorized
 from project_service.kit.http.parameters import parameters
 from project_service.kit.security import key_ring
@@ -164,7 +163,7 @@ class PageBlueprint(Blueprint):
                 with unit_of_work(write=writing):
                     return view(**url)
             if not writing:
-                return responses.known() or _read(view, url)
+                return _read(view, url)
             _ask_first(largest_body)
             parameters()  # broken text is refused before anything looks for it or stores it
             csrf.protect()
@@ -177,15 +176,10 @@ class PageBlueprint(Blueprint):
 
 
 def _read(view: View, url: dict[str, Any]) -> FlaskResponse:
-    kept.answers().expect(request.environ)
     parameters()
     with reading():
         g.caller = identity.by_session()
-        kept.answers().ask()
-        response = make_response(view(**url))
-        if session.modified:  # what told somebody something once, or made a token for the forms to come, is not kept
-            g.pop("kept_as", None)
-        return response
+        return make_response(view(**url))
 
 
 def _ask_first(largest_body: Callable[[], int | None] | None) -> None:

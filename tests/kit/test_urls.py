@@ -6,9 +6,6 @@ import pytest
 from flask import Flask
 from hypothesis import given
 from hypothesis import strategies as st
-from werkzeug.exceptions import HTTPException
-from werkzeug.test import create_environ
-from werkzeug.wrappers import Request
 
 from project_service.kit.http import urls
 from project_service.kit.http.urls import RawPaths, Segment
@@ -102,50 +99,3 @@ def test_an_absolute_address_begins_with_what_is_configured(configured, found):
 
     with app.test_request_context(base_url="http://asked.example:8080"):
         assert urls.absolute("/x") == found
-
-
-@pytest.fixture
-def routes():
-    """An application with an address, and a way to ask where another one leads."""
-
-    class Remembering(Flask):
-        url_map_class = urls.Routes
-
-    app = Remembering("routes")
-    app.add_url_rule("/<path:where>/list", "list", lambda where: where)
-
-    def found(path, method="GET"):
-        try:
-            rule, values = app.create_url_adapter(Request(create_environ(path, method=method))).match(return_rule=True)
-        except HTTPException as error:
-            return error.code
-        return rule.endpoint, values
-
-    return app, found
-
-
-def test_an_address_leads_where_it_led_before(routes):
-    _, found = routes
-    first = found("/a/b/list")
-    first[1]["where"] = "changed by its view"
-
-    assert found("/a/b/list") == ("list", {"where": "a/b"})
-    assert (found("/a/b/list", "POST"), found("/a/b/list/more")) == (405, 404)
-
-
-def test_a_new_route_takes_the_addresses_it_fits_better(routes):
-    app, found = routes
-    found("/a/list")
-    app.add_url_rule("/a/list", "own", lambda: "")
-
-    assert found("/a/list") == ("own", {})
-
-
-def test_no_more_addresses_are_remembered_than_there_is_room_for(routes, monkeypatch):
-    app, found = routes
-    monkeypatch.setattr(urls, "MOST_KNOWN", 3)
-    for number in range(5):
-        found(f"/{number}/list")
-    found("/" + "x" * urls.LONGEST_KNOWN + "/list")
-
-    assert [path for path, _ in app.url_map.known] == ["/3/list", "/4/list"]

@@ -10,7 +10,7 @@ import re
 import pytest
 
 from project_service.access import visible_notes as planned_notes
-from project_service.areas.alerts import charts, pages, queries
+from project_service.areas.alerts import pages, queries
 from project_service.areas.alerts.models import OPSGENIE, TARGET, Alert, AlertIntegration, AlertTodo, Severity, Status
 from project_service.domain.planning import issues as planning
 from project_service.domain.tracker.environments import Environment
@@ -614,17 +614,3 @@ def test_counters_that_are_too_high_to_count_say_so(developer, make_alert, monke
     page = developer.get(LIST)
 
     assert re.findall(r'<span class="badge">(\d\+?)</span></a></li>', page.text) == ["2+", "2+", "1", "0", "2+"]
-
-
-def test_a_chart_of_many_is_counted_once_a_minute(developer, make_alert, monkeypatch):
-    monkeypatch.setattr(charts, "MANY", 1)
-    seen = []
-    for iid in (1, 2, 3):
-        make_alert(iid)
-        seen.append(re.search(r"last 30 days \((\d+)\)", developer.get(LIST).text).group(1))
-
-    monkeypatch.setattr(charts, "_KNOWN", {number: (0.0, chart) for number, (_, chart) in charts._KNOWN.items()})
-    other = developer.get(f"{LIST}?search=")  # the same list under an address that has not been answered yet
-    seen.append(re.search(r"last 30 days \((\d+)\)", other.text).group(1))
-
-    assert seen == ["1", "2", "2", "3"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import time
 
 from sqlalchemy import func, select
 
@@ -14,30 +13,10 @@ from project_service.kit.charts import Chart, stacked
 from project_service.kit.db.session import db
 
 DAYS = 30
-MANY = 1_000
-FRESH_SECONDS = 60.0
-
-
-_KNOWN: dict[int, tuple[float, Chart]] = {}
 
 
 def last_days(project: Project) -> Chart:
-    """The alerts that started in the last thirty days, by day and severity.
-
-    So many that counting them takes its time are counted once a minute: nobody sees the difference in the picture.
-    """
-    until, known = _KNOWN.get(project.id, (0.0, None))
-    if known is not None and time.monotonic() < until:
-        return known
-    chart = _count(project)
-    if chart.total > MANY:
-        _KNOWN[project.id] = (time.monotonic() + FRESH_SECONDS, chart)
-        for number in [number for number, (end, _) in _KNOWN.items() if end < time.monotonic()]:
-            del _KNOWN[number]
-    return chart
-
-
-def _count(project: Project) -> Chart:
+    """The alerts that started in the last thirty days, by day and severity."""
     today = clock.today()
     first = today - dt.timedelta(days=DAYS - 1)
     since = dt.datetime.combine(first, dt.time(), dt.UTC)

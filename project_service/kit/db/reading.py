@@ -13,7 +13,6 @@ kept. A function under ``made_once`` puts its statement together only once, for 
 from __future__ import annotations
 
 import functools
-import hashlib
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
@@ -21,7 +20,6 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any, TypeVar
 
-from flask import g
 from sqlalchemy import BigInteger, Column, Select, bindparam, func, inspect, select
 from sqlalchemy.orm import Mapper, RelationshipDirection, RelationshipProperty
 from sqlalchemy.orm.attributes import QueryableAttribute
@@ -121,15 +119,10 @@ class Listed:
 
 
 def total_of(counted: Ready, values: Mapping[str, Any]) -> int:
-    """What a statement counts; kept for as long as the database stays as it is, where the answer is (``kept``)."""
-
-    def count() -> int:
-        db.session.flush()
-        found: int = counted.send(values).scalar_one()
-        return found
-
-    kept: Callable[[Hashable, Callable[[], int]], int] | None = g.get("total")
-    return count() if kept is None else kept((counted, hashlib.sha256(repr(values).encode()).digest()), count)
+    """Return the number of rows a statement counts."""
+    db.session.flush()
+    found: int = counted.send(values).scalar_one()
+    return found
 
 
 def by_id(model: type[Any], ids: Iterable[int], *paths: Path) -> dict[int, Any]:

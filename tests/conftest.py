@@ -270,7 +270,7 @@ def run_jobs(app: Flask) -> Callable[[], int]:
             if not ids:
                 return count
             for task_id in ids:
-                jobs.answer(task_id)
+                jobs.run(task_id)
                 count += 1
 
     return run

@@ -185,7 +185,7 @@ def test_seats_are_there_for_every_member_and_the_plan_for_owners(group, people,
 
 def test_seats_are_counted_once_a_day(group, as_admin, run_jobs):
     as_admin.put(f"/groups/{group.id}", json={"plan": "premium"})
-    entry = next(entry for name, entry in jobs.PERIODIC.items() if name.endswith("refresh_seats"))
+    entry = next(entry for name, entry in jobs.PERIODIC_JOBS.items() if name.endswith("refresh_seats"))
 
     jobs.start_periodic()
     jobs.start_periodic()

@@ -131,7 +131,7 @@ def _worker() -> str:
         jobs.connect().ping()
     except redis.ConnectionError as error:
         raise _Unwell("cannot be seen while Redis is away") from error
-    if not rq_worker.seen_recently(jobs.connect()):
+    if not rq_worker.has_live_worker(jobs.connect()):
         raise _Unwell("no worker has been seen in the last 15 seconds: start project-service worker")
     return "a worker has been seen in the last 15 seconds"
 

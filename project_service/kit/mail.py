@@ -116,7 +116,7 @@ def set_aside() -> int:
     return db.session.scalar(select(func.count()).select_from(Mail).where(Mail.failed_at.is_not(None))) or 0
 
 
-@jobs.job("kit.mail.drain", queue=jobs.MAIL, attempts=ATTEMPTS)
+@jobs.job("kit.mail.drain", queue=jobs.MAIL, max_attempts=ATTEMPTS)
 def drain() -> None:
     """Send the mails that are due. Each leaves the outbox when the server has accepted it: at worst, twice."""
     settings: Settings = current_app.config["SETTINGS"]

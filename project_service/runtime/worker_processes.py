@@ -90,7 +90,7 @@ def schedule(app: Application) -> None:
                 sweep_workplaces()  # each machine has folders of its own
             except OperationalError as error:
                 log.warning("the database cannot be reached", error=str(error.orig))
-        stop.wait(jobs.SWEEP_EVERY.total_seconds())
+        stop.wait(jobs.SWEEP_INTERVAL.total_seconds())
 
 
 def _prove_key() -> None:

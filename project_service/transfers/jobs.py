@@ -41,7 +41,7 @@ def _import_failed(arguments: tuple[Any, ...], text: str) -> None:
         found.project.import_status = FAILED
 
 
-@jobs.job("transfers.jobs.import_project", queue=jobs.TRANSFERS, failed=_import_failed)
+@jobs.job("transfers.jobs.import_project", queue=jobs.TRANSFERS, on_failure=_import_failed)
 def import_project(import_id: int, project_id: int | None = None) -> None:
     """Make a project of an archive."""
     found = db.session.get(ProjectImport, import_id)
@@ -60,7 +60,7 @@ def _export_failed(arguments: tuple[Any, ...], text: str) -> None:
         note_failed_export(found, f"the server failed ({text.partition(':')[0]})")
 
 
-@jobs.job("transfers.jobs.export_project", queue=jobs.TRANSFERS, failed=_export_failed)
+@jobs.job("transfers.jobs.export_project", queue=jobs.TRANSFERS, on_failure=_export_failed)
 def export_project(export_id: int, project_id: int | None = None) -> None:
     """Make an archive of a project; of one that is still being imported when that has ended."""
     export = db.session.get(ProjectExport, export_id)
@@ -110,7 +110,7 @@ def _has_enough_under_way(transfer: ProjectImport | ProjectExport) -> bool:
         return False
     # one decides after the other: of those that begin together the last finds the others put off, or at work
     db.session.execute(select(User.id).where(User.id == transfer.user_id).with_for_update(key_share=True))
-    held = jobs.under_way(jobs.REMOTE_TRANSFERS)
+    held = jobs.in_progress(jobs.REMOTE_TRANSFERS)
     others = 0
     for model, job in ((ProjectImport, import_project), (ProjectExport, export_project)):
         ids = {arguments[0] for name, arguments in held if name == job.name}

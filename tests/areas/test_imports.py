@@ -148,7 +148,7 @@ def again():
     waiting = list(db.session.scalars(select(Task.id).where(Task.failed_at.is_(None), Task.attempts > 0)))
     db.session.remove()
     for task_id in waiting:
-        jobs.answer(task_id)
+        jobs.run(task_id)
 
 
 def error_of(state):
@@ -1195,8 +1195,8 @@ def test_who_has_two_transfers_with_servers_elsewhere_under_way_leaves_the_next_
     first, second, third, other = waiting_tasks()
     begin(first, second)
 
-    jobs.answer(third)
-    jobs.answer(other)
+    jobs.run(third)
+    jobs.run(other)
 
     def state(client, number):
         return client.get(f"/projects/{number}/import").json["import_status"]
@@ -1225,7 +1225,7 @@ def test_an_export_to_elsewhere_gives_way_too_and_what_is_made_here_does_not(far
     as_(MAX).post(f"/projects/{number}/export", json={"upload": {"url": far_side.url("/store")}})
     here = send(as_(MAX), path="here").json["id"]
     for task_id in waiting_tasks()[len(held) :]:
-        jobs.answer(task_id)
+        jobs.run(task_id)
 
     assert as_(MAX).get(f"/projects/{number}/export").json["export_status"] == "queued"
     assert as_(MAX).get(f"/projects/{here}/import").json["import_status"] == "finished"
@@ -1260,7 +1260,7 @@ def test_of_transfers_that_begin_together_no_more_and_no_fewer_go_on_than_may(
 
     def worker(task_id):
         with app.app_context():
-            jobs.answer(task_id)
+            jobs.run(task_id)
 
     db.session.remove()
     with ThreadPoolExecutor(4) as threads:
@@ -1516,7 +1516,7 @@ def test_what_fails_again_and_again_ends_failed(as_, run_jobs, monkeypatch):
     monkeypatch.setattr(extraction, "_enter", broken)
     client = as_(MAX)
     number = send(client).json["id"]
-    for _ in range(jobs.ATTEMPTS):
+    for _ in range(jobs.MAX_ATTEMPTS):
         run_jobs()
         again()
     run_jobs()

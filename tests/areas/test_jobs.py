@@ -1,4 +1,4 @@
-"""Work that can wait: from the request that asks for it to the worker that does it, on both databases."""
+"""Background jobs: deferring, running, retries, leases, sweep and periodic jobs, on both databases."""
 
 from __future__ import annotations
 
@@ -12,29 +12,29 @@ from sqlalchemy import func, select
 from project_service.domain import instance_settings
 from project_service.kit import clock, jobs, logs
 from project_service.kit.db.session import db, unit_of_work
-from project_service.kit.jobs import PeriodicRun, Task
+from project_service.kit.jobs import PeriodicRun, Task, leases, queues, scheduling
 
 MINUTE = dt.timedelta(minutes=1)
 
 
 @pytest.fixture
 def make_job():
-    """Makes a function a job for the length of a test."""
-    made = []
+    """Registers a function as a job for the duration of a test."""
+    registered = []
 
     def make(function, **options):
-        made.append(jobs.job(f"{function.__module__}.{function.__name__}", **options)(function))
-        return made[-1]
+        registered.append(jobs.job(f"{function.__module__}.{function.__name__}", **options)(function))
+        return registered[-1]
 
     yield make
-    for one in made:
+    for one in registered:
         jobs.JOBS.pop(one.name, None)
-        jobs.PERIODIC.pop(one.name, None)
+        jobs.PERIODIC_JOBS.pop(one.name, None)
 
 
 @pytest.fixture
 def note(make_job):
-    """A job that leaves a mark in the database."""
+    """A job that writes a row."""
 
     def leave_mark(text):
         instance_settings.set_gate("marks", "groups", text)
@@ -43,16 +43,16 @@ def note(make_job):
 
 
 @pytest.fixture
-def bells(monkeypatch):
-    """The bells that were rung, instead of Redis."""
-    rung = []
-    monkeypatch.setattr(jobs, "ring", lambda queue, task_id: rung.append((queue, task_id)) or True)
-    return rung
+def notifications(monkeypatch):
+    """The notifications of workers, recorded instead of sent through Redis."""
+    sent = []
+    monkeypatch.setattr(queues, "notify", lambda queue, task_id: sent.append((queue, task_id)) or True)
+    return sent
 
 
 @pytest.fixture
 def pass_time(monkeypatch):
-    """Lets time pass for everything that asks what time it is; otherwise it stands still."""
+    """Advances the clock, which otherwise stands still."""
     began, passed = clock.now(), [dt.timedelta()]
     monkeypatch.setattr(clock, "now", lambda: began + passed[0])
 
@@ -83,17 +83,17 @@ def marks():
 # Deferring
 
 
-def test_a_task_comes_with_the_unit_of_work_and_is_rung_after_it(app, note, bells):
+def test_a_task_is_committed_with_the_unit_of_work_and_a_worker_notified_after_it(app, note, notifications):
     with unit_of_work():
         task = note.defer("a")
-        rung_inside = list(bells)
+        sent_inside = list(notifications)
 
-    assert rung_inside == []
-    assert bells == [("default", task.id)]
+    assert sent_inside == []
+    assert notifications == [("default", task.id)]
     assert [(one.name, one.arguments, one.queue) for one in tasks()] == [(note.name, ["a"], "default")]
 
 
-def test_a_unit_of_work_that_fails_leaves_neither_task_nor_bell(app, note, bells):
+def test_a_unit_of_work_that_fails_leaves_neither_task_nor_notification(app, note, notifications):
     def defer_and_fail():
         with unit_of_work():
             note.defer("a")
@@ -104,18 +104,18 @@ def test_a_unit_of_work_that_fails_leaves_neither_task_nor_bell(app, note, bells
     with unit_of_work():
         pass
 
-    assert (tasks(), bells) == ([], [])
+    assert (tasks(), notifications) == ([], [])
 
 
-def test_a_request_defers_its_job_with_its_id(as_admin, group, bells):
+def test_a_request_defers_its_job_with_its_id(as_admin, group, notifications):
     answer = as_admin.delete(f"/groups/{group.id}", headers={"X-Request-Id": "from-the-client"})
 
     assert answer.status_code == 202
     assert [task.request_id for task in tasks()] == ["from-the-client"]
-    assert len(bells) == 1
+    assert len(notifications) == 1
 
 
-def test_a_queue_that_is_away_fails_no_request(as_admin, group, run_jobs):
+def test_a_request_succeeds_while_redis_is_unavailable(as_admin, group, run_jobs):
     answer = as_admin.delete(f"/groups/{group.id}")
 
     assert answer.status_code == 202
@@ -123,62 +123,62 @@ def test_a_queue_that_is_away_fails_no_request(as_admin, group, run_jobs):
     assert run_jobs() == 1
 
 
-def test_keyword_arguments_reach_the_job(app, note, bells):
+def test_keyword_arguments_reach_the_job(app, note, notifications):
     with unit_of_work():
         task = note.defer(text="by name")
 
-    jobs.answer(task.id)
+    jobs.run(task.id)
 
     assert marks() == ["by name"]
 
 
-def test_a_job_that_cannot_be_called_so_is_not_deferred(app, note, bells):
+def test_a_job_with_wrong_arguments_is_not_deferred(app, note, notifications):
     with pytest.raises(TypeError), unit_of_work():
         note.defer("one", "too many")
 
     assert tasks() == []
 
 
-def test_a_job_for_later_is_not_rung_and_not_taken_before_its_time(app, note, bells, pass_time):
+def test_a_job_for_later_is_neither_notified_nor_claimed_before_its_time(app, note, notifications, pass_time):
     with unit_of_work():
         task = note.defer_until(clock.now() + MINUTE, "a")
 
-    jobs.answer(task.id)
+    jobs.run(task.id)
     early = marks()
     swept_early = jobs.sweep()
     pass_time(MINUTE)
     swept = jobs.sweep()
-    jobs.answer(task.id)
+    jobs.run(task.id)
 
-    assert (early, swept_early, swept, bells) == ([], 0, 1, [("default", task.id)])
+    assert (early, swept_early, swept, notifications) == ([], 0, 1, [("default", task.id)])
     assert marks() == ["a"]
 
 
-# Answering
+# Running
 
 
-def test_an_answered_task_is_done_and_gone(app, note, bells):
+def test_a_task_is_run_once_and_deleted(app, note, notifications):
     task_id = defer(note, "a")
 
-    jobs.answer(task_id)
-    jobs.answer(task_id)
+    jobs.run(task_id)
+    jobs.run(task_id)
 
     assert (marks(), tasks()) == (["a"], [])
 
 
-def test_the_request_id_travels_into_the_job(app, make_job, bells):
+def test_a_job_runs_with_the_request_id_of_the_request_that_deferred_it(app, make_job, notifications):
     before, seen = logs.request_id(), []
     job = make_job(lambda: seen.append(logs.request_id()))
     with logs.bound(request_id="of-the-request"):
         task_id = defer(job)
 
-    jobs.answer(task_id)
+    jobs.run(task_id)
 
     assert seen == ["of-the-request"]
     assert logs.request_id() == before
 
 
-def test_many_workers_that_answer_one_bell_run_it_once(app, make_job, bells):
+def test_a_task_that_many_workers_claim_at_once_runs_once(app, make_job, notifications):
     ran = []
     together = threading.Barrier(6)
     job = make_job(lambda: ran.append(threading.get_ident()))
@@ -187,7 +187,7 @@ def test_many_workers_that_answer_one_bell_run_it_once(app, make_job, bells):
     def worker():
         with app.app_context():
             together.wait()
-            jobs.answer(task_id)
+            jobs.run(task_id)
 
     with ThreadPoolExecutor(6) as threads:
         for one in [threads.submit(worker) for _ in range(6)]:
@@ -197,74 +197,74 @@ def test_many_workers_that_answer_one_bell_run_it_once(app, make_job, bells):
     assert tasks() == []
 
 
-def test_a_job_that_fails_leaves_nothing_of_its_unit(app, make_job, bells):
+def test_a_job_that_fails_is_rolled_back(app, make_job, notifications):
     def write_and_fail():
         instance_settings.set_gate("marks", "groups", "half")
         raise LookupError("not there")
 
     task_id = defer(make_job(write_and_fail))
 
-    jobs.answer(task_id)
+    jobs.run(task_id)
 
     (task,) = tasks()
     assert marks() == []
     assert (task.attempts, task.error, task.failed_at, task.leased_until) == (1, "LookupError: not there", None, None)
 
 
-def test_a_failed_job_is_tried_again_ever_later(app, make_job, bells, pass_time):
+def test_a_failed_job_is_retried_with_backoff(app, make_job, notifications, pass_time):
     def fail():
         raise LookupError
 
     task_id = defer(make_job(fail))
     waits = []
     for _ in range(3):
-        jobs.answer(task_id)
+        jobs.run(task_id)
         waits.append(round((tasks()[0].run_at - clock.now()).total_seconds()))
-        jobs.answer(task_id)
+        jobs.run(task_id)
         pass_time(MINUTE)
 
     assert waits == [2, 4, 8]
     assert tasks()[0].attempts == 3
 
 
-def test_a_retry_is_rung_as_soon_as_it_is_due(app, make_job, bells, pass_time):
+def test_a_worker_is_notified_of_a_retry_as_soon_as_it_is_due(app, make_job, notifications, pass_time):
     def fail():
         raise LookupError
 
     task_id = defer(make_job(fail))
-    jobs.answer(task_id)
-    bells.clear()
+    jobs.run(task_id)
+    notifications.clear()
 
     early = jobs.sweep()
     pass_time(dt.timedelta(seconds=3))
     due = jobs.sweep()
 
-    assert (early, due, bells) == (0, 1, [("default", task_id)])
+    assert (early, due, notifications) == (0, 1, [("default", task_id)])
 
 
-def test_a_job_that_never_works_fails_for_good_and_says_so(app, make_job, bells, pass_time):
-    told = []
+def test_a_job_fails_for_good_after_its_last_attempt_and_calls_its_callback(app, make_job, notifications, pass_time):
+    calls = []
 
     def fail(number):
         raise LookupError("not there")
 
     def failed(arguments, text):
-        told.append((arguments, text))
+        calls.append((arguments, text))
         instance_settings.set_gate("marks", "groups", "failed")
 
-    task_id = defer(make_job(fail, attempts=3, failed=failed), 7)
+    task_id = defer(make_job(fail, max_attempts=3, on_failure=failed), 7)
     for _ in range(5):
-        jobs.answer(task_id)
+        jobs.run(task_id)
         pass_time(MINUTE)
     swept = jobs.sweep()
 
     (task,) = tasks()
-    assert told == [((7,), "LookupError: not there")]
+    assert calls == [((7,), "LookupError: not there")]
     assert marks() == ["failed"]
     assert (task.attempts, swept, task.failed_at is None) == (3, 0, False)
 
 
-def test_a_callback_that_fails_itself_ends_the_task_all_the_same(app, make_job, bells):
+def test_a_task_ends_even_if_its_failure_callback_fails(app, make_job, notifications):
     def fail():
         raise LookupError("not there")
 
@@ -272,20 +272,20 @@ def test_a_callback_that_fails_itself_ends_the_task_all_the_same(app, make_job, 
         instance_settings.set_gate("marks", "groups", "half")
         raise RuntimeError("the callback too")
 
-    task_id = defer(make_job(fail, attempts=1, failed=failed))
+    task_id = defer(make_job(fail, max_attempts=1, on_failure=failed))
 
-    jobs.answer(task_id)
+    jobs.run(task_id)
 
     (task,) = tasks()
     assert marks() == []
     assert (task.failed_at is None, task.error) == (False, "LookupError: not there")
 
 
-def test_failed_tasks_are_kept_for_two_weeks(app, make_job, bells, pass_time):
+def test_failed_tasks_are_kept_for_two_weeks(app, make_job, notifications, pass_time):
     def fail():
         raise LookupError
 
-    jobs.answer(defer(make_job(fail, attempts=1)))
+    jobs.run(defer(make_job(fail, max_attempts=1)))
     pass_time(dt.timedelta(days=13))
     jobs.sweep()
     kept = len(tasks())
@@ -295,16 +295,16 @@ def test_failed_tasks_are_kept_for_two_weeks(app, make_job, bells, pass_time):
     assert (kept, tasks()) == (1, [])
 
 
-def test_a_task_of_a_newer_release_waits_for_a_worker_that_knows_it(app, make_job, bells, pass_time):
+def test_a_task_of_a_newer_release_waits_for_a_worker_that_knows_it(app, make_job, notifications, pass_time):
     job = make_job(lambda: instance_settings.set_gate("marks", "groups", "known now"))
     task_id = defer(job)
     del jobs.JOBS[job.name]
-    jobs.answer(task_id)
+    jobs.run(task_id)
     unknown = tasks()[0]
 
     jobs.JOBS[job.name] = job
     pass_time(MINUTE)
-    jobs.answer(task_id)
+    jobs.run(task_id)
 
     assert unknown.error.startswith("LookupError: no job is called")
     assert (unknown.failed_at, marks(), tasks()) == (None, ["known now"], [])
@@ -313,21 +313,21 @@ def test_a_task_of_a_newer_release_waits_for_a_worker_that_knows_it(app, make_jo
 # Sweeping
 
 
-def test_the_sweep_rings_again_for_whom_nobody_answered(app, note, bells, pass_time):
+def test_the_sweep_notifies_again_of_a_task_that_was_not_claimed(app, note, notifications, pass_time):
     task_id = defer(note, "a")
-    bells.clear()
+    notifications.clear()
 
     at_once = jobs.sweep()
     pass_time(dt.timedelta(seconds=11))
     later = jobs.sweep()
 
-    assert (at_once, later, bells) == (0, 1, [("default", task_id)])
+    assert (at_once, later, notifications) == (0, 1, [("default", task_id)])
 
 
-def test_the_sweep_leaves_a_task_alone_that_somebody_works_on(app, note, bells, pass_time):
+def test_the_sweep_ignores_a_task_that_is_running(app, note, notifications, pass_time):
     task_id = defer(note, "a")
     pass_time(dt.timedelta(seconds=11))
-    lease = jobs.take_up(task_id)
+    lease = jobs.claim(task_id)
 
     held = jobs.sweep()
     pass_time(dt.timedelta(seconds=21))
@@ -340,66 +340,68 @@ def test_the_sweep_leaves_a_task_alone_that_somebody_works_on(app, note, bells, 
 # Leases
 
 
-def test_a_task_is_held_until_its_lease_runs_out_and_then_taken_over_with_a_higher_fence(app, note, bells, pass_time):
+def test_a_task_can_be_claimed_again_with_a_higher_fence_once_its_lease_has_expired(
+    app, note, notifications, pass_time
+):
     task_id = defer(note, "a")
 
-    first = jobs.take_up(task_id)
-    refused = jobs.take_up(task_id)
+    first = jobs.claim(task_id)
+    refused = jobs.claim(task_id)
     pass_time(dt.timedelta(seconds=21))
-    second = jobs.take_up(task_id)
+    second = jobs.claim(task_id)
 
     assert (first.fence, refused, second.fence) == (1, None, 2)
 
 
-def test_a_renewed_lease_is_not_taken_over(app, note, bells, pass_time):
+def test_a_task_with_a_renewed_lease_cannot_be_claimed(app, note, notifications, pass_time):
     task_id = defer(note, "a")
-    lease = jobs.take_up(task_id)
+    lease = jobs.claim(task_id)
     pass_time(dt.timedelta(seconds=15))
-    jobs._renew(lease)
+    leases.renew(lease)
     pass_time(dt.timedelta(seconds=15))
 
-    assert jobs.take_up(task_id) is None
+    assert jobs.claim(task_id) is None
 
 
-def test_a_worker_renews_the_lease_of_the_job_it_runs(app, make_job, bells, monkeypatch):
-    monkeypatch.setattr(jobs, "RENEW_EVERY_SECONDS", 0.01)
+def test_a_worker_renews_the_lease_of_the_job_it_runs(app, make_job, notifications, monkeypatch):
+    monkeypatch.setattr(leases, "RENEWAL_SECONDS", 0.01)
     renewed = threading.Event()
-    renew = jobs._renew
+    renew = leases.renew
 
     def note_renewal(lease):
         renew(lease)
         renewed.set()
 
-    monkeypatch.setattr(jobs, "_renew", note_renewal)
+    monkeypatch.setattr(leases, "renew", note_renewal)
     seen = []
     task_id = defer(make_job(lambda: seen.append(renewed.wait(30))))
 
-    jobs.answer(task_id)
+    jobs.run(task_id)
 
     assert seen == [True]
 
 
-def test_who_lost_the_lease_writes_nothing_more_and_ends_nothing(app, make_job, bells, pass_time):
+def test_a_job_that_lost_its_lease_writes_nothing_more_and_leaves_the_task(app, make_job, notifications, pass_time):
     taken_over = []
 
     def long_job():
         with jobs.step():
             instance_settings.set_gate("marks", "groups", "first step")
         pass_time(dt.timedelta(seconds=21))
-        taken_over.append(jobs.take_up(task_id))
+        taken_over.append(jobs.claim(task_id))
         with jobs.step():
             instance_settings.set_gate("marks", "groups", "second step")
 
     task_id = defer(make_job(long_job))
 
-    jobs.answer(task_id)
+    jobs.run(task_id)
 
     (task,) = tasks()
     assert marks() == ["first step"]
     assert (taken_over[0].fence, task.fence, task.failed_at, task.error) == (2, 2, None, None)
 
 
-def test_a_short_job_that_lost_its_lease_leaves_nothing(app, make_job, bells, pass_time):
+def test_a_short_job_that_lost_its_lease_is_rolled_back(app, make_job, notifications, pass_time):
     def short_job():
         pass_time(dt.timedelta(seconds=21))
         with ThreadPoolExecutor(1) as other:
@@ -408,17 +410,17 @@ def test_a_short_job_that_lost_its_lease_leaves_nothing(app, make_job, bells, pa
 
     def take_over():
         with app.app_context():
-            jobs.take_up(task_id)
+            jobs.claim(task_id)
 
     task_id = defer(make_job(short_job))
 
-    jobs.answer(task_id)
+    jobs.run(task_id)
 
     assert marks() == []
     assert tasks()[0].fence == 2
 
 
-def test_each_step_of_a_long_job_is_kept_when_a_later_one_fails(app, make_job, bells):
+def test_each_step_of_a_long_job_stays_committed_when_a_later_one_fails(app, make_job, notifications):
     def long_job():
         with jobs.step():
             instance_settings.set_gate("marks", "groups", "first step")
@@ -426,7 +428,7 @@ def test_each_step_of_a_long_job_is_kept_when_a_later_one_fails(app, make_job, b
             instance_settings.set_gate("marks", "groups", "second step")
             raise LookupError
 
-    jobs.answer(defer(make_job(long_job)))
+    jobs.run(defer(make_job(long_job)))
 
     assert marks() == ["first step"]
 
@@ -438,17 +440,19 @@ def test_steps_work_without_a_worker_too(app):
     assert marks() == ["by hand"]
 
 
-def test_what_a_step_defers_is_rung_when_it_is_committed(app, make_job, note, bells):
-    heard = []
+def test_a_worker_is_notified_of_a_job_that_a_step_defers_when_the_step_is_committed(
+    app, make_job, note, notifications
+):
+    sent = []
 
     def long_job():
         with jobs.step():
             note.defer("later")
-        heard.extend(bells[1:])
+        sent.extend(notifications[1:])
 
-    jobs.answer(defer(make_job(long_job)))
+    jobs.run(defer(make_job(long_job)))
 
-    assert len(heard) == 1
+    assert len(sent) == 1
 
 
 # Periodic jobs
@@ -456,8 +460,8 @@ def test_what_a_step_defers_is_rung_when_it_is_committed(app, make_job, note, be
 
 @pytest.fixture
 def periodic(make_job, monkeypatch):
-    """Makes a periodic job; the program's own stay out of the way."""
-    monkeypatch.setattr(jobs, "PERIODIC", {})
+    """Registers a periodic job; those of the application are hidden."""
+    monkeypatch.setattr(scheduling, "PERIODIC_JOBS", {})
 
     def make(first=dt.timedelta()):
         return jobs.periodic(every=MINUTE, first=first)(make_job(lambda: None))
@@ -465,7 +469,9 @@ def periodic(make_job, monkeypatch):
     return make
 
 
-def test_a_periodic_job_starts_when_it_is_due_and_again_after_its_time(app, periodic, bells, pass_time, run_jobs):
+def test_a_periodic_job_starts_when_it_is_due_and_again_after_its_time(
+    app, periodic, notifications, pass_time, run_jobs
+):
     job = periodic()
     started = []
     for time in (0, 0, 0, 59, 2, 0, 600):
@@ -476,7 +482,7 @@ def test_a_periodic_job_starts_when_it_is_due_and_again_after_its_time(app, peri
     assert started == [[], [job.name], [], [], [job.name], [], [job.name]]
 
 
-def test_a_periodic_job_may_wait_before_its_first_start(app, periodic, bells, pass_time):
+def test_a_periodic_job_may_wait_before_its_first_start(app, periodic, notifications, pass_time):
     job = periodic(first=10 * MINUTE)
 
     planned = jobs.start_periodic()
@@ -487,7 +493,7 @@ def test_a_periodic_job_may_wait_before_its_first_start(app, periodic, bells, pa
     assert (planned, early, jobs.start_periodic()) == ([], [], [job.name])
 
 
-def test_many_schedulers_start_a_periodic_job_once(app, periodic, bells, pass_time):
+def test_many_schedulers_start_a_periodic_job_once(app, periodic, notifications, pass_time):
     periodic()
 
     def schedulers():
@@ -504,10 +510,10 @@ def test_many_schedulers_start_a_periodic_job_once(app, periodic, bells, pass_ti
     jobs.start_periodic()
     started = schedulers()
 
-    assert len(started) == len(tasks()) == len(bells) == 1
+    assert len(started) == len(tasks()) == len(notifications) == 1
 
 
-def test_many_schedulers_plan_a_periodic_job_once(app, periodic, bells):
+def test_many_schedulers_plan_a_periodic_job_once(app, periodic, notifications):
     periodic(first=MINUTE)
     together = threading.Barrier(6)
 
@@ -523,7 +529,7 @@ def test_many_schedulers_plan_a_periodic_job_once(app, periodic, bells):
     assert db.session.scalar(select(func.count(PeriodicRun.id))) == 1
 
 
-def test_a_periodic_job_is_not_piled_up_while_no_worker_takes_it(app, periodic, bells, pass_time):
+def test_a_periodic_job_is_not_deferred_again_before_its_last_task_has_run(app, periodic, notifications, pass_time):
     periodic()
     for _ in range(5):
         jobs.start_periodic()
@@ -532,10 +538,10 @@ def test_a_periodic_job_is_not_piled_up_while_no_worker_takes_it(app, periodic, 
     assert len(tasks()) == 1
 
 
-# Looking on
+# Monitoring
 
 
-def test_the_queues_tell_how_much_is_due_and_for_how_long(app, note, bells, pass_time):
+def test_queues_report_the_number_of_due_tasks_and_the_age_of_the_oldest(app, note, notifications, pass_time):
     defer(note, "a")
     pass_time(MINUTE)
     defer(note, "b")

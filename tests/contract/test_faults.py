@@ -72,7 +72,7 @@ def delete(gl, project):
 
 def is_done(service, request_id):
     """Whether the job of a request has ended, by what the worker logs under the same id."""
-    return service.lines(request_id=request_id, job="core.removal.remove_project", event="the job is done")
+    return service.lines(request_id=request_id, job="core.removal.remove_project", event="job done")
 
 
 def test_a_deletion_that_was_accepted_while_the_worker_is_dead_is_done_later(service, gl, project):

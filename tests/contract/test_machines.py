@@ -295,5 +295,5 @@ def check_periodic(cluster, elapsed):
     outcomes = {key.decode(): int(count) for key, count in cluster.redis.hgetall(jobs.OUTCOMES_KEY).items()}
     dues = dict(cluster.query("SELECT name, count(*) FROM periodic_runs GROUP BY name"))
     assert set(dues.values()) == {1}
-    for name, entry in jobs.PERIODIC.items():
+    for name, entry in jobs.PERIODIC_JOBS.items():
         assert outcomes.get(f"done {name}", 0) <= elapsed / entry.every.total_seconds() + 1, name

@@ -138,7 +138,7 @@ EVERYTHING = {
 
 def test_nothing_else_waits_for_an_import(service, gl, archive):
     doomed = gl.projects.create({"name": next(names)})
-    imported = {"job": "transfers.jobs.import_project", "event": "the job is done"}
+    imported = {"job": "transfers.jobs.import_project", "event": "job done"}
     before = len(service.lines(**imported))
     number = start_import(gl, archive)
     assert wait_for(lambda: state_of(service, number)["import_status"] == "started", PATIENCE)
@@ -146,7 +146,7 @@ def test_nothing_else_waits_for_an_import(service, gl, archive):
     answer = gl.http_request("delete", f"/projects/{doomed.id}")
 
     removed = {"request_id": answer.headers["X-Request-Id"], "job": "core.removal.remove_project"}
-    [is_removed] = wait_for(lambda: service.lines(**removed, event="the job is done"), PATIENCE)
+    [is_removed] = wait_for(lambda: service.lines(**removed, event="job done"), PATIENCE)
     assert wait_for(lambda: has_ended(service, number), PATIENCE)
     # by the clock of whoever did it: to ask for it takes time, too
     is_imported = wait_for(lambda: service.lines(**imported)[before:], PATIENCE)[0]

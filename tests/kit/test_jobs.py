@@ -1,8 +1,9 @@
-"""Jobs over a real Redis, and what only SQLite asks of them."""
+"""Background jobs with a real Redis, on SQLite."""
 
 from __future__ import annotations
 
 import datetime as dt
+import signal
 import subprocess
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -21,7 +22,7 @@ from tests.conftest import SQLITE, make_app
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
-    """An application of its own with a Redis of its own, and the processes that answer bells."""
+    """An application with a Redis of its own."""
     app = make_app(SQLITE, tmp_path_factory.mktemp("jobs"))
     settings = app.config["SETTINGS"]
     process = subprocess.Popen(embedded_redis.redis_command(settings))
@@ -47,7 +48,7 @@ def app(server):
 
 @jobs.job("tests.kit.test_jobs.leave_mark")
 def leave_mark(text):
-    """Leave a mark in the database, or fail."""
+    """Write a row, or fail."""
     if text == "bad":
         raise LookupError(text)
     instance_settings.set_gate("marks", "groups", text)
@@ -73,50 +74,53 @@ def defer(text):
 
 
 def work():
-    """Answer all bells, one after the other."""
+    """Run all queued jobs, one after the other."""
     connection = jobs.connect()
     queues = [rq.Queue(name, connection=connection) for name in jobs.QUEUES]
     worker = rq.SimpleWorker(queues, connection=connection, log_job_description=False)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(worker, "_install_signal_handlers", lambda: None)
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
         worker.work(burst=True, logging_level=None)
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
     db.session.remove()
 
 
-def test_a_bell_reaches_a_worker_through_redis(app):
-    defer("rung")
+def test_a_notification_reaches_a_worker_through_redis(app):
+    defer("notified")
     waiting = rq.Queue("default", connection=jobs.connect()).count
 
     work()
 
     assert (waiting, rq.Queue("default", connection=jobs.connect()).count) == (1, 0)
-    assert "rung" in marks()
+    assert "notified" in marks()
 
 
 def test_a_job_can_be_left_to_the_workers_of_another_queue(app):
     with unit_of_work():
-        task = leave_mark.on(jobs.MAIL).defer("elsewhere")
+        task = leave_mark.on(jobs.MAIL).defer("other queue")
         found = (task.name, task.queue)
     waiting = [rq.Queue(name, connection=jobs.connect()).count for name in (jobs.DEFAULT, jobs.MAIL)]
 
     work()
 
     assert (found, waiting) == ((leave_mark.name, jobs.MAIL), [0, 1])
-    assert "elsewhere" in marks()
+    assert "other queue" in marks()
 
 
-def test_a_bell_that_rings_twice_does_no_harm(app):
-    task_id = defer("rung twice")
-    jobs.ring("default", task_id)
-    jobs.ring("default", task_id)
+def test_a_task_that_is_notified_twice_runs_once(app):
+    task_id = defer("notified twice")
+    jobs.notify("default", task_id)
+    jobs.notify("default", task_id)
 
     work()
 
-    assert marks().count("rung twice") == 1
+    assert marks().count("notified twice") == 1
     assert jobs.outcomes()[leave_mark.name, "done"] == 1
 
 
-def test_a_redis_that_lost_everything_loses_no_job(app, monkeypatch):
+def test_no_job_is_lost_when_redis_loses_its_data(app, monkeypatch):
     defer("forgotten by Redis")
     jobs.connect().flushall()
     work()
@@ -131,21 +135,21 @@ def test_a_redis_that_lost_everything_loses_no_job(app, monkeypatch):
     assert "forgotten by Redis" in marks()
 
 
-def test_what_became_of_jobs_is_counted_for_all_processes(app):
+def test_outcomes_of_jobs_are_counted_across_processes(app):
     for text in ("one", "two", "bad"):
         defer(text)
 
     work()
 
     assert jobs.outcomes() == {(leave_mark.name, "done"): 2, (leave_mark.name, "failed"): 1}
-    told = app.test_client().get("/-/metrics").text
-    assert f'project_service_jobs_total{{job="{leave_mark.name}",outcome="done"}} 2.0' in told
+    metrics = app.test_client().get("/-/metrics").text
+    assert f'project_service_jobs_total{{job="{leave_mark.name}",outcome="done"}} 2.0' in metrics
 
 
-def test_the_sweep_rings_no_more_while_many_bells_wait(app, monkeypatch):
+def test_the_sweep_sends_no_notifications_while_many_are_pending(app, monkeypatch):
     defer("waits")
     queue = rq.Queue("default", connection=jobs.connect())
-    jobs.connect().rpush(queue.key, *(f"bell-{number}" for number in range(1001)))
+    jobs.connect().rpush(queue.key, *(f"notification-{number}" for number in range(1001)))
     later = clock.now() + dt.timedelta(seconds=11)
     monkeypatch.setattr(clock, "now", lambda: later)
 
@@ -154,7 +158,7 @@ def test_the_sweep_rings_no_more_while_many_bells_wait(app, monkeypatch):
     assert (swept >= 1, length) == (True, 1002)
 
 
-def test_a_lease_begins_when_it_is_got_not_when_the_wait_for_it_began(app, monkeypatch):
+def test_a_lease_starts_when_the_database_lock_is_acquired_and_not_before(app, monkeypatch):
     task_id = defer("late")
     held, release = threading.Event(), threading.Event()
 
@@ -164,10 +168,10 @@ def test_a_lease_begins_when_it_is_got_not_when_the_wait_for_it_began(app, monke
             held.set()
             release.wait(10)
 
-    def take_up():
+    def claim():
         with app.app_context():
             asking.set()
-            return jobs.take_up(task_id)
+            return jobs.claim(task_id)
 
     asking = threading.Event()
     real, passed = clock.now, [dt.timedelta()]
@@ -175,7 +179,7 @@ def test_a_lease_begins_when_it_is_got_not_when_the_wait_for_it_began(app, monke
     with ThreadPoolExecutor(2) as threads:
         holder = threads.submit(hold_the_database)
         held.wait(10)
-        taker = threads.submit(take_up)
+        taker = threads.submit(claim)
         asking.wait(10)
         threading.Event().wait(0.1)
         passed[0] = dt.timedelta(seconds=30)
@@ -188,7 +192,7 @@ def test_a_lease_begins_when_it_is_got_not_when_the_wait_for_it_began(app, monke
     assert dt.timedelta(seconds=10) < left <= jobs.LEASE
 
 
-def test_the_names_of_all_jobs_tell_where_they_are():
+def test_the_name_of_every_job_ends_in_the_name_of_its_function():
     for name, job in jobs.JOBS.items():
         assert name.rpartition(".")[2] == job.function.__name__
         assert job.queue in jobs.QUEUES

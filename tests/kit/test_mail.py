@@ -196,7 +196,7 @@ def test_a_mail_is_gone_with_what_it_tells_of(configured):
 
 def test_a_drain_at_work_or_given_up_is_none_that_is_due(configured):
     send("a@example.org")
-    jobs.take_up(drains()[0].id)
+    jobs.claim(drains()[0].id)
     send("b@example.org")
     with unit_of_work():
         for task in drains():
@@ -214,7 +214,7 @@ def test_a_drain_that_ends_meanwhile_leaves_no_mail_behind(app, configured, post
 
     def drain():
         with app.app_context():
-            jobs.answer(task_id)
+            jobs.run(task_id)
             db.session.remove()
 
     worker = threading.Thread(target=drain)

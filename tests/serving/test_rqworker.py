@@ -1,4 +1,4 @@
-"""The worker, with an embedded Redis and jobs that only write down that they ran."""
+"""The RQ worker with an embedded Redis: forking, heartbeat, reconnection, stop."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from project_service.kit.jobs import rq_worker
 from project_service.settings import Settings
 from tests.serving import test_rqworker as this
 
-rq_worker.HAND_BACK_AFTER = 0.5
+rq_worker.STOP_GRACE_SECONDS = 0.5
 rq_worker.work(Settings.from_environment(), ["first", "second"], this.context, lambda: this.note("forked"))
 """
 
@@ -44,7 +44,7 @@ def context() -> Context:
 
 
 class Context:
-    """Notes when it is entered and left."""
+    """Records when it is entered and left."""
 
     def __enter__(self) -> None:
         note("entered")
@@ -60,7 +60,7 @@ def job(seconds: float) -> None:
 
 @dataclass
 class World:
-    """A Redis, a worker, and what the jobs have noted."""
+    """A Redis, a worker, and the notes of its jobs."""
 
     settings: Settings
     notes_file: Path
@@ -73,7 +73,7 @@ class World:
     def jobs(self) -> list[int]:
         return [int(line.split()[1]) for line in self.notes() if line.startswith("job ")]
 
-    def ring(self, seconds: float = 0) -> None:
+    def enqueue(self, seconds: float = 0) -> None:
         with redis.Redis.from_url(self.settings.redis_url) as connection:
             rq.Queue("second", connection=connection).enqueue(
                 "tests.serving.test_rqworker.job", seconds, result_ttl=0, failure_ttl=3600
@@ -98,49 +98,49 @@ def world(tmp_path: Path) -> Iterator[World]:
     redis_server = start_redis(settings)
     environment = {**os.environ, **data_dir, "NOTES": str(tmp_path / "notes")}
     worker = subprocess.Popen([sys.executable, "-c", WORKER], cwd=REPOSITORY, env=environment)
-    made = World(settings, tmp_path / "notes", redis_server, worker)
+    world = World(settings, tmp_path / "notes", redis_server, worker)
     try:
-        yield made
+        yield world
     finally:
-        for process in (made.worker, made.redis_server):
+        for process in (world.worker, world.redis_server):
             process.kill()
             process.wait()
         shutil.rmtree(settings.runtime_dir)
 
 
 def test_a_job_runs_after_the_fork_and_in_its_context(world: World) -> None:
-    world.ring()
+    world.enqueue()
 
     assert soon(lambda: len(world.notes()) == 4)
     assert world.notes() == ["forked", "entered", f"job {world.jobs()[0]}", "left"]
     assert world.jobs()[0] != world.worker.pid
 
 
-def test_a_worker_is_seen_while_it_lives(world: World) -> None:
+def test_a_worker_sends_heartbeats_until_it_stops(world: World) -> None:
     with redis.Redis.from_url(world.settings.redis_url) as connection:
-        assert soon(lambda: rq_worker.seen_recently(connection))
+        assert soon(lambda: rq_worker.has_live_worker(connection))
 
-        world.ring()
+        world.enqueue()
         assert soon(lambda: bool(world.jobs()))
         world.worker.terminate()
 
         assert world.worker.wait(PATIENCE) == 0
-        assert not rq_worker.seen_recently(connection)
+        assert not rq_worker.has_live_worker(connection)
 
 
-def test_a_worker_waits_for_a_redis_that_is_away(world: World) -> None:
-    world.ring()
+def test_a_worker_reconnects_after_a_restart_of_redis(world: World) -> None:
+    world.enqueue()
     assert soon(lambda: len(world.jobs()) == 1)
 
     world.restart_redis()
-    world.ring()
+    world.enqueue()
 
     assert soon(lambda: len(world.jobs()) == 2)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells children of their parent's death")
-def test_a_killed_worker_takes_its_job_along(world: World) -> None:
-    world.ring(60)
+def test_the_running_job_is_killed_with_its_worker(world: World) -> None:
+    world.enqueue(60)
     assert soon(lambda: bool(world.jobs()))
 
     world.worker.kill()
@@ -148,8 +148,8 @@ def test_a_killed_worker_takes_its_job_along(world: World) -> None:
     assert soon(lambda: not lives(world.jobs()[0]))
 
 
-def test_a_stop_hands_the_running_job_back(world: World) -> None:
-    world.ring(60)
+def test_a_stop_kills_a_job_that_does_not_finish_in_time(world: World) -> None:
+    world.enqueue(60)
     assert soon(lambda: bool(world.jobs()))
 
     world.worker.send_signal(signal.SIGTERM)

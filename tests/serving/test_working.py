@@ -57,7 +57,7 @@ def test_every_queue_is_answered_and_the_workers_have_less_time_to_stop_than_tho
     answered: Callable[..., set[str]] = set().union
 
     assert answered(*worker_processes.WORKERS.values()) == set(worker_processes.jobs.QUEUES)
-    assert worker_processes.rq_worker.HAND_BACK_AFTER < worker_processes.STOP_SECONDS < supervisor.STOP_SECONDS
+    assert worker_processes.rq_worker.STOP_GRACE_SECONDS < worker_processes.STOP_SECONDS < supervisor.STOP_SECONDS
 
 
 def test_who_has_as_much_under_way_with_servers_elsewhere_as_one_may_leaves_a_worker_to_others() -> None:

@@ -69,7 +69,7 @@ def _check_storage() -> None:
 
 
 def _check_worker() -> None:
-    if not rq_worker.seen_recently(jobs.connect()):
+    if not rq_worker.has_live_worker(jobs.connect()):
         raise LookupError("no worker has been seen recently")
 
 

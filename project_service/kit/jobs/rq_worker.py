@@ -1,7 +1,6 @@
-"""The worker: takes the bells that ``kit.jobs`` rings from Redis and answers each in a process of its own.
+"""RQ worker: runs each queued job in a forked process, with heartbeat, graceful stop and reconnection to Redis.
 
-Losing one is no harm, since the database knows what is to be done. So a worker that must stop kills what it runs after
-a moment, and one whose Redis is away simply waits for it.
+A job that is killed is not lost: its task is in the database and is claimed again when the lease has expired.
 """
 
 from __future__ import annotations
@@ -25,11 +24,11 @@ from project_service.kit.processes import die_with
 from project_service.settings import Settings
 
 HEARTBEAT_KEY = "project-service:worker:"
-HEARTBEAT_EVERY = 5.0
-HEARTBEAT_LASTS = 15
-HAND_BACK_AFTER = 6.0
-FIRST_DELAY = 0.2
-LONGEST_DELAY = 5.0
+HEARTBEAT_SECONDS = 5.0
+HEARTBEAT_TTL_SECONDS = 15
+STOP_GRACE_SECONDS = 6.0
+MIN_RECONNECT_SECONDS = 0.2
+MAX_RECONNECT_SECONDS = 5.0
 
 log = logging.getLogger(__name__)
 
@@ -40,17 +39,19 @@ def work(
     run_in_context: Callable[[], AbstractContextManager[Any]],
     after_fork: Callable[[], None],
 ) -> None:
-    """Answer jobs of ``queues``, the first ones first, until SIGTERM or SIGINT.
+    """Run jobs of ``queues``, in this order of priority, until SIGTERM or SIGINT. Needs the main thread.
 
-    A job runs in a forked process, after ``after_fork()`` (which lets go of the database connections that the parent
-    had) and inside ``run_in_context()``. On a signal it has ``HAND_BACK_AFTER`` seconds to finish; then it is killed
-    and its lease in the database runs out. Needs the main thread.
+    A job runs in a forked process, after ``after_fork()`` (which releases the database connections of the parent) and
+    inside ``run_in_context()``. After a signal it has ``STOP_GRACE_SECONDS`` to finish; then it is killed and its lease
+    expires.
     """
     identity = f"{socket.gethostname()}-{os.getpid()}"
     stopped = threading.Event()
-    heart = threading.Thread(target=_beat, args=(settings, identity, stopped), name="heartbeat", daemon=True)
-    heart.start()
-    delay = FIRST_DELAY
+    heartbeat = threading.Thread(
+        target=_send_heartbeats, args=(settings, identity, stopped), name="heartbeat", daemon=True
+    )
+    heartbeat.start()
+    delay = MIN_RECONNECT_SECONDS
     try:
         while True:
             started = time.monotonic()
@@ -64,67 +65,67 @@ def work(
                 if worker.asked_to_stop:
                     return
             except redis.RedisError as error:
-                log.warning("Redis cannot be reached: %s", error)
-            if time.monotonic() - started > LONGEST_DELAY:
-                delay = FIRST_DELAY
+                log.warning("Redis is unavailable: %s", error)
+            if time.monotonic() - started > MAX_RECONNECT_SECONDS:
+                delay = MIN_RECONNECT_SECONDS
             time.sleep(delay)
-            delay = min(delay * 2, LONGEST_DELAY)
+            delay = min(delay * 2, MAX_RECONNECT_SECONDS)
     except rq.exceptions.StopRequested:
         return
     finally:
         stopped.set()
-        heart.join(timeout=1)
+        heartbeat.join(timeout=1)
 
 
-def seen_recently(connection: redis.Redis) -> bool:
-    """Whether any worker has given a sign of life within ``HEARTBEAT_LASTS`` seconds."""
+def has_live_worker(connection: redis.Redis) -> bool:
+    """Whether any worker has sent a heartbeat within ``HEARTBEAT_TTL_SECONDS``."""
     return next(iter(connection.scan_iter(match=HEARTBEAT_KEY + "*", count=1000)), None) is not None
 
 
 class ForkingWorker(rq.Worker):
-    """RQ's worker without what we have no use for, and with a sure end."""
+    """RQ worker without remote commands, which kills the running job some seconds after a stop signal."""
 
     log_result_lifespan = False
-    max_connection_wait_time = LONGEST_DELAY
+    max_connection_wait_time = MAX_RECONNECT_SECONDS
     run_in_context: Callable[[], AbstractContextManager[Any]]
     after_fork: Callable[[], None]
     asked_to_stop = False
 
     def subscribe(self) -> None:
-        """Nobody sends RQ's commands to our workers; their thread would outlive a worker that lost its Redis."""
+        """Do not listen for RQ's remote commands, which are unused: the thread would outlive a lost connection."""
 
     def perform_job(self, job: Job, queue: rq.Queue) -> bool:
-        # In the forked process, which ends after this whatever happens.
+        # Runs in the forked process, which ends afterwards in any case.
         die_with(self.pid or 0)
         try:
             self.after_fork()
             with self.run_in_context():
                 return super().perform_job(job, queue)
         except BaseException:
-            log.exception("a job could not be run")
+            log.exception("job could not be started")
             raise
 
     def request_stop(self, signum: int, frame: FrameType | None) -> None:
         self.asked_to_stop = True
-        impatience = threading.Timer(HAND_BACK_AFTER, self.hand_back)
-        impatience.daemon = True
-        impatience.start()
+        timer = threading.Timer(STOP_GRACE_SECONDS, self.kill_running_job)
+        timer.daemon = True
+        timer.start()
         super().request_stop(signum, frame)  # type: ignore[no-untyped-call]  # RQ leaves it untyped
 
-    def hand_back(self) -> None:
-        """Kill the running job; another worker takes it up when its lease has run out."""
+    def kill_running_job(self) -> None:
+        """Kill the running job; another worker claims its task when the lease has expired."""
         if self.horse_pid:
-            log.warning("the running job is handed back")
+            log.warning("killing the running job: it did not finish in time")
             self.kill_horse(signal.SIGKILL)
 
 
-def _beat(settings: Settings, identity: str, stopped: threading.Event) -> None:
-    # A client of its own: a fork of the worker must never find this thread amid a lock of the worker's.
+def _send_heartbeats(settings: Settings, identity: str, stopped: threading.Event) -> None:
+    # a client of its own: at a fork this thread must not hold a lock of the worker's client
     with redis.Redis.from_url(settings.redis_url, socket_timeout=2, retry=None) as client:
         while True:
             with suppress(redis.RedisError):
-                client.set(HEARTBEAT_KEY + identity, "1", ex=HEARTBEAT_LASTS)
-            if stopped.wait(HEARTBEAT_EVERY):
+                client.set(HEARTBEAT_KEY + identity, "1", ex=HEARTBEAT_TTL_SECONDS)
+            if stopped.wait(HEARTBEAT_SECONDS):
                 break
         with suppress(redis.RedisError):
             client.delete(HEARTBEAT_KEY + identity)

@@ -44,6 +44,7 @@ ALL = "the list of all there are, in the order of an index"
 ADMINISTRATORS = "an order of all there are that administrators alone have"
 NOTHING = "asks for nothing, and nothing is read"
 OWN = "whatever somebody belongs to is found by an index, and is few; then it is put in order"
+MERGED = "the first events of each project, as many as the page reaches to"
 WITHIN = "found by an index, and sorted among its neighbours: an order that few ask for"
 CHOICE = "the members of a project, 500 at most, by name"
 MEMBERS = (
@@ -63,6 +64,8 @@ ALLOWED = (
     Allowed(WALKED, "projects", "/projects", ALL),
     Allowed(WALKED, "namespaces", "/groups /namespaces /dashboard/groups /projects/new /projects/new/import", ALL),
     Allowed(WALKED, "events", "/ /events", NOTHING),
+    Allowed(SORTED, "anon_2", "/ /events", MERGED),
+    Allowed(SORTED, "events", "/ /events", MERGED),
     Allowed(READ, "issues", "/projects/<project>/issues", NOTHING),
     Allowed(READ, "users", "/users", ADMINISTRATORS, "name username created_at updated_at"),
     Allowed(READ, TOKENS, "/personal_access_tokens", ADMINISTRATORS),

@@ -53,11 +53,10 @@ class MergedFeed:
     def rows(self, offset: int, limit: int) -> list[int]:
         """The ids of a page."""
         last_scanned = self._time_at(MIN_SCANNED_EVENTS + MAX_SCANNED_PER_RESULT * (offset + limit))
-        page = self.statement.limit(limit).offset(offset)
-        if last_scanned is None:  # there are fewer events than may be scanned
-            return list(db.session.scalars(page))
+        if last_scanned is None:  # there are few events: those of the projects can all be read
+            return self._merged(offset, limit)
         is_scanned = Event.created_at <= last_scanned if self.filters.ascending else Event.created_at >= last_scanned
-        ids = list(db.session.scalars(page.where(is_scanned)))
+        ids = list(db.session.scalars(self.statement.where(is_scanned).limit(limit).offset(offset)))
         return ids if len(ids) == limit else self._merged(offset, limit)
 
     def _time_at(self, offset: int) -> dt.datetime | None:

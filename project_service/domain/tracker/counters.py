@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlalchemy import ForeignKey, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
-from project_service.kit.db.base import Model
+from project_service.kit.db.base import Base, Model
 from project_service.kit.db.session import db, insert
 
 
@@ -20,6 +20,9 @@ class Counter(Model):
     last: Mapped[int]
 
 
+COUNTERS = Base.metadata.tables[Counter.__tablename__]
+
+
 def next_iid(project_id: int, kind: str) -> int:
     """Return the next number; the counter is locked until the end of the transaction."""
     return next_iids(project_id, kind, 1)
@@ -27,9 +30,7 @@ def next_iid(project_id: int, kind: str) -> int:
 
 def next_iids(project_id: int, kind: str, count: int) -> int:
     """Reserve consecutive numbers and return the first of them."""
-    new = insert(Counter).values(project_id=project_id, kind=kind, last=count)
-    counted = new.on_conflict_do_update(
-        index_elements=["project_id", "kind"], set_={"last": Counter.last + new.excluded.last}
-    )
-    last: int = db.session.execute(counted.returning(Counter.last)).scalar_one()
+    new = insert(COUNTERS).values(project_id=project_id, kind=kind, last=count)
+    counted = new.on_conflict_do_update(index_elements=["project_id", "kind"], set_={"last": COUNTERS.c.last + count})
+    last: int = db.session.execute(counted.returning(COUNTERS.c.last)).scalar_one()
     return last - count + 1

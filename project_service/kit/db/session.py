@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from flask import Flask
 from flask_sqlalchemy import SQLAlchemy
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, Table, text
 from sqlalchemy.dialects import postgresql as postgresql_dialect
 from sqlalchemy.dialects import sqlite as sqlite_dialect
 from sqlalchemy.exc import IntegrityError, OperationalError
@@ -180,7 +180,7 @@ def unique(taken: Exception) -> Iterator[None]:
         raise
 
 
-def insert(model: type[Base]) -> Any:
+def insert(model: type[Base] | Table) -> Any:
     """Return an ``INSERT`` that has ``on_conflict_do_nothing`` and ``on_conflict_do_update`` on both databases."""
     dialect = sqlite_dialect if db.engine.dialect.name == "sqlite" else postgresql_dialect
     return dialect.insert(model)

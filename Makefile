@@ -76,8 +76,8 @@ bench-data: $(DEV) ## make the data that is measured with, and keep it in .cache
 bench-peers: $(DEV) ## take alerts in beside Alerta, which is installed into .cache/alerta
 	$(BIN)/python -m benchmarks.peers $(ARGS)
 
-nightly: $(DEV) ## the long forms of the tests
-	$(PYTEST) -m nightly $(ARGS)
+nightly: $(DEV) ## run every test on both databases, long forms included
+	$(PYTEST) --both-databases -m "not soak" $(ARGS)
 
 soak: $(DEV) ## half an hour of load, watching for leaks
 	$(BIN)/python -m pytest -m soak $(ARGS)

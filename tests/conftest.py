@@ -47,13 +47,29 @@ settings.register_profile("unhurried", deadline=None, suppress_health_check=[Hea
 settings.load_profile("unhurried")
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--both-databases", action="store_true", help="run every test on SQLite and on PostgreSQL")
+
+
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Run the tests of the areas on both databases, all others on SQLite."""
+    """Make a case for each database of every test that has one; ``pytest_collection_modifyitems`` chooses."""
     if "backend" in metafunc.fixturenames:
-        both = "areas" in Path(str(metafunc.definition.path)).parts or metafunc.definition.get_closest_marker(
-            "both_databases"
-        )
-        metafunc.parametrize("backend", [SQLITE, POSTGRESQL] if both else [SQLITE], scope="session", indirect=True)
+        metafunc.parametrize("backend", [SQLITE, POSTGRESQL], scope="session", indirect=True)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out the PostgreSQL cases of tests that are not marked ``both_databases``."""
+    if config.getoption("--both-databases"):
+        return
+    selected: list[pytest.Item] = []
+    deselected: list[pytest.Item] = []
+    for item in items:
+        callspec = getattr(item, "callspec", None)
+        on_postgresql = callspec is not None and callspec.params.get("backend") == POSTGRESQL
+        unmarked = on_postgresql and item.get_closest_marker("both_databases") is None
+        (deselected if unmarked else selected).append(item)
+    items[:] = selected
+    config.hook.pytest_deselected(items=deselected)
 
 
 @pytest.fixture(scope="session", autouse=True)

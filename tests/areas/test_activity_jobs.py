@@ -22,6 +22,8 @@ from project_service.kit.db.session import db, unit_of_work
 from project_service.kit.jobs import Task
 from tests.worlds import DEV, MAX, OLIVE, RITA, SAM, add_member, make_project
 
+pytestmark = pytest.mark.both_databases
+
 NOW = dt.datetime(2026, 3, 14, 12, tzinfo=dt.UTC)
 LIMIT = NOW.replace(year=2024)
 INSTANT = dt.timedelta(microseconds=1)

@@ -43,6 +43,8 @@ from project_service.kit import clock
 from project_service.kit.db.session import db, unit_of_work
 from tests import worlds
 
+pytestmark = pytest.mark.both_databases
+
 KEY, OTHER_KEY = "0123456789abcdef" * 2, "f" * 32
 IDENTIFIER = "00112233445566ff"
 END = "2026-03-04T06:00:00Z"

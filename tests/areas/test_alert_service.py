@@ -276,6 +276,7 @@ def test_nothing_is_mailed_without_a_server(post, project):
     assert (post(PLAIN, OVER), outbox()) == ([200, 200], [])
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize(
     ("sort", "titles"), [("desc", ["Later", "Early", "Open"]), ("asc", ["Early", "Later", "Open"])]
 )

@@ -217,6 +217,7 @@ def test_any_call_is_an_activity_of_today(people, client_of):
     assert clock.now() - used < dt.timedelta(minutes=1)
 
 
+@pytest.mark.both_databases
 def test_use_is_noted_now_and_then_only(people, client_of, count_queries):
     client = client_of(people["max"])
     client.get("/user")

@@ -12,6 +12,8 @@ from project_service.kit.db import pagination
 from project_service.kit.db.session import db
 from tests.worlds import make_project
 
+pytestmark = pytest.mark.both_databases
+
 NAMES = ("X-Total", "X-Total-Pages", "X-Per-Page", "X-Page", "X-Next-Page", "X-Prev-Page")
 
 

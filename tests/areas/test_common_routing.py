@@ -63,6 +63,7 @@ def test_what_is_no_path_of_a_project_is_not_found(name, project, as_admin):
     assert told(as_admin.get(f"/projects/{name}")) == (404, {"message": "404 Project Not Found"})
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize(
     "path",
     [
@@ -84,6 +85,7 @@ def test_a_number_longer_than_python_reads_is_not_found(path, project, as_admin)
     assert (answer.status_code, answer.json) == (404, ANY)
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize("name", ["assignee_id", "weight"])
 def test_nothing_has_a_number_longer_than_python_reads(name, project, as_admin):
     answer = as_admin.get(f"/projects/{project.id}/issues?{name}={'1' * 5000}")

@@ -108,6 +108,7 @@ def test_a_name_is_required(as_developer, project):
     assert (answer.status_code, answer.json) == (400, {"error": "name is missing"})
 
 
+@pytest.mark.both_databases
 def test_names_are_unique_in_a_project_only(as_admin, project, production):
     other = worlds.make_project()
 
@@ -165,6 +166,7 @@ def test_an_environment_may_keep_its_name(as_developer, project, production):
     assert as_developer.put(environments(project, production["id"]), json={"name": "production"}).status_code == 200
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize(
     ("query", "names"),
     [
@@ -191,6 +193,7 @@ def test_a_filter_that_makes_no_sense_is_refused(query, as_developer, project):
     assert as_developer.get(environments(project) + query).status_code == 400
 
 
+@pytest.mark.both_databases
 def test_the_list_has_pages(as_developer, project, production):
     as_developer.post(environments(project), json={"name": "staging"})
 
@@ -199,6 +202,7 @@ def test_the_list_has_pages(as_developer, project, production):
     assert ([one["name"] for one in answer.json], answer.headers["X-Total"]) == (["staging"], "2")
 
 
+@pytest.mark.both_databases
 def test_deleting_an_environment_keeps_its_alerts(as_developer, project, production):
     alert = Alert(project_id=project.id, iid=1, title="A", started_at=clock.now(), environment_id=production["id"])
     db.session.add(alert)

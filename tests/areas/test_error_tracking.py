@@ -366,6 +366,7 @@ def test_a_switch_asks_no_name_server(active, names, project, fill, as_maintaine
     assert (answer.status_code, answer.json["active"], asked) == (200, active, [])
 
 
+@pytest.mark.both_databases
 def test_nothing_of_it_is_in_the_feed(project, fill, as_maintainer):
     fill()
     as_maintainer.patch(settings(project), json={"active": False})
@@ -449,6 +450,7 @@ def test_inactive_settings_may_be_made_empty(project, as_maintainer):
     assert (answer.status_code, answer.json) == (200, dict.fromkeys(BODY) | {"active": False, "integrated": False})
 
 
+@pytest.mark.both_databases
 def test_of_many_at_once_one_record_is_made(project, client_of, people):
     client, start = client_of(people[MAX]), threading.Barrier(6)
 
@@ -583,6 +585,7 @@ def test_the_same_address_keeps_the_token(token, project, fill):
     assert fill(project_name="New", token=token).token == TOKEN
 
 
+@pytest.mark.both_databases
 def test_the_token_is_encrypted_and_never_shown(project, fill, as_maintainer, visit):
     fill()
 
@@ -594,6 +597,7 @@ def test_the_token_is_encrypted_and_never_shown(project, fill, as_maintainer, vi
     assert not [shown for shown in (page.text, *answers) if TOKEN in shown]
 
 
+@pytest.mark.both_databases
 def test_settings_vanish_with_their_project(project, fill, as_, run_jobs):
     fill()
 
@@ -671,6 +675,7 @@ def test_the_page_may_switch_the_integrated_tracker_off(project, visit, as_maint
     assert as_maintainer.get(settings(project)).json == INTEGRATED | {"active": False}
 
 
+@pytest.mark.both_databases
 def test_nothing_is_locked_while_a_name_is_looked_up(names, project, visit, as_admin):
     written = []
 
@@ -825,6 +830,7 @@ def test_a_redirect_to_a_forbidden_address_is_not_followed(tracker, project, vis
     assert len(tracker.asked) == 1
 
 
+@pytest.mark.both_databases
 def test_a_redirect_elsewhere_does_not_carry_the_token(tracker, project, visit, as_admin):
     other = Tracker()
     other.says(200, b"{}")

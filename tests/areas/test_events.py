@@ -191,6 +191,7 @@ def shop(people):
     return make_project("shop", make_group("open", visibility="public"), visibility="public")
 
 
+@pytest.mark.both_databases
 def test_the_three_feeds_have_three_base_sets(people, project, shop, as_):
     mine = write(people[DEV], Action.JOINED, project)
     theirs = write(people[RITA], Action.JOINED, project)
@@ -213,6 +214,7 @@ def test_any_other_scope_than_all_is_ignored(scope, people, project, as_):
     assert ids(as_(DEV).get(own(scope=scope))) == [mine]
 
 
+@pytest.mark.both_databases
 def test_the_scope_is_ignored_outside_of_ones_own_feed(people, project, shop, as_):
     write(people[DEV], Action.JOINED, project)
     theirs = write(people[SAM], Action.JOINED, shop)
@@ -223,6 +225,7 @@ def test_the_scope_is_ignored_outside_of_ones_own_feed(people, project, shop, as
     assert ids(client.get(of_project(shop, scope="all"))) == [theirs]
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize("way", ["direct", "group", "parent", "share of the project", "share of the group", "owner"])
 def test_scope_all_knows_every_way_of_belonging(way, people, as_):
     parent = make_group("parent")
@@ -237,12 +240,14 @@ def test_scope_all_knows_every_way_of_belonging(way, people, as_):
     assert ids(as_(SAM).get(own(scope="all"))) == [event]
 
 
+@pytest.mark.both_databases
 def test_scope_all_has_no_projects_that_are_only_visible(people, shop, as_):
     write(people[DEV], Action.JOINED, shop)
 
     assert [ids(as_(name).get(own(scope="all"))) for name in (SAM, ADA)] == [[], []]
 
 
+@pytest.mark.both_databases
 def test_scope_all_has_no_projects_of_memberships_that_ran_out(people, project, as_):
     add_member(project, people[SAM], Role.DEVELOPER, expires_at=clock.today())
     write(people[DEV], Action.JOINED, project)
@@ -256,6 +261,7 @@ def limit_scan(monkeypatch, events, per_result=0):
     monkeypatch.setattr(merged_feed, "MAX_SCANNED_PER_RESULT", per_result)
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize(("scanned", "per_result"), [(0, 0), (3, 1), (10_000, 20)])
 def test_scope_all_is_the_same_however_much_is_scanned(scanned, per_result, people, as_, monkeypatch):
     limit_scan(monkeypatch, scanned, per_result)
@@ -276,6 +282,7 @@ def test_scope_all_is_the_same_however_much_is_scanned(scanned, per_result, peop
     assert ids(client.get(own(scope="all", page=2))) == []
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize("sort", ["asc", "desc"])
 @pytest.mark.parametrize("bounds", [{}, {"after": "2021-03-02", "before": "2021-03-20"}])
 @pytest.mark.parametrize("often", ["daily", "at times"])
@@ -301,6 +308,7 @@ def test_deep_pages_are_the_same_scanned_and_merged(often, bounds, sort, people,
     assert [ids(client.get(f"{page}&x=1")) for page in pages] == merged
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize("scanned", [0, 2])
 def test_projects_read_one_by_one_are_filtered_and_hide_the_same(scanned, people, as_, monkeypatch):
     group, other = make_group(), make_group("other")
@@ -333,6 +341,7 @@ def test_projects_read_one_by_one_are_filtered_and_hide_the_same(scanned, people
     assert all(ids(answer) for answer in few)
 
 
+@pytest.mark.both_databases
 def test_a_user_is_found_by_id_and_by_name_in_any_case(people, shop, as_):
     event = write(people[DEV], Action.JOINED, shop)
 
@@ -368,6 +377,7 @@ def test_scopes_that_read_everything_read_the_feeds(method, scope, feed, people,
     assert client.open(method, feed.format(user=people[DEV].id, project=project.id)).status_code == 200
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize("feed", FEEDS[:2])
 @pytest.mark.parametrize("method", ["GET", "HEAD"])
 def test_read_user_reads_the_feeds_of_people(method, feed, people, client_of):
@@ -491,6 +501,7 @@ def test_blank_and_unknown_parameters_do_not_matter(query, people, project, as_)
 ACTIONS = [action.name.lower() for action in Action]
 
 
+@pytest.mark.both_databases
 def test_events_are_filtered_by_action(people, project, as_):
     written = {name: write(people[DEV], Action[name.upper()], project) for name in ACTIONS}
     client = as_(DEV)
@@ -515,6 +526,7 @@ ABOUT = {
 }
 
 
+@pytest.mark.both_databases
 def test_events_are_filtered_by_what_they_are_about(people, project, as_):
     events = every_kind(project, people[DEV])
     client = as_(MAX)
@@ -557,6 +569,7 @@ DAYS = [
 ]
 
 
+@pytest.mark.both_databases
 def test_before_and_after_leave_out_the_day_they_name(people, project, as_):
     moments = {"eve": MIDNIGHT - INSTANT, "first": MIDNIGHT, "last": MIDNIGHT + DAY - INSTANT, "morrow": MIDNIGHT + DAY}
     events = {write(people[DEV], Action.JOINED, project, at=moment): name for name, moment in moments.items()}
@@ -567,6 +580,7 @@ def test_before_and_after_leave_out_the_day_they_name(people, project, as_):
         assert [(query, [events[number] for number in listed]) for query, listed in found] == DAYS
 
 
+@pytest.mark.both_databases
 def test_all_filters_work_together(people, project, as_):
     issue, author = make_issue(project, people[DEV]), people[DEV]
     wanted = write(author, Action.CLOSED, project, issue, at=NEWS)
@@ -584,6 +598,7 @@ def test_all_filters_work_together(people, project, as_):
     assert ids(answer) == [wanted]
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize(
     "path", ["/events?", "/events?scope=all&", "/users/dev/events?", "/projects/acme%2Fshop/events?"]
 )
@@ -602,6 +617,7 @@ def test_events_are_in_the_order_they_happened_and_then_of_their_ids(path, peopl
 # Pages
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize("path", ["/events?scope=all", "/users/dev/events?", "/projects/acme%2Fshop/events?"])
 def test_hidden_events_make_no_page_short_and_no_total_wrong(path, people, project, as_):
     issues = [make_issue(project, people[DEV], confidential=number % 2 == 1) for number in range(9)]
@@ -645,6 +661,7 @@ def test_a_page_has_twenty_events_and_at_most_a_hundred(asked, got, people, proj
     assert (len(answer.json), answer.headers["X-Per-Page"], answer.headers["X-Total"]) == (got, str(got), "102")
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize(
     "path", ["/events?", "/events?scope=all&", "/users/dev/events?", "/projects/acme%2Fshop/events?"]
 )
@@ -659,6 +676,7 @@ def test_more_events_than_are_counted_have_no_total(path, people, project, as_, 
     assert (answer.headers["X-Next-Page"], 'rel="last"' in answer.headers["Link"]) == ("2", False)
 
 
+@pytest.mark.both_databases
 def test_the_many_events_of_somebody_are_counted_in_an_index_of_their_own(people, project, as_, count_queries):
     hidden, open_one = make_project(), make_project(visibility="public")
     row = {"action": 8, "kind": 1, "author_id": people[DEV].id, "created_at": clock.now()}
@@ -683,6 +701,7 @@ def test_the_many_events_of_somebody_are_counted_in_an_index_of_their_own(people
     assert [" OR " in query for query in queries if "count(*)" in query] == [False]
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize(
     "path", ["/events?", "/events?scope=all&", "/users/dev/events?", "/projects/acme%2Fshop/events?"]
 )
@@ -751,6 +770,7 @@ def test_a_push_tells_what_was_pushed(data, name, people, project, as_):
     assert (event["action_name"], event["target_type"], event["target_id"]) == (name, None, None)
 
 
+@pytest.mark.both_databases
 def test_an_event_has_these_keys_in_this_order(people, project, as_):
     number = write(people[DEV], Action.PUSHED, project, data=PUSH, at=NEWS + dt.timedelta(microseconds=123456))
 
@@ -773,6 +793,7 @@ def test_an_event_has_these_keys_in_this_order(people, project, as_):
     ]
 
 
+@pytest.mark.both_databases
 def test_only_the_feed_of_a_project_has_data(people, project, as_):
     write(people[DEV], Action.JOINED, project)
 
@@ -967,6 +988,7 @@ def test_a_page_of_the_wiki_is_shown_until_it_is_gone(people, project, as_):
     assert after["wiki_page"] is None
 
 
+@pytest.mark.both_databases
 def test_a_feed_of_every_kind_is_read_to_its_end(people, project, as_):
     events = every_kind(project, people[DEV])
 
@@ -1116,6 +1138,7 @@ def test_events_follow_whether_their_issue_is_confidential(people, project, as_)
     assert counts == [[2, 2, 3, 3], [0, 0, 3, 3], [2, 2, 3, 3]]
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize("act", [lambda *who: planning.create_note(*who, body="x"), planning.close_issue])
 def test_what_happens_while_an_issue_becomes_confidential_is_confidential(act, people, project):
     issue = make_issue(project, people[RITA])
@@ -1161,6 +1184,7 @@ def test_the_events_of_somebody_elses_project_come_with_a_membership(people, pro
     assert ids(as_(SAM).get(of_user(people[DEV]))) == [event]
 
 
+@pytest.mark.both_databases
 def test_a_project_that_is_being_deleted_is_in_no_feed(people, project, as_, run_jobs):
     write(people[DEV], Action.JOINED, project)
 
@@ -1173,6 +1197,7 @@ def test_a_project_that_is_being_deleted_is_in_no_feed(people, project, as_, run
     assert db.session.scalars(select(Event)).all() == []
 
 
+@pytest.mark.both_databases
 def test_what_somebody_did_goes_with_them(people, project, as_admin, run_jobs):
     write(people[DEV], Action.JOINED, project)
     kept = write(people[RITA], Action.JOINED, project)
@@ -1186,6 +1211,7 @@ def test_what_somebody_did_goes_with_them(people, project, as_admin, run_jobs):
 # What is deleted
 
 
+@pytest.mark.both_databases
 def test_an_issue_takes_its_events_along(people, project, as_):
     dev, issues = as_(DEV), f"/projects/{project.id}/issues"
     iid, kept = (dev.post(issues, json={"title": title}).json["iid"] for title in ("gone", "kept"))
@@ -1197,6 +1223,7 @@ def test_an_issue_takes_its_events_along(people, project, as_):
     assert [(event["action_name"], event["target_iid"]) for event in dev.get(own()).json] == [("opened", kept)]
 
 
+@pytest.mark.both_databases
 def test_a_note_takes_its_event_along(people, project, as_):
     dev, issues = as_(DEV), f"/projects/{project.id}/issues"
     iid = dev.post(issues, json={"title": "kept"}).json["iid"]
@@ -1338,6 +1365,7 @@ def test_what_is_refused_records_nothing(project, as_):
     assert new_events(act) == []
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize(("age", "moves"), [(dt.timedelta(minutes=59), False), (dt.timedelta(minutes=61), True)])
 def test_a_project_counts_as_active_at_most_once_an_hour(age, moves, project, as_):
     before = clock.now() - age
@@ -1548,6 +1576,7 @@ def make_happening(world, chance, rows, number):
     return Happening(event.id, author.id, place, event.created_at, kind, issue, internal)
 
 
+@pytest.mark.both_databases
 @given(seed=st.integers(0, 2**32))
 @settings(
     max_examples=6,

@@ -270,6 +270,7 @@ def test_a_second_request_before_the_first_is_done_is_accepted(as_maintainer, pr
     assert client.get(f"{path}/download").status_code == 200
 
 
+@pytest.mark.both_databases
 def test_two_exports_at_once_do_not_take_each_others_file(as_maintainer, project, run_jobs, monkeypatch):
     client, path = as_maintainer, f"/projects/{project.id}/export"
     real, nested = exporter._finish, []
@@ -319,6 +320,7 @@ def test_a_failed_export_leaves_the_file_of_the_one_before(as_maintainer, projec
     assert as_maintainer.get(f"/projects/{project.id}/export/download").status_code == 200
 
 
+@pytest.mark.both_databases
 def test_an_export_that_fails_again_and_again_reads_none(as_maintainer, project, run_jobs, monkeypatch, mails):
     def broken(*_arguments):
         raise OSError(5, "Input/output error", "/somewhere/secret")
@@ -344,6 +346,7 @@ def again():
         jobs.run(task_id)
 
 
+@pytest.mark.both_databases
 def test_an_export_that_was_killed_begins_anew(as_maintainer, project, run_jobs, monkeypatch):
     class Killed(Exception):
         pass
@@ -519,6 +522,7 @@ def test_a_refused_parameter_does_not_count(as_, project, settings):
     assert [*answers, client.post(path).status_code] == [400, 202, 429]
 
 
+@pytest.mark.both_databases
 def test_downloads_are_limited_per_person_and_project_even_when_there_is_nothing(as_, project, people, settings):
     settings(project_download_export_limit=1)
     other = make_project("other", people[MAX])
@@ -740,6 +744,7 @@ def test_a_far_side_that_says_next_to_nothing_is_given_up(far_side, upload, as_m
     assert time.monotonic() - started < 20  # of 30
 
 
+@pytest.mark.both_databases
 def test_a_project_that_is_removed_while_its_archive_is_sent(far_side, upload, project, monkeypatch):
     monkeypatch.setattr(workdir, "LOOK_EVERY_SECONDS", 0)
     real = exporter._check_wanted
@@ -769,6 +774,7 @@ def test_the_signature_of_an_upload_is_neither_kept_nor_told(far_side, upload, a
     assert "SIGNED" not in capfd.readouterr().err + shown + str(mails())
 
 
+@pytest.mark.both_databases
 def test_an_address_is_encrypted_while_it_waits(as_maintainer, project):
     as_maintainer.post(f"/projects/{project.id}/export", json={"upload": {"url": "http://a.example.org/?s=SIGNED"}})
 
@@ -843,6 +849,7 @@ def test_lines_end_and_timestamps_are_iso(export, as_maintainer, project):
     assert [link["label"]["title"] for link in issue["label_links"]] == ["bug"]
 
 
+@pytest.mark.both_databases
 def test_what_was_made_here_is_exported(export, as_maintainer, project):
     path = f"/projects/{project.id}"
     milestone = as_maintainer.post(f"{path}/milestones", json={"title": "v1", "due_date": "2030-01-02"}).json["id"]
@@ -985,6 +992,7 @@ def traced(peaks):
         tracemalloc.stop()
 
 
+@pytest.mark.both_databases
 def test_an_export_of_what_was_made_here_says_the_same_after_an_import(
     export, as_maintainer, project, run_jobs, tmp_path
 ):
@@ -1002,6 +1010,7 @@ def test_an_export_of_what_was_made_here_says_the_same_after_an_import(
     assert diff.compare(*archives) == []
 
 
+@pytest.mark.both_databases
 def test_thirty_issues_are_exported_with_as_many_statements_as_three(export, as_maintainer, project, count_queries):
     path = f"/projects/{project.id}"
 
@@ -1101,6 +1110,7 @@ def test_the_repository_comes_along(export, project, tmp_path):
     assert export()["project.bundle"] == bundle
 
 
+@pytest.mark.both_databases
 def test_what_is_written_meanwhile_is_not_half_in_the_archive(as_maintainer, project, run_jobs, monkeypatch):
     client = as_maintainer
     client.post(f"/projects/{project.id}/issues", json={"title": "Before"})
@@ -1121,6 +1131,7 @@ def test_what_is_written_meanwhile_is_not_half_in_the_archive(as_maintainer, pro
     assert len(client.get(f"/projects/{project.id}/issues").json) == 2
 
 
+@pytest.mark.both_databases
 def test_the_progress_of_an_export(as_maintainer, project, export):
     as_maintainer.post(f"/projects/{project.id}/issues", json={"title": "One"})
 
@@ -1152,6 +1163,7 @@ def test_nothing_of_an_export_stays_where_it_was_made(export, app):
     assert list((app.config["SETTINGS"].data_dir / "transfers").glob("*")) == []
 
 
+@pytest.mark.both_databases
 def test_a_project_that_is_removed_takes_its_exports_along(as_, project, export, run_jobs):
     export()
 
@@ -1277,6 +1289,7 @@ def with_notes(number, count, **fields):
     return make_issue(number, notes=[make_note(f"note {each} of {number}") for each in range(count)], **fields)
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize(
     ("name", "most"),
     [
@@ -1334,6 +1347,7 @@ def sparse_notes(count):
     return [{"note": f"note {number}", "noteable_type": "Issue", "author_id": 1} for number in range(count)]
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize(("kind", "name"), [("notes", sparse_notes(300)), ("events", [make_event()] * 300)])
 def test_what_was_read_once_is_read_again_however_much_there_is_of_it(kind, name, brought, bring_again, monkeypatch):
     monkeypatch.setattr(bigint_json, "MOST_STEPS", 6000)

@@ -44,6 +44,7 @@ def test_at_first_no_feature_was_set(as_admin):
     assert (answer.status_code, answer.json) == (200, [])
 
 
+@pytest.mark.both_databases
 def test_the_list_is_whole_and_in_order(as_admin):
     for number in range(25):
         set_(as_admin, f"flag_{number:02}", value="true")
@@ -55,6 +56,7 @@ def test_the_list_is_whole_and_in_order(as_admin):
     assert "X-Total" not in answer.headers
 
 
+@pytest.mark.both_databases
 def test_the_number_of_queries_does_not_grow_with_the_features(as_admin, count_queries):
     set_(as_admin, "first", value="true")
     with count_queries() as few:
@@ -268,6 +270,7 @@ def test_a_feature_of_a_group_being_removed_cannot_be_set(as_admin, group, run_j
     assert answer.status_code == 400
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize(("value", "gate"), [("30", {"key": "percentage_of_time", "value": 30})])
 def test_a_percentage_beside_an_actor_stays_a_percentage(value, gate, people, as_admin):
     answer = as_admin.post("/features/shared", json={"value": value, "user": "dev"})
@@ -285,6 +288,7 @@ def test_nonsense_beside_an_actor_changes_nothing(people, as_admin):
     assert as_admin.get("/features").json[0]["state"] == "conditional"
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize("field", ["name", "feature_group"])
 def test_a_feature_has_no_name_longer_than_an_index_can_hold(field, as_admin):
     name = "x" * 256 if field == "name" else "sails"

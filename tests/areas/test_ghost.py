@@ -6,6 +6,8 @@ import pytest
 
 from tests.worlds import DEV
 
+pytestmark = pytest.mark.both_databases
+
 
 @pytest.fixture
 def issue(project, as_):

@@ -388,6 +388,7 @@ def test_two_groups_may_have_the_same_name(group, as_stranger):
     assert as_stranger.post("/groups", json={"name": group.name, "path": "other"}).status_code == 201
 
 
+@pytest.mark.both_databases
 def test_groups_nest_twenty_deep(people, as_admin):
     parent = None
     for number in range(1, 20):
@@ -477,6 +478,7 @@ def test_changing_nothing_of_a_group_is_fine(group, as_):
     assert (answer.status_code, answer.json["full_path"]) == (200, "acme")
 
 
+@pytest.mark.both_databases
 def test_a_renamed_group_moves_everything_below(group, as_admin):
     middle = make_group("middle", group)
     deep = make_group("deep", middle)
@@ -503,6 +505,7 @@ def test_a_renamed_group_moves_everything_below(group, as_admin):
     assert [as_admin.get(path).status_code for path in old] == [404] * 4
 
 
+@pytest.mark.both_databases
 def test_the_old_path_of_a_renamed_group_is_free_at_once(group, as_):
     client = as_(OLIVE)
     client.put(f"/groups/{group.id}", json={"path": "moved"})
@@ -511,6 +514,7 @@ def test_the_old_path_of_a_renamed_group_is_free_at_once(group, as_):
     assert client.put(f"/groups/{group.id}", json={"path": "acme"}).json == {"message": {"path": [TAKEN]}}
 
 
+@pytest.mark.both_databases
 def test_a_group_may_change_the_case_of_its_path(project, group, as_):
     answer = as_(OLIVE).put(f"/groups/{group.id}", json={"path": "ACME"})
 
@@ -518,6 +522,7 @@ def test_a_group_may_change_the_case_of_its_path(project, group, as_):
     assert as_(OLIVE).get("/projects/acme%2Fshop").json["path_with_namespace"] == "ACME/shop"
 
 
+@pytest.mark.both_databases
 def test_a_subgroup_is_not_renamed_onto_a_project(project, group, as_):
     below = make_group("tools", group)
 
@@ -606,6 +611,7 @@ LISTED = [
 ]
 
 
+@pytest.mark.both_databases
 def test_lists_of_groups(landscape, as_):
     clients = {person: as_(person) for person in (ADA, DEV, SAM, NOBODY)}
 
@@ -620,6 +626,7 @@ def test_groups_that_are_skipped_are_not_listed(landscape, as_):
     assert paths(as_(DEV).get(f"/groups?{skipped}")) == ["work/team/below", "work/team", "work"]
 
 
+@pytest.mark.both_databases
 def test_groups_of_one_name_are_listed_by_id(people, as_admin):
     for path in ("bb", "aa", "cc"):
         make_group(path, name="Same")
@@ -656,6 +663,7 @@ LISTED_BELOW = [
 ]
 
 
+@pytest.mark.both_databases
 def test_lists_of_the_groups_below(landscape, as_):
     found = [
         (person, path, paths(as_(person).get(f"/groups/{landscape['work'].id}/{path}")))
@@ -665,6 +673,7 @@ def test_lists_of_the_groups_below(landscape, as_):
     assert found == LISTED_BELOW
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize("path", ["/groups", "/groups/{}/subgroups", "/groups/{}/descendant_groups"])
 @pytest.mark.parametrize("person", [ADA, OLIVE])
 def test_a_longer_list_of_groups_takes_no_more_queries(path, person, group, as_, count_queries):
@@ -680,6 +689,7 @@ def test_a_longer_list_of_groups_takes_no_more_queries(path, person, group, as_,
     assert counts[1] == counts[2]
 
 
+@pytest.mark.both_databases
 def test_a_group_with_more_projects_takes_no_more_queries(group, as_, count_queries):
     client = as_(OLIVE)
     counts = []
@@ -695,6 +705,7 @@ def test_a_group_with_more_projects_takes_no_more_queries(group, as_, count_quer
     assert counts[0] == counts[1]
 
 
+@pytest.mark.both_databases
 def test_of_many_groups_at_once_one_gets_the_path(app, people, as_stranger):
     start = threading.Barrier(6)
 
@@ -711,6 +722,7 @@ def test_of_many_groups_at_once_one_gets_the_path(app, people, as_stranger):
     assert db.session.query(Membership).filter(Membership.namespace_id.is_not(None)).count() == 1
 
 
+@pytest.mark.both_databases
 def test_a_group_is_not_renamed_before_what_is_put_below_it_has_its_path(app, group, as_admin):
     path_registry.settle_namespace(Group(path="late", name="Late"), group, AssertionError("taken"))
 
@@ -723,6 +735,7 @@ def test_a_group_is_not_renamed_before_what_is_put_below_it_has_its_path(app, gr
     assert as_admin.get("/groups/moved%2Flate").status_code == 200
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize(
     ("path", "address"),
     [("/groups?parent_id={}", "/groups/moved%2Flate"), ("/projects?namespace_id={}", "/projects/moved%2Flate")],
@@ -747,6 +760,7 @@ def _inside(app, act):
         return act()
 
 
+@pytest.mark.both_databases
 def test_a_full_path_is_not_longer_than_an_index_can_hold(group, as_admin):
     parent, number = group.id, 0
     while len(as_admin.get(f"/groups/{parent}").json["full_path"]) + 256 <= path_registry.LONGEST_PATH:

@@ -307,6 +307,7 @@ def test_an_archive_of_too_many_links_is_refused(take, monkeypatch):
         take(good_with(*links, member("a", tarfile.SYMTYPE, "x")))
 
 
+@pytest.mark.both_databases
 def test_a_project_that_is_removed_while_its_archive_is_unpacked(as_, run_jobs, monkeypatch):
     monkeypatch.setattr(workdir, "LOOK_EVERY_SECONDS", 0)
     real, went_on = importer._check_wanted, []
@@ -419,6 +420,7 @@ def test_too_many_relations_in_one_object_are_refused_alike(bring, monkeypatch):
     assert error_of(state) == "The archive has too many members"
 
 
+@pytest.mark.both_databases
 def test_a_bomb_fails_its_import_with_the_reason(bring, monkeypatch):
     monkeypatch.setattr(extraction, "Limits", lambda: Limits(size=MIB))
 
@@ -816,6 +818,7 @@ def test_numbers_that_a_row_left_out_has_are_free(bring, as_):
     assert {issue["iid"] for issue in as_(MAX).get(f"/projects/{state['id']}/issues").json} == {1, 2}
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize(
     "number", ["9" * 5000, "9" * 4301, "1e400", "-1e400", "1e99999999999999999999", f'{2**64},"far":1e400']
 )
@@ -829,6 +832,7 @@ def test_numbers_beyond_all_measure_are_no_json(bring, number, is_legacy):
     assert error_of(state) == "Incorrect JSON format"
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize(
     ("relations", "project"),
     [
@@ -853,6 +857,7 @@ def test_a_project_whose_description_has_a_nul_fails(bring):
 ODD = [1, True, 1.5, 1e300, 2**63, 2**64 - 1, -(2**63), "text", "", [], [1], {}, {"a": 1}, [[None]], "2021-13-45", None]
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize(
     "relation", ["labels", "milestones", "issues", "merge_requests", "snippets", "project_members"]
 )
@@ -892,6 +897,7 @@ def test_rows_whose_values_are_of_the_wrong_kind_do_no_harm(relation, bring, as_
     assert as_(ADA).get(f"/projects/{state['id']}/events?per_page=100").status_code == 200
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize("relation", ["notes", "events"])
 def test_nested_rows_whose_values_are_of_the_wrong_kind_do_no_harm(relation, bring, as_, run_jobs):
     names = [
@@ -1323,6 +1329,7 @@ class Numbers:
         return self
 
 
+@pytest.mark.both_databases
 @given(rows=st.lists(ROW | JSON, min_size=1, max_size=3), relation=TRANSLATED)
 @settings(max_examples=400, deadline=None, suppress_health_check=list(HealthCheck))
 def test_a_row_becomes_rows_of_ours_or_a_failure(rows, relation):

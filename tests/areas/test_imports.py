@@ -188,6 +188,7 @@ def test_an_accepted_import_is_scheduled(as_):
     assert shown["correlation_id"] == answer.headers["X-Request-Id"]
 
 
+@pytest.mark.both_databases
 def test_an_import_is_scheduled_then_started_then_finished(as_, run_jobs, monkeypatch):
     client, seen = as_(MAX), []
     number = send(client).json["id"]
@@ -255,12 +256,14 @@ def test_a_public_project_shows_its_import_to_strangers_but_not_without_a_token(
     assert answers == [200, 401]
 
 
+@pytest.mark.both_databases
 def test_the_progress_counts_rows_and_relations(bring):
     state = bring(make_archive({"issues": [make_issue(1), make_issue(2)], "labels": [{"title": "a"}]}))
 
     assert state["progress"] == {"rows_done": 3, "rows_total": 3, "relations_done": 2, "relations_total": 2}
 
 
+@pytest.mark.both_databases
 def test_one_created_event_tells_of_an_import(bring, as_):
     number = bring(make_archive({}))["id"]
 
@@ -345,6 +348,7 @@ def test_the_name_of_the_file_comes_before_the_namespace_and_that_before_the_pat
     assert send(client, path="-bad", name="Good").json == {"message": BAD_PATH}
 
 
+@pytest.mark.both_databases
 def test_both_ways_to_import_share_one_limit_and_other_people_have_their_own(as_, settings):
     settings(project_import_limit=2)
     client = as_(MAX)
@@ -360,6 +364,7 @@ def test_both_ways_to_import_share_one_limit_and_other_people_have_their_own(as_
     assert statuses == [201, 404, 429, 429, 201]
 
 
+@pytest.mark.both_databases
 def test_a_minute_later_the_limit_begins_anew(as_, settings, monkeypatch):
     settings(project_import_limit=1)
     client = as_(MAX)
@@ -570,6 +575,7 @@ def test_the_name_is_the_path_unless_one_is_given(name, shown, as_):
     assert send(as_(MAX), name=name).json["name"] == shown
 
 
+@pytest.mark.both_databases
 def test_two_imports_to_one_path_at_once(as_, app):
     client = as_(MAX)
     answers = at_once(lambda: send(client), lambda: send(client))
@@ -587,6 +593,7 @@ def test_overwriting_nothing_is_an_ordinary_import(bring):
     assert bring(make_archive({}), overwrite="true")["path_with_namespace"] == "max/tools"
 
 
+@pytest.mark.both_databases
 def test_a_project_that_is_overwritten_gives_its_name_and_people_to_the_new_one(as_, people, run_jobs):
     client = as_(MAX)
     old = make_project("tools", people[MAX], name="Old tools")
@@ -614,6 +621,7 @@ def test_a_project_that_is_overwritten_gives_its_name_and_people_to_the_new_one(
     assert client.get(f"/projects/{number}/issues/1").status_code == 200
 
 
+@pytest.mark.both_databases
 def test_a_project_can_be_overwritten_under_the_name_it_has(as_, people, run_jobs):
     client = as_(MAX)
     make_project("tools", people[MAX], name="Old tools")
@@ -627,6 +635,7 @@ def test_a_project_can_be_overwritten_under_the_name_it_has(as_, people, run_job
     assert (shown["id"], shown["name"], shown["path"]) == (answer.json["id"], "Old tools", "tools")
 
 
+@pytest.mark.both_databases
 def test_a_failed_overwrite_leaves_the_old_project_alone(as_, run_jobs):
     client = as_(MAX)
     old = send(client, make_archive({"issues": [make_issue(1)]}, {"description": "Old"})).json["id"]
@@ -1234,6 +1243,7 @@ def test_an_export_to_elsewhere_gives_way_too_and_what_is_made_here_does_not(far
     assert as_(MAX).get(f"/projects/{number}/export").json["export_status"] == "finished"
 
 
+@pytest.mark.both_databases
 def test_of_transfers_that_begin_together_no_more_and_no_fewer_go_on_than_may(
     app, far_side, remote, run_jobs, monkeypatch
 ):
@@ -1314,6 +1324,7 @@ def test_all_attempts_of_a_download_share_one_time(far_side, remote, as_, run_jo
     assert (error_of(state), len(asked)) == ("The request took too long", 1)
 
 
+@pytest.mark.both_databases
 def test_a_project_that_is_removed_while_its_archive_comes(far_side, remote, as_, run_jobs, monkeypatch):
     monkeypatch.setattr(workdir, "LOOK_EVERY_SECONDS", 0)
     sent = []
@@ -1367,6 +1378,7 @@ def address_of_import():
     return db.session.connection().exec_driver_sql("SELECT url FROM project_imports").scalar()
 
 
+@pytest.mark.both_databases
 def test_the_address_of_a_finished_import_is_not_kept(far_side, remote, as_, run_jobs):
     offers(far_side)
     number = remote().json["id"]
@@ -1437,6 +1449,7 @@ def test_a_failed_project_stays_with_its_path_taken_and_can_be_removed(bring, as
     assert send(client).status_code == 201
 
 
+@pytest.mark.both_databases
 def test_a_failure_takes_back_all_that_was_brought(bring, as_):
     before = counts()
     state = bring(
@@ -1461,6 +1474,7 @@ def test_every_word_with_a_slash_is_filtered(people):
     assert text == "Error importing repository  into max/tools - No such file [FILTERED] in [FILTERED] and gone"
 
 
+@pytest.mark.both_databases
 def test_an_import_that_takes_a_day_is_stopped(as_, run_jobs, monkeypatch):
     client = as_(MAX)
     number = send(client).json["id"]
@@ -1509,6 +1523,7 @@ def test_an_upload_that_cannot_even_be_received_for_lack_of_room_is_refused(as_)
     assert (answer.status_code, answer.json) == (507, {"message": NO_ROOM})
 
 
+@pytest.mark.both_databases
 def test_what_fails_again_and_again_ends_failed(as_, run_jobs, monkeypatch):
     def broken(*_arguments):
         raise OSError(5, "Input/output error", "/somewhere/secret")
@@ -1542,6 +1557,7 @@ def test_an_importer_who_is_gone_meanwhile(as_, as_admin, group, people, run_job
 # rows that are left out
 
 
+@pytest.mark.both_databases
 def test_rows_that_cannot_be_saved_are_listed_and_the_rest_is_imported(bring, as_):
     archive = make_archive(
         {
@@ -1624,6 +1640,7 @@ def test_rows_that_are_refused(relation, row, text, bring, as_):
     assert as_(MAX).get(f"/projects/{state['id']}/issues").json == []
 
 
+@pytest.mark.both_databases
 def test_a_number_within_the_project_is_given_once(bring, as_):
     state = bring(make_archive({"issues": [make_issue(3), make_issue(3, title="Second")]}))
 
@@ -1632,6 +1649,7 @@ def test_a_number_within_the_project_is_given_once(bring, as_):
     assert (failed["exception_message"], issue["title"]) == ("Validation failed: Iid has already been taken", "Issue 3")
 
 
+@pytest.mark.both_databases
 def test_the_newest_hundred_failures_are_shown_with_short_messages(bring):
     state = bring(make_archive({"issues": [make_issue(number, title="") for number in range(1, 131)]}))
 
@@ -1664,6 +1682,7 @@ def test_of_what_is_a_single_object_one_row_is_taken(lines_at_once, bring, as_, 
     assert export(as_(MAX), state["id"], run_jobs)["tree/project/auto_devops.ndjson"] == b'{"enabled":true}'
 
 
+@pytest.mark.both_databases
 def test_the_number_after_an_import_is_the_next(bring, as_):
     state = bring(make_archive({"issues": [make_issue(41)], "milestones": [{"title": "m", "iid": 7}]}))
     client = as_(MAX)
@@ -1684,6 +1703,7 @@ MEMBERS = [
 ]
 
 
+@pytest.mark.both_databases
 def test_an_administrators_import_knows_members_by_their_address(bring, as_, people):
     archive = make_archive(
         {
@@ -1711,6 +1731,7 @@ def test_an_administrators_import_knows_members_by_their_address(bring, as_, peo
     assert [event["action_name"] for event in events] == ["created"]
 
 
+@pytest.mark.both_databases
 def test_memberships_of_an_import_end_when_they_would_have_ended(bring, as_, people):
     members = [
         {"access_level": 20, "expires_at": "2101-01-01", "user": {"id": 7, "email": "dev@example.org"}},
@@ -1774,6 +1795,7 @@ def test_nobody_gets_a_higher_role_than_they_had(level, given, bring, as_, peopl
     assert (levels.get(DEV), client.get(f"/projects/{number}/issues/1").json["author"]["username"]) == (given, DEV)
 
 
+@pytest.mark.both_databases
 def test_anybody_elses_import_knows_nobody(bring, as_):
     archive = make_archive({"issues": [make_issue(1, notes=[make_note()])], "project_members": MEMBERS})
 
@@ -1873,6 +1895,7 @@ def test_invitations_of_an_administrators_import_come_back_out(person, invited, 
 # labels, milestones and what hangs on issues
 
 
+@pytest.mark.both_databases
 def test_labels_are_one_per_title(bring, as_):
     archive = make_archive(
         {
@@ -1919,6 +1942,7 @@ def test_a_milestone_has_the_events_that_any_row_brings_with_it(bring, as_):
     assert sorted(event["action_name"] for event in events) == ["closed", "opened", "opened"]
 
 
+@pytest.mark.both_databases
 def test_milestones_are_one_per_title_with_their_events_once(bring, as_):
     nested = {"title": "v1", "iid": 5, "events": [make_event(target_type="Milestone")]}
     number = bring(
@@ -2045,6 +2069,7 @@ def test_moments_are_read_however_they_are_written(written, read, bring, as_):
     assert as_(MAX).get(f"/projects/{number}/issues/1").json["created_at"] == read
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize("written", ["", "soon", "15:02", "3 June", 3, 2**62, True, -1, 1.5, [], {}, "9" * 5000, None])
 def test_what_is_no_moment_is_that_of_the_import(written, bring, as_):
     number = bring(make_archive({"issues": [make_issue(1, created_at=written)]}))["id"]
@@ -2096,6 +2121,7 @@ def test_what_is_plainly_public_is_not_confidential(flag, bring, as_):
     assert stranger.get(f"/projects/{number}").json["archived"] is False
 
 
+@pytest.mark.both_databases
 def test_actions_come_as_words_and_as_numbers(bring, as_):
     events = [make_event("created"), make_event(1), make_event("closed"), make_event(3), make_event(author_id=None)]
     number = bring(make_archive({"issues": [make_issue(1, events=events)]}))["id"]
@@ -2235,6 +2261,7 @@ def test_the_branch_of_a_fork_survives_a_kill(as_, run_jobs, monkeypatch, tmp_pa
     assert number > 4
 
 
+@pytest.mark.both_databases
 def test_protected_tags_come_with_their_levels(bring, as_):
     levels = [{"access_level": 40}, {"access_level": 30, "user_id": 5}, {"access_level": 0, "group_id": 2}]
     number = bring(
@@ -2348,6 +2375,7 @@ def test_tokens_and_encrypted_values_are_not_kept(bring, as_, run_jobs):
     assert rows(files, "issues")[0]["timelogs"] == [{"time_spent": 5}]
 
 
+@pytest.mark.both_databases
 def test_rows_cannot_choose_their_ids_or_hang_themselves_on_other_projects(bring, as_, project, people):
     victim = as_(MAX).post(f"/projects/{project.id}/issues", json={"title": "Theirs"}).json
     row = make_issue(
@@ -2405,6 +2433,7 @@ def test_the_old_form_is_read_too_and_the_new_one_wins(bring, as_):
     assert [issue["iid"] for issue in client.get(f"/projects/{both['id']}/issues").json] == [5]
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize("number", [-(2**63), 2**63, -(2**63) - 1, 12345678901234567890123, 10**4299])
 def test_numbers_of_any_length_are_kept_in_the_old_form_too(number, bring, as_, run_jobs):
     legacy = {"odd": number, "share": 0.1, "issues": [make_issue(1, odd=[number], share=1.5e-7)]}
@@ -2568,6 +2597,7 @@ LISTS = (
 )
 
 
+@pytest.mark.both_databases
 def test_nothing_of_an_archive_shows_before_all_of_it_is_there(as_, people, group, run_jobs, monkeypatch):
     client = as_(OLIVE)
     number = send(client, full_archive(), namespace="acme").json["id"]
@@ -2600,6 +2630,7 @@ def test_nothing_of_an_archive_shows_before_all_of_it_is_there(as_, people, grou
     assert [one.status_code for one in after] == [200] * len(after)
 
 
+@pytest.mark.both_databases
 def test_while_an_archive_is_loaded_no_issues_or_milestones_are_made(as_, run_jobs):
     client = as_(MAX)
     number = send(client, full_archive()).json["id"]
@@ -2716,6 +2747,7 @@ def killed_in_each(run_jobs, monkeypatch):
     return run
 
 
+@pytest.mark.both_databases
 def test_an_import_that_was_killed_brings_no_event_of_a_milestone_twice(as_, killed_in_each, monkeypatch):
     monkeypatch.setattr(importing, "LINES_AT_ONCE", 1)
     undated = {"action": "closed", "author_id": 7, "target_type": "Milestone"}
@@ -2730,6 +2762,7 @@ def test_an_import_that_was_killed_brings_no_event_of_a_milestone_twice(as_, kil
     assert found == dict.fromkeys(range(1, 9), (True, ["closed", "opened"]))
 
 
+@pytest.mark.both_databases
 def test_an_import_that_was_killed_between_milestones_numbers_them_as_any_other(as_, killed_in_each, monkeypatch):
     monkeypatch.setattr(importing, "LINES_AT_ONCE", 1)
     client = as_(MAX)
@@ -2764,6 +2797,7 @@ def test_the_number_of_a_refused_row_is_free(gap, as_, bring, monkeypatch):
     ]
 
 
+@pytest.mark.both_databases
 def test_numbers_are_told_apart_across_portions(as_, bring, monkeypatch):
     monkeypatch.setattr(importing, "LINES_AT_ONCE", 2)
     iids = [4, None, 4, None, 15, 17, None, 17, None, 19, 4, None]
@@ -2808,6 +2842,7 @@ def test_taking_back_a_failed_import_survives_being_killed(before_commit, as_, r
     assert number > 2
 
 
+@pytest.mark.both_databases
 def test_a_batch_that_was_half_written_is_written_anew(as_, run_jobs, monkeypatch):
     client = as_(MAX)
     real, left = Writer.write, itertools.count(1)
@@ -2849,6 +2884,7 @@ def leave(app, *names):
         (folder / "archive.tar.gz").write_bytes(b"half")
 
 
+@pytest.mark.both_databases
 def test_what_a_killed_worker_left_is_removed_when_nobody_goes_on_with_its_transfer(as_, run_jobs, app):
     client = as_(ADA)
     done = send(client, path="done").json["id"]
@@ -2950,6 +2986,7 @@ def test_an_upload_that_cannot_be_removed_holds_up_nothing(run_jobs, monkeypatch
 # removal
 
 
+@pytest.mark.both_databases
 def test_a_project_that_is_removed_leaves_no_file_behind(as_, run_jobs, tmp_path):
     client = as_(ADA)
     before = counts()
@@ -2966,6 +3003,7 @@ def test_a_project_that_is_removed_leaves_no_file_behind(as_, run_jobs, tmp_path
     assert not os.path.exists(storage().path(f"projects/{number}"))
 
 
+@pytest.mark.both_databases
 def test_a_project_that_is_removed_while_its_import_waits(as_, run_jobs):
     client = as_(ADA)
     number = send(client, full_archive()).json["id"]
@@ -2976,6 +3014,7 @@ def test_a_project_that_is_removed_while_its_import_waits(as_, run_jobs):
     assert (stored(), known_projects()) == ([], 0)
 
 
+@pytest.mark.both_databases
 def test_a_project_that_is_removed_while_it_is_imported(as_, run_jobs, monkeypatch):
     client = as_(ADA)
     number = send(client, full_archive()).json["id"]
@@ -3017,6 +3056,7 @@ def _remove_at_once(number):
 # the round trip
 
 
+@pytest.mark.both_databases
 def test_what_was_imported_is_exported_and_imported_again_the_same(as_, run_jobs, tmp_path):
     client = as_(ADA)
     archive = full_archive(files={"project.bundle": make_bundle(tmp_path / "git", "v1", "v2")})
@@ -3038,6 +3078,7 @@ def test_what_was_imported_is_exported_and_imported_again_the_same(as_, run_jobs
     assert first["project.bundle"] == unpack(archive)["project.bundle"]
 
 
+@pytest.mark.both_databases
 def test_what_has_no_table_goes_back_out_where_it_was(as_, bring, run_jobs):
     issue = make_issue(1, health_status="at_risk", unheard_of={"a": [1]}, zoom_meetings=[{"url": "https://z"}])
     archive = make_archive(
@@ -3062,6 +3103,7 @@ def test_what_has_no_table_goes_back_out_where_it_was(as_, bring, run_jobs):
 EVENT = make_event("closed", updated_at="2021-02-16T00:00:00.000Z", fingerprint="ab", mood={"a": 1}, weight=0)
 
 
+@pytest.mark.both_databases
 def test_what_archives_say_of_events_and_no_column_holds_goes_back_out(as_, bring, run_jobs):
     odd = make_event(push_event_payload=["odd"])
     archive = make_archive({"issues": [make_issue(1, events=[EVENT, odd, make_event()])]})
@@ -3160,6 +3202,7 @@ def test_a_trigger_without_an_owner_is_left_out(as_, bring, run_jobs):
     assert (kept, state["failed_relations"]) == (["theirs"], [])
 
 
+@pytest.mark.both_databases
 def test_what_a_column_does_not_hold_goes_back_out(as_, bring, run_jobs):
     archive = make_archive({"issues": [make_issue(1, **ODD), make_issue(2)], "labels": [{"title": "l", "template": 1}]})
 
@@ -3236,6 +3279,7 @@ def test_where_a_note_stands_goes_back_out_whatever_it_says(position, as_, bring
         assert line["notes"][0]["position"] == known
 
 
+@pytest.mark.both_databases
 def test_no_digit_of_a_number_is_lost(as_, bring, run_jobs):
     long, odd = 2**70 + 1, {"odd": [-(2**80) - 1, 1.5, 10**20, 2.0**70]}
     issue = make_issue(1, external_key=odd, notes=[make_note(unheard_of=long)])
@@ -3678,6 +3722,7 @@ KEYWORDS = {
 }
 
 
+@pytest.mark.both_databases
 def test_columns_of_any_data_are_kept_as_they_are(as_, bring, run_jobs):
     job = {"options": KEYWORDS, "yaml_variables": [KEYWORDS], "metadata": {"config_options": KEYWORDS}}
     pipeline = {"stages": [{"statuses": [{"name": "rspec", **job}]}]}
@@ -3780,6 +3825,7 @@ def test_labels_that_stand_only_in_boards_or_in_the_history_of_labels_are_made(a
     assert rows(files, "boards")[0]["lists"] == relations["boards"][0]["lists"]
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize("relation", ["ci_pipelines", "pipelines", "commit_notes"])
 def test_the_feed_tells_of_comments_on_commits_once_however_often_they_travel(relation, as_, bring, run_jobs):
     event = make_event("commented", target_type="Note")
@@ -3827,6 +3873,7 @@ def test_an_overwrite_finds_its_name_taken_meanwhile(as_, run_jobs):
     assert client.get("/projects/max%2Fmoved").json["id"] == old
 
 
+@pytest.mark.both_databases
 def test_a_project_with_a_very_long_path_can_be_overwritten(as_, run_jobs):
     client, path = as_(MAX), "t" * 250
     old = send(client, make_archive({}), path=path).json["id"]
@@ -3910,6 +3957,7 @@ def test_what_an_archive_calls_a_note_makes_it_nothing_else(kind, as_, bring, ru
     assert len(line["events"]) == 1
 
 
+@pytest.mark.both_databases
 def test_an_event_about_something_of_another_project_shows_and_takes_nothing_of_it(as_, bring, run_jobs):
     theirs = bring(make_issues(title="Secret", events=[make_event()]), person=ADA, path="theirs")["id"]
     ours = bring(make_issues(events=[make_event()]), path="ours")["id"]
@@ -3974,6 +4022,7 @@ def test_a_label_without_a_good_name_costs_neither_the_issue_nor_the_board_that_
     assert [one["name"] for one in as_(MAX).get(f"/projects/{state['id']}/labels").json] == ["good"]
 
 
+@pytest.mark.both_databases
 def test_notes_without_a_text_are_compared_with_those_of_the_same_place(as_, bring, run_jobs, tmp_path):
     notes = [make_note(None, author_id=8), make_note("b", author_id=8, author={"name": "Zed"})]
     archive = make_archive({"ci_pipelines": [{"iid": 1, "notes": notes}]})

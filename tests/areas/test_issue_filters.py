@@ -9,6 +9,8 @@ import pytest
 from project_service.kit import clock
 from tests.worlds import DEV, GUS, MAX, NOBODY, RITA, SAM
 
+pytestmark = pytest.mark.both_databases
+
 
 @pytest.fixture
 def milestone(project, as_):

@@ -377,6 +377,7 @@ FILTERS = [
 ]
 
 
+@pytest.mark.both_databases
 def test_issues_are_filtered_and_ordered(board, project, as_):
     client = as_(DEV)
 
@@ -410,6 +411,7 @@ def test_wrong_filters_are_named(project, as_):
     assert {answer.status_code for answer in answers.values()} == {400}
 
 
+@pytest.mark.both_databases
 def test_a_list_takes_as_many_statements_for_ten_issues_as_for_one(
     project, people, milestone, open_issue, as_, count_queries
 ):
@@ -428,6 +430,7 @@ def test_a_list_takes_as_many_statements_for_ten_issues_as_for_one(
     assert (len(answer.json), len(ten)) == (10, len(one))
 
 
+@pytest.mark.both_databases
 def test_notes_take_as_many_statements_for_ten_as_for_one(project, open_issue, comment, as_, count_queries):
     iid = open_issue()["iid"]
     comment(DEV, iid)
@@ -650,6 +653,7 @@ def test_issues_of_another_project_are_not_found(project, people, open_issue, co
     assert as_(DEV).get(issues(other, 1)).json["title"] == "theirs"
 
 
+@pytest.mark.both_databases
 def test_numbers_are_not_given_again(project, open_issue, as_):
     open_issue()
     open_issue()
@@ -684,6 +688,7 @@ def at_once(app, as_):
     return send
 
 
+@pytest.mark.both_databases
 def test_twenty_at_once_get_twenty_numbers(project, at_once):
     answers = at_once("POST", issues(project), title="x")
 
@@ -753,6 +758,7 @@ NOTE_FILTERS = [
 ]
 
 
+@pytest.mark.both_databases
 def test_notes_are_filtered_and_ordered(project, open_issue, comment, as_):
     open_issue()
     first = comment(DEV, 1, "first")["id"]
@@ -766,6 +772,7 @@ def test_notes_are_filtered_and_ordered(project, open_issue, comment, as_):
     assert [(query, [note["body"] for note in listed]) for query, listed in found] == NOTE_FILTERS
 
 
+@pytest.mark.both_databases
 def test_a_comment_makes_its_issue_the_last_changed(project, open_issue, comment, as_):
     open_issue(title="older")
     open_issue(title="newer")
@@ -775,6 +782,7 @@ def test_a_comment_makes_its_issue_the_last_changed(project, open_issue, comment
     assert iids(as_(DEV).get(f"{issues(project)}?order_by=updated_at")) == [1, 2]
 
 
+@pytest.mark.both_databases
 def test_twenty_comments_at_once_are_counted(project, open_issue, at_once, as_):
     open_issue()
 
@@ -783,6 +791,7 @@ def test_twenty_comments_at_once_are_counted(project, open_issue, at_once, as_):
     assert as_(DEV).get(issues(project, 1)).json["user_notes_count"] == 20
 
 
+@pytest.mark.both_databases
 def test_twenty_who_close_an_issue_at_once_close_it_once(project, open_issue, at_once, as_):
     open_issue()
 

@@ -14,6 +14,8 @@ from project_service.kit import clock, jobs, logs
 from project_service.kit.db.session import db, unit_of_work
 from project_service.kit.jobs import PeriodicRun, Task, leases, queues, scheduling
 
+pytestmark = pytest.mark.both_databases
+
 MINUTE = dt.timedelta(minutes=1)
 
 

@@ -71,6 +71,7 @@ def test_a_label_without_a_priority_has_none(extra, project, as_):
     assert as_(GUS).get(of(project)).json[0]["priority"] is None
 
 
+@pytest.mark.both_databases
 def test_labels_are_in_the_order_of_their_titles_searched_and_cut(project, as_):
     for title in ("zebra", "bug", "Bug: slow", "api"):
         make_label(project, title)
@@ -86,6 +87,7 @@ def test_labels_are_in_the_order_of_their_titles_searched_and_cut(project, as_):
     assert as_(GUS).get(f"{of(project)}?per_page=1").headers["X-Total"] == "4"
 
 
+@pytest.mark.both_databases
 def test_a_title_of_digits_is_found_unless_it_is_an_id(project, as_):
     first = make_label(project, "first")
     by_title = make_label(project, "98765")
@@ -161,6 +163,7 @@ def test_labels_tell_how_often_they_are_used_as_far_as_the_caller_sees_it(projec
     assert "open_issues_count" not in as_(GUS).get(of(project)).json[0]
 
 
+@pytest.mark.both_databases
 def test_counts_take_as_many_statements_for_many_labels_as_for_one(project, as_, count_queries):
     client, sizes = as_(RITA), []
     for titles in ("a", "bcdef"):

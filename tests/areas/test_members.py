@@ -178,6 +178,7 @@ def test_a_member_looks_as_documented(project, as_maintainer):
     )
 
 
+@pytest.mark.both_databases
 def test_direct_members_are_listed_in_the_order_they_came(project, as_):
     answer = as_(GUS).get(f"/projects/{project.id}/members")
 
@@ -203,6 +204,7 @@ def reached(people, group):
     return tool
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize(
     ("path", "found"),
     [
@@ -250,6 +252,7 @@ FILTERED = [
 ]
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize("path", ["", "/all"])
 def test_filters_of_members(path, project, people, as_maintainer):
     ids = {name: people[name].id for name in (MAX, RITA)}
@@ -268,6 +271,7 @@ def test_a_filter_of_members_that_cannot_be_read(project, as_maintainer):
     assert (answer.status_code, answer.json) == (400, {"error": "user_ids is invalid"})
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize("path", ["", "/all"])
 @pytest.mark.parametrize("kind", ["groups", "projects"])
 def test_a_longer_list_of_members_takes_no_more_queries(path, kind, staffed, as_admin, count_queries):
@@ -300,6 +304,7 @@ def test_a_member_is_added_by_name(group, newcomer, as_):
     assert (answer.status_code, answer.json["id"], answer.json["access_level"]) == (201, newcomer.id, 50)
 
 
+@pytest.mark.both_databases
 def test_several_members_are_added_at_once(project, newcomer, people, as_maintainer):
     ids = f"{newcomer.id},{people[SAM].id}"
 
@@ -373,6 +378,7 @@ def test_a_last_day_in_the_past_is_refused(project, newcomer, people, as_maintai
     ] * 2
 
 
+@pytest.mark.both_databases
 def test_nobody_is_added_twice(project, people, as_maintainer):
     answer = as_maintainer.post(f"/projects/{project.id}/members", json={"user_id": people[DEV].id, "access_level": 30})
 
@@ -475,6 +481,7 @@ def test_people_may_leave_a_project(person, status, project, people, as_):
     assert as_(person).get(f"/projects/{project.id}").status_code == 404
 
 
+@pytest.mark.both_databases
 def test_the_last_owner_stays_an_owner(group, people, as_, as_admin):
     member = f"/groups/{group.id}/members/{people[OLIVE].id}"
 
@@ -511,6 +518,7 @@ def test_the_only_owner_of_a_subgroup_may_leave_it(group, people, as_):
     assert as_(SAM).delete(f"/groups/{team.id}/members/{people[SAM].id}").status_code == 204
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize("moment", ["Mon, 01 Jan 1990 00:00:00 GMT", "1990-01-01", "1 January 1990"])
 def test_a_member_who_changed_meanwhile_is_not_removed(moment, project, people, as_maintainer):
     member = f"/projects/{project.id}/members/{people[DEV].id}"
@@ -605,6 +613,7 @@ def test_an_ended_membership_above_does_not_bind_the_level(expired, group, as_):
     assert answer.status_code == 201
 
 
+@pytest.mark.both_databases
 def test_of_many_at_once_one_adds_the_member(app, project, newcomer, as_maintainer):
     start = threading.Barrier(6)
 
@@ -621,6 +630,7 @@ def test_of_many_at_once_one_adds_the_member(app, project, newcomer, as_maintain
     assert recorded(project) == [("JOINED", "newcomer", None)]
 
 
+@pytest.mark.both_databases
 def test_of_two_owners_who_leave_at_once_one_stays(app, group, people, as_, client_of):
     add_member(group, people[MAX], Role.OWNER)
     clients = {name: as_(name) for name in (OLIVE, MAX)}

@@ -32,6 +32,8 @@ from project_service.kit.db import reading
 from project_service.kit.db.session import db
 from tests.worlds import make_user
 
+pytestmark = pytest.mark.both_databases
+
 TODAY = clock.today()
 DAYS = st.sampled_from([None, None, TODAY + dt.timedelta(days=1), TODAY, TODAY - dt.timedelta(days=1)])
 LEVELS = st.sampled_from(MEMBER_ROLES)

@@ -186,6 +186,7 @@ def test_the_title_says_whether_it_is_a_draft(title, draft, project, as_):
     assert (listed["draft"], listed["work_in_progress"]) == (draft, draft)
 
 
+@pytest.mark.both_databases
 def test_a_list_takes_nothing_of_what_only_the_view_of_one_shows(project, as_, count_queries):
     for _ in range(3):
         make_merge_request(project, extra={"merge_request_diff": {"merge_request_diff_files": ["x" * 1000]}})
@@ -295,6 +296,7 @@ def named(several, answer):
     return " ".join(several[row["id"]] for row in answer.json)
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize(
     ("query", "expected"),
     [

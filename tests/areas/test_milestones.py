@@ -294,6 +294,7 @@ def test_a_milestone_that_changed_since_is_not_deleted(project, create, as_):
     assert as_(DEV).get(milestones(project, number)).status_code == 200
 
 
+@pytest.mark.both_databases
 def test_a_list_takes_as_many_statements_for_ten_as_for_one(project, create, as_, count_queries):
     create("0")
     client = as_(RITA)
@@ -327,12 +328,14 @@ def at_once(app, as_):
     return send
 
 
+@pytest.mark.both_databases
 def test_twenty_at_once_get_twenty_numbers(project, at_once):
     answers = at_once("POST", milestones(project), [{"title": str(number)} for number in range(20)])
 
     assert sorted(answer.json["iid"] for answer in answers) == list(range(1, 21))
 
 
+@pytest.mark.both_databases
 def test_of_twenty_with_one_title_at_once_one_is_made(project, at_once):
     answers = at_once("POST", milestones(project), [{"title": "1.0"}] * 20)
 
@@ -340,6 +343,7 @@ def test_of_twenty_with_one_title_at_once_one_is_made(project, at_once):
     assert [answer.json for answer in answers if answer.status_code == 400] == [{"message": {"title": [TAKEN]}}] * 19
 
 
+@pytest.mark.both_databases
 def test_twenty_who_close_a_milestone_at_once_close_it_once(project, create, at_once):
     number = create()["id"]
 

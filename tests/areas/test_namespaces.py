@@ -237,6 +237,7 @@ def test_a_group_on_its_way_out_is_gone(landscape, as_, as_admin):
     assert as_admin.get(f"/namespaces/tools/exists?parent_id={landscape['acme'].id}").text == FREE
 
 
+@pytest.mark.both_databases
 def test_the_list_is_cut_into_pages(landscape, as_admin):
     answer = as_admin.get("/namespaces?per_page=5&page=2&search=")
 
@@ -369,12 +370,14 @@ SEARCHES = (
 )
 
 
+@pytest.mark.both_databases
 def test_what_a_search_finds(library, as_admin):
     found = [(search, paths(as_admin.get("/namespaces", query_string={"search": search}))) for search, _ in SEARCHES]
 
     assert found == [*SEARCHES]
 
 
+@pytest.mark.both_databases
 def test_a_search_finds_only_what_the_list_has(library, as_stranger):
     assert paths(as_stranger.get("/namespaces?search=acme")) == []
     assert paths(as_stranger.get("/namespaces?search=SAM")) == ["sam"]
@@ -610,6 +613,7 @@ def test_members_below_count_once_and_those_of_projects_only_as_billable(people,
     assert counts(as_(OLIVE), below) == (2, 3)
 
 
+@pytest.mark.both_databases
 def test_memberships_that_ended_are_not_counted(people, group, as_):
     project = make_project("shop", group)
     add_member(group, people[GUS], Role.GUEST, clock.today())
@@ -619,6 +623,7 @@ def test_memberships_that_ended_are_not_counted(people, group, as_):
     assert counts(as_(OLIVE), group) == (2, 2)
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize("state", [BLOCKED, "deactivated"])
 def test_people_who_may_not_sign_in_are_not_counted(state, people, group, as_):
     add_member(group, people[GUS], Role.GUEST)
@@ -628,6 +633,7 @@ def test_people_who_may_not_sign_in_are_not_counted(state, people, group, as_):
     assert counts(as_(OLIVE), group) == (1, 1)
 
 
+@pytest.mark.both_databases
 def test_people_on_their_way_out_are_not_counted(people, group, as_, as_admin):
     add_member(group, people[GUS], Role.GUEST)
     assert as_admin.delete(f"/users/{people[GUS].id}").status_code == 204
@@ -753,6 +759,7 @@ class Town:
         }
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize("seed", range(8))
 def test_whatever_binds_people_to_groups_they_are_counted_rightly(seed, people, as_admin):
     town = Town(seed)
@@ -771,6 +778,7 @@ def test_whatever_binds_people_to_groups_they_are_counted_rightly(seed, people, 
     assert counted == wanted
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize("person", [ADA, OLIVE, GUS])
 def test_a_longer_list_takes_no_more_queries(person, people, as_, count_queries):
     for number in range(24):

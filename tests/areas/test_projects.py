@@ -500,6 +500,7 @@ def test_a_refused_project_leaves_nothing(project, group, as_):
     assert (db.session.query(Event).count(), db.session.query(Project).count()) == (0, 1)
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize("limit", [0, 1])
 def test_the_number_of_personal_projects_has_a_limit(limit, people, group, client_of):
     user = make_user("small", projects_limit=limit)
@@ -657,6 +658,7 @@ def test_a_project_with_a_new_path_is_found_there_only(project, group, as_mainta
     assert as_maintainer.put(f"/projects/{project.id}", json={"path": "store"}).json["path"] == "store"
 
 
+@pytest.mark.both_databases
 def test_the_old_path_of_a_project_is_free_at_once(project, group, as_):
     as_(OLIVE).put(f"/projects/{project.id}", json={"path": "moved", "name": "moved"})
 
@@ -741,6 +743,7 @@ LISTED = [
 ]
 
 
+@pytest.mark.both_databases
 def test_lists_of_projects(landscape, as_):
     clients = {person: as_(person) for person in (ADA, DEV, SAM, NOBODY)}
 
@@ -752,6 +755,7 @@ def test_lists_of_projects(landscape, as_):
     assert found == LISTED
 
 
+@pytest.mark.both_databases
 def test_projects_of_one_moment_are_listed_by_id(people, as_admin):
     for number in range(3):
         make_project(f"p{number}", created_at=LAST_YEAR)
@@ -849,6 +853,7 @@ def test_projects_of_a_group(person, query, found, project, group, as_):
     assert paths(as_(person).get(f"/groups/{group.id}/projects{query}")) == found
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize("person", [ADA, OLIVE, NOBODY])
 @pytest.mark.parametrize("path", ["/projects", "/groups/{}/projects"])
 def test_a_longer_list_of_projects_takes_no_more_queries(path, person, people, as_, count_queries):
@@ -867,6 +872,7 @@ def test_a_longer_list_of_projects_takes_no_more_queries(path, person, people, a
     assert counts[1] == counts[2]
 
 
+@pytest.mark.both_databases
 def test_of_many_projects_at_once_one_gets_the_path(app, people, as_stranger):
     start = threading.Barrier(6)
 
@@ -885,6 +891,7 @@ def test_of_many_projects_at_once_one_gets_the_path(app, people, as_stranger):
     assert (db.session.query(Project).count(), db.session.query(Event).count()) == (1, 1)
 
 
+@pytest.mark.both_databases
 def test_of_many_projects_at_once_one_gets_the_name(app, people, as_stranger):
     start = threading.Barrier(6)
 
@@ -900,6 +907,7 @@ def test_of_many_projects_at_once_one_gets_the_name(app, people, as_stranger):
     assert all(TAKEN in answer.json["message"]["name"] for answer in answers if answer.status_code == 400)
 
 
+@pytest.mark.both_databases
 def test_a_project_and_a_subgroup_at_once_do_not_share_a_path(app, group, as_):
     client, start = as_(OLIVE), threading.Barrier(2)
 
@@ -927,6 +935,7 @@ def open_issues(client, project):
     return told.pop() if len(told) == 1 else told
 
 
+@pytest.mark.both_databases
 def test_open_issues_are_counted_without_confidential_ones(project, as_):
     client, issues = as_(OLIVE), f"/projects/{project.id}/issues"
     counts = [open_issues(client, project)]

@@ -192,6 +192,7 @@ def test_a_protected_tag_is_not_changed(method, name, project, as_):
 # List and show
 
 
+@pytest.mark.both_databases
 def test_protected_tags_are_listed_in_the_order_of_their_creation(project, protect, as_maintainer):
     for name in ("v*", "nightly", "a", "A"):
         protect(name)
@@ -221,6 +222,7 @@ def test_an_empty_list_has_one_page(project, as_maintainer):
     assert (answer.json, answer.headers["X-Total"], answer.headers["X-Total-Pages"]) == ([], "0", "1")
 
 
+@pytest.mark.both_databases
 def test_the_list_is_cut_into_pages(project, protect, as_maintainer):
     for number in range(5):
         protect(f"t{number}")
@@ -240,6 +242,7 @@ def test_a_page_that_cannot_be_read_is_refused(project, as_maintainer):
     assert answer.json == {"error": "page is invalid, per_page has a value not allowed"}
 
 
+@pytest.mark.both_databases
 def test_a_longer_list_takes_no_more_queries(project, protect, as_maintainer, count_queries):
     counts = []
     for number in range(20):
@@ -261,6 +264,7 @@ def test_a_protected_tag_is_shown_by_its_stored_name(project, protect, as_mainta
     assert as_maintainer.head(tags(project, "feature")).status_code == 200
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize("name", ["v1.0", "V*", "v", "v**", "v%2A", "*", "other"])
 def test_names_are_compared_literally(name, project, protect, as_maintainer):
     protect("v*")
@@ -376,6 +380,7 @@ NAMES = (
 )
 
 
+@pytest.mark.both_databases
 def test_every_name_is_kept_as_it_is(project, as_maintainer):
     made = [as_maintainer.post(tags(project), json={"name": name}).json["name"] for name in NAMES]
     shown = [as_maintainer.get(tags(project, name)).json["name"] for name in NAMES]
@@ -385,6 +390,7 @@ def test_every_name_is_kept_as_it_is(project, as_maintainer):
     assert (removed, names_of(as_maintainer, project)) == ([204] * len(NAMES), [])
 
 
+@pytest.mark.both_databases
 def test_a_name_is_protected_once(project, protect, as_maintainer):
     protect()
 
@@ -394,6 +400,7 @@ def test_a_name_is_protected_once(project, protect, as_maintainer):
     assert as_maintainer.get(tags(project)).json == [FEATURE]
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize("name", ["Feature", "feature ", " feature", "feature*"])
 def test_names_that_only_look_alike_are_protected_each(name, protect, project, as_maintainer):
     protect()
@@ -411,6 +418,7 @@ def test_another_project_may_protect_the_same_name(protect, people, as_maintaine
     assert as_maintainer.post(tags(other), json={"name": "feature"}).status_code == 201
 
 
+@pytest.mark.both_databases
 def test_of_many_at_once_one_protects_a_name(project, client_of, people, as_maintainer):
     client = client_of(people[MAX])
 
@@ -448,6 +456,7 @@ def test_taking_a_wildcard_away_leaves_what_it_covers(project, protect, as_maint
     assert names_of(as_maintainer, project) == ["v*", "v1.0"]
 
 
+@pytest.mark.both_databases
 def test_of_many_at_once_none_fails_to_unprotect(project, protect, client_of, people, as_maintainer):
     protect()
     client = client_of(people[MAX])
@@ -507,6 +516,7 @@ def test_a_project_is_touched_by_what_changes_its_tags(method, name, fields, tou
     assert (worlds.reload(project).updated_at > before) == touched
 
 
+@pytest.mark.both_databases
 def test_nothing_of_it_is_in_the_feed(project, protect, as_maintainer):
     protect()
     as_maintainer.delete(tags(project, "feature"))
@@ -514,6 +524,7 @@ def test_nothing_of_it_is_in_the_feed(project, protect, as_maintainer):
     assert as_maintainer.get(f"/projects/{project.id}/events").json == []
 
 
+@pytest.mark.both_databases
 def test_protected_tags_vanish_with_their_project(project, protect, as_, run_jobs):
     protect()
 
@@ -595,6 +606,7 @@ def keep(project, tmp_path):
     return lambda *tags: keep_repository(project, tmp_path, *tags)
 
 
+@pytest.mark.both_databases
 def test_tags_of_a_repository_are_named_in_order(keep, project):
     keep("v2", "größe", "v1/rc")
 
@@ -615,6 +627,7 @@ def test_the_bare_repository_of_a_machine_is_made_again_when_it_is_gone(keep, pr
     assert repositories.tag_names(project) == ["v1"]
 
 
+@pytest.mark.both_databases
 def test_a_bare_repository_whose_bundle_was_replaced_is_forgotten(keep, project):
     keep("v1")
     repositories.forget_old()
@@ -654,6 +667,7 @@ def test_a_removed_project_leaves_no_bare_repository(keep, project, as_, run_job
     assert list(repositories.root().glob(f"*{project.id}*.git*")) == [other]
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize(("days", "stays"), [(0, True), (1, True), (3, False)])
 def test_what_a_killed_worker_left_of_a_repository_is_removed_when_it_is_old(days, stays, project):
     repositories.root().mkdir(parents=True, exist_ok=True)

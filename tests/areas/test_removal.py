@@ -13,6 +13,8 @@ from project_service.kit.db.base import Base
 from project_service.kit.db.session import db
 from tests.worlds import ADA, MAX, NOBODY, OLIVE, PEOPLE, SAM, add_member, make_group, make_project, make_user, share
 
+pytestmark = pytest.mark.both_databases
+
 ACCEPTED = {"message": "202 Accepted"}
 STALE = {"If-Unmodified-Since": "Mon, 01 Jan 1990 00:00:00 GMT"}
 NEW = {"email": "other@example.org", "name": "Other", "username": "other", "password": "long enough"}

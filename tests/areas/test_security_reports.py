@@ -38,6 +38,7 @@ def one(client, project, entry, kind="sast", **fields):
     return found
 
 
+@pytest.mark.both_databases
 def test_a_report_is_counted(dev, project):
     answer = send(dev, project, report(vulnerability("a"), vulnerability("a"), vulnerability("b")))
 
@@ -451,6 +452,7 @@ def test_one_remediation_for_several(dev, project):
     assert [found["remediations"] for found in dev.get(findings(project)).json] == [[fix], [fix]]
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize("streamed", [False, True])
 def test_what_databases_cannot_keep(streamed, dev, project, monkeypatch):
     if streamed:
@@ -521,6 +523,7 @@ def test_kinds_are_not_merged_with_each_other(dev, project):
     assert len(names(dev, project)) == 2
 
 
+@pytest.mark.both_databases
 def test_duplicates_across_reports_are_dropped(dev, project):
     pipeline = ingest(dev, project, report(vulnerability("b"), vulnerability("c")))
 
@@ -531,6 +534,7 @@ def test_duplicates_across_reports_are_dropped(dev, project):
     assert dev.get(findings(project)).headers["X-Total"] == "3"
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize("order", [("gemnasium", "retire.js"), ("retire.js", "gemnasium")])
 def test_the_order_of_analyzers_decides_which_stays(order, dev, project):
     pipeline = None
@@ -565,6 +569,7 @@ def test_the_scanner_of_the_first_entry_speaks_for_a_report_without_one(dev, pro
     assert names(dev, project) == ["bandit"]
 
 
+@pytest.mark.both_databases
 def test_two_reports_at_once_for_one_pipeline_are_merged(as_, project, app):
     clients = [as_(DEV) for _ in range(4)]
     pipeline = ingest(clients[0], project, report())

@@ -33,6 +33,8 @@ from project_service.transfers.exporting import exporter
 from project_service.transfers.models import ProjectExport
 from tests.worlds import ADA, DEV, SAM, make_group, make_token, make_user, share
 
+pytestmark = pytest.mark.both_databases
+
 RECORD = {"message": "404 Not found"}
 UNUSABLE = 400, {"message": {"namespace": ["is not valid"], "limit_reached": []}}
 

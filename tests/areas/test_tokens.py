@@ -306,6 +306,7 @@ def test_people_list_their_own_tokens(person, people, client_of):
     assert [set(token) for token in answer.json] == [TOKEN, TOKEN]
 
 
+@pytest.mark.both_databases
 def test_administrators_list_all_tokens_oldest_first(people, as_admin):
     for name in (SAM, OLIVE, SAM):
         make_token(people[name])
@@ -346,6 +347,7 @@ FILTERED = [
 ]
 
 
+@pytest.mark.both_databases
 def test_filters_of_tokens(people, as_admin):
     recently = clock.now()
     for name, fields in {
@@ -382,6 +384,7 @@ def test_filters_of_tokens_that_cannot_be_read(query, text, as_stranger):
     assert (answer.status_code, answer.json) == (400, {"error": text})
 
 
+@pytest.mark.both_databases
 def test_a_longer_list_of_tokens_takes_no_more_queries(people, client_of, count_queries):
     client = client_of(people[SAM])
     counts = []

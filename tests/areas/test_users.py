@@ -158,6 +158,7 @@ def test_anonymous_callers_have_to_name_a_user(as_):
     assert answer.json == {"message": "403 Forbidden - Not authorized to access /api/v4/users"}
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize(("username", "found"), [("sam", [SAM]), ("SaM", [SAM]), ("sa", []), ("nosuch", [])])
 def test_anonymous_callers_find_one_user_by_name_in_any_case(username, found, as_):
     answer = as_(NOBODY).get(f"/users?username={username}")
@@ -165,6 +166,7 @@ def test_anonymous_callers_find_one_user_by_name_in_any_case(username, found, as
     assert (answer.status_code, usernames(answer)) == (200, found)
 
 
+@pytest.mark.both_databases
 def test_users_are_listed_newest_first(as_stranger):
     assert usernames(as_stranger.get("/users")) == [SAM, GUS, RITA, DEV, MAX, OLIVE, ADA]
 
@@ -186,6 +188,7 @@ FILTERED = [
 ]
 
 
+@pytest.mark.both_databases
 def test_filters_of_ordinary_callers(project, as_stranger):
     make_user("blue", name="Indigo Carmine")
     make_user("barred", state=BLOCKED)
@@ -211,6 +214,7 @@ FILTERED_FOR_ADMINISTRATORS = [
 ]
 
 
+@pytest.mark.both_databases
 def test_filters_of_administrators(project, as_admin):
     make_user(
         "guest",
@@ -253,6 +257,7 @@ def test_filters_that_cannot_be_read(query, text, as_admin):
     assert (answer.status_code, answer.json) == (400, {"error": text})
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize("person", [ADA, SAM])
 def test_a_longer_list_of_users_takes_no_more_queries(person, people, as_, count_queries):
     client = as_(person)
@@ -463,12 +468,14 @@ def test_a_change_that_breaks_a_rule_changes_nothing(fields, status, message, gr
     assert (stored.username, stored.email, stored.note) == ("other", "other@example.org", None)
 
 
+@pytest.mark.both_databases
 def test_a_user_may_keep_name_and_address_in_another_case(other, as_admin):
     answer = as_admin.put(f"/users/{other.id}", json={"username": "OTHER", "email": "Other@example.org"})
 
     assert (answer.status_code, answer.json["username"]) == (200, "OTHER")
 
 
+@pytest.mark.both_databases
 def test_personal_projects_follow_a_renamed_user(other, as_admin):
     project = make_project("Tool", other)
 
@@ -575,6 +582,7 @@ def test_who_may_not_act_for_somebody_else(person, scopes, sudo, status, body, p
     assert (answer.status_code, answer.json) == (status, body)
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize(
     ("fields", "text"),
     [
@@ -597,6 +605,7 @@ def test_of_many_at_once_one_gets_the_name_and_the_others_are_told(fields, text,
     assert {answer.json["message"] for answer in answers if answer.status_code == 409} == {text}
 
 
+@pytest.mark.both_databases
 def test_a_user_and_a_group_at_once_do_not_share_a_path(app, as_admin):
     start = threading.Barrier(2)
 
@@ -612,6 +621,7 @@ def test_a_user_and_a_group_at_once_do_not_share_a_path(app, as_admin):
     assert sorted([user.result(), made.result()]) in ([201, 400], [201, 409])
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize("name", ["email", "public_email"])
 def test_an_address_is_not_longer_than_an_index_can_hold(name, people, as_admin):
     answer = as_admin.put(f"/users/{people['sam'].id}", json={name: f"{secrets.token_hex(4000)}@example.org"})

@@ -146,6 +146,7 @@ def test_a_new_project_has_no_variables(project, as_maintainer):
     assert (answer.json, answer.headers["X-Total"]) == ([], "0")
 
 
+@pytest.mark.both_databases
 def test_the_list_shows_whole_variables_oldest_first(project, store, as_maintainer):
     store("ZULU", "last letter, first stored")
     store("ALPHA", "multi\nline", variable_type="file", protected=True, environment_scope="production")
@@ -185,6 +186,7 @@ def test_the_list_knows_no_filter(project, store, as_maintainer):
     assert [entry["key"] for entry in answer.json] == ["FOO", "BAR"]
 
 
+@pytest.mark.both_databases
 def test_the_list_is_cut_into_pages(project, store, as_maintainer):
     for number in range(3):
         store(f"KEY_{number}")
@@ -203,6 +205,7 @@ def test_the_list_holds_only_what_belongs_to_the_project(project, store, as_admi
     assert [entry["key"] for entry in listed(as_admin, project)] == ["MINE"]
 
 
+@pytest.mark.both_databases
 def test_the_number_of_queries_does_not_grow_with_the_list(project, store, as_maintainer, count_queries):
     store("FIRST")
     with count_queries() as few:
@@ -238,6 +241,7 @@ def test_a_variable_is_shown_whole(project, store, as_maintainer):
     ]
 
 
+@pytest.mark.both_databases
 def test_a_key_is_compared_to_the_letter(project, store, as_maintainer):
     store("FOO")
 
@@ -256,6 +260,7 @@ def test_what_clients_put_behind_an_address_is_no_part_of_a_key(suffix, project,
     assert [answer.status_code for answer in answers] == [200, 200, 204]
 
 
+@pytest.mark.both_databases
 def test_a_key_with_a_nul_is_malformed(project, as_maintainer):
     answer = as_maintainer.get(variables(project, "FOO%00"))
 
@@ -283,6 +288,7 @@ def test_a_filter_is_a_hash(project, store, as_maintainer):
     assert {(answer.status_code, answer.text) for answer in answers} == {(400, '{"error":"filter is invalid"}')}
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize(
     ("stored", "asked", "status"),
     [
@@ -479,6 +485,7 @@ def test_good_scopes_are_stored_without_the_blanks_around_them(store):
     assert [store(environment_scope=scope)["environment_scope"] for scope in sent] == [scope.strip() for scope in sent]
 
 
+@pytest.mark.both_databases
 def test_a_scope_longer_than_an_index_can_hold_is_refused(project, as_maintainer):
     # as text that does not compress
     scope = "".join(f"{number * 7919 % 100_003:x}/" for number in range(3000))
@@ -489,6 +496,7 @@ def test_a_scope_longer_than_an_index_can_hold_is_refused(project, as_maintainer
     assert answer.json == {"message": {"environment_scope": ["is too long (maximum is 1024 characters)"]}}
 
 
+@pytest.mark.both_databases
 def test_the_longest_key_and_scope_fit_together(store):
     # as texts that do not compress
     key = "".join(f"{number * 7919 % 100_003:x}" for number in range(300))[:255]
@@ -497,6 +505,7 @@ def test_the_longest_key_and_scope_fit_together(store):
     assert store(key, environment_scope=scope)["environment_scope"] == scope
 
 
+@pytest.mark.both_databases
 def test_any_text_is_a_value(project, store, as_maintainer):
     texts = [
         "",
@@ -534,6 +543,7 @@ def test_a_type_of_null_is_the_default(store):
     assert store(variable_type=None)["variable_type"] == "env_var"
 
 
+@pytest.mark.both_databases
 def test_a_key_is_taken_once_per_scope(project, store, as_maintainer):
     store("FOO", environment_scope="production")
 
@@ -564,6 +574,7 @@ def test_a_key_may_be_used_in_other_scopes_letters_and_projects(project, store, 
     assert (len(listed(as_admin, project)), len(listed(as_admin, other))) == (3, 1)
 
 
+@pytest.mark.both_databases
 def test_two_hundred_creations_at_once_make_one_variable(project, people, client_of):
     path = variables(project)
     clients = [client_of(people[MAX]) for _ in range(40)]
@@ -806,6 +817,7 @@ def test_an_unfit_value_cannot_be_masked_later(project, store, as_maintainer):
     assert (alone.json, with_value.json, with_fit_value.status_code) == (UNFIT, UNFIT, 200)
 
 
+@pytest.mark.both_databases
 def test_racing_moves_into_one_scope_leave_one_there(project, people, store, client_of):
     for number in range(8):
         store("FOO", f"v{number}", environment_scope=f"scope-{number}")
@@ -825,6 +837,7 @@ def test_racing_moves_into_one_scope_leave_one_there(project, people, store, cli
     assert Counter(statuses) == {200: 1, 400: 7}
 
 
+@pytest.mark.both_databases
 def test_a_variable_that_goes_while_it_is_changed_is_not_found(project, store, as_maintainer, monkeypatch):
     def delete_first(variable):
         db.session.execute(text("DELETE FROM variables"))
@@ -838,6 +851,7 @@ def test_a_variable_that_goes_while_it_is_changed_is_not_found(project, store, a
     assert len(listed(as_maintainer, project)) == 1  # the request that failed left everything as it was
 
 
+@pytest.mark.both_databases
 def test_changing_and_deleting_at_once_fails_nobody(project, people, store, client_of):
     path = variables(project, "FOO")
 
@@ -889,6 +903,7 @@ def test_the_filter_spares_the_other_scope(options, project, store, as_maintaine
     assert [entry["environment_scope"] for entry in listed(as_maintainer, project)] == ["staging"]
 
 
+@pytest.mark.both_databases
 def test_variables_go_with_their_project(project, store, as_admin, run_jobs):
     store("FOO")
 
@@ -912,6 +927,7 @@ def test_the_project_does_not_count_as_changed(project, store, as_maintainer):
 # At rest and in the log
 
 
+@pytest.mark.both_databases
 def test_values_are_encrypted_at_rest(project, store, app):
     store("FOO", "plain-text-to-look-for")
 

@@ -19,7 +19,7 @@ JSON = st.recursive(
     max_leaves=10,
 )
 SAMPLES = st.dictionaries(st.text(max_size=3), JSON, max_size=4)
-MOST = payload_mapping.MOST_FIELDS
+MOST = payload_mapping.MAX_FIELDS
 SAMPLE = {
     "event": {
         "name": "Disk is full",

@@ -268,7 +268,7 @@ def test_what_cannot_be_mapped_is_refused_beside_its_field(key, maintainer, inte
 
 
 def test_a_sample_with_more_fields_than_are_offered_says_so_and_keeps_what_is_mapped(maintainer, project, monkeypatch):
-    monkeypatch.setattr(mapping, "MOST_FIELDS", 2)
+    monkeypatch.setattr(mapping, "MAX_FIELDS", 2)
     stored_mapping = {"title": {"path": ["c"], "type": "string", "label": "c"}}
     samples = [json.dumps(dict.fromkeys(keys, "x")) for keys in ("abcd", "ab")]
     long, short = (

@@ -1,4 +1,4 @@
-"""A small picture: alerts a day by severity, the last thirty days."""
+"""Chart of alerts per day and severity over the last 30 days."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ DAYS = 30
 
 
 def last_days(project: Project) -> Chart:
-    """The alerts that started in the last thirty days, by day and severity."""
+    """Count the alerts that started in the last 30 days, by day and severity."""
     today = clock.today()
     first = today - dt.timedelta(days=DAYS - 1)
     since = dt.datetime.combine(first, dt.time(), dt.UTC)

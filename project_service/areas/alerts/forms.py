@@ -16,7 +16,7 @@ CODE = {"spellcheck": "false", "autocomplete": "off"}
 
 
 class IntegrationForm(Form):
-    """An integration: one page for all types."""
+    """Form of an integration of any type."""
 
     type = SelectField("Integration type", choices=TYPES)
     name = StringField(
@@ -41,15 +41,17 @@ class IntegrationForm(Form):
         self.misfits: dict[str, str] = {}
 
     def refuse(self, error: ServiceError) -> None:
-        """Put the messages of a refusal beside their fields, those that are mapped among them."""
-        told = error.message if isinstance(error.message, dict) else {}
-        self.misfits = {target: "; ".join(told[f"map_{target}"]) for target in TARGETS if f"map_{target}" in told}
+        """Attach the messages of an error to their fields, mapped ones included."""
+        messages = error.message if isinstance(error.message, dict) else {}
+        self.misfits = {
+            target: "; ".join(messages[f"map_{target}"]) for target in TARGETS if f"map_{target}" in messages
+        }
         if not self.misfits:
             super().refuse(error)
 
 
 class TestAlertForm(Form):
-    """A payload to try an integration with."""
+    """Form of a test alert."""
 
     __test__ = False  # no test, whatever its name
 
@@ -61,7 +63,7 @@ class TestAlertForm(Form):
 
 
 class IncidentSettingsForm(Form):
-    """What else happens with alerts."""
+    """Form of the incident settings."""
 
     create_issue = BooleanField("Create an incident for each alert that is triggered")
     send_email = BooleanField("Send an e-mail to owners and maintainers for new alerts")
@@ -73,11 +75,11 @@ class IncidentSettingsForm(Form):
     )
 
     def offer(self, templates: Iterable[str]) -> None:
-        """Let one choose among templates."""
+        """Set the choices of issue templates."""
         self.issue_template_key.choices = [("", "No template"), *((name, name) for name in templates)]
 
 
 class CommentForm(Form):
-    """A comment on an alert."""
+    """Form of a comment on an alert."""
 
     note = TextAreaField("Comment", render_kw={"rows": 3})

@@ -1,4 +1,4 @@
-"""Incidents made of alerts: issues that planning keeps (alert management reference, section 7)."""
+"""Incidents created from alerts: issues of type incident (alert management reference, section 7)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SAME_TITLE = "New: Incident {iid}"
 
 def create_incident(author: User, alert: Alert) -> Issue:
     """Open an incident for an alert; an alert has at most one."""
-    # held, so that of two who ask at once only one gets an incident
+    # locked, so that of two concurrent requests only one creates an incident
     lock_row(alert, "issue_id")
     if alert.issue_id is not None:
         raise Invalid(base="An issue already exists")
@@ -45,7 +45,7 @@ def create_incident(author: User, alert: Alert) -> Issue:
 
 
 def close_incident(author: User, alert: Alert) -> None:
-    """Close the incident of an alert that is over, if it is one and still open."""
+    """Close the incident of a resolved alert if it is still open."""
     if alert.issue_id is None:
         return
     issue = db.session.get(Issue, alert.issue_id)
@@ -54,14 +54,14 @@ def close_incident(author: User, alert: Alert) -> None:
 
 
 def on_issue_closed(issue: Issue, by: User) -> None:
-    """Resolve the alerts of an incident that somebody closed; inside the transaction that closes it."""
+    """Resolve the alerts of a closed incident, in the transaction that closes it."""
     for alert in db.session.query(Alert).filter(Alert.issue_id == issue.id, Alert.status != Status.RESOLVED):
         alert.status, alert.ended_at = Status.RESOLVED, clock.now()
         note(by, alert, f"changed the status to **{Status.RESOLVED.title}** by closing issue #{issue.iid}")
 
 
 def comment(author: User, alert: Alert, body: str) -> Note:
-    """Comment on an alert, with an event."""
+    """Comment on an alert and record an event."""
     made = note(author, alert, body, system=False)
     db.session.flush()
     recording.record(author, Action.COMMENTED, alert.project, made)
@@ -69,7 +69,7 @@ def comment(author: User, alert: Alert, body: str) -> Note:
 
 
 def description_of(alert: Alert) -> str:
-    """What the incident says of its alert."""
+    """Return the description of the incident of an alert."""
     started = alert.started_at.strftime("%d %B %Y, %-I:%M%p (UTC)")
     query = query_of(alert.payload) if alert.monitoring_tool == PROMETHEUS_TOOL else None
     facts = [
@@ -90,17 +90,17 @@ def description_of(alert: Alert) -> str:
     template = queries.incident_setting_of(alert.project_id).issue_template
     if template and template.strip():
         blocks.append(template)
-    # an alert is never lost for what its incident would say
+    # an alert must not be refused because the text of its incident is too long
     return storable("\n\n---\n\n".join(blocks))[: planning.LONGEST_TEXT]
 
 
 def address_of(alert: Alert) -> str:
-    """The page of an alert."""
+    """Return the URL of the page of an alert."""
     return urls.absolute(f"/{alert.project.full_path}/-/alert_management/{alert.iid}/details")
 
 
 def note(author: User, alert: Alert, body: str, *, system: bool = True) -> Note:
-    """Write under an alert, by default what happened to it."""
+    """Add a note to an alert, a system note by default."""
     made = Note(
         project_id=alert.project_id,
         noteable_type=TARGET,

@@ -1,4 +1,4 @@
-"""What changes integrations (alert integration reference, sections 2, 5, 6 and 8)."""
+"""Rules for changes of integrations (alert integration reference, sections 2, 5, 6 and 8)."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from project_service.kit.http import urls
 from project_service.kit.http.errors import Invalid
 from project_service.kit.security.outgoing_http import rules
 
-LONGEST_NAME = 255
-LONGEST_SLUG = 63
+MAX_NAME_CHARACTERS = 255
+MAX_SLUG_CHARACTERS = 63
 DEFAULT_SLUG = "http-endpoint"
 TYPES = {HTTP: "HTTP Endpoint", PROMETHEUS: "Prometheus", OPSGENIE: "Opsgenie"}
 # of what one has of its own accord one only, a name says little
@@ -36,7 +36,7 @@ CHANGED = "was changed: parse it and map its fields again"
 
 
 def create_integration(project: Project, *, short_address: bool = False, **fields: Any) -> AlertIntegration:
-    """Add an integration; address and key are made here and nowhere else.
+    """Add an integration with a generated identifier and key.
 
     An HTTP endpoint may have the ``short_address``, the one from before endpoints had names.
     """
@@ -57,7 +57,7 @@ def create_integration(project: Project, *, short_address: bool = False, **field
 
 
 def update_integration(integration: AlertIntegration, **fields: Any) -> AlertIntegration:
-    """Change an integration; its type, address and key stay."""
+    """Change an integration; its type, URL and key stay."""
     with db.session.no_autoflush:
         for name, value in fields.items():
             setattr(integration, name, value)
@@ -66,7 +66,7 @@ def update_integration(integration: AlertIntegration, **fields: Any) -> AlertInt
 
 
 def reset_key(integration: AlertIntegration) -> None:
-    """Give an integration another key; the old one is worthless at once."""
+    """Generate a new key; the old one is refused by the next request."""
     integration.token = secrets.token_hex(16)
 
 
@@ -76,7 +76,7 @@ def delete_integration(integration: AlertIntegration) -> None:
 
 
 def map_sample(text: str, chosen: dict[str, str]) -> dict[str, Any]:
-    """The sample and mapping to store; ``Invalid`` when the sample cannot be read or has not what was chosen."""
+    """Return the sample and mapping to store; ``Invalid`` if the sample cannot be read or lacks a chosen field."""
     try:
         sample = payload_mapping.read_sample(text) if text.strip() else {}
     except payload_mapping.Unusable as error:
@@ -90,7 +90,7 @@ def map_sample(text: str, chosen: dict[str, str]) -> dict[str, Any]:
 def send_test(integration: AlertIntegration, text: str) -> int:
     """Ingest a payload as if it had been sent to the receiver; return the number of alerts in it.
 
-    The key is not shown to whoever tests; all that follows from an alert follows from this one too.
+    The key is not shown to the user who tests. Incidents and mails follow as for any alert.
     """
     if integration.type == OPSGENIE:
         raise Invalid(base="Opsgenie receives no alerts here.")
@@ -109,7 +109,7 @@ def send_test(integration: AlertIntegration, text: str) -> int:
 
 
 def alerts_in(type_of_integration: str, payload: dict[str, Any], mapped: payloads.Mapping) -> list[AlertReport] | None:
-    """The alerts that an integration of this type takes from a payload; ``None`` when it takes no such payload."""
+    """Parse the alerts of a payload; ``None`` if an integration of this type does not accept it."""
     if payloads.is_batch(payload):
         return payloads.parse_batch(payload)
     if type_of_integration == PROMETHEUS:
@@ -118,7 +118,7 @@ def alerts_in(type_of_integration: str, payload: dict[str, Any], mapped: payload
 
 
 def address_of(integration: AlertIntegration) -> str | None:
-    """Where a monitoring tool sends its alerts; an Opsgenie integration receives nothing."""
+    """Return the URL to which a monitoring tool sends its alerts; an Opsgenie integration has none."""
     project = urls.absolute(f"/{integration.project.full_path}")
     if integration.type == OPSGENIE:
         return None
@@ -130,17 +130,17 @@ def address_of(integration: AlertIntegration) -> str | None:
 
 
 def slug_of(name: str) -> str:
-    """The name as part of an address: each character that is no letter or digit becomes a dash."""
-    return re.sub(r"[^a-z0-9]", "-", name.lower())[:LONGEST_SLUG].strip("-") or DEFAULT_SLUG
+    """Return the name as part of a URL: each character that is not a letter or digit becomes a dash."""
+    return re.sub(r"[^a-z0-9]", "-", name.lower())[:MAX_SLUG_CHARACTERS].strip("-") or DEFAULT_SLUG
 
 
 def check(integration: AlertIntegration) -> None:
-    """Raise ``Invalid`` with what is wrong with an integration."""
+    """Raise ``Invalid`` with the problems of an integration."""
     problems: dict[str, list[str]] = {}
     if not (integration.name or "").strip():
         problems["name"] = ["can't be blank"]
-    elif len(integration.name) > LONGEST_NAME:
-        problems["name"] = [f"is too long (maximum is {LONGEST_NAME} characters)"]
+    elif len(integration.name) > MAX_NAME_CHARACTERS:
+        problems["name"] = [f"is too long (maximum is {MAX_NAME_CHARACTERS} characters)"]
     if integration.type == OPSGENIE and (text := _link_problem(integration)):
         problems["target_url"] = [text]
     if integration.active and (text := _clash(integration)):

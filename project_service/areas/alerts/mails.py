@@ -1,4 +1,4 @@
-"""What is mailed of alerts (alert management reference, section 8)."""
+"""Mails about alerts (alert management reference, section 8)."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from project_service.kit.http import urls
 
 
 def queue_alert(alert: Alert, *, with_incidents: bool) -> int:
-    """Put a mail about an alert that was triggered or resolved into the outbox, to owners and maintainers.
+    """Queue a mail about a triggered or resolved alert to owners and maintainers.
 
-    Where incidents are made of alerts, it leads to their list too.
+    With incidents enabled it also links to their list.
     """
     project = alert.project
     word = "resolved" if alert.status == Status.RESOLVED else "triggered"
@@ -36,7 +36,7 @@ def queue_alert(alert: Alert, *, with_incidents: bool) -> int:
 
 
 def recipients_of(alert: Alert) -> list[str]:
-    """The addresses of the project's owners and maintainers, inherited ones included."""
+    """Return the mail addresses of owners and maintainers of the project, inherited ones included."""
     project = alert.project
     above = select(NamespaceAncestor.ancestor_id).where(NamespaceAncestor.namespace_id == project.namespace_id)
     people = select(Membership.user_id).where(

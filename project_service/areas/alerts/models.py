@@ -1,4 +1,4 @@
-"""Alerts and the integrations that receive them, as they are stored (alert management reference, section 1)."""
+"""Models of alerts and the integrations that receive them (alert management reference, section 1)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ OPSGENIE = "opsgenie"
 
 
 class Severity(enum.IntEnum):
-    """How bad it is; the lower the worse."""
+    """Severity of an alert; the lowest number is the most severe."""
 
     CRITICAL = 0
     HIGH = 1
@@ -34,12 +34,12 @@ class Severity(enum.IntEnum):
 
     @property
     def title(self) -> str:
-        """As people read it."""
+        """The name shown to users."""
         return self.name.capitalize()
 
 
 class Status(enum.IntEnum):
-    """Where an alert stands."""
+    """Status of an alert."""
 
     TRIGGERED = 0
     ACKNOWLEDGED = 1
@@ -48,12 +48,12 @@ class Status(enum.IntEnum):
 
     @property
     def title(self) -> str:
-        """As people read it."""
+        """The name shown to users."""
         return self.name.capitalize()
 
 
 class AlertIntegration(Timestamps, Model):
-    """A receiver of alerts of one project: its address, its key, and how its payloads are read.
+    """A receiver of alerts of one project: its URL, its key and the mapping of its payloads.
 
     The key is encrypted at rest. ``mapping`` holds, by alert field, the path in the payload, its type and label.
     An Opsgenie integration receives nothing: it is a link (``target_url``) in place of the list of alerts.
@@ -78,7 +78,7 @@ class AlertIntegration(Timestamps, Model):
 
 
 class Alert(Timestamps, Model):
-    """Something that is wrong, or was. At most one open alert has a fingerprint: the database holds to that."""
+    """An alert. A unique index ensures that at most one open alert of a project has a fingerprint."""
 
     __tablename__ = "alerts"
     __table_args__ = (
@@ -132,7 +132,7 @@ class Alert(Timestamps, Model):
 
 
 class IncidentSetting(Timestamps, Model):
-    """What else happens with the alerts of a project (alert management reference, section 9)."""
+    """Incident settings of a project (alert management reference, section 9)."""
 
     __tablename__ = "incident_settings"
 
@@ -145,7 +145,7 @@ class IncidentSetting(Timestamps, Model):
 
 
 class AlertTodo(Timestamps, Model):
-    """Somebody's reminder of an alert, until it is done."""
+    """A to-do item of a user about an alert."""
 
     __tablename__ = "alert_todos"
     __table_args__ = (UniqueConstraint("alert_id", "user_id"),)

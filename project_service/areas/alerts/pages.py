@@ -1,4 +1,4 @@
-"""The list of alerts, and one alert (alert management reference, sections 10 and 11)."""
+"""Pages of the list of alerts and of one alert (alert management reference, sections 10 and 11)."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ RECENT = dt.timedelta(hours=12)
 
 
 def prepare_environments(environments: Sequence[Any]) -> None:
-    """Fetch the open alerts of all environments of a page."""
+    """Load the open alerts of all environments of a page."""
     queries.add_open_alerts(environments, MOST_SHOWN)
 
 
 def fill_environment(environment: Any) -> dict[str, Any]:
-    """The open alerts of one environment, which have been fetched."""
+    """The loaded open alerts of one environment."""
     return {
         "alerts": environment.open_alerts,
         "more": environment.open_alerts_count - len(environment.open_alerts),
@@ -56,7 +56,7 @@ def fill_environment(environment: Any) -> dict[str, Any]:
 
 
 def fill_issue(issue: Issue) -> dict[str, Any]:
-    """The alerts of an incident on its page, for those who may see them."""
+    """The alerts of an incident on its page, for users who may see them."""
     seen = issue.issue_type == INCIDENT and allowed(caller(), Ability.READ_ALERTS, issue.project)
     alerts = list(db.session.scalars(queries.alerts_of_issue(issue).limit(MOST_SHOWN))) if seen else []
     return {"alerts": alerts, "severity": Severity, "status": Status, "full_path": issue.project.full_path}
@@ -114,7 +114,7 @@ def show_alert(project: Project, iid: int) -> Any:
 @pages.signed_in
 @pages.allow(Ability.READ_ALERTS)
 def show_part(project: Project, iid: int, part: str) -> Any:
-    """Show one alert from one of its parts on; all of them stand on one page."""
+    """Show one alert, at one of the sections of its page."""
     return _page(queries.find_alert(project, iid), CommentForm(), part)
 
 
@@ -130,7 +130,7 @@ def show_payload(project: Project, iid: int) -> Any:
 @pages.signed_in
 @pages.allow(Ability.READ_ALERTS)
 def change_status(project: Project, iid: int) -> Any:
-    """Move an alert to another status."""
+    """Change the status of an alert."""
     alert = queries.find_alert(project, iid)
     names = {status.name.lower(): status for status in OFFERED}
     wanted = names.get(request.form.get("status", ""))
@@ -147,7 +147,7 @@ def change_status(project: Project, iid: int) -> Any:
 @pages.signed_in
 @pages.allow(Ability.READ_ALERTS)
 def assign(project: Project, iid: int) -> Any:
-    """Give an alert to somebody."""
+    """Assign an alert to a user, or to none."""
     alert = queries.find_alert(project, iid)
     wanted = request.form.get("assign_myself") or request.form.get("assignee_id", "")
 
@@ -164,7 +164,7 @@ def assign(project: Project, iid: int) -> Any:
 @pages.signed_in
 @pages.allow(Ability.READ_ALERTS)
 def change_todo(project: Project, iid: int) -> Any:
-    """Remind oneself of an alert, or be done with it."""
+    """Add or complete one's to-do item of an alert."""
     alert = queries.find_alert(project, iid)
     change = service.add_todo if request.form.get("todo") == "add" else service.finish_todo
     return _acted(alert, lambda: change(current_user(), alert))

@@ -1,4 +1,4 @@
-"""Fields of a sample payload, and which fit which field of an alert (alert integration reference, section 7)."""
+"""Mapping of fields of a sample payload to fields of an alert (alert integration reference, section 7)."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ TARGETS: dict[str, tuple[str, tuple[str, ...]]] = {
     "gitlab_environment_name": ("Environment", ("string",)),
 }
 DATETIME = re.compile(r"\d{4}")
-MOST_FIELDS = 2000  # a page has room for so many
+MAX_FIELDS = 2000  # that a page offers
 
 
 class Unusable(Exception):
-    """A sample that cannot be mapped; the text is for people."""
+    """The sample cannot be mapped; the text is shown to users."""
 
 
 @dataclass(frozen=True, slots=True)
 class SampleField:
-    """A field of a sample: where it stands, and what it holds."""
+    """A field of a sample: its path and its type."""
 
     path: tuple[str | int, ...]
     type: str
@@ -50,13 +50,13 @@ class SampleField:
 
     @property
     def key(self) -> str:
-        """The path as a form sends it."""
+        """The path as the value of a form field."""
         return orjson.dumps(self.path).decode()
 
 
 def read_sample(text: str) -> dict[str, Any]:
-    """Read a sample; ``Unusable`` says what is wrong with it."""
-    if len(text.encode()) > payloads.LARGEST:
+    """Parse a sample; ``Unusable`` has the problem."""
+    if len(text.encode()) > payloads.MAX_PAYLOAD_BYTES:
         raise Unusable("is too big")
     try:
         sample = bigint_json.loads(text, too_long=str)
@@ -64,23 +64,23 @@ def read_sample(text: str) -> dict[str, Any]:
         raise Unusable(f"is not valid JSON: {error}") from error
     if not isinstance(sample, dict):
         raise Unusable("has to be a JSON object")
-    if payloads.depth_exceeds(sample, payloads.DEEPEST):
+    if payloads.depth_exceeds(sample, payloads.MAX_NESTING_LEVELS):
         raise Unusable("is too big")
     return sample
 
 
 def fields_of(sample: dict[str, Any], most: int) -> list[SampleField]:
-    """The fields of a sample that can be mapped, the first of very many."""
+    """Return the first fields of a sample that can be mapped."""
     return list(islice(_walk(sample, ()), most))
 
 
 def fitting(fields: list[SampleField], target: str) -> list[SampleField]:
-    """The fields whose type a target takes."""
+    """Return the fields whose type a target accepts."""
     return [field for field in fields if field.type in TARGETS[target][1]]
 
 
 def mapping_of(sample: dict[str, Any], chosen: dict[str, str]) -> dict[str, dict[str, Any]]:
-    """The mapping to store for what was chosen by target; what is not in the sample or does not fit is left out."""
+    """Return the mapping to store; fields that are not in the sample or do not fit their target are left out."""
     found = {target: _field_at(sample, key) for target, key in chosen.items()}
     return {
         target: {"path": list(field.path), "type": field.type, "label": field.label}
@@ -90,17 +90,17 @@ def mapping_of(sample: dict[str, Any], chosen: dict[str, str]) -> dict[str, dict
 
 
 def fields_in(mapping: dict[str, dict[str, Any]]) -> list[SampleField]:
-    """The fields of the sample that a mapping is of."""
+    """Return the fields of a stored mapping."""
     return [SampleField(tuple(entry["path"]), entry["type"]) for entry in mapping.values()]
 
 
 def chosen_of(mapping: dict[str, dict[str, Any]]) -> dict[str, str]:
-    """What is chosen by target in a stored mapping, as a form sends it."""
+    """Return the fields of a stored mapping by target, as values of form fields."""
     return {target: orjson.dumps(entry["path"]).decode() for target, entry in mapping.items()}
 
 
 def _field_at(sample: dict[str, Any], key: str) -> SampleField | None:
-    """The field that a form names, one of those that are not offered included."""
+    """Return the field named by a form value, also one that is not offered."""
     try:
         path = orjson.loads(key)
     except orjson.JSONDecodeError:
@@ -118,7 +118,7 @@ def _walk(value: Any, path: tuple[str | int, ...]) -> Iterator[SampleField]:
 
 
 def _type_of(value: Any) -> str | None:
-    """What a value counts as when fields are mapped; objects, null, booleans and fractions as nothing."""
+    """Return the type of a value for the mapping; ``None`` for objects, null, booleans and fractions."""
     if isinstance(value, list):
         return "array"
     if isinstance(value, str):

@@ -1,4 +1,4 @@
-"""What a payload says: pure functions from JSON to the attributes of an alert (alert ingestion reference, 4 to 8)."""
+"""Parsing of payloads to attributes of alerts, without the database (alert ingestion reference, sections 4 to 8)."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from project_service.kit.times import read_time
 
 DEFAULT_TITLE = "New: Alert"
 DEFAULT_SOURCE = "Generic Alert Endpoint"
-LIMITS = {"title": 200, "description": 1000, "service": 100, "monitoring_tool": 100}
-HOSTS_LIMIT = 255
-LARGEST = 1 << 20
-DEEPEST = 100
-NESTED = (dict, list)  # which Python looks at sooner than at dict | list
+MAX_CHARACTERS = {"title": 200, "description": 1000, "service": 100, "monitoring_tool": 100}
+MAX_HOSTS_CHARACTERS = 255
+MAX_PAYLOAD_BYTES = 1 << 20
+MAX_NESTING_LEVELS = 100
+NESTED = (dict, list)  # faster for isinstance() than dict | list
 PROMETHEUS_TOOL = "Prometheus"
 BATCH_KEYS = frozenset(
     ("version", "groupKey", "status", "receiver", "groupLabels", "commonLabels", "commonAnnotations", "externalURL")
 ) | {"alerts"}
-MOST_IN_BATCH = 100
-# repeats of an alert differ in these, so a generated fingerprint leaves them out (section 6)
+MAX_ALERTS_IN_BATCH = 100
+# repetitions of an alert differ in these keys, so a generated fingerprint excludes them (section 6)
 VOLATILE = ("start_time", "end_time", "hosts")
 PLAIN_SEVERITIES = {severity.name.lower(): severity for severity in Severity}
 PROMETHEUS_SEVERITIES = {
@@ -46,17 +46,17 @@ Mapping = dict[str, dict[str, Any]]
 
 
 class Unreadable(Exception):
-    """The body is no JSON object, or larger or deeper than allowed."""
+    """The body is not a JSON object, or too large or too deeply nested."""
 
 
 class MalformedPayload(Unreadable):
-    """The body is no JSON at all."""
+    """The body is not JSON."""
 
 
 class AlertReport(NamedTuple):
-    """An alert that a payload tells of: what it is found by, and how to read the rest, which only new ones need.
+    """An alert in a payload: what identifies it, and a function that parses the rest, which only new alerts need.
 
-    With ``is_recovery`` it is a recovery.
+    ``is_recovery``: the alert has ended.
     """
 
     fingerprint: str | None
@@ -67,7 +67,7 @@ class AlertReport(NamedTuple):
 
 @dataclass(slots=True)
 class ParsedAlert:
-    """All that a payload tells of an alert, and ends it if there is an ``ended_at``."""
+    """All attributes of an alert in a payload; one with ``ended_at`` is a recovery."""
 
     title: str
     payload: dict[str, Any]
@@ -83,9 +83,9 @@ class ParsedAlert:
 
 
 def read(body: bytes) -> dict[str, Any]:
-    """Read a body; an empty one is an empty object.
+    """Parse a body; an empty one is an empty object.
 
-    An integer with more digits than Python reads is kept as its text: that is no reason to lose the alert.
+    An integer with more digits than Python parses is kept as text, so that the alert is not lost.
     """
     if not body.strip():
         return {}
@@ -95,9 +95,9 @@ def read(body: bytes) -> dict[str, Any]:
         payload = bigint_json.loads(body, too_long=str)
     except ValueError as error:
         raise MalformedPayload from error
-    if not isinstance(payload, dict) or depth_exceeds(payload, DEEPEST):
+    if not isinstance(payload, dict) or depth_exceeds(payload, MAX_NESTING_LEVELS):
         raise Unreadable
-    if len(body) > LARGEST and len(bigint_json.dumps(payload)) > LARGEST:
+    if len(body) > MAX_PAYLOAD_BYTES and len(bigint_json.dumps(payload)) > MAX_PAYLOAD_BYTES:
         raise Unreadable
     return payload
 
@@ -123,7 +123,7 @@ def is_batch(payload: dict[str, Any]) -> bool:
 
 
 def parse_plain(payload: dict[str, Any], mapping: Mapping | None = None) -> AlertReport:
-    """Read a payload of an HTTP endpoint; mapped fields come from where the mapping says, if there is something."""
+    """Parse a payload of an HTTP endpoint; mapped fields are read from their paths unless blank there."""
     if payload.get("monitoring_tool") == PROMETHEUS_TOOL and (report := parse_prometheus(payload)) is not None:
         return report
     mapping = mapping or {}
@@ -143,10 +143,10 @@ def _parse_plain(
 ) -> ParsedAlert:
     values = {name: _value_of(payload, name, mapping) for name in FIELDS}
     return ParsedAlert(
-        title=_text(values["title"], LIMITS["title"]) or DEFAULT_TITLE,
-        description=_text(values["description"], LIMITS["description"]),
-        service=_text(values["service"], LIMITS["service"]),
-        monitoring_tool=_text(values["monitoring_tool"], LIMITS["monitoring_tool"]),
+        title=_text(values["title"], MAX_CHARACTERS["title"]) or DEFAULT_TITLE,
+        description=_text(values["description"], MAX_CHARACTERS["description"]),
+        service=_text(values["service"], MAX_CHARACTERS["service"]),
+        monitoring_tool=_text(values["monitoring_tool"], MAX_CHARACTERS["monitoring_tool"]),
         hosts=_hosts(values["hosts"]),
         severity=_severity(values["severity"]),
         started_at=_start(payload, mapping) or clock.now(),
@@ -158,14 +158,14 @@ def _parse_plain(
 
 
 def parse_batch(payload: dict[str, Any]) -> list[AlertReport]:
-    """Read the alerts of a webhook of Alertmanager; elements that lack a title or a start are left out."""
-    elements = payload["alerts"][:MOST_IN_BATCH]
+    """Parse the alerts of a webhook of Alertmanager; elements without a title or a start are skipped."""
+    elements = payload["alerts"][:MAX_ALERTS_IN_BATCH]
     reports = (parse_prometheus(element) for element in elements if isinstance(element, dict))
     return [one for one in reports if one is not None]
 
 
 def parse_prometheus(element: dict[str, Any]) -> AlertReport | None:
-    """Read one alert of Prometheus (section 8.2)."""
+    """Parse one alert of Prometheus (section 8.2)."""
     annotations, labels = _object(element, "annotations"), _object(element, "labels")
     candidates = (annotations.get("title"), annotations.get("summary"), labels.get("alertname"))
     title = next((text for value in candidates if (text := _plain_text(value))), None)
@@ -187,8 +187,8 @@ def _parse_prometheus(
 ) -> ParsedAlert:
     word = _object(element, "labels").get("severity")
     return ParsedAlert(
-        title=_cut(title, LIMITS["title"]),
-        description=_text(_object(element, "annotations").get("description"), LIMITS["description"]),
+        title=_cut(title, MAX_CHARACTERS["title"]),
+        description=_text(_object(element, "annotations").get("description"), MAX_CHARACTERS["description"]),
         monitoring_tool=PROMETHEUS_TOOL,
         severity=PROMETHEUS_SEVERITIES.get(str(word).lower(), Severity.CRITICAL),
         started_at=read_time(element["startsAt"]) or clock.now(),
@@ -200,28 +200,28 @@ def _parse_prometheus(
 
 
 def query_of(element: dict[str, Any]) -> str | None:
-    """The query behind an alert of Prometheus; none when the element does not tell it."""
+    """Return the query of an alert of Prometheus, if it has one."""
     return _query_in(element.get("generatorURL"))
 
 
 def source_of(element: dict[str, Any]) -> str | None:
-    """The page that an alert of Prometheus comes from, if that is an address of the web."""
+    """Return the page an alert of Prometheus comes from, if it is an HTTP URL."""
     address = element.get("generatorURL")
     return address if isinstance(address, str) and address.startswith(("http://", "https://")) else None
 
 
 def runbook_of(payload: dict[str, Any]) -> str | None:
-    """Where it is written what to do: a plain payload says it at its top, an alert of Prometheus in an annotation."""
+    """Return the runbook: a top-level key of a plain payload, an annotation of an alert of Prometheus."""
     return _plain_text(payload.get("runbook")) or _plain_text(_object(payload, "annotations").get("runbook"))
 
 
 def storable(text: str) -> str:
-    """A text without the one character that PostgreSQL takes in no text."""
+    """Replace NUL, which PostgreSQL does not store in text."""
     return text.replace("\0", "\ufffd")
 
 
 def sha1(text: str) -> str:
-    """The digest that fingerprints are stored as; it is an identity, not a protection."""
+    """Return the digest stored as a fingerprint; it identifies, it does not protect."""
     return hashlib.sha1(text.encode("utf-8", "surrogatepass"), usedforsecurity=False).hexdigest()
 
 
@@ -247,7 +247,7 @@ def _chosen(payload: dict[str, Any], name: str, mapping: Mapping) -> Any:
 
 
 def value_at(payload: Any, path: list[Any]) -> Any:
-    """What stands at a path of keys and indexes; nothing when the path runs into something else."""
+    """Return the value at a path of keys and indexes, ``None`` if the path does not exist."""
     here = payload
     for step in path:
         if isinstance(here, dict) and isinstance(step, str):
@@ -297,7 +297,7 @@ def _cut(text: str, limit: int) -> str:
 
 def _hosts(value: Any) -> list[str]:
     hosts: list[str] = []
-    left = HOSTS_LIMIT
+    left = MAX_HOSTS_CHARACTERS
     for item in _items(value):
         text = _plain_text(item)
         if text is None:
@@ -310,7 +310,7 @@ def _hosts(value: Any) -> list[str]:
 
 
 def _items(value: Any) -> Iterator[Any]:
-    """What lists hold, at whatever depth; anything else is an item itself."""
+    """Yield the items of nested lists; any other value is an item itself."""
     if isinstance(value, list):
         for item in value:
             yield from _items(item)
@@ -340,7 +340,7 @@ def _digest_of_object(value: dict[str, Any]) -> str | None:
 
 
 def flatten(value: Any, prefix: str = "") -> list[tuple[str, Any]]:
-    """Dotted keys and their values; arrays stay one value."""
+    """Return dotted keys and their values; arrays are one value."""
     if not isinstance(value, dict):
         return [(prefix, value)]
     return [
@@ -355,5 +355,5 @@ def _object(element: dict[str, Any], name: str) -> dict[str, Any]:
 
 def _query_in(address: Any) -> str | None:
     found = QUERY.match(address) if isinstance(address, str) else None
-    # as unquote_plus does in twice the time, which takes texts apart that are not all ASCII
+    # the same result as unquote_plus, in half the time for non-ASCII text
     return unquote_to_bytes(found[1].replace("+", " ")).decode(errors="replace") if found else None

@@ -1,4 +1,4 @@
-"""Which alerts and integrations there are."""
+"""Queries of alerts and integrations."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ REVERSED = ("severity", "status")
 
 
 def alerts_matching(project: Project, **wanted: Any) -> Select[Alert]:
-    """The alerts of a project for a tab of the list, filtered and ordered."""
+    """Select the alerts of a tab of the list, filtered and ordered."""
     statuses = TABS[wanted.get("tab") or "open"][1]
     name = wanted.get("order_by") or "started_at"
     statement = select(Alert).where(Alert.project_id == project.id, _within(statuses, name), *_conditions(wanted))
@@ -69,7 +69,7 @@ def alerts_matching(project: Project, **wanted: Any) -> Select[Alert]:
 
 
 def counts_of(project: Project, **wanted: Any) -> dict[str, int]:
-    """How many alerts each tab has, under the same search and filter; ``COUNTED`` stands for that many or more."""
+    """Count the alerts of each tab under the same filters, up to ``COUNTED``."""
     conditions = (Alert.project_id == project.id, *_conditions(wanted))
     by_status = _counted_at_once(conditions) if len(conditions) > 1 else None
     if by_status is None:
@@ -78,8 +78,8 @@ def counts_of(project: Project, **wanted: Any) -> dict[str, int]:
 
 
 def _counted_at_once(conditions: tuple[ColumnElement[bool], ...]) -> dict[Status, int] | None:
-    """How many alerts of each status there are, in one pass; ``None`` if there are too many to go on."""
-    # in the order in which they are stored: SQLite would jump to and fro between them
+    """Count the alerts of each status in one scan; ``None`` if there are too many."""
+    # in storage order: otherwise SQLite reads them by index, at random
     ordered = select(Alert.status).where(Alert.status != Status.IGNORED, *conditions).order_by(Alert.iid.desc())
     found = ordered.limit(COUNTED).subquery()
     rows = db.session.execute(select(found.c.status, func.count()).group_by(found.c.status))
@@ -88,7 +88,7 @@ def _counted_at_once(conditions: tuple[ColumnElement[bool], ...]) -> dict[Status
 
 
 def _counted_apart(conditions: tuple[ColumnElement[bool], ...]) -> dict[Status, int]:
-    """The same where there are many: each status up to ``COUNTED``."""
+    """Count the alerts of each status separately, each up to ``COUNTED``."""
     counts = (
         select(func.count())
         .select_from(select(1).where(Alert.status == status, *conditions).limit(COUNTED).subquery())
@@ -99,19 +99,19 @@ def _counted_apart(conditions: tuple[ColumnElement[bool], ...]) -> dict[Status, 
 
 
 def _within(statuses: tuple[Status, ...], order: str) -> ColumnElement[bool] | TextClause:
-    """The condition for a tab, in the words that the index which fits the order is taken for."""
+    """Return the condition of a tab, written so that the database uses the index of the order."""
     if order == "status":
         return Alert.status.between(min(statuses), max(statuses))
     return text("status <> 2 AND status <> 3") if statuses == OPEN else Alert.status.in_(statuses)
 
 
 def has_alerts(project: Project) -> bool:
-    """Whether there ever was an alert."""
+    """Whether the project has any alert."""
     return db.session.scalar(select(Alert.id).where(Alert.project_id == project.id).limit(1)) is not None
 
 
 def find_alert(project: Project, iid: int) -> Alert:
-    """One alert by its number in the project."""
+    """One alert by its ``iid``."""
     alert = db.session.scalar(select(Alert).where(Alert.project_id == project.id, Alert.iid == iid))
     if alert is None:
         raise RecordNotFound
@@ -142,7 +142,7 @@ def _newest_open(environment_id: int) -> Select[int]:
 
 
 def alerts_of_issue(issue: Issue) -> Select[Alert]:
-    """The alerts that an incident was made of."""
+    """The alerts of an incident."""
     return select(Alert).where(Alert.issue_id == issue.id).order_by(Alert.id)
 
 
@@ -161,13 +161,13 @@ def find_integration(project: Project, integration_id: int) -> AlertIntegration:
 
 
 def has_short_address(project: Project) -> bool:
-    """Whether an endpoint of a project has the address from before endpoints had names."""
+    """Whether the project has an endpoint with the legacy URL."""
     here = select(AlertIntegration.id).where(AlertIntegration.project_id == project.id)
     return db.session.scalar(here.where(AlertIntegration.endpoint_identifier == LEGACY)) is not None
 
 
 def incident_setting_of(project_id: int) -> IncidentSetting:
-    """What else happens with alerts; the defaults when nobody has set it."""
+    """The incident settings of a project, or the defaults."""
     stored = db.session.scalar(select(IncidentSetting).where(IncidentSetting.project_id == project_id))
     return stored or IncidentSetting(
         project_id=project_id, create_issue=False, send_email=False, auto_close_incident=True
@@ -175,12 +175,12 @@ def incident_setting_of(project_id: int) -> IncidentSetting:
 
 
 def todo_of(alert: Alert, user_id: int) -> AlertTodo | None:
-    """Somebody's reminder of an alert."""
+    """The to-do item of a user about an alert."""
     return db.session.scalar(select(AlertTodo).where(AlertTodo.alert_id == alert.id, AlertTodo.user_id == user_id))
 
 
 def notes_of(alert: Alert) -> Select[Note]:
-    """What was written under an alert, oldest first."""
+    """The notes of an alert, oldest first."""
     statement = select(Note).where(Note.noteable_type == TARGET, Note.noteable_id == alert.id)
     return along(statement.order_by(Note.created_at, Note.id), Note.author)
 
@@ -201,7 +201,7 @@ def _conditions(wanted: dict[str, Any]) -> Iterable[ColumnElement[bool]]:
 
 
 def subjects(ids: Collection[int]) -> dict[int, Subject]:
-    """Some alerts as feeds name them; payloads, which may be large, are left where they are."""
+    """Load alerts as subjects of feeds, without their payloads, which may be large."""
     found = db.session.execute(select(Alert.id, Alert.iid, Alert.title).where(Alert.id.in_(ids)))
     return {number: Subject(title, "alert", f"/-/alert_management/{iid}/details") for number, iid, title in found}
 

@@ -1,4 +1,4 @@
-"""What changes alerts: payloads that come in, people who work on them, incidents made of them."""
+"""Rules for changes of alerts by users."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from project_service.kit.db.session import db, insert, unique
 from project_service.kit.http.errors import Invalid
 
 MENTION = re.compile(r"(?<![\w@])@([A-Za-z0-9_][A-Za-z0-9_.-]*)")
-MOST_MENTIONED = 50
+MAX_MENTIONED_USERS = 50
 
 
 def change_status(author: User, alert: Alert, status: Status, *, ended_at: dt.datetime | None = None) -> None:
-    """Move an alert; an alert is open again only while no other with its fingerprint is."""
-    # held: a payload that comes in now changes it before or after, never in between
+    """Change the status of an alert; it can be reopened only while no other with its fingerprint is open."""
+    # locked: a concurrent payload changes it before or after, not in between
     lock_row(alert, "status", "ended_at")
     if alert.status == status:
         return
@@ -48,7 +48,7 @@ def change_status(author: User, alert: Alert, status: Status, *, ended_at: dt.da
 
 
 def assign(author: User, alert: Alert, assignee: User | None) -> None:
-    """Give an alert to somebody, or to nobody; who gets it is reminded."""
+    """Assign an alert to a user, who gets a to-do item, or to none."""
     before = alert.assignee
     if (before.id if before else None) == (assignee.id if assignee else None):
         return
@@ -62,7 +62,7 @@ def assign(author: User, alert: Alert, assignee: User | None) -> None:
 
 
 def comment(author: User, alert: Alert, body: str) -> Note:
-    """Comment on an alert; comments have events, and remind those whom they mention."""
+    """Comment on an alert, record an event, and add to-do items for mentioned users."""
     check_note(Note(body=body))
     for user in _mentioned(alert, body):
         add_todo(user, alert)
@@ -70,7 +70,7 @@ def comment(author: User, alert: Alert, body: str) -> Note:
 
 
 def add_todo(user: User, alert: Alert) -> None:
-    """Remind somebody of an alert; once."""
+    """Add a to-do item, unless there is one."""
     db.session.execute(
         insert(AlertTodo)
         .values(alert_id=alert.id, user_id=user.id, created_at=clock.now(), updated_at=clock.now())
@@ -79,14 +79,14 @@ def add_todo(user: User, alert: Alert) -> None:
 
 
 def finish_todo(user: User, alert: Alert) -> None:
-    """Somebody has seen to it."""
+    """Remove the to-do item of a user."""
     db.session.execute(delete(AlertTodo).where(AlertTodo.alert_id == alert.id, AlertTodo.user_id == user.id))
 
 
 def save_incident_setting(project: Project, **fields: Any) -> None:
-    """Set what else happens with the alerts of a project.
+    """Save the incident settings of a project.
 
-    Of the template its text is kept: a repository changes with the project only, and is not read for every incident.
+    The text of the template is stored: a repository changes only with an import, and is not read for every incident.
     """
     key = fields.pop("issue_template_key", None)
     template = repositories.issue_template(project, key) if key else None
@@ -99,9 +99,9 @@ def save_incident_setting(project: Project, **fields: Any) -> None:
 
 
 def _mentioned(alert: Alert, body: str) -> list[User]:
-    """Those who are mentioned in a text and may see the alert."""
+    """Return the mentioned users who may see the alert."""
     names = {name.rstrip(".-").lower() for name in MENTION.findall(body)}
-    found = db.session.scalars(users().where(func.lower(User.username).in_(sorted(names)[:MOST_MENTIONED])))
+    found = db.session.scalars(users().where(func.lower(User.username).in_(sorted(names)[:MAX_MENTIONED_USERS])))
     return [user for user in found if allowed(Caller.of(user), Ability.READ_ALERTS, alert.project)]
 
 

@@ -33,7 +33,7 @@ TABS = {INTEGRATIONS: "Current integrations", INCIDENTS: "Alert settings"}
 
 
 def fill(project: Project) -> dict[str, Any]:
-    """What the section shows: integrations, and what else happens with alerts."""
+    """The context of the section: integrations and incident settings."""
     configures = allowed(caller(), Ability.ADMIN_OPERATIONS, project)
     tabs = TABS if configures else {INTEGRATIONS: TABS[INTEGRATIONS]}
     asked = request.args.get("alerts", INTEGRATIONS)
@@ -55,7 +55,7 @@ def _stored_incident_form(project: Project) -> IncidentSettingsForm:
 
 
 def _offering(project: Project, form: IncidentSettingsForm) -> IncidentSettingsForm:
-    """The form with its templates, for which the repository is opened: only one that is shown needs them."""
+    """Return the form with the templates of the repository, which only a shown form needs."""
     form.offer(repositories.issue_templates(project))
     return form
 
@@ -67,7 +67,7 @@ sections.add(sections.Section("operations", "alerts", "Alerts", 10, Ability.READ
 @pages.signed_in
 @pages.allow(Ability.ADMIN_OPERATIONS)
 def save_alert_settings(project: Project) -> Any:
-    """Save what else happens with alerts."""
+    """Save the incident settings."""
     form = IncidentSettingsForm()
     names = ("create_issue", "send_email", "auto_close_incident", "issue_template_key")
     if form.accepted(lambda: service.save_incident_setting(project, **{name: form[name].data for name in names})):
@@ -109,7 +109,7 @@ def create_integration(project: Project) -> Any:
 @pages.signed_in
 @pages.allow(Ability.ADMIN_OPERATIONS)
 def preview_integration(project: Project) -> Any:
-    """Show what the form makes of its sample so far: a part of the page, which scripts put in its place."""
+    """Show the part of the page with the parsed sample, for scripts that replace it."""
     form = IntegrationForm()
     return render_template("alerts/_preview.html", sample=_read_sample(form, {}))
 
@@ -142,7 +142,7 @@ def update_integration(project: Project, integration_id: int) -> Any:
 @pages.signed_in
 @pages.allow(Ability.ADMIN_OPERATIONS)
 def show_credentials(project: Project, integration_id: int) -> Any:
-    """Show address and key of an integration."""
+    """Show URL and key of an integration."""
     integration = queries.find_integration(project, integration_id)
     return _page("credentials", integration, form=Form(), saved="saved" in request.args, reset="reset" in request.args)
 
@@ -187,7 +187,7 @@ def show_test(project: Project, integration_id: int) -> Any:
 @pages.signed_in
 @pages.allow(Ability.READ_ALERTS)
 def send_test(project: Project, integration_id: int) -> Any:
-    """Send a test alert, on behalf of whoever asks; the key stays here."""
+    """Send a test alert on behalf of the user, who does not see the key."""
     integration = queries.find_integration(project, integration_id)
     form = TestAlertForm()
     counts: list[int] = []
@@ -223,7 +223,7 @@ def delete_integration(project: Project, integration_id: int) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """What the sample of a form says: what can be mapped and is, the alerts it would make, or what is wrong with it."""
+    """The parsed sample of a form: its fields, the mapping, the alerts it would create, or its problem."""
 
     fields: list[payload_mapping.SampleField] = field(default_factory=list)
     chosen: dict[str, str] = field(default_factory=dict)
@@ -234,7 +234,7 @@ class Sample:
 
 
 def _read_sample(form: IntegrationForm, stored: dict[str, Any]) -> Sample:
-    """Read the sample of a form that was sent, or of the stored integration with its mapping."""
+    """Parse the sample of a submitted form, or of the stored integration."""
     text = _sample_text(form)
     if not text.strip():
         return Sample()
@@ -242,24 +242,24 @@ def _read_sample(form: IntegrationForm, stored: dict[str, Any]) -> Sample:
         payload = payload_mapping.read_sample(text)
     except payload_mapping.Unusable as error:
         return Sample(problem=str(error))
-    fields = payload_mapping.fields_of(payload, payload_mapping.MOST_FIELDS + 1)
-    offered = fields[: payload_mapping.MOST_FIELDS]
+    fields = payload_mapping.fields_of(payload, payload_mapping.MAX_FIELDS + 1)
+    offered = fields[: payload_mapping.MAX_FIELDS]
     has_changed = request.method == "POST" and text != _parsed_text()
     chosen = payload_mapping.chosen_of(stored) if request.method == "GET" else {} if has_changed else _chosen()
     mapped = payload_mapping.mapping_of(payload, chosen)
-    told = integrations.alerts_in(form.type.data, payload, mapped)
+    reports = integrations.alerts_in(form.type.data, payload, mapped)
     return Sample(
         list(dict.fromkeys([*offered, *payload_mapping.fields_in(mapped)])),
         chosen,
-        None if told is None else [one.parse() for one in told],
-        problem=integrations.NO_BATCH if told is None else None,
+        None if reports is None else [one.parse() for one in reports],
+        problem=integrations.NO_BATCH if reports is None else None,
         has_changed=has_changed and bool(_parsed_text()),
         left_out_after=len(offered) if len(fields) > len(offered) else None,
     )
 
 
 def _fields(form: IntegrationForm) -> dict[str, Any]:
-    # only HTTP endpoints have a sample: for other types its field is out of sight, whatever still stands in it
+    # only HTTP endpoints have a sample: for other types the field is hidden and its value is ignored
     text, chosen = (_sample_text(form), _chosen()) if form.type.data == HTTP else ("", {})
     if chosen and text != _parsed_text():
         raise Invalid(payload_example=integrations.CHANGED)
@@ -276,7 +276,7 @@ def _sample_text(form: IntegrationForm) -> str:
 
 
 def _parsed_text() -> str:
-    """The sample as it was when its fields were parsed; a form carries it along."""
+    """The sample at the time its fields were parsed, sent as a hidden field."""
     return request.form.get("parsed_example", "").replace("\r\n", "\n")
 
 

@@ -1,4 +1,4 @@
-"""The payload of an alert as a tree that people can read: keys, values, and what lies below."""
+"""The payload of an alert as a tree of nodes, for its page."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ from typing import Any
 
 from project_service.kit import bigint_json
 
-MOST = 2000
+MAX_NODES = 2000
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A value at its key. Objects and arrays have ``children``, all else has a ``text``."""
+    """A key and its value: objects and arrays have ``children``, other values a ``text``."""
 
     key: str
     text: str | None
     children: list[Node] | None = None
 
 
-def tree_of(payload: dict[str, Any], most: int = MOST) -> tuple[list[Node], int]:
-    """The nodes of a payload, and how many of its values were left out: a page has room for so many."""
+def tree_of(payload: dict[str, Any], limit: int = MAX_NODES) -> tuple[list[Node], int]:
+    """Return the nodes of a payload and the number of values left out beyond the limit."""
     values = count_values(payload)
-    budget = iter(range(most))
-    return _nodes(payload, budget), max(0, values - most)
+    budget = iter(range(limit))
+    return _nodes(payload, budget), max(0, values - limit)
 
 
 def count_values(value: Any) -> int:
-    """How many values a payload has on all levels."""
+    """Count the values of a payload on all levels."""
     inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
     return sum(1 + count_values(one) for one in inner)
 

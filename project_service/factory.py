@@ -14,7 +14,7 @@ from werkzeug.exceptions import MethodNotAllowed
 
 from project_service.access import navigation, openapi
 from project_service.access.abilities import Ability, judge
-from project_service.access.api import before_options, wrong_method
+from project_service.access.api import before_options, method_not_allowed
 from project_service.access.identity import caller
 from project_service.access.pages import CookieSessions, PageBlueprint, csrf, error_page, is_for_programs, sign_with
 from project_service.areas.accounts import jobs as accounts_jobs
@@ -168,7 +168,7 @@ def create_app(settings: Settings | None = None) -> responses.Application:
     for pages in PAGES:
         app.register_blueprint(pages)
     raw_paths = RawPaths(app.wsgi_app, _endings(app))
-    app.wsgi_app = TrustedProxies(raw_paths, settings.trusted_proxies)  # type: ignore[method-assign]
+    app.wsgi_app = TrustedProxies(raw_paths, settings.trusted_proxies)  # type: ignore[method-assign]  # Flask documents this
     return app
 
 
@@ -226,7 +226,7 @@ def _handle(error: Exception) -> Response:
     if has_addresses and not responses.is_api() and request.blueprint != "probes" and not is_for_programs():
         return error_page(responses.as_service_error(error))
     if isinstance(error, MethodNotAllowed):
-        return responses.render(wrong_method(error))
+        return responses.render(method_not_allowed(error))
     return responses.render(responses.as_service_error(error))
 
 

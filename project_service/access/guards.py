@@ -1,11 +1,11 @@
-"""The steps of a request that API and pages share: judging by the subject of the URL, and the marks on a view."""
+"""Steps of a request that the API and the pages share: permission checks on the subject of the URL, marks on views."""
 
 from __future__ import annotations
 
 import functools
 import sys
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 from flask import request
 
@@ -16,46 +16,55 @@ from project_service.domain.projects import find_project
 from project_service.kit.http.errors import NotFound, UnknownRoute
 from project_service.kit.http.fields import whole_number
 
-View = TypeVar("View", bound=Callable[..., Any])
+View = Callable[..., Any]
 
-ABOUT_NOTHING = frozenset(
+# abilities of the instance, which have no subject
+ABILITIES_WITHOUT_SUBJECT = frozenset(
     {Ability.ANYBODY, Ability.SIGNED_IN, Ability.ADMINISTER, Ability.CREATE_GROUP, Ability.IMPORT_PROJECTS}
 )
-SUBJECTS: dict[str, Callable[[str], Any]] = {
+FINDERS: dict[str, Callable[[str], Any]] = {
     "project": find_project,
     "group": find_group,
     "namespace": find_namespace,
 }
-READ: dict[str, Callable[[str], Any]] = SUBJECTS | {"project": read_project}
+READ_FINDERS: dict[str, Callable[[str], Any]] = FINDERS | {"project": read_project}
 
 
 class Unguarded(Exception):
-    """A view that names no ability: a mistake of its author, found when the program starts."""
+    """A view names no ability: a programming error that is found at start."""
+
+
+def mark(view: View, **marks: Any) -> View:
+    """Set attributes on a view, which later decorators, error handlers and the tests of the route table read."""
+    vars(view).update(marks)
+    return view
 
 
 def allow(ability: Ability) -> Callable[[View], View]:
-    """Find what the URL is about, judge, hide. The view gets the subject first; abilities of the instance have none."""
+    """Load the subject of the URL and check the ability: 404 if it is hidden, 403 if it is forbidden.
+
+    The view gets the subject as its first argument, unless the ability is one of the instance.
+    """
 
     def decorate(view: View) -> View:
         @functools.wraps(view)
-        def judged(*args: Any, **url: Any) -> Any:
-            if ability in ABOUT_NOTHING:
+        def checked(*args: Any, **url: Any) -> Any:
+            if ability in ABILITIES_WITHOUT_SUBJECT:
                 judge(caller(), ability)
                 return view(*args, **url)
-            name = next(name for name in SUBJECTS if name in url)
+            name = next(name for name in FINDERS if name in url)
             subject = _find(name, url.pop(name))
             judge(caller(), ability, subject)
             return view(subject, *args, **url)
 
-        judged.ability = ability  # type: ignore[attr-defined]  # a mark for the guard of the route table
-        return judged  # type: ignore[return-value]  # the same view, one step longer
+        return mark(checked, ability=ability)
 
     return decorate
 
 
 def _find(name: str, text: str) -> Any:
-    """What is meant; the suffix ``.json`` is tolerated where nothing is called so (common behaviour, section 1)."""
-    find = (READ if request.method in READ_METHODS else SUBJECTS)[name]
+    """Load a subject; the suffix ``.json`` is ignored unless it belongs to the name (common behaviour, section 1)."""
+    find = (READ_FINDERS if request.method in READ_METHODS else FINDERS)[name]
     try:
         return find(text)
     except NotFound:
@@ -70,13 +79,13 @@ def check_guarded(view: Callable[..., Any]) -> None:
         raise Unguarded(f"{view.__module__}.{view.__name__} names no ability")
 
 
-def admit(largest: int | None) -> None:
-    """Let the body of this request have so many bytes, or any number; ``None`` would mean the usual limit to Flask."""
-    request.max_content_length = sys.maxsize if largest is None else largest
+def set_body_limit(max_bytes: int | None) -> None:
+    """Set the maximum size of the body of this request; ``None`` is unlimited (to Flask it would be the default)."""
+    request.max_content_length = sys.maxsize if max_bytes is None else max_bytes
 
 
 def numeric(text: str) -> int:
-    """An id of a path; anything but digits is an unknown route (common behaviour, section 8)."""
+    """Parse an id of a path; anything but digits is an unknown route (common behaviour, section 8)."""
     number = whole_number(text)
     if number is None:
         raise UnknownRoute

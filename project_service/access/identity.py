@@ -1,4 +1,4 @@
-"""Who is asking: a token, or a browser session. The order of outcomes is that of common behaviour, section 6.2."""
+"""Authentication by access token or browser session; the order of errors is that of common behaviour, section 6.2."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from flask import Request, g, session
-from sqlalchemy import Select, select, update
+from sqlalchemy import Select, Update, select, update
 
 from project_service.domain.tokens import BrowserSession, PersonalAccessToken, digest_of
 from project_service.domain.users import ACTIVE, BLOCKED, User, user_by
@@ -25,15 +25,15 @@ from project_service.kit.http.errors import (
 from project_service.kit.http.parameters import header, parameters, query
 
 READ_METHODS = ("GET", "HEAD", "OPTIONS")
-USED_EVERY = dt.timedelta(minutes=10)
-SESSION_SECRET = "session"  # noqa: S105  # what it is called in the cookie
+LAST_USED_INTERVAL = dt.timedelta(minutes=10)
+SESSION_KEY = "session"  # of the secret in the cookie
 EXPIRED = "Token is expired. You can either do re-authorization or token refresh."
 REVOKED = "Token was revoked. You have to re-authorize from the user."
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who is asking; nobody has no ``user_id``."""
+    """The authenticated user of a request; an anonymous caller has no ``user_id``."""
 
     user_id: int | None = None
     username: str = ""
@@ -44,46 +44,46 @@ class Caller:
 
     @classmethod
     def of(cls, user: User) -> Caller:
-        """The caller that a user is, whatever the way in."""
+        """Return the caller for a user."""
         return cls(user.id, user.username, user.admin, user.external)
 
 
-NOBODY = Caller()
+ANONYMOUS = Caller()
 
 
 def caller() -> Caller:
-    """Who asks in this request."""
-    found: Caller = g.get("caller", NOBODY)
+    """Return the caller of the current request."""
+    found: Caller = g.get("caller", ANONYMOUS)
     return found
 
 
 def current_user() -> User:
-    """The row of the caller; ``Unauthorized`` for nobody."""
-    asking = caller()
-    if asking.user_id is None:
+    """Return the row of the caller; raise ``Unauthorized`` for an anonymous one."""
+    user_id = caller().user_id
+    if user_id is None:
         raise Unauthorized
-    return db.session.get_one(User, asking.user_id)
+    return db.session.get_one(User, user_id)
 
 
-def token_of(asked: Request, given: dict[str, Any]) -> str | None:
-    """The token a request carries, wherever clients put it (common behaviour, section 6.1)."""
-    scheme, _, credential = header(asked, "Authorization").partition(" ")
+def token_of(request: Request, fields: dict[str, Any]) -> str | None:
+    """Return the token of a request from headers or parameters (common behaviour, section 6.1)."""
+    scheme, _, credential = header(request, "Authorization").partition(" ")
     bearer = credential.strip() if scheme.lower() == "bearer" else ""
-    access_token = str(given.get("access_token") or "")
+    access_token = str(fields.get("access_token") or "")
     if bearer and access_token:
         raise BadParameters("invalid_request")
-    return str(given.get("private_token") or "") or header(asked, "PRIVATE-TOKEN") or bearer or access_token or None
+    return str(fields.get("private_token") or "") or header(request, "PRIVATE-TOKEN") or bearer or access_token or None
 
 
-def by_token(asked: Request, allowed: tuple[str, ...] | None, *, unread: bool = False) -> Caller:
+def by_token(request: Request, allowed: tuple[str, ...] | None, *, unread: bool = False) -> Caller:
     """Authenticate an API request; ``allowed`` scopes beside ``api`` and ``read_api``, ``None`` for any scope.
 
-    ``unread`` leaves the body alone: a token that stands there is not found.
+    ``unread`` does not read the body, so that a token in it is not found.
     """
-    text = token_of(asked, query(asked) if unread else parameters())
+    text = token_of(request, query(request) if unread else parameters())
     if text is None:
-        return NOBODY
-    found = db.session.execute(_token_row(digest_of(text))).first()
+        return ANONYMOUS
+    found = db.session.execute(_token_row(text)).first()
     if found is None:
         raise Unauthorized
     if found.expires_at is not None and found.expires_at <= clock.today():
@@ -91,13 +91,13 @@ def by_token(asked: Request, allowed: tuple[str, ...] | None, *, unread: bool = 
     if found.revoked:
         raise InvalidToken(REVOKED)
     refuse_inactive(found.state)
-    check_scopes(tuple(found.scopes), allowed, asked.method)
+    check_scopes(tuple(found.scopes), allowed, request.method)
     _note_use(found.id, found.last_used_at, found.user_id, found.last_activity_on)
     return Caller(found.user_id, found.username, found.admin, found.external, found.id, tuple(found.scopes))
 
 
-def _token_row(digest: str) -> Select[*tuple[Any, ...]]:
-    """Select a token and its user by the digest of the token."""
+def _token_row(token: str) -> Select[*tuple[Any, ...]]:
+    """Select a token and its user."""
     return (
         select(
             PersonalAccessToken.id,
@@ -113,12 +113,12 @@ def _token_row(digest: str) -> Select[*tuple[Any, ...]]:
             User.last_activity_on,
         )
         .join(User, User.id == PersonalAccessToken.user_id)
-        .where(PersonalAccessToken.digest == digest, User.deleting_since.is_(None))
+        .where(PersonalAccessToken.digest == digest_of(token), User.deleting_since.is_(None))
     )
 
 
 def refuse_inactive(state: str) -> None:
-    """Raise ``Forbidden`` for somebody who is blocked or deactivated."""
+    """Raise ``Forbidden`` for a blocked or deactivated user."""
     if state == ACTIVE:
         return
     if state == BLOCKED:
@@ -130,7 +130,7 @@ def refuse_inactive(state: str) -> None:
 
 
 def check_scopes(scopes: tuple[str, ...], allowed: tuple[str, ...] | None, method: str) -> None:
-    """Raise ``InsufficientScope`` unless one of the scopes grants this (common behaviour, section 6.3)."""
+    """Raise ``InsufficientScope`` unless one of the scopes allows the method (common behaviour, section 6.3)."""
     if allowed is None or "api" in scopes:
         return
     reading = method in READ_METHODS
@@ -139,44 +139,44 @@ def check_scopes(scopes: tuple[str, ...], allowed: tuple[str, ...] | None, metho
     raise InsufficientScope(" ".join((*allowed, "api", "read_api")))
 
 
-def sudo(asked: Request, asking: Caller) -> Caller:
-    """The person an administrator acts for, if the request says so (common behaviour, section 6.4)."""
-    wanted = str(parameters().get("sudo") or "") or header(asked, "Sudo")
-    if not wanted or asking.user_id is None:
-        return asking
-    if not asking.admin:
+def sudo(request: Request, authenticated: Caller) -> Caller:
+    """Return the user an administrator acts as, if the request names one (common behaviour, section 6.4)."""
+    name = str(parameters().get("sudo") or "") or header(request, "Sudo")
+    if not name or authenticated.user_id is None:
+        return authenticated
+    if not authenticated.admin:
         raise Forbidden("Must be admin to use sudo")
-    if "sudo" not in asking.scopes:
+    if "sudo" not in authenticated.scopes:
         raise InsufficientScope("sudo")
-    user = user_by(wanted)
+    user = user_by(name)
     if user is None:
-        raise SudoTargetMissing(wanted)
-    return replace(Caller.of(user), token_id=asking.token_id, scopes=asking.scopes)
+        raise SudoTargetMissing(name)
+    return replace(Caller.of(user), token_id=authenticated.token_id, scopes=authenticated.scopes)
 
 
 class SudoTargetMissing(ServiceError):
-    """Sudo for somebody who is not there."""
+    """The user to act as does not exist."""
 
     status = 404
 
-    def __init__(self, wanted: str) -> None:
-        super().__init__(f"404 User with ID or username '{wanted}' Not Found")
+    def __init__(self, name: str) -> None:
+        super().__init__(f"404 User with ID or username '{name}' Not Found")
 
 
 def by_session() -> Caller:
-    """Authenticate a browser; a session that ended, or whose user may not sign in any more, is nobody."""
-    secret = session.get(SESSION_SECRET)
+    """Authenticate a browser; without a valid session of an active user it is anonymous."""
+    secret = session.get(SESSION_KEY)
     if not secret:
-        return NOBODY
-    found = db.session.execute(_session_row(digest_of(str(secret)))).first()
+        return ANONYMOUS
+    found = db.session.execute(_session_row(str(secret))).first()
     if found is None:
-        return NOBODY
+        return ANONYMOUS
     _note_activity(found.user_id, found.last_activity_on)
     return Caller(found.user_id, found.username, found.admin, found.external)
 
 
-def _session_row(digest: str) -> Select[*tuple[Any, ...]]:
-    """Select the active user of a browser session by the digest of its secret."""
+def _session_row(secret: str) -> Select[*tuple[Any, ...]]:
+    """Select the active user of a browser session."""
     return (
         select(
             User.id.label("user_id"),
@@ -188,7 +188,7 @@ def _session_row(digest: str) -> Select[*tuple[Any, ...]]:
         .select_from(BrowserSession)
         .join(User, User.id == BrowserSession.user_id)
         .where(
-            BrowserSession.digest == digest,
+            BrowserSession.digest == digest_of(secret),
             BrowserSession.expires_at > clock.now(),
             User.state == ACTIVE,
             User.deleting_since.is_(None),
@@ -198,18 +198,18 @@ def _session_row(digest: str) -> Select[*tuple[Any, ...]]:
 
 def _note_use(token_id: int, last_used_at: dt.datetime | None, user_id: int, last_activity_on: dt.date | None) -> None:
     now = clock.now()
-    if last_used_at is None or last_used_at < now - USED_EVERY:
-        _apart(update(PersonalAccessToken).where(PersonalAccessToken.id == token_id).values(last_used_at=now))
+    if last_used_at is None or last_used_at < now - LAST_USED_INTERVAL:
+        _commit(update(PersonalAccessToken).where(PersonalAccessToken.id == token_id).values(last_used_at=now))
     _note_activity(user_id, last_activity_on)
 
 
 def _note_activity(user_id: int, last_activity_on: dt.date | None) -> None:
     if last_activity_on != clock.today():
-        _apart(update(User).where(User.id == user_id).values(last_activity_on=clock.today()))
+        _commit(update(User).where(User.id == user_id).values(last_activity_on=clock.today()))
 
 
-def _apart(statement: object) -> None:
-    # written at once, so that it holds whatever becomes of the request, and no reader keeps a write lock
+def _commit(statement: Update) -> None:
+    # in a transaction of its own: it holds whether the request fails or not, and requests that read take no write lock
     rollback()
     with unit_of_work():
-        db.session.execute(statement)  # type: ignore[call-overload]  # one of two updates above
+        db.session.execute(statement)

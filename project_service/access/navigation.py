@@ -1,6 +1,6 @@
-"""What every page knows: who is signed in, where one is, and what else there is of a project.
+"""Template globals: the signed-in user, breadcrumbs and the navigation of a project.
 
-Areas add their entries to a project's navigation; no area knows the other.
+Each area adds its own entries to the navigation of projects.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from project_service.domain.projects import Project
 from project_service.kit import clock
 from project_service.kit.db.reading import made_once, rows
 
-SETTINGS_ORDER = 90
-STEPS = ((365 * 86400, "year"), (30 * 86400, "month"), (86400, "day"), (3600, "hour"), (60, "minute"))
+# units of relative times in seconds, largest first
+TIME_UNITS = ((365 * 86400, "year"), (30 * 86400, "month"), (86400, "day"), (3600, "hour"), (60, "minute"))
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
-    """A page of a project in its navigation; ``address`` follows the project's own.
+class NavigationEntry:
+    """A page in the navigation of projects; ``address`` is appended to the project's path.
 
-    It is the current one on every page whose address begins with its own, or with ``within``.
+    It is current on every page whose path begins with its own, or with ``within``.
     """
 
     title: str
@@ -41,28 +41,28 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
-    """An entry as a page shows it."""
+class NavigationLink:
+    """An entry in the navigation of one project."""
 
     title: str
     address: str
     current: bool
 
 
-ENTRIES: list[Entry] = []
+ENTRIES: list[NavigationEntry] = []
 
 
-def add(entry: Entry) -> None:
-    """Add a page to the navigation of every project; adding it twice is once."""
+def add(entry: NavigationEntry) -> None:
+    """Add a page to the navigation of every project, once."""
     if entry not in ENTRIES:
         ENTRIES.append(entry)
         ENTRIES.sort(key=lambda one: one.order)
 
 
 def init_app(app: Flask) -> None:
-    """Give the templates their words."""
+    """Register the globals and filters of the templates."""
     app.context_processor(_signed_in)
-    # globals and not context, so that macros know them too
+    # globals, not a context processor: macros need them too
     app.jinja_env.globals.update(
         crumbs=crumbs,
         project_navigation=project_navigation,
@@ -84,7 +84,7 @@ def _signed_in() -> dict[str, Any]:
 
 
 def crumbs(place: Project | Namespace) -> list[Project | Namespace]:
-    """What is above a place, from the top, with the place itself."""
+    """Return the groups above a project or namespace, outermost first, and the thing itself."""
     inner = place.namespace if isinstance(place, Project) else place
     found: list[Namespace] = rows(_above(inner=inner.id))
     return [*found, place] if isinstance(place, Project) else [*found]
@@ -96,11 +96,11 @@ def _above() -> Select[Namespace]:
     return above.where(NamespaceAncestor.namespace_id == bindparam("inner")).order_by(Namespace.full_path)
 
 
-def project_navigation(project: Project) -> list[Link]:
-    """The pages of a project that the caller may see."""
+def project_navigation(project: Project) -> list[NavigationLink]:
+    """Return the pages of a project that the caller may see."""
     home = f"/{project.full_path}"
     links = [
-        Link(
+        NavigationLink(
             entry.title, home + entry.address, _is_here(home + (entry.within or entry.address), exact=not entry.address)
         )
         for entry in ENTRIES
@@ -108,18 +108,18 @@ def project_navigation(project: Project) -> list[Link]:
     ]
     if pages := sections.pages_of(project):
         address = f"{home}/-/settings/{next(iter(pages))}"
-        links.append(Link("Settings", address, _is_here(f"{home}/-/settings", exact=False)))
+        links.append(NavigationLink("Settings", address, _is_here(f"{home}/-/settings", exact=False)))
     return links
 
 
 def with_query(**changes: Any) -> str:
-    """This page's address with some of its query changed; ``None`` takes a part out."""
+    """Return the query of the current page with some parameters changed; ``None`` removes one."""
     query = {**request.args.to_dict(), **changes}
     return "?" + urlencode({name: value for name, value in query.items() if value is not None})
 
 
 def ago(moment: dt.datetime) -> str:
-    """How long ago something was, in words; of what tools report, some lies ahead."""
+    """Say how long ago a moment was; moments that tools report may be in the future."""
     passed = clock.now() - moment
     length = _length(abs(passed))
     if not length:
@@ -128,13 +128,13 @@ def ago(moment: dt.datetime) -> str:
 
 
 def ahead(moment: dt.datetime) -> str:
-    """How soon something will be, in words."""
+    """Say how far in the future a moment is."""
     return f"in {_length(moment - clock.now()) or 'less than a minute'}"
 
 
 def _length(time: dt.timedelta) -> str:
-    """A time in its largest unit; nothing below a minute."""
-    for length, unit in STEPS:
+    """Format a duration in its largest unit; empty below a minute."""
+    for length, unit in TIME_UNITS:
         number = int(time.total_seconds() // length)
         if number >= 1:
             return f"{number} {unit}{'s' if number > 1 else ''}"

@@ -1,4 +1,4 @@
-"""The API's own document: OpenAPI made from the routes and schemas, and an interactive page that reads it."""
+"""The OpenAPI document of the API, built from routes and schemas, and the Swagger UI page that shows it."""
 
 from __future__ import annotations
 
@@ -15,15 +15,17 @@ from apispec.ext.marshmallow.openapi import OpenAPIConverter
 from flask import Blueprint, Flask, Response, current_app, make_response, render_template, send_from_directory
 from flask_smorest import Api
 
-from project_service.access.api import SECURITY, ApiBlueprint, json_response
+from project_service.access.api import ApiBlueprint, json_response
+from project_service.access.api_documentation import SECURITY_SCHEMES
 from project_service.kit.http import fields
 from project_service.kit.http.schemas import Nested, Schema
 
 PREFIX = "/api/v4"
 EXTENSION = "document"
+ASSET_MAX_AGE_SECONDS = 86400
 ASSETS = str(files("flask_swagger_ui") / "dist")
 ASSET_NAMES = ("swagger-ui.css", "swagger-ui-bundle.js", "favicon-32x32.png")
-# the viewer sets styles of elements from scripts, which no hash can allow
+# Swagger UI sets styles of elements from scripts, which no hash can allow
 PAGE_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; "
     "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'self'"
@@ -32,7 +34,7 @@ page = Blueprint("document", __name__)
 
 
 class ErrorSchema(Schema):
-    """What is said when something is refused: ``message``, or ``error`` with perhaps a description."""
+    """The body of an error response: ``message``, or ``error`` with an optional description."""
 
     message = fields.Computed(lambda error: error, type=None, metadata={"description": "A text, or messages by field."})
     error = fields.String()
@@ -40,76 +42,64 @@ class ErrorSchema(Schema):
     scope = fields.String()
 
 
-class Converter(OpenAPIConverter):
-    """Says of fields and schemas what holds for ours: how ``null`` is written, and which parameters need each other."""
+class SchemaConverter(OpenAPIConverter):
+    """apispec's converter with the rules of our schemas: where ``null`` may stand, which parameters need each other."""
 
     def init_parameter_attribute_functions(self) -> None:
-        """Replace the library's word on arrays by that of the field."""
-        self.parameter_attribute_functions = [self.field2required, self.field2style]  # type: ignore[list-item]  # its own are as narrow
+        """Let the field describe how arrays are written, in place of the library."""
+        self.parameter_attribute_functions: list[Any] = [self.field2required, self.field2style]
 
     def field2style(self, field: Any, *, ret: dict[str, Any]) -> dict[str, Any]:
-        """How a query writes the value; it has no way to write ``null``."""
-        return {"schema": _never_null(ret["schema"]), **getattr(field, "in_forms", {})}
+        """Describe how a query writes the value; a query cannot write ``null``."""
+        return {"schema": _without_null(ret["schema"]), **getattr(field, "in_forms", {})}
 
     def field2nullable(self, field: Any, ret: dict[str, Any]) -> dict[str, Any]:
-        """``null`` where it may stand, in the list of values too; what has no type may be anything as it is."""
+        """Allow ``null`` where the field does, also in the list of values; a field without a type allows everything."""
         if isinstance(field, Nested) or not ret.keys() & {"type", "$ref", "allOf"}:
             return {}
-        said: dict[str, Any] = super().field2nullable(field, ret)
-        return said | {"enum": [*ret["enum"], None]} if "enum" in ret and "nullable" in said else said
+        described: dict[str, Any] = super().field2nullable(field, ret)
+        return described | {"enum": [*ret["enum"], None]} if "enum" in ret and "nullable" in described else described
 
     def list2properties(self, field: Any, **options: Any) -> dict[str, Any]:
-        """The elements of an array, which are never ``null``."""
-        said: dict[str, Any] = super().list2properties(field, **options)
-        return {name: _never_null(inner) for name, inner in said.items()}
+        """Describe the elements of an array, which are never ``null``."""
+        described: dict[str, Any] = super().list2properties(field, **options)
+        return {name: _without_null(inner) for name, inner in described.items()}
 
-    def schema2jsonschema(self, schema: Schema) -> dict[str, Any]:
-        """The schema with its docstring, and with what ``load`` asks of several parameters together."""
-        said: dict[str, Any] = super().schema2jsonschema(schema)  # type: ignore[no-untyped-call]  # it has no types
-        said["description"] = (schema.__doc__ or "").partition("\n")[0]
-        needed = [name for name in said.pop("required", []) if name not in schema.alternatives]
+    def schema2jsonschema(self, schema: Any) -> dict[str, Any]:
+        """Describe a schema with its docstring and the rules on several parameters that ``load`` checks."""
+        described: dict[str, Any] = super().schema2jsonschema(schema)  # type: ignore[no-untyped-call]  # apispec is partly untyped
+        if not isinstance(schema, Schema):  # one of flask-smorest's own
+            return described
+        described["description"] = (schema.__doc__ or "").partition("\n")[0]
+        needed = [name for name in described.pop("required", []) if name not in schema.alternatives]
         rules = [_one_of(name, other) for name, other in schema.alternatives.items()]
         rules += [_one_of(*schema.at_least_one, *schema.counts_too)] if schema.at_least_one else []
         rules += [{"oneOf": _one_of(*schema.exactly_one)["anyOf"]}] if schema.exactly_one else []
         rules += [{"not": {"required": list(pair)}} for group in schema.exclusive for pair in combinations(group, 2)]
-        return said | ({"required": needed} if needed else {}) | ({"allOf": rules} if rules else {})
+        return described | ({"required": needed} if needed else {}) | ({"allOf": rules} if rules else {})
 
 
-def _never_null(said: dict[str, Any]) -> dict[str, Any]:
-    found = {name: value for name, value in said.items() if name != "nullable"}
-    return found | {"enum": [value for value in found["enum"] if value is not None]} if "enum" in found else found
+def _without_null(described: dict[str, Any]) -> dict[str, Any]:
+    cleaned = {name: value for name, value in described.items() if name != "nullable"}
+    if "enum" in cleaned:
+        cleaned["enum"] = [value for value in cleaned["enum"] if value is not None]
+    return cleaned
 
 
 def _one_of(*names: str) -> dict[str, Any]:
     return {"anyOf": [{"required": [name]} for name in names]}
 
 
-class Plugin(MarshmallowPlugin):
-    """apispec's knowledge of schemas, in our words."""
+class SchemaPlugin(MarshmallowPlugin):
+    """apispec's marshmallow plugin with our converter."""
 
-    Converter = Converter
+    Converter = SchemaConverter
 
 
-class Document(Api):  # type: ignore[misc]  # flask-smorest is untyped
-    """flask-smorest's API with our errors, rendered by our own handler, and without its own pages and tags."""
+class DocumentedApi(Api):  # type: ignore[misc]  # flask-smorest is untyped
+    """flask-smorest's API with the schema of our errors."""
 
     ERROR_SCHEMA = ErrorSchema
-
-    def _register_responses(self) -> None:
-        """The library's, and that what cannot even be read is refused in plain text."""
-        super()._register_responses()
-        for name in (HTTPStatus.BAD_REQUEST.name, self.DEFAULT_ERROR_RESPONSE_NAME):
-            response = self.spec.components.responses_lazy[name]
-            response["content"]["text/plain"] = {"schema": {"type": "string", "enum": ["Bad Request"]}}
-
-    def _register_error_handlers(self) -> None:
-        """Nothing: the application renders errors."""
-
-    def _register_pagination_header(self) -> None:
-        """Nothing: lists have headers of their own."""
-
-    def _register_etag_headers(self) -> None:
-        """Nothing: every read has its tag."""
 
 
 def init_app(app: Flask, blueprints: Sequence[ApiBlueprint]) -> None:
@@ -117,13 +107,13 @@ def init_app(app: Flask, blueprints: Sequence[ApiBlueprint]) -> None:
     for blueprint in blueprints:
         app.register_blueprint(blueprint)
     app.register_blueprint(page)
-    app.extensions[EXTENSION] = functools.cache(lambda: made_of(blueprints))
+    app.extensions[EXTENSION] = functools.cache(lambda: build_document(blueprints))
 
 
-def made_of(blueprints: Sequence[ApiBlueprint]) -> bytes:
-    """The document, in JSON. It takes long to make and much memory, on an application that is there for nothing else.
+def build_document(blueprints: Sequence[ApiBlueprint]) -> bytes:
+    """Build the document as JSON, on an application of its own: flask-smorest's error handlers are not wanted in ours.
 
-    So it is made when somebody asks for it first.
+    It takes long and needs much memory, so it is built on the first request for it.
     """
     app = Flask(__name__)
     app.config.update(
@@ -131,26 +121,31 @@ def made_of(blueprints: Sequence[ApiBlueprint]) -> bytes:
         API_VERSION="v4",
         OPENAPI_VERSION="3.0.3",
         API_SPEC_OPTIONS={
-            "components": {"securitySchemes": SECURITY},
-            "security": [{name: []} for name in SECURITY],
+            "components": {"securitySchemes": SECURITY_SCHEMES},
+            "security": [{name: []} for name in SECURITY_SCHEMES],
             "info": {"description": "GitLab REST API v4 for eight areas of a project-hosting platform."},
         },
     )
-    document = Document(app, spec_kwargs={"marshmallow_plugin": Plugin()})
+    document = DocumentedApi(app, spec_kwargs={"marshmallow_plugin": SchemaPlugin()})
+    del document.spec.components.schemas["PaginationMetadata"]  # our lists have other headers
+    for name in (HTTPStatus.BAD_REQUEST.name, document.DEFAULT_ERROR_RESPONSE_NAME):
+        # a malformed request is refused in plain text
+        response = document.spec.components.responses_lazy[name]
+        response["content"]["text/plain"] = {"schema": {"type": "string", "enum": ["Bad Request"]}}
     for blueprint in blueprints:
         document.register_blueprint(blueprint)
     return orjson.dumps(document.spec.to_dict())
 
 
-@page.get(f"{PREFIX}/openapi")  # .json is tolerated after every address
+@page.get(f"{PREFIX}/openapi")  # the suffix .json is ignored on every path
 def show_openapi() -> Response:
-    """The document."""
+    """Return the document."""
     return Response(current_app.extensions[EXTENSION](), mimetype="application/json")
 
 
 @page.get("/api/docs")
-def show_document() -> Response:
-    """The interactive page."""
+def show_swagger_ui() -> Response:
+    """Show Swagger UI."""
     response = Response(render_template("document/show.html"), mimetype="text/html")
     response.headers["Content-Security-Policy"] = PAGE_POLICY
     return response
@@ -158,13 +153,13 @@ def show_document() -> Response:
 
 @page.get("/api/docs/<name>")
 def show_asset(name: str) -> Response:
-    """The viewer's own files, from the package that carries them."""
-    return send_from_directory(ASSETS, name if name in ASSET_NAMES else "missing", max_age=86400)
+    """Return a file of Swagger UI from its package."""
+    return send_from_directory(ASSETS, name if name in ASSET_NAMES else "missing", max_age=ASSET_MAX_AGE_SECONDS)
 
 
 @page.route("/api/v3/<path:_rest>", methods=["GET", "POST", "PUT", "PATCH", "DELETE"])
 def refuse_old_version(_rest: str) -> Response:
-    """API v3 is gone, but for the one address that old clients begin with (common behaviour, section 1)."""
+    """Refuse API v3, except for the one route that old clients request first (common behaviour, section 1)."""
     if _rest == "user":
         view: Any = current_app.view_functions["users.show_current_user"]
         return make_response(view())

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from sqlalchemy import select
 
 from project_service.access.abilities import sees, visible_groups, visible_projects
-from project_service.access.identity import NOBODY, Caller
+from project_service.access.identity import ANONYMOUS, Caller
 from project_service.areas.members.queries import all_members_of
 from project_service.domain import path_registry
 from project_service.domain.access_levels import MEMBER_ROLES, Role, Visibility
@@ -291,7 +291,7 @@ def test_what_is_seen_is_listed_and_what_is_not_is_not(stored, world):
         }
         for spot, place in made.at.items():
             assert (sees(caller, place), place.id in listed[spot[0]]) == (seen(world, user, spot),) * 2
-    public = {project.id for project in db.session.scalars(projects().where(visible_projects(NOBODY)))}
+    public = {project.id for project in db.session.scalars(projects().where(visible_projects(ANONYMOUS)))}
     assert public == {place.id for place in made.at.values() if isinstance(place, Project) and place.visibility == 20}
 
 

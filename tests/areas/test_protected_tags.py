@@ -13,7 +13,7 @@ from urllib.parse import quote
 import pytest
 
 from project_service.access.abilities import may_create_tag
-from project_service.access.identity import NOBODY as NO_CALLER
+from project_service.access.identity import ANONYMOUS as NO_CALLER
 from project_service.access.identity import Caller
 from project_service.areas.protected_tags import queries
 from project_service.areas.protected_tags.models import ProtectedTag

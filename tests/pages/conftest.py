@@ -14,7 +14,7 @@ from flask.testing import FlaskClient
 from werkzeug.routing import Rule
 from werkzeug.test import TestResponse
 
-from project_service.access.identity import SESSION_SECRET
+from project_service.access.identity import SESSION_KEY
 from project_service.access.pages import PageBlueprint
 from project_service.areas.alerts.models import Alert, AlertIntegration
 from project_service.areas.protected_tags.models import ProtectedTag
@@ -87,7 +87,7 @@ def visit(app: Flask, people: dict[str, User]) -> Callable[[str | None], Visitor
             db.session.add(BrowserSession(user_id=people[name].id, digest=digest_of(secret), expires_at=expires_at))
             db.session.commit()
             with made.cookies.session_transaction() as session:
-                session[SESSION_SECRET] = secret
+                session[SESSION_KEY] = secret
         return made
 
     return begin

@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from project_service.access.identity import SESSION_SECRET
+from project_service.access.identity import SESSION_KEY
 from project_service.domain.rate_limits import RateLimit
 from project_service.domain.sign_ins import MAX_FAILURES_OF_ACCOUNT
 from project_service.domain.tokens import BrowserSession
@@ -85,12 +85,12 @@ def test_trying_many_accounts_from_one_address_is_stopped_too(visitor, paula):
 
 def test_signing_in_begins_a_new_session(visitor, paula):
     with visitor.cookies.session_transaction() as session:
-        session.update({SESSION_SECRET: "planted by somebody else", "planted": "too"})
+        session.update({SESSION_KEY: "planted by somebody else", "planted": "too"})
 
     sign_in(visitor)
 
     with visitor.cookies.session_transaction() as session:
-        assert session[SESSION_SECRET] != "planted by somebody else"
+        assert session[SESSION_KEY] != "planted by somebody else"
         assert "planted" not in session
 
 

@@ -12,7 +12,7 @@ from urllib.parse import quote
 import pytest
 from sqlalchemy import Integer, String, func, select, text
 
-from project_service.access.guards import SUBJECTS
+from project_service.access.guards import FINDERS
 from project_service.domain.access_levels import Role
 from project_service.domain.tracker.counters import Counter
 from project_service.kit.db.base import Base
@@ -87,7 +87,7 @@ def state():
 def nested(path):
     """The parts of a path behind its subject."""
     parts = PART.findall(path)
-    return parts[1:] if parts and parts[0] in SUBJECTS else []
+    return parts[1:] if parts and parts[0] in FINDERS else []
 
 
 @pytest.fixture
@@ -151,7 +151,7 @@ def test_ids_of_others_in_parameters_reach_nothing(app, far, theirs, mine, docum
     ids = [value for value in own_values(far) if isinstance(value, int)]
 
     for method, path, _rule in api_rules(app, "POST", "PUT", "PATCH"):
-        if not PART.findall(path) or PART.findall(path)[0] not in SUBJECTS:
+        if not PART.findall(path) or PART.findall(path)[0] not in FINDERS:
             continue
         for name in id_names(document, method, path):
             for value in ids:

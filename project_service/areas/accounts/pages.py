@@ -7,7 +7,7 @@ from typing import Any
 from flask import redirect, render_template, request, session, url_for
 
 from project_service.access.abilities import Ability, allowed
-from project_service.access.identity import SESSION_SECRET, caller, current_user
+from project_service.access.identity import SESSION_KEY, caller, current_user
 from project_service.access.pages import PageBlueprint, back_to
 from project_service.areas.accounts import queries, service
 from project_service.areas.accounts.forms import SignInForm, TokenForm
@@ -53,7 +53,7 @@ def create_session() -> Any:
         return render_template("accounts/sign_in.html", form=form), 401
     sign_ins.reset_failures(login)
     session.clear()  # nothing of before the sign-in counts afterwards
-    session[SESSION_SECRET] = secret
+    session[SESSION_KEY] = secret
     session.permanent = True
     return back_to(request.args.get("next"), url_for(HOME))
 
@@ -62,7 +62,7 @@ def create_session() -> Any:
 @sessions.allow(Ability.ANYBODY)
 def delete_session() -> Any:
     """Sign out."""
-    if secret := session.get(SESSION_SECRET):
+    if secret := session.get(SESSION_KEY):
         service.sign_out(str(secret))
     session.clear()
     return redirect(url_for(".sign_in"))

@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy import Select
 
 from project_service.access.abilities import Ability, allowed
-from project_service.access.api import ApiBlueprint, As
+from project_service.access.api import ApiBlueprint, WithSchema
 from project_service.access.guards import numeric
 from project_service.access.identity import caller, current_user
 from project_service.areas.accounts import queries, schemas, service
@@ -25,9 +25,9 @@ api = ApiBlueprint("users", __name__, description="People and their access token
 @api.signed_in
 @api.allow(Ability.SIGNED_IN)
 @api.response(200, schemas.UserAdminSchema)
-def show_current_user() -> As:
+def show_current_user() -> WithSchema:
     """Show who you are."""
-    return As(schemas.UserAdminSchema if caller().admin else schemas.UserPublicSchema, current_user())
+    return WithSchema(schemas.UserAdminSchema if caller().admin else schemas.UserPublicSchema, current_user())
 
 
 @api.get("/users")
@@ -36,23 +36,25 @@ def show_current_user() -> As:
 @api.arguments(schemas.UserFilterSchema)
 @api.response(200, schemas.UserAdminSchema(many=True))
 @api.paged
-def list_users(fields: dict[str, Any]) -> As:
+def list_users(fields: dict[str, Any]) -> WithSchema:
     """List users."""
     asking = caller()
     if asking.user_id is None and not fields.get("username"):
         raise Forbidden("Not authorized to access /api/v4/users")
     if not asking.admin and (fields.get("external") or fields.get("extern_uid")):
         raise Forbidden
-    return As(schemas.UserAdminSchema if asking.admin else UserBasicSchema, queries.users_matching(asking, **fields))
+    return WithSchema(
+        schemas.UserAdminSchema if asking.admin else UserBasicSchema, queries.users_matching(asking, **fields)
+    )
 
 
 @api.get("/users/<user>")
 @api.scopes("read_user")
 @api.allow(Ability.ANYBODY)
 @api.response(200, schemas.UserDetailsSchema)
-def show_user(user: str) -> As:
+def show_user(user: str) -> WithSchema:
     """Show one user."""
-    return As(schemas.UserDetailsSchema if caller().admin else schemas.UserSchema, find_user(numeric(user)))
+    return WithSchema(schemas.UserDetailsSchema if caller().admin else schemas.UserSchema, find_user(numeric(user)))
 
 
 @api.post("/users")

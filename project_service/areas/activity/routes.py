@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from project_service.access.abilities import Ability
-from project_service.access.api import ApiBlueprint, As
+from project_service.access.api import ApiBlueprint, WithSchema
 from project_service.access.identity import caller
 from project_service.areas.activity import queries, schemas
 from project_service.areas.activity.targets import events_with_targets
@@ -22,11 +22,11 @@ api = ApiBlueprint("events", __name__, description="Activity events of users and
 @api.arguments(schemas.OwnEventFilterSchema)
 @api.response(200, schemas.EventSchema(many=True))
 @api.paged
-def list_events(fields: dict[str, Any]) -> As:
+def list_events(fields: dict[str, Any]) -> WithSchema:
     """List your events, or with ``scope=all`` those of your projects."""
     if fields.pop("scope", None) == "all":
-        return As(schemas.EventSchema, queries.events_of_memberships(caller(), **fields), events_with_targets)
-    return As(
+        return WithSchema(schemas.EventSchema, queries.events_of_memberships(caller(), **fields), events_with_targets)
+    return WithSchema(
         schemas.EventSchema, queries.events_of_author(caller(), caller().user_id or 0, **fields), events_with_targets
     )
 
@@ -38,9 +38,11 @@ def list_events(fields: dict[str, Any]) -> As:
 @api.arguments(schemas.EventFilterSchema)
 @api.response(200, schemas.EventSchema(many=True))
 @api.paged
-def list_user_events(fields: dict[str, Any], user: str) -> As:
+def list_user_events(fields: dict[str, Any], user: str) -> WithSchema:
     """List the events of a user."""
-    return As(schemas.EventSchema, queries.events_of_user(caller(), find_user_by(user), **fields), events_with_targets)
+    return WithSchema(
+        schemas.EventSchema, queries.events_of_user(caller(), find_user_by(user), **fields), events_with_targets
+    )
 
 
 @api.get("/projects/<project>/events")
@@ -49,6 +51,8 @@ def list_user_events(fields: dict[str, Any], user: str) -> As:
 @api.allow(Ability.READ_PROJECT)
 @api.response(200, schemas.ProjectEventSchema(many=True))
 @api.paged
-def list_project_events(project: Project, fields: dict[str, Any]) -> As:
+def list_project_events(project: Project, fields: dict[str, Any]) -> WithSchema:
     """List the events of a project."""
-    return As(schemas.ProjectEventSchema, queries.events_of_project(caller(), project, **fields), events_with_targets)
+    return WithSchema(
+        schemas.ProjectEventSchema, queries.events_of_project(caller(), project, **fields), events_with_targets
+    )

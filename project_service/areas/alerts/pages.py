@@ -30,7 +30,7 @@ from project_service.kit.http.errors import Invalid
 from project_service.kit.http.forms import Form
 
 pages = PageBlueprint("alert_pages", __name__)
-navigation.add(navigation.Entry("Alerts", "/-/alert_management", 40, Ability.READ_ALERTS))
+navigation.add(navigation.NavigationEntry("Alerts", "/-/alert_management", 40, Ability.READ_ALERTS))
 
 HERE = "/<path:project>/-/alert_management"
 ONE = f"{HERE}/<int:iid>"

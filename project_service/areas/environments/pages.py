@@ -17,7 +17,7 @@ from project_service.kit.db.pagination import read_page
 from project_service.kit.http.forms import confirmation
 
 pages = PageBlueprint("environment_pages", __name__)
-navigation.add(navigation.Entry("Environments", "/-/environments", 45, Ability.ADMIN_ENVIRONMENTS))
+navigation.add(navigation.NavigationEntry("Environments", "/-/environments", 45, Ability.ADMIN_ENVIRONMENTS))
 
 HERE = "/<path:project>/-/environments"
 ONE = f"{HERE}/<int:environment_id>"

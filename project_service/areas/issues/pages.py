@@ -25,7 +25,7 @@ from project_service.kit.http.errors import Forbidden
 from project_service.kit.http.forms import confirmation
 
 pages = PageBlueprint("issue_pages", __name__)
-navigation.add(navigation.Entry("Issues", "/-/issues", 20, Ability.READ_ISSUES))
+navigation.add(navigation.NavigationEntry("Issues", "/-/issues", 20, Ability.READ_ISSUES))
 
 HERE = "/<path:project>/-/issues"
 ONE = f"{HERE}/<int:iid>"

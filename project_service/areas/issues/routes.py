@@ -6,7 +6,7 @@ from typing import Any
 
 from project_service.access import visible_notes as planned_notes
 from project_service.access.abilities import Ability, may_change_issue, may_change_note
-from project_service.access.api import ApiBlueprint, As
+from project_service.access.api import ApiBlueprint, WithSchema
 from project_service.access.guards import numeric
 from project_service.access.identity import caller
 from project_service.areas.issues import queries, schemas, service
@@ -94,10 +94,10 @@ def delete_issue(project: Project, iid: str) -> None:
 @api.allow(Ability.READ_ISSUES)
 @api.response(200, NoteSchema(many=True))
 @api.paged
-def list_notes(project: Project, fields: dict[str, Any], iid: str) -> As:
+def list_notes(project: Project, fields: dict[str, Any], iid: str) -> WithSchema:
     """List the notes of an issue."""
     issue = _find(project, iid)
-    return As(
+    return WithSchema(
         NoteSchema,
         planned_notes.notes_matching(caller(), issue, **fields),
         lambda rows: planned_notes.add_iids(issue, rows),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from project_service.access.abilities import Ability
-from project_service.access.api import ApiBlueprint, As
+from project_service.access.api import ApiBlueprint, WithSchema
 from project_service.access.identity import caller
 from project_service.areas.labels import queries, schemas
 from project_service.domain.projects import Project
@@ -22,7 +22,7 @@ LABELS = "/projects/<project>/labels"
 @api.allow(Ability.READ_LABELS)
 @api.response(200, schemas.LabelWithCountsSchema(many=True))
 @api.paged
-def list_labels(project: Project, fields: dict[str, Any]) -> As:
+def list_labels(project: Project, fields: dict[str, Any]) -> WithSchema:
     """List the labels of a project; ``with_counts`` adds how often each is used."""
     requester, with_counts = caller(), fields["with_counts"]
 
@@ -32,7 +32,7 @@ def list_labels(project: Project, fields: dict[str, Any]) -> As:
             queries.add_counts(requester, project, rows)
 
     schema = schemas.LabelWithCountsSchema if with_counts else schemas.LabelSchema
-    return As(schema, queries.labels_matching(project, **fields), prepare)
+    return WithSchema(schema, queries.labels_matching(project, **fields), prepare)
 
 
 @api.get(f"{LABELS}/<label>")

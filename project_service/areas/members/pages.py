@@ -135,6 +135,6 @@ def _form(kind: str) -> MemberForm:
     return form
 
 
-navigation.add(navigation.Entry("Members", "/-/project_members", 80, Ability.READ_PROJECT))
+navigation.add(navigation.NavigationEntry("Members", "/-/project_members", 80, Ability.READ_PROJECT))
 register("project", "", Ability.READ_PROJECT, Ability.ADMIN_PROJECT_MEMBERS)
 register("group", "/groups", Ability.READ_GROUP, Ability.ADMIN_GROUP)

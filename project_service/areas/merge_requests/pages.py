@@ -16,7 +16,7 @@ from project_service.kit.db.pagination import read_page
 from project_service.kit.http.fields import LARGEST_INTEGER
 
 pages = PageBlueprint("merge_request_pages", __name__)
-navigation.add(navigation.Entry("Merge requests", "/-/merge_requests", 22, Ability.READ_MERGE_REQUESTS))
+navigation.add(navigation.NavigationEntry("Merge requests", "/-/merge_requests", 22, Ability.READ_MERGE_REQUESTS))
 
 HERE = "/<path:project>/-/merge_requests"
 TABS = {"opened": "Open", "merged": "Merged", "closed": "Closed", "all": "All"}

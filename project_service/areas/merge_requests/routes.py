@@ -7,7 +7,7 @@ from typing import Any
 
 from project_service.access import visible_notes as planned_notes
 from project_service.access.abilities import Ability
-from project_service.access.api import ApiBlueprint, As
+from project_service.access.api import ApiBlueprint, WithSchema
 from project_service.access.guards import numeric
 from project_service.access.identity import caller
 from project_service.areas.merge_requests import queries, schemas
@@ -28,7 +28,7 @@ MERGE_REQUESTS = "/projects/<project>/merge_requests"
 @api.allow(Ability.READ_MERGE_REQUESTS)
 @api.response(200, schemas.MergeRequestSchema(many=True))
 @api.paged
-def list_merge_requests(project: Project, fields: dict[str, Any]) -> As:
+def list_merge_requests(project: Project, fields: dict[str, Any]) -> WithSchema:
     """List the merge requests of a project."""
     return _list(project, **fields)
 
@@ -38,7 +38,7 @@ def list_merge_requests(project: Project, fields: dict[str, Any]) -> As:
 @api.allow(Ability.READ_MERGE_REQUESTS)
 @api.response(200, schemas.MergeRequestSchema(many=True))
 @api.paged
-def list_milestone_merge_requests(project: Project, milestone: str) -> As:
+def list_milestone_merge_requests(project: Project, milestone: str) -> WithSchema:
     """List the merge requests of a milestone."""
     return _list(project, milestone_id=find_milestone(project, numeric(milestone)).id)
 
@@ -60,7 +60,7 @@ def show_merge_request(project: Project, iid: str) -> MergeRequest:
 @api.allow(Ability.READ_MERGE_REQUESTS)
 @api.response(200, NoteSchema(many=True))
 @api.paged
-def list_merge_request_notes(project: Project, fields: dict[str, Any], iid: str) -> As:
+def list_merge_request_notes(project: Project, fields: dict[str, Any], iid: str) -> WithSchema:
     """List the notes of a merge request."""
     merge_request = find_merge_request(project, numeric(iid))
     found = planned_notes.notes_matching(caller(), merge_request, **fields)
@@ -69,9 +69,9 @@ def list_merge_request_notes(project: Project, fields: dict[str, Any], iid: str)
         planned_notes.add_iids(merge_request, notes)
         add_resolutions(notes)
 
-    return As(NoteSchema, found, prepare)
+    return WithSchema(NoteSchema, found, prepare)
 
 
-def _list(project: Project, **options: Any) -> As:
+def _list(project: Project, **options: Any) -> WithSchema:
     found = queries.merge_requests_matching(caller(), project, **options)
-    return As(schemas.MergeRequestSchema, found, queries.add_notes_counts)
+    return WithSchema(schemas.MergeRequestSchema, found, queries.add_notes_counts)

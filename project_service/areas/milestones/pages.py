@@ -19,7 +19,7 @@ from project_service.kit.db.pagination import read_page
 from project_service.kit.http.forms import Form, confirmation
 
 pages = PageBlueprint("milestone_pages", __name__)
-navigation.add(navigation.Entry("Milestones", "/-/milestones", 25, Ability.READ_MILESTONES))
+navigation.add(navigation.NavigationEntry("Milestones", "/-/milestones", 25, Ability.READ_MILESTONES))
 
 HERE = "/<path:project>/-/milestones"
 ONE = f"{HERE}/<int:iid>"

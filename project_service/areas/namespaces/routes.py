@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from project_service.access.abilities import Ability
-from project_service.access.api import ApiBlueprint, As
+from project_service.access.api import ApiBlueprint, WithSchema
 from project_service.access.identity import caller
 from project_service.areas.namespaces import queries, schemas, suggestions
 from project_service.domain.namespaces import Namespace
@@ -19,11 +19,11 @@ api = ApiBlueprint("namespaces", __name__, description="Personal namespaces and 
 @api.arguments(schemas.NamespaceFilterSchema)
 @api.response(200, schemas.NamespaceSchema(many=True))
 @api.paged
-def list_namespaces(fields: dict[str, Any]) -> As:
+def list_namespaces(fields: dict[str, Any]) -> WithSchema:
     """List your namespaces; administrators get all."""
     requester, plan = caller(), fields.get("requested_hosted_plan")
     statement = queries.namespaces_matching(requester, **fields)
-    return As(schemas.NamespaceSchema, statement, lambda rows: queries.add_details(requester, rows, plan))
+    return WithSchema(schemas.NamespaceSchema, statement, lambda rows: queries.add_details(requester, rows, plan))
 
 
 @api.get("/namespaces/<namespace>")

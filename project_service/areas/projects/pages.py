@@ -19,7 +19,7 @@ from project_service.kit.db.pagination import read_page
 from project_service.kit.http.errors import Invalid, NotFound, UnknownRoute
 
 pages = PageBlueprint("project_pages", __name__)
-navigation.add(navigation.Entry("Overview", "", 0, Ability.READ_PROJECT))
+navigation.add(navigation.NavigationEntry("Overview", "", 0, Ability.READ_PROJECT))
 
 
 @pages.get("/")

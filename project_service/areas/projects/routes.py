@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from project_service.access.abilities import Ability, allowed, judge
-from project_service.access.api import ApiBlueprint, As
+from project_service.access.api import ApiBlueprint, WithSchema
 from project_service.access.guards import numeric
 from project_service.access.identity import Caller, caller, current_user
 from project_service.areas.projects import queries, schemas, service
@@ -57,14 +57,14 @@ def list_group_projects(group: Group, fields: dict[str, Any]) -> Any:
 @api.arguments(schemas.ProjectShowSchema)
 @api.allow(Ability.READ_PROJECT)
 @api.response(200, schemas.ProjectFullWithAccessSchema)
-def show_project(project: Project, fields: dict[str, Any]) -> As:
+def show_project(project: Project, fields: dict[str, Any]) -> WithSchema:
     """Show one project."""
     if caller().user_id is None:
-        return As(ProjectBasicSchema, project)
+        return WithSchema(ProjectBasicSchema, project)
     queries.add_permissions(caller(), [project])
     queries.add_details(caller(), [project])
     maintains = allowed(caller(), Ability.ADMIN_PROJECT, project)
-    return As(schemas.ProjectFullWithAccessSchema if maintains else schemas.ProjectWithAccessSchema, project)
+    return WithSchema(schemas.ProjectFullWithAccessSchema if maintains else schemas.ProjectWithAccessSchema, project)
 
 
 @api.post("/projects")
@@ -153,7 +153,7 @@ def _detailed(project: Project) -> Project:
     return project
 
 
-def _listed(fields: dict[str, Any], statement: Any) -> As:
+def _listed(fields: dict[str, Any], statement: Any) -> WithSchema:
     asking = caller()
     found = statement
     if fields.get("pagination") == "keyset":
@@ -161,13 +161,13 @@ def _listed(fields: dict[str, Any], statement: Any) -> As:
             raise MethodNotAllowed(NO_KEYSET)
         found = pagination.Keyset(statement, Project.id, descending=fields["sort"] == "desc")
     if asking.user_id is None or fields["simple"]:
-        return As(ProjectBasicSchema, found)
+        return WithSchema(ProjectBasicSchema, found)
 
     def prepare(rows: list[Project]) -> None:
         queries.add_permissions(asking, rows)
         queries.add_details(asking, rows)
 
-    return As(schemas.ProjectWithAccessSchema, found, prepare)
+    return WithSchema(schemas.ProjectWithAccessSchema, found, prepare)
 
 
 def _created(owner: User, fields: dict[str, Any]) -> Project:

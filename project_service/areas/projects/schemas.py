@@ -146,7 +146,7 @@ def _optional() -> dict[str, Any]:
     return found
 
 
-ProjectOptionsSchema: type[Schema] = Schema.from_dict(_optional(), name="ProjectOptionsSchema")  # type: ignore[assignment]
+ProjectOptionsSchema: type[Schema] = Schema.from_dict(_optional(), name="ProjectOptionsSchema")  # type: ignore[assignment]  # from_dict returns a subclass
 
 
 class ProjectCreateSchema(ProjectOptionsSchema):  # type: ignore[misc, valid-type]  # made from the table of options

@@ -43,7 +43,9 @@ FILTERS: dict[str, dict[str, str]] = {
 }
 ENVELOPE = FeedbackEnvelopeSchema()
 
-navigation.add(navigation.Entry("Security", f"{HOME}/dashboard", 45, Ability.READ_VULNERABILITIES, within=f"{HOME}/"))
+navigation.add(
+    navigation.NavigationEntry("Security", f"{HOME}/dashboard", 45, Ability.READ_VULNERABILITIES, within=f"{HOME}/")
+)
 
 
 @pages.post(FEEDBACK)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from project_service.access.abilities import Ability
-from project_service.access.api import ApiBlueprint, As
+from project_service.access.api import ApiBlueprint, WithSchema
 from project_service.areas.vulnerabilities import ingestion, queries
 from project_service.areas.vulnerabilities.ingestion import Ingested
 from project_service.areas.vulnerabilities.schemas import (
@@ -35,10 +35,10 @@ class Renamed(NotFound):
 @api.allow(Ability.READ_VULNERABILITIES)
 @api.response(200, FindingSchema(many=True))
 @api.paged
-def list_vulnerability_findings(project: Project, fields: dict[str, Any]) -> As:
+def list_vulnerability_findings(project: Project, fields: dict[str, Any]) -> WithSchema:
     """List the findings of a pipeline, by default of the newest one of the default branch."""
     pipeline = queries.pipeline_meant(project, fields.pop("pipeline_id", None))
-    return As(FindingSchema, queries.findings_of(pipeline, **fields), queries.prepare)
+    return WithSchema(FindingSchema, queries.findings_of(pipeline, **fields), queries.prepare)
 
 
 @api.get("/projects/<project>/vulnerabilities")

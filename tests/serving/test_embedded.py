@@ -91,7 +91,7 @@ def test_a_link_in_place_of_the_directory_is_refused(tmp_path: Path) -> None:
 
 
 def test_without_a_server_program_it_says_what_to_do(monkeypatch: pytest.MonkeyPatch, settings: Settings) -> None:
-    monkeypatch.setattr(embedded_redis, "get_binary_path", lambda: Path("/no/such/server"))
+    monkeypatch.setattr(embedded_redis, "bundled_servers", lambda: ["/no/such/server"])
     monkeypatch.setenv("PATH", "/no/such/directory")
 
     with pytest.raises(EmbeddedRedisError, match="install valkey-server or redis-server"):

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from project_service.runtime.startup import Preparation
-from project_service.runtime.supervisor import Child, ChildFailed, Fork, Supervisor, SupervisorError
+from project_service.runtime.supervisor import Child, ChildFailed, ForkedProcess, Supervisor, SupervisorError
 
 REPOSITORY = Path(__file__).parents[2]
 PATIENCE = 30.0
@@ -187,7 +187,7 @@ def test_a_signal_that_comes_right_after_the_fork_is_not_lost() -> None:
     former = signal.signal(signal.SIGTERM, lambda *_: None)  # as a supervisor has a handler of its own
     try:
         for _ in range(20):
-            fork = Fork(Child("worker", call=lambda: time.sleep(600)))
+            fork = ForkedProcess(Child("worker", call=lambda: time.sleep(600)))
             fork.send_signal(signal.SIGTERM)
             assert soon(lambda fork=fork: fork.poll() == -signal.SIGTERM, 5.0)
     finally:
@@ -205,7 +205,7 @@ def test_signals_of_a_fork_do_not_wake_the_supervisor(tmp_path: Path) -> None:
     os.set_blocking(wake, False)
     former = signal.set_wakeup_fd(wake)
     try:
-        fork = Fork(Child("worker", call=wait_for_the_end))
+        fork = ForkedProcess(Child("worker", call=wait_for_the_end))
         assert soon((tmp_path / "begun").exists)
         fork.send_signal(signal.SIGTERM)
         assert soon(lambda: fork.poll() == 3)
@@ -221,7 +221,7 @@ def test_forks_are_told_apart_in_lists_of_processes(tmp_path: Path) -> None:
     def tell() -> None:
         (tmp_path / "name").write_text(Path("/proc/self/comm").read_text().strip())
 
-    fork = Fork(Child("a worker with a long name", call=tell))
+    fork = ForkedProcess(Child("a worker with a long name", call=tell))
     fork.wait()
 
     assert (fork.poll(), (tmp_path / "name").read_text()) == (0, "a worker with a")
@@ -231,7 +231,7 @@ def test_a_fork_that_fails_says_so(capfd: pytest.CaptureFixture[str]) -> None:
     def fail() -> None:
         raise LookupError("what is wrong")
 
-    fork = Fork(Child("worker", call=fail))
+    fork = ForkedProcess(Child("worker", call=fail))
     fork.wait()
 
     assert fork.poll() == 1
@@ -277,7 +277,7 @@ while not (folder / "early").exists():
     supervisor = Supervisor(once(tmp_path, program))
 
     def stop() -> None:
-        supervisor._tend(0.5)
+        supervisor._wait_and_restart(0.5)
         os.kill(os.getpid(), signal.SIGTERM)
 
     assert supervisor.run(stop) == 0

@@ -1,4 +1,4 @@
-"""What runs beside the web server, in forks of one process."""
+"""Worker and scheduler processes."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from project_service.kit.security.key_ring import SecretKeyMissing
 from project_service.runtime import supervisor, worker_processes
 from project_service.transfers.jobs import MOST_ELSEWHERE
 
-LONGEST_NAME_OF_A_PROCESS = 15  # that Linux keeps
+MAX_PROCESS_NAME_BYTES = 15  # that Linux keeps
 
 
-class Opened(Application):
-    """An application that notes what a fork has to do first."""
+class RecordingApplication(Application):
+    """An application that records the call of ``after_fork``."""
 
     def __init__(self) -> None:
         super().__init__("project_service")
@@ -27,43 +27,43 @@ class Opened(Application):
 
 
 def test_a_fork_opens_connections_of_its_own_before_it_works() -> None:
-    app = Opened()
+    app = RecordingApplication()
 
-    worker_processes._in_fork(app, lambda app: app.steps.append("work"))
+    worker_processes._run_in_fork(app, lambda app: app.steps.append("work"))
 
     assert app.steps == ["connections of its own", "work"]
 
 
 @pytest.mark.parametrize(
-    ("error", "told"),
-    [(SecretKeyMissing("another key"), "this process cannot work"), (LookupError("x"), "this process cannot go on")],
+    ("error", "event"),
+    [(SecretKeyMissing("another key"), "process cannot start"), (LookupError("x"), "process failed")],
 )
-def test_what_ends_a_fork_is_told_in_the_log_and_nowhere_else(
-    error: Exception, told: str, capfd: pytest.CaptureFixture[str]
+def test_an_error_that_ends_a_fork_is_logged_and_not_printed(
+    error: Exception, event: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
     def fail(_app: Application) -> None:
         raise error
 
     with capture_logs() as logged, pytest.raises(SystemExit) as ended:
-        worker_processes._in_fork(Opened(), fail)
+        worker_processes._run_in_fork(RecordingApplication(), fail)
 
     [entry] = logged
-    assert (ended.value.code, entry["event"], entry["log_level"]) == (1, told, "error")
+    assert (ended.value.code, entry["event"], entry["log_level"]) == (1, event, "error")
     assert entry.get("error") == str(error) or entry["exc_info"]
     assert capfd.readouterr() == ("", "")
 
 
-def test_every_queue_is_answered_and_the_workers_have_less_time_to_stop_than_those_who_stop_them() -> None:
-    answered: Callable[..., set[str]] = set().union
+def test_every_queue_is_served_and_workers_stop_before_their_supervisors_kill_them() -> None:
+    served: Callable[..., set[str]] = set().union
 
-    assert answered(*worker_processes.WORKERS.values()) == set(worker_processes.jobs.QUEUES)
+    assert served(*worker_processes.WORKERS.values()) == set(worker_processes.jobs.QUEUES)
     assert worker_processes.rq_worker.STOP_GRACE_SECONDS < worker_processes.STOP_SECONDS < supervisor.STOP_SECONDS
 
 
-def test_who_has_as_much_under_way_with_servers_elsewhere_as_one_may_leaves_a_worker_to_others() -> None:
+def test_a_user_with_as_many_remote_transfers_as_allowed_leaves_a_worker_for_others() -> None:
     remote = [
         name for name, queues in worker_processes.WORKERS.items() if worker_processes.jobs.REMOTE_TRANSFERS in queues
     ]
 
     assert len(remote) == MOST_ELSEWHERE + 1
-    assert max(map(len, worker_processes.WORKERS)) <= LONGEST_NAME_OF_A_PROCESS
+    assert max(map(len, worker_processes.WORKERS)) <= MAX_PROCESS_NAME_BYTES

@@ -44,7 +44,7 @@ from project_service.kit.db.session import db, unit_of_work
 from project_service.kit.storage import storage
 from project_service.transfers import jobs
 from project_service.transfers.archive import layout
-from project_service.transfers.importing.rows import COLUMNS
+from project_service.transfers.importing.mapping.tables import COLUMNS
 from project_service.transfers.models import ProjectExport, ProjectImport
 from tests.contract.service import REPOSITORY
 

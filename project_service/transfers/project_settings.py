@@ -63,6 +63,6 @@ def tags_in(attributes: Row) -> list[str]:
     return list(dict.fromkeys(word for word in found if isinstance(word, str)))
 
 
-def changed_settings(now: Row, brought: Row) -> dict[str, Any]:
-    """What is set otherwise now than an archive had it."""
-    return {name: now[name] for name in KEPT if name in now and now[name] != brought.get(name)}
+def settings_changed_since(imported: Row, current: Row) -> dict[str, Any]:
+    """Return the settings whose current values differ from those that were imported."""
+    return {name: current[name] for name in KEPT if name in current and current[name] != imported.get(name)}

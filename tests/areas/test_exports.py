@@ -27,8 +27,10 @@ from project_service.kit.mail import Mail
 from project_service.kit.storage import storage
 from project_service.transfers import workdir
 from project_service.transfers.archive import diff
-from project_service.transfers.exporting import exporter, lines
-from project_service.transfers.importing import publishing
+from project_service.transfers.exporting import context, exporter
+from project_service.transfers.exporting.serializers import nested as nested_serializer
+from project_service.transfers.exporting.serializers import serialize
+from project_service.transfers.importing import finalization, protected_tags
 from project_service.transfers.models import ArchivedRow, ProjectExport, ProjectFile
 from project_service.transfers.remote import sending
 from tests.archives import make_archive, make_event, make_issue, make_note, pack, rows, send, unpack
@@ -882,7 +884,7 @@ def test_labels_that_nobody_has_described_are_exported_by_themselves_too(export,
 
 
 def test_a_large_label_or_milestone_is_nested_by_its_name_only(brought, bring_again, monkeypatch):
-    monkeypatch.setattr(lines, "LARGEST_NESTED", 2000)
+    monkeypatch.setattr(nested_serializer, "MAX_NESTED_ROW_BYTES", 2000)
     large = "x" * 3000
     label, milestone = {"title": "l", "description": large}, {"title": "m", "iid": 1, "description": large}
     small = {"title": "s", "description": "Small"}
@@ -948,7 +950,7 @@ def test_relations_of_the_old_form_that_are_none_are_no_attributes(name, value, 
 
 
 def test_only_so_many_labels_are_nested_whole(brought, monkeypatch):
-    monkeypatch.setattr(lines, "BYTES_NESTED", 2000)
+    monkeypatch.setattr(context, "MAX_NESTED_BYTES", 2000)
     labels = [{"title": f"{number}", "description": "x" * 1000} for number in range(5)]
     links = [{"label": {"title": label["title"]}} for label in labels]
     export, files = brought({"labels": labels, "issues": [make_issue(1, label_links=links)]})
@@ -961,21 +963,22 @@ def test_only_so_many_labels_are_nested_whole(brought, monkeypatch):
 
 @pytest.mark.parametrize("relation", ["labels", "milestones", "protected_tags"])
 def test_not_all_that_is_large_is_in_memory_at_once(relation, brought, monkeypatch):
-    monkeypatch.setattr(lines, "BYTES_AT_ONCE", 1 << 20)
-    monkeypatch.setattr(publishing, "BYTES_AT_ONCE", 1 << 20)
-    real, peaks = publishing._protect_tags, []
+    monkeypatch.setattr(context, "MAX_BYTES_AT_ONCE", 1 << 20)
+    monkeypatch.setattr(protected_tags, "MAX_BYTES_AT_ONCE", 1 << 20)
+    real, peaks = finalization.store_protected_tags, []
 
     def protect(*given):
         with traced(peaks):
             real(*given)
 
-    monkeypatch.setattr(publishing, "_protect_tags", protect)
+    monkeypatch.setattr(finalization, "store_protected_tags", protect)
     given = [{"title": f"{n}", "name": f"{n}", "description": "d", "odd": "x" * 1_000_000} for n in range(40)]
     export, _ = brought({relation: given})
     project = db.session.get(Project, export.number)
     with traced(peaks):
-        reader = lines.Reader(db.session.connection(), project, with_group_members=False)
-        assert {len(line["odd"]) for line in reader.lines(relation)} == {1_000_000}
+        reader = context.ExportContext(db.session.connection(), project, with_group_members=False)
+        nested_serializer.load_nested(reader)
+        assert {len(line["odd"]) for line in serialize(reader, relation)} == {1_000_000}
 
     assert len(peaks) == 2
     assert max(peaks) < 24 << 20, peaks  # of 40
@@ -1293,12 +1296,12 @@ def with_notes(number, count, **fields):
 @pytest.mark.parametrize(
     ("name", "most"),
     [
-        ("NOTES_AT_ONCE", 2),
-        ("NOTES_AT_ONCE", 3),
-        ("NOTES_AT_ONCE", 5),
-        ("BYTES_OF_NOTES", 1),
-        ("BYTES_AT_ONCE", 1),
-        ("BYTES_AT_ONCE", 40),
+        ("MAX_NOTES_AT_ONCE", 2),
+        ("MAX_NOTES_AT_ONCE", 3),
+        ("MAX_NOTES_AT_ONCE", 5),
+        ("MAX_NOTE_BYTES_AT_ONCE", 1),
+        ("MAX_BYTES_AT_ONCE", 1),
+        ("MAX_BYTES_AT_ONCE", 40),
     ],
 )
 def test_what_is_read_in_small_portions_is_the_same(name, most, brought, monkeypatch):
@@ -1314,7 +1317,7 @@ def test_what_is_read_in_small_portions_is_the_same(name, most, brought, monkeyp
     )
     export()
     whole = files()
-    monkeypatch.setattr(lines, name, most)
+    monkeypatch.setattr(context, name, most)
     export()
 
     assert {one: text for one, text in files().items() if one.startswith("tree/")} == {

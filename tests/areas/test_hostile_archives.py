@@ -37,8 +37,11 @@ from project_service.transfers import workdir
 from project_service.transfers.archive import extraction, layout, reader
 from project_service.transfers.archive.extraction import BadArchive, Limits
 from project_service.transfers.importing import importer
-from project_service.transfers.importing.rows import Known, Refused, Translator, read
-from project_service.transfers.importing.user_mapping import People
+from project_service.transfers.importing.mapping import map_row
+from project_service.transfers.importing.mapping.context import ImportContext, ProjectState
+from project_service.transfers.importing.mapping.parsing import parse_row
+from project_service.transfers.importing.refusals import RowRefused
+from project_service.transfers.importing.user_mapping import UserMapping
 from tests.archives import make_archive, make_issue, make_note, send, unpack
 from tests.repositories import bundle_of, make_bundle
 from tests.worlds import ADA, MAX
@@ -1219,7 +1222,7 @@ READER = """
         sys.exit()
     from project_service.transfers.archive import extraction, reader
     from project_service.transfers.importing import importer
-    from project_service.transfers.importing.rows import read
+    from project_service.transfers.importing.mapping.parsing import parse_row
     if action == "read":
         try:
             found = extraction.unpack(Path(place), Path(what))
@@ -1229,7 +1232,7 @@ READER = """
             reader.count_rows(found)
             for relation in reader.relations_of(found):
                 for _, raw in reader.rows_of(found, relation):
-                    read(raw)
+                    parse_row(raw)
             reader.lfs_types_of(found)
         except extraction.BadArchive:
             pass
@@ -1333,20 +1336,20 @@ class Numbers:
 @given(rows=st.lists(ROW | JSON, min_size=1, max_size=3), relation=TRANSLATED)
 @settings(max_examples=400, deadline=None, suppress_health_check=list(HealthCheck))
 def test_a_row_becomes_rows_of_ours_or_a_failure(rows, relation):
-    translator = Translator(1, People(5, known={7: 8}), Known(), clock.now())
-    translator.ids = dict.fromkeys(translator.ids, Numbers())
+    context = ImportContext(1, UserMapping(5, accounts={7: 8}), ProjectState(), clock.now())
+    context.ids = dict.fromkeys(context.ids, Numbers())
 
     for line, row in enumerate(rows, start=1):
         try:
-            parsed = read(orjson.dumps(row))
+            parsed = parse_row(orjson.dumps(row))
         except TypeError:  # an integer that JSON of ours does not write
             continue
-        if isinstance(parsed, Refused):
-            translator.fail(relation, line, parsed)
+        if isinstance(parsed, RowRefused):
+            context.record_failure(relation, line, parsed)
         else:
-            translator.take(relation, line, parsed)
+            map_row(context, relation, line, parsed)
 
-    for stored in translator.batch.rows.values():
+    for stored in context.batch.rows.values():
         for row in stored:
             for value in row:
                 if isinstance(value, dict | list):
@@ -1384,7 +1387,7 @@ def test_a_damaged_archive_is_read_or_refused(data, tmp_path_factory):
         reader.project_of(found)
         for relation in reader.relations_of(found):
             for _, raw in reader.rows_of(found, relation):
-                read(raw)
+                parse_row(raw)
     except BadArchive:
         pass
     assert {path.name for path in place.iterdir()} <= {"archive.tar.gz", "unpacked"}
@@ -1402,7 +1405,7 @@ def test_the_old_form_is_split_or_refused(content, tmp_path_factory):
         reader.project_of(found)
         for relation in reader.relations_of(found):
             for _, raw in reader.rows_of(found, relation):
-                read(raw)
+                parse_row(raw)
     except BadArchive:
         pass
 

@@ -20,6 +20,7 @@ import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from flask import current_app
@@ -42,12 +43,14 @@ from project_service.transfers import jobs as transfer_jobs
 from project_service.transfers import outcomes, workdir
 from project_service.transfers.archive import extraction
 from project_service.transfers.archive.diff import compare
-from project_service.transfers.exporting import lines
+from project_service.transfers.exporting import context as export_context
+from project_service.transfers.exporting.serializers import nested as nested_serializer
+from project_service.transfers.importing import files as file_import
+from project_service.transfers.importing import finalization, row_loading
 from project_service.transfers.importing import importer as importing
-from project_service.transfers.importing import publishing
 from project_service.transfers.importing import user_mapping as transfer_people
-from project_service.transfers.importing.importer import LINES_IN_CACHE
-from project_service.transfers.importing.rows import moment_of
+from project_service.transfers.importing.mapping.values import moment_of
+from project_service.transfers.importing.row_loading import LINES_PARSED_AT_ONCE
 from project_service.transfers.models import ImportFailure, ProjectExport, ProjectImport
 from project_service.transfers.project_settings import AUTO_DEVOPS
 from project_service.transfers.remote import downloads
@@ -192,13 +195,13 @@ def test_an_accepted_import_is_scheduled(as_):
 def test_an_import_is_scheduled_then_started_then_finished(as_, run_jobs, monkeypatch):
     client, seen = as_(MAX), []
     number = send(client).json["id"]
-    original = importing.publishing.publish
+    original = finalization.finalize
 
-    def publish(*arguments):
+    def finalize(*arguments):
         original(*arguments)
         seen.append(status_in_another_thread(client, number))
 
-    monkeypatch.setattr(publishing, "publish", publish)
+    monkeypatch.setattr(finalization, "finalize", finalize)
     run_jobs()
 
     assert (seen, client.get(f"/projects/{number}/import").json["import_status"]) == (["started"], "finished")
@@ -1674,7 +1677,7 @@ def test_an_empty_row_does_no_harm(bring):
 
 @pytest.mark.parametrize("lines_at_once", [1, 1000])
 def test_of_what_is_a_single_object_one_row_is_taken(lines_at_once, bring, as_, run_jobs, monkeypatch):
-    monkeypatch.setattr(importing, "LINES_AT_ONCE", lines_at_once)
+    monkeypatch.setattr(row_loading, "MAX_LINES_AT_ONCE", lines_at_once)
     state = bring(make_archive({"auto_devops": [{"enabled": True}, {"enabled": False}, {}]}))
 
     left_out = [(one["relation_name"], one["line_number"]) for one in state["failed_relations"]]
@@ -1750,7 +1753,7 @@ def test_memberships_of_an_import_end_when_they_would_have_ended(bring, as_, peo
 
 @pytest.mark.parametrize("address", ["{}" + "x" * 100_000, "dev@example.org", "{}@example.org"])
 def test_what_is_said_of_members_is_remembered_in_brief_and_of_some_at_a_time(address, people, monkeypatch):
-    monkeypatch.setattr(transfer_people, "AT_A_TIME", 10)
+    monkeypatch.setattr(transfer_people, "MEMBERS_AT_ONCE", 10)
     held = []
 
     def members():
@@ -1761,7 +1764,7 @@ def test_what_is_said_of_members_is_remembered_in_brief_and_of_some_at_a_time(ad
 
     tracemalloc.start()
     try:
-        transfer_people.people_of(people[ADA], members())
+        transfer_people.map_users(people[ADA], members())
     finally:
         tracemalloc.stop()
 
@@ -1980,8 +1983,8 @@ def test_group_milestones_become_the_projects_own_with_other_numbers(bring, as_)
 
 
 def test_an_issue_without_a_number_takes_none_that_another_brings(bring, as_, monkeypatch):
-    monkeypatch.setattr(importing, "LINES_AT_ONCE", LINES_IN_CACHE)
-    numbered = [make_issue(iid) for iid in range(1, 3 * LINES_IN_CACHE)]
+    monkeypatch.setattr(row_loading, "MAX_LINES_AT_ONCE", LINES_PARSED_AT_ONCE)
+    numbered = [make_issue(iid) for iid in range(1, 3 * LINES_PARSED_AT_ONCE)]
     unnumbered = [make_issue(0, title=title) | {"iid": None} for title in ("first", "second")]
 
     state = bring(make_archive({"issues": [unnumbered[0], *numbered, unnumbered[1]]}))
@@ -1989,7 +1992,7 @@ def test_an_issue_without_a_number_takes_none_that_another_brings(bring, as_, mo
     client, listed = as_(MAX), f"/projects/{state['id']}/issues"
     found = [client.get(f"{listed}?search={title}").json[0]["iid"] for title in ("first", "second")]
     assert state["failed_relations"] == []
-    assert found == [3 * LINES_IN_CACHE, 3 * LINES_IN_CACHE + 1]
+    assert found == [3 * LINES_PARSED_AT_ONCE, 3 * LINES_PARSED_AT_ONCE + 1]
 
 
 def iids_of_milestones(client, number):
@@ -2005,7 +2008,7 @@ def test_a_milestone_of_the_project_takes_its_number_from_one_of_a_group(bring, 
 
 
 def test_milestones_that_only_issues_and_merge_requests_bring_keep_their_numbers(bring, as_, monkeypatch):
-    monkeypatch.setattr(importing, "LINES_AT_ONCE", 1)
+    monkeypatch.setattr(row_loading, "MAX_LINES_AT_ONCE", 1)
     of_group = {"title": "groups", "iid": 4, "group_id": 9}
     archive = make_archive(
         {
@@ -2603,12 +2606,12 @@ def test_nothing_of_an_archive_shows_before_all_of_it_is_there(as_, people, grou
     number = send(client, full_archive(), namespace="acme").json["id"]
     places = [place.format(id=number, user=people[OLIVE].id) for place in LISTS]
     before = [client.get(place) for place in places]
-    original = publishing.publish
+    original = finalization.finalize
 
     def stop(*_arguments):
         raise Interrupted
 
-    monkeypatch.setattr(publishing, "publish", stop)
+    monkeypatch.setattr(finalization, "finalize", stop)
     run_jobs()
     loaded = db.session.scalar(select(func.count()).select_from(Event).where(Event.target_type.is_not(None)))
     during = [client.get(place) for place in places]
@@ -2617,7 +2620,7 @@ def test_nothing_of_an_archive_shows_before_all_of_it_is_there(as_, people, grou
         client.get(f"/projects/{number}{place}").status_code
         for place in ("/issues/1", "/issues/1/notes", "/milestones/1")
     ]
-    monkeypatch.setattr(publishing, "publish", original)
+    monkeypatch.setattr(finalization, "finalize", original)
     again()
     run_jobs()
     after = [client.get(place) for place in places]
@@ -2702,8 +2705,8 @@ def settle(value):
 @pytest.mark.parametrize("before_commit", [True, False])
 def test_an_import_that_was_killed_anywhere_goes_on_exactly_there(before_commit, as_, run_jobs, monkeypatch, tmp_path):
     client = as_(ADA)
-    monkeypatch.setattr(importing, "LINES_AT_ONCE", 3)
-    monkeypatch.setattr(importing, "FILES_AT_ONCE", 2)
+    monkeypatch.setattr(row_loading, "MAX_LINES_AT_ONCE", 3)
+    monkeypatch.setattr(file_import, "FILES_AT_ONCE", 2)
     archive = full_archive(files={"project.bundle": make_bundle(tmp_path / "git", "v1")})
     before, files_before = counts(), len(stored())
     whole = send(client, archive, path="whole").json["id"]
@@ -2749,7 +2752,7 @@ def killed_in_each(run_jobs, monkeypatch):
 
 @pytest.mark.both_databases
 def test_an_import_that_was_killed_brings_no_event_of_a_milestone_twice(as_, killed_in_each, monkeypatch):
-    monkeypatch.setattr(importing, "LINES_AT_ONCE", 1)
+    monkeypatch.setattr(row_loading, "MAX_LINES_AT_ONCE", 1)
     undated = {"action": "closed", "author_id": 7, "target_type": "Milestone"}
     milestone = {"title": "v1", "events": [make_event(target_type="Milestone"), undated]}
     archive = make_archive({"issues": [make_issue(iid, milestone=milestone) for iid in range(1, 5)]})
@@ -2764,7 +2767,7 @@ def test_an_import_that_was_killed_brings_no_event_of_a_milestone_twice(as_, kil
 
 @pytest.mark.both_databases
 def test_an_import_that_was_killed_between_milestones_numbers_them_as_any_other(as_, killed_in_each, monkeypatch):
-    monkeypatch.setattr(importing, "LINES_AT_ONCE", 1)
+    monkeypatch.setattr(row_loading, "MAX_LINES_AT_ONCE", 1)
     client = as_(MAX)
     of_groups = [{"title": f"groups {number}", "iid": 5, "group_id": 9} for number in (1, 2)]
     archive = make_archive({"milestones": [{"title": "own", "iid": 5}, *of_groups, {"title": "own too", "iid": 6}]})
@@ -2777,7 +2780,7 @@ def test_an_import_that_was_killed_between_milestones_numbers_them_as_any_other(
 
 @pytest.mark.parametrize("gap", range(5))
 def test_the_number_of_a_refused_row_is_free(gap, as_, bring, monkeypatch):
-    monkeypatch.setattr(importing, "LINES_AT_ONCE", 2)
+    monkeypatch.setattr(row_loading, "MAX_LINES_AT_ONCE", 2)
     refused = make_issue(7) | {"notes": [make_note() | {"type": "DiffNote"}]}
     without = make_issue(50) | {"iid": None}
     archive = make_archive(
@@ -2799,7 +2802,7 @@ def test_the_number_of_a_refused_row_is_free(gap, as_, bring, monkeypatch):
 
 @pytest.mark.both_databases
 def test_numbers_are_told_apart_across_portions(as_, bring, monkeypatch):
-    monkeypatch.setattr(importing, "LINES_AT_ONCE", 2)
+    monkeypatch.setattr(row_loading, "MAX_LINES_AT_ONCE", 2)
     iids = [4, None, 4, None, 15, 17, None, 17, None, 19, 4, None]
     issues = [make_issue(number) | {"iid": iid} for number, iid in enumerate(iids, 1)]
 
@@ -3018,13 +3021,13 @@ def test_a_project_that_is_removed_while_its_import_waits(as_, run_jobs):
 def test_a_project_that_is_removed_while_it_is_imported(as_, run_jobs, monkeypatch):
     client = as_(ADA)
     number = send(client, full_archive()).json["id"]
-    real = importing._keep_files
+    real = importing.store_files
 
     def removed_meanwhile(*arguments):
         at_once(lambda: client.delete(f"/projects/{number}"))
         real(*arguments)
 
-    monkeypatch.setattr(importing, "_keep_files", removed_meanwhile)
+    monkeypatch.setattr(importing, "store_files", removed_meanwhile)
     run_jobs()
     again()
     run_jobs()
@@ -3307,7 +3310,7 @@ def test_a_restored_repository_has_all_refs_and_is_whole(as_, bring, tmp_path):
 def test_a_milestone_that_only_a_late_row_brings(relation, as_, bring):
     branches = {"source_branch": "a", "target_branch": "b"} if relation == "merge_requests" else {}
     late = {"milestone": {"title": "Late", "group_id": 9}}
-    lines = [make_issue(iid, **branches, **(late if iid > LINES_IN_CACHE else {})) for iid in range(1, 60)]
+    lines = [make_issue(iid, **branches, **(late if iid > LINES_PARSED_AT_ONCE else {})) for iid in range(1, 60)]
 
     state = bring(make_archive({"milestones": [{"title": "Early", "iid": 1}], relation: lines}))
 
@@ -3975,17 +3978,18 @@ def test_an_event_about_something_of_another_project_shows_and_takes_nothing_of_
 
 
 def test_how_a_label_is_nested_does_not_hang_on_its_number(app):
-    reader = lines.Reader.__new__(lines.Reader)
-    reader.left_for_nested = lines.BYTES_NESTED
+    context = SimpleNamespace(nested_bytes_left=export_context.MAX_NESTED_BYTES)
     small = {"id": 1, "title": "bug", "project_id": 1, "description": ""}
-    room = lines.LARGEST_NESTED - len(
+    room = nested_serializer.MAX_NESTED_ROW_BYTES - len(
         json.dumps(small | {"events": None, "id": None, "project_id": None}, separators=(",", ":"))
     )
 
     for spare, is_whole in ((0, True), (1, False)):
         line = small | {"description": "x" * (room + spare)}
         for number in (1, 10**12):
-            nested = reader._nested(line | {"id": number, "project_id": number}, ("id", "title"))
+            nested = nested_serializer._nested_line(
+                context, line | {"id": number, "project_id": number}, ("id", "title")
+            )
             assert ("description" in nested) is is_whole
 
 

@@ -24,10 +24,12 @@ from project_service.areas.vulnerabilities.reports import BrokenReport
 from project_service.kit import clock
 from project_service.transfers.archive import extraction, layout, reader
 from project_service.transfers.archive.extraction import BadArchive, Limits, Unpacked
-from project_service.transfers.importing.refusals import Refused
-from project_service.transfers.importing.rows import COLUMNS, Known, Translator
-from project_service.transfers.importing.rows import read as read_row
-from project_service.transfers.importing.user_mapping import People
+from project_service.transfers.importing.mapping import map_row
+from project_service.transfers.importing.mapping.context import ImportContext, ProjectState
+from project_service.transfers.importing.mapping.parsing import parse_row as read_row
+from project_service.transfers.importing.mapping.tables import COLUMNS
+from project_service.transfers.importing.refusals import RowRefused
+from project_service.transfers.importing.user_mapping import UserMapping
 
 LIMITS = Limits(size=256 << 10, ratio=100, ratio_from=64 << 10, members=40)
 IN_LITTLE = {
@@ -63,15 +65,15 @@ def read_archive(raw: bytes) -> str | None:
 
 def _translate(unpacked: Unpacked) -> None:
     numbers = {model: itertools.count(1) for model in COLUMNS}
-    translator = Translator(1, People(5, known={7: 8}), Known(), clock.now(), numbers.__getitem__)
+    context = ImportContext(1, UserMapping(5, accounts={7: 8}), ProjectState(), clock.now(), numbers.__getitem__)
     for relation in reader.relations_of(unpacked):
         for line, raw in reader.rows_of(unpacked, relation):
             row = read_row(raw)
-            if isinstance(row, Refused):
-                translator.fail(relation, line, row)
-            elif relation not in layout.SETTLED_AT_THE_END:
-                translator.take(relation, line, row)
-    for model, rows in translator.batch.rows.items():
+            if isinstance(row, RowRefused):
+                context.record_failure(relation, line, row)
+            elif relation not in layout.IMPORTED_AT_THE_END:
+                map_row(context, relation, line, row)
+    for model, rows in context.batch.rows.items():
         for stored in rows:
             assert len(stored) == len(COLUMNS[model])
             for value in stored:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from project_service.areas.vulnerabilities import reports
-from project_service.transfers.importing import rows
+from project_service.transfers.importing.mapping import parsing
 from tests.archives import make_archive, make_issue
 from tests.fuzzing.harnesses import HARNESSES, NO_REPORT, read_archive, read_report
 from tests.fuzzing.mutating import MUTATORS
@@ -56,7 +56,7 @@ def test_all_that_is_kept_is_small_and_there():
 
 
 def test_a_fault_of_a_reader_is_noticed(monkeypatch):
-    monkeypatch.setattr(rows, "refuse_unstorable", lambda _: None)
+    monkeypatch.setattr(parsing, "refuse_unstorable", lambda _: None)
     monkeypatch.setattr(reports, "DEEPEST", 1000)
 
     with pytest.raises(AssertionError):

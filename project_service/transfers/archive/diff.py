@@ -25,9 +25,10 @@ from project_service.areas.activity.service import oldest_kept
 from project_service.kit import bigint_json
 from project_service.transfers.archive import layout, reader
 from project_service.transfers.archive.extraction import Unpacked, unpack
-from project_service.transfers.exporting.lines import WORDS
-from project_service.transfers.importing.rows import BLANK_NOTE, listed, moment_of
-from project_service.transfers.importing.user_mapping import is_only_asked
+from project_service.transfers.exporting.serializers.events import ACTION_NAMES
+from project_service.transfers.importing.mapping.notes import BLANK_NOTE
+from project_service.transfers.importing.mapping.values import moment_of, objects_in
+from project_service.transfers.importing.user_mapping import is_invitation
 
 # ids, and people: who they are is what a transfer decides
 LEFT_OUT = frozenset({"id", "author", "user"})
@@ -116,23 +117,23 @@ def _moments_of_events(unpacked: Unpacked) -> Iterator[dt.datetime]:
     for relation in WITH_EVENTS:
         for row in _rows(unpacked, relation):
             for one in _with_events(relation, row):
-                yield from filter(None, (moment_of(event.get("created_at")) for event in listed(one["events"])))
+                yield from filter(None, (moment_of(event.get("created_at")) for event in objects_in(one["events"])))
 
 
 def _with_events(relation: str, row: Any) -> Iterator[dict[str, Any]]:
     """What of a row has events that are rows of ours: itself, its milestone, its notes."""
     if relation in WITH_EVENTS and isinstance(row, dict):
-        inner = (row, row.get("milestone"), *listed(row.get("notes")))
+        inner = (row, row.get("milestone"), *objects_in(row.get("notes")))
         yield from (one for one in inner if isinstance(one, dict) and one.get("events"))
 
 
 def _events(events: Any, since: dt.datetime) -> Any:
     """The events that count, in one notation and one order."""
     kept = []
-    for event in listed(events):
+    for event in objects_in(events):
         moment, action = moment_of(event.get("created_at")), event.get("action")
         if moment is None or moment >= since:
-            kept.append(event | {"action": WORDS.get(action, action)} if isinstance(action, int) else event)
+            kept.append(event | {"action": ACTION_NAMES.get(action, action)} if isinstance(action, int) else event)
     return sorted(kept, key=lambda event: bigint_json.dumps(_without(event, [], "events"), sort_keys=True))
 
 
@@ -180,7 +181,7 @@ def _rows(unpacked: Unpacked, relation: str) -> Iterator[Any]:
     for _, raw in reader.rows_of(unpacked, relation):
         row = reader.loads(raw) if isinstance(raw, bytes) else raw.text
         # who the members are is what a transfer decides; whom it only knows by an address goes along
-        if relation != layout.MEMBERS or is_only_asked(row):
+        if relation != layout.MEMBERS or is_invitation(row):
             yield reader.TOO_DEEP.text if reader.too_deep(row) else row
 
 

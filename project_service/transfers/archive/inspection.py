@@ -16,15 +16,19 @@ from project_service.domain.repositories import BadBundle, check_head
 from project_service.domain.tracker.others import Snippet
 from project_service.transfers.archive import layout, reader
 from project_service.transfers.archive.extraction import BadArchive, Unpacked, unpack
-from project_service.transfers.importing.importer import bad_snippet_bundles, bundle_of_snippet
-from project_service.transfers.importing.publishing import attributes_of, protected_tags_in, single_rows
-from project_service.transfers.importing.refusals import Refused
-from project_service.transfers.importing.rows import COLUMNS, Known, Translator
-from project_service.transfers.importing.rows import read as read_row
-from project_service.transfers.importing.user_mapping import People, is_only_asked
+from project_service.transfers.importing.files import bad_snippet_bundles, bundle_of_snippet
+from project_service.transfers.importing.finalization import attributes_of
+from project_service.transfers.importing.mapping import map_row
+from project_service.transfers.importing.mapping.context import ImportContext, ProjectState
+from project_service.transfers.importing.mapping.parsing import parse_row as read_row
+from project_service.transfers.importing.mapping.tables import COLUMNS
+from project_service.transfers.importing.protected_tags import protected_tags_in
+from project_service.transfers.importing.refusals import RowRefused
+from project_service.transfers.importing.single_rows import single_rows
+from project_service.transfers.importing.user_mapping import UserMapping, is_invitation
 from project_service.transfers.models import ArchivedRow, ImportFailure
 
-NOBODY = 0
+NO_ID = 0
 
 
 @dataclass(slots=True)
@@ -78,17 +82,17 @@ def inspect(archive: Path) -> Inspection:
             _check_bundle(bundle)
         reader.lfs_types_of(unpacked)
         bad_bundles = bad_snippet_bundles(unpacked)
-        numbers = {model: itertools.count(1) for model in COLUMNS}
-        translator = Translator(NOBODY, People(NOBODY), Known(), dt.datetime.now(dt.UTC), numbers.__getitem__)
+        ids = {model: itertools.count(1) for model in COLUMNS}
+        context = ImportContext(NO_ID, UserMapping(NO_ID), ProjectState(), dt.datetime.now(dt.UTC), ids.__getitem__)
         for relation in reader.relations_of(unpacked):
             found.rows[relation] = 0
-            translator.known.start_relation()
+            context.state.start_relation()
             if relation == layout.PROTECTED_TAGS:
                 _count_tags(found, unpacked)
                 continue
             for line, row in _rows_of(unpacked, relation):
                 found.rows[relation] += 1
-                _translate(found, translator, relation, line, row, bad_bundles)
+                _translate(found, context, relation, line, row, bad_bundles)
         found.files |= {f"{name}.bundle": path.stat().st_size for name, path in unpacked.bundles.items()}
         found.failures += [f"{name!r}: the name cannot be kept" for name in unpacked.left_out]
         found.files |= {name: carried.size for name, carried in unpacked.carried.items()}
@@ -98,7 +102,7 @@ def inspect(archive: Path) -> Inspection:
 def _count_tags(found: Inspection, unpacked: Unpacked) -> None:
     for line, row in protected_tags_in(unpacked, set()):
         found.rows[layout.PROTECTED_TAGS] += 1
-        if isinstance(row, Refused):
+        if isinstance(row, RowRefused):
             found.failures.append(f"{layout.PROTECTED_TAGS}, line {line}: {row}")
         else:
             found.becomes[layout.PROTECTED_TAGS.replace("_", " ")] += 1
@@ -118,19 +122,19 @@ def _check_bundle(bundle: Path) -> None:
 
 
 def _translate(
-    found: Inspection, translator: Translator, relation: str, line: int, row: Any, bad_bundles: set[str]
+    found: Inspection, context: ImportContext, relation: str, line: int, row: Any, bad_bundles: set[str]
 ) -> None:
-    if isinstance(row, Refused):
-        translator.fail(relation, line, row)
-    elif relation in layout.SETTLED_AT_THE_END:
+    if isinstance(row, RowRefused):
+        context.record_failure(relation, line, row)
+    elif relation in layout.IMPORTED_AT_THE_END:
         found.becomes[relation.replace("_", " ")] += 1
         return
-    elif relation == layout.MEMBERS and not is_only_asked(row):
+    elif relation == layout.MEMBERS and not is_invitation(row):
         found.becomes["members, where known"] += 1
         return
     else:
-        translator.take(relation, line, row)
-    for model, rows in translator.batch.rows.items():
+        map_row(context, relation, line, row)
+    for model, rows in context.take_batch().rows.items():
         if model is ImportFailure:
             found.failures += [f"{relation}, line {row[-1]}: {row[3]}" for row in rows]
         else:
@@ -140,5 +144,5 @@ def _translate(
             for _, _, title, *_, extra, created_at, updated_at in rows:
                 if bundle_of_snippet(title, extra, created_at, updated_at) in bad_bundles:
                     raise BadArchive(f"Invalid repository bundle for snippet {title!r}")
-    translator.batch = type(translator.batch)()
+
     found.becomes = +found.becomes

@@ -52,8 +52,8 @@ MEMBERS, PROTECTED_TAGS, ERROR_TRACKING, FEATURES, AUTO_DEVOPS, CI_CD = (
     "auto_devops",
     "ci_cd_settings",
 )
-# these are made when the project is published, not row by row
-SETTLED_AT_THE_END = frozenset({PROTECTED_TAGS, ERROR_TRACKING})
+# imported by the last step, not row by row
+IMPORTED_AT_THE_END = frozenset({PROTECTED_TAGS, ERROR_TRACKING})
 # what old archives hold and nobody may bring along (section 6.4), and what would pass for the project itself
 IGNORED = frozenset({"services", "hooks", "variables", PROJECT})
 RENAMED = {"pipelines": "ci_pipelines"}

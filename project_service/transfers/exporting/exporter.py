@@ -25,7 +25,11 @@ from project_service.kit.http.errors import FULL
 from project_service.kit.storage import storage
 from project_service.transfers.archive import layout
 from project_service.transfers.archive.writer import ArchiveWriter, open_archive
-from project_service.transfers.exporting.lines import Line, Reader, brief
+from project_service.transfers.exporting.context import ExportContext
+from project_service.transfers.exporting.serializers import count_rows, relations_of, serialize
+from project_service.transfers.exporting.serializers.nested import load_nested
+from project_service.transfers.exporting.serializers.project import serialize_project
+from project_service.transfers.exporting.templates import Line, without_empty_keys
 from project_service.transfers.models import FINISHED, LIVE, STARTED, ProjectExport, ProjectFile
 from project_service.transfers.outcomes import note_failed_export, tell
 from project_service.transfers.remote import sending
@@ -95,29 +99,30 @@ def _make(export_id: int, project_id: int, name: str, folder: Path) -> int:
         db.session.expunge(project)
         db.session.expunge(export)
     with snapshot() as connection, open_archive(place) as archive:
-        reader = Reader(connection, project, with_group_members=with_group_members)
+        context = ExportContext(connection, project, with_group_members=with_group_members)
+        load_nested(context)
         archive.add_bytes("VERSION", layout.FORMAT.encode())
         archive.add_bytes("GITLAB_VERSION", layout.RELEASE.encode())
         archive.add_bytes("GITLAB_REVISION", layout.REVISION.encode())
-        attributes = reader.attributes(export.description)
+        attributes = serialize_project(context, export.description)
         if _has_to_name_its_branch(connection, project):
             attributes["default_branch"] = project.default_branch
         archive.add_bytes("tree/project.json", bigint_json.dumps(attributes))
-        _add_relations(export_id, reader, archive, folder)
+        _add_relations(export_id, context, archive, folder)
         _add_repositories(archive, connection, project, folder)
         _add_files(archive, connection, project_id)
     storage().keep(place, name)
     return place.stat().st_size
 
 
-def _add_relations(export_id: int, reader: Reader, archive: ArchiveWriter, folder: Path) -> None:
-    relations = reader.relations()
-    total, done = reader.count(), 0
+def _add_relations(export_id: int, context: ExportContext, archive: ArchiveWriter, folder: Path) -> None:
+    relations = relations_of(context)
+    total, done = count_rows(context), 0
     _note_progress(export_id, 0, total, 0, len(relations))
     for count, relation in enumerate(relations, start=1):
         # the header of a member has its size: the rows are written to a file of their own first
         with SpooledTemporaryFile(MAX_BYTES_IN_MEMORY, dir=str(folder)) as file:
-            for _ in _write(reader, relation, file):
+            for _ in _write(context, relation, file):
                 done += 1
                 if done % PROGRESS_EVERY == 0:
                     _note_progress(export_id, done, total, count, len(relations))
@@ -127,14 +132,14 @@ def _add_relations(export_id: int, reader: Reader, archive: ArchiveWriter, folde
         _note_progress(export_id, done, total, count, len(relations))
 
 
-def _write(reader: Reader, relation: str, file: IO[bytes]) -> Iterator[int]:
+def _write(context: ExportContext, relation: str, file: IO[bytes]) -> Iterator[int]:
     """Write the lines of a relation; the number of bytes of each, as it is written.
 
     What is a single object stays one, however many rows an import once took for it: two on its line are no JSON.
     """
     single = relation in layout.OBJECTS
     wrote = False
-    for line in itertools.islice(reader.lines(relation), 1 if single else None):
+    for line in itertools.islice(serialize(context, relation), 1 if single else None):
         raw = _packed(relation, line, b"" if single else b"\n")
         if raw is not None:
             wrote = True
@@ -147,7 +152,7 @@ def _packed(relation: str, line: Line, end: bytes) -> bytes | None:
     """A line as it is written; nothing of one that is too long to be."""
     raw = bigint_json.dumps(line) + end  # a copy: what the library gives may take several times its size
     if len(raw) > LONGEST_LINE or bigint_json.has_too_many_values(raw):  # to be read again
-        raw = bigint_json.dumps(brief(relation, line)) + end
+        raw = bigint_json.dumps(without_empty_keys(relation, line)) + end
         if bigint_json.has_too_many_values(raw):
             log.warning("a row has too many values to be imported again", relation=relation, size=len(raw))
     if len(raw) > LONGEST_LINE:

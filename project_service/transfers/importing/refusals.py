@@ -9,7 +9,7 @@ PROCESSING = "process_relation_item!"
 NESTED_TOO_DEEPLY = "nested too deeply"
 
 
-class Refused(Exception):
+class RowRefused(Exception):
     """A row that cannot be made into what it stands for."""
 
     def __init__(self, message: str, kind: str = INVALID, source: str = SAVING) -> None:
@@ -18,16 +18,16 @@ class Refused(Exception):
         self.source = source
 
 
-def invalid(text: str) -> Refused:
+def invalid(text: str) -> RowRefused:
     """What a rule of the record says."""
-    return Refused(f"Validation failed: {text}")
+    return RowRefused(f"Validation failed: {text}")
 
 
-def unreadable(text: str) -> Refused:
+def unreadable(text: str) -> RowRefused:
     """A row that is no record at all."""
-    return Refused(text, UNREADABLE, PROCESSING)
+    return RowRefused(text, UNREADABLE, PROCESSING)
 
 
-def too_deep() -> Refused:
+def too_deep() -> RowRefused:
     """Data nested more deeply than anything an archive needs."""
     return unreadable(NESTED_TOO_DEEPLY)

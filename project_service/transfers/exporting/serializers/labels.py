@@ -1,0 +1,91 @@
+"""Serialization of labels, and of the links from issues to them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from sqlalchemy import func, select
+
+from project_service.domain.tracker import issues
+from project_service.domain.tracker.issues import Issue, IssueLabel
+from project_service.domain.tracker.labels import DEFAULT_COLOR, LONGEST_TITLE, Label, text_color
+from project_service.transfers.exporting.context import ExportContext
+from project_service.transfers.exporting.templates import LABEL, Line, filled
+
+
+def serialize_labels(context: ExportContext) -> Iterator[Line]:
+    """Generate all labels."""
+    yield from label_lines(context)
+    for line in context.undescribed_labels:
+        yield line | {"textColor": text_color(DEFAULT_COLOR)}
+
+
+def label_lines(context: ExportContext) -> Iterator[Line]:
+    """Generate the labels that have a row; with ``textColor``, which nested labels do not have."""
+    columns = (Label.id, Label.title, Label.color, Label.description, Label.extra)
+    statement = select(*columns, context.iso(Label.created_at), context.iso(Label.updated_at))
+    statement = statement.where(Label.project_id == context.project.id)
+    at_once = context.rows_at_once(Label, Label.color, Label.description, Label.extra)
+    for rows in context.portions(statement, Label.id, at_once):
+        for number, title, color, description, extra, created_at, updated_at in rows:
+            yield (
+                {"textColor": text_color(color)}
+                | filled(LABEL, extra)
+                | {
+                    "id": number,
+                    "title": title,
+                    "color": color,
+                    "project_id": context.project.id,
+                    "created_at": created_at,
+                    "updated_at": updated_at,
+                    "template": bool((extra or {}).get("template")),
+                    "description": description,
+                    "type": "ProjectLabel",
+                    "priorities": (extra or {}).get("priorities", []),
+                }
+            )
+
+
+def undescribed_labels(context: ExportContext) -> Iterator[Line]:
+    """Generate labels for the titles on issues that have no row; importers create a label for each."""
+    described = select(Label.title).where(Label.project_id == context.project.id)
+    statement = (
+        select(IssueLabel.title, context.iso(func.min(Issue.created_at)))
+        .join(Issue, Issue.id == IssueLabel.issue_id)
+        .where(
+            Issue.project_id == context.project.id,
+            IssueLabel.title.not_in(described),
+            func.length(IssueLabel.title) <= LONGEST_TITLE,  # importers refuse issues with longer ones
+        )
+        .group_by(IssueLabel.title)
+        .order_by(IssueLabel.title)
+    )
+    for title, created_at in context.execute(statement):
+        yield LABEL | {
+            "title": title,
+            "color": DEFAULT_COLOR,
+            "project_id": context.project.id,
+            "created_at": created_at,
+            "updated_at": created_at,
+            "template": False,
+            "type": "ProjectLabel",
+            "priorities": [],
+        }
+
+
+def label_links(context: ExportContext, imported: Any, titles: Sequence[str], issue: Line) -> list[Line]:
+    """Return the label links of an issue: as they were imported, as far as the issue still has the label, or new."""
+    known: dict[str, Line] = {}
+    for link in imported if isinstance(imported, list) else ():
+        if isinstance(link, dict) and isinstance(link.get("label"), dict):
+            known.setdefault(str(link["label"].get("title")), link)
+    links = []
+    for title in filter(context.labels.__contains__, titles):
+        link = known.get(title) or {
+            "target_type": issues.TARGET,
+            "created_at": issue["updated_at"],
+            "updated_at": issue["updated_at"],
+        }
+        links.append(link | {"label": context.labels[title]})
+    return links

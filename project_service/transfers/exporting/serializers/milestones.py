@@ -1,0 +1,46 @@
+"""Serialization of milestones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sqlalchemy import String, cast, select
+
+from project_service.domain.tracker import milestones
+from project_service.domain.tracker.milestones import Milestone
+from project_service.transfers.exporting.context import ExportContext
+from project_service.transfers.exporting.serializers.events import events_of
+from project_service.transfers.exporting.templates import MILESTONE, Line, filled
+
+
+def serialize_milestones(context: ExportContext) -> Iterator[Line]:
+    """Generate the milestones with their events."""
+    statement = select(
+        Milestone.iid,
+        Milestone.id,
+        Milestone.title,
+        Milestone.description,
+        Milestone.state,
+        cast(Milestone.start_date, String),
+        cast(Milestone.due_date, String),
+        Milestone.extra,
+        context.iso(Milestone.created_at),
+        context.iso(Milestone.updated_at),
+    ).where(Milestone.project_id == context.project.id)
+    at_once = context.rows_at_once(Milestone, Milestone.description, Milestone.extra)
+    for rows in context.portions(statement, Milestone.iid, at_once):
+        events = events_of(context, [milestones.TARGET], [row[1] for row in rows])
+        for iid, number, title, description, state, start_date, due_date, extra, created_at, updated_at in rows:
+            yield filled(MILESTONE, extra) | {
+                "id": number,
+                "title": title,
+                "project_id": context.project.id,
+                "description": description,
+                "due_date": due_date,
+                "created_at": created_at,
+                "updated_at": updated_at,
+                "state": state,
+                "iid": iid,
+                "start_date": start_date,
+                "events": events.get(number, []),
+            }

@@ -1,0 +1,95 @@
+"""Storing the files of an archive: uploads, LFS objects, the avatar, bundles of snippets."""
+
+from __future__ import annotations
+
+import datetime as dt
+import hashlib
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import select
+
+from project_service.domain import repositories
+from project_service.domain.projects import folder_of
+from project_service.domain.repositories import BadBundle
+from project_service.domain.tracker.others import Snippet
+from project_service.kit import jobs
+from project_service.kit.db.session import db, insert, unit_of_work
+from project_service.kit.storage import storage
+from project_service.transfers.archive import layout, reader
+from project_service.transfers.archive.extraction import Unpacked
+from project_service.transfers.importing.mapping.context import MAX_MESSAGE_LENGTH
+from project_service.transfers.importing.refusals import unreadable
+from project_service.transfers.models import ImportFailure, ProjectFile
+
+FILES_AT_ONCE = 50
+
+
+def store_files(project_id: int, unpacked: Unpacked) -> None:
+    """Store the files, some per transaction; a repeated attempt stores them again under the same names."""
+    types = reader.lfs_types_of(unpacked)
+    carried = list(unpacked.carried.values())
+    for start in range(0, len(carried), FILES_AT_ONCE):
+        rows = []
+        for one in carried[start : start + FILES_AT_ONCE]:
+            name = f"{folder_of(project_id)}/files/{hashlib.sha256(one.path.encode()).hexdigest()}"
+            storage().keep(one.place, name)
+            values = {"project_id": project_id, "path": one.path, "storage_name": name, "size": one.size}
+            rows.append(values | {"data": types.get(one.path.removeprefix("lfs-objects/"))})
+        with jobs.step():
+            statement = insert(ProjectFile).on_conflict_do_nothing(index_elements=["project_id", "path"])
+            db.session.execute(statement, rows)
+
+
+def check_snippets(project_id: int, unpacked: Unpacked) -> None:
+    """Raise ``BadBundle`` if the repository of a snippet is not valid (import reference, section 7).
+
+    The name of a bundle is derived from the content of its snippet (archive format, section 1). A bundle of no snippet
+    is stored unchecked.
+    """
+    bad = bad_snippet_bundles(unpacked)
+    if not bad:
+        return
+    found = select(Snippet.id, Snippet.title, Snippet.extra, Snippet.created_at, Snippet.updated_at)
+    found = (
+        found.where(Snippet.project_id == project_id).order_by(Snippet.id).execution_options(yield_per=FILES_AT_ONCE)
+    )
+    with unit_of_work(write=False):
+        for number, title, extra, *moments in db.session.execute(found):
+            if bundle_of_snippet(title, extra, *moments) in bad:
+                raise BadBundle(f"Invalid repository bundle for snippet with id {number}")
+
+
+def bad_snippet_bundles(unpacked: Unpacked) -> set[str]:
+    """Return the paths of bundles of snippets that are not valid."""
+    return {path for path, one in unpacked.carried.items() if _is_bad_bundle(path, one.place)}
+
+
+def bundle_of_snippet(title: str, extra: dict[str, Any] | None, *moments: dt.datetime) -> str:
+    """Return the path of the bundle of a snippet in the archive."""
+    content = [title, (extra or {}).get("description") or "", *(f"{one:%Y-%m-%d %H:%M:%S} UTC" for one in moments)]
+    return layout.snippet_bundle("".join(map(str, content)))
+
+
+def _is_bad_bundle(path: str, place: Path) -> bool:
+    if not layout.SNIPPET_BUNDLE.fullmatch(path):
+        return False
+    try:
+        repositories.check_head(place)
+    except BadBundle:
+        return True
+    return False
+
+
+def record_left_out_files(project_id: int, unpacked: Unpacked) -> None:
+    """Record a failure for each file that was left out because of its name."""
+    for name in unpacked.left_out:
+        refused = unreadable(f"The file is left out for its name: {name!r}"[:MAX_MESSAGE_LENGTH])
+        failure = ImportFailure(
+            project_id=project_id,
+            exception_class=refused.kind,
+            exception_message=str(refused),
+            source=refused.source,
+            relation_name=name.partition("/")[0],
+        )
+        db.session.add(failure)

@@ -1,0 +1,27 @@
+"""Mapping of the designs of issues."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from project_service.domain.tracker import others
+from project_service.transfers.importing.mapping.context import EventVisibility, ImportContext
+from project_service.transfers.importing.mapping.events import map_events
+from project_service.transfers.importing.mapping.notes import map_notes
+from project_service.transfers.importing.mapping.values import is_number, objects_in, text_of
+from project_service.transfers.importing.refusals import invalid
+
+
+def map_designs(context: ImportContext, rows: Any, issue_id: int, visibility: EventVisibility) -> None:
+    """Add the designs of an issue with their notes and events."""
+    for row in objects_in(rows):
+        filename = text_of(row.get("filename"))
+        if not filename:
+            raise invalid("Filename can't be blank")
+        number = next(context.ids[others.Design])
+        iid = row.get("iid")
+        context.batch.add(
+            others.Design, (number, context.project_id, issue_id, iid if is_number(iid) else None, filename)
+        )
+        map_events(context, row.get("events"), others.DESIGN, number, visibility)
+        map_notes(context, row.get("notes"), others.DESIGN, number, visibility)

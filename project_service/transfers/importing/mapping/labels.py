@@ -1,0 +1,55 @@
+"""Mapping of labels, and of the links from issues and merge requests to them."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any
+
+from project_service.domain.tracker import labels
+from project_service.domain.tracker.labels import Label
+from project_service.kit.db.base import Base
+from project_service.transfers.archive import layout
+from project_service.transfers.importing.mapping.context import MAPPED_BY_ALL, ImportContext, MappedKeys
+from project_service.transfers.importing.mapping.values import objects_in, text_of, title_of
+from project_service.transfers.importing.refusals import RowRefused
+
+LABEL_KEYS = MappedKeys(MAPPED_BY_ALL | {"title", "color", "description"}, frozenset(layout.LABEL))
+
+
+def map_label(context: ImportContext, row: dict[str, Any]) -> None:
+    """Add a label, unless the project has one of this title."""
+    title = title_of(row)
+    if title in context.state.labels:
+        return
+    number = context.state.labels[title] = next(context.ids[Label])
+    extra = context.extra_of(row, LABEL_KEYS)
+    color = text_of(row.get("color")) or labels.DEFAULT_COLOR
+    context.batch.add(
+        Label,
+        (number, context.project_id, title, color, text_of(row.get("description")), extra, *context.timestamps_of(row)),
+    )
+
+
+def map_label_links(context: ImportContext, row: dict[str, Any], model: type[Base], number: int) -> None:
+    """Add the labels of an issue or merge request to the join table ``model``."""
+    if row.get("label_links"):
+        titles = [_map_linked_label(context, link) for link in objects_in(row["label_links"])]
+        for title in dict.fromkeys(titles):
+            if title is not None:
+                context.batch.add(model, (number, title))
+    map_mentioned_labels(context, row.get("resource_label_events"))
+
+
+def _map_linked_label(context: ImportContext, link: dict[str, Any]) -> str | None:
+    label = link.get("label")
+    if not isinstance(label, dict):
+        return None
+    map_label(context, label)
+    return title_of(label)
+
+
+def map_mentioned_labels(context: ImportContext, rows: Any) -> None:
+    """Add the labels that rows without a table refer to, except invalid ones."""
+    for row in objects_in(rows):
+        with suppress(RowRefused):
+            _map_linked_label(context, row)

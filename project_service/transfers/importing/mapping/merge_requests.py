@@ -1,0 +1,92 @@
+"""Mapping of merge requests."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from project_service.domain.events.models import Kind
+from project_service.domain.tracker import others
+from project_service.transfers.archive import layout
+from project_service.transfers.importing.mapping.context import (
+    MAPPED_BY_ALL,
+    EventVisibility,
+    ImportContext,
+    MappedKeys,
+)
+from project_service.transfers.importing.mapping.events import map_events
+from project_service.transfers.importing.mapping.labels import map_label_links
+from project_service.transfers.importing.mapping.milestones import map_milestone
+from project_service.transfers.importing.mapping.notes import map_notes
+from project_service.transfers.importing.mapping.values import text_of, title_of
+from project_service.transfers.importing.refusals import invalid
+
+MERGE_REQUEST_KEYS = MappedKeys(
+    MAPPED_BY_ALL
+    | {
+        "title",
+        "description",
+        "iid",
+        "state",
+        "state_id",
+        "source_branch",
+        "target_branch",
+        "source_project_id",
+        "target_project_id",
+        "author_id",
+        "milestone",
+        "events",
+        "notes",
+    },
+    frozenset(layout.MERGE_REQUEST + layout.MERGE_REQUEST_NESTED),
+    layout.FREE["merge_requests"],
+)
+
+
+def map_merge_request(context: ImportContext, row: dict[str, Any]) -> None:
+    """Add a merge request with its notes, events and label links."""
+    title, iid = title_of(row), context.reserve_iid(row)
+    for name in ("source_branch", "target_branch"):
+        if not row.get(name) or not isinstance(row[name], str):
+            raise invalid(f"{name.replace('_', ' ').capitalize()} can't be blank")
+    number = next(context.ids[others.MergeRequest])
+    visibility = EventVisibility(Kind.MERGE_REQUEST)
+    milestone_id = map_milestone(context, row.get("milestone"))
+    map_label_links(context, row, others.MergeRequestLabel, number)
+    map_events(context, row.get("events"), others.MERGE_REQUEST, number, visibility)
+    map_notes(context, row.get("notes"), others.MERGE_REQUEST, number, visibility)
+    extra = context.extra_of(row, MERGE_REQUEST_KEYS) or {}
+    extra.pop("merge_when_pipeline_succeeds", None)
+    for name in layout.OF_PERSONS & extra.keys():
+        extra[name] = _each_once(extra[name])
+    from_fork = row.get("source_project_id") != row.get("target_project_id")
+    if from_fork and not row.get("diff_head_sha"):
+        extra["source_project_id"] = None
+    state = row.get("state")
+    context.batch.add(
+        others.MergeRequest,
+        (
+            number,
+            context.project_id,
+            iid,
+            title,
+            text_of(row.get("description")),
+            state if state in ("opened", "closed", "merged", "locked") else "opened",
+            row["source_branch"],
+            row["target_branch"],
+            context.users.author(row.get("author_id")),
+            milestone_id,
+            extra or None,
+            *context.timestamps_of(row),
+        ),
+    )
+
+
+def _each_once(rows: Any) -> Any:
+    """Remove rows that refer to the same user as an earlier one."""
+    if not isinstance(rows, list):
+        return rows
+    once: dict[Any, Any] = {}
+    for place, row in enumerate(rows):
+        person = row.get("user_id") if isinstance(row, dict) else None
+        once.setdefault((place,) if person is None else person, row)
+    return list(once.values())

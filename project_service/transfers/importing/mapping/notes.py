@@ -1,0 +1,139 @@
+"""Mapping of notes (comments) of issues, merge requests, snippets, designs and commits."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from project_service.domain.events.models import Restriction
+from project_service.domain.tracker import notes
+from project_service.domain.tracker.notes import NOTE_TYPES, Note
+from project_service.kit import bigint_json
+from project_service.transfers.archive import layout, reader
+from project_service.transfers.archive.reader import DEEPEST
+from project_service.transfers.importing.mapping.context import (
+    MAPPED_BY_ALL,
+    EventVisibility,
+    ImportContext,
+    MappedKeys,
+)
+from project_service.transfers.importing.mapping.events import map_events
+from project_service.transfers.importing.mapping.parsing import refuse_unstorable
+from project_service.transfers.importing.mapping.values import is_set, moment_of, objects_in, text_of
+from project_service.transfers.importing.refusals import invalid
+
+MAX_POSITION_LENGTH = 64 << 10  # characters
+LEVELS_ABOVE_POSITION = 6  # of nesting in the deepest row that has notes
+BLANK_NOTE = "*Blank note*"
+REMOTE_URL = re.compile(r"[a-z][a-z0-9+.-]+:|//", re.IGNORECASE)
+IGNORED_IN_URLS = re.compile(r"\A[\x00-\x20]+|[\t\r\n]")  # by browsers
+NOTE_KEYS = MappedKeys(
+    MAPPED_BY_ALL
+    | {
+        "note",
+        "noteable_type",
+        "noteable_id",
+        "commit_id",
+        "type",
+        "attachment",
+        "system",
+        "confidential",
+        "position",
+        "author_id",
+        "author",
+        "events",
+    },
+    frozenset(layout.NOTE + layout.NOTE_NESTED),
+    layout.FREE["notes"],
+)
+
+
+def map_notes(
+    context: ImportContext, rows: Any, noteable_type: str, noteable_id: int | None, visibility: EventVisibility
+) -> int:
+    """Add the notes of an object; return how many of them are not system notes."""
+    if not rows:
+        return 0
+    user_notes = 0
+    number_of, added = context.ids[Note], context.batch.rows[Note]
+    extra_of, author_of = context.extra_of, context.users.author
+    for row in objects_in(rows):
+        read = row.get
+        kind, position = text_of(read("type")), read("position")
+        if kind == notes.DIFF_NOTE and not isinstance(position, dict | str):
+            raise invalid("Position can't be blank")
+        number = next(number_of)
+        system = read("system") is True
+        confidential = read("confidential")
+        # releases since 15 call it "internal"
+        internal = is_set(confidential) or is_set(read("internal"))
+        author_id, created_at = read("author_id"), moment_of(read("created_at")) or context.now
+        commit_id, attachment = read("commit_id"), read("attachment")
+        if isinstance(attachment, dict):
+            attachment = attachment.get("url")
+        if isinstance(attachment, str) and _is_remote_or_script(attachment):
+            attachment = None
+        extra = extra_of(row, NOTE_KEYS)
+        place = None if position is None else position_of(position)
+        if position is not None and place is None:  # written by the next export as it is
+            extra = {**(extra or {}), "position": position}
+        if confidential is False:  # not the same as null
+            extra = {**(extra or {}), "confidential": False}
+        added.append(
+            (
+                number,
+                context.project_id,
+                noteable_type,
+                noteable_id,
+                None if commit_id is None else text_of(commit_id),
+                kind,
+                body_of(context, row, author_id),
+                None if attachment is None else text_of(attachment),
+                system,
+                internal,
+                place,
+                author_of(author_id),
+                extra,
+                created_at,
+                moment_of(read("updated_at")) or created_at,
+            )
+        )
+        user_notes += not system
+        if read("events"):
+            event_visibility = (
+                EventVisibility(visibility.kind, Restriction.INTERNAL, visibility.issue_id) if internal else visibility
+            )
+            # an event of a note is about a note, whatever type the archive states
+            map_events(context, row["events"], kind if kind in NOTE_TYPES else notes.TARGET, number, event_visibility)
+    return user_notes
+
+
+def body_of(context: ImportContext, row: dict[str, Any], author_id: Any) -> str:
+    """Return the text of a note; if its author has no account here, the text names the author (section 6.2)."""
+    body = text_of(row.get("note")) or ""
+    if context.users.knows(author_id):
+        return body
+    author = row.get("author")
+    name = text_of(author.get("name")) if isinstance(author, dict) else None
+    moment = (text_of(row.get("updated_at")) or "").partition(".")[0]
+    return f"{body or BLANK_NOTE}\n\n *By {name or ''} on {moment} (imported from GitLab)*"
+
+
+def _is_remote_or_script(url: str) -> bool:
+    """Whether a browser would load a URL from another server or run it as a script (section 7)."""
+    return REMOTE_URL.match(IGNORED_IN_URLS.sub("", url).replace("\\", "/")) is not None
+
+
+def position_of(value: Any) -> dict[str, Any] | None:
+    """Return the position of a note in a diff, which older archives have as text; nothing if it is not valid."""
+    if isinstance(value, str):
+        if len(value) > MAX_POSITION_LENGTH:
+            return None
+        try:
+            value = bigint_json.loads(value)
+        except ValueError:
+            return None
+        if reader.too_deep(value, DEEPEST - LEVELS_ABOVE_POSITION):
+            return None  # a row with it as nested data would be refused
+        refuse_unstorable(value)
+    return value if isinstance(value, dict) and not reader.too_deep(value) else None

@@ -1,0 +1,47 @@
+"""Mapping of snippets."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from project_service.domain.access_levels import Visibility
+from project_service.domain.events.models import Kind
+from project_service.domain.events.recording import SNIPPETS
+from project_service.domain.tracker import others
+from project_service.transfers.archive import layout
+from project_service.transfers.importing.mapping.context import (
+    MAPPED_BY_ALL,
+    EventVisibility,
+    ImportContext,
+    MappedKeys,
+)
+from project_service.transfers.importing.mapping.notes import map_notes
+from project_service.transfers.importing.mapping.values import text_of, title_of
+
+SNIPPET_KEYS = MappedKeys(
+    MAPPED_BY_ALL | {"title", "file_name", "content", "visibility_level", "author_id", "notes"},
+    frozenset(layout.SNIPPET + layout.SNIPPET_NESTED),
+)
+
+
+def map_snippet(context: ImportContext, row: dict[str, Any]) -> None:
+    """Add a snippet with its notes."""
+    title = title_of(row)
+    number = next(context.ids[others.Snippet])
+    level = row.get("visibility_level")
+    visibility = Visibility(level) if level in tuple(Visibility) else Visibility.PRIVATE
+    map_notes(context, row.get("notes"), others.SNIPPET, number, EventVisibility(Kind.SNIPPET, SNIPPETS[visibility]))
+    context.batch.add(
+        others.Snippet,
+        (
+            number,
+            context.project_id,
+            title,
+            text_of(row.get("file_name")),
+            text_of(row.get("content")),
+            visibility,
+            context.users.author(row.get("author_id")),
+            context.extra_of(row, SNIPPET_KEYS),
+            *context.timestamps_of(row),
+        ),
+    )

@@ -20,7 +20,7 @@ from project_service.domain.access_levels import Role, Visibility
 from project_service.domain.memberships import (
     authorized_namespaces,
     authorized_projects,
-    read_project_and_role,
+    find_project_and_role,
     role_in,
     roles_in_groups,
 )
@@ -89,12 +89,12 @@ def role_of(caller: Caller, subject: Project | Namespace) -> Role:
     return known[key]
 
 
-def read_project(text: str) -> Project:
-    """A project that is only read, found together with the caller's role in it."""
+def find_project(text: str) -> Project:
+    """A project, found together with the caller's role in it."""
     asking = identity.caller()
     if asking.user_id is None or asking.admin:
-        return projects.read_project(text)
-    project, role = read_project_and_role(asking.user_id, text)
+        return projects.find_project(text)
+    project, role = find_project_and_role(asking.user_id, text)
     _known_roles()[asking.user_id, True, project.id] = role
     return project
 

@@ -9,10 +9,9 @@ from typing import Any
 
 from flask import request
 
-from project_service.access.abilities import Ability, judge, read_project
-from project_service.access.identity import READ_METHODS, caller
+from project_service.access.abilities import Ability, find_project, judge
+from project_service.access.identity import caller
 from project_service.domain.namespaces import find_group, find_namespace
-from project_service.domain.projects import find_project
 from project_service.kit.http.errors import NotFound, UnknownRoute
 from project_service.kit.http.fields import whole_number
 
@@ -27,7 +26,6 @@ FINDERS: dict[str, Callable[[str], Any]] = {
     "group": find_group,
     "namespace": find_namespace,
 }
-READ_FINDERS: dict[str, Callable[[str], Any]] = FINDERS | {"project": read_project}
 
 
 class Unguarded(Exception):
@@ -64,7 +62,7 @@ def allow(ability: Ability) -> Callable[[View], View]:
 
 def _find(name: str, text: str) -> Any:
     """Load a subject; the suffix ``.json`` is ignored unless it belongs to the name (common behaviour, section 1)."""
-    find = (READ_FINDERS if request.method in READ_METHODS else FINDERS)[name]
+    find = FINDERS[name]
     try:
         return find(text)
     except NotFound:

@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from flask import Flask, request
-from sqlalchemy import Select, bindparam, select
+from sqlalchemy import select
 
 from project_service.access import panels, sections
 from project_service.access.abilities import Ability, allowed
@@ -20,7 +20,7 @@ from project_service.domain.access_levels import Visibility
 from project_service.domain.namespaces import Namespace, NamespaceAncestor
 from project_service.domain.projects import Project
 from project_service.kit import clock
-from project_service.kit.db.reading import made_once, rows
+from project_service.kit.db.session import db
 
 # units of relative times in seconds, largest first
 TIME_UNITS = ((365 * 86400, "year"), (30 * 86400, "month"), (86400, "day"), (3600, "hour"), (60, "minute"))
@@ -86,14 +86,10 @@ def _signed_in() -> dict[str, Any]:
 def crumbs(place: Project | Namespace) -> list[Project | Namespace]:
     """Return the groups above a project or namespace, outermost first, and the thing itself."""
     inner = place.namespace if isinstance(place, Project) else place
-    found: list[Namespace] = rows(_above(inner=inner.id))
-    return [*found, place] if isinstance(place, Project) else [*found]
-
-
-@made_once
-def _above() -> Select[Namespace]:
     above = select(Namespace).join(NamespaceAncestor, NamespaceAncestor.ancestor_id == Namespace.id)
-    return above.where(NamespaceAncestor.namespace_id == bindparam("inner")).order_by(Namespace.full_path)
+    above = above.where(NamespaceAncestor.namespace_id == inner.id).order_by(Namespace.full_path)
+    found = db.session.scalars(above).all()
+    return [*found, place] if isinstance(place, Project) else [*found]
 
 
 def project_navigation(project: Project) -> list[NavigationLink]:

@@ -6,13 +6,13 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from sqlalchemy import Select, and_, func, or_, select
+from sqlalchemy.orm import selectinload
 
 from project_service.access.abilities import may_see_note, visible_notes
 from project_service.access.identity import Caller
 from project_service.domain.tracker.notes import Note, Noteable, find_note, notes_on
-from project_service.kit.db.pagination import Shown, read_page
-from project_service.kit.db.reading import along
-from project_service.kit.db.session import db
+from project_service.kit.db.pagination import ShownPage, read_page
+from project_service.kit.db.session import NO_LAZY_LOADING, db
 from project_service.kit.http.errors import RecordNotFound
 from project_service.kit.http.fields import whole_number
 
@@ -21,7 +21,8 @@ NOTES_PER_PAGE = 100
 
 def notes_matching(caller: Caller, noteable: Noteable, **wanted: Any) -> Select[Note]:
     """The notes of an issue or a merge request that the caller sees."""
-    statement = along(notes_on(noteable).where(visible_notes(caller, noteable.project)), Note.author, Note.project)
+    statement = notes_on(noteable).where(visible_notes(caller, noteable.project))
+    statement = statement.options(selectinload(Note.author), NO_LAZY_LOADING)
     if wanted.get("activity_filter") == "only_comments":
         statement = statement.where(Note.system.is_(False))
     if wanted.get("activity_filter") == "only_activity":
@@ -32,7 +33,7 @@ def notes_matching(caller: Caller, noteable: Noteable, **wanted: Any) -> Select[
     return statement.order_by(column.desc(), Note.id.desc())
 
 
-def read_notes(listed: Select[Note], asked: Mapping[str, str]) -> Shown:
+def read_notes(listed: Select[Note], asked: Mapping[str, str]) -> ShownPage:
     """A page of notes, oldest first: the one with the ``note`` that is asked for, or the ``page`` of that number."""
     note_id = whole_number(asked.get("note", ""))
     number = asked.get("page") if note_id is None else str(_page_of_note(listed, note_id))

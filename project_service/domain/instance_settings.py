@@ -14,13 +14,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from flask import current_app
-from sqlalchemy import JSON, Select, UniqueConstraint, bindparam, delete, select
+from sqlalchemy import JSON, Select, UniqueConstraint, delete, select
 from sqlalchemy.orm import Mapped, mapped_column
 
 from project_service.kit.db.base import Base, Model
 from project_service.kit.db.locking import lock_table
 from project_service.kit.db.session import db, insert
-from project_service.kit.db.statements import prepared
 from project_service.kit.http.errors import Invalid
 from project_service.kit.security.outgoing_http import rules
 
@@ -125,13 +124,8 @@ class FeatureGate(Model):
 
 def setting(name: str) -> Any:
     """The value that holds now."""
-    stored = _stored(name=name).first()
+    stored = db.session.execute(value_of(name)).first()
     return SETTINGS[name].default if stored is None else stored[0]
-
-
-@prepared
-def _stored() -> Any:
-    return value_of(bindparam("name"))
 
 
 def value_of(name: Any) -> Select[Any]:

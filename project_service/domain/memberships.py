@@ -7,8 +7,9 @@ A role is judged in one statement (``role_in``); lists are filtered with the sam
 from __future__ import annotations
 
 import datetime as dt
+import functools
 from collections.abc import Iterable, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 from sqlalchemy import (
     CTE,
@@ -28,7 +29,7 @@ from sqlalchemy import (
     select,
     union_all,
 )
-from sqlalchemy.orm import Mapped, aliased, joinedload, mapped_column, relationship
+from sqlalchemy.orm import Mapped, aliased, joinedload, mapped_column, query_expression, relationship
 
 from project_service.domain import projects
 from project_service.domain.access_levels import Role
@@ -37,9 +38,9 @@ from project_service.domain.projects import Project
 from project_service.domain.users import User
 from project_service.kit import clock
 from project_service.kit.db.base import Key, Model, Timestamps
-from project_service.kit.db.bulk import among, numbers
 from project_service.kit.db.session import db
-from project_service.kit.db.statements import prepared
+from project_service.kit.http.errors import NotFound
+from project_service.kit.http.fields import whole_number
 
 
 class Membership(Timestamps, Model):
@@ -64,7 +65,7 @@ class Membership(Timestamps, Model):
     access_level: Mapped[int]
     expires_at: Mapped[dt.date | None]
     created_by_id: Mapped[int | None] = mapped_column(ForeignKey("users.id", ondelete="SET NULL"))
-    capped_level: ClassVar[int | None] = None  # on rows that were looked up for a place: what they count for there
+    capped_level: Mapped[int | None] = query_expression()  # loaded for a place: the role that counts there
 
     @property
     def level(self) -> int:
@@ -112,16 +113,24 @@ def role_in(user_id: int, subject: Project | Namespace) -> Role:
     project, namespace = (subject, subject.namespace) if isinstance(subject, Project) else (None, subject)
     if namespace.owner_id == user_id:
         return Role.OWNER
-    db.session.flush()  # a membership that was made in this request counts
     of_user = {"user": user_id, "namespace": namespace.id, "today": clock.today()}
-    level = _level_below(**of_user) if project is None else _level_in_project(**of_user, project=project.id)
-    return Role(level.scalar() or 0)
+    if project is None:
+        level = db.session.scalar(_level_below(), of_user)
+    else:
+        level = db.session.scalar(_level_in_project(), of_user | {"project": project.id})
+    return Role(level or 0)
 
 
-def read_project_and_role(user_id: int, id_or_path: str | int) -> tuple[Project, Role]:
-    """A project that is only read (``projects.read_project``), and somebody's highest role in it: one statement."""
-    of_user = {"user": user_id, "today": clock.today()}
-    project, levels = projects.read_row(id_or_path, _project_by_path, _project_by_id, **of_user)
+def find_project_and_role(user_id: int, id_or_path: str | int) -> tuple[Project, Role]:
+    """A project and the highest role of a user in it, with one statement; ``NotFound`` without the project."""
+    number = whole_number(str(id_or_path))
+    wanted = str(id_or_path).lower() if number is None else number
+    found = db.session.execute(
+        _project_and_levels(by_id=number is not None), {"wanted": wanted, "user": user_id, "today": clock.today()}
+    ).first()
+    if found is None:
+        raise NotFound("Project")
+    project, *levels = found
     if project.namespace.owner_id == user_id:
         return project, Role.OWNER
     return project, Role(max(level or 0 for level in levels))
@@ -130,7 +139,7 @@ def read_project_and_role(user_id: int, id_or_path: str | int) -> tuple[Project,
 def roles_in_groups(user_id: int, ids: Sequence[int]) -> dict[int, Role]:
     """The same for many groups at once, by their ids."""
     below, shared_with = NamespaceAncestor.namespace_id, aliased(NamespaceAncestor)
-    of_user = (Membership.user_id == user_id, alive(), among(below, "ids"))
+    of_user = (Membership.user_id == user_id, alive(), below.in_(ids))
     inherited = select(below, Membership.access_level).join(
         Membership, Membership.namespace_id == NamespaceAncestor.ancestor_id
     )
@@ -142,7 +151,7 @@ def roles_in_groups(user_id: int, ids: Sequence[int]) -> dict[int, Role]:
     )
     grants = union_all(inherited.where(*of_user), through.where(*of_user, alive(Share))).subquery()
     highest = select(grants.c[0], func.max(grants.c[1])).group_by(grants.c[0])
-    levels: dict[int, int] = dict(db.session.execute(highest, {"ids": numbers(ids)}).all())
+    levels: dict[int, int] = dict(db.session.execute(highest).all())
     return {number: Role(levels.get(number, 0)) for number in ids}
 
 
@@ -249,27 +258,22 @@ def authorized_projects(user_id: int, least: Role = Role.GUEST) -> Select[int]:
     return select(union_all(owned, direct, inherited, shared).subquery().c[0])
 
 
-@prepared
-def _level_below() -> Any:
+@functools.cache
+def _level_below() -> Select[int]:
     """The highest level a person has in a namespace."""
     return select(func.max(union_all(*_in_namespace(_NAMESPACE)).subquery().c.access_level))
 
 
-@prepared
-def _level_in_project() -> Any:
+@functools.cache
+def _level_in_project() -> Select[int]:
     """The highest level a person has in a project."""
     grants = (*_in_namespace(_NAMESPACE), *_in_project(bindparam("project", type_=Key)))
     return select(func.max(union_all(*grants).subquery().c.access_level))
 
 
-@prepared
-def _project_by_path() -> Any:
-    return projects.row_by_path(*_highest())
-
-
-@prepared
-def _project_by_id() -> Any:
-    return projects.row_by_id(*_highest())
+@functools.cache
+def _project_and_levels(*, by_id: bool) -> Select[Any]:
+    return projects.one_project(by_id=by_id).add_columns(*_highest())
 
 
 def _highest() -> Iterable[ColumnElement[int]]:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import datetime as dt
 import functools
-from collections.abc import Iterable, Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, ForeignKey, Index, Select, bindparam, false, func, select
+from sqlalchemy import ForeignKey, Index, Select, bindparam, false, func, select
 from sqlalchemy.orm import Mapped, contains_eager, mapped_column, relationship
 
 from project_service.domain.access_levels import Visibility
@@ -15,9 +14,7 @@ from project_service.domain.namespaces import Namespace, NamespaceAncestor
 from project_service.domain.users import User
 from project_service.kit import clock
 from project_service.kit.db.base import Base, Key, Model, Timestamps, unique_unless_deleting
-from project_service.kit.db.reading import Kind, remember
 from project_service.kit.db.session import db
-from project_service.kit.db.statements import Prepared, prepared
 from project_service.kit.http.errors import NotFound
 from project_service.kit.http.fields import whole_number
 
@@ -125,23 +122,15 @@ def project_by(id_or_path: str | int) -> Project | None:
     """One project: digits are always an id, everything else a full path in any case."""
     text = str(id_or_path)
     number = whole_number(text)
-    if number is not None:
-        return db.session.scalar(_by_id(), {"wanted": number})
-    return db.session.scalar(_by_path(), {"wanted": text.lower()})
-
-
-def _one() -> Select[Project]:
-    return projects().options(contains_eager(Project.namespace))
+    wanted = text.lower() if number is None else number
+    return db.session.scalar(one_project(by_id=number is not None), {"wanted": wanted})
 
 
 @functools.cache
-def _by_id() -> Select[Project]:
-    return _one().where(Project.id == bindparam("wanted"))
-
-
-@functools.cache
-def _by_path() -> Select[Project]:
-    return _one().where(func.lower(Project.full_path) == bindparam("wanted"))
+def one_project(*, by_id: bool) -> Select[Project]:
+    """The project whose id, or whose full path in lower case, is ``wanted``, with its namespace."""
+    condition = Project.id == bindparam("wanted") if by_id else func.lower(Project.full_path) == bindparam("wanted")
+    return projects().where(condition).options(contains_eager(Project.namespace))
 
 
 def find_project(id_or_path: str | int) -> Project:
@@ -150,54 +139,6 @@ def find_project(id_or_path: str | int) -> Project:
     if project is None:
         raise NotFound("Project")
     return project
-
-
-def read_project(id_or_path: str | int) -> Project:
-    """The same for what only reads: a row of no session, with its namespace, that cannot be changed."""
-    project, _ = read_row(id_or_path, _row_by_path, _row_by_id)
-    return project
-
-
-def read_row(id_or_path: str | int, by_path: Prepared, by_id: Prepared, **values: Any) -> tuple[Project, Sequence[Any]]:
-    """The same by one of two statements, which are a ``row`` each, and what they have behind it."""
-    text = str(id_or_path)
-    number = whole_number(text)
-    rows = by_path(wanted=text.lower(), **values) if number is None else by_id(wanted=number, **values)
-    found = rows.first()
-    if found is None:
-        raise NotFound("Project")
-    projects, namespaces = _kinds()
-    width = projects.width + namespaces.width
-    (project,), (namespace,) = (
-        projects.made([found[: projects.width]]),
-        namespaces.made([found[projects.width : width]]),
-    )
-    project.__dict__["namespace"] = namespace
-    remember(project, namespace)
-    return project, found[width:]
-
-
-@functools.cache
-def _kinds() -> tuple[Kind, Kind]:
-    return Kind(Project), Kind(Namespace)
-
-
-def row_by_id(*behind: ColumnElement[Any]) -> Select[Any]:
-    """The project with the id ``wanted`` and its namespace, and further columns behind them."""
-    return _rows(behind).where(Project.id == bindparam("wanted", type_=Key))
-
-
-def row_by_path(*behind: ColumnElement[Any]) -> Select[Any]:
-    """The same by the full path, in lower case."""
-    return _rows(behind).where(func.lower(Project.full_path) == bindparam("wanted"))
-
-
-def _rows(behind: Iterable[ColumnElement[Any]]) -> Select[Any]:
-    columns = [column for kind in _kinds() for column in kind.columns]
-    return select(*columns, *behind).join(Project.namespace).where(Project.deleting_since.is_(None))
-
-
-_row_by_id, _row_by_path = prepared(row_by_id), prepared(row_by_path)
 
 
 def projects_below(namespace: Namespace) -> Select[int]:

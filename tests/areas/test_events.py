@@ -666,7 +666,7 @@ def test_a_page_has_twenty_events_and_at_most_a_hundred(asked, got, people, proj
     "path", ["/events?", "/events?scope=all&", "/users/dev/events?", "/projects/acme%2Fshop/events?"]
 )
 def test_more_events_than_are_counted_have_no_total(path, people, project, as_, monkeypatch):
-    monkeypatch.setattr(pagination, "COUNTED", 3)
+    monkeypatch.setattr(pagination, "MAX_COUNTED_ROWS", 3)
     for _ in range(4):
         write(people[DEV], Action.JOINED, project)
 

@@ -20,15 +20,14 @@ from project_service.domain.memberships import (
     Share,
     authorized_namespaces,
     authorized_projects,
+    find_project_and_role,
     inherited_role,
-    read_project_and_role,
     role_in,
 )
 from project_service.domain.namespaces import Group, Namespace, groups
 from project_service.domain.projects import Project, projects
 from project_service.domain.users import User
 from project_service.kit import clock
-from project_service.kit.db import reading
 from project_service.kit.db.session import db
 from tests.worlds import make_user
 
@@ -228,7 +227,7 @@ def test_a_role_that_is_read_with_its_project_is_the_same(stored, world):
     ways = {spot: (place.id, place.full_path.upper()) for spot, place in made.at.items() if isinstance(place, Project)}
 
     found = {
-        (user, spot, way): read_project_and_role(made.users[user].id, way)
+        (user, spot, way): find_project_and_role(made.users[user].id, way)
         for user in range(USERS)
         for spot in ways
         for way in ways[spot]
@@ -273,7 +272,7 @@ def test_all_members_are_those_that_have_a_role_with_that_role(stored, world):
     made = stored(world)
 
     for spot, place in made.at.items():
-        found = [(member.user_id, member.level) for member in reading.rows(all_members_of(place))]
+        found = [(member.user_id, member.level) for member in db.session.scalars(all_members_of(place))]
         wanted = [(made.users[user].id, granted(world, user, spot)) for user in range(USERS)]
         assert found == [(user_id, level) for user_id, level in wanted if level > Role.NONE]
 

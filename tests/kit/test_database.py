@@ -33,7 +33,6 @@ from project_service.kit.db.session import (
     unique,
     unit_of_work,
 )
-from project_service.kit.db.statements import prepared
 from project_service.kit.http.errors import Conflict
 from tests.conftest import POSTGRESQL, SQLITE, make_app
 
@@ -400,7 +399,7 @@ def test_what_is_written_within_a_reading_is_a_unit_of_its_own(app, backend):
 
 
 @both
-def test_prepared_statements_and_the_session_work_in_one_transaction(app):
+def test_statements_and_objects_are_written_in_one_transaction(app):
     with unit_of_work():
         first = db.session.connection()
         db.session.add(gate("a"))
@@ -447,21 +446,6 @@ def test_writers_of_a_file_are_never_too_many(applications):
     with applications(SQLITE).app_context(), ExitStack() as opened:
         for _ in range(2 * (POOL_SIZE + MAX_OVERFLOW_CONNECTIONS)):
             opened.enter_context(db.engine.connect())
-
-
-@both
-def test_a_prepared_statement_belongs_to_the_savepoint_it_is_sent_in(app):
-    @prepared
-    def mark():
-        return text("INSERT INTO feature_gates (feature, key, value) VALUES ('marks', 'groups', :value)")
-
-    with unit_of_work():
-        mark(value="a")
-        with pytest.raises(LookupError), unique(TAKEN):
-            mark(value="b")
-            raise LookupError
-
-    assert marks() == ["a"]
 
 
 @both

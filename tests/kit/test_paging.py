@@ -66,7 +66,7 @@ def test_a_list_is_cut_and_counted(count, number, rows, expected, app):
 
 @pytest.mark.parametrize(("number", "following", "before"), [(1, "2", ""), (2, "3", "1"), (3, "", "2")])
 def test_a_long_list_is_followed_to_its_end_without_totals(number, following, before, app, monkeypatch):
-    monkeypatch.setattr(pagination, "COUNTED", 4)
+    monkeypatch.setattr(pagination, "MAX_COUNTED_ROWS", 4)
 
     _, headers = cut(app, 5, number, 2)
 
@@ -76,7 +76,7 @@ def test_a_long_list_is_followed_to_its_end_without_totals(number, following, be
 
 
 def test_a_list_of_exactly_as_many_rows_as_are_counted_has_totals(app, monkeypatch):
-    monkeypatch.setattr(pagination, "COUNTED", 4)
+    monkeypatch.setattr(pagination, "MAX_COUNTED_ROWS", 4)
 
     _, headers = cut(app, 4, 1, 2)
 

@@ -598,15 +598,15 @@ def test_counters_of_a_search_are_right_however_much_it_finds(query, developer, 
     found = []
 
     for most in (100, 7, 6, 4):
-        monkeypatch.setattr(queries, "COUNTED", most)
+        monkeypatch.setattr(queries, "MAX_COUNTED_ROWS", most)
         found.append(badges(developer.get(f"{LIST}?most={most}&{query}")))
 
     assert found == [[3, 2, 1, 3, 6]] * 3 + [[3, 2, 1, 3, 4]]
 
 
 def test_counters_that_are_too_high_to_count_say_so(developer, make_alert, monkeypatch):
-    monkeypatch.setattr(queries, "COUNTED", 2)
-    monkeypatch.setattr(pages, "COUNTED", 2)
+    monkeypatch.setattr(queries, "MAX_COUNTED_ROWS", 2)
+    monkeypatch.setattr(pages, "MAX_COUNTED_ROWS", 2)
     for iid in (1, 2, 3):
         make_alert(iid)
     make_alert(4, status=Status.ACKNOWLEDGED)

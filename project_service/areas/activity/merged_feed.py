@@ -20,7 +20,7 @@ from sqlalchemy.orm import aliased
 from project_service.areas.activity.filters import EventFilter
 from project_service.domain.events.models import Event
 from project_service.kit.db.bulk import listed
-from project_service.kit.db.reading import COUNTED
+from project_service.kit.db.pagination import MAX_COUNTED_ROWS
 from project_service.kit.db.session import db
 
 MIN_SCANNED_EVENTS = 1_000
@@ -45,9 +45,9 @@ class MergedFeed:
 
     @property
     def total(self) -> int:
-        """The number of events, counted up to one more than ``COUNTED``."""
+        """The number of events, counted up to one more than ``MAX_COUNTED_ROWS``."""
         events = union_all(*map(self._countable, self.groups)).subquery()
-        limited = select(events.c.one).limit(COUNTED + 1).subquery()
+        limited = select(events.c.one).limit(MAX_COUNTED_ROWS + 1).subquery()
         return db.session.scalar(select(func.count()).select_from(limited)) or 0
 
     def rows(self, offset: int, limit: int) -> list[int]:
@@ -71,12 +71,12 @@ class MergedFeed:
         return list(db.session.scalars(merged))
 
     def _countable(self, group: ProjectGroup) -> Select[int]:
-        """A row for each event of a group; on PostgreSQL at most ``COUNTED + 1`` of each project."""
+        """A row for each event of a group; on PostgreSQL at most ``MAX_COUNTED_ROWS + 1`` of each project."""
         project = listed(group.project_ids)
         events = select(literal(1).label("one")).where(Event.project_id == project.c.value, *group.conditions)
         if _is_sqlite():
             return events
-        limited = events.limit(COUNTED + 1).correlate(project).lateral()
+        limited = events.limit(MAX_COUNTED_ROWS + 1).correlate(project).lateral()
         return select(limited.c.one).select_from(project.join(limited, true()))
 
     def _first_events(self, group: ProjectGroup, count: int) -> Select[int, dt.datetime]:

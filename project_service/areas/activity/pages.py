@@ -16,7 +16,7 @@ from project_service.areas.activity.targets import events_with_targets
 from project_service.domain.events.models import Event
 from project_service.domain.projects import Project
 from project_service.domain.users import User
-from project_service.kit.db.pagination import Counted, counted
+from project_service.kit.db.pagination import Listing, listing_of
 
 FILTERS: dict[str, tuple[str, dict[str, str]]] = {
     "all": ("All", {}),
@@ -34,10 +34,10 @@ MAX_EVENTS_SHOWN = 1000
 MAX_EVENTS_SKIPPED = 1_000_000
 
 
-def _feed(found: Select[int] | Counted, chosen: str) -> dict[str, Any]:
+def _feed(found: Select[int] | Listing, chosen: str) -> dict[str, Any]:
     shown = min(max(_number("shown"), EVENTS_PER_STEP), MAX_EVENTS_SHOWN)
     skipped = min(_number("skip"), MAX_EVENTS_SKIPPED)
-    ids = counted(found).rows(skipped, shown + 1)
+    ids = listing_of(found).rows(skipped, shown + 1)
     more = len(ids) > shown
     events = events_with_targets(ids[:shown], selectinload(Event.project).joinedload(Project.namespace))
     return {

@@ -27,7 +27,7 @@ from project_service.areas.activity.visibility import (
 from project_service.domain.events.models import Event
 from project_service.domain.projects import Project
 from project_service.domain.users import ACTIVE, User
-from project_service.kit.db.reading import COUNTED
+from project_service.kit.db.pagination import MAX_COUNTED_ROWS
 from project_service.kit.db.session import db
 
 
@@ -40,8 +40,8 @@ class AuthorFeed:
 
     @property
     def total(self) -> int:
-        """The number of events, counted up to one more than ``COUNTED``."""
-        if self.countable is not None and (total := _count(self.countable)) > COUNTED:
+        """The number of events, counted up to one more than ``MAX_COUNTED_ROWS``."""
+        if self.countable is not None and (total := _count(self.countable)) > MAX_COUNTED_ROWS:
             return total
         return _count(self.statement.order_by(None))
 
@@ -113,7 +113,7 @@ def _countable(is_author: ColumnElement[bool], grouped: Mapping[EventVisibility,
 
 
 def _count(statement: Select[int]) -> int:
-    return db.session.scalar(select(func.count()).select_from(statement.limit(COUNTED + 1).subquery())) or 0
+    return db.session.scalar(select(func.count()).select_from(statement.limit(MAX_COUNTED_ROWS + 1).subquery())) or 0
 
 
 def _projects_by_visibility(visibilities: Mapping[int, EventVisibility]) -> dict[EventVisibility, list[int]]:

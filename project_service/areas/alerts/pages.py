@@ -23,8 +23,7 @@ from project_service.domain.tracker.issues import INCIDENT, Issue
 from project_service.domain.tracker.notes import Note
 from project_service.domain.users import user_by
 from project_service.kit import clock
-from project_service.kit.db.pagination import read_page
-from project_service.kit.db.reading import COUNTED
+from project_service.kit.db.pagination import MAX_COUNTED_ROWS, read_page
 from project_service.kit.db.session import db
 from project_service.kit.http.errors import Invalid
 from project_service.kit.http.forms import Form
@@ -89,7 +88,7 @@ def list_alerts(project: Project) -> Any:
         page=page,
         wanted=wanted,
         sorts=queries.SORT_NAMES,
-        most=COUNTED,
+        most=MAX_COUNTED_ROWS,
         tabs={name: title for name, (title, _) in queries.TABS.items()},
         counts=queries.counts_of(project, search=wanted["search"], assignee_username=wanted["assignee_username"]),
         chart=charts.last_days(project),

@@ -8,7 +8,7 @@ from functools import reduce
 from typing import Any
 
 from sqlalchemy import ColumnElement, Select, TextClause, func, select, text, union_all
-from sqlalchemy.orm import aliased
+from sqlalchemy.orm import aliased, selectinload
 
 from project_service.areas.alerts.models import TARGET, Alert, AlertIntegration, AlertTodo, IncidentSetting, Status
 from project_service.domain.projects import Project
@@ -17,8 +17,8 @@ from project_service.domain.tracker.issues import Issue
 from project_service.domain.tracker.notes import Note, Subject, add_finder
 from project_service.domain.users import ids_called
 from project_service.kit.db import searching
-from project_service.kit.db.reading import COUNTED, along, rows
-from project_service.kit.db.session import db
+from project_service.kit.db.pagination import MAX_COUNTED_ROWS
+from project_service.kit.db.session import NO_LAZY_LOADING, db
 from project_service.kit.http.errors import RecordNotFound
 
 BETWEEN = "\n"
@@ -65,33 +65,34 @@ def alerts_matching(project: Project, **wanted: Any) -> Select[Alert]:
     order = [column.desc() if descending else column.asc() for column in SORTS[name]]
     if name == "ended_at":  # the databases disagree where nothing goes
         order[0] = order[0].nulls_last()
-    return along(statement.order_by(*order), Alert.issue, Alert.assignee)
+    loaded = selectinload(Alert.issue), selectinload(Alert.assignee)
+    return statement.order_by(*order).options(*loaded, NO_LAZY_LOADING)
 
 
 def counts_of(project: Project, **wanted: Any) -> dict[str, int]:
-    """Count the alerts of each tab under the same filters, up to ``COUNTED``."""
+    """Count the alerts of each tab under the same search and filter, up to ``MAX_COUNTED_ROWS`` each."""
     conditions = (Alert.project_id == project.id, *_conditions(wanted))
     by_status = _counted_at_once(conditions) if len(conditions) > 1 else None
     if by_status is None:
         by_status = _counted_apart(conditions)
-    return {tab: min(sum(by_status[one] for one in statuses), COUNTED) for tab, (_, statuses) in TABS.items()}
+    return {tab: min(sum(by_status[one] for one in statuses), MAX_COUNTED_ROWS) for tab, (_, statuses) in TABS.items()}
 
 
 def _counted_at_once(conditions: tuple[ColumnElement[bool], ...]) -> dict[Status, int] | None:
     """Count the alerts of each status in one scan; ``None`` if there are too many."""
     # in storage order: otherwise SQLite reads them by index, at random
     ordered = select(Alert.status).where(Alert.status != Status.IGNORED, *conditions).order_by(Alert.iid.desc())
-    found = ordered.limit(COUNTED).subquery()
+    found = ordered.limit(MAX_COUNTED_ROWS).subquery()
     rows = db.session.execute(select(found.c.status, func.count()).group_by(found.c.status))
     by_status = dict.fromkeys(LISTED, 0) | {Status(status): count for status, count in rows}
-    return by_status if sum(by_status.values()) < COUNTED else None
+    return by_status if sum(by_status.values()) < MAX_COUNTED_ROWS else None
 
 
 def _counted_apart(conditions: tuple[ColumnElement[bool], ...]) -> dict[Status, int]:
-    """Count the alerts of each status separately, each up to ``COUNTED``."""
+    """Count the alerts of each status separately, each up to ``MAX_COUNTED_ROWS``."""
     counts = (
         select(func.count())
-        .select_from(select(1).where(Alert.status == status, *conditions).limit(COUNTED).subquery())
+        .select_from(select(1).where(Alert.status == status, *conditions).limit(MAX_COUNTED_ROWS).subquery())
         .scalar_subquery()
         for status in LISTED
     )
@@ -121,16 +122,19 @@ def find_alert(project: Project, iid: int) -> Alert:
 def add_open_alerts(environments: Sequence[Environment], most: int) -> None:
     """Set ``open_alerts`` and ``open_alerts_count`` on each environment of a page, with two statements for all.
 
-    Of the alerts these are the newest; ``COUNTED`` stands for that many or more.
+    They are the newest alerts; the count goes up to ``MAX_COUNTED_ROWS``.
     """
     ids = [environment.id for environment in environments]
     newest = union_all(*(select(_newest_open(number).limit(most).subquery().c.id) for number in ids))
     found: dict[int | None, list[Alert]] = {}
-    for alert in rows(select(Alert).where(Alert.id.in_(newest)).order_by(Alert.started_at.desc(), Alert.id.desc())):
+    alerts = select(Alert).where(Alert.id.in_(newest)).order_by(Alert.started_at.desc(), Alert.id.desc())
+    for alert in db.session.scalars(alerts.options(NO_LAZY_LOADING)):
         found.setdefault(alert.environment_id, []).append(alert)
     opened = select(1).where(Alert.environment_id == Environment.id, Alert.status.in_(OPEN)).correlate(Environment)
-    counted = select(func.count()).select_from(opened.limit(COUNTED).subquery()).scalar_subquery()
-    counts: dict[int, int] = dict(rows(select(Environment.id, counted).where(Environment.id.in_(ids))))
+    counted = select(func.count()).select_from(opened.limit(MAX_COUNTED_ROWS).subquery()).scalar_subquery()
+    counts: dict[int, int] = dict(
+        db.session.execute(select(Environment.id, counted).where(Environment.id.in_(ids))).all()
+    )
     for environment in environments:
         environment.open_alerts = found.get(environment.id, [])  # type: ignore[attr-defined]  # shown beside the columns, never stored
         environment.open_alerts_count = counts.get(environment.id, 0)  # type: ignore[attr-defined]  # as above
@@ -182,7 +186,7 @@ def todo_of(alert: Alert, user_id: int) -> AlertTodo | None:
 def notes_of(alert: Alert) -> Select[Note]:
     """The notes of an alert, oldest first."""
     statement = select(Note).where(Note.noteable_type == TARGET, Note.noteable_id == alert.id)
-    return along(statement.order_by(Note.created_at, Note.id), Note.author)
+    return statement.order_by(Note.created_at, Note.id).options(selectinload(Note.author), NO_LAZY_LOADING)
 
 
 def _conditions(wanted: dict[str, Any]) -> Iterable[ColumnElement[bool]]:

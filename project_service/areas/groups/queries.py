@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import ColumnElement, Select, func, select
-from sqlalchemy.orm import joinedload
+from sqlalchemy.orm import contains_eager, joinedload
 
 from project_service.access.abilities import own_groups, visible_groups, visible_projects
 from project_service.access.identity import Caller
@@ -16,8 +16,7 @@ from project_service.domain.memberships import Share, add_shares, authorized_nam
 from project_service.domain.namespaces import Group, Namespace, NamespaceAncestor, groups
 from project_service.domain.projects import Project, projects
 from project_service.kit.db import searching
-from project_service.kit.db.reading import along, rows
-from project_service.kit.db.session import db
+from project_service.kit.db.session import NO_LAZY_LOADING, db
 
 
 def groups_matching(caller: Caller, **wanted: Any) -> Select[Group]:
@@ -101,10 +100,11 @@ def details_of(caller: Caller, group: Group, *, with_projects: bool) -> Details:
     if not with_projects:
         return Details(shares, None, None)
     seen = projects().where(visible_projects(caller)).order_by(Project.created_at.desc(), Project.id.desc())
-    seen = along(seen, (Project.namespace, Namespace.owner))
+    seen = seen.options(contains_eager(Project.namespace).joinedload(Namespace.owner), NO_LAZY_LOADING)
+    seen = seen.limit(MOST_INSIDE)
     own = seen.where(Project.namespace_id == group.id)
     shared = seen.where(Project.id.in_(select(Share.project_id).where(Share.group_id == group.id)))
-    details = Details(shares, rows(own, limit=MOST_INSIDE), rows(shared, limit=MOST_INSIDE))
+    details = Details(shares, list(db.session.scalars(own)), list(db.session.scalars(shared)))
     inside = [*(details.projects or ()), *(details.shared_projects or ())]
     add_shares(inside)
     add_open_issues(caller, inside)

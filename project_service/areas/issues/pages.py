@@ -59,7 +59,7 @@ def list_issues(project: Project) -> Any:
     state = request.args.get("state", "opened")
     state = state if state in TABS else "opened"
     search = request.args.get("search", "")
-    page = read_page(queries.list_of_issues(caller(), project, state=state, search=search), request.args.get("page"))
+    page = read_page(queries.issues_matching(caller(), project, state=state, search=search), request.args.get("page"))
     return render_template("issues/list.html", project=project, page=page, state=state, tabs=TABS, search=search)
 
 

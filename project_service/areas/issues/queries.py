@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from dateutil.relativedelta import relativedelta
-from sqlalchemy import ColumnElement, Select, True_, and_, bindparam, exists, false, func, not_, select
+from sqlalchemy import ColumnElement, Select, and_, exists, false, func, not_, select
+from sqlalchemy.orm import selectinload
 
 from project_service.access.abilities import may_see_issue, visible_issues
 from project_service.access.identity import Caller
@@ -18,9 +19,7 @@ from project_service.domain.tracker.milestones import Milestone
 from project_service.domain.users import ids_called
 from project_service.kit import clock
 from project_service.kit.db import searching
-from project_service.kit.db.base import Key
-from project_service.kit.db.reading import Given, along, made_once
-from project_service.kit.db.session import db
+from project_service.kit.db.session import NO_LAZY_LOADING, db
 from project_service.kit.http.errors import RecordNotFound
 
 DAY = dt.timedelta(days=1)
@@ -28,32 +27,20 @@ DAY = dt.timedelta(days=1)
 
 def issues_matching(caller: Caller, project: Project, **wanted: Any) -> Select[Issue]:
     """The issues of a project that the caller sees, filtered and ordered."""
-    here = tracker.issues_of(project).where(visible_issues(caller, project), *_of(wanted.get("state")))
-    return _shown(here.where(*_conditions(caller, wanted)), wanted.get("order_by"), wanted.get("sort"))
-
-
-def list_of_issues(caller: Caller, project: Project, **wanted: Any) -> Select[Issue] | Given:
-    """The same for a list, whose statement is made once where all are seen and the state alone is wanted."""
-    form = tuple(wanted.get(name) for name in ("state", "order_by", "sort"))
-    is_filtered = next(iter(_conditions(caller, wanted)), None) is not None
-    if is_filtered or not isinstance(visible_issues(caller, project), True_):
-        return issues_matching(caller, project, **wanted)
-    return _of_state(*form, project=project.content_id)
-
-
-@made_once
-def _of_state(state: str | None, order_by: str | None, sort: str | None) -> Select[Issue]:
-    here = select(Issue).where(Issue.project_id == bindparam("project", type_=Key))
-    return _shown(here.where(*_of(state)), order_by, sort)
-
-
-def _shown(statement: Select[Issue], order_by: str | None, sort: str | None) -> Select[Issue]:
-    column = getattr(Issue, order_by or "created_at")
-    order = (column.asc(), Issue.id.asc()) if sort == "asc" else (column.desc(), Issue.id.desc())
+    here = tracker.issues_of(project).where(visible_issues(caller, project), *_conditions(caller, wanted))
+    column = getattr(Issue, wanted.get("order_by") or "created_at")
+    is_ascending = wanted.get("sort") == "asc"
+    order = (column.asc(), Issue.id.asc()) if is_ascending else (column.desc(), Issue.id.desc())
     if column is Issue.due_date:  # the databases differ in where they put what has none
         order = (order[0].nulls_last(), order[1])
-    shown = (Issue.project, Issue.author, Issue.assignees, Issue.label_rows, Issue.closed_by)
-    return along(statement.order_by(*order), *shown, (Issue.milestone, Milestone.project))
+    return here.order_by(*order).options(
+        selectinload(Issue.author),
+        selectinload(Issue.assignees),
+        selectinload(Issue.label_rows),
+        selectinload(Issue.closed_by),
+        selectinload(Issue.milestone),
+        NO_LAZY_LOADING,
+    )
 
 
 def progress_of(caller: Caller, milestone: Milestone) -> tuple[int, int]:
@@ -72,13 +59,9 @@ def find_issue(caller: Caller, project: Project, iid: int) -> Issue:
     return issue
 
 
-def _of(state: str | None) -> Iterable[ColumnElement[bool]]:
-    if state in ("opened", "closed"):
-        yield Issue.state == state
-
-
 def _conditions(caller: Caller, wanted: dict[str, Any]) -> Iterable[ColumnElement[bool]]:
-    """What must hold of an issue beside its state."""
+    if wanted.get("state") in (tracker.OPENED, tracker.CLOSED):
+        yield Issue.state == wanted["state"]
     if wanted.get("iids"):
         yield Issue.iid.in_(wanted["iids"])
     if wanted.get("confidential") is not None:

@@ -33,7 +33,7 @@ NOTES = f"{ISSUES}/<iid>/notes"
 @api.paged
 def list_issues(project: Project, fields: dict[str, Any]) -> Any:
     """List the issues of a project."""
-    return queries.list_of_issues(caller(), project, **fields)
+    return queries.issues_matching(caller(), project, **fields)
 
 
 @api.get("/projects/<project>/milestones/<milestone>/issues")

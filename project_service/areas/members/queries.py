@@ -5,15 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from sqlalchemy import ColumnElement, Select, and_, case, func, or_, select, union_all
-from sqlalchemy.orm import aliased
+from sqlalchemy.orm import aliased, contains_eager, with_expression
 
 from project_service.domain.memberships import Membership, Share, alive, lesser
 from project_service.domain.namespaces import Namespace, NamespaceAncestor
 from project_service.domain.projects import Project
 from project_service.domain.users import User
 from project_service.kit.db import searching
-from project_service.kit.db.reading import along, rows
-from project_service.kit.db.session import db
+from project_service.kit.db.session import NO_LAZY_LOADING, db
 from project_service.kit.http.errors import RecordNotFound
 
 Place = Project | Namespace
@@ -25,10 +24,10 @@ def members_of(place: Place, **wanted: Any) -> Select[Membership]:
     return _filtered(_memberships().where(here == place.id, alive()), wanted).order_by(Membership.id)
 
 
-def all_members_of(place: Place, **wanted: Any) -> Select[Any]:
+def all_members_of(place: Place, **wanted: Any) -> Select[Membership]:
     """The members of a place, direct, inherited and invited with a group: one row a person, the highest role.
 
-    It stands on each row as ``capped_level``.
+    The role is loaded as ``capped_level``.
     """
     reach = _reach_of(place).subquery()
     rank = func.row_number().over(
@@ -36,7 +35,9 @@ def all_members_of(place: Place, **wanted: Any) -> Select[Any]:
     )
     best = select(reach.c.id, reach.c.access_level, rank.label("rank")).subquery()
     statement = _memberships().join(best, and_(best.c.id == Membership.id, best.c.rank == 1))
-    capped = statement.add_columns(best.c.access_level.label("capped_level"))
+    capped = statement.options(with_expression(Membership.capped_level, best.c.access_level))
+    # a membership that the session has already gets its ``capped_level`` too
+    capped = capped.execution_options(populate_existing=True)
     return _filtered(capped, wanted).order_by(Membership.user_id)
 
 
@@ -50,15 +51,15 @@ def find_member(place: Place, user_id: int) -> Membership:
 
 def find_any_member(place: Place, user_id: int) -> Membership:
     """The membership that counts for somebody, wherever it comes from."""
-    found: list[Membership] = rows(all_members_of(place).where(Membership.user_id == user_id), limit=1)
-    if not found:
+    membership = db.session.scalar(all_members_of(place).where(Membership.user_id == user_id))
+    if membership is None:
         raise RecordNotFound
-    return found[0]
+    return membership
 
 
 def _memberships() -> Select[Membership]:
-    statement = select(Membership).join(User, User.id == Membership.user_id).where(User.deleting_since.is_(None))
-    return along(statement, Membership.user)
+    statement = select(Membership).join(Membership.user).where(User.deleting_since.is_(None))
+    return statement.options(contains_eager(Membership.user), NO_LAZY_LOADING)
 
 
 def _filtered(statement: Select[Membership], wanted: dict[str, Any]) -> Select[Membership]:

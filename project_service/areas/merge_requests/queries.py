@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from sqlalchemy import ColumnElement, Select, exists, false, func, select
+from sqlalchemy.orm import selectinload
 
 from project_service.access.identity import Caller
 from project_service.domain.projects import Project
@@ -14,18 +15,17 @@ from project_service.domain.tracker.notes import Note
 from project_service.domain.tracker.others import MERGE_REQUEST, MergeRequest, MergeRequestLabel, merge_requests_of
 from project_service.domain.users import ids_called
 from project_service.kit.db import searching
-from project_service.kit.db.reading import along
-from project_service.kit.db.session import db
+from project_service.kit.db.session import NO_LAZY_LOADING, db
 
 
 def merge_requests_matching(caller: Caller, project: Project, **wanted: Any) -> Select[MergeRequest]:
     """The merge requests of a project, filtered and ordered; without what only the view of one shows."""
-    statement = along(
-        merge_requests_of(project).where(*_conditions(caller, wanted)),
-        MergeRequest.project,
-        MergeRequest.author,
-        MergeRequest.label_rows,
-        (MergeRequest.milestone, Milestone.project),
+    statement = merge_requests_of(project).where(*_conditions(caller, wanted))
+    statement = statement.options(
+        selectinload(MergeRequest.author),
+        selectinload(MergeRequest.label_rows),
+        selectinload(MergeRequest.milestone),
+        NO_LAZY_LOADING,
     )
     column = getattr(MergeRequest, wanted.get("order_by") or "created_at")
     if wanted.get("sort") == "asc":

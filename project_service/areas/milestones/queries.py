@@ -9,12 +9,12 @@ from sqlalchemy import Select
 from project_service.domain.projects import Project
 from project_service.domain.tracker.milestones import Milestone, milestones_of
 from project_service.kit.db import searching
-from project_service.kit.db.reading import along
+from project_service.kit.db.session import NO_LAZY_LOADING
 
 
 def milestones_matching(project: Project, **wanted: Any) -> Select[Milestone]:
     """The milestones of a project, those due first at the top."""
-    statement = along(milestones_of(project), Milestone.project)
+    statement = milestones_of(project).options(NO_LAZY_LOADING)
     if wanted.get("state") in ("active", "closed"):
         statement = statement.where(Milestone.state == wanted["state"])
     if wanted.get("iids"):

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import ColumnElement, Select, func, select
+from sqlalchemy.orm import contains_eager
 
 from project_service.access.abilities import Ability, allowed, ask_roles, visible_projects
 from project_service.access.identity import Caller
@@ -32,14 +33,14 @@ from project_service.domain.namespaces import (
 from project_service.domain.projects import DISABLED, Project, projects
 from project_service.domain.users import User
 from project_service.kit.db import searching
-from project_service.kit.db.reading import fetch
-from project_service.kit.db.session import db
+from project_service.kit.db.session import NO_LAZY_LOADING, db
 
 
 def projects_matching(caller: Caller, **wanted: Any) -> Select[Project]:
     """The projects a caller sees, filtered and ordered."""
     found = projects().where(visible_projects(caller), *_conditions(caller, wanted))
-    return _ordered(found, wanted)
+    loaded = contains_eager(Project.namespace).joinedload(Namespace.owner)
+    return _ordered(found, wanted).options(loaded, NO_LAZY_LOADING)
 
 
 def projects_of_user(caller: Caller, user: User, **wanted: Any) -> Select[Project]:
@@ -100,7 +101,6 @@ def add_permissions(caller: Caller, found: Sequence[Project]) -> None:
 
 def add_details(caller: Caller, found: Sequence[Project]) -> None:
     """Set on each project of a page what it shows beside its columns, whoever sees it."""
-    fetch(found, (Project.namespace, Namespace.owner))
     add_shares(found)
     add_open_issues(caller, found)
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from sqlalchemy import Select
+
 from project_service.access.abilities import Ability
 from project_service.access.api import ApiBlueprint
 from project_service.areas.protected_tags import queries, service
 from project_service.areas.protected_tags.models import ProtectedTag
 from project_service.areas.protected_tags.schemas import ProtectedTagCreateSchema, ProtectedTagSchema
 from project_service.domain.projects import Project
-from project_service.kit.db.reading import Given
 from project_service.kit.http.preconditions import unmodified
 
 api = ApiBlueprint("protected_tags", __name__, description="Tags and wildcards that not everybody may create.")
@@ -21,7 +22,7 @@ api = ApiBlueprint("protected_tags", __name__, description="Tags and wildcards t
 @api.allow(Ability.ADMIN_PROTECTED_TAGS)
 @api.response(200, ProtectedTagSchema(many=True))
 @api.paged
-def list_protected_tags(project: Project) -> Given:
+def list_protected_tags(project: Project) -> Select[ProtectedTag]:
     """List the protected tags of a project."""
     return queries.protected_tags_of(project)
 

@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from sqlalchemy import Select, bindparam, select
+from sqlalchemy import Select, select
 
 from project_service.areas.variables.models import Variable
 from project_service.domain.projects import Project
-from project_service.kit.db.reading import Given, made_once
 from project_service.kit.db.session import db
 from project_service.kit.http.errors import Conflict, NotFound
 
 AMBIGUOUS = "There are multiple variables with provided parameters. Please use 'filter[environment_scope]'"
 
 
-def variables_of(project: Project) -> Given:
+def variables_of(project: Project) -> Select[Variable]:
     """The variables of a project, oldest first."""
-    return _listed(project=project.id)
+    return select(Variable).where(Variable.project_id == project.id).order_by(Variable.id)
 
 
 def find_variable(project: Project, key: str, environment_scope: str | None = None) -> Variable:
     """One variable by its key and, where several share it, its scope; both compared literally."""
-    statement = _of(project.id).where(Variable.key == key)
+    statement = variables_of(project).where(Variable.key == key)
     if environment_scope:
         statement = statement.where(Variable.environment_scope == environment_scope)
     found = list(db.session.scalars(statement.limit(2)))
@@ -46,16 +43,7 @@ def has_twin(variable: Variable) -> bool:
 
 def find_variable_by_id(project: Project, variable_id: int) -> Variable:
     """One variable of a project by its number, as the pages address it."""
-    variable = db.session.scalar(_of(project.id).where(Variable.id == variable_id))
+    variable = db.session.scalar(variables_of(project).where(Variable.id == variable_id))
     if variable is None:
         raise NotFound("Variable")
     return variable
-
-
-@made_once
-def _listed() -> Select[Variable]:
-    return _of(bindparam("project"))
-
-
-def _of(project_id: Any) -> Select[Variable]:
-    return select(Variable).where(Variable.project_id == project_id).order_by(Variable.id)

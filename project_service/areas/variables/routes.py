@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from sqlalchemy import Select
+
 from project_service.access.abilities import Ability
 from project_service.access.api import ApiBlueprint
 from project_service.areas.variables import queries, service
@@ -15,7 +17,6 @@ from project_service.areas.variables.schemas import (
     VariableUpdateSchema,
 )
 from project_service.domain.projects import Project
-from project_service.kit.db.reading import Given
 
 api = ApiBlueprint("variables", __name__, description="CI/CD variables of a project.")
 
@@ -25,7 +26,7 @@ api = ApiBlueprint("variables", __name__, description="CI/CD variables of a proj
 @api.allow(Ability.ADMIN_VARIABLES)
 @api.response(200, VariableSchema(many=True))
 @api.paged
-def list_variables(project: Project) -> Given:
+def list_variables(project: Project) -> Select[Variable]:
     """List the variables of a project."""
     return queries.variables_of(project)
 

@@ -7,8 +7,8 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Select, bindparam, or_, select, union_all
-from sqlalchemy.orm import joinedload
+from sqlalchemy import ColumnElement, Select, or_, select, tuple_, union_all
+from sqlalchemy.orm import joinedload, selectinload
 
 from project_service.areas.vulnerabilities.dismissals import meanings_in
 from project_service.areas.vulnerabilities.fingerprints import EMPTY
@@ -27,11 +27,7 @@ from project_service.areas.vulnerabilities.severity_order import Sort
 from project_service.domain import instance_settings
 from project_service.domain.projects import Project
 from project_service.domain.tracker.issues import Issue
-from project_service.kit.db.base import Key
-from project_service.kit.db.bulk import among, numbers
-from project_service.kit.db.reading import Given, along, by_id, made_once, remember, rows
-from project_service.kit.db.session import db
-from project_service.kit.db.statements import Rows, packed, prepared
+from project_service.kit.db.session import NO_LAZY_LOADING, db
 from project_service.kit.http.errors import NotFound, RecordNotFound
 from project_service.kit.http.fields import LARGEST_INTEGER, whole_number
 
@@ -53,7 +49,7 @@ def pipelines_of(project: Project) -> Select[Pipeline]:
 
 def find_pipeline(project: Project, pipeline_id: int) -> Pipeline:
     """One pipeline of a project, of whatever branch."""
-    found = db.session.scalar(select(Pipeline).where(Pipeline.project_id == project.id, Pipeline.id == pipeline_id))
+    found = db.session.scalar(_pipeline_of(project, pipeline_id))
     if found is None:
         raise NotFound("Pipeline")
     return found
@@ -63,27 +59,13 @@ def pipeline_meant(project: Project, pipeline_id: str | None = None) -> Pipeline
     """The pipeline that a list is of: the newest of the default branch, or the one asked for; ``None`` if not there."""
     text = (pipeline_id or "").strip()
     if not text:
-        return _first(_newest(project=project.id, ref=default_branch(project)))
+        return db.session.scalar(pipelines_of(project).limit(1))
     number = whole_number(text)
-    return None if number is None else _first(_numbered(project=project.id, pipeline=number))
+    return None if number is None else db.session.scalar(_pipeline_of(project, number))
 
 
-def _first(pipelines: Given) -> Pipeline | None:
-    return next(iter(rows(pipelines, limit=1)), None)
-
-
-@made_once
-def _newest() -> Select[Pipeline]:
-    return _along_project(Pipeline.ref == bindparam("ref")).order_by(Pipeline.id.desc())
-
-
-@made_once
-def _numbered() -> Select[Pipeline]:
-    return _along_project(Pipeline.id == bindparam("pipeline"))
-
-
-def _along_project(condition: ColumnElement[bool]) -> Select[Pipeline]:
-    return along(select(Pipeline).where(Pipeline.project_id == bindparam("project"), condition), Pipeline.project)
+def _pipeline_of(project: Project, pipeline_id: int) -> Select[Pipeline]:
+    return select(Pipeline).where(Pipeline.project_id == project.id, Pipeline.id == pipeline_id)
 
 
 class Tallied(NamedTuple):
@@ -100,28 +82,18 @@ def findings_of(pipeline: Pipeline | None, *, scope: str = "dismissed", **wanted
     """
     if pipeline is None:
         return Findings(None)
-    reports: list[SecurityReport] = rows(_reports(pipeline=pipeline.id))
-    turns = {kind: turn for turn, kind in enumerate(dict.fromkeys(report.report_type for report in reports))}
+    of_pipeline = SecurityReport.pipeline_id == pipeline.id
+    report_types = db.session.scalars(select(SecurityReport.report_type).where(of_pipeline).order_by(SecurityReport.id))
+    turns = {kind: turn for turn, kind in enumerate(dict.fromkeys(report_types))}
+    tallies = select(Tally.sort, Tally.found, Tally.dismissed).where(Tally.pipeline_id == pipeline.id)
     dismissed_too = scope == ALL
     tallied = [
         Tallied(sort, listed)
-        for number, found, dismissed in rows(_tallies(pipeline=pipeline.id))
+        for number, found, dismissed in db.session.execute(tallies)
         if (listed := found - (0 if dismissed_too else dismissed)) and _is_wanted(sort := Sort.of(number), wanted)
     ]
     tallied.sort(key=lambda one: (-one.sort.severity, -one.sort.confidence, turns[one.sort.report_type]))
-    remember(pipeline, *reports)
     return Findings(pipeline, tuple(tallied), dismissed_too)
-
-
-@made_once
-def _reports() -> Select[SecurityReport]:
-    of_pipeline = SecurityReport.pipeline_id == bindparam("pipeline")
-    return select(SecurityReport).where(of_pipeline).order_by(SecurityReport.id)
-
-
-@made_once
-def _tallies() -> Select[int, int, int]:
-    return select(Tally.sort, Tally.found, Tally.dismissed).where(Tally.pipeline_id == bindparam("pipeline"))
 
 
 def counts_of(findings: Findings) -> Counter[Severity]:
@@ -134,9 +106,8 @@ def counts_of(findings: Findings) -> Counter[Severity]:
 
 def find_finding(project: Project, finding_id: int) -> Finding:
     """One finding of a project, of whatever pipeline."""
-    found = db.session.scalar(
-        select(Finding).where(Finding.project_id == project.id, Finding.id == min(finding_id, LARGEST_INTEGER))
-    )
+    statement = select(Finding).where(Finding.project_id == project.id, Finding.id == min(finding_id, LARGEST_INTEGER))
+    found = db.session.scalar(statement.options(joinedload(Finding.pipeline)))
     if found is None:
         raise RecordNotFound
     return found
@@ -161,46 +132,30 @@ class Findings:
             return []
         whole: list[int] = []
         found: list[Finding] = []
-        of_pipeline = {"pipeline": self.pipeline.id}
+        loaded = selectinload(Finding.report), selectinload(Finding.pipeline), NO_LAZY_LOADING
+        listed = select(Finding).where(*self._conditions(self.pipeline)).options(*loaded)
         for sort, count in self.tallied:
             taken = max(min(count - offset, limit), 0)
             if taken == count:
                 whole.append(sort.number)
             elif taken:
-                cut = {"sort": sort.number, "first": offset, "taken": taken}
-                found += rows(_part_of_one(self.dismissed_too, **of_pipeline, **cut))
+                # the index alone tells which rows these are: only they are read
+                of_sort = select(Finding.id).where(*self._conditions(self.pipeline), Finding.sort == sort.number)
+                cut = of_sort.order_by(Finding.place).offset(offset).limit(taken)
+                found += db.session.scalars(listed.where(Finding.id.in_(cut)))
             offset, limit = max(offset - count, 0), limit - taken
             if not limit:
                 break
         if whole:
-            found += rows(_whole(self.dismissed_too, **of_pipeline, sorts=numbers(whole)))
+            found += db.session.scalars(listed.where(Finding.sort.in_(whole)))
         turns = {tallied.sort.number: turn for turn, tallied in enumerate(self.tallied)}
         return sorted(found, key=lambda one: (turns[one.sort], one.place))
 
-
-@made_once
-def _whole(dismissed_too: bool) -> Select[Finding]:
-    """All findings of some sorts."""
-    return _shown(*_listed(dismissed_too), among(Finding.sort, "sorts"))
-
-
-@made_once
-def _part_of_one(dismissed_too: bool) -> Select[Finding]:
-    """Some findings of a sort."""
-    of_sort = select(Finding.id).where(*_listed(dismissed_too), Finding.sort == bindparam("sort"))
-    first, taken = bindparam("first", type_=Key), bindparam("taken", type_=Key)
-    return _shown(Finding.id.in_(of_sort.order_by(Finding.place).offset(first).limit(taken)))
-
-
-def _listed(dismissed_too: bool) -> Iterable[ColumnElement[bool]]:
-    yield Finding.pipeline_id == bindparam("pipeline")
-    yield Finding.kept.is_(True)
-    if not dismissed_too:
-        yield Finding.dismissed.is_(False)
-
-
-def _shown(*conditions: ColumnElement[bool]) -> Select[Finding]:
-    return along(select(Finding).where(*conditions), Finding.report, (Finding.pipeline, Pipeline.project))
+    def _conditions(self, pipeline: Pipeline) -> Iterable[ColumnElement[bool]]:
+        yield Finding.pipeline_id == pipeline.id
+        yield Finding.kept.is_(True)
+        if not self.dismissed_too:
+            yield Finding.dismissed.is_(False)
 
 
 def prepare(findings: list[Finding]) -> None:
@@ -301,48 +256,32 @@ def _remediations_of(findings: Iterable[Finding]) -> dict[tuple[int, int | None]
     wanted = {(one.report_id, one.remediation) for one in findings if one.remediation is not None}
     if not wanted:
         return {}
-    found = _remediations(places=packed({"report": report, "position": position} for report, position in wanted))
-    return {(one.report_id, one.position): one.data for one in found}
-
-
-@prepared
-def _remediations() -> Any:
-    place = Rows("places")
-    here = (Remediation.report_id == place.whole("report"), Remediation.position == place.whole("position"))
-    return select(Remediation.report_id, Remediation.position, Remediation.data).where(*here)
+    key = Remediation.report_id, Remediation.position
+    found = db.session.execute(select(*key, Remediation.data).where(tuple_(*key).in_(wanted)))
+    return {(report_id, position): data for report_id, position, data in found}
 
 
 def _feedback_on(findings: Collection[Finding]) -> Iterable[Feedback]:
     if not findings:
         return ()
-    ids = _feedback_meaning(
-        project=next(iter(findings)).project_id,
-        types=numbers(FEEDBACK_TYPES),
-        uuids=numbers({one.uuid for one in findings if one.uuid}),
-        fingerprints=numbers({one.project_fingerprint for one in findings}),
-    )
-    found = by_id(
-        Feedback,
-        (number for (number,) in ids),
-        Feedback.project,
-        Feedback.author,
-        Feedback.comment_author,
-        Feedback.pipeline,
-        (Feedback.issue, Issue.project),
-        (Feedback.issue, Issue.assignees),
-        Feedback.merge_request,
-    )
-    return [found[number] for number in sorted(found)]
-
-
-@prepared
-def _feedback_meaning() -> Any:
-    """The ids of what was decided about findings: by their uuids and by their fingerprints, each in its own index."""
     of_project = select(Feedback.id).where(
-        Feedback.project_id == bindparam("project"), among(Feedback.feedback_type, "types")
+        Feedback.project_id == next(iter(findings)).project_id, Feedback.feedback_type.in_(FEEDBACK_TYPES)
     )
-    by_uuid, by_fingerprint = among(Feedback.finding_uuid, "uuids"), among(Feedback.meant, "fingerprints")
-    return union_all(of_project.where(by_uuid), of_project.where(by_fingerprint))
+    # by uuid and by fingerprint, each by an index of its own
+    by_uuid = of_project.where(Feedback.finding_uuid.in_({one.uuid for one in findings if one.uuid}))
+    by_fingerprint = of_project.where(Feedback.meant.in_({one.project_fingerprint for one in findings}))
+    ids = set(db.session.scalars(union_all(by_uuid, by_fingerprint)))
+    if not ids:
+        return ()
+    feedback = select(Feedback).where(Feedback.id.in_(ids)).order_by(Feedback.id)
+    loaded = (
+        selectinload(Feedback.author),
+        selectinload(Feedback.comment_author),
+        selectinload(Feedback.pipeline),
+        selectinload(Feedback.issue).selectinload(Issue.assignees),
+        selectinload(Feedback.merge_request),
+    )
+    return db.session.scalars(feedback.options(*loaded, NO_LAZY_LOADING)).all()
 
 
 def _about(finding: Finding, feedback: Iterable[Feedback]) -> dict[str, Feedback]:

@@ -7,8 +7,7 @@ from sqlalchemy.orm import Mapped, mapped_column, relationship
 
 from project_service.domain.projects import Project
 from project_service.kit.db.base import Model, Timestamps
-from project_service.kit.db.reading import along
-from project_service.kit.db.session import db
+from project_service.kit.db.session import NO_LAZY_LOADING, db
 from project_service.kit.http.errors import NotFound
 
 AVAILABLE = "available"
@@ -30,9 +29,8 @@ class Environment(Timestamps, Model):
 
 def environments_of(project: Project) -> Select[Environment]:
     """The environments of a project, oldest first."""
-    return along(
-        select(Environment).where(Environment.project_id == project.id).order_by(Environment.id), Environment.project
-    )
+    statement = select(Environment).where(Environment.project_id == project.id)
+    return statement.order_by(Environment.id).options(NO_LAZY_LOADING)
 
 
 def find_environment(project: Project, environment_id: int) -> Environment:

@@ -17,7 +17,6 @@ from project_service.domain.tracker.issues import Issue
 from project_service.domain.tracker.others import MergeRequest
 from project_service.domain.users import User
 from project_service.kit.db.base import Model, Timestamps
-from project_service.kit.db.reading import by_id, model_of
 from project_service.kit.db.session import db
 from project_service.kit.http.errors import RecordNotFound
 from project_service.kit.http.fields import read_moment, whole_number
@@ -102,7 +101,8 @@ def add_resolutions(notes: Iterable[Note]) -> None:
     at, by = Note.extra["resolved_at"].as_string(), Note.extra["resolved_by_id"].as_string()
     found = db.session.execute(select(Note.id, at, by).where(Note.id.in_(open_to_it), at.is_not(None))).all()
     settlers = {number: whole_number(person or "") for number, _, person in found}
-    people = by_id(User, {person for person in settlers.values() if person is not None})
+    wanted = {person for person in settlers.values() if person is not None}
+    people = {user.id: user for user in db.session.scalars(select(User).where(User.id.in_(wanted)))}
     for number, moment, _ in found:
         with suppress(ValueError):  # archives may say anything
             known = people.get(settlers[number] or 0)
@@ -111,7 +111,7 @@ def add_resolutions(notes: Iterable[Note]) -> None:
 
 def notes_on(noteable: Noteable) -> Select[Note]:
     """The notes of an issue or a merge request, internal ones included; without an order."""
-    return select(Note).where(Note.noteable_type == TYPES[model_of(noteable)], Note.noteable_id == noteable.id)
+    return select(Note).where(Note.noteable_type == TYPES[type(noteable)], Note.noteable_id == noteable.id)
 
 
 def find_note(noteable: Noteable, note_id: int) -> Note:

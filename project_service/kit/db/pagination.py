@@ -11,16 +11,16 @@ from typing import Any, Protocol
 from urllib.parse import quote
 
 from flask import g, request
-from sqlalchemy import Select
+from sqlalchemy import Select, func, literal_column, select
 
-from project_service.kit.db import reading
-from project_service.kit.db.reading import COUNTED, Given
+from project_service.kit.db.session import db
 from project_service.kit.http import fields, urls
 from project_service.kit.http.parameters import Repeated, parameters
 from project_service.kit.http.schemas import Schema
 
 DEFAULT_SIZE = 20
 LARGEST_SIZE = 100
+MAX_COUNTED_ROWS = 10_000
 HEADERS = {
     "X-Total": "How many rows there are; left out above 10,000.",
     "X-Total-Pages": "How many pages there are, at least 1; left out above 10,000 rows.",
@@ -80,36 +80,55 @@ class Keyset:
     descending: bool
 
 
-class Counted(Protocol):
-    """A list that knows how long it is and reads any part of itself, where one statement would read too much."""
+class Listing(Protocol):
+    """A list that is read and counted by other means than one statement."""
 
     @property
     def total(self) -> int:
-        """How many rows there are."""
+        """The number of rows."""
 
     def rows(self, offset: int, limit: int) -> list[Any]:
-        """Some of them."""
+        """Return some of the rows."""
 
 
-def counted(found: Select[Any] | Given | Counted) -> Counted:
-    """A list that knows how long it is, whatever describes it."""
-    return reading.Listed(found) if isinstance(found, Select | Given) else found
+@dataclass(frozen=True, slots=True)
+class SelectedRows:
+    """The rows that an ordered statement selects: its first column or entity."""
+
+    statement: Select[Any]
+
+    @property
+    def total(self) -> int:
+        """The number of rows, counted up to one more than ``MAX_COUNTED_ROWS``."""
+        one = literal_column("1")
+        unordered: Select[Any] = self.statement.order_by(None).with_only_columns(one, maintain_column_froms=True)
+        limited = unordered.limit(MAX_COUNTED_ROWS + 1).subquery()
+        return db.session.scalar(select(func.count()).select_from(limited)) or 0
+
+    def rows(self, offset: int, limit: int) -> list[Any]:
+        """Return some of the rows."""
+        return list(db.session.scalars(self.statement.limit(limit).offset(offset)))
 
 
-def cut(found: Select[Any] | Given | Keyset | Counted, page: Page) -> tuple[list[Any], dict[str, str]]:
+def listing_of(found: Select[Any] | Listing) -> Listing:
+    """Return the list that a statement describes."""
+    return SelectedRows(found) if isinstance(found, Select) else found
+
+
+def cut(found: Select[Any] | Keyset | Listing, page: Page) -> tuple[list[Any], dict[str, str]]:
     """The rows of the page, and the headers that speak of the whole list."""
     if isinstance(found, Keyset):
         return _cut_keyset(found, page)
-    listed = counted(found)
-    rows = listed.rows(page.offset, page.size + 1)
+    listing = listing_of(found)
+    rows = listing.rows(page.offset, page.size + 1)
     more = len(rows) > page.size
     is_last = not more and (bool(rows) or page.number == 1)
-    total = page.offset + len(rows) if is_last else listed.total
+    total = page.offset + len(rows) if is_last else listing.total
     return rows[: page.size], headers(page, total, more=more)
 
 
 def _cut_keyset(found: Keyset, page: Page) -> tuple[list[Any], dict[str, str]]:
-    rows = reading.rows(found.statement, limit=page.size)
+    rows = list(db.session.scalars(found.statement.limit(page.size)))
     if not rows:
         return rows, {}
     name = "id_before" if found.descending else "id_after"
@@ -118,9 +137,9 @@ def _cut_keyset(found: Keyset, page: Page) -> tuple[list[Any], dict[str, str]]:
 
 
 def headers(page: Page, total: int, *, more: bool) -> dict[str, str]:
-    """``X-*`` and ``Link``; totals are left out above ``COUNTED`` rows (section 11.3)."""
+    """``X-*`` and ``Link``; totals are left out above ``MAX_COUNTED_ROWS`` rows (section 11.3)."""
     pages = max(1, -(-total // page.size))
-    counted = total <= COUNTED
+    counted = total <= MAX_COUNTED_ROWS
     following = page.number + 1 if more else None
     before = page.number - 1 if 1 < page.number <= pages or (page.number > 1 and not counted) else None
     links = [("prev", before), ("next", following), ("first", 1), ("last", pages if counted else None)]
@@ -187,7 +206,7 @@ def _target() -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ShownPage:
     """A page of a list as people see it."""
 
     rows: list[Any]
@@ -198,16 +217,16 @@ class Shown:
     before: int | None
 
 
-def read_page(statement: Select[Any] | Given | Counted, number: str | None, size: int = DEFAULT_SIZE) -> Shown:
+def read_page(statement: Select[Any] | Listing, number: str | None, size: int = DEFAULT_SIZE) -> ShownPage:
     """Cut a list for a page of HTML; nonsense in the address is the first page."""
     at = min(fields.whole_number(number or "") or 1, 1_000_000)
     page = Page(at, size, size)
     rows, head = cut(statement, page)
     counted = "X-Total" in head
-    return Shown(
+    return ShownPage(
         rows=rows,
         number=page.number,
-        total=int(head["X-Total"]) if counted else COUNTED,
+        total=int(head["X-Total"]) if counted else MAX_COUNTED_ROWS,
         counted=counted,
         following=int(head["X-Next-Page"]) if head["X-Next-Page"] else None,
         before=int(head["X-Prev-Page"]) if head["X-Prev-Page"] else None,

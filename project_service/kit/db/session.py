@@ -17,6 +17,7 @@ from sqlalchemy import Connection, Table, text
 from sqlalchemy.dialects import postgresql as postgresql_dialect
 from sqlalchemy.dialects import sqlite as sqlite_dialect
 from sqlalchemy.exc import IntegrityError, OperationalError
+from sqlalchemy.orm import raiseload
 
 from project_service.kit import bigint_json
 from project_service.kit.db import postgresql, sqlite
@@ -29,6 +30,8 @@ COMPILED_STATEMENTS = 500
 DEADLOCK_DETECTED = "40P01"  # PostgreSQL's SQLSTATE codes
 UNIQUE_VIOLATION = "23505"
 AFTER_COMMIT = "after_commit"
+# option of statements for lists: a relationship that was not loaded with the list raises instead of loading row by row
+NO_LAZY_LOADING = raiseload("*", sql_only=True)
 
 Row = TypeVar("Row", bound=Base)
 

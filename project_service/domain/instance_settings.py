@@ -170,8 +170,8 @@ def gates_of(feature: str) -> list[FeatureGate]:
     return list(db.session.scalars(select(FeatureGate).where(FeatureGate.feature == feature).order_by(FeatureGate.id)))
 
 
-def hold_gates() -> None:
-    """Let nobody else change a feature before this unit of work has ended: its gates are several rows."""
+def lock_gates() -> None:
+    """Lock the gates of all features against changes by others: a change affects several rows."""
     lock_table(FeatureGate)
 
 

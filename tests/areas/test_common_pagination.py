@@ -130,7 +130,7 @@ def test_links_go_to_where_people_reach_the_service(seven, as_maintainer, app, m
 
 
 def test_a_very_long_list_has_no_totals_and_an_end(seven, as_maintainer, monkeypatch):
-    monkeypatch.setattr(pagination, "COUNTED", 5)
+    monkeypatch.setattr(pagination, "MAX_COUNTED_ROWS", 5)
 
     pages = [as_maintainer.get(f"{seven}?per_page=3&page={page}") for page in (1, 2, 3)]
 

@@ -12,7 +12,7 @@ from sqlalchemy import delete, select
 
 from project_service.domain.tracker.milestones import Milestone
 from project_service.domain.tracker.notes import Note
-from project_service.kit.db.bulk import Writer, among, new_ids, numbers, one_of
+from project_service.kit.db.bulk import Writer, new_ids, table_of_ids
 from project_service.kit.db.session import db
 from tests.worlds import make_project, make_user
 
@@ -96,53 +96,14 @@ def test_more_ids_are_reserved_at_once_where_many_are_taken(place, count_queries
     assert len(many) == 3 * len(few)
 
 
-ODD = [
-    "\\",
-    '"',
-    "a,b",
-    "{",
-    "}",
-    "{a}",
-    "NULL",
-    "null",
-    "",
-    " ",
-    "a b",
-    "\t\n",
-    "é\u2028🚀",
-    "'",
-    '\\"',
-    "%s",
-    "%(ids)s",
-]
-
-
-def test_any_texts_are_among_others(place):
-    for number, title in enumerate(ODD):
-        db.session.add(Milestone(project_id=place[0], iid=number + 1, title=title, state="active"))
-    db.session.flush()
-
-    def titles(*wanted):
-        given = select(Milestone.title).where(among(Milestone.title, "titles")).order_by(Milestone.iid)
-        prepared = list(db.session.scalars(given, {"titles": numbers(wanted)}))
-        assert prepared == list(
-            db.session.scalars(select(Milestone.title).where(one_of(Milestone.title, wanted)).order_by(Milestone.iid))
-        )
-        return prepared
-
-    assert titles(*ODD) == ODD
-    assert [titles(one) for one in ODD] == [[one] for one in ODD]
-    assert titles() == titles("another") == []
-    db.session.rollback()
-
-
-def test_any_numbers_are_among_others(place):
-    wanted = select(Milestone.iid).where(among(Milestone.iid, "iids")).order_by(Milestone.iid)
+def test_ids_are_sent_as_a_table(place):
     for iid in (1, 2, 2**31 - 1):
         db.session.add(Milestone(project_id=place[0], iid=iid, title=f"M{iid}", state="active"))
     db.session.flush()
 
-    found = [list(db.session.scalars(wanted, {"iids": numbers(iids)})) for iids in ([], {1}, (2**31 - 1, -1, 2, 7))]
+    def found(*iids):
+        wanted = select(table_of_ids(iids).c.value)
+        return list(db.session.scalars(select(Milestone.iid).where(Milestone.iid.in_(wanted)).order_by(Milestone.iid)))
 
-    assert found == [[], [1], [2, 2**31 - 1]]
+    assert [found(), found(1), found(2**31 - 1, -1, 2, 7)] == [[], [1], [2, 2**31 - 1]]
     db.session.rollback()

@@ -19,7 +19,7 @@ from sqlalchemy.orm import aliased
 
 from project_service.areas.activity.filters import EventFilter
 from project_service.domain.events.models import Event
-from project_service.kit.db.bulk import listed
+from project_service.kit.db.bulk import table_of_ids
 from project_service.kit.db.pagination import MAX_COUNTED_ROWS
 from project_service.kit.db.session import db
 
@@ -72,7 +72,7 @@ class MergedFeed:
 
     def _countable(self, group: ProjectGroup) -> Select[int]:
         """A row for each event of a group; on PostgreSQL at most ``MAX_COUNTED_ROWS + 1`` of each project."""
-        project = listed(group.project_ids)
+        project = table_of_ids(group.project_ids)
         events = select(literal(1).label("one")).where(Event.project_id == project.c.value, *group.conditions)
         if _is_sqlite():
             return events
@@ -84,7 +84,7 @@ class MergedFeed:
 
         PostgreSQL runs the inner statement for each project; SQLite, which has no ``LATERAL``, looks up its ids.
         """
-        project = listed(group.project_ids)
+        project = table_of_ids(group.project_ids)
         first = select(Event.id, Event.created_at).where(Event.project_id == project.c.value, *group.conditions)
         first = first.order_by(*self.filters.order(Event)).limit(count).correlate(project)
         if _is_sqlite():

@@ -28,7 +28,7 @@ def set_feature(name: str, **fields: Any) -> dict[str, Any]:
         raise Invalid(name=path_rules.TOO_LONG)
     if len(fields.get("feature_group") or "") > path_rules.LONGEST:
         raise Invalid(feature_group=path_rules.TOO_LONG)
-    instance_settings.hold_gates()
+    instance_settings.lock_gates()
     value = (fields["value"] or "").strip().lower()
     actors = _actors(fields)
     groups = [fields["feature_group"]] if fields.get("feature_group") else []
@@ -48,7 +48,7 @@ def set_feature(name: str, **fields: Any) -> dict[str, Any]:
 
 def delete_feature(name: str) -> None:
     """Forget a feature; one that was never set is fine."""
-    instance_settings.hold_gates()
+    instance_settings.lock_gates()
     instance_settings.clear_gates(name)
 
 

@@ -15,16 +15,12 @@ from sqlalchemy import (
     ARRAY,
     JSON,
     BigInteger,
-    ColumnElement,
     Date,
     Table,
     TableValuedAlias,
     Text,
-    any_,
     bindparam,
-    cast,
     func,
-    select,
     text,
 )
 
@@ -83,46 +79,11 @@ class Writer:
         return zip(*columns, strict=True)
 
 
-def among(column: Any, parameter: str) -> ColumnElement[bool]:
-    """Whether a column is one of some ``numbers``, given as one parameter: the statement stays, however many."""
-    return _is_of(column, parameter)
-
-
-def one_of(column: Any, values: Iterable[Any]) -> ColumnElement[bool]:
-    """The same for values that stand in the statement; ``in_`` makes another statement of each number of them."""
-    return _is_of(column, None, value=numbers(values))
-
-
-def numbers(values: Iterable[int | str]) -> str:
-    """The value of such a parameter, as a text that the database takes apart."""
+def table_of_ids(ids: Iterable[int]) -> TableValuedAlias:
+    """Return ids, sent as one parameter, as a table with the column ``value``."""
     if db.engine.dialect.name == "sqlite":
-        return _json(list(values))
-    return f"{{{','.join(str(value) if isinstance(value, int) else _element(value) for value in values)}}}"
-
-
-def _element(text: str) -> str:
-    r"""A text in the notation that PostgreSQL has for arrays: in quotes, where ``"`` and ``\`` have a ``\`` before."""
-    escaped = text.replace("\\", r"\\").replace('"', r"\"")
-    return f'"{escaped}"'
-
-
-def _is_of(column: Any, name: str | None, **value: Any) -> ColumnElement[bool]:
-    given = bindparam(name, **value, type_=Text)
-    found: ColumnElement[bool]
-    if db.engine.dialect.name == "sqlite":
-        found = column.in_(select(func.json_each(given).table_valued("value").c.value))
-    else:
-        # Asked of a SELECT, it is no matter of planning how many there are: else each statement is planned anew.
-        found = column == any_(cast(select(given).scalar_subquery(), ARRAY(column.type)))
-    return found
-
-
-def listed(values: Iterable[int]) -> TableValuedAlias:
-    """Some numbers as a table with the column ``value``, given as one parameter."""
-    given = bindparam(None, numbers(values), type_=Text)
-    if db.engine.dialect.name == "sqlite":
-        return func.json_each(given).table_valued("value")
-    return func.unnest(cast(given, ARRAY(BigInteger))).table_valued("value").render_derived()
+        return func.json_each(bindparam(None, _json(list(ids)), type_=Text)).table_valued("value")
+    return func.unnest(bindparam(None, list(ids), type_=ARRAY(BigInteger))).table_valued("value").render_derived()
 
 
 def new_ids(model: type[Base]) -> Iterator[int]:

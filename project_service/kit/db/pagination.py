@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from urllib.parse import quote
 
 from flask import g, request
-from sqlalchemy import Select, func, literal_column, select
+from sqlalchemy import ColumnElement, Select, func, literal_column, select
 
 from project_service.kit.db.session import db
 from project_service.kit.http import fields, urls
@@ -100,7 +100,7 @@ class SelectedRows:
     @property
     def total(self) -> int:
         """The number of rows, counted up to one more than ``MAX_COUNTED_ROWS``."""
-        one = literal_column("1")
+        one: ColumnElement[int] = literal_column("1")
         unordered: Select[Any] = self.statement.order_by(None).with_only_columns(one, maintain_column_froms=True)
         limited = unordered.limit(MAX_COUNTED_ROWS + 1).subquery()
         return db.session.scalar(select(func.count()).select_from(limited)) or 0

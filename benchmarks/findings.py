@@ -26,7 +26,7 @@ from sqlalchemy import event, insert, select
 
 from benchmarks.cache import application_on, new_database
 from benchmarks.figures import Effort, Figure, Target, conclude, effort_of, parser
-from project_service.areas.vulnerabilities import ingestion, reports
+from project_service.areas.vulnerabilities import ingestion, report_json
 from project_service.areas.vulnerabilities.fingerprints import fingerprint
 from project_service.areas.vulnerabilities.levels import CONFIDENCES, SEVERITIES
 from project_service.areas.vulnerabilities.models import DISMISSAL, Feedback, Finding
@@ -223,10 +223,10 @@ def ingestion_beside_floor(size: int) -> tuple[float, ...]:
 
 def parse(file: IO[bytes]) -> None:
     """What the parser alone costs, by the size of the file as the service chooses it."""
-    if len(file.getbuffer()) <= reports.PARSED_AT_ONCE:  # type: ignore[attr-defined]  # it is a BytesIO
+    if len(file.getbuffer()) <= report_json.MAX_PARSED_BYTES:  # type: ignore[attr-defined]  # it is a BytesIO
         orjson.loads(file.read())
     else:
-        for _ in ijson.items(file, "vulnerabilities.item", buf_size=reports.BUFFER):
+        for _ in ijson.items(file, "vulnerabilities.item", buf_size=report_json.BLOCK_BYTES):
             pass
 
 

@@ -26,7 +26,7 @@ OLDEST_REDIS = (6, 2)
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class CheckResult:
     """What was found of one part."""
 
     part: str
@@ -34,7 +34,7 @@ class Finding:
     text: str
 
 
-def examine(settings: Settings) -> list[Finding]:
+def examine(settings: Settings) -> list[CheckResult]:
     """Look at every part; a part that cannot be looked at is not well."""
     parts: dict[str, Callable[[], str]] = {
         "versions": _versions,
@@ -50,15 +50,15 @@ def examine(settings: Settings) -> list[Finding]:
     return [_find(part, look) for part, look in parts.items()]
 
 
-def migrations() -> Finding:
+def migrations() -> CheckResult:
     """Whether the database is at the newest version."""
     newest = ScriptDirectory(str(MIGRATIONS)).get_current_head()
     with db.engine.connect() as connection:
         context = MigrationContext.configure(connection)
         current = context.get_current_revision()
     if current == newest:
-        return Finding("migrations", True, f"the database is at the newest version ({newest})")
-    return Finding(
+        return CheckResult("migrations", True, f"the database is at the newest version ({newest})")
+    return CheckResult(
         "migrations",
         False,
         f"the database is at {current}, the newest version is {newest}: run project-service db upgrade",
@@ -75,16 +75,16 @@ class _Unwell(Exception):
     """Something to mend; the text says how."""
 
 
-def _find(part: str, look: Callable[[], str]) -> Finding:
+def _find(part: str, look: Callable[[], str]) -> CheckResult:
     try:
-        return Finding(part, True, look())
+        return CheckResult(part, True, look())
     except _Unwell as error:
-        return Finding(part, False, str(error))
+        return CheckResult(part, False, str(error))
     except Exception as error:  # noqa: BLE001  # an examination reports what it meets, whatever it is
-        return Finding(part, False, f"{type(error).__name__}: {error}")
+        return CheckResult(part, False, f"{type(error).__name__}: {error}")
 
 
-def _told(finding: Finding) -> str:
+def _told(finding: CheckResult) -> str:
     if not finding.well:
         raise _Unwell(finding.text)
     return finding.text

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import orjson
 import pytest
 
-from project_service.areas.vulnerabilities import reports
+from project_service.areas.vulnerabilities import report_json
 from project_service.areas.vulnerabilities.models import Finding, Pipeline, SecurityReport, Tally
 from project_service.domain.projects import DISABLED
 from project_service.kit.db.session import db
@@ -180,7 +180,7 @@ def test_a_broken_report_is_refused_with_its_place_and_nothing_is_stored(
     raw, message, pointer, reason, streamed, dev, project, monkeypatch
 ):
     if streamed:
-        monkeypatch.setattr(reports, "PARSED_AT_ONCE", -1)
+        monkeypatch.setattr(report_json, "MAX_PARSED_BYTES", -1)
 
     answer = send(dev, project, raw)
 
@@ -456,7 +456,7 @@ def test_one_remediation_for_several(dev, project):
 @pytest.mark.parametrize("streamed", [False, True])
 def test_what_databases_cannot_keep(streamed, dev, project, monkeypatch):
     if streamed:
-        monkeypatch.setattr(reports, "PARSED_AT_ONCE", -1)
+        monkeypatch.setattr(report_json, "MAX_PARSED_BYTES", -1)
     raw = (
         b'\xef\xbb\xbf{"vulnerabilities": [{"name": "A\\u0000B", "cve": "k\\u0000", "identifiers": [{"type": '
         b'"t\\u0000", "value": "v"}], "details": {"n\\u0000": 123456789012345678901234567890, "e": 1e5}}]}'
@@ -621,7 +621,7 @@ ZAP = {
 @pytest.mark.parametrize("single", [False, True])
 def test_zaps_own_reports(single, streamed, dev, project, monkeypatch):
     if streamed:
-        monkeypatch.setattr(reports, "PARSED_AT_ONCE", -1)
+        monkeypatch.setattr(report_json, "MAX_PARSED_BYTES", -1)
     answer = send(dev, project, ZAP | {"site": ZAP["site"][1]} if single else ZAP, "dast")
 
     found = dev.get(findings(project)).json[0]
@@ -667,7 +667,7 @@ def test_a_streamed_report_gives_the_same_as_a_whole_one(dev, project, monkeypat
     )
     seen = []
     for limit in (1 << 20, -1):
-        monkeypatch.setattr(reports, "PARSED_AT_ONCE", limit)
+        monkeypatch.setattr(report_json, "MAX_PARSED_BYTES", limit)
         ingest(dev, project, document)
         seen.append([dev.get(findings(project, f"per_page=100&page={page}")).json for page in (1, 2, 3)])
 

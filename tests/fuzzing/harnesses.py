@@ -18,9 +18,9 @@ from unittest import mock
 
 import orjson
 
-from project_service.areas.vulnerabilities import merging, normalising, reports
+from project_service.areas.vulnerabilities import deduplication, normalising, report_json, reports
+from project_service.areas.vulnerabilities.report_json import BrokenReport
 from project_service.areas.vulnerabilities.report_types import REPORT_TYPES
-from project_service.areas.vulnerabilities.reports import BrokenReport
 from project_service.kit import clock
 from project_service.transfers.archive import extraction, layout, reader
 from project_service.transfers.archive.extraction import BadArchive, Limits, Unpacked
@@ -38,8 +38,8 @@ IN_LITTLE = {
 }
 NO_REPORT = "no report"
 LARGEST_INTEGER = 2**63 - 1
-UNCLEAR = {f"{name}.item" for name in (reports.VULNERABILITIES, reports.REMEDIATIONS)}
-AT_ONCE, STREAMED = 1 << 30, -1  # what PARSED_AT_ONCE has to be for one parser or the other
+UNCLEAR = {f"{name}.item" for name in (report_json.VULNERABILITIES, report_json.REMEDIATIONS)}
+AT_ONCE, STREAMED = 1 << 30, -1  # what MAX_PARSED_BYTES has to be for one parser or the other
 
 
 def read_archive(raw: bytes) -> str | None:
@@ -115,7 +115,10 @@ def _read_both(raw: bytes, kind: str) -> str | None:
 def _said(raw: bytes, kind: str, limit: int) -> Any:
     """What a report says to one of the parsers, or why it is none."""
     try:
-        with mock.patch.object(reports, "PARSED_AT_ONCE", limit), reports.reading(io.BytesIO(raw), kind) as report:
+        with (
+            mock.patch.object(report_json, "MAX_PARSED_BYTES", limit),
+            reports.open_report(io.BytesIO(raw), kind) as report,
+        ):
             return [*_outlined(kind, report)], list(report.remediations), report.version, report.scan
     except BrokenReport as refused:
         # where it is no JSON, or nothing but a text or a number, each parser has words of its own
@@ -131,13 +134,13 @@ def _outlined(kind: str, report: reports.Report) -> Iterator[Any]:
         data = normalising.finding_data(kind, entry, scanners.of(entry), summary)
         assert data["name"].strip()
         _fits(data)
-        yield merging.outline(kind, entry), normalising.sort_of(kind, entry), data
+        yield deduplication.match_keys_of(kind, entry), normalising.sort_of(kind, entry), data
 
 
 def _is_ambiguous(raw: bytes) -> bool:
     """Whether parsers may differ about a text: the streaming one cannot tell ``{"a.item": 1}`` from ``{"a": [1]}``."""
     try:
-        found = json.loads(raw.removeprefix(reports.BYTE_ORDER_MARK))
+        found = json.loads(raw.removeprefix(report_json.BYTE_ORDER_MARK))
     except (ValueError, RecursionError):
         return False
     return isinstance(found, dict) and not UNCLEAR.isdisjoint(found)

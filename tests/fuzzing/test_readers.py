@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from project_service.areas.vulnerabilities import reports
+from project_service.areas.vulnerabilities import report_json
 from project_service.transfers.importing.mapping import parsing
 from tests.archives import make_archive, make_issue
 from tests.fuzzing.harnesses import HARNESSES, NO_REPORT, read_archive, read_report
@@ -57,7 +57,7 @@ def test_all_that_is_kept_is_small_and_there():
 
 def test_a_fault_of_a_reader_is_noticed(monkeypatch):
     monkeypatch.setattr(parsing, "refuse_unstorable", lambda _: None)
-    monkeypatch.setattr(reports, "DEEPEST", 1000)
+    monkeypatch.setattr(report_json, "MAX_DEPTH", 1000)
 
     with pytest.raises(AssertionError):
         read_archive(make_archive({"issues": [make_issue(1, title="a\0b")]}))

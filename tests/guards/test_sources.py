@@ -19,10 +19,9 @@ PACKAGE = "project_service"
 # documented interfaces of named tuples, SQLAlchemy's rows and the operating system
 PUBLIC_NAMES = {"_replace", "_asdict", "_mapping", "_exit"}
 EXECUTION = {"exec", "eval", "compile"}
-ARCHIVES, REDIS = (f"docs/decisions/{name}.md" for name in ("archives", "embedded-redis"))
+ARCHIVES = "docs/decisions/archives.md"
 # private names of foreign packages that are used, each with the decision record that says why
 ALLOWED = {
-    ("project_service/runtime/embedded_redis.py", "_binary"): REDIS,
     ("project_service/transfers/archive/extraction.py", "_apply_pax_info"): ARCHIVES,
     ("project_service/transfers/archive/extraction.py", "_block"): ARCHIVES,
     ("project_service/transfers/archive/extraction.py", "_proc_builtin"): ARCHIVES,

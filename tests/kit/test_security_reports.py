@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from project_service.areas.vulnerabilities import merging, normalising, reports
+from project_service.areas.vulnerabilities import deduplication, normalising, report_json, reports
 from project_service.areas.vulnerabilities.fingerprints import NAMESPACE, finding_uuid, fingerprint
-from project_service.areas.vulnerabilities.levels import Confidence, Severity
+from project_service.areas.vulnerabilities.levels import Confidence, FindingSeverity
 from project_service.areas.vulnerabilities.locations import image_without_tag, place_of
+from project_service.areas.vulnerabilities.report_json import BrokenReport
 from project_service.areas.vulnerabilities.report_types import REPORT_TYPES
-from project_service.areas.vulnerabilities.reports import BrokenReport
 from project_service.areas.vulnerabilities.severity_order import KINDS, Sort, numbers_of
 
 JSON = st.recursive(
@@ -91,7 +91,9 @@ def test_identities_are_those_of_the_product():
 
 
 def test_every_sort_has_a_number_of_its_own():
-    sorts = [Sort(kind, severity, level) for kind in REPORT_TYPES for severity in Severity for level in Confidence]
+    sorts = [
+        Sort(kind, severity, level) for kind in REPORT_TYPES for severity in FindingSeverity for level in Confidence
+    ]
 
     assert [Sort.of(sort.number) for sort in sorts] == sorts
     for sort in sorts:
@@ -107,7 +109,7 @@ def test_the_numbers_of_kinds_are_stored_and_never_change():
 def read(raw, kind):
     """What a report says, or why it says nothing."""
     try:
-        with reports.reading(io.BytesIO(raw), kind) as report:
+        with reports.open_report(io.BytesIO(raw), kind) as report:
             entries = list(report.vulnerabilities)
             return entries, list(report.remediations), report.scan
     except BrokenReport as error:
@@ -116,11 +118,11 @@ def read(raw, kind):
 
 @given(REPORT | st.lists(GOOD, max_size=3) | JSON, st.sampled_from(["sast", "dast"]))
 def test_both_parsers_say_the_same(document, kind):
-    raw = orjson.dumps(reports.storable(document)).replace(b"placeholder", b"\\u0000")
+    raw = orjson.dumps(report_json.storable(document)).replace(b"placeholder", b"\\u0000")
     seen = []
     for limit in (1 << 20, -1):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(reports, "PARSED_AT_ONCE", limit)
+            patch.setattr(report_json, "MAX_PARSED_BYTES", limit)
             seen.append(read(raw, kind))
 
     assert seen[0] == seen[1]
@@ -129,8 +131,8 @@ def test_both_parsers_say_the_same(document, kind):
 def streamed(raw, kind="sast", **changes):
     """What the streaming parser makes of a report."""
     with pytest.MonkeyPatch.context() as patch:
-        for name, value in ({"PARSED_AT_ONCE": -1} | changes).items():
-            patch.setattr(reports, name, value)
+        for name, value in ({"MAX_PARSED_BYTES": -1} | changes).items():
+            patch.setattr(report_json, name, value)
         return read(raw, kind)
 
 
@@ -154,7 +156,7 @@ def test_numbers_beyond_all_measure_are_refused_by_either_parser(document, numbe
 def test_digits_in_a_text_are_no_number(name, block):
     raw = b'{"vulnerabilities":[{"name":"%s","details":{"%s":9223372036854775808}}]}' % ((name.encode(),) * 2)
 
-    assert streamed(raw, BUFFER=block) == read(raw, "sast")
+    assert streamed(raw, BLOCK_BYTES=block) == read(raw, "sast")
     assert isinstance(read(raw, "sast")[0], list)
 
 
@@ -164,7 +166,7 @@ def test_digits_in_a_text_are_no_number(name, block):
 def test_no_text_hides_a_number_beyond_all_measure(number, behind, block):
     raw = f'{{"a\\\\":"\\"","b":[{"9" * 20},{number}{behind}]}}'.encode()
 
-    assert streamed(raw, BUFFER=block) == ("JSON parsing failed", "")
+    assert streamed(raw, BLOCK_BYTES=block) == ("JSON parsing failed", "")
 
 
 def test_a_number_next_to_nothing_is_none():
@@ -180,14 +182,14 @@ def test_nothing_comes_behind_the_end(behind):
     raw = b'{"vulnerabilities":[]}' + behind
     said = ("JSON parsing failed", "") if behind.strip(b" \n") else ([], [], None)
 
-    assert [read(raw, "sast"), streamed(raw), streamed(raw, BUFFER=7)] == [said] * 3
+    assert [read(raw, "sast"), streamed(raw), streamed(raw, BLOCK_BYTES=7)] == [said] * 3
 
 
 @given(st.integers(0, 1200), st.sampled_from([b"123456789012345678901234567890", b"1.5", b'"\\u0000"', b"9" * 500]))
 def test_it_is_the_same_wherever_pieces_of_a_file_end(shift, value):
     raw = b" " * shift + b'{"vulnerabilities":[{"name":"A","details":{"a":' + value + b"}}]}"
 
-    assert streamed(raw, BUFFER=1000) == read(raw, "sast")
+    assert streamed(raw, BLOCK_BYTES=1000) == read(raw, "sast")
 
 
 TWICE = [
@@ -212,7 +214,7 @@ PIECES = [r"\\\\", r"\ud83d\ude00", "a", r"\n", r"\"", r"\u0041"]
 def test_half_a_surrogate_pair_is_no_text(pieces, block):
     raw = b'{"vulnerabilities":[{"name":"A","details":{"a":"%s"}}]}' % "".join(pieces).encode()
 
-    assert streamed(raw, BUFFER=block) == read(raw, "sast")
+    assert streamed(raw, BLOCK_BYTES=block) == read(raw, "sast")
 
 
 def test_a_file_that_gives_less_than_was_asked_for_is_read_to_its_end():
@@ -222,8 +224,8 @@ def test_a_file_that_gives_less_than_was_asked_for_is_read_to_its_end():
 
     raw = b'{"vulnerabilities":[{"name":"A","description":"\\ud83d\\ude00"}]}'
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(reports, "PARSED_AT_ONCE", -1)
-        with reports.reading(Reluctant(raw), "sast") as report:
+        patch.setattr(report_json, "MAX_PARSED_BYTES", -1)
+        with reports.open_report(Reluctant(raw), "sast") as report:
             assert [one["description"] for one in report.vulnerabilities] == ["\U0001f600"]
 
 
@@ -237,7 +239,7 @@ def test_a_file_that_gives_less_than_was_asked_for_is_read_to_its_end():
     ],
 )
 def test_why_a_file_is_no_json_is_said_in_words(raw, reason):
-    with pytest.raises(BrokenReport, match=reason), reports.reading(io.BytesIO(raw), "sast"):
+    with pytest.raises(BrokenReport, match=reason), reports.open_report(io.BytesIO(raw), "sast"):
         pass
 
 
@@ -251,8 +253,8 @@ def test_why_a_file_is_no_json_is_said_in_words(raw, reason):
 )
 def test_the_streaming_parser_says_it_in_words_too(raw, reason):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(reports, "PARSED_AT_ONCE", -1)
-        with pytest.raises(BrokenReport) as told, reports.reading(io.BytesIO(raw), "sast"):
+        patch.setattr(report_json, "MAX_PARSED_BYTES", -1)
+        with pytest.raises(BrokenReport) as told, reports.open_report(io.BytesIO(raw), "sast"):
             pass
 
     assert told.value.reason == reason
@@ -278,25 +280,25 @@ def test_both_parsers_read_to_the_same_depth(depth, is_read):
 
 @given(st.lists(GOOD, max_size=4), st.sampled_from(list(REPORT_TYPES)))
 def test_whatever_an_entry_says_it_becomes_a_finding(entries, kind):
-    raw = orjson.dumps(reports.storable({"vulnerabilities": entries}))
+    raw = orjson.dumps(report_json.storable({"vulnerabilities": entries}))
     found = read(raw, kind)
     if isinstance(found[0], str):
         assert found[1].endswith(("severity", "confidence"))
         return
     for entry in found[0]:
-        outline = merging.outline(kind, entry)
+        match_keys = deduplication.match_keys_of(kind, entry)
         data = normalising.finding_data(kind, entry, normalising.Scanners(None).of(entry), None)
         assert data["name"]
-        assert len(outline.place) == 20
+        assert len(match_keys.location) == 20
         assert Sort.of(normalising.sort_of(kind, entry).number).report_type == kind
         assert isinstance(orjson.dumps(data), bytes)
 
 
 @given(st.lists(st.lists(st.sampled_from([b"a", b"b", b"c", b"d"]), max_size=3), max_size=8))
-def test_what_is_kept_shares_no_key_and_what_is_dropped_does(keys):
-    stays = list(merging.kept(keys))
+def test_a_finding_is_kept_unless_an_earlier_one_shares_a_digest(keys):
+    first = list(deduplication.first_occurrences(keys))
     seen = set()
-    for some, kept in zip(keys, stays, strict=True):
+    for some, kept in zip(keys, first, strict=True):
         assert kept is seen.isdisjoint(some)
         seen |= set(some) if kept else set()
 
@@ -307,8 +309,8 @@ def test_whatever_comes_is_a_report_or_refused(raw):
 
 
 @given(st.lists(st.text(max_size=4), max_size=8))
-def test_places_follow_the_bytes_of_the_keys(keys):
-    places = merging.places(keys)
+def test_ranks_follow_the_bytes_of_the_keys(keys):
+    ranks = deduplication.ranks(keys)
 
-    ordered = [key for _, key in sorted(zip(places, keys, strict=True))]
+    ordered = [key for _, key in sorted(zip(ranks, keys, strict=True))]
     assert ordered == sorted(keys, key=lambda key: key.encode("utf-8", "surrogatepass"))

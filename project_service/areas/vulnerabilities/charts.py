@@ -1,4 +1,4 @@
-"""A small picture: what the last pipelines found, by severity."""
+"""Chart of the findings of the last pipelines by severity."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections import Counter
 
 from sqlalchemy import select
 
-from project_service.areas.vulnerabilities.levels import Severity
+from project_service.areas.vulnerabilities.levels import FindingSeverity
 from project_service.areas.vulnerabilities.models import Pipeline, Tally
 from project_service.areas.vulnerabilities.queries import pipelines_of
 from project_service.areas.vulnerabilities.severity_order import Sort
@@ -14,20 +14,20 @@ from project_service.domain.projects import Project
 from project_service.kit.charts import Chart, stacked
 from project_service.kit.db.session import db
 
-PIPELINES = 20
-WORST_FIRST = sorted(Severity, reverse=True)
+MAX_PIPELINES = 20
+WORST_FIRST = sorted(FindingSeverity, reverse=True)
 
 
 def last_pipelines(project: Project) -> Chart:
-    """The findings of the last pipelines of the default branch that nobody has dismissed, the oldest first."""
-    pipelines = list(db.session.scalars(pipelines_of(project).limit(PIPELINES)))[::-1]
+    """Return a chart of the last pipelines of the default branch, oldest first, without dismissed findings."""
+    pipelines = list(db.session.scalars(pipelines_of(project).limit(MAX_PIPELINES)))[::-1]
     rows = db.session.execute(
         select(Tally.pipeline_id, Tally.sort, Tally.found - Tally.dismissed).where(
             Tally.pipeline_id.in_([pipeline.id for pipeline in pipelines])
         )
     )
-    counted: dict[int, Counter[Severity]] = {pipeline.id: Counter() for pipeline in pipelines}
+    counted: dict[int, Counter[FindingSeverity]] = {pipeline.id: Counter() for pipeline in pipelines}
     for pipeline_id, number, count in rows:
         counted[pipeline_id][Sort.of(number).severity] += count
-    columns: list[tuple[Pipeline, Counter[Severity]]] = [(one, counted[one.id]) for one in pipelines]
+    columns: list[tuple[Pipeline, Counter[FindingSeverity]]] = [(one, counted[one.id]) for one in pipelines]
     return stacked(columns, WORST_FIRST)

@@ -1,8 +1,8 @@
-"""Which findings are dismissed. The mark on a finding follows the feedback of its project in the same transaction.
+"""Dismissals of findings: keep ``Finding.dismissed`` consistent with the feedback of the project.
 
-A dismissal with a uuid means the findings with that uuid; in a pipeline that has none, the finding moved, and it means
-the one with the project fingerprint, if it is one. A dismissal without a uuid means all with the project fingerprint.
-Both are asked for each pipeline anew (findings reference, sections 5 and 14).
+A dismissal with a uuid matches the findings with that uuid. In a pipeline without such a finding it matches the finding
+with the same project fingerprint, if there is exactly one (the finding has moved). A dismissal without a uuid matches
+all findings with the project fingerprint. Both are evaluated per pipeline (findings reference, sections 5 and 14).
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from project_service.kit.http.errors import NotFound
 
 @dataclass(frozen=True, slots=True)
 class Meanings:
-    """What feedback means in one pipeline: the uuids that are in it, and the fingerprints that name one finding of it.
+    """Matching of feedback with findings of one pipeline: its uuids, and the fingerprints that only one finding has.
 
-    Both are known as far as the feedback asks for them.
+    Both are limited to those that the feedback refers to.
     """
 
     carried: frozenset[str]
     sole: frozenset[str]
 
     def mean(self, feedback: Feedback, finding: Finding) -> bool:
-        """Whether a feedback means a finding of the pipeline."""
+        """Whether a feedback matches a finding of the pipeline."""
         if feedback.finding_uuid is None:
             return feedback.meant == finding.project_fingerprint
         if feedback.finding_uuid in self.carried:
@@ -40,7 +40,7 @@ class Meanings:
 
 
 def meanings_in(pipeline_id: int, feedback: Collection[Feedback]) -> Meanings:
-    """What some feedback means in a pipeline."""
+    """Load what is needed to match feedback with the findings of a pipeline."""
     uuids = {one.finding_uuid for one in feedback if one.finding_uuid is not None}
     if not uuids:
         return Meanings(frozenset(), frozenset())
@@ -55,20 +55,20 @@ def meanings_in(pipeline_id: int, feedback: Collection[Feedback]) -> Meanings:
     )
 
 
-def hold(project: Project) -> None:
-    """Have feedback and reports of a project wait for each other until this transaction has ended."""
-    held = select(Project.id).where(Project.id == project.id, Project.deleting_since.is_(None))
-    if db.session.scalar(held.with_for_update(key_share=True)) is None:
+def lock_feedback(project: Project) -> None:
+    """Lock the project row, so that feedback and reports of a project are written one after the other."""
+    locked = select(Project.id).where(Project.id == project.id, Project.deleting_since.is_(None))
+    if db.session.scalar(locked.with_for_update(key_share=True)) is None:
         raise NotFound("Project")
 
 
-def mark(feedback: Feedback) -> None:
-    """Mark the findings that a dismissal means."""
-    _flip(and_(meant_by(feedback), Finding.dismissed.is_(False)), 1)
+def apply_dismissal(feedback: Feedback) -> None:
+    """Set ``dismissed`` for the findings that a dismissal matches."""
+    _set_dismissed(and_(meant_by(feedback), Finding.dismissed.is_(False)), True)
 
 
-def unmark(feedback: Feedback) -> None:
-    """Take the mark from the findings that a dismissal meant and no other one means."""
+def withdraw_dismissal(feedback: Feedback) -> None:
+    """Reset ``dismissed`` for the findings that a dismissal matched and no other one matches."""
     meant = and_(meant_by(feedback), Finding.dismissed.is_(True))
     others = select(Feedback).where(
         Feedback.project_id == feedback.project_id,
@@ -79,16 +79,16 @@ def unmark(feedback: Feedback) -> None:
             Feedback.meant.in_(select(Finding.project_fingerprint).where(meant)),
         ),
     )
-    again = db.session.scalars(others).all()
-    _flip(meant, -1)
-    for other in again:
-        mark(other)
+    remaining = db.session.scalars(others).all()
+    _set_dismissed(meant, False)
+    for other in remaining:
+        apply_dismissal(other)
 
 
-def mark_anew(pipeline: Pipeline) -> None:
-    """Mark the findings of a pipeline by all dismissals of its project: what it has may have changed what they mean.
+def reapply_dismissals(pipeline: Pipeline) -> None:
+    """Set ``dismissed`` for all findings of a pipeline, by all dismissals of its project.
 
-    The rule is that of ``meant_by``, for all dismissals and one pipeline at once. Who asks for it counts them then.
+    The rule is that of ``meant_by``, for all dismissals and one pipeline. The caller updates the counts.
     """
     dismissals = (Feedback.project_id == pipeline.project_id, Feedback.feedback_type == DISMISSAL)
     if db.session.scalar(select(Feedback.id).where(*dismissals).limit(1)) is None:
@@ -104,7 +104,7 @@ def mark_anew(pipeline: Pipeline) -> None:
         Finding.uuid.in_(select(Feedback.finding_uuid).where(*dismissals, Feedback.finding_uuid.is_not(None))),
         Finding.project_fingerprint.in_(select(Feedback.meant).where(*dismissals, by_fingerprint)),
     )
-    dismissed = func.coalesce(means, False)  # unknown where there is no uuid
+    dismissed = func.coalesce(means, False)  # NULL where there is no uuid
     db.session.execute(
         update(Finding)
         .where(Finding.pipeline_id == pipeline.id, Finding.dismissed != dismissed)
@@ -114,7 +114,7 @@ def mark_anew(pipeline: Pipeline) -> None:
 
 
 def meant_by(feedback: Feedback) -> ColumnElement[bool]:
-    """The condition for the findings that a feedback means, in every pipeline of its project."""
+    """Return the condition for the findings that a feedback matches, in every pipeline of its project."""
     of_project = Finding.project_id == feedback.project_id
     named = Finding.project_fingerprint == feedback.meant
     if feedback.finding_uuid is None:
@@ -128,23 +128,23 @@ def meant_by(feedback: Feedback) -> ColumnElement[bool]:
 
 
 def _sole(column: Any, finding: type[Finding] = Finding) -> Select[Any]:
-    """Those values of a column that one kept finding has, of what is selected."""
+    """Select the values of a column that exactly one kept finding has."""
     return select(column).where(finding.kept.is_(True)).group_by(column).having(func.count() == 1)
 
 
-def _flip(condition: ColumnElement[bool], by: int) -> None:
-    """Turn the mark of some findings, and count them; the project is held."""
+def _set_dismissed(condition: ColumnElement[bool], dismissed: bool) -> None:
+    """Set ``dismissed`` of findings that have the other value, and update the counts; the project is locked."""
     sort = (Finding.pipeline_id, Finding.sort)
     counted = db.session.execute(
         select(*sort, func.count()).where(condition, Finding.kept.is_(True)).group_by(*sort)
     ).all()
     db.session.execute(
-        update(Finding).where(condition).values(dismissed=by > 0).execution_options(synchronize_session=False)
+        update(Finding).where(condition).values(dismissed=dismissed).execution_options(synchronize_session=False)
     )
     for pipeline_id, number, count in counted:
         db.session.execute(
             update(Tally)
             .where(Tally.pipeline_id == pipeline_id, Tally.sort == number)
-            .values(dismissed=Tally.dismissed + by * count)
+            .values(dismissed=Tally.dismissed + (count if dismissed else -count))
             .execution_options(synchronize_session=False)
         )

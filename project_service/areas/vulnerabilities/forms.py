@@ -11,14 +11,14 @@ from project_service.kit.http.forms import Form
 
 
 class DismissForm(Form):
-    """Why a finding is no matter."""
+    """Dismissal of a finding."""
 
     dismissal_reason = SelectField("Reason", choices={"": "None given"} | DISMISSAL_REASONS)
     comment = TextAreaField("Comment", render_kw={"rows": 3})
 
 
 class UploadForm(Form):
-    """A report, and the run it is of."""
+    """Upload of a report, with branch and commit of its pipeline."""
 
     file = FileField("Report", description="A JSON report of a scanner.")
     report_type = SelectField("Kind of report", choices=REPORT_TYPES)

@@ -1,7 +1,7 @@
-"""Takes a report in: its findings become those of a pipeline.
+"""Ingestion of a security report: store its findings in a pipeline.
 
-The report is read and judged before anything is locked; then one transaction stores it. While it does, feedback of the
-project waits, so that no finding is stored as open that somebody has just dismissed.
+The report is read and validated before anything is locked; then one transaction stores it. Feedback of the project
+waits for that transaction, so that no finding is stored as open after its dismissal.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from typing import IO, Any
 
 from sqlalchemy import Table, case, delete, func, insert, select, update
 
-from project_service.areas.vulnerabilities import merging, normalising, reports
-from project_service.areas.vulnerabilities.dismissals import hold, mark_anew
+from project_service.areas.vulnerabilities import deduplication, normalising, reports
+from project_service.areas.vulnerabilities.deduplication import MatchKeys
+from project_service.areas.vulnerabilities.dismissals import lock_feedback, reapply_dismissals
 from project_service.areas.vulnerabilities.fingerprints import finding_uuid, fingerprint
-from project_service.areas.vulnerabilities.merging import Outline
 from project_service.areas.vulnerabilities.models import Finding, Pipeline, Remediation, SecurityReport, Tally
 from project_service.areas.vulnerabilities.queries import default_branch, find_pipeline
 from project_service.areas.vulnerabilities.reports import Report
@@ -27,10 +27,10 @@ from project_service.domain.repositories import REF
 from project_service.kit.db.session import db, writing
 from project_service.kit.http.errors import Invalid
 
-BATCH = 500
-LONGEST_REF = 255
+BATCH_SIZE = 500
+MAX_REF_LENGTH = 255
 SHA = re.compile(r"[0-9a-fA-F]{7,64}")
-FINDINGS: Table = Finding.__table__  # type: ignore[assignment]  # a Table, typed as less
+FINDINGS: Table = Finding.__table__  # type: ignore[assignment]  # declared as FromClause
 COLUMNS = (
     *("project_id", "pipeline_id", "report_id"),
     *("sort", "place", "position", "kept", "dismissed"),
@@ -41,7 +41,7 @@ REMEDIATIONS: Table = Remediation.__table__  # type: ignore[assignment]  # as ab
 
 @dataclass(frozen=True, slots=True)
 class Ingested:
-    """What became of a report: ``merged`` findings are in the pipeline's list, ``dropped`` ones were there already."""
+    """Result of an ingestion: ``merged`` findings are listed in the pipeline, ``dropped`` ones are duplicates."""
 
     pipeline_id: int
     report_type: str
@@ -59,32 +59,35 @@ def ingest(
     sha: str | None = None,
     pipeline_id: int | None = None,
 ) -> Ingested:
-    """Store a report in a new pipeline, or in one that is there; ``BrokenReport`` if it is none, and nothing changes.
+    """Store a report in a new pipeline, or in an existing one.
 
-    A pipeline that is there has its own ``ref`` and ``sha``: others are refused.
+    Raises:
+        BrokenReport: the file is not a valid report; nothing is stored.
+        Invalid: ``ref`` or ``sha`` is invalid, or not that of the existing pipeline.
+
     """
     _check(ref, sha)
     sha = sha.lower() if sha else None
-    with reports.reading(file, report_type) as report:
-        outlines = [merging.outline(report_type, vulnerability) for vulnerability in report.vulnerabilities]
+    with reports.open_report(file, report_type) as report:
+        match_keys = [deduplication.match_keys_of(report_type, entry) for entry in report.vulnerabilities]
         with writing():
-            hold(project)
+            lock_feedback(project)
             if pipeline_id is None:
                 pipeline = _add_pipeline(project, ref, sha)
             else:
                 pipeline = _find_pipeline(project, ref, sha, pipeline_id)
-            stored = _store(pipeline, report, outlines)
+            stored = _store(pipeline, report, match_keys)
             if _has_others(stored):
-                _merge_again(pipeline, report_type)
-            mark_anew(pipeline)
-            _count_again(pipeline)
+                _deduplicate(pipeline, report_type)
+            reapply_dismissals(pipeline)
+            _recount(pipeline)
             merged = _count_kept(stored)
-    return Ingested(pipeline.id, report_type, len(outlines), merged, len(outlines) - merged)
+    return Ingested(pipeline.id, report_type, len(match_keys), merged, len(match_keys) - merged)
 
 
 def _check(ref: str | None, sha: str | None) -> None:
     problems: dict[str, str | list[str]] = {}
-    if ref is not None and (len(ref) > LONGEST_REF or not ref.isprintable() or not REF.fullmatch(ref)):
+    if ref is not None and (len(ref) > MAX_REF_LENGTH or not ref.isprintable() or not REF.fullmatch(ref)):
         problems["ref"] = "is invalid"
     if sha is not None and not SHA.fullmatch(sha):
         problems["sha"] = "is invalid"
@@ -103,15 +106,15 @@ def _find_pipeline(project: Project, ref: str | None, sha: str | None, pipeline_
     pipeline = find_pipeline(project, pipeline_id)
     contradictions: dict[str, str | list[str]] = {
         name: "is not that of the pipeline"
-        for name, given, own in (("ref", ref, pipeline.ref), ("sha", sha, (pipeline.sha or "").lower()))
-        if given is not None and given != own
+        for name, value, own in (("ref", ref, pipeline.ref), ("sha", sha, (pipeline.sha or "").lower()))
+        if value is not None and value != own
     }
     if contradictions:
         raise Invalid(**contradictions)
     return pipeline
 
 
-def _store(pipeline: Pipeline, report: Report, outlines: list[Outline]) -> SecurityReport:
+def _store(pipeline: Pipeline, report: Report, match_keys: list[MatchKeys]) -> SecurityReport:
     scanners = normalising.Scanners(report.scan)
     first: dict[str, Any] = next(iter(report.vulnerabilities), {})
     stored = SecurityReport(
@@ -119,14 +122,14 @@ def _store(pipeline: Pipeline, report: Report, outlines: list[Outline]) -> Secur
         report_type=report.report_type,
         version=report.version,
         scan=normalising.scan_of(report.scan),
-        turn=merging.turn_of(report.report_type, (scanners.main or scanners.of(first))["external_id"]),
+        turn=deduplication.order_of_scanner(report.report_type, (scanners.main or scanners.of(first))["external_id"]),
     )
     db.session.add(stored)
     db.session.flush()
     remedies = normalising.Remedies(report.remediations)
     remediations = ((stored.id, position, data) for position, data in enumerate(report.remediations))
     _insert(REMEDIATIONS, ("report_id", "position", "data"), remediations)
-    rows = _rows(report, outlines, scanners, remedies, pipeline.project_id)
+    rows = _rows(report, match_keys, scanners, remedies, pipeline.project_id)
     origins = (pipeline.project_id, pipeline.id, stored.id)
     _insert(FINDINGS, COLUMNS, (origins + row for row in rows))
     return stored
@@ -134,33 +137,33 @@ def _store(pipeline: Pipeline, report: Report, outlines: list[Outline]) -> Secur
 
 def _rows(
     report: Report,
-    outlines: list[Outline],
+    match_keys: list[MatchKeys],
     scanners: normalising.Scanners,
     remedies: normalising.Remedies,
     project_id: int,
 ) -> Iterator[tuple[Any, ...]]:
-    """What stands in the columns after the origins."""
+    """Return the values of the columns after the ids of project, pipeline and report."""
     report_type = report.report_type
-    places = merging.places([outline.compare_key for outline in outlines])
-    kept = merging.kept(outline.keys for outline in outlines)
-    entries = zip(report.vulnerabilities, outlines, places, kept, strict=True)
-    for position, (vulnerability, outline, place, stays) in enumerate(entries):
+    ranks = deduplication.ranks([keys.compare_key for keys in match_keys])
+    kept = deduplication.first_occurrences(keys.digests for keys in match_keys)
+    entries = zip(report.vulnerabilities, match_keys, ranks, kept, strict=True)
+    for position, (vulnerability, keys, rank, is_kept) in enumerate(entries):
         remedy = remedies.position_of(vulnerability)
         identity = None
-        if outline.identifier is not None:
-            identity = finding_uuid(report_type, outline.identifier.hex(), outline.place.hex(), project_id)
-        project_fingerprint = fingerprint(outline.compare_key)
+        if keys.identifier is not None:
+            identity = finding_uuid(report_type, keys.identifier.hex(), keys.location.hex(), project_id)
+        project_fingerprint = fingerprint(keys.compare_key)
         scanner = scanners.of(vulnerability)
         data = normalising.finding_data(report_type, vulnerability, scanner, remedies.summary(remedy))
         yield (
             normalising.sort_of(report_type, vulnerability).number,
-            place,
+            rank,
             position,
-            stays,
-            False,  # until all of them are there: what a dismissal means depends on the others
+            is_kept,
+            False,  # set when all findings are stored: which one a dismissal matches depends on the others
             identity,
             project_fingerprint,
-            outline.compare_key,
+            keys.compare_key,
             remedy,
             data,
         )
@@ -168,7 +171,7 @@ def _rows(
 
 def _insert(table: Table, columns: tuple[str, ...], rows: Iterator[tuple[Any, ...]]) -> None:
     """Insert many rows, whose values stand in the order of ``columns``, in batches."""
-    while batch := list(itertools.islice(rows, BATCH)):
+    while batch := list(itertools.islice(rows, BATCH_SIZE)):
         db.session.execute(insert(table), [dict(zip(columns, row, strict=True)) for row in batch])
 
 
@@ -181,33 +184,33 @@ def _has_others(stored: SecurityReport) -> bool:
     return db.session.scalar(others.limit(1)) is not None
 
 
-def _merge_again(pipeline: Pipeline, report_type: str) -> None:
-    """Decide once more what is kept, now that the pipeline has another report of this kind."""
+def _deduplicate(pipeline: Pipeline, report_type: str) -> None:
+    """Deduplicate the findings of all reports of a type, after another one was added."""
     rows = db.session.execute(
         select(Finding.id, Finding.compare_key, Finding.kept, Finding.place, Finding.data)
         .join(SecurityReport, SecurityReport.id == Finding.report_id)
         .where(Finding.pipeline_id == pipeline.id, Finding.sort.between(*numbers_of(report_type)))
         .order_by(SecurityReport.turn, SecurityReport.id, Finding.position)
-        .execution_options(yield_per=BATCH)
+        .execution_options(yield_per=BATCH_SIZE)
     )
-    before, outlines = [], []
+    before, match_keys = [], []
     for row in rows:
         before.append((row.id, row.kept, row.place))
         pairs = [(one["external_type"] or "", one["external_id"] or "") for one in row.data["identifiers"]]
-        outlines.append(merging.outline_of(report_type, row.compare_key, row.data["location"], pairs))
-    places = merging.places([outline.compare_key for outline in outlines])
-    kept = merging.kept(outline.keys for outline in outlines)
+        match_keys.append(deduplication.match_keys(report_type, row.compare_key, row.data["location"], pairs))
+    ranks = deduplication.ranks([keys.compare_key for keys in match_keys])
+    kept = deduplication.first_occurrences(keys.digests for keys in match_keys)
     changes = (
-        {"id": finding_id, "kept": stays, "place": place}
-        for (finding_id, *known), stays, place in zip(before, kept, places, strict=True)
-        if [stays, place] != known
+        {"id": finding_id, "kept": is_kept, "place": rank}
+        for (finding_id, *former), is_kept, rank in zip(before, kept, ranks, strict=True)
+        if [is_kept, rank] != former
     )
-    while some := list(itertools.islice(changes, BATCH)):
-        db.session.execute(update(Finding), some)
+    while batch := list(itertools.islice(changes, BATCH_SIZE)):
+        db.session.execute(update(Finding), batch)
 
 
-def _count_again(pipeline: Pipeline) -> None:
-    """Count the findings of a pipeline by their sorts; a report may have changed what is dismissed of other kinds."""
+def _recount(pipeline: Pipeline) -> None:
+    """Recount the findings of a pipeline by sort; a report may have changed the dismissals of other types too."""
     db.session.execute(delete(Tally).where(Tally.pipeline_id == pipeline.id))
     sort = (Finding.pipeline_id, Finding.sort)
     dismissed = func.sum(case((Finding.dismissed.is_(True), 1), else_=0))

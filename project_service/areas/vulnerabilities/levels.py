@@ -1,4 +1,4 @@
-"""How bad a finding is and how sure its scanner: names, ranks, and what reports write (findings reference, 6 and 15).
+"""Severity and confidence levels of findings: names, ranks and parsing (findings reference, sections 6 and 15).
 
 Levels are stored as ranks, so that the order of a list is the order of an index.
 """
@@ -9,8 +9,8 @@ import enum
 import functools
 
 
-class Severity(enum.IntEnum):
-    """How bad it is; the higher the worse. ``unknown`` ranks above ``info``: it may be anything."""
+class FindingSeverity(enum.IntEnum):
+    """Severity of a finding, the highest being the worst. ``unknown`` ranks above ``info``: it may be anything."""
 
     INFO = 1
     UNKNOWN = 2
@@ -21,17 +21,17 @@ class Severity(enum.IntEnum):
 
     @functools.cached_property
     def text(self) -> str:
-        """As the API has it."""
+        """The name in the API."""
         return self.name.lower()
 
     @property
     def title(self) -> str:
-        """As people read it."""
+        """The name on pages."""
         return self.name.capitalize()
 
 
 class Confidence(enum.IntEnum):
-    """How sure the scanner is; the higher the surer."""
+    """Confidence of the scanner in a finding, the highest being the surest."""
 
     IGNORE = 1
     UNKNOWN = 2
@@ -43,24 +43,24 @@ class Confidence(enum.IntEnum):
 
     @functools.cached_property
     def text(self) -> str:
-        """As the API has it."""
+        """The name in the API."""
         return self.name.lower()
 
     @property
     def title(self) -> str:
-        """As people read it."""
+        """The name on pages."""
         return self.name.capitalize()
 
 
-SEVERITIES = {level.text: level for level in Severity}
+SEVERITIES = {level.text: level for level in FindingSeverity}
 CONFIDENCES = {level.text: level for level in Confidence}
 
 
-def severity_of(text: str | None) -> Severity:
-    """The level a report means, in any case; every word that is none is ``unknown``."""
-    return SEVERITIES.get((text or "").lower(), Severity.UNKNOWN)
+def severity_of(text: str | None) -> FindingSeverity:
+    """Parse a severity of a report, ignoring case; other words are ``unknown``."""
+    return SEVERITIES.get((text or "").lower(), FindingSeverity.UNKNOWN)
 
 
 def confidence_of(text: str | None) -> Confidence:
-    """The same for confidences."""
+    """Parse a confidence of a report in the same way."""
     return CONFIDENCES.get((text or "").lower(), Confidence.UNKNOWN)

@@ -1,4 +1,4 @@
-"""Where a finding is: the text that stands for the place, and its short name (findings reference, 10 and 11)."""
+"""Locations of findings: the text that is fingerprinted, and short names (findings reference, sections 10 and 11)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _DIGEST = re.compile(r"[0-9a-fA-F]{8,128}")
 
 
 def text(value: Any) -> str:
-    """A value of a report as text: nothing is empty, numbers are their digits, the rest is JSON."""
+    """Convert a value of a report to text: ``None`` is empty, integers are their digits, other types are JSON."""
     if isinstance(value, str):
         return value
     if value is None:
@@ -34,18 +34,18 @@ def text(value: Any) -> str:
 
 
 def place_of(report_type: str, location: Location) -> str:
-    """The text whose SHA-1 stands for the place; missing parts are empty, their colons stay."""
-    return _PLACES[report_type](location)
+    """Return the text of a location that is fingerprinted; missing parts are empty, their colons stay."""
+    return _LOCATION_TEXTS[report_type](location)
 
 
 def short_name(report_type: str, location: Location) -> str:
-    """What a place is called in a title that has to be built; empty where a location is missing or names nothing."""
-    name = _NAMES[report_type](location)
+    """Return the name of a location in a generated title; empty without a location."""
+    name = _SHORT_NAMES[report_type](location)
     return name if name.strip(":") else ""
 
 
 def lines_of(location: Location) -> str:
-    """The file with its lines, as people write them: ``src/X.java:96``, ``src/X.java:96-98``; empty without a file."""
+    """Return the file with its lines, such as ``src/X.java:96`` or ``src/X.java:96-98``; empty without a file."""
     file, first, last = (text(location.get(name)) for name in ("file", "start_line", "end_line"))
     if not file or not first:
         return file
@@ -53,12 +53,12 @@ def lines_of(location: Location) -> str:
 
 
 def where_of(location: Location) -> str:
-    """The place in few words: the file with its lines, or else the image, or else the path of a page."""
+    """Return a short form of a location: the file with its lines, or else the image, or else the path of a page."""
     return lines_of(location) or text(location.get("image")) or text(location.get("path"))
 
 
 def image_without_tag(image: str) -> str:
-    """The name of an image without a tag that changes with every build; a version says which image it is, and stays.
+    """Return the name of an image without a tag that changes with every build; a version is part of the name and stays.
 
     A colon before the last slash belongs to the port of a registry.
     """
@@ -107,7 +107,7 @@ def _path(location: Location) -> str:
     return text(location.get("path"))
 
 
-_PLACES: dict[str, Callable[[Location], str]] = {
+_LOCATION_TEXTS: dict[str, Callable[[Location], str]] = {
     SAST: _in_file,
     SECRET_DETECTION: _in_file,
     DEPENDENCY_SCANNING: _package_in_file,
@@ -116,7 +116,7 @@ _PLACES: dict[str, Callable[[Location], str]] = {
     API_FUZZING: _on_site,
     COVERAGE_FUZZING: _crash,
 }
-_NAMES: dict[str, Callable[[Location], str]] = {
+_SHORT_NAMES: dict[str, Callable[[Location], str]] = {
     SAST: _file_name,
     SECRET_DETECTION: _file_name,
     DEPENDENCY_SCANNING: _file_name,

@@ -1,8 +1,8 @@
-"""What is stored: pipelines with their reports, findings with how many there are of each sort, and feedback.
+"""Models: pipelines with their reports, findings with their counts by sort, and feedback.
 
-The list of findings is long, is filtered by any combination of levels and kinds, and is ordered by level first. No
-single index cuts it, so it is cut in two steps: ``Tally`` knows how many findings of a sort a pipeline has, and
-``Finding.place`` orders those among themselves (``docs/decisions/lists-of-findings.md``).
+The list of findings is long, is filtered by any combination of levels and types, and is ordered by level first. No
+single index serves its pages, so a page is found in two steps: ``Tally`` has the number of findings of each sort, and
+``Finding.place`` orders the findings of a sort (``docs/decisions/lists-of-findings.md``).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 from sqlalchemy import JSON, ForeignKey, Index, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column, relationship
 
-from project_service.areas.vulnerabilities.levels import Confidence, Severity
+from project_service.areas.vulnerabilities.levels import Confidence, FindingSeverity
 from project_service.areas.vulnerabilities.severity_order import Sort
 from project_service.domain.projects import Project
 from project_service.domain.removal import DECISIONS
@@ -37,7 +37,7 @@ DISMISSAL_REASONS = {
 
 
 class Pipeline(Model):
-    """A run that scanners reported from; it has at least one report."""
+    """A pipeline with at least one security report."""
 
     __tablename__ = "security_pipelines"
     __table_args__ = (Index("ix_security_pipelines_ref", "project_id", "ref", "id"),)
@@ -50,7 +50,7 @@ class Pipeline(Model):
 
 
 class SecurityReport(Model):
-    """One report of a pipeline. ``turn`` is its place among the reports of its kind, by who wrote it."""
+    """One report of a pipeline. ``turn`` orders the reports of a type by their scanner (``deduplication``)."""
 
     __tablename__ = "security_reports"
     __table_args__ = (Index("ix_security_reports_pipeline_id", "pipeline_id", "id"),)
@@ -64,7 +64,7 @@ class SecurityReport(Model):
 
 
 class Remediation(Base):
-    """A way to mend findings of a report, which may be large and mend many: kept once, as the report has it."""
+    """A remediation of a report as it was uploaded; it may be large and fix many findings, so it is stored once."""
 
     __tablename__ = "security_remediations"
 
@@ -74,10 +74,10 @@ class Remediation(Base):
 
 
 class Finding(Model):
-    """What a report says is wrong. One that is not ``kept`` is the same as another one of the pipeline.
+    """A vulnerability that a report has found. One that is not ``kept`` is a duplicate of another in the pipeline.
 
-    ``place`` orders the findings of one kind in a pipeline, ``position`` is where it stood in its report. ``dismissed``
-    follows the feedback of the project, in the transaction that changes it.
+    ``place`` orders the findings of a report type in a pipeline, ``position`` is the index in the report. ``dismissed``
+    is updated in the transaction that changes the feedback of the project.
     """
 
     __tablename__ = "findings"
@@ -109,22 +109,22 @@ class Finding(Model):
 
     @property
     def report_type(self) -> str:
-        """The kind of report it is from."""
+        """The type of its report."""
         return Sort.of(self.sort).report_type
 
     @property
-    def severity(self) -> Severity:
-        """How bad it is."""
+    def severity(self) -> FindingSeverity:
+        """Its severity."""
         return Sort.of(self.sort).severity
 
     @property
     def confidence(self) -> Confidence:
-        """How sure its scanner is."""
+        """The confidence of its scanner."""
         return Sort.of(self.sort).confidence
 
 
 class Tally(Base):
-    """How many findings of one sort a pipeline has, and how many of them are dismissed."""
+    """The number of findings of one sort in a pipeline, and how many of them are dismissed."""
 
     __tablename__ = "finding_tallies"
 
@@ -137,11 +137,11 @@ class Tally(Base):
 
 
 class Feedback(Timestamps, Model):
-    """What somebody decided about a finding; it holds in every pipeline that has the finding again.
+    """A decision about a finding, in every pipeline that has it: a dismissal, an issue or a merge request.
 
-    ``meant`` is what the finding is recognised by beside its uuid: the project fingerprint, where that stood for one
-    finding only when it was given, else the uuid itself. Of one type there is one for what is meant. What it means in a
-    pipeline is said in ``marks``.
+    ``meant`` identifies the finding besides its uuid: the project fingerprint, if only one finding had it when the
+    feedback was created, else the uuid itself. It is unique for a type. ``dismissals`` defines the findings a feedback
+    matches.
     """
 
     __tablename__ = "vulnerability_feedback"

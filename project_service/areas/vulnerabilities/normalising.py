@@ -1,4 +1,4 @@
-"""Turns an entry of a report into a finding (security reports reference, sections 4 and 5)."""
+"""Mapping of report entries to findings (security reports reference, sections 4 and 5)."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from project_service.areas.vulnerabilities.report_types import REPORT_TYPES
 from project_service.areas.vulnerabilities.severity_order import Sort
 
 Data = dict[str, Any]
-NAMED_AFTER = ("cve", "cwe")
+TITLE_IDENTIFIERS = ("cve", "cwe")  # preferred, in this order
 
 
 class Scanners:
-    """The scanners of one report by their ids: the first name of an id holds, the report's own comes first."""
+    """The scanners of one report by id; the first name of an id is used, beginning with the report's own scanner."""
 
     def __init__(self, scan: Data | None) -> None:
         self._names: dict[str, str | None] = {}
         self.main = self._known((scan or {}).get("scanner"))
 
     def of(self, vulnerability: Data) -> Data:
-        """The scanner of an entry: its own, or else the report's, or else none."""
+        """Return the scanner of an entry: its own, or else that of the report, or else an empty one."""
         own = vulnerability.get("scanner")
         tool = vulnerability.get("tool")
         if own is None and isinstance(tool, str):
@@ -37,7 +37,7 @@ class Scanners:
 
 
 class Remedies:
-    """Which remediation is whose: the first of the report that names an entry's id or compare key."""
+    """Lookup of remediations: the first of the report that names the id or compare key of an entry."""
 
     def __init__(self, remediations: Iterable[Data]) -> None:
         self._first: dict[tuple[str, str], int] = {}
@@ -50,32 +50,32 @@ class Remedies:
                         self._first.setdefault((name, key), position)
 
     def position_of(self, vulnerability: Data) -> int | None:
-        """The position of an entry's remediation among those of the report."""
+        """Return the position of an entry's remediation among those of the report."""
         if not self._first:
             return None
         keys = ((name, text(vulnerability.get(name))) for name in ("id", "cve"))
         return min((self._first[key] for key in keys if key in self._first), default=None)
 
     def summary(self, position: int | None) -> str | None:
-        """What a remediation says of itself."""
+        """Return the summary of a remediation."""
         return None if position is None else self._summaries[position]
 
 
 def scan_of(scan: Data | None) -> Data | None:
-    """The run that a report is of; the texts as given."""
+    """Return the scan metadata of a report, with unchanged texts."""
     return None if scan is None else {name: scan.get(name) for name in ("type", "status", "start_time", "end_time")}
 
 
 def sort_of(report_type: str, vulnerability: Data) -> Sort:
-    """The sort of an entry: what lists are filtered and ordered by."""
+    """Return the sort of an entry: report type, severity and confidence."""
     severity, confidence = severity_of(vulnerability.get("severity")), confidence_of(vulnerability.get("confidence"))
     return Sort(report_type, severity, confidence)
 
 
 def finding_data(report_type: str, vulnerability: Data, scanner: Data, remedy: str | None) -> Data:
-    """What a finding shows and nobody searches for: parts of the report as they are, and a few that are made of them.
+    """Return the data of a finding that is displayed and not searched: parts of the report, some of them derived.
 
-    ``remedy`` is the summary of its remediation, which stands in for a solution.
+    ``remedy`` is the summary of its remediation, the default of ``solution``.
     """
     identifiers = identifiers_of(vulnerability)
     location = _object(vulnerability.get("location"))
@@ -100,19 +100,21 @@ def finding_data(report_type: str, vulnerability: Data, scanner: Data, remedy: s
 
 
 def name_of(report_type: str, vulnerability: Data, identifiers: list[Data], location: Data) -> str:
-    """The title: the message, else the name, else one made of the most telling identifier and the place."""
-    given = _filled(vulnerability.get("message")) or _filled(vulnerability.get("name"))
-    if given:
-        return given
+    """Return the title: the message, else the name, else one built from an identifier and the location."""
+    title = _filled(vulnerability.get("message")) or _filled(vulnerability.get("name"))
+    if title:
+        return title
     by_type = {text(one["external_type"]).lower(): one for one in reversed(identifiers)}
-    telling = next((by_type[kind] for kind in NAMED_AFTER if kind in by_type), identifiers[0] if identifiers else {})
-    title = text(telling.get("name")) or text(telling.get("external_id")) or REPORT_TYPES[report_type]
+    identifier = next(
+        (by_type[kind] for kind in TITLE_IDENTIFIERS if kind in by_type), identifiers[0] if identifiers else {}
+    )
+    title = text(identifier.get("name")) or text(identifier.get("external_id")) or REPORT_TYPES[report_type]
     place = short_name(report_type, location)
     return f"{title} in {place}" if place else title
 
 
 def identifiers_of(vulnerability: Data) -> list[Data]:
-    """The identifiers, as the API has them."""
+    """Return the identifiers in the form of the API."""
     return [
         {
             "external_type": _text(one.get("type")),
@@ -125,15 +127,15 @@ def identifiers_of(vulnerability: Data) -> list[Data]:
 
 
 def _message(value: Any, *names: str) -> Data | None:
-    """A request or an answer that proves something."""
+    """Return a request or response of the evidence."""
     return {name: value.get(name) for name in names} if isinstance(value, dict) else None
 
 
 def _filled(value: Any) -> str | None:
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         return None
-    written = text(value)
-    return written if written.strip() else None
+    converted = text(value)
+    return converted if converted.strip() else None
 
 
 def _text(value: Any) -> str | None:

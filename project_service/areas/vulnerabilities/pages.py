@@ -1,4 +1,4 @@
-"""The security dashboard, one finding, uploading a report, and the addresses that feedback is sent to."""
+"""Pages: security dashboard, finding, upload of a report; routes for feedback as clients of the pages send it."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from project_service.access.identity import caller, current_user
 from project_service.access.pages import PageBlueprint
 from project_service.areas.vulnerabilities import charts, ingestion, queries, service
 from project_service.areas.vulnerabilities.forms import DismissForm, UploadForm
-from project_service.areas.vulnerabilities.levels import Confidence, Severity
+from project_service.areas.vulnerabilities.levels import Confidence, FindingSeverity
 from project_service.areas.vulnerabilities.locations import lines_of, where_of
 from project_service.areas.vulnerabilities.models import DISMISSAL_REASONS, ISSUE, Finding, Pipeline
+from project_service.areas.vulnerabilities.report_json import BrokenReport
 from project_service.areas.vulnerabilities.report_types import REPORT_TYPES
-from project_service.areas.vulnerabilities.reports import BrokenReport
-from project_service.areas.vulnerabilities.routes import LARGEST_REPORT
+from project_service.areas.vulnerabilities.routes import MAX_REPORT_BYTES
 from project_service.areas.vulnerabilities.schemas import FeedbackEnvelopeSchema, FeedbackSchema, blob_path
 from project_service.domain.projects import Project
 from project_service.kit.db.pagination import read_page
@@ -33,9 +33,9 @@ FEEDBACK = "/<path:project>/-/vulnerability_feedback"
 DASHBOARD = f"/<path:project>{HOME}/dashboard"
 REPORTS = f"/<path:project>{HOME}/reports/new"
 ONE = f"/<path:project>{HOME}/findings/<int:finding_id>"
-WORST_FIRST = sorted(Severity, reverse=True)
+WORST_FIRST = sorted(FindingSeverity, reverse=True)
 SUREST_FIRST = sorted(Confidence, reverse=True)
-# what the list may be filtered by, as people read it
+# filters of the list with their labels
 FILTERS: dict[str, dict[str, str]] = {
     "severity": {level.text: level.title for level in WORST_FIRST},
     "confidence": {level.text: level.title for level in SUREST_FIRST},
@@ -53,12 +53,12 @@ navigation.add(
 @pages.signed_in
 @pages.allow(Ability.DISMISS_VULNERABILITIES)
 def create_feedback(project: Project) -> Response:
-    """Record what somebody decided about a finding."""
+    """Create feedback on a finding, or change it."""
     fields = load(ENVELOPE, parameters=parameters())["vulnerability_feedback"]
     if fields.get("feedback_type") == ISSUE:
         judge(caller(), Ability.CREATE_ISSUES, project)
-    feedback, made = service.give_feedback(current_user(), project, **fields)
-    return json_response(FeedbackSchema.dump_value(feedback), 201 if made else 200)
+    feedback, is_new = service.write_feedback(current_user(), project, **fields)
+    return json_response(FeedbackSchema.dump_value(feedback), 201 if is_new else 200)
 
 
 @pages.delete(f"{FEEDBACK}/<int:feedback_id>")
@@ -66,7 +66,7 @@ def create_feedback(project: Project) -> Response:
 @pages.signed_in
 @pages.allow(Ability.DISMISS_VULNERABILITIES)
 def delete_feedback(project: Project, feedback_id: int) -> Response:
-    """Take a dismissal back."""
+    """Delete a dismissal."""
     service.undo_dismissal(project, queries.find_dismissal(project, feedback_id))
     return no_content()
 
@@ -75,7 +75,7 @@ def delete_feedback(project: Project, feedback_id: int) -> Response:
 @pages.signed_in
 @pages.allow(Ability.READ_VULNERABILITIES)
 def show_dashboard(project: Project) -> str:
-    """Show what scanners found in a project."""
+    """Show the findings of a project."""
     number = request.args.get("pipeline_id")
     pipeline = queries.pipeline_meant(project, number)
     if number and pipeline is None:
@@ -87,7 +87,7 @@ def show_dashboard(project: Project) -> str:
 @pages.signed_in
 @pages.allow(Ability.READ_VULNERABILITIES)
 def show_pipeline(project: Project, pipeline_id: int) -> str:
-    """Show what scanners found in a pipeline, at the address that feedback names it by."""
+    """Show the findings of a pipeline, at the path that feedback has for it."""
     pipeline = queries.pipeline_meant(project, str(pipeline_id))
     if pipeline is None:
         raise NotFound("Pipeline")
@@ -95,17 +95,17 @@ def show_pipeline(project: Project, pipeline_id: int) -> str:
 
 
 def _dashboard(project: Project, pipeline: Pipeline | None) -> str:
-    wanted = {name: [text for text in request.args.getlist(name) if text in FILTERS[name]] for name in FILTERS}
+    filters = {name: [text for text in request.args.getlist(name) if text in FILTERS[name]] for name in FILTERS}
     scope = "all" if request.args.get("scope") == "all" else "dismissed"
-    others = {name: values for name, values in wanted.items() if name != "severity"}
-    page = read_page(queries.findings_of(pipeline, scope=scope, **wanted), request.args.get("page"))
+    others = {name: values for name, values in filters.items() if name != "severity"}
+    page = read_page(queries.findings_of(pipeline, scope=scope, **filters), request.args.get("page"))
     queries.prepare(page.rows)
     return render_template(
         "vulnerabilities/dashboard.html",
         project=project,
         pipeline=pipeline,
         page=page,
-        wanted=wanted,
+        wanted=filters,
         scope=scope,
         severities=WORST_FIRST,
         options=FILTERS,
@@ -128,10 +128,10 @@ def show_finding(project: Project, finding_id: int) -> str:
 @pages.signed_in
 @pages.allow(Ability.DISMISS_VULNERABILITIES)
 def dismiss_finding(project: Project, finding_id: int) -> Any:
-    """Say that a finding is no matter."""
+    """Dismiss a finding."""
     finding, form = queries.find_finding(project, finding_id), DismissForm()
-    given = {"dismissal_reason": form.dismissal_reason.data, "comment": form.comment.data}
-    if form.accepted(lambda: service.dismiss(current_user(), project, finding, **given)):
+    values = {"dismissal_reason": form.dismissal_reason.data, "comment": form.comment.data}
+    if form.accepted(lambda: service.dismiss(current_user(), project, finding, **values)):
         return redirect(_address(finding))
     return _page(project, queries.find_finding(project, finding_id), form), 422
 
@@ -140,7 +140,7 @@ def dismiss_finding(project: Project, finding_id: int) -> Any:
 @pages.signed_in
 @pages.allow(Ability.DISMISS_VULNERABILITIES)
 def undo_dismissal(project: Project, finding_id: int) -> Any:
-    """Take back every dismissal that means a finding."""
+    """Delete every dismissal that matches a finding."""
     finding = queries.find_finding(project, finding_id)
 
     def undo() -> None:
@@ -154,7 +154,7 @@ def undo_dismissal(project: Project, finding_id: int) -> Any:
 @pages.signed_in
 @pages.allow(Ability.DISMISS_VULNERABILITIES)
 def create_issue(project: Project, finding_id: int) -> Any:
-    """Make an issue of a finding."""
+    """Create an issue for a finding."""
     finding = queries.find_finding(project, finding_id)
     if not allowed(caller(), Ability.CREATE_ISSUES, project):
         raise Forbidden
@@ -170,25 +170,25 @@ def new_report(project: Project) -> str:
 
 
 @pages.post(REPORTS)
-@pages.large_body(lambda: LARGEST_REPORT)
+@pages.large_body(lambda: MAX_REPORT_BYTES)
 @pages.signed_in
 @pages.allow(Ability.CREATE_SECURITY_REPORTS)
 def create_report(project: Project) -> Any:
-    """Take in a report."""
+    """Ingest a report."""
     form = UploadForm()
-    made: list[ingestion.Ingested] = []
+    ingested: list[ingestion.Ingested] = []
 
     def ingest() -> None:
         if not form.file.data:
             raise Invalid(file="can't be blank")
         ref, sha = ((form[name].data or "").strip() or None for name in ("ref", "sha"))
         try:
-            made.append(ingestion.ingest(project, form.file.data.stream, form.report_type.data, ref=ref, sha=sha))
+            ingested.append(ingestion.ingest(project, form.file.data.stream, form.report_type.data, ref=ref, sha=sha))
         except BrokenReport as error:
             raise Unprocessable([str(error)]) from error
 
     if form.accepted(ingest):
-        return redirect(f"/{project.full_path}{HOME}/dashboard?pipeline_id={made[0].pipeline_id}")
+        return redirect(f"/{project.full_path}{HOME}/dashboard?pipeline_id={ingested[0].pipeline_id}")
     return _upload_page(project, form), 422
 
 

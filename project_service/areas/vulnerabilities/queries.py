@@ -12,7 +12,7 @@ from sqlalchemy.orm import joinedload, selectinload
 
 from project_service.areas.vulnerabilities.dismissals import meanings_in
 from project_service.areas.vulnerabilities.fingerprints import EMPTY
-from project_service.areas.vulnerabilities.levels import Severity
+from project_service.areas.vulnerabilities.levels import FindingSeverity
 from project_service.areas.vulnerabilities.models import (
     DISMISSAL,
     FEEDBACK_TYPES,
@@ -96,9 +96,9 @@ def findings_of(pipeline: Pipeline | None, *, scope: str = "dismissed", **wanted
     return Findings(pipeline, tuple(tallied), dismissed_too)
 
 
-def counts_of(findings: Findings) -> Counter[Severity]:
+def counts_of(findings: Findings) -> Counter[FindingSeverity]:
     """How many of some findings have each severity."""
-    counted: Counter[Severity] = Counter()
+    counted: Counter[FindingSeverity] = Counter()
     for tallied in findings.tallied:
         counted[tallied.sort.severity] += tallied.listed
     return counted

@@ -1,4 +1,4 @@
-"""The kinds of reports. The kind is what a report is uploaded as, whatever it says of itself."""
+"""Report types. The type is that of the upload, whatever the file says."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ SAST = "sast"
 DAST = "dast"
 DEPENDENCY_SCANNING = "dependency_scanning"
 CONTAINER_SCANNING = "container_scanning"
-SECRET_DETECTION = "secret_detection"  # noqa: S105  # a kind of report
+SECRET_DETECTION = "secret_detection"  # noqa: S105  # a report type
 COVERAGE_FUZZING = "coverage_fuzzing"
 API_FUZZING = "api_fuzzing"
 

@@ -1,4 +1,4 @@
-"""Vulnerability findings of a project, and the way reports come in."""
+"""API of vulnerability findings and of the upload of security reports."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from project_service.domain.projects import Project
 from project_service.kit.http.errors import NotFound
 
 api = ApiBlueprint("vulnerabilities", __name__, description="Vulnerability findings of projects.")
-LARGEST_REPORT = 512 << 20
+MAX_REPORT_BYTES = 512 << 20
 
 
-class Renamed(NotFound):
-    """An address that has another name now."""
+class RenamedRoute(NotFound):
+    """A route that was renamed; the message names the new one."""
 
     def __init__(self, name: str) -> None:
         super().__init__()
@@ -46,11 +46,11 @@ def list_vulnerability_findings(project: Project, fields: dict[str, Any]) -> Wit
 @api.response(200)
 def list_vulnerabilities(**_url: str) -> None:
     """Tell what the list of findings is called now."""
-    raise Renamed("vulnerability_findings")
+    raise RenamedRoute("vulnerability_findings")
 
 
 @api.post("/projects/<project>/security_reports")
-@api.large_body(lambda: LARGEST_REPORT)
+@api.large_body(lambda: MAX_REPORT_BYTES)
 @api.signed_in
 @api.arguments(ReportUploadSchema)
 @api.allow(Ability.CREATE_SECURITY_REPORTS)

@@ -1,4 +1,4 @@
-"""Findings, reports and feedback as they travel (findings reference, sections 8 and 14)."""
+"""Schemas of findings, reports and feedback (findings reference, sections 8 and 14)."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from project_service.kit.http.schemas import Inside, Nested, Schema
 
 
 def feedback_path(project: Project) -> str:
-    """Where feedback on the findings of a project is sent to; a path, as clients expect."""
+    """Return the path that feedback on findings of a project is sent to."""
     return f"/{project.full_path}/-/vulnerability_feedback"
 
 
 def blob_path(finding: Finding) -> str:
-    """Where the source is that a finding is in, at the commit of its pipeline; empty when it is in no file."""
+    """Return the path of the source of a finding at the commit of its pipeline; empty when it is in no file."""
     location = finding.data["location"]
     file = location.get("file")
     if not isinstance(file, str) or not file or ".." in file.split("/"):
@@ -44,21 +44,21 @@ def _quoted(path: str) -> str:
 
 
 def _line(value: Any) -> str:
-    """The number of a line, which some scanners write as text; nothing for anything else."""
+    """Return a line number, which some scanners write as text; empty for anything else."""
     number = text(value)
     return number if number.isascii() and number.isdigit() else ""
 
 
 def _feedback_of(feedback_type: str) -> fields.Computed:
     def shown(finding: Finding) -> Any:
-        found = finding.feedback.get(feedback_type)  # type: ignore[attr-defined]  # prepared with the page
+        found = finding.feedback.get(feedback_type)  # type: ignore[attr-defined]  # set by queries.prepare
         return None if found is None else FeedbackSchema.dump_value(found)
 
     return fields.Computed(shown, type="object")
 
 
 def _from_report(name: str, type: str | None = None) -> fields.Computed:
-    """A part of the report as it was, or made of it when it came."""
+    """Return a field with data of the report (``normalising.finding_data``)."""
     return fields.Computed(lambda finding: finding.data[name], type=type)
 
 
@@ -76,7 +76,7 @@ class ProjectOfFindingSchema(Schema):
 
 
 class FeedbackAuthorSchema(UserBasicSchema):
-    """Somebody who decided something."""
+    """The author of feedback."""
 
     path = fields.Computed(lambda user: f"/{user.username}")
 
@@ -90,7 +90,7 @@ def _comment(feedback: Feedback) -> dict[str, Any]:
     }
 
 
-def _reads_issue(feedback: Feedback) -> bool:
+def _can_read_issue(feedback: Feedback) -> bool:
     return (
         feedback.issue is not None
         and allowed(caller(), Ability.READ_ISSUES, feedback.project)
@@ -98,7 +98,7 @@ def _reads_issue(feedback: Feedback) -> bool:
     )
 
 
-def _reads_merge_request(feedback: Feedback) -> bool:
+def _can_read_merge_request(feedback: Feedback) -> bool:
     return feedback.merge_request is not None and allowed(caller(), Ability.READ_MERGE_REQUESTS, feedback.project)
 
 
@@ -107,7 +107,7 @@ def _below(feedback: Feedback, path: str) -> str:
 
 
 class FeedbackSchema(Schema):
-    """What somebody decided about a finding; optional keys are there when they apply."""
+    """Feedback on a finding; optional keys are present when they apply."""
 
     id = fields.Integer()
     created_at = fields.Moment()
@@ -121,12 +121,12 @@ class FeedbackSchema(Schema):
         type="object",
     )
     issue_iid = fields.When(lambda one: one.issue is not None, lambda one: one.issue.iid, type="integer")
-    issue_url = fields.When(_reads_issue, lambda one: urls.absolute(_below(one, f"issues/{one.issue.iid}")))
+    issue_url = fields.When(_can_read_issue, lambda one: urls.absolute(_below(one, f"issues/{one.issue.iid}")))
     merge_request_iid = fields.When(
         lambda one: one.merge_request is not None, lambda one: one.merge_request.iid, type="integer"
     )
     merge_request_path = fields.When(
-        _reads_merge_request, lambda one: _below(one, f"merge_requests/{one.merge_request.iid}")
+        _can_read_merge_request, lambda one: _below(one, f"merge_requests/{one.merge_request.iid}")
     )
     destroy_vulnerability_feedback_dismissal_path = fields.When(
         lambda one: one.feedback_type == DISMISSAL and allowed(caller(), Ability.DISMISS_VULNERABILITIES, one.project),
@@ -140,7 +140,7 @@ class FeedbackSchema(Schema):
 
 
 class FindingSchema(Schema):
-    """A finding. ``feedback`` and ``remediations`` are prepared with the page; the rest comes from its report."""
+    """A finding. ``queries.prepare`` adds ``feedback`` and ``remediations``; the rest is from its report."""
 
     id = fields.Constant(None, metadata={"type": "integer"})
     report_type = fields.String()
@@ -185,24 +185,24 @@ class FindingFilterSchema(Schema):
     pipeline_id = fields.String()
 
 
-class TextOrNothing(fields.String):
-    """Text; an empty one is none, as scripts send it for a variable that is not set."""
+class OptionalString(fields.String):
+    """A string; an empty one counts as absent, because scripts send it for a variable that is not set."""
 
     blank_is_absent = True
 
 
 class ReportUploadSchema(Schema):
-    """A report of a scanner, and the pipeline it is of."""
+    """A report to upload, and its pipeline."""
 
     file = fields.Upload(required=True)
     report_type = fields.String(required=True, choices=tuple(REPORT_TYPES))
-    ref = TextOrNothing()
-    sha = TextOrNothing()
+    ref = OptionalString()
+    sha = OptionalString()
     pipeline_id = fields.Integer()
 
 
 class IngestedSchema(Schema):
-    """What became of a report."""
+    """Result of an ingestion."""
 
     pipeline_id = fields.Integer()
     report_type = fields.String()
@@ -212,7 +212,7 @@ class IngestedSchema(Schema):
 
 
 class FeedbackCreateSchema(Schema):
-    """What somebody decides about a finding."""
+    """Feedback to create."""
 
     feedback_type = fields.String()
     category = fields.String()
@@ -226,6 +226,6 @@ class FeedbackCreateSchema(Schema):
 
 
 class FeedbackEnvelopeSchema(Schema):
-    """The same, as clients wrap it."""
+    """Feedback to create, wrapped as clients send it."""
 
     vulnerability_feedback = Nested(FeedbackCreateSchema, required=True)

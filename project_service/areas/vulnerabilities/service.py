@@ -1,4 +1,4 @@
-"""What people decide about findings: dismissals, issues, links to merge requests (findings reference, section 14)."""
+"""Feedback on findings: dismissals, issues, links to merge requests (findings reference, section 14)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import select
 
 from project_service.areas.vulnerabilities import queries
-from project_service.areas.vulnerabilities.dismissals import hold, mark, unmark
+from project_service.areas.vulnerabilities.dismissals import apply_dismissal, lock_feedback, withdraw_dismissal
 from project_service.areas.vulnerabilities.fingerprints import EMPTY
 from project_service.areas.vulnerabilities.locations import lines_of
 from project_service.areas.vulnerabilities.models import (
@@ -21,8 +21,8 @@ from project_service.areas.vulnerabilities.models import (
     Finding,
     Pipeline,
 )
+from project_service.areas.vulnerabilities.report_json import storable
 from project_service.areas.vulnerabilities.report_types import REPORT_TYPES
-from project_service.areas.vulnerabilities.reports import storable
 from project_service.domain.planning import issues as planning
 from project_service.domain.planning.issues import LONGEST_TEXT, LONGEST_TITLE
 from project_service.domain.projects import Project
@@ -34,62 +34,64 @@ from project_service.kit.db.locking import delete_locked
 from project_service.kit.db.session import db
 from project_service.kit.http.errors import Unprocessable
 
-LONGEST_COMMENT = 50_000
+MAX_COMMENT_LENGTH = 50_000
 FINGERPRINT = re.compile(r"[0-9a-f]{40}")
 UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-UNRECOGNISABLE = "The finding has neither a key nor identifiers: it could not be recognised again"
-CONTRADICTION = "Project fingerprint is not that of the finding with this uuid"
+NO_KEY = "The finding has neither a key nor identifiers: it could not be recognised again"
+WRONG_FINGERPRINT = "Project fingerprint is not that of the finding with this uuid"
 ISSUE_TITLE = "Investigate vulnerability: {}"
 
 
-def give_feedback(author: User, project: Project, **fields: Any) -> tuple[Feedback, bool]:
-    """Record what somebody decided about a finding; the record, and whether it is new.
+def write_feedback(author: User, project: Project, **fields: Any) -> tuple[Feedback, bool]:
+    """Create feedback on a finding, or overwrite that of the same type; return it and whether it is new.
 
-    What is recorded of the same type about the same finding is overwritten: ``Unprocessable`` says what is wrong.
+    Raises:
+        Unprocessable: fields are invalid, or contradict the finding.
+
     """
     fields = _checked(fields)
-    hold(project)
+    lock_feedback(project)
     pipeline = _pipeline(project, fields.pop("pipeline_id", None))
     about = pipeline or queries.pipeline_meant(project)
     uuid, project_fingerprint = fields["finding_uuid"], fields["project_fingerprint"]
     if queries.contradict(about, uuid, project_fingerprint):
-        raise Unprocessable([CONTRADICTION])
+        raise Unprocessable([WRONG_FINGERPRINT])
     by_uuid = uuid is not None and queries.share_fingerprint(about, project_fingerprint)
     fields["meant"] = uuid if by_uuid else project_fingerprint
     feedback = queries.feedback_about(project, **fields)
-    made = feedback is None
+    is_new = feedback is None
     if feedback is None:
         feedback = Feedback(project_id=project.id, project=project)
     elif feedback.feedback_type == DISMISSAL:
-        unmark(feedback)
+        withdraw_dismissal(feedback)
     _write(feedback, author, pipeline, fields)
     if feedback.feedback_type == ISSUE and feedback.issue_id is None:
         finding = queries.finding_meant(about, uuid, project_fingerprint)
         feedback.issue = _create_issue(author, project, finding, fields.get("vulnerability_data") or {})
-    if made:
+    if is_new:
         db.session.add(feedback)
     db.session.flush()
     if feedback.feedback_type == DISMISSAL:
-        mark(feedback)
-    return feedback, made
+        apply_dismissal(feedback)
+    return feedback, is_new
 
 
 def dismiss(author: User, project: Project, finding: Finding, **fields: Any) -> Feedback:
     """Dismiss one finding of a pipeline."""
-    return give_feedback(author, project, feedback_type=DISMISSAL, **_about(finding), **fields)[0]
+    return write_feedback(author, project, feedback_type=DISMISSAL, **_about(finding), **fields)[0]
 
 
 def create_issue(author: User, project: Project, finding: Finding) -> Issue:
-    """Make an issue of a finding; one that is made already is the answer."""
-    feedback, _ = give_feedback(author, project, feedback_type=ISSUE, **_about(finding))
+    """Create an issue for a finding, or return the existing one."""
+    feedback, _ = write_feedback(author, project, feedback_type=ISSUE, **_about(finding))
     assert feedback.issue is not None  # noqa: S101  # feedback of this type has one
     return feedback.issue
 
 
 def undo_dismissal(project: Project, feedback: Feedback) -> None:
-    """Take a dismissal back."""
-    hold(project)
-    unmark(feedback)
+    """Delete a dismissal."""
+    lock_feedback(project)
+    withdraw_dismissal(feedback)
     delete_locked(feedback)
 
 
@@ -120,10 +122,10 @@ def _checked(fields: dict[str, Any]) -> dict[str, Any]:
         )
     if uuid is not None and not UUID.fullmatch(uuid):
         problems.append("Finding uuid is invalid")
-    if len(fields.get("comment") or "") > LONGEST_COMMENT:
-        problems.append(f"Comment is too long (maximum is {LONGEST_COMMENT} characters)")
+    if len(fields.get("comment") or "") > MAX_COMMENT_LENGTH:
+        problems.append(f"Comment is too long (maximum is {MAX_COMMENT_LENGTH} characters)")
     if not problems and uuid is None and project_fingerprint == EMPTY:
-        problems.append(UNRECOGNISABLE)
+        problems.append(NO_KEY)
     if problems:
         raise Unprocessable(problems)
     data = storable(fields.get("vulnerability_data"))
@@ -162,31 +164,31 @@ def _merge_request(project: Project, iid: int | None) -> MergeRequest:
     return found
 
 
-def _create_issue(author: User, project: Project, finding: Finding | None, given: dict[str, Any]) -> Issue:
-    known: dict[str, Any] = given if finding is None else _known(finding)
-    title = ISSUE_TITLE.format(known.get("name") or known.get("title") or "")
+def _create_issue(author: User, project: Project, finding: Finding | None, sent: dict[str, Any]) -> Issue:
+    data: dict[str, Any] = sent if finding is None else _issue_data(finding)
+    title = ISSUE_TITLE.format(data.get("name") or data.get("title") or "")
     return planning.create_issue(
-        author, project, title=title[:LONGEST_TITLE], description=_description(known)[:LONGEST_TEXT], confidential=True
+        author, project, title=title[:LONGEST_TITLE], description=_description(data)[:LONGEST_TEXT], confidential=True
     )
 
 
-def _known(finding: Finding) -> dict[str, Any]:
+def _issue_data(finding: Finding) -> dict[str, Any]:
     levels = {"severity": finding.severity.text, "confidence": finding.confidence.text}
     return {**finding.data, **levels}
 
 
-def _description(known: dict[str, Any]) -> str:
-    """What the issue says of the finding, in Markdown."""
-    blocks = [f"### Description:\n\n{known['description']}"] if known.get("description") else []
-    location = known.get("location")
+def _description(data: dict[str, Any]) -> str:
+    """Return the description of the issue in Markdown."""
+    blocks = [f"### Description:\n\n{data['description']}"] if data.get("description") else []
+    location = data.get("location")
     place = lines_of(location) if isinstance(location, dict) else ""
-    facts = [("Severity", known.get("severity")), ("Confidence", known.get("confidence")), ("Location", place)]
+    facts = [("Severity", data.get("severity")), ("Confidence", data.get("confidence")), ("Location", place)]
     if written := "\n".join(f"* {name}: {value}" for name, value in facts if value):
         blocks.append(written)
-    if known.get("solution"):
-        blocks.append(f"### Solution:\n\n{known['solution']}")
+    if data.get("solution"):
+        blocks.append(f"### Solution:\n\n{data['solution']}")
     for title, name in (("Identifiers", "identifiers"), ("Links", "links")):
-        listed = known.get(name)
+        listed = data.get(name)
         items = [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
         if items:
             blocks.append(f"### {title}:\n\n" + "\n".join(f"* {_linked(one)}" for one in items))

@@ -1,4 +1,4 @@
-"""Reports that ZAP wrote itself, before there was a format of reports (security reports reference, section 6)."""
+"""Conversion of native ZAP reports, older than the common report format (security reports reference, section 6)."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ WEAKNESS = "https://cwe.mitre.org/data/definitions/{}.html"
 THREATS = "http://projects.webappsec.org/w/page/13246974/Threat%20Classification%20Reference%20Grid"
 SEVERITIES = {"0": "info", "1": "low", "2": "medium", "3": "high"}
 CONFIDENCES = {"0": "ignore", "1": "low", "2": "medium", "3": "high", "4": "confirmed"}
-_TAG = re.compile(r"<[^<>]*>")  # without the second <, a row of them would take for ever
+_TAG = re.compile(r"<[^<>]*>")  # "<" is excluded inside: backtracking would be quadratic
 _PARAGRAPH = re.compile(r"<p>(.*?)</p>", re.DOTALL)
 
 
 def vulnerabilities_of(site: Any) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Every instance of every alert of every site, in the present form, with where it stands in the file."""
+    """Return every instance of every alert in the current format, with its JSON pointer."""
     sites = list(enumerate(site)) if isinstance(site, list) else [(None, site)]
     for number, one in sites:
         if not isinstance(one, dict):

@@ -1,0 +1,93 @@
+"""Deduplication of the findings of a pipeline (findings reference, section 16).
+
+The reports of one type are processed in the order of their scanners; a finding is dropped if an earlier one has one of
+its digests. A digest combines the location with an identifier, except those that name only a class of weaknesses.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from project_service.areas.vulnerabilities.locations import place_of, text
+from project_service.areas.vulnerabilities.report_types import DEPENDENCY_SCANNING, SAST
+
+WEAKNESS_CLASSES = ("cwe", "wasc")
+UNKNOWN_SCANNER_ORDER = 99
+SCANNER_ORDER: dict[str, dict[str, int]] = {
+    DEPENDENCY_SCANNING: {
+        "bundler_audit": 1,
+        "retire.js": 2,
+        "gemnasium": 3,
+        "gemnasium-maven": 3,
+        "gemnasium-python": 3,
+    },
+    SAST: {"bandit": 1, "semgrep": 2},
+}
+
+
+class MatchKeys(NamedTuple):
+    """The keys by which a finding is compared with others: SHA-1 digests, and the compare key of its report."""
+
+    compare_key: str
+    location: bytes
+    identifier: bytes | None
+    digests: tuple[bytes, ...]
+
+
+def order_of_scanner(report_type: str, scanner: str | None) -> int:
+    """Return the position of a scanner's reports; those with equal positions are in the order of upload."""
+    return SCANNER_ORDER.get(report_type, {}).get(scanner or "", UNKNOWN_SCANNER_ORDER)
+
+
+def match_keys_of(report_type: str, vulnerability: dict[str, Any]) -> MatchKeys:
+    """Return the match keys of an entry of a report."""
+    location, found = vulnerability.get("location"), vulnerability.get("identifiers")
+    identifiers = [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
+    return match_keys(
+        report_type,
+        text(vulnerability.get("cve")),
+        location if isinstance(location, dict) else {},
+        [(text(one.get("type")), text(one.get("value"))) for one in identifiers],
+    )
+
+
+def match_keys(
+    report_type: str, compare_key: str, location: dict[str, Any], identifiers: list[tuple[str, str]]
+) -> MatchKeys:
+    """Return the match keys of a finding; each identifier is a type and a value."""
+    location_digest = _digest(place_of(report_type, location))
+    digests = [_digest(f"{kind}:{value}") for kind, value in identifiers]
+    specific = (
+        digest for (kind, _), digest in zip(identifiers, digests, strict=True) if kind.lower() not in WEAKNESS_CLASSES
+    )
+    return MatchKeys(
+        compare_key,
+        location_digest,
+        digests[0] if digests else None,
+        tuple(location_digest + digest for digest in specific),
+    )
+
+
+def first_occurrences(digests: Iterable[Sequence[bytes]]) -> Iterator[bool]:
+    """Tell for the digests of each finding whether it is the first with any of them."""
+    known: set[bytes] = set()
+    for of_finding in digests:
+        is_first = known.isdisjoint(of_finding)
+        if is_first:
+            known.update(of_finding)
+        yield is_first
+
+
+def ranks(compare_keys: Sequence[str]) -> list[int]:
+    """Return the rank of each finding in a stable bytewise order of their compare keys."""
+    ordered = sorted(range(len(compare_keys)), key=compare_keys.__getitem__)  # code points order as their UTF-8 does
+    ranks = [0] * len(compare_keys)
+    for rank, position in enumerate(ordered):
+        ranks[position] = rank
+    return ranks
+
+
+def _digest(name: str) -> bytes:
+    return hashlib.sha1(name.encode(), usedforsecurity=False).digest()

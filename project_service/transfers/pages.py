@@ -17,7 +17,7 @@ from project_service.areas.projects.service import delete_project, path_from
 from project_service.domain import instance_settings, path_rules
 from project_service.domain.projects import Project
 from project_service.kit import mail
-from project_service.kit.http.errors import Invalid, NoRoom, TooLarge, UnknownRoute, Unprocessable
+from project_service.kit.http.errors import BodyTooLarge, InsufficientStorage, Invalid, UnknownRoute, Unprocessable
 from project_service.kit.http.forms import Form, confirmation
 from project_service.kit.security.outgoing_http import rules
 from project_service.transfers import progress, queries, service
@@ -219,9 +219,9 @@ def _import_file(form: ImportForm, wanted: dict[str, Any]) -> Project:
         return service.import_file(current_user(), form.file.data, **wanted)
     except Unprocessable as error:
         raise Invalid(file=NOT_AN_ARCHIVE) from error
-    except NoRoom as error:
+    except InsufficientStorage as error:
         raise Invalid(file="has no room on the disk of this server; tell the operator") from error
-    except TooLarge as error:
+    except BodyTooLarge as error:
         raise Invalid(file=f"is larger than {instance_settings.setting('max_import_size')} MB") from error
 
 

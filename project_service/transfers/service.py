@@ -16,13 +16,13 @@ from project_service.domain.users import User
 from project_service.kit import logs
 from project_service.kit.db.session import db, writing
 from project_service.kit.http.errors import (
-    FULL,
+    DISK_FULL_ERRNOS,
     BadRequest,
+    BodyTooLarge,
+    InsufficientStorage,
     Invalid,
-    NoRoom,
     NotFound,
     ServiceError,
-    TooLarge,
     Unprocessable,
 )
 from project_service.kit.security.outgoing_http import rules
@@ -200,9 +200,9 @@ def _store(stream: IO[bytes], name: str) -> None:
     try:
         storage().store(stream, name)
     except OSError as error:
-        if error.errno in FULL:
+        if error.errno in DISK_FULL_ERRNOS:
             log.error("there is no room left for an archive", error=str(error))
-            raise NoRoom from error
+            raise InsufficientStorage from error
         raise
 
 
@@ -212,7 +212,7 @@ def _check_size(stream: IO[bytes]) -> None:
     size = stream.tell()
     stream.seek(0)
     if most and size > most * MIB:
-        raise TooLarge
+        raise BodyTooLarge
 
 
 def _check_stored(project: Project) -> None:

@@ -44,7 +44,7 @@ def full_database():
         (errors.MethodNotAllowed(), 405, {"error": "405 Not Allowed"}),
         (errors.Conflict("Member already exists"), 409, {"message": "Member already exists"}),
         (errors.PreconditionFailed(), 412, {"message": "412 Precondition Failed"}),
-        (errors.TooLarge(), 413, {"message": "413 Request Entity Too Large"}),
+        (errors.BodyTooLarge(), 413, {"message": "413 Request Entity Too Large"}),
         (errors.UnsupportedContentType("a/b"), 415, {"error": "The provided content-type 'a/b' is not supported."}),
         (errors.Unprocessable(["Name is too long"]), 422, {"message": ["Name is too long"]}),
         (
@@ -54,7 +54,7 @@ def full_database():
         ),
         (errors.ServiceError(), 500, {"message": "500 Internal Server Error"}),
         (errors.Unavailable(), 503, {"message": "503 Service Unavailable"}),
-        (errors.NoRoom(), 507, {"message": NO_ROOM}),
+        (errors.InsufficientStorage(), 507, {"message": NO_ROOM}),
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, Exception) else "",
 )  # fmt: skip

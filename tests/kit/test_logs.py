@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import subprocess
-import sys
 
 import pytest
 import structlog
@@ -228,11 +226,3 @@ def test_the_request_log_names_routes_and_never_parameters(app, lines):
     assert routes[:2] == ["/api/v4/projects/<project>/variables/<key>", "/api/v4/users"]
     assert len(routes) == 3
     assert "Zq9" not in json.dumps(lines())
-
-
-def test_what_paints_terminals_is_not_loaded_by_the_service():
-    script = "import sys, project_service.kit.logs; before = 'rich' in sys.modules; import rich; print(before)"
-
-    assert (
-        subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True).stdout == "False\n"
-    )

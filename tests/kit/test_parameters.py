@@ -16,14 +16,14 @@ from werkzeug.test import EnvironBuilder
 from project_service.kit.db.pagination import flatten
 from project_service.kit.http.errors import BadRequest, Malformed, UnsupportedContentType
 from project_service.kit.http.parameters import (
-    DEEPEST,
-    DEEPEST_JSON,
-    MOST_KEYS,
+    MAX_BRACKET_DEPTH,
+    MAX_JSON_DEPTH,
+    MAX_KEYS,
     header,
     nest,
     query,
     read,
-    refuse_broken,
+    refuse_malformed,
 )
 
 FORM = "application/x-www-form-urlencoded"
@@ -81,7 +81,7 @@ def test_a_plain_name_that_is_repeated_is_its_last_text_and_remembers_the_others
 
 def test_a_broken_text_is_refused_among_those_that_are_repeated():
     with pytest.raises(Malformed):
-        refuse_broken(nest([("a", "\0"), ("a", "b")]))
+        refuse_malformed(nest([("a", "\0"), ("a", "b")]))
 
 
 @pytest.mark.parametrize(
@@ -92,8 +92,8 @@ def test_a_broken_text_is_refused_among_those_that_are_repeated():
         [("a[b]", "1"), ("a[]", "2")],
         [("a[]", "1"), ("a[b]", "2")],
         [("a[][]", "1")],
-        [("a" + "[b]" * (DEEPEST + 1), "1")],
-        [(f"a{number}", "1") for number in range(MOST_KEYS + 1)],
+        [("a" + "[b]" * (MAX_BRACKET_DEPTH + 1), "1")],
+        [(f"a{number}", "1") for number in range(MAX_KEYS + 1)],
     ],
     ids=["text", "text_array", "hash", "array", "array_of_arrays", "deep", "many"],
 )
@@ -195,17 +195,17 @@ def test_raw_bytes_in_a_query_have_to_be_text_too():
         read(Request(environ))
 
 
-@pytest.mark.parametrize("depth", [DEEPEST_JSON - 1, DEEPEST_JSON])
+@pytest.mark.parametrize("depth", [MAX_JSON_DEPTH - 1, MAX_JSON_DEPTH])
 def test_json_may_be_nested_this_deeply_and_no_deeper(depth):
     nested = {}
     for _ in range(depth):
         nested = {"a": nested}
 
-    if depth < DEEPEST_JSON:
-        refuse_broken(nested)
+    if depth < MAX_JSON_DEPTH:
+        refuse_malformed(nested)
     else:
         with pytest.raises(Malformed):
-            refuse_broken(nested)
+            refuse_malformed(nested)
 
 
 @pytest.mark.parametrize(
@@ -271,9 +271,9 @@ def test_no_broken_text_hides_in_json(beside, steps, broken):
     for step in steps:
         value = {"l": [beside, value], "k": {"a": beside, "\0": value}, "v": {"a": value, "b": beside}}[step]
 
-    refuse_broken(beside)
+    refuse_malformed(beside)
     with pytest.raises(Malformed):
-        refuse_broken(value)
+        refuse_malformed(value)
 
 
 @pytest.mark.parametrize("kind", ["", '; filename="a"'])

@@ -1,6 +1,6 @@
-"""What goes wrong, as a family of exceptions: each knows its status and its body, one renderer answers them all.
+"""Exceptions for error responses; each knows its status and body, and ``responses.render`` renders all of them.
 
-The shapes and texts are those of the reference for common behaviour, section 9.
+Bodies and texts are those of the reference for common behaviour, section 9.
 """
 
 from __future__ import annotations
@@ -8,11 +8,11 @@ from __future__ import annotations
 import errno
 from typing import Any
 
-FULL = (errno.ENOSPC, errno.EDQUOT)
+DISK_FULL_ERRNOS = (errno.ENOSPC, errno.EDQUOT)
 
 
 class ServiceError(Exception):
-    """Something the caller is told about."""
+    """An error that is reported to the client."""
 
     status = 500
 
@@ -22,12 +22,12 @@ class ServiceError(Exception):
         self.headers = headers or {}
 
     def body(self) -> dict[str, Any]:
-        """The JSON of the answer."""
+        """Return the JSON body of the response."""
         return {"message": self.message}
 
 
 class BadParameters(ServiceError):
-    """Parameters that cannot be read: 400 ``{"error": "key is missing, value is missing"}``."""
+    """Parameters that are not valid: 400 ``{"error": "key is missing, value is missing"}``."""
 
     status = 400
 
@@ -35,12 +35,12 @@ class BadParameters(ServiceError):
         super().__init__(", ".join(texts))
 
     def body(self) -> dict[str, Any]:
-        """The texts under ``error``, as for every refusal before the rules are asked."""
+        """Return the text under ``error``, as for all errors of validation."""
         return {"error": self.message}
 
 
 class Invalid(ServiceError):
-    """A record that breaks its rules: 400 ``{"message": {"value": ["is invalid"]}}``."""
+    """Fields that break a rule of their record: 400 ``{"message": {"value": ["is invalid"]}}``."""
 
     status = 400
 
@@ -49,13 +49,13 @@ class Invalid(ServiceError):
 
 
 class BadRequest(ServiceError):
-    """400 with a text of its own."""
+    """400 with any text."""
 
     status = 400
 
 
 class Unauthorized(ServiceError):
-    """Nobody is signed in, or with a token that nobody has."""
+    """The request has no token, or an unknown one."""
 
     status = 401
 
@@ -64,7 +64,7 @@ class Unauthorized(ServiceError):
 
 
 class InvalidToken(ServiceError):
-    """A token that was good once: expired, revoked."""
+    """The token has expired or was revoked."""
 
     status = 401
 
@@ -73,12 +73,12 @@ class InvalidToken(ServiceError):
         super().__init__(description, headers={"WWW-Authenticate": challenge})
 
     def body(self) -> dict[str, Any]:
-        """The OAuth form."""
+        """Return the body of OAuth errors."""
         return {"error": "invalid_token", "error_description": self.message}
 
 
 class InsufficientScope(ServiceError):
-    """A token that may not do this; ``scopes`` are those that may."""
+    """The scopes of the token do not allow the request; ``scopes`` names those that do."""
 
     status = 403
 
@@ -87,12 +87,12 @@ class InsufficientScope(ServiceError):
         self.scopes = scopes
 
     def body(self) -> dict[str, Any]:
-        """The OAuth form, naming the scopes that would do."""
+        """Return the body of OAuth errors with the required scopes."""
         return {"error": "insufficient_scope", "error_description": self.message, "scope": self.scopes}
 
 
 class Forbidden(ServiceError):
-    """Known, and not allowed."""
+    """The user lacks the permission."""
 
     status = 403
 
@@ -101,7 +101,7 @@ class Forbidden(ServiceError):
 
 
 class NotFound(ServiceError):
-    """Missing or hidden: ``404 Project Not Found``; without a resource ``404 Not Found``."""
+    """The resource is missing or hidden: ``404 Project Not Found``; without a resource ``404 Not Found``."""
 
     status = 404
 
@@ -119,7 +119,7 @@ class RecordNotFound(ServiceError):
 
 
 class UnknownRoute(ServiceError):
-    """No such address."""
+    """No route matches the URL."""
 
     status = 404
 
@@ -127,12 +127,12 @@ class UnknownRoute(ServiceError):
         super().__init__("404 Not Found")
 
     def body(self) -> dict[str, Any]:
-        """Under ``error``: the router speaks, not a resource."""
+        """Return the text under ``error``, as for all errors of routing."""
         return {"error": self.message}
 
 
 class MethodNotAllowed(ServiceError):
-    """A known address that does not answer this method."""
+    """The route does not support the method."""
 
     status = 405
 
@@ -140,18 +140,18 @@ class MethodNotAllowed(ServiceError):
         super().__init__(text, headers={"Allow": allow} if allow else None)
 
     def body(self) -> dict[str, Any]:
-        """Under ``error``: the router speaks, not a resource."""
+        """Return the text under ``error``, as for all errors of routing."""
         return {"error": self.message}
 
 
 class Conflict(ServiceError):
-    """Somebody was faster, or it is ambiguous what is meant."""
+    """The request conflicts with existing data, or is ambiguous."""
 
     status = 409
 
 
 class PreconditionFailed(ServiceError):
-    """``If-Unmodified-Since`` is older than the record."""
+    """The record changed after ``If-Unmodified-Since``."""
 
     status = 412
 
@@ -159,8 +159,8 @@ class PreconditionFailed(ServiceError):
         super().__init__("412 Precondition Failed")
 
 
-class TooLarge(ServiceError):
-    """More bytes than allowed."""
+class BodyTooLarge(ServiceError):
+    """The body is larger than allowed."""
 
     status = 413
 
@@ -169,7 +169,7 @@ class TooLarge(ServiceError):
 
 
 class UnsupportedContentType(ServiceError):
-    """A body in a language the API does not read."""
+    """The content type of the body is not supported."""
 
     status = 415
 
@@ -177,18 +177,18 @@ class UnsupportedContentType(ServiceError):
         super().__init__(f"The provided content-type '{content_type}' is not supported.")
 
     def body(self) -> dict[str, Any]:
-        """Under ``error``."""
+        """Return the text under ``error``."""
         return {"error": self.message}
 
 
 class Unprocessable(ServiceError):
-    """Understood, and refused by a rule: 422."""
+    """The request is valid but breaks a rule: 422."""
 
     status = 422
 
 
 class TooManyRequests(ServiceError):
-    """A limit was reached; ``after`` seconds later it is free again."""
+    """A rate limit is reached; retry after ``after`` seconds."""
 
     status = 429
 
@@ -198,7 +198,7 @@ class TooManyRequests(ServiceError):
 
 
 class Unavailable(ServiceError):
-    """A part that the answer needs does not work at the moment."""
+    """The database or Redis does not respond."""
 
     status = 503
 
@@ -206,7 +206,7 @@ class Unavailable(ServiceError):
         super().__init__("503 Service Unavailable")
 
 
-class NoRoom(ServiceError):
+class InsufficientStorage(ServiceError):
     """The disk of this server is full."""
 
     status = 507
@@ -216,7 +216,7 @@ class NoRoom(ServiceError):
 
 
 class Malformed(ServiceError):
-    """Bytes that are no text: answered in plain text before anything else happens."""
+    """The request is not valid text; the response is plain text."""
 
     status = 400
 

@@ -1,8 +1,9 @@
-"""How a parameter becomes a value, and what is said when it cannot.
+"""Fields of schemas: conversion of parameters to values, with the error messages, and serialization of values.
 
-Coercion follows the reference for common behaviour, sections 3 and 4: numbers and booleans arrive as text from forms
+Conversion follows the reference for common behaviour, sections 3 and 4: numbers and booleans arrive as text from forms
 and from several clients, an empty text counts as absent for everything that is not text, and ``null`` takes the
-default. Messages are the half sentences that ``schemas.load`` puts the parameter's name in front of.
+default. Messages are predicates; ``schemas.load`` puts the name of the
+parameter in front of them.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from dateutil import parser as dates
 from marshmallow import fields as marshmallow_fields
 from marshmallow import missing
 from marshmallow.exceptions import ValidationError
+from marshmallow.validate import And
 
 from project_service.kit import clock
 from project_service.kit.http.parameters import Repeated
@@ -33,17 +35,17 @@ _TRUE = {text for word in ("t", "true", "on", "yes", "y") for text in (word, wor
 _FALSE = {text for word in ("f", "false", "off", "no", "n") for text in (word, word.title(), word.upper())} | {"0"}
 _INTEGER = re.compile(r"[+-]?[0-9]{1,30}")
 _DIGIT = re.compile(r"[0-9]")
-_NO_DAY = dt.datetime(4, 2, 29, tzinfo=dt.UTC)  # nobody means that one
+_PLACEHOLDER_DAY = dt.datetime(4, 2, 29, tzinfo=dt.UTC)  # fills in for a missing date
 LARGEST_INTEGER = 2**63 - 1
-DIGITS = 20  # one more than it has; Python reads no texts of thousands of digits
+MAX_DIGITS = 20  # one more than the largest has; Python does not parse texts of thousands of digits
 
 
 class Parameter(marshmallow_fields.Field[Any]):
-    """What all fields share: blanks, defaults, and the closed list of values.
+    """Base class of parameters: blank values, defaults, and the closed list of values.
 
     ``allow_blank=False`` refuses an empty text and ``null``; ``choices`` is the closed list; ``default`` is used when
-    the parameter is absent, ``null``, or empty and not text. ``in_forms`` is how queries and forms write what is no
-    single value, in the words of OpenAPI.
+    the parameter is absent, ``null``, or empty and not text. ``in_forms`` is the OpenAPI encoding of arrays and
+    objects in queries and forms.
     """
 
     blank_is_absent = True
@@ -67,7 +69,7 @@ class Parameter(marshmallow_fields.Field[Any]):
     def deserialize(
         self, value: Any, attr: str | None = None, data: Mapping[str, Any] | None = None, **options: Any
     ) -> Any:
-        """Read one parameter; the error carries all half sentences that hold."""
+        """Convert one parameter; the ``ValidationError`` has all messages."""
         if value is missing:
             if not self.required:
                 return self._default()
@@ -77,7 +79,7 @@ class Parameter(marshmallow_fields.Field[Any]):
                 raise ValidationError([EMPTY])
             default = self._default()
             if default is missing and self.required and self.choices:
-                raise ValidationError([NOT_IN_LIST])  # it has to be there, and nothing is not in the list
+                raise ValidationError([NOT_IN_LIST])
             return None if default is missing else default
         if value == "" and not self.allow_blank:
             raise ValidationError([EMPTY])
@@ -87,11 +89,12 @@ class Parameter(marshmallow_fields.Field[Any]):
             raise ValidationError([INVALID, NOT_IN_LIST] if self.choices else [INVALID]) from error
         if self.choices and not self._listed(read):
             raise ValidationError([NOT_IN_LIST])
-        self._validate(read)
+        if self.validators:
+            And(*self.validators)(read)
         return read
 
     def read(self, value: Any) -> Any:
-        """Turn what the client sent into the value; ``ValueError`` when it is of another kind."""
+        """Convert what the client sent; raise ``ValueError`` if it has another type."""
         raise NotImplementedError
 
     def _default(self) -> Any:
@@ -118,7 +121,7 @@ class String(Parameter, marshmallow_fields.String):
 
 
 class Integer(Parameter, marshmallow_fields.Integer):
-    """A whole number, also as decimal digits; ``forbidden`` values have a text of their own."""
+    """An integer, also as decimal digits; ``forbidden`` values have a message of their own."""
 
     def __init__(self, *, forbidden: Collection[int] = (), **options: Any) -> None:
         self.forbidden = tuple(forbidden)
@@ -138,7 +141,7 @@ class Integer(Parameter, marshmallow_fields.Integer):
 
 
 class Boolean(Parameter, marshmallow_fields.Boolean):
-    """True or false in any of the spellings that clients use."""
+    """A boolean in any of the spellings that clients use."""
 
     def read(self, value: Any) -> bool:
         if isinstance(value, bool):
@@ -153,21 +156,21 @@ class Boolean(Parameter, marshmallow_fields.Boolean):
 
 
 class Date(Parameter, marshmallow_fields.Date):
-    """A day; a moment is cut to its day, and impossible days are refused."""
+    """A date; a timestamp is cut to its date, and impossible dates are refused."""
 
     def read(self, value: Any) -> dt.date:
         return _parse(value).date()
 
 
 class DateTime(Parameter, marshmallow_fields.DateTime):
-    """A moment; without a zone it is UTC."""
+    """A timestamp; without a time zone it is UTC."""
 
     def read(self, value: Any) -> dt.datetime:
         return read_moment(value)
 
 
 class Array(Parameter, marshmallow_fields.List[Any]):
-    """Several values, in brackets, repeated, or in one text; texts are split at commas."""
+    """An array in brackets, by repeated names, or as one text; texts are split at commas."""
 
     blank_is_absent = False
     in_forms = IN_COMMAS
@@ -183,7 +186,7 @@ class Array(Parameter, marshmallow_fields.List[Any]):
         if not isinstance(value, list):
             raise ValueError(value)
         inner: Parameter = self.inner  # type: ignore[assignment]  # the constructor takes nothing else
-        # an element that stands for nothing, as [""] from a form, is none
+        # blank elements, as [""] of a form, are left out
         return [read for item in _split(value) if (read := inner.deserialize(item)) is not None]
 
 
@@ -196,7 +199,7 @@ def _split(items: list[Any]) -> Iterator[Any]:
 
 
 class Hash(Parameter, marshmallow_fields.Dict):
-    """Named values: an object in JSON, ``name[key]=`` in forms and queries."""
+    """An object without declared keys: JSON, ``name[key]=`` in forms and queries."""
 
     blank_is_absent = False
     in_forms = IN_BRACKETS
@@ -219,7 +222,7 @@ class Upload(Parameter, marshmallow_fields.Raw):
     def deserialize(
         self, value: Any, attr: str | None = None, data: Mapping[str, Any] | None = None, **options: Any
     ) -> Any:
-        """``null`` is no file either."""
+        """Refuse ``null`` for a required file."""
         if value is None and self.required:
             raise ValidationError([INVALID])
         return super().deserialize(value, attr, data, **options)
@@ -231,27 +234,29 @@ class Upload(Parameter, marshmallow_fields.Raw):
 
 
 def whole_number(text: str) -> int | None:
-    """The number that decimal digits write, however many there are; ``None`` for every other text.
+    """Parse decimal digits, however many; ``None`` for every other text.
 
-    One that is larger than a database holds is the largest it holds: nothing has that number.
+    A number that is too large for the database becomes the largest it can store, which no row has.
     """
     if not text.isascii() or not text.isdigit():
         return None
-    return min(int(text.lstrip("0")[:DIGITS] or "0"), LARGEST_INTEGER)
+    return min(int(text.lstrip("0")[:MAX_DIGITS] or "0"), LARGEST_INTEGER)
 
 
 def read_moment(value: Any) -> dt.datetime:
-    """Read a date or a moment leniently, as the real product does (``2016-12-1`` is a day), or ``ValueError``."""
+    """Parse a date or timestamp leniently, as GitLab does (``2016-12-1`` is a date); raise ``ValueError``."""
     try:
         return _parse(value).astimezone(dt.UTC)
-    except OverflowError as error:  # the first or last hours of the calendar, in a zone far away
+    except OverflowError as error:  # the first or last hours of the calendar in another time zone
         raise ValueError(value) from error
 
 
 def parse_date(text: str, default: dt.datetime | None = None) -> dt.datetime:
-    """Read any writing of a moment, parts of ``default`` for what it leaves out; without an offset it is in UTC.
+    """Parse a timestamp in any notation; ``default`` fills missing parts; without an offset it is UTC.
 
-    ``ValueError`` when it is none.
+    Raises:
+        ValueError: the text is not a timestamp.
+
     """
     try:
         return dates.parse(text, default=default, tzinfos=_zone)
@@ -263,13 +268,13 @@ def _parse(value: Any) -> dt.datetime:
     if not isinstance(value, str) or not _DIGIT.search(value) or len(value) > 64:
         raise ValueError(value)
     read = parse_date(value, dt.datetime(clock.today().year, 1, 1, tzinfo=dt.UTC))
-    if (read.month, read.day) == (1, 1) and parse_date(value, _NO_DAY).date() == _NO_DAY.date():
-        raise ValueError(value)  # a time, of no day
+    if (read.month, read.day) == (1, 1) and parse_date(value, _PLACEHOLDER_DAY).date() == _PLACEHOLDER_DAY.date():
+        raise ValueError(value)  # a time without a date
     return read
 
 
 def _zone(_name: str | None, offset: int | None) -> dt.tzinfo:
-    # names of zones would mean what the server's own zone makes of them
+    # names of time zones are ignored: their meaning would depend on the server's own zone
     return dt.timezone(dt.timedelta(seconds=offset or 0))
 
 
@@ -310,14 +315,14 @@ class Computed(marshmallow_fields.Field[Any]):
 
 
 class When(Computed):
-    """A computed value that is left out, with its key, unless a condition holds."""
+    """A computed value whose key is left out unless a condition holds."""
 
     def __init__(self, condition: Callable[[Any], bool], function: Callable[[Any], Any], **options: Any) -> None:
         self.condition = condition
         super().__init__(function, **options)
 
     def serialize(self, attr: str, obj: Any, accessor: Any = None, **options: Any) -> Any:
-        """Leave the key out when the condition does not hold."""
+        """Return ``missing``, which leaves the key out, if the condition does not hold."""
         return self.function(obj) if self.condition(obj) else missing
 
 

@@ -1,4 +1,4 @@
-"""Forms of pages: read, judged by the services, and shown again with what is wrong beside each field."""
+"""Forms of pages: errors of services are shown beside the fields they belong to."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from flask_wtf import FlaskForm
 from project_service.kit.db.session import rollback
 from project_service.kit.http.errors import ServiceError
 
-REFUSED = (400, 409, 422)
+STATUSES_SHOWN_IN_FORMS = (400, 409, 422)
 
 
 class Form(FlaskForm):  # type: ignore[misc]  # Flask-WTF is untyped
-    """A form with a token against forgery. ``problems`` are refusals that belong to no field."""
+    """A form with a CSRF token. ``problems`` are the errors that belong to no field."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self.problems: list[str] = []
 
     def accepted(self, act: Callable[[], Any]) -> bool:
-        """Whether the form was sent, well filled, and ``act`` went through; a refusal changes nothing."""
+        """Whether the form was submitted, is valid, and ``act`` succeeded; an error of ``act`` is rolled back."""
         if not self.validate_on_submit():
             return False
         try:
             act()
         except ServiceError as error:
-            if error.status not in REFUSED:
+            if error.status not in STATUSES_SHOWN_IN_FORMS:
                 raise
             rollback()
             self.refuse(error)
@@ -36,14 +36,13 @@ class Form(FlaskForm):  # type: ignore[misc]  # Flask-WTF is untyped
         return True
 
     def refuse(self, error: ServiceError) -> None:
-        """Put the messages of a refusal beside their fields."""
+        """Add the messages of an error to their fields."""
         if not isinstance(error.message, dict):
             self.problems += error.message if isinstance(error.message, list) else [str(error.message)]
             return
         for name, texts in error.message.items():
-            field = self._fields.get(name)
-            if field is not None:
-                field.errors = [*field.errors, *texts]
+            if name in self:
+                self[name].errors = [*self[name].errors, *texts]
             else:
                 subject = "" if name == "base" else f"{name.replace('_', ' ').capitalize()} "
                 self.problems += [f"{subject}{text}" for text in texts]

@@ -1,9 +1,8 @@
-"""Everything a request says, as one set of parameters.
+"""The parameters of a request, merged from query and body.
 
-Query, form, multipart and JSON are merged, a later place overriding an earlier one: query < body. Brackets make nested
-data (``filter[environment_scope]=x``, ``scopes[]=api``); a plain name that is repeated is its last value, and for what
-takes several it is all of them. This is the only reader of requests; rules and texts are those
-of the reference for common behaviour, sections 2 and 4.
+Form, multipart and JSON bodies override the query. Brackets make nested data (``filter[environment_scope]=x``,
+``scopes[]=api``); a repeated plain name has its last value, and all of them for arrays. This is the only module that
+parses requests; rules and texts are those of the reference for common behaviour, sections 2 and 4.
 """
 
 from __future__ import annotations
@@ -17,64 +16,64 @@ from flask import Request, g, request
 from werkzeug.exceptions import RequestEntityTooLarge
 
 from project_service.kit import bigint_json
-from project_service.kit.http.errors import BadRequest, Malformed, TooLarge, UnsupportedContentType
+from project_service.kit.http.errors import BadRequest, BodyTooLarge, Malformed, UnsupportedContentType
 
-DEEPEST = 32
-# what happens to data recurses in Python; the reader of JSON would stop at 1024 levels only
-DEEPEST_JSON = 128
-MOST_KEYS = 2048
-TOO_MANY = "400 Bad request - too many parameters"
+MAX_BRACKET_DEPTH = 32
+# data is processed by recursive functions; the JSON parser itself allows 1024 levels
+MAX_JSON_DEPTH = 128
+MAX_KEYS = 2048
+TOO_MANY_PARAMETERS = "400 Bad request - too many parameters"
 _BRACKETS = re.compile(r"\[([^\[\]]*)\]")
 REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 _BODIED = ("POST", "PUT", "PATCH", "DELETE")
 
 
 class Repeated(str):
-    """The last of the texts that were sent under one plain name (``a=1&a=2``); ``every`` has all of them."""
+    """The last value of a repeated plain name (``a=1&a=2``); ``every`` has all of them."""
 
     __slots__ = ("every",)
     every: tuple[str, ...]
 
     @classmethod
     def of(cls, before: str, last: str) -> Repeated:
-        """One more text of a name."""
-        made = cls(last)
-        made.every = (*(before.every if isinstance(before, Repeated) else (before,)), last)
-        return made
+        """Add a value of the same name."""
+        repeated = cls(last)
+        repeated.every = (*(before.every if isinstance(before, Repeated) else (before,)), last)
+        return repeated
 
 
 def parameters() -> dict[str, Any]:
-    """The parameters of the current request, read once."""
+    """Return the parameters of the current request, parsed once."""
     found: dict[str, Any] | None = g.get("parameters")
     if found is None:
         found = g.parameters = read(request)
     return found
 
 
-def read(asked: Request) -> dict[str, Any]:
-    """Read query and body; raises ``Malformed``, ``UnsupportedContentType`` or ``TooLarge``."""
-    merged = query(asked)
-    if asked.method in _BODIED:
+def read(request: Request) -> dict[str, Any]:
+    """Parse query and body; raises ``Malformed``, ``UnsupportedContentType`` or ``BodyTooLarge``."""
+    merged = query(request)
+    if request.method in _BODIED:
         try:
-            merged |= _body(asked)
+            merged |= _body(request)
         except RequestEntityTooLarge as error:
-            raise TooLarge from error
-    refuse_broken(merged)
+            raise BodyTooLarge from error
+    refuse_malformed(merged)
     return merged
 
 
-def query(asked: Request) -> dict[str, Any]:
-    """The parameters of the query alone."""
-    return nest(_pairs(asked.query_string))
+def query(request: Request) -> dict[str, Any]:
+    """Parse the query alone."""
+    return nest(_pairs(request.query_string))
 
 
-def header(asked: Request, name: str) -> str:
-    """A header whose text is looked up somewhere, so that it has to be one; empty when there is none."""
-    value = asked.headers.get(name, "")
+def header(request: Request, name: str) -> str:
+    """Return a header, empty if absent; raise ``Malformed`` if it is not valid text."""
+    value = request.headers.get(name, "")
     if value.isascii() and "\0" not in value:
         return value
     try:
-        refuse_broken(value.encode("latin-1").decode())
+        refuse_malformed(value.encode("latin-1").decode())
     except UnicodeDecodeError as error:
         raise Malformed from error
     return value
@@ -87,8 +86,8 @@ def nest(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
     """
     root: dict[str, Any] = {}
     for count, (name, value) in enumerate(pairs):
-        if count >= MOST_KEYS:
-            raise BadRequest(TOO_MANY)
+        if count >= MAX_KEYS:
+            raise BadRequest(TOO_MANY_PARAMETERS)
         stem, path = _split(name)
         if path:
             _place(root, stem, path, value)
@@ -99,7 +98,7 @@ def nest(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
     return root
 
 
-def refuse_broken(value: Any, depth: int = 0) -> None:
+def refuse_malformed(value: Any, depth: int = 0) -> None:
     """Raise ``Malformed`` for a NUL or half a surrogate pair anywhere in nested data, or for data nested too deeply."""
     if isinstance(value, Repeated):
         value = list(value.every)
@@ -107,13 +106,13 @@ def refuse_broken(value: Any, depth: int = 0) -> None:
         if "\0" in value or not _encodable(value):
             raise Malformed
     elif isinstance(value, dict | list):
-        if depth == DEEPEST_JSON:
+        if depth == MAX_JSON_DEPTH:
             raise Malformed
         if isinstance(value, dict):
-            refuse_broken(list(value), depth)
+            refuse_malformed(list(value), depth)
             value = value.values()
         for inner in value:
-            refuse_broken(inner, depth + 1)
+            refuse_malformed(inner, depth + 1)
 
 
 def _encodable(value: str) -> bool:
@@ -125,38 +124,38 @@ def _encodable(value: str) -> bool:
 
 
 def _pairs(text: bytes) -> list[tuple[str, str]]:
-    """The pairs of a query or of a form; percent signs that make no UTF-8 are ``Malformed``, like bytes that do not."""
+    """Parse a query or form; raise ``Malformed`` unless it is UTF-8 when percent-decoded."""
     try:
         return parse_qsl(text.decode(), keep_blank_values=True, errors="strict")
     except UnicodeDecodeError as error:
         raise Malformed from error
 
 
-def _body(asked: Request) -> dict[str, Any]:
-    kind = asked.mimetype
+def _body(request: Request) -> dict[str, Any]:
+    kind = request.mimetype
     if kind == "application/json":
-        return _json(asked)
+        return _json(request)
     if kind == "application/x-www-form-urlencoded":
-        return nest(_pairs(asked.get_data(cache=True)))
+        return nest(_pairs(request.get_data(cache=True)))
     if kind == "multipart/form-data":
-        # a part without a name is none of ours, whatever the reader's types say
-        texts = [(name, value) for name, value in asked.form.items(multi=True) if isinstance(name, str)]
-        files = [(name, file) for name, file in asked.files.items(multi=True) if isinstance(name, str)]
-        # the multipart reader puts this character where bytes are no UTF-8; nobody sends it on purpose
+        # parts without a name are ignored; Werkzeug's types do not mention them
+        texts = [(name, value) for name, value in request.form.items(multi=True) if isinstance(name, str)]
+        files = [(name, file) for name, file in request.files.items(multi=True) if isinstance(name, str)]
+        # Werkzeug puts this character in place of bytes that are not UTF-8
         if any(REPLACEMENT in name or REPLACEMENT in value for name, value in texts):
             raise Malformed
         return nest([*texts, *files])
-    if (asked.content_length or asked.headers.get("Transfer-Encoding")) and asked.get_data(cache=True):
+    if (request.content_length or request.headers.get("Transfer-Encoding")) and request.get_data(cache=True):
         raise UnsupportedContentType(kind)
     return {}
 
 
-def _json(asked: Request) -> dict[str, Any]:
-    raw = asked.get_data(cache=True)
+def _json(request: Request) -> dict[str, Any]:
+    raw = request.get_data(cache=True)
     if not raw.strip():
         return {}
     if bigint_json.has_too_many_values(raw):
-        raise BadRequest(TOO_MANY)
+        raise BadRequest(TOO_MANY_PARAMETERS)
     try:
         loaded = bigint_json.loads(raw)
     except ValueError as error:
@@ -171,7 +170,7 @@ def _split(name: str) -> tuple[str, list[str]]:
     path = _BRACKETS.findall(bracket + rest)
     if "".join(f"[{part}]" for part in path) != bracket + rest:
         return name, []
-    if len(path) > DEEPEST:
+    if len(path) > MAX_BRACKET_DEPTH:
         raise BadRequest("400 Bad request - parameters are nested too deeply")
     return stem, path
 
@@ -197,14 +196,14 @@ def _append(items: list[Any], name: str, path: list[str], value: Any) -> None:
         return
     if not path[0]:
         raise BadRequest(f"400 Bad request - parameter {name} is an array of arrays")
-    # the next element begins where a key comes back: a[][k]=1&a[][v]=2&a[][k]=3
+    # a repeated key begins the next element: a[][k]=1&a[][v]=2&a[][k]=3
     if not items or not isinstance(items[-1], dict) or _has(items[-1], path):
         items.append({})
     _place(items[-1], path[0], path[1:], value)
 
 
 def _has(here: Any, path: list[str]) -> bool:
-    # an array inside the element goes on growing: a[][k][]=1&a[][k][]=2
+    # an array inside the element is extended: a[][k][]=1&a[][k][]=2
     if not path:
         return True
     return bool(path[0]) and isinstance(here, dict) and path[0] in here and _has(here[path[0]], path[1:])

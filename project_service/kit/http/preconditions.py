@@ -1,4 +1,4 @@
-"""``If-Unmodified-Since``: delete only what has not changed since the caller looked (common behaviour, section 13)."""
+"""``If-Unmodified-Since``: conditional deletion (common behaviour, section 13)."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from project_service.kit.http import fields
 from project_service.kit.http.errors import PreconditionFailed
 
 
-class Dated(Protocol):
-    """A row that knows when it last changed."""
+class HasUpdatedAt(Protocol):
+    """A row with the time of its last change."""
 
     updated_at: Any
 
 
-Row = TypeVar("Row", bound=Dated)
+Row = TypeVar("Row", bound=HasUpdatedAt)
 
 
 def unmodified(row: Row) -> Row:
-    """Hand the row back, or raise ``PreconditionFailed`` if it changed after the moment of the header.
+    """Return the row, or raise ``PreconditionFailed`` if it changed after the time in the header.
 
-    A header that is no date is ignored.
+    A header that is not a date is ignored.
     """
     moment = _since(request.headers.get("If-Unmodified-Since", ""))
     if moment is not None and row.updated_at > moment:

@@ -1,4 +1,4 @@
-"""Whose forwarded headers count: those of the configured proxies and nobody else's."""
+"""Forwarded headers, which are accepted from configured proxies only."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from werkzeug.middleware.proxy_fix import ProxyFix
 from project_service.settings import Network
 
 FORWARDED = ("HTTP_X_FORWARDED_FOR", "HTTP_X_FORWARDED_PROTO", "HTTP_X_FORWARDED_HOST", "HTTP_X_FORWARDED_PORT")
-# what a proxy adds that we do not read, and that shows all the same that there is one
-TRACES = ("HTTP_FORWARDED", "HTTP_X_REAL_IP", "HTTP_VIA")
+# headers that are not read, but show that there is a proxy
+PROXY_HEADERS = ("HTTP_FORWARDED", "HTTP_X_REAL_IP", "HTTP_VIA")
 WAS_FORWARDED = "project_service.forwarded"
 
 
 class TrustedProxies:
-    """A WSGI layer that takes client address, scheme and host from a trusted proxy, and from nobody else."""
+    """WSGI middleware that takes client address, scheme and host from the headers of trusted proxies only."""
 
     def __init__(self, app: WSGIApplication, networks: tuple[Network, ...]) -> None:
         self.app = app
         self.networks = networks
         self.fixed = ProxyFix(app, x_for=1, x_proto=1, x_host=1, x_port=1)
-        self.trusts = functools.lru_cache(maxsize=1024)(self._trusts)  # the same few connect again and again
+        self.trusts = functools.lru_cache(maxsize=1024)(self._trusts)  # few addresses connect
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        """Judge by the address that really connected."""
-        environ[WAS_FORWARDED] = any(name in environ for name in (*FORWARDED, *TRACES))
+        """Apply or remove forwarded headers, depending on the address that connected."""
+        environ[WAS_FORWARDED] = any(name in environ for name in (*FORWARDED, *PROXY_HEADERS))
         if self.trusts(environ.get("REMOTE_ADDR", "")):
             return self.fixed(environ, start_response)
         for name in FORWARDED:

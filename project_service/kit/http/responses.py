@@ -141,7 +141,7 @@ def as_service_error(error: Exception) -> errors.ServiceError:
     if isinstance(error, exceptions.NotFound):
         return errors.UnknownRoute()
     if isinstance(error, exceptions.RequestEntityTooLarge):
-        return errors.TooLarge()
+        return errors.BodyTooLarge()
     if isinstance(error, HTTPException):
         translated = errors.ServiceError(f"{error.code} {error.name}")
         translated.status = error.code or 500
@@ -150,7 +150,7 @@ def as_service_error(error: Exception) -> errors.ServiceError:
         return errors.RecordNotFound()
     if _is_disk_full(error):
         log.error("the disk is full", error=str(error))
-        return errors.NoRoom()
+        return errors.InsufficientStorage()
     if isinstance(error, OperationalError) and "no such" in str(error.orig):
         log.error("the database schema is outdated: run project-service db upgrade", exc_info=error)
         return errors.ServiceError()
@@ -164,7 +164,7 @@ def as_service_error(error: Exception) -> errors.ServiceError:
 def _is_disk_full(error: Exception) -> bool:
     """Whether the disk of the storage, of the temporary files of uploads, or of the database is full."""
     if not isinstance(error, OperationalError):
-        return isinstance(error, OSError) and error.errno in errors.FULL
+        return isinstance(error, OSError) and error.errno in errors.DISK_FULL_ERRNOS
     driver: Any = error.orig
     is_sqlite = getattr(driver, "sqlite_errorcode", None) in SQLITE_DISK_FULL
     return is_sqlite or getattr(driver, "sqlstate", None) == POSTGRESQL_DISK_FULL

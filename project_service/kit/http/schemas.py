@@ -12,15 +12,15 @@ from marshmallow.exceptions import ValidationError
 from project_service.kit.http import fields, serializers
 from project_service.kit.http.errors import BadParameters
 
-CONSTANTS = (str, int, tuple, type(None))
+IMMUTABLE_TYPES = (str, int, tuple, type(None))
 
 
 class Schema(marshmallow.Schema):
-    """Fields in the order clients see them; parameters nobody declared are ignored (common behaviour, section 2).
+    """Fields in the order of the response; undeclared parameters are ignored (common behaviour, section 2).
 
     ``exclusive`` names parameters that refuse each other, ``at_least_one`` (or ``counts_too``, which the refusal does
-    not name) and ``exactly_one`` those of which one has to be there, ``all_or_none`` those that only make sense
-    together. ``alternatives`` says which parameter may stand in for a required one.
+    not name) and ``exactly_one`` those of which one is required, ``all_or_none`` those that are only
+    valid together. ``alternatives`` maps a required parameter to the one that may replace it.
     """
 
     class Meta:
@@ -35,16 +35,16 @@ class Schema(marshmallow.Schema):
 
     @functools.cached_property
     def names(self) -> frozenset[str]:
-        """What the parameters are called that it loads."""
+        """The names of the parameters that the schema loads."""
         return frozenset(field.data_key or name for name, field in self.load_fields.items())
 
     @functools.cached_property
-    def usual(self) -> Mapping[str, Any] | None:
-        """What it loads of a request that names none of its parameters, if that is always the same."""
+    def defaults(self) -> Mapping[str, Any] | None:
+        """The fields loaded from a request without any of the parameters, if they are constant."""
         if self.at_least_one or self.exactly_one or any(field.required for field in self.load_fields.values()):
             return None
-        defaults = [field.load_default for field in self.load_fields.values()]
-        if any(default is not marshmallow.missing and not isinstance(default, CONSTANTS) for default in defaults):
+        values = [field.load_default for field in self.load_fields.values()]
+        if any(default is not marshmallow.missing and not isinstance(default, IMMUTABLE_TYPES) for default in values):
             return None
         found: dict[str, Any] = self.load({})
         return found
@@ -78,20 +78,20 @@ def _instance_of(schema: type[Schema]) -> Schema:
 
 
 def load(*schemas: Schema, parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Load the parameters through all schemas at once; ``BadParameters`` carries every refusal, in their order.
+    """Load the parameters through several schemas; ``BadParameters`` has all messages, in order.
 
     An absent parameter without a default is absent in the result.
     """
     loaded: dict[str, Any] = {}
     texts: list[str] = []
     for schema in schemas:
-        if schema.usual is not None and schema.names.isdisjoint(parameters):
-            loaded |= schema.usual
+        if schema.defaults is not None and schema.names.isdisjoint(parameters):
+            loaded |= schema.defaults
             continue
         try:
             loaded |= schema.load(parameters)
         except ValidationError as error:
-            messages = error.normalized_messages()  # type: ignore[no-untyped-call]  # it has no types
+            messages = error.normalized_messages()  # type: ignore[no-untyped-call]  # marshmallow is partly untyped
             for name, other in schema.alternatives.items():
                 if messages.get(name) == [fields.MISSING] and parameters.get(other) is not None:
                     del messages[name]
@@ -157,7 +157,7 @@ class Nested(fields.Parameter, marshmallow.fields.Nested):
     def deserialize(
         self, value: Any, attr: str | None = None, data: Mapping[str, Any] | None = None, **options: Any
     ) -> Any:
-        """Load the object; ``null`` is none, where there has to be one."""
+        """Load the object; refuse ``null`` where it is required."""
         if value is None and self.required:
             raise marshmallow.ValidationError([fields.INVALID])
         return super().deserialize(value, attr, data, **options)

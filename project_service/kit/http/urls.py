@@ -1,7 +1,7 @@
-"""Addresses: encoded slashes on the way in, absolute addresses on the way out.
+"""URLs: encoded slashes in request paths, converters of routes, absolute URLs.
 
-WSGI hands over a decoded path, in which ``group%2Fproject`` and ``group/project`` look the same. ``RawPaths`` rebuilds
-the path of an API request from the raw request target and leaves ``%2F`` and ``%25`` encoded; the ``segment`` converter
+WSGI passes a decoded path, in which ``group%2Fproject`` and ``group/project`` look the same. ``RawPaths`` rebuilds
+the path of an API request from the raw request target and leaves ``%2F`` and ``%25`` encoded; the converter ``Segment``
 decodes these two when the route has matched.
 """
 
@@ -17,32 +17,32 @@ from flask import current_app, has_request_context, request
 from werkzeug.routing import BaseConverter, IntegerConverter, PathConverter
 
 API = "/api/"
-LARGEST_NUMBER = 2**63 - 1
-_KEPT = re.compile(r"%(2[Ff]|25)")
+MAX_ID = 2**63 - 1
+_ENCODED = re.compile(r"%(2[Ff]|25)")
 
 
 class RawPaths:
-    """A WSGI layer that keeps encoded slashes apart from real ones, and answers broken text before anything else."""
+    """WSGI middleware that keeps encoded slashes distinct from real ones, and refuses malformed paths."""
 
     def __init__(self, app: WSGIApplication, endings: Container[str] = ()) -> None:
         self.app = app
         self.endings = endings
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        """Rebuild ``PATH_INFO`` of API requests; a path that is no UTF-8, or has a NUL, is a plain 400."""
+        """Rebuild ``PATH_INFO`` of API requests; answer 400 to a path that is not UTF-8 or has a NUL."""
         target = environ.get("RAW_URI") or environ.get("REQUEST_URI")
         path = raw_path(target) if target else quote(environ.get("PATH_INFO", "").encode("latin-1"))
-        tidied = tidy(path, self.endings)
         if not readable(path):
             start_response("400 Bad Request", [("Content-Type", "text/plain"), ("Content-Length", "11")])
             return [b"Bad Request"]
-        if tidied.startswith(API):
-            environ["PATH_INFO"] = keep_encoded_slashes(tidied).decode("latin-1")
+        normalized = normalize(path, self.endings)
+        if normalized.startswith(API):
+            environ["PATH_INFO"] = keep_encoded_slashes(normalized).decode("latin-1")
         return self.app(environ, start_response)
 
 
 def raw_path(target: str) -> str:
-    """The path of a raw request target, which may be in absolute form behind a proxy."""
+    """Return the path of a raw request target, which may be in absolute form behind a proxy."""
     if not target.startswith("/"):
         target = urlsplit(target)._replace(scheme="", netloc="").geturl()
     return target.partition("?")[0].partition("#")[0]
@@ -57,23 +57,23 @@ def readable(path: str) -> bool:
 
 
 def decode(path: str) -> bytes:
-    """The bytes that a raw path, or a part of one, stands for."""
+    """Percent-decode a raw path."""
     return unquote_to_bytes(path.encode("latin-1"))
 
 
 def keep_encoded_slashes(path: str) -> bytes:
-    """Decode all of a path but slashes and percent signs, so that ``Segment`` can tell what they were."""
+    """Decode a path except for encoded slashes and percent signs, which ``Segment`` decodes."""
     return b"".join(
         f"%{part.upper()}".encode() if position % 2 else decode(part).replace(b"%", b"%25")
-        for position, part in enumerate(_KEPT.split(path))
+        for position, part in enumerate(_ENCODED.split(path))
     )
 
 
-def tidy(path: str, endings: Container[str] = ()) -> str:
-    """Tolerate what clients add: doubled slashes, a trailing slash, ``.json`` (common behaviour, section 1).
+def normalize(path: str, endings: Container[str] = ()) -> str:
+    """Remove what clients add: doubled slashes, a trailing slash, ``.json`` (common behaviour, section 1).
 
-    The suffix is only taken off ``endings``, the fixed words that routes end with, and off ids: names are compared
-    literally, and ``v1.json`` is a fine name.
+    The suffix is removed only from ``endings``, the fixed words that routes end with, and from ids: ``v1.json`` is a
+    valid name.
     """
     path = re.sub(r"/{2,}", "/", path).rstrip("/")
     stem = path.removesuffix(".json")
@@ -82,46 +82,46 @@ def tidy(path: str, endings: Container[str] = ()) -> str:
 
 
 class Segment(BaseConverter):
-    """One segment of a path, decoded whole."""
+    """A segment of a path, fully decoded."""
 
     regex = "[^/]+"
     part_isolating = True
 
     def to_python(self, value: str) -> str:
-        """Decode the two sequences that ``RawPaths`` left."""
+        """Decode the two sequences that ``RawPaths`` left encoded."""
         return value.replace("%2F", "/").replace("%25", "%") if request_is_raw() else value
 
     def to_url(self, value: Any) -> str:
-        """Encode everything, slashes too."""
+        """Encode everything, including slashes."""
         return quote(str(value), safe="")
 
 
 class Number(IntegerConverter):
-    """A whole number that a database can look for; a larger one is no address of anything."""
+    """An integer that fits into the database; a larger one matches no route."""
 
     def __init__(self, map: Any, **options: Any) -> None:  # named by Werkzeug
-        super().__init__(map, **({"max": LARGEST_NUMBER} | options))
+        super().__init__(map, **({"max": MAX_ID} | options))
 
 
 class PagePath(PathConverter):
-    """A path of several segments, as pages have it; never one of the API: what is unknown there is no page."""
+    """A path of several segments; never one of the API, whose unknown URLs are not pages."""
 
     regex = "(?!api/)[^/].*?"
 
 
 class ProjectPath(PagePath):
-    """The full path of a project: at least two segments, so that a project may be called as a page below others is."""
+    """The full path of a project: at least two segments, so that a project may be named like a page of its group."""
 
     regex = "(?!api/)[^/]+/[^/].*?"
 
 
 def request_is_raw() -> bool:
-    """Whether the current path still has its slashes encoded."""
+    """Whether slashes in the current path are still encoded."""
     return has_request_context() and request.environ.get("PATH_INFO", "").startswith(API)
 
 
 def base_url() -> str:
-    """Scheme, host and port under which people reach this service, without a trailing slash."""
+    """Return scheme, host and port of the service's public URL, without a trailing slash."""
     if not has_request_context():
         return _configured_url() or "http://localhost"
     return _configured_url() or request.host_url.rstrip("/")
@@ -133,15 +133,15 @@ def _configured_url() -> str | None:
 
 
 def absolute(path: str) -> str:
-    """The address of a path that begins with a slash."""
+    """Return the absolute URL of a path."""
     return f"{base_url()}{path}"
 
 
 def encode(segment: str) -> str:
-    """One segment of a path, encoded."""
+    """Encode one segment of a path."""
     return quote(segment, safe="")
 
 
 def host() -> str:
-    """Host, and port where it is not the usual one, under which people reach this service."""
+    """Return the public host, with the port unless it is the default."""
     return urlsplit(base_url()).netloc

@@ -21,7 +21,7 @@ from project_service.domain.repositories import Repository
 from project_service.kit import bigint_json, clock, jobs
 from project_service.kit.db.session import db, snapshot, unit_of_work
 from project_service.kit.http import urls
-from project_service.kit.http.errors import FULL
+from project_service.kit.http.errors import DISK_FULL_ERRNOS
 from project_service.kit.storage import storage
 from project_service.transfers.archive import layout
 from project_service.transfers.archive.writer import ArchiveWriter, open_archive
@@ -60,7 +60,7 @@ def run(export_id: int, project_id: int) -> None:
         except OSError as error:
             if isinstance(error, FileNotFoundError):
                 _check_wanted(export_id)  # of a project that is being removed the files go first
-            if error.errno not in FULL:
+            if error.errno not in DISK_FULL_ERRNOS:
                 raise
             with jobs.step():
                 note_failed_export(_wanted(export_id), "No space left on device")

@@ -26,7 +26,7 @@ from project_service.domain.tracker.others import Design, MergeRequest, Snippet
 from project_service.kit import clock, jobs
 from project_service.kit.db.base import Base
 from project_service.kit.db.session import db, unit_of_work
-from project_service.kit.http.errors import FULL
+from project_service.kit.http.errors import DISK_FULL_ERRNOS
 from project_service.kit.security.outgoing_http.client import RequestFailed
 from project_service.kit.security.outgoing_http.rules import Blocked
 from project_service.kit.storage import storage
@@ -82,7 +82,7 @@ def run(import_id: int, project_id: int) -> None:
             start_failing(import_id, str(error))
             phase = FAILING
         except OSError as error:
-            if error.errno not in FULL:
+            if error.errno not in DISK_FULL_ERRNOS:
                 raise
             start_failing(import_id, "No space left on device")
             phase = FAILING

@@ -210,7 +210,7 @@ def test_where_an_archive_cannot_be_unpacked_is_not_the_data_directory(words, wr
         raise OSError(errno.ENOSPC, "No space left on device")
 
     place = write("a.tar.gz", make_archive({}))
-    monkeypatch.setattr(extraction, "_enter", full)
+    monkeypatch.setattr(extraction, "_register", full)
 
     answer = run(*words, place, *([place] * (words == ("diff",))))
 

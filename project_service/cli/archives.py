@@ -23,7 +23,7 @@ from project_service.factory import create_app
 from project_service.kit.db.session import db
 from project_service.transfers import watching
 from project_service.transfers.archive import diff, inspection
-from project_service.transfers.archive.extraction import BadArchive
+from project_service.transfers.archive.contents import BadArchive
 
 PIPED_ARCHIVE_NAME = "archive.tar.gz"
 

@@ -34,8 +34,9 @@ from project_service.kit.db.session import db
 from project_service.kit.jobs import Task
 from project_service.kit.storage import storage
 from project_service.transfers import workdir
-from project_service.transfers.archive import extraction, layout, reader
-from project_service.transfers.archive.extraction import BadArchive, Limits
+from project_service.transfers.archive import contents, extraction, json_stream, layout, legacy, reader
+from project_service.transfers.archive.contents import BadArchive
+from project_service.transfers.archive.extraction import Limits
 from project_service.transfers.importing import importer
 from project_service.transfers.importing.mapping import map_row
 from project_service.transfers.importing.mapping.context import ImportContext, ProjectState
@@ -303,7 +304,7 @@ def test_looking_for_links_above_a_name_takes_no_time(deep, take):
 
 def test_an_archive_of_too_many_links_is_refused(take, monkeypatch):
     links = [member(f"{number:04}", tarfile.SYMTYPE, "x") for number in range(10)]
-    monkeypatch.setattr(extraction, "LONGEST_LINKS", 40)
+    monkeypatch.setattr(extraction, "MAX_LINKS_LENGTH", 40)
     take(good_with(*links, *links))
 
     with pytest.raises(BadArchive, match="too many members"):
@@ -321,7 +322,7 @@ def test_a_project_that_is_removed_while_its_archive_is_unpacked(as_, run_jobs, 
         real(import_id)
 
     monkeypatch.setattr(importer, "_check_wanted", removed_meanwhile)
-    monkeypatch.setattr(extraction.Unpacked, "check", lambda _: went_on.append(1))
+    monkeypatch.setattr(contents.Unpacked, "check", lambda _: went_on.append(1))
     send(as_(MAX), good_with())
     run_jobs()
 
@@ -408,14 +409,14 @@ def test_an_archive_of_too_many_members_is_refused(take):
 
 
 def test_an_archive_of_too_many_relations_is_refused(take, monkeypatch):
-    monkeypatch.setattr(extraction, "MOST_RELATIONS", 5)
+    monkeypatch.setattr(extraction, "MAX_RELATIONS", 5)
 
     with pytest.raises(BadArchive, match="too many members"):
         take(good_with(*(member(f"./tree/project/r{number}.ndjson") for number in range(9))))
 
 
 def test_too_many_relations_in_one_object_are_refused_alike(bring, monkeypatch):
-    monkeypatch.setattr(reader, "MOST_RELATIONS", 5)
+    monkeypatch.setattr(legacy, "MAX_RELATIONS", 5)
     whole = json.dumps({f"relation_{number}": [{"a": 1}] for number in range(7)}).encode()
 
     state = bring(gzip.compress(tape((member("./VERSION"), b"0.2.4"), (member("./project.json"), whole))))
@@ -797,15 +798,15 @@ def test_a_relation_of_the_old_form_that_is_named_twice_is_the_last_one(bring, a
 @pytest.mark.parametrize("between", ["", '"labels":[],', '"labels":[{"title":"a"}],"boards":{},'])
 def test_attributes_of_the_old_form_are_counted_together(between, take):
     odd = json.dumps([0, *([],) * 150_000])
-    legacy = "".join(f'{between}"odd{number}":{odd},' for number in range(8))
-    found = take(make_archive(files={"project.json": f'{{{legacy}"a":1}}'.encode()}))
+    members = "".join(f'{between}"odd{number}":{odd},' for number in range(8))
+    found = take(make_archive(files={"project.json": f'{{{members}"a":1}}'.encode()}))
 
     with pytest.raises(BadArchive, match="Incorrect JSON format"):
-        reader.split_legacy(found)
+        legacy.convert_legacy(found)
 
 
 def test_the_old_form_is_given_up_when_too_much_of_it_is_passed_over(bring, monkeypatch):
-    monkeypatch.setattr(reader, "MOST_PASSED", 50_000)
+    monkeypatch.setattr(json_stream, "MAX_SKIPPED_EVENTS", 50_000)
     for number, path, expected in ((3, "few", "finished"), (6, "many", "failed")):
         legacy = json.dumps({"issues": [{"odd": nested(300)}] * number}).encode()
 
@@ -1220,21 +1221,22 @@ READER = """
                 else:
                     add(tar, name, content, **fields)
         sys.exit()
-    from project_service.transfers.archive import extraction, reader
+    from project_service.transfers.archive import contents, extraction, reader
+    from project_service.transfers.archive.legacy import convert_legacy
     from project_service.transfers.importing import importer
     from project_service.transfers.importing.mapping.parsing import parse_row
     if action == "read":
         try:
             found = extraction.unpack(Path(place), Path(what))
             found.check()
-            reader.split_legacy(found)
+            convert_legacy(found)
             reader.project_of(found)
             reader.count_rows(found)
             for relation in reader.relations_of(found):
                 for _, raw in reader.rows_of(found, relation):
                     parse_row(raw)
             reader.lfs_types_of(found)
-        except extraction.BadArchive:
+        except contents.BadArchive:
             pass
     # what getrusage says begins with the memory of whoever started this
     print(Path("/proc/self/status").read_text().partition("VmHWM:")[2].split()[0])
@@ -1383,7 +1385,7 @@ def test_a_damaged_archive_is_read_or_refused(data, tmp_path_factory):
     try:
         found = extraction.unpack(place / "archive.tar.gz", place / "unpacked")
         found.check()
-        reader.split_legacy(found)
+        legacy.convert_legacy(found)
         reader.project_of(found)
         for relation in reader.relations_of(found):
             for _, raw in reader.rows_of(found, relation):
@@ -1397,11 +1399,11 @@ def test_a_damaged_archive_is_read_or_refused(data, tmp_path_factory):
 @settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
 def test_the_old_form_is_split_or_refused(content, tmp_path_factory):
     place = tmp_path_factory.mktemp("legacy")
-    found = extraction.Unpacked(place, texts={"VERSION": "0.2.4"}, legacy=place / "project.json")
+    found = contents.Unpacked(place, texts={"VERSION": "0.2.4"}, legacy=place / "project.json")
     found.legacy.write_bytes(content)
 
     try:
-        reader.split_legacy(found)
+        legacy.convert_legacy(found)
         reader.project_of(found)
         for relation in reader.relations_of(found):
             for _, raw in reader.rows_of(found, relation):
@@ -1424,7 +1426,7 @@ def test_looking_for_numbers_that_are_too_long_takes_no_time(text, tmp_path):
     place.write_bytes(text)
     started = time.monotonic()
 
-    reader._can_be_read(place)
+    json_stream._can_be_read(place)
 
     assert time.monotonic() - started < 5
 
@@ -1442,11 +1444,11 @@ def test_looking_for_numbers_that_are_too_long_takes_no_time(text, tmp_path):
 )
 def test_numbers_that_are_too_long_are_found_part_by_part(text, expected, window, tmp_path, monkeypatch):
     monkeypatch.setattr(bigint_json, "MOST_DIGITS", 3)
-    monkeypatch.setattr(reader, "PART", window)
+    monkeypatch.setattr(json_stream, "WINDOW_BYTES", window)
     place = tmp_path / "project.json"
     place.write_bytes(text)
 
-    found = reader._can_be_read(place)
+    found = json_stream._can_be_read(place)
 
     longest = max(map(len, re.findall(rb'"(?:[^"\\]|\\.)*"?', text)))
     assert found == expected or (longest >= window - 1 and not found)  # longer than any part is not read either

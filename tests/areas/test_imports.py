@@ -1501,7 +1501,7 @@ def test_a_full_disk_fails_the_import_with_a_reason(bring, as_, monkeypatch):
     def full(*_arguments):
         raise OSError(28, "No space left on device", "/somewhere/secret")
 
-    monkeypatch.setattr(extraction, "_enter", full)
+    monkeypatch.setattr(extraction, "_register", full)
 
     assert error_of(bring(make_archive({}))) == "No space left on device"
 
@@ -1531,7 +1531,7 @@ def test_what_fails_again_and_again_ends_failed(as_, run_jobs, monkeypatch):
     def broken(*_arguments):
         raise OSError(5, "Input/output error", "/somewhere/secret")
 
-    monkeypatch.setattr(extraction, "_enter", broken)
+    monkeypatch.setattr(extraction, "_register", broken)
     client = as_(MAX)
     number = send(client).json["id"]
     for _ in range(jobs.MAX_ATTEMPTS):

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from project_service.transfers.archive.tar_reader import LimitedTarFile, LimitedTarInfo
 from project_service.transfers.archive.writer import open_archive
 
 ROWS = b"".join(b'{"iid":%d,"title":"The till is open"}\n' % number for number in range(60_000))
@@ -91,3 +92,15 @@ def test_an_archive_that_was_not_completed_is_damaged_and_leaves_no_thread_behin
         write()
 
     assert threading.active_count() == threads
+
+
+def test_tarfile_calls_the_hook_that_limits_headers(archive, monkeypatch):
+    """``_proc_member`` is the hook of ``tarfile`` for subclasses; it is not part of its documentation."""
+    calls = []
+    hook = LimitedTarInfo._proc_member
+    monkeypatch.setattr(LimitedTarInfo, "_proc_member", lambda self, tar: calls.append(self.name) or hook(self, tar))
+
+    with LimitedTarFile.open(archive, "r:gz", tarinfo=LimitedTarInfo) as tar:
+        names = tar.getnames()
+
+    assert (len(names), set(names) - {f"./{LONG}"} <= set(calls)) == (6, True)

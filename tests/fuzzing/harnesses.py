@@ -22,8 +22,9 @@ from project_service.areas.vulnerabilities import deduplication, normalising, re
 from project_service.areas.vulnerabilities.report_json import BrokenReport
 from project_service.areas.vulnerabilities.report_types import REPORT_TYPES
 from project_service.kit import clock
-from project_service.transfers.archive import extraction, layout, reader
-from project_service.transfers.archive.extraction import BadArchive, Limits, Unpacked
+from project_service.transfers.archive import extraction, json_stream, layout, legacy, reader, tar_reader
+from project_service.transfers.archive.contents import BadArchive, Unpacked
+from project_service.transfers.archive.extraction import Limits
 from project_service.transfers.importing.mapping import map_row
 from project_service.transfers.importing.mapping.context import ImportContext, ProjectState
 from project_service.transfers.importing.mapping.parsing import parse_row as read_row
@@ -33,8 +34,11 @@ from project_service.transfers.importing.user_mapping import UserMapping
 
 LIMITS = Limits(size=256 << 10, ratio=100, ratio_from=64 << 10, members=40)
 IN_LITTLE = {
-    extraction: {"LONGEST_HEADERS": 4096, "MOST_RELATIONS": 12},
-    reader: {"LONGEST_LINE": 4096, "LARGEST_OBJECT": 2048},
+    tar_reader: {"MAX_HEADER_BYTES": 4096},
+    extraction: {"MAX_RELATIONS": 12},
+    legacy: {"MAX_RELATIONS": 12, "MAX_OBJECT_BYTES": 2048},
+    json_stream: {"MAX_LINE_BYTES": 4096},
+    reader: {"MAX_LINE_BYTES": 4096, "MAX_OBJECT_BYTES": 2048},
 }
 NO_REPORT = "no report"
 LARGEST_INTEGER = 2**63 - 1
@@ -52,7 +56,7 @@ def read_archive(raw: bytes) -> str | None:
         try:
             unpacked = extraction.unpack(archive, folder, LIMITS)
             unpacked.check()
-            reader.split_legacy(unpacked)
+            legacy.convert_legacy(unpacked)
             reader.project_of(unpacked)
             reader.count_rows(unpacked)
             _translate(unpacked)

@@ -23,8 +23,9 @@ from typing import Any
 
 from project_service.areas.activity.service import oldest_kept
 from project_service.kit import bigint_json
-from project_service.transfers.archive import layout, reader
-from project_service.transfers.archive.extraction import Unpacked, unpack
+from project_service.transfers.archive import layout, legacy, parsing, reader
+from project_service.transfers.archive.contents import Unpacked
+from project_service.transfers.archive.extraction import unpack
 from project_service.transfers.exporting.serializers.events import ACTION_NAMES
 from project_service.transfers.importing.mapping.notes import BLANK_NOTE
 from project_service.transfers.importing.mapping.values import moment_of, objects_in
@@ -99,7 +100,7 @@ def canonical(relation: str, row: Any, since: dt.datetime) -> tuple[Any, tuple[W
 def _opened(archive: Path, folder: Path) -> Unpacked:
     unpacked = unpack(archive, folder)
     unpacked.check()
-    reader.split_legacy(unpacked)
+    legacy.convert_legacy(unpacked)
     return unpacked
 
 
@@ -173,16 +174,16 @@ def _placed(unpacked: Unpacked, since: dt.datetime) -> Iterator[tuple[str, Any, 
     yield "project", *canonical(layout.PROJECT, reader.project_of(unpacked), since)
     for relation in reader.relations_of(unpacked):
         yield from _numbered(relation, _rows(unpacked, relation), since)
-    if unpacked.lfs_types is not None and (types := reader.loads(unpacked.lfs_types.read_bytes() or b"{}")):
+    if unpacked.lfs_types is not None and (types := parsing.loads(unpacked.lfs_types.read_bytes() or b"{}")):
         yield layout.LFS_TYPES, types, ()
 
 
 def _rows(unpacked: Unpacked, relation: str) -> Iterator[Any]:
     for _, raw in reader.rows_of(unpacked, relation):
-        row = reader.loads(raw) if isinstance(raw, bytes) else raw.text
+        row = parsing.loads(raw) if isinstance(raw, bytes) else raw.text
         # who the members are is what a transfer decides; whom it only knows by an address goes along
         if relation != layout.MEMBERS or is_invitation(row):
-            yield reader.TOO_DEEP.text if reader.too_deep(row) else row
+            yield parsing.TOO_DEEP.text if parsing.is_too_deep(row) else row
 
 
 def _numbered(relation: str, rows: Iterator[Any], since: dt.datetime) -> Iterator[tuple[str, Any, tuple[Writers, ...]]]:

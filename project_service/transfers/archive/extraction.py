@@ -1,7 +1,7 @@
-"""Taking an archive apart, though it may be meant to harm (archive format reference, section 7).
+"""Extraction of archives that may be hostile (archive format reference, section 7).
 
-The archive is read once, as a stream. Nothing but what the format knows is written, below one folder, under names of
-ours; what a member claims to be called, to own or to link to is never asked of the file system.
+The archive is read once, as a stream. Only members that the format knows are written, below one directory, under names
+that do not come from the archive.
 """
 
 from __future__ import annotations
@@ -12,59 +12,47 @@ import unicodedata
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, cast
 
 from zlib_ng import gzip_ng, zlib_ng
 
 from project_service.transfers.archive import layout
+from project_service.transfers.archive.contents import (
+    BEHIND_A_LINK,
+    BROKEN,
+    CLIMBS,
+    HARD_LINK,
+    MAX_LEFT_OUT,
+    MAX_NAME_LENGTH,
+    MAX_NAME_PARTS,
+    MAX_RELATIONS,
+    NOT_GZIP,
+    TOO_BIG,
+    TOO_MANY,
+    BadArchive,
+    StoredFile,
+    Unpacked,
+)
+from project_service.transfers.archive.tar_reader import LimitedTarFile, LimitedTarInfo
 
 MIB = 1 << 20
-# what is read and written piece by piece has to fit into the processor's cache: with pieces of 1 MiB it takes three
-# times as long
-CHUNK = 128 * 1024
-BUFFER = 64 * 1024
+CHUNK_BYTES = 128 * 1024  # fits into the cache of a processor; 1 MiB takes three times as long
+BUFFER_BYTES = 64 * 1024
 GZIP = b"\x1f\x8b"
-MOST_RELATIONS = 1000
-LONGEST_HEADERS = MIB  # bytes of all that stands before one member: long names, extended headers
-EXTENDED = (tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE)
-COUNTS = (b"path", b"linkpath", b"size")  # of what extended headers say
-MOST_DIGITS = 20
-MAGIC = slice(257, 265)  # where a header says whose it is
-MAP_GOES_ON = 504  # where a block of the map of a sparse file says so
-ENDS: Any = (tarfile.EOFHeaderError, tarfile.EmptyHeaderError)  # type: ignore[attr-defined]  # typeshed has them not
-LONGEST_NAME, MOST_PARTS = 4096, 100  # no file has a longer name, and what costs time with each part is not done
-MOST_LINKS, LONGEST_LINKS = 100_000, 8 * MIB  # the characters of all their names
-MOST_LEFT_OUT = 100  # of files whose names nobody can keep that many are told of
-# controls and halves of characters, and what would let a name pass for lines or, by turning its direction, for another
-UNSAFE = frozenset({"Cc", "Cs", "Zl", "Zp"})
-TURNS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
-
-
-class BadArchive(Exception):
-    """An archive that cannot be imported; the text is what people are told, without a path of this server."""
-
-
-UNREADABLE: Any = zlib_ng.error  # its types call it an object
-# what tarfile stumbles over: numbers that are none, headers nested without end
-CONFUSED = (ValueError, OverflowError, IndexError, RecursionError)
-NOT_GZIP = "The file is not in gzip format"
-BROKEN = "The archive is damaged or incomplete"
-TOO_BIG = "Decompressed archive size validation failed."
-NO_VERSION = "No such file or directory @ rb_sysopen - [FILTERED] (VERSION missing)"
-EMPTY_VERSION = "end of file reached"
-NO_TREE = "invalid import format"
-BAD_JSON = "Incorrect JSON format"
-HARD_LINK = "File shares hard link"
-BEHIND_A_LINK = "The archive has a member in a directory that is a symbolic link"
-CLIMBS = "The archive has a member outside of its own directory"
-TOO_MANY = "The archive has too many members"
+MAX_LINKS, MAX_LINKS_LENGTH = 100_000, 8 * MIB  # the characters of all their names
+# Unicode categories: control characters, surrogates, separators of lines and paragraphs
+UNSAFE_CATEGORIES = frozenset({"Cc", "Cs", "Zl", "Zp"})
+BIDI_CONTROLS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+ZLIB_ERROR: Any = zlib_ng.error  # untyped
+# other errors of tarfile: invalid numbers, headers nested without end
+TARFILE_ERRORS = (ValueError, OverflowError, IndexError, RecursionError)
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How far an archive may go: bytes when decompressed, how many times those of the file, members."""
+    """Limits of an archive: decompressed bytes, their ratio to those of the file, and members."""
 
     size: int = 10 << 30
     ratio: int = 250
@@ -72,60 +60,17 @@ class Limits:
     members: int = 1_000_000
 
 
-@dataclass(frozen=True, slots=True)
-class Carried:
-    """A file that is carried along: its place in the archive, and where it lies now."""
-
-    path: str
-    place: Path
-    size: int
-
-
-@dataclass(frozen=True, slots=True)
-class TooLarge:
-    """What stands for a row that is not read, and why."""
-
-    text: str
-
-
-@dataclass(slots=True)
-class Unpacked:
-    """What was found in an archive, as files of ours."""
-
-    folder: Path
-    texts: dict[str, str] = field(default_factory=dict)
-    relations: dict[str, Path] = field(default_factory=dict)
-    project: Path | None = None
-    legacy: Path | None = None
-    bundles: dict[str, Path] = field(default_factory=dict)
-    lfs_types: Path | None = None
-    carried: dict[str, Carried] = field(default_factory=dict)
-    links: set[str] = field(default_factory=set)  # names of symbolic links, none of which is made
-    length_of_links: int = 0  # of all these names
-    left_out: dict[str, None] = field(default_factory=dict)  # names of files that are not carried along
-    too_large: dict[str, dict[int, TooLarge]] = field(default_factory=dict)  # rows that are not read, by their lines
-
-    def check(self) -> None:
-        """Raise ``BadArchive`` unless this is the format we read, and it has a tree (section 2; import, section 7)."""
-        version = self.texts.get("VERSION")
-        if version is None:
-            raise BadArchive(NO_VERSION)
-        if not version.strip():
-            raise BadArchive(EMPTY_VERSION)
-        if not layout.VERSION.fullmatch(version.strip()):
-            raise BadArchive("Incorrect VERSION format")
-        if layout.segments_of(version) != layout.segments_of(layout.FORMAT):
-            raise BadArchive(f"Import version mismatch: Required {layout.FORMAT} but was {version.strip()[:100]}")
-        if self.project is None and self.legacy is None:
-            raise BadArchive(NO_TREE)
-
-
 def unpack(
     archive: Path, folder: Path, limits: Limits | None = None, check: Callable[[], None] = lambda: None
 ) -> Unpacked:
-    """Write what an archive holds below a fresh ``folder``; ``BadArchive``, or ``OSError`` when a disk is full.
+    """Extract an archive into a new ``folder``.
 
-    ``check`` is called with every piece and may end this.
+    ``check`` is called before each read; it may raise an exception to stop.
+
+    Raises:
+        BadArchive: the archive is damaged, hostile or too large.
+        OSError: the disk is full.
+
     """
     limits = limits or Limits()
     shutil.rmtree(folder, ignore_errors=True)
@@ -134,153 +79,64 @@ def unpack(
     with archive.open("rb") as file:
         if file.read(2) != GZIP:
             raise BadArchive(NOT_GZIP)
-    with _reading(), gzip_ng.open(archive, "rb") as stream:  # type: ignore[no-untyped-call]  # the library has no types
-        measured = Measured(stream, archive.stat().st_size, limits, check)
-        with Tape.open(fileobj=cast(IO[bytes], measured), mode="r|", tarinfo=Member, bufsize=BUFFER) as tar:
+    with _convert_errors(), gzip_ng.open(archive, "rb") as stream:  # type: ignore[no-untyped-call]  # the library has no types
+        measured = LimitedStream(stream, archive.stat().st_size, limits, check)
+        with LimitedTarFile.open(
+            fileobj=cast(IO[bytes], measured), mode="r|", tarinfo=LimitedTarInfo, bufsize=BUFFER_BYTES
+        ) as tar:
             for count, member in enumerate(iter(tar.next, None)):
-                tar.members.clear()  # it would remember them all
+                tar.members.clear()  # it would keep all of them
                 if count >= limits.members:
                     raise BadArchive(TOO_MANY)
-                if tar.offset > limits.size:  # where the next one is looked for, piece by piece, behind the end too
+                if tar.offset > limits.size:  # sizes in headers are not trusted
                     raise BadArchive(TOO_BIG)
-                _take(found, tar, member)
-        measured.drain()  # the checksum of the archive stands at its very end
+                _extract_member(found, tar, member)
+        measured.drain()  # the checksum is at the end of the file
     return found
 
 
-class Measured:
-    """A stream that ends the reading when more comes out of the archive than may."""
+class LimitedStream:
+    """A stream that raises ``BadArchive`` when an archive expands beyond the limits."""
 
-    def __init__(self, stream: IO[bytes], packed: int, limits: Limits, check: Callable[[], None]) -> None:
+    def __init__(self, stream: IO[bytes], compressed_size: int, limits: Limits, check: Callable[[], None]) -> None:
         self.stream = stream
-        self.packed = packed
+        self.compressed_size = compressed_size
         self.limits = limits
         self.check = check
         self.total = 0
 
     def read(self, size: int = -1) -> bytes:
-        """Read on."""
+        """Read at most ``size`` bytes."""
         self.check()
         data = self.stream.read(size)
         self.total += len(data)
-        expands = self.total > self.limits.ratio_from and self.total > self.packed * self.limits.ratio
+        expands = self.total > self.limits.ratio_from and self.total > self.compressed_size * self.limits.ratio
         if self.total > self.limits.size or expands:
             raise BadArchive(TOO_BIG)
         return data
 
     def drain(self) -> None:
         """Read to the end."""
-        while self.read(CHUNK):
+        while self.read(CHUNK_BYTES):
             pass
 
 
-class Tape(tarfile.TarFile):
-    """An archive that knows how many bytes of headers stand before the member that is read."""
-
-    members: list[tarfile.TarInfo]
-    headers = 0
-    is_begun = False  # some of these are of a member that is still to come
-
-
-class Member(tarfile.TarInfo):
-    """A member of an archive, read with what its headers may cost in mind.
-
-    ``tarfile`` itself stops at a header that is none as if it were the end, keeps all of the extended headers and the
-    maps of sparse files, and looks through a header of many digits for minutes.
-    """
-
-    @classmethod
-    def fromtarfile(cls, tar: Any) -> Any:
-        """The next member; the end is a block of zeros, or where nothing is left at all."""
-        try:
-            return super().fromtarfile(tar)
-        except tarfile.HeaderError as error:
-            if isinstance(error, ENDS) and not tar.is_begun:
-                raise
-            raise BadArchive(BROKEN) from error
-
-    @classmethod
-    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Any:
-        """A member by its header; GNU's may have moments where others have the beginning of a long name."""
-        found = super().frombuf(buf, encoding, errors)
-        if buf[MAGIC] == tarfile.GNU_MAGIC:
-            name = buf[: tarfile.LENGTH_NAME].partition(b"\0")[0].decode(encoding, errors)
-            found.name = name.rstrip("/") if found.isdir() else name
-        return found
-
-    def _proc_member(self, tar: Any) -> Any:
-        is_header = self.type in EXTENDED or self.type in (tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK)
-        tar.headers = tar.headers + tarfile.BLOCKSIZE + self.size if is_header else 0
-        tar.is_begun = is_header and self.type != tarfile.XGLTYPE
-        if self.size < 0 or tar.headers > LONGEST_HEADERS:
-            raise BadArchive(BROKEN)
-        if self.type in EXTENDED:
-            return self._proc_extended(tar)
-        if self.type == tarfile.GNUTYPE_SPARSE:
-            return self._proc_holes(tar)
-        return super()._proc_member(tar)  # type: ignore[misc]  # the hook that tarfile gives to subclasses
-
-    def _proc_extended(self, tar: Any) -> Any:
-        """Read an extended header: of one member, or of all that follow."""
-        block: Any = self._block  # type: ignore[attr-defined]  # typeshed has no parts of the hook
-        said, is_sparse = _said(tar.fileobj.read(block(self.size))[: self.size])
-        if self.type == tarfile.XGLTYPE:
-            tar.pax_headers.update(said)
-            return self.fromtarfile(tar)
-        member = self.fromtarfile(tar)
-        if is_sparse:
-            member.sparse = b""
-        member._apply_pax_info(said, tar.encoding, tar.errors)
-        if "size" in said:
-            has_content = member.isreg() or member.type not in tarfile.SUPPORTED_TYPES
-            tar.offset = member.offset_data + (block(member.size) if has_content else 0)
-        return member
-
-    def _proc_holes(self, tar: Any) -> Any:
-        """Skip the map of a sparse file; it goes on in further blocks as long as each says so."""
-        _, goes_on, _ = self._sparse_structs  # type: ignore[attr-defined]  # what tarfile read of it
-        while goes_on:
-            goes_on = tar.fileobj.read(tarfile.BLOCKSIZE)[MAP_GOES_ON]
-        self.sparse = b""
-        return self._proc_builtin(tar)  # type: ignore[attr-defined]  # as above
-
-
-def _said(header: bytes) -> tuple[dict[str, str], bool]:
-    """What counts of an extended header, and whether it is that of a sparse file.
-
-    Its records are ``LENGTH KEYWORD=VALUE`` and a line end, each as long as it says (POSIX, pax).
-    """
-    said: dict[str, str] = {}
-    is_sparse, start = False, 0
-    while start < len(header) and header[start]:  # some are padded
-        length, _, _ = header[start : start + MOST_DIGITS].partition(b" ")
-        end = start + (int(length) if length.isdigit() else 0)
-        keyword, equals, value = header[start + len(length) + 1 : end].partition(b"=")
-        if end > len(header) or not equals or not value.endswith(b"\n"):
-            raise BadArchive(BROKEN)
-        if keyword in COUNTS:
-            said[keyword.decode()] = value[:-1].decode(errors="surrogateescape")
-        is_sparse = is_sparse or keyword.startswith(b"GNU.sparse.")
-        start = end
-    return said, is_sparse
-
-
-def _take(found: Unpacked, tar: tarfile.TarFile, member: tarfile.TarInfo) -> None:
+def _extract_member(found: Unpacked, tar: tarfile.TarFile, member: tarfile.TarInfo) -> None:
     if "/../" in f"/{member.name}/":
         raise BadArchive(CLIMBS)
     if member.islnk():
         raise BadArchive(HARD_LINK)
-    whole = [part for part in member.name.split("/") if part not in ("", ".")]
-    parts = "/".join(whole)[:LONGEST_NAME].split("/")[:MOST_PARTS] if whole else []
-    is_beyond = parts != whole
+    parts_of_name = [part for part in member.name.split("/") if part not in ("", ".")]
+    parts = "/".join(parts_of_name)[:MAX_NAME_LENGTH].split("/")[:MAX_NAME_PARTS] if parts_of_name else []
+    is_too_long = parts != parts_of_name
     if found.links and any("/".join(parts[:count]) in found.links for count in range(1, len(parts))):
         raise BadArchive(BEHIND_A_LINK)
-    if member.issym() and not is_beyond:
-        _remember_link(found, "/".join(parts))
-    # links, devices and pipes are not followed, not made and not missed
+    if member.issym() and not is_too_long:
+        _record_link(found, "/".join(parts))
+    # links, devices and pipes are skipped
     if not member.isreg() or member.issparse() or not parts or parts[-1].startswith("._"):
         return
-    if is_beyond:
+    if is_too_long:
         _leave_out(found, parts)
         return
     name = "/".join(parts)
@@ -292,36 +148,36 @@ def _take(found: Unpacked, tar: tarfile.TarFile, member: tarfile.TarInfo) -> Non
     if source is None:
         return
     with place.open("wb") as target:
-        shutil.copyfileobj(source, target, CHUNK)
+        shutil.copyfileobj(source, target, CHUNK_BYTES)
     if place.stat().st_size != member.size:
         raise BadArchive(BROKEN)
-    _enter(found, name, place)
+    _register(found, name, place)
 
 
-def _remember_link(found: Unpacked, name: str) -> None:
+def _record_link(found: Unpacked, name: str) -> None:
     if name in found.links:
         return
     found.links.add(name)
-    found.length_of_links += len(name)
-    if len(found.links) > MOST_LINKS or found.length_of_links > LONGEST_LINKS:
+    found.links_length += len(name)
+    if len(found.links) > MAX_LINKS or found.links_length > MAX_LINKS_LENGTH:
         raise BadArchive(TOO_MANY)
 
 
 def _place(found: Unpacked, name: str) -> Path | None:
-    """Where a member is written; nowhere when the format does not know it. A name given twice is written over."""
+    """Return where a member is written; nothing if the format does not have it. The last of a name counts."""
     if name in layout.TEXTS or name in ("project.json", layout.LFS_TYPES) or layout.BUNDLE.fullmatch(name):
         return found.folder / name
     if name == "tree/project.json":
         return found.folder / "tree-project.json"
     if relation := layout.TREE_FILE.fullmatch(name):
         return found.folder / f"relation-{relation[1]}.ndjson"
-    if any(pattern.fullmatch(name) for pattern in layout.CARRIED) and _is_text(name):
+    if any(pattern.fullmatch(name) for pattern in layout.CARRIED) and _is_storable(name):
         known = found.carried.get(name)
         return known.place if known else found.folder / f"file-{len(found.carried)}"
     return None
 
 
-def _enter(found: Unpacked, name: str, place: Path) -> None:
+def _register(found: Unpacked, name: str, place: Path) -> None:
     if name in layout.TEXTS:
         with place.open(errors="replace") as text:
             found.texts[name] = text.read(1000)
@@ -333,33 +189,35 @@ def _enter(found: Unpacked, name: str, place: Path) -> None:
         found.lfs_types = place
     elif relation := layout.TREE_FILE.fullmatch(name):
         found.relations[relation[1]] = place
-        if len(found.relations) > MOST_RELATIONS:
+        if len(found.relations) > MAX_RELATIONS:
             raise BadArchive(TOO_MANY)
     elif layout.BUNDLE.fullmatch(name):
         found.bundles[name.removesuffix(".bundle")] = place
     else:
-        found.carried[name] = Carried(name, place, place.stat().st_size)
+        found.carried[name] = StoredFile(name, place, place.stat().st_size)
 
 
 def _leave_out(found: Unpacked, parts: list[str]) -> None:
-    """Remember files that stand where files are carried along, and have names that cannot be kept."""
-    if parts[0] in layout.FOLDERS and parts[-1] != ".DS_Store" and len(found.left_out) < MOST_LEFT_OUT:
+    """Record a file in a directory of stored files whose name cannot be stored."""
+    if parts[0] in layout.FOLDERS and parts[-1] != ".DS_Store" and len(found.left_out) < MAX_LEFT_OUT:
         found.left_out["/".join(parts)] = None
 
 
-def _is_text(name: str) -> bool:
-    """Whether a name can be stored, shown on one line and written back; odd blanks are in names that people have."""
-    return not any(unicodedata.category(character) in UNSAFE or character in TURNS for character in name)
+def _is_storable(name: str) -> bool:
+    """Whether a name can be stored and shown on one line; unusual spaces are allowed."""
+    return not any(
+        unicodedata.category(character) in UNSAFE_CATEGORIES or character in BIDI_CONTROLS for character in name
+    )
 
 
 @contextmanager
-def _reading() -> Iterator[None]:
-    """What the readers of gzip and tar raise, in one word; the disk's own errors go on."""
+def _convert_errors() -> Iterator[None]:
+    """Convert the errors of gzip and tar to ``BadArchive``; errors of the disk pass through."""
     try:
         yield
-    except (EOFError, zlib.error, UNREADABLE, tarfile.TarError, *CONFUSED) as error:
+    except (EOFError, zlib.error, ZLIB_ERROR, tarfile.TarError, *TARFILE_ERRORS) as error:
         raise BadArchive(BROKEN) from error
     except OSError as error:
-        if error.errno is None:  # how the reader of gzip says that there is something else
+        if error.errno is None:  # raised by the gzip reader for trailing garbage
             raise BadArchive(BROKEN) from error
         raise

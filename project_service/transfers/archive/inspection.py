@@ -14,8 +14,9 @@ from typing import Any
 from project_service.domain.access_levels import Visibility
 from project_service.domain.repositories import BadBundle, check_head
 from project_service.domain.tracker.others import Snippet
-from project_service.transfers.archive import layout, reader
-from project_service.transfers.archive.extraction import BadArchive, Unpacked, unpack
+from project_service.transfers.archive import layout, legacy, reader
+from project_service.transfers.archive.contents import BadArchive, Unpacked
+from project_service.transfers.archive.extraction import unpack
 from project_service.transfers.importing.files import bad_snippet_bundles, bundle_of_snippet
 from project_service.transfers.importing.finalization import attributes_of
 from project_service.transfers.importing.mapping import map_row
@@ -70,12 +71,12 @@ def inspect(archive: Path) -> Inspection:
     with TemporaryDirectory() as folder:
         unpacked = unpack(archive, Path(folder) / "unpacked")
         unpacked.check()
-        legacy = unpacked.project is None
-        reader.split_legacy(unpacked)
+        is_legacy = unpacked.project is None
+        legacy.convert_legacy(unpacked)
         found = Inspection(
             version=unpacked.texts["VERSION"].strip(),
             release=(unpacked.texts.get("GITLAB_VERSION") or "").strip() or None,
-            legacy=legacy,
+            legacy=is_legacy,
             project=attributes_of(unpacked),
         )
         for bundle in unpacked.bundles.values():

@@ -37,7 +37,7 @@ from project_service.transfers.workdir import now_and_then, remove_leftovers, wo
 
 LONGEST_NAME = 51
 ENDING = "_export.tar.gz"
-LONGEST_LINE = 50 << 20
+MAX_LINE_BYTES = 50 << 20
 PROGRESS_EVERY = 2000  # rows
 MAX_BYTES_IN_MEMORY = 4 << 20  # of the rows of a relation; more are written to the disk
 
@@ -151,11 +151,11 @@ def _write(context: ExportContext, relation: str, file: IO[bytes]) -> Iterator[i
 def _packed(relation: str, line: Line, end: bytes) -> bytes | None:
     """A line as it is written; nothing of one that is too long to be."""
     raw = bigint_json.dumps(line) + end  # a copy: what the library gives may take several times its size
-    if len(raw) > LONGEST_LINE or bigint_json.has_too_many_values(raw):  # to be read again
+    if len(raw) > MAX_LINE_BYTES or bigint_json.has_too_many_values(raw):  # to be read again
         raw = bigint_json.dumps(without_empty_keys(relation, line)) + end
         if bigint_json.has_too_many_values(raw):
             log.warning("a row has too many values to be imported again", relation=relation, size=len(raw))
-    if len(raw) > LONGEST_LINE:
+    if len(raw) > MAX_LINE_BYTES:
         log.warning("a row is too long for an archive", relation=relation, size=len(raw))
         return None
     return raw

@@ -17,7 +17,7 @@ from project_service.kit import jobs
 from project_service.kit.db.session import db, insert, unit_of_work
 from project_service.kit.storage import storage
 from project_service.transfers.archive import layout, reader
-from project_service.transfers.archive.extraction import Unpacked
+from project_service.transfers.archive.contents import Unpacked
 from project_service.transfers.importing.mapping.context import MAX_MESSAGE_LENGTH
 from project_service.transfers.importing.refusals import unreadable
 from project_service.transfers.models import ImportFailure, ProjectFile

@@ -29,7 +29,7 @@ from project_service.kit import clock
 from project_service.kit.db.session import db, insert
 from project_service.kit.http.errors import ServiceError
 from project_service.transfers.archive import layout, reader
-from project_service.transfers.archive.extraction import BadArchive, Unpacked
+from project_service.transfers.archive.contents import BadArchive, Unpacked
 from project_service.transfers.importing.feature_levels import set_features
 from project_service.transfers.importing.mapping.parsing import refuse_unstorable
 from project_service.transfers.importing.mapping.values import day_of, is_set, moment_of, text_of

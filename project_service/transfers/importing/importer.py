@@ -30,8 +30,8 @@ from project_service.kit.http.errors import DISK_FULL_ERRNOS
 from project_service.kit.security.outgoing_http.client import RequestFailed
 from project_service.kit.security.outgoing_http.rules import Blocked
 from project_service.kit.storage import storage
-from project_service.transfers.archive import extraction, reader
-from project_service.transfers.archive.extraction import BadArchive
+from project_service.transfers.archive import extraction, legacy
+from project_service.transfers.archive.contents import BadArchive
 from project_service.transfers.importing import finalization
 from project_service.transfers.importing.files import check_snippets, record_left_out_files, store_files
 from project_service.transfers.importing.repositories import restore_repository, store_repositories
@@ -118,7 +118,7 @@ def _import(import_id: int, project_id: int, folder: Path) -> None:
     unpacked = extraction.unpack(archive, folder / "unpacked", check=check)
     archive.unlink()
     unpacked.check()
-    reader.split_legacy(unpacked)
+    legacy.convert_legacy(unpacked)
     loader = prepare_loading(import_id, project_id, unpacked)
     with ThreadPoolExecutor(max_workers=1) as pool:  # git runs while rows are loaded
         restored = {

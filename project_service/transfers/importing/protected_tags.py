@@ -15,7 +15,7 @@ from project_service.kit import bigint_json, clock
 from project_service.kit.db.base import Base
 from project_service.kit.db.session import db, insert
 from project_service.transfers.archive import layout, reader
-from project_service.transfers.archive.extraction import Unpacked
+from project_service.transfers.archive.contents import Unpacked
 from project_service.transfers.importing.mapping.parsing import parse_row
 from project_service.transfers.importing.mapping.values import is_number, moment_of, objects_in, text_of
 from project_service.transfers.importing.refusals import RowRefused, invalid

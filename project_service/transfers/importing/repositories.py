@@ -13,7 +13,7 @@ from project_service.kit import clock, jobs
 from project_service.kit.db.session import db, insert
 from project_service.kit.storage import storage
 from project_service.transfers.archive import reader
-from project_service.transfers.archive.extraction import TooLarge, Unpacked
+from project_service.transfers.archive.contents import Unpacked, UnreadRow
 from project_service.transfers.importing.mapping.parsing import parse_row
 from project_service.transfers.workdir import version_of
 
@@ -74,7 +74,7 @@ def _branches_of_forks(unpacked: Unpacked) -> dict[str, str]:
     """The branches of open merge requests from forks, which are not imported, with their commits (section 6.3)."""
     branches: dict[str, str] = {}
     for _, raw in reader.rows_of(unpacked, "merge_requests"):
-        if isinstance(raw, TooLarge) or _is_of_one_project(raw):
+        if isinstance(raw, UnreadRow) or _is_of_one_project(raw):
             continue
         row = parse_row(raw)
         if isinstance(row, dict) and row.get("source_project_id") != row.get("target_project_id"):

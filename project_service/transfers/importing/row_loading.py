@@ -21,7 +21,7 @@ from project_service.kit.db.base import Base
 from project_service.kit.db.bulk import Writer
 from project_service.kit.db.session import allow_asynchronous_commit, db, unit_of_work
 from project_service.transfers.archive import layout, reader
-from project_service.transfers.archive.extraction import BadArchive, TooLarge, Unpacked
+from project_service.transfers.archive.contents import BadArchive, Unpacked, UnreadRow
 from project_service.transfers.importing.mapping import map_row
 from project_service.transfers.importing.mapping.context import ImportContext, ProjectState
 from project_service.transfers.importing.mapping.parsing import parse_row
@@ -38,7 +38,7 @@ LINES_PARSED_AT_ONCE = 50  # bounds memory: parsed rows take several times the s
 END_OF_RELATION = 2**62  # the checkpoint behind the last line
 MODELS_WITH_IIDS: dict[str, type[Issue] | type[MergeRequest]] = {"issues": Issue, "merge_requests": MergeRequest}
 
-Line = tuple[int, bytes | TooLarge]  # with its number
+Line = tuple[int, bytes | UnreadRow]  # with its number
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +159,7 @@ def _batched(rows: Iterator[Line]) -> Iterator[list[Line]]:
     size = 0
     for line, raw in rows:
         lines.append((line, raw))
-        size += 0 if isinstance(raw, TooLarge) else len(raw)
+        size += 0 if isinstance(raw, UnreadRow) else len(raw)
         if len(lines) == MAX_LINES_AT_ONCE or size > MAX_BYTES_AT_ONCE:
             yield lines
             lines, size = [], 0

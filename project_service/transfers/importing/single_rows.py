@@ -7,8 +7,8 @@ from typing import Any
 
 from project_service.domain.projects import Project
 from project_service.kit.db.session import db
-from project_service.transfers.archive import reader
-from project_service.transfers.archive.extraction import Unpacked
+from project_service.transfers.archive import parsing, reader
+from project_service.transfers.archive.contents import Unpacked
 from project_service.transfers.importing.mapping.parsing import parse_row
 from project_service.transfers.importing.refusals import RowRefused, unreadable
 from project_service.transfers.models import ImportFailure
@@ -50,4 +50,4 @@ def first_row(unpacked: Unpacked, relation: str) -> dict[str, Any]:
 
 def _objects(unpacked: Unpacked, relation: str) -> Iterator[dict[str, Any]]:
     rows = (parse_row(raw) for _, raw in reader.rows_of(unpacked, relation))
-    return (row for row in rows if isinstance(row, dict) and not reader.too_deep(row))
+    return (row for row in rows if isinstance(row, dict) and not parsing.is_too_deep(row))

@@ -6,7 +6,7 @@ from sqlalchemy import select
 
 from project_service.domain.projects import Project
 from project_service.kit.db.session import db
-from project_service.transfers.archive.extraction import BadArchive
+from project_service.transfers.archive.contents import BadArchive
 from project_service.transfers.models import LOADING, ProjectImport
 
 STOPPED = "The import was stopped"

@@ -11,8 +11,8 @@ from sqlalchemy import func, select
 from project_service.domain.access_levels import MEMBER_ROLES, Role
 from project_service.domain.users import User, users
 from project_service.kit.db.session import db
-from project_service.transfers.archive import layout, reader
-from project_service.transfers.archive.reader import DEEPEST
+from project_service.transfers.archive import layout, parsing
+from project_service.transfers.archive.parsing import MAX_DEPTH
 from project_service.transfers.importing.refusals import too_deep
 
 MEMBERS_AT_ONCE = 500
@@ -57,7 +57,7 @@ class UserMapping:
         """Map a required reference."""
         return self.accounts.get(old_id, self.importer_id) if isinstance(old_id, int) else self.importer_id
 
-    def map_references(self, value: Any, kind: str = "", left: int = DEEPEST) -> Any:
+    def map_references(self, value: Any, kind: str = "", left: int = MAX_DEPTH) -> Any:
         """Return data without a table with the references to users mapped and without secrets.
 
         ``kind`` is the key of the data: rows of some kinds have columns that are kept as they are.
@@ -88,7 +88,7 @@ class UserMapping:
         return mapped
 
     def _unchanged(self, value: Any, left: int) -> Any:
-        if reader.too_deep(value, left):
+        if parsing.is_too_deep(value, left):
             raise too_deep()
         return value
 

@@ -7,7 +7,7 @@ from typing import Any
 from project_service.domain.events.models import Kind
 from project_service.domain.tracker import notes
 from project_service.transfers.archive import layout
-from project_service.transfers.archive.reader import DEEPEST
+from project_service.transfers.archive.parsing import MAX_DEPTH
 from project_service.transfers.importing.mapping.context import EventVisibility, ImportContext
 from project_service.transfers.importing.mapping.labels import map_mentioned_labels
 from project_service.transfers.importing.mapping.notes import body_of, map_notes
@@ -20,7 +20,7 @@ KEYS_OF_NOTES = frozenset({"notes", "commit_notes"})
 
 def store_row(context: ImportContext, relation: str, row: Any) -> None:
     """Add a row as it is, with references to users mapped and secrets removed."""
-    attribute_notes(context, {relation: [row]}, DEEPEST + 2)  # two levels more than the row itself may have
+    attribute_notes(context, {relation: [row]}, MAX_DEPTH + 2)  # two levels more than the row itself may have
     context.batch.add(ArchivedRow, (context.project_id, relation, context.users.map_references(row, relation)))
 
 

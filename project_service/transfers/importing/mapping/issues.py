@@ -9,7 +9,7 @@ from project_service.domain.events.models import Kind, Restriction
 from project_service.domain.tracker import issues
 from project_service.domain.tracker.issues import Issue, IssueAssignee, IssueLabel
 from project_service.transfers.archive import layout
-from project_service.transfers.archive.reader import DEEPEST
+from project_service.transfers.archive.parsing import MAX_DEPTH
 from project_service.transfers.importing.mapping.archived_rows import attribute_notes
 from project_service.transfers.importing.mapping.context import (
     MAPPED_BY_ALL,
@@ -79,7 +79,7 @@ def map_issue(context: ImportContext, row: dict[str, Any]) -> None:
     counted = map_notes(context, row.get("notes"), issues.TARGET, number, visibility)
     if row.get("designs"):
         map_designs(context, row["designs"], number, visibility)
-        attribute_notes(context, objects_in(row["designs"]), DEEPEST)  # they are stored with the issue as well
+        attribute_notes(context, objects_in(row["designs"]), MAX_DEPTH)  # they are stored with the issue as well
     closed = row.get("state") == issues.CLOSED
     weight = row.get("weight")
     extra = context.extra_of(row, ISSUE_KEYS)

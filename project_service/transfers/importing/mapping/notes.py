@@ -9,8 +9,8 @@ from project_service.domain.events.models import Restriction
 from project_service.domain.tracker import notes
 from project_service.domain.tracker.notes import NOTE_TYPES, Note
 from project_service.kit import bigint_json
-from project_service.transfers.archive import layout, reader
-from project_service.transfers.archive.reader import DEEPEST
+from project_service.transfers.archive import layout, parsing
+from project_service.transfers.archive.parsing import MAX_DEPTH
 from project_service.transfers.importing.mapping.context import (
     MAPPED_BY_ALL,
     EventVisibility,
@@ -133,7 +133,7 @@ def position_of(value: Any) -> dict[str, Any] | None:
             value = bigint_json.loads(value)
         except ValueError:
             return None
-        if reader.too_deep(value, DEEPEST - LEVELS_ABOVE_POSITION):
+        if parsing.is_too_deep(value, MAX_DEPTH - LEVELS_ABOVE_POSITION):
             return None  # a row with it as nested data would be refused
         refuse_unstorable(value)
-    return value if isinstance(value, dict) and not reader.too_deep(value) else None
+    return value if isinstance(value, dict) and not parsing.is_too_deep(value) else None

@@ -4,24 +4,24 @@ from __future__ import annotations
 
 from typing import Any
 
-from project_service.transfers.archive import reader
-from project_service.transfers.archive.extraction import BadArchive, TooLarge
-from project_service.transfers.archive.reader import DEEPEST
+from project_service.transfers.archive import parsing
+from project_service.transfers.archive.contents import BadArchive, UnreadRow
+from project_service.transfers.archive.parsing import MAX_DEPTH
 from project_service.transfers.importing.mapping.values import NESTED
 from project_service.transfers.importing.refusals import RowRefused, too_deep, unreadable
 
 
-def parse_row(raw: bytes | TooLarge) -> Any:
+def parse_row(raw: bytes | UnreadRow) -> Any:
     """Parse a line; return the row, or why it is refused."""
-    if isinstance(raw, TooLarge):
+    if isinstance(raw, UnreadRow):
         return unreadable(raw.text)
     try:
-        row = reader.loads(raw)
+        row = parsing.loads(raw)
     except BadArchive:
-        if reader.is_nested_too_deeply(raw):
+        if parsing.is_text_too_deep(raw):
             return too_deep()
         raise
-    if raw.count(b"[") + raw.count(b"{") > DEEPEST and reader.too_deep(row):
+    if raw.count(b"[") + raw.count(b"{") > MAX_DEPTH and parsing.is_too_deep(row):
         return too_deep()
     if b"\\" in raw and b"\\u0000" in raw:  # the first search is much faster
         try:
@@ -31,7 +31,7 @@ def parse_row(raw: bytes | TooLarge) -> Any:
     return row
 
 
-def refuse_unstorable(row: Any, left: int = DEEPEST) -> None:
+def refuse_unstorable(row: Any, left: int = MAX_DEPTH) -> None:
     """Raise ``RowRefused`` for text with a NUL, which PostgreSQL does not store."""
     if isinstance(row, str):
         if "\0" in row:

@@ -8,7 +8,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
@@ -69,13 +69,17 @@ def writable_target(file: Path) -> Iterator[Path | IO[bytes]]:
         return
     is_new = not os.path.lexists(file)
     try:
-        opened = open(os.open(file, os.O_WRONLY | os.O_CREAT, 0o600), "wb")  # noqa: SIM115  # closed by the with below
+        opened = open(os.open(file, os.O_WRONLY | os.O_CREAT, 0o600), "wb")  # noqa: SIM115  # closed below
     except OSError as error:
         raise click.BadParameter(f"cannot be written ({error.strerror})", param_hint="'FILE'") from error
-    with opened:
-        if not file.is_file():
+    if not file.is_file():
+        try:
             yield opened
-            return
+        finally:
+            with suppress(OSError):  # the writer flushes and reports its errors; closing raises the same one again
+                opened.close()
+        return
+    opened.close()
     if is_new:
         file.unlink()  # created again when there is something to write
     yield file

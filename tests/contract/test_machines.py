@@ -213,7 +213,7 @@ def cluster(tmp_path):
     assert not [process for process in made.processes.values() if is_running(process.process.pid)]
 
 
-@pytest.mark.parametrize("seconds", [10, pytest.param(60, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("seconds", [5, pytest.param(60, marks=pytest.mark.nightly)])
 def test_nothing_is_lost_or_doubled_while_processes_die(seconds, cluster, capsys):
     root = Client(cluster)
     project = root.send("POST", "/api/v4/projects", json={"name": "shop"}).json()

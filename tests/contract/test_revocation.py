@@ -30,7 +30,7 @@ PAGES = {
 }
 
 
-@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+@pytest.fixture(scope="module", params=["sqlite", pytest.param("postgresql", marks=pytest.mark.nightly)])
 def service(request, tmp_path_factory):
     """A service of two web processes on each database."""
     if request.param == "sqlite":

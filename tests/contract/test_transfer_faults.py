@@ -21,10 +21,12 @@ from tests.contract.service import COMMAND, TOKEN, Service, is_running, tree_of,
 from tests.far_sides import reply
 from tests.repositories import make_bundle
 
-ISSUES, NOTES = 4000, 3
+ISSUES, NOTES = 2000, 3
+FEW_ISSUES = 20
 PATIENCE = 120.0
 TAKEN_UP_SECONDS = 30.0
 WORKER, WORKERS, REDIS, SERVER = "worker", "workers", "redis", "server"
+nightly = pytest.mark.nightly
 names = (f"shop{number}" for number in itertools.count())
 
 
@@ -57,6 +59,12 @@ def archive(tmp_path_factory):
     ]
     uploads = {f"uploads/{number:032x}/file.txt": b"content" for number in range(20)}
     return make_archive({"issues": issues}, {"description": "big"}, files=uploads | {"project.bundle": bundle})
+
+
+@pytest.fixture(scope="module")
+def small_archive():
+    """An archive that is imported at once."""
+    return make_archive({"issues": [make_issue(iid) for iid in range(1, FEW_ISSUES + 1)]})
 
 
 def kill(service, what):
@@ -155,10 +163,13 @@ def test_nothing_else_waits_for_an_import(service, gl, archive):
 
 @pytest.fixture
 def slow_git(tmp_path):
-    """A service whose git takes its time before it does anything; beside it, where the pids of that are."""
+    """A service whose git waits until ``quick`` exists, and the folder of that file and of the pids of git."""
     program = tmp_path / "bin" / "git"
     program.parent.mkdir()
-    program.write_text(f'#!/bin/sh\necho $$ > {tmp_path}/$$.pid\nsleep 5\nexec {shutil.which("git")} "$@"\n')
+    program.write_text(
+        f"#!/bin/sh\necho $$ > {tmp_path}/$$.pid\n[ -e {tmp_path}/quick ] || sleep 30\n"
+        f'exec {shutil.which("git")} "$@"\n'
+    )
     program.chmod(0o755)
     running = Service(tmp_path / "service", PATH=f"{program.parent}:{os.environ['PATH']}")
     running.start()
@@ -170,13 +181,14 @@ def pids_in(folder):
     return [int(path.stem) for path in folder.glob("*.pid")]
 
 
-@pytest.mark.parametrize("what", [WORKER, WORKERS, SERVER])
+@pytest.mark.parametrize("what", [WORKER, pytest.param(WORKERS, marks=nightly), pytest.param(SERVER, marks=nightly)])
 def test_git_of_whoever_was_killed_ends_at_once_and_leaves_nothing(what, slow_git, archive):
     service, folder = slow_git
     with gitlab.Gitlab(service.url, private_token=TOKEN) as client:
         number = start_import(client, archive)
     assert wait_for(lambda: any(map(is_running, pids_in(folder))), PATIENCE)
     running = [pid for pid in pids_in(folder) if is_running(pid)]
+    (folder / "quick").touch()
 
     kill(service, what)
 
@@ -186,7 +198,7 @@ def test_git_of_whoever_was_killed_ends_at_once_and_leaves_nothing(what, slow_gi
     assert not list((service.directory / "data" / "repositories").glob(".*.git.*"))
 
 
-@pytest.mark.parametrize("frozen", [WORKER, WORKERS])
+@pytest.mark.parametrize("frozen", [WORKER, pytest.param(WORKERS, marks=nightly)])
 def test_a_stop_ends_git_too_when_a_worker_is_frozen(frozen, slow_git, archive):
     service, folder = slow_git
     with gitlab.Gitlab(service.url, private_token=TOKEN) as client:
@@ -250,7 +262,7 @@ def test_no_transfer_here_or_of_somebody_else_waits_for_a_slow_server_elsewhere(
     assert wait_for(lambda: not list((service.directory / "data" / "transfers").glob("*")), PATIENCE)
 
 
-@pytest.mark.parametrize("what", [WORKER, WORKERS, REDIS, SERVER])
+@pytest.mark.parametrize("what", [WORKER, *(pytest.param(one, marks=nightly) for one in (WORKERS, REDIS, SERVER))])
 def test_an_import_in_whose_middle_something_dies_ends_with_everything_once(what, service, gl, archive):
     number = start_import(gl, archive)
     assert wait_for(lambda: progress(service, number), PATIENCE)
@@ -271,7 +283,7 @@ def test_an_import_in_whose_middle_something_dies_ends_with_everything_once(what
     assert taken_up < TAKEN_UP_SECONDS * max(1.0, os.getloadavg()[0] / 2)
 
 
-@pytest.mark.parametrize("what", [WORKER, SERVER])
+@pytest.mark.parametrize("what", [WORKER, pytest.param(SERVER, marks=nightly)])
 def test_an_import_that_dies_and_whose_project_is_removed_leaves_nothing(what, service, gl, archive):
     number = start_import(gl, archive)
     assert wait_for(lambda: progress(service, number), PATIENCE)
@@ -283,7 +295,7 @@ def test_an_import_that_dies_and_whose_project_is_removed_leaves_nothing(what, s
     assert wait_for(lambda: leftovers(service, number) == (set(), []), PATIENCE), leftovers(service, number)
 
 
-@pytest.mark.parametrize("what", [WORKER, REDIS, SERVER])
+@pytest.mark.parametrize("what", [SERVER, pytest.param(WORKER, marks=nightly), pytest.param(REDIS, marks=nightly)])
 def test_an_export_in_whose_middle_something_dies_ends_with_everything_once(what, service, gl, archive):
     number = start_import(gl, archive)
     assert wait_for(lambda: has_ended(service, number), PATIENCE)
@@ -333,9 +345,9 @@ def operate(service, *words, **streams):
     return subprocess.run(command, env=environment, timeout=PATIENCE, check=False, **streams)
 
 
-def test_an_operator_imports_and_exports_and_sees_how_it_goes(service, archive, tmp_path):
+def test_an_operator_imports_and_exports_and_sees_how_it_goes(service, small_archive, tmp_path):
     name, source, target = next(names), tmp_path / "in.tar.gz", tmp_path / "out.tar.gz"
-    source.write_bytes(archive)
+    source.write_bytes(small_archive)
 
     def run(*words):
         done = operate(service, *words)
@@ -344,14 +356,14 @@ def test_an_operator_imports_and_exports_and_sees_how_it_goes(service, archive, 
 
     assert run("import", source, name) == f"root/{name}"
     assert run("export", f"root/{name}", target) == str(target)
-    assert len(rows(unpack(target.read_bytes()), "issues")) == ISSUES
+    assert len(rows(unpack(target.read_bytes()), "issues")) == FEW_ISSUES
 
 
-def test_archives_come_and_go_through_pipes(service, archive, tmp_path):
+def test_archives_come_and_go_through_pipes(service, small_archive, tmp_path):
     name, pipe = next(names), tmp_path / "pipe"
     os.mkfifo(pipe)
 
-    came = operate(service, "import", "-", name, input=archive, text=False)
+    came = operate(service, "import", "-", name, input=small_archive, text=False)
     went = operate(service, "export", f"root/{name}", "-", text=False)
     with subprocess.Popen(["cp", str(pipe), str(tmp_path / "read")]) as reader:
         named = operate(service, "export", f"root/{name}", pipe)
@@ -359,14 +371,14 @@ def test_archives_come_and_go_through_pipes(service, archive, tmp_path):
 
     assert [one.returncode for one in (came, went, named)] == [0, 0, 0], (came.stderr, went.stderr, named.stderr)
     assert [len(rows(unpack(content), "issues")) for content in (went.stdout, (tmp_path / "read").read_bytes())] == [
-        ISSUES,
-        ISSUES,
+        FEW_ISSUES,
+        FEW_ISSUES,
     ]
 
 
-def test_an_operator_is_told_that_an_archive_cannot_be_written(service, archive):
+def test_an_operator_is_told_that_an_archive_cannot_be_written(service, small_archive):
     name = next(names)
-    operate(service, "import", "-", name, input=archive, text=False)
+    operate(service, "import", "-", name, input=small_archive, text=False)
 
     with open("/dev/full", "wb") as full:
         told = [

@@ -1,5 +1,7 @@
-"""The WSGI application: ``gunicorn app:app``, ``flask --app app …``."""
+"""The WSGI application: ``gunicorn app:app``, ``flask --app app …``. Importing this module builds it."""
 
-from project_service.runtime.wsgi import app
+from project_service.runtime.wsgi import create
+
+app = create()
 
 __all__ = ["app"]

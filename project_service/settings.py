@@ -17,6 +17,7 @@ from typing import TypeVar
 from urllib.parse import SplitResult, quote, urlsplit
 
 PREFIX = "PROJECT_SERVICE_"
+MEMORY_DIR = Path("/dev/shm")  # noqa: S108  # a file system in memory, where Linux has one
 LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
 SYNCHRONOUS = ("OFF", "NORMAL", "FULL", "EXTRA")
 SMTP_SECURITY = ("none", "starttls", "tls")
@@ -90,6 +91,13 @@ class Settings:
     def uses_sqlite(self) -> bool:
         """Whether the database is a SQLite file."""
         return self.database_url.startswith("sqlite")
+
+    @property
+    def metrics_dir(self) -> Path:
+        """The directory of memory-mapped metric files: in memory if possible, since a full disk kills their writers."""
+        if os.access(MEMORY_DIR, os.W_OK):
+            return MEMORY_DIR / f"{self.runtime_dir.name}-metrics"
+        return self.runtime_dir / "metrics"
 
     @property
     def runtime_dir(self) -> Path:

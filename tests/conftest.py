@@ -17,7 +17,6 @@ from flask import Flask
 from flask.testing import FlaskClient
 from hypothesis import HealthCheck, settings
 from sqlalchemy import event, select
-from werkzeug import formparser
 from werkzeug.test import TestResponse
 
 from project_service.domain.memberships import Membership
@@ -30,6 +29,7 @@ from project_service.kit import clock, jobs
 from project_service.kit.db import migrating
 from project_service.kit.db.base import Base
 from project_service.kit.db.session import db
+from project_service.kit.http import requests
 from project_service.kit.jobs import Task
 from project_service.kit.security import passwords
 from project_service.settings import Settings
@@ -307,7 +307,7 @@ def no_room_for_temporary_files(monkeypatch: pytest.MonkeyPatch) -> None:
         def write(self, _data: Any) -> int:
             raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(formparser, "SpooledTemporaryFile", lambda **_options: Full())
+    monkeypatch.setattr(requests, "SpooledTemporaryFile", lambda *_, **_options: Full())
 
 
 @pytest.fixture

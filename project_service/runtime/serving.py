@@ -38,7 +38,8 @@ def serve(settings: Settings, host: str, port: int, workers: int) -> int:
         bound_port = listener.getsockname()[1]
         env = dict(os.environ)
         env[PREFIX + "DATA_DIR"] = str(settings.data_dir)
-        env["PROMETHEUS_MULTIPROC_DIR"] = str(_fresh(settings.runtime_dir / "metrics"))
+        embedded_redis.prepare_runtime_dir(settings.runtime_dir)
+        env["PROMETHEUS_MULTIPROC_DIR"] = str(_fresh(settings.metrics_dir))
         env[PREFIX + "EXTERNAL_URL"] = settings.external_url or url_of(
             "localhost" if host in EVERYWHERE else host, bound_port
         )
@@ -74,7 +75,8 @@ def serve(settings: Settings, host: str, port: int, workers: int) -> int:
             print(f"Project Service listens on {url_of(host or 'localhost', bound_port)}", flush=True)
 
         status = Supervisor(children).run(announce)
-        shutil.rmtree(settings.runtime_dir, ignore_errors=True)
+        for directory in (settings.runtime_dir, settings.metrics_dir):
+            shutil.rmtree(directory, ignore_errors=True)
         return status
 
 
@@ -115,12 +117,12 @@ def _web_command(listener: socket.socket, workers: int) -> list[str]:
         "--config=python:project_service.runtime.web_server",
         f"--bind=fd://{listener.fileno()}",
         f"--workers={workers}",
-        "project_service.runtime.wsgi:app",
+        "project_service.runtime.wsgi:create()",
     ]
 
 
 def _fresh(directory: Path) -> Path:
-    embedded_redis.prepare_runtime_dir(directory.parent)
+    embedded_redis.prepare_runtime_dir(directory)
     shutil.rmtree(directory, ignore_errors=True)
     directory.mkdir(mode=0o700)
     return directory

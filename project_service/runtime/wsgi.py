@@ -1,10 +1,14 @@
-"""The WSGI application, made from the environment."""
+"""The factory that web servers call: ``gunicorn … "project_service.runtime.wsgi:create()"``."""
 
-from project_service.kit import collecting
+from __future__ import annotations
+
+from project_service.factory import create_app
+from project_service.kit.http.responses import Application
 from project_service.runtime.startup import Preparation
 
-with collecting.spared():
-    from project_service.factory import create_app
 
+def create() -> Application:
+    """Build the application from the environment, once ``serve`` has upgraded the database."""
     app = create_app()
-Preparation(app.config["SETTINGS"].runtime_dir).wait()  # ``serve`` upgrades the database meanwhile
+    Preparation(app.config["SETTINGS"].runtime_dir).wait()
+    return app

@@ -302,7 +302,7 @@ def test_a_unit_starts_a_command_that_is_there_and_waits_for_its_end(unit):
 
     if program.endswith("/gunicorn"):
         assert words[:2] == ["--config", "python:project_service.runtime.web_server"]
-        assert words[-1] == "project_service.runtime.wsgi:app"
+        assert words[-1] == "project_service.runtime.wsgi:create()"
     else:
         command = main.main.get_command(click.Context(main.main), words[0])
         assert command is not None

@@ -123,7 +123,7 @@ class Cluster:
         env = self.env | {"PROJECT_SERVICE_DATA_DIR": str(home / "data")}
         web = [sys.executable, "-m", "gunicorn", "--config=python:project_service.runtime.web_server", "--workers=1"]
         commands = {
-            "web": [*web, f"--bind=127.0.0.1:{port}", "project_service.runtime.wsgi:app"],
+            "web": [*web, f"--bind=127.0.0.1:{port}", "project_service.runtime.wsgi:create()"],
             "worker": [COMMAND, "worker"],
             "scheduler": [COMMAND, "scheduler"],
         }

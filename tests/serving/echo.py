@@ -18,10 +18,10 @@ def note(what: str) -> None:
     Path(os.environ["UPLOADS"]).with_name(what).touch()
 
 
-def big() -> Iterator[bytes]:
-    """A large body; whether anybody lost patience with its client is noted."""
+def big(size: int) -> Iterator[bytes]:
+    """A large body; a mark is left if it is closed before its end."""
     try:
-        for _ in range(BIG >> 20):
+        for _ in range(size >> 20):
             yield bytes(1 << 20)
     except GeneratorExit:
         note("left")
@@ -29,14 +29,15 @@ def big() -> Iterator[bytes]:
 
 
 def app(environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
-    """Tell what arrived; ``/refuse`` without reading the body, ``/big`` and ``/slow`` as they say.
+    """Return what arrived; ``/refuse`` without reading the body, ``/big?BYTES`` and ``/slow`` as they say.
 
-    ``/again`` reads it for somebody who is to read it once more.
+    ``/again`` reads the body into memory first.
     """
     path = environ["PATH_INFO"]
     if path == "/big":
-        start_response("200 OK", [("Content-Type", "application/octet-stream"), ("Content-Length", str(BIG))])
-        return big()
+        size = int(environ["QUERY_STRING"] or BIG)
+        start_response("200 OK", [("Content-Type", "application/octet-stream"), ("Content-Length", str(size))])
+        return big(size)
     if path == "/slow":
         note("begun")
         time.sleep(1)
@@ -55,3 +56,6 @@ def app(environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
     body = json.dumps(told).encode()
     start_response(status, [("Content-Type", "application/json"), ("Content-Length", str(len(body)))])
     return [body]
+
+
+app.spool_dir = str(Path(os.environ["UPLOADS"]).parent)  # type: ignore[attr-defined]  # where bodies may be stored

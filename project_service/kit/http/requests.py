@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from functools import partial
+from pathlib import Path
+from tempfile import SpooledTemporaryFile
 from typing import IO, TYPE_CHECKING
 
 import flask
 from werkzeug.exceptions import BadRequest, HTTPException
+from werkzeug.formparser import FormDataParser
 from werkzeug.utils import cached_property
 from werkzeug.wsgi import get_input_stream
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import InputStream
+
+
+MAX_UPLOAD_BYTES_IN_MEMORY = 500 << 10
 
 
 class RequestBody:
@@ -41,3 +48,14 @@ class Request(flask.Request):
         """The request body, limited to ``max_content_length`` bytes."""
         body = RequestBody(self.environ["wsgi.input"])
         return get_input_stream({**self.environ, "wsgi.input": body}, max_content_length=self.max_content_length)
+
+    def make_form_data_parser(self) -> FormDataParser:
+        """Werkzeug's parser of forms, with uploaded files in the data directory instead of the temporary one."""
+        parser = super().make_form_data_parser()
+        parser.stream_factory = partial(_upload_file, flask.current_app.config["SETTINGS"].data_dir)
+        return parser
+
+
+def _upload_file(directory: Path, *_sizes: object, **_names: object) -> IO[bytes]:
+    """Return the file of an upload: in memory as long as it is small, in the directory otherwise."""
+    return SpooledTemporaryFile(MAX_UPLOAD_BYTES_IN_MEMORY, dir=str(directory))

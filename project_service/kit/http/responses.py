@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sqlite3
 import time
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import orjson
@@ -178,6 +179,12 @@ class Application(Flask):
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self.url_map.converters |= {"int": urls.Number, "path": urls.PagePath, "project_path": urls.ProjectPath}
+
+    @property
+    def spool_dir(self) -> Path:
+        """The directory for request bodies that do not fit into memory."""
+        directory: Path = self.config["SETTINGS"].data_dir
+        return directory
 
     def after_fork(self) -> None:
         """Make a forked process open its own connections."""

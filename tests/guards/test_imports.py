@@ -1,0 +1,41 @@
+"""Importing a module has no effect."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+SCRIPT = """
+import importlib, pkgutil, sys
+from flask import Flask
+
+built = []
+Flask.__init__ = lambda self, *args, **options: built.append(args)
+import project_service
+for module in pkgutil.walk_packages(project_service.__path__, "project_service."):
+    if not module.name.startswith("project_service.migrations") and module.name != "project_service.__main__":
+        importlib.import_module(module.name)
+assert built == [], built
+print(len(sys.modules))
+"""
+
+
+def test_importing_every_module_writes_no_file_and_builds_no_application(tmp_path: Path) -> None:
+    home, work = tmp_path / "home", tmp_path / "work"
+    home.mkdir()
+    work.mkdir()
+    environment = {"HOME": str(home), "TMPDIR": str(home), "PYTHONDONTWRITEBYTECODE": "1"}
+
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", SCRIPT],
+        cwd=work,
+        check=False,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert [*home.rglob("*"), *work.rglob("*")] == []

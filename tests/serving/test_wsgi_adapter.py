@@ -1,0 +1,104 @@
+"""The adapter between the web server and the application, called without a server."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from project_service.runtime import wsgi_adapter
+from project_service.runtime.wsgi_adapter import WsgiAdapter
+
+
+def application(environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+    """Return the environment as text."""
+    told = {name: value for name, value in environ.items() if isinstance(value, str)}
+    body = json.dumps(told | {"body": environ["wsgi.input"].read().decode()}).encode()
+    start_response("200 OK", [("Content-Length", str(len(body)))])
+    return [body]
+
+
+def call(
+    adapter: WsgiAdapter, body: bytes = b"", path: bytes = b"/", query: bytes = b"", headers: Iterable[Any] = ()
+) -> tuple[int, dict[str, Any]]:
+    """Send a request and return status and parsed body."""
+    sent: list[Any] = []
+    scope = {
+        "type": "http",
+        "method": "POST",
+        "http_version": "1.1",
+        "scheme": "http",
+        "raw_path": path,
+        "query_string": query,
+        "client": ("192.0.2.1", 1000),
+        "server": ("192.0.2.2", 80),
+        "headers": [(b"content-length", str(len(body)).encode()), *headers],
+    }
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    asyncio.run(adapter(scope, receive, send))
+    return sent[0]["status"], json.loads(b"".join(message["body"] for message in sent[1:]))
+
+
+def test_the_environment_has_what_was_sent() -> None:
+    repeated = [
+        (b"x-a", b"1"),
+        (b"x-a", b"2"),
+        (b"cookie", b"a=b"),
+        (b"cookie", b"c=d"),
+        (b"content-type", b"text/plain"),
+    ]
+    status, environ = call(WsgiAdapter(application), b"hello", b"/a%2Fb/%C3%A9", b"c=%2F", repeated)
+
+    assert (status, environ["body"], environ["CONTENT_LENGTH"], environ["CONTENT_TYPE"]) == (
+        200,
+        "hello",
+        "5",
+        "text/plain",
+    )
+    assert (environ["RAW_URI"], environ["PATH_INFO"]) == ("/a%2Fb/%C3%A9?c=%2F", "/a/b/\xc3\xa9")
+    assert (environ["REMOTE_ADDR"], environ["SERVER_NAME"], environ["SERVER_PORT"]) == ("192.0.2.1", "192.0.2.2", "80")
+    assert (environ["HTTP_X_A"], environ["HTTP_COOKIE"]) == ("1,2", "a=b; c=d")
+
+
+def test_bodies_that_wait_are_limited_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(wsgi_adapter, "MAX_GATHERED_BYTES", 1000)
+    adapter = WsgiAdapter(application)
+
+    assert call(adapter, bytes(1001)) == (503, {"message": "503 Service Unavailable"})
+    assert call(adapter, bytes(1000))[0] == 200
+
+
+def test_a_body_for_which_the_disk_has_no_room_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    class FullFile:
+        def write(self, _data: bytes) -> int:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+        def __enter__(self) -> FullFile:
+            return self
+
+        def __exit__(self, *_error: object) -> None: ...
+
+    monkeypatch.setattr(wsgi_adapter.tempfile, "SpooledTemporaryFile", lambda *_, **__: FullFile())
+
+    status, body = call(WsgiAdapter(application, str(tmp_path)), bytes(1000))
+
+    assert (status, body["message"][:24]) == (507, "507 Insufficient Storage")
+
+
+def test_an_error_of_the_application_is_left_to_the_server() -> None:
+    def fail(_environ: Any, _start_response: Any) -> Iterable[bytes]:
+        raise LookupError
+
+    with pytest.raises(LookupError):
+        call(WsgiAdapter(fail))

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from sqlalchemy import Select, and_, func, or_, select
-from sqlalchemy.orm import selectinload
+from sqlalchemy.orm import joinedload
 
 from project_service.access.abilities import may_see_note, visible_notes
 from project_service.access.identity import Caller
@@ -22,7 +22,7 @@ NOTES_PER_PAGE = 100
 def notes_matching(caller: Caller, noteable: Noteable, **wanted: Any) -> Select[Note]:
     """The notes of an issue or a merge request that the caller sees."""
     statement = notes_on(noteable).where(visible_notes(caller, noteable.project))
-    statement = statement.options(selectinload(Note.author), NO_LAZY_LOADING)
+    statement = statement.options(joinedload(Note.author), NO_LAZY_LOADING)
     if wanted.get("activity_filter") == "only_comments":
         statement = statement.where(Note.system.is_(False))
     if wanted.get("activity_filter") == "only_activity":

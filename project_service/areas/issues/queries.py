@@ -8,7 +8,7 @@ from typing import Any
 
 from dateutil.relativedelta import relativedelta
 from sqlalchemy import ColumnElement, Select, and_, exists, false, func, not_, select
-from sqlalchemy.orm import selectinload
+from sqlalchemy.orm import joinedload, selectinload
 
 from project_service.access.abilities import may_see_issue, visible_issues
 from project_service.access.identity import Caller
@@ -34,7 +34,7 @@ def issues_matching(caller: Caller, project: Project, **wanted: Any) -> Select[I
     if column is Issue.due_date:  # the databases differ in where they put what has none
         order = (order[0].nulls_last(), order[1])
     return here.order_by(*order).options(
-        selectinload(Issue.author),
+        joinedload(Issue.author),
         selectinload(Issue.assignees),
         selectinload(Issue.label_rows),
         selectinload(Issue.closed_by),

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from sqlalchemy import ColumnElement, Select, exists, false, func, select
-from sqlalchemy.orm import selectinload
+from sqlalchemy.orm import joinedload, selectinload
 
 from project_service.access.identity import Caller
 from project_service.domain.projects import Project
@@ -22,7 +22,7 @@ def merge_requests_matching(caller: Caller, project: Project, **wanted: Any) -> 
     """The merge requests of a project, filtered and ordered; without what only the view of one shows."""
     statement = merge_requests_of(project).where(*_conditions(caller, wanted))
     statement = statement.options(
-        selectinload(MergeRequest.author),
+        joinedload(MergeRequest.author),
         selectinload(MergeRequest.label_rows),
         selectinload(MergeRequest.milestone),
         NO_LAZY_LOADING,

@@ -18,10 +18,15 @@ from project_service.settings import PREFIX, Settings
 REPOSITORY = Path(__file__).parents[1]
 DOCS = REPOSITORY / "docs"
 PAGES = sorted([*REPOSITORY.glob("*.md"), *DOCS.rglob("*.md")])
+WITH_PATHS = [path for path in PAGES if path.name != "CHANGELOG.md"]
+CODE = (REPOSITORY / "project_service", REPOSITORY / "tests", REPOSITORY)
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
 HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 VARIABLE = re.compile(rf"{PREFIX}[A-Z_]+[A-Z]")
+MODULE = re.compile(r"`([\w./-]+(?:\.py|/))`")
+EXAMPLES = {"0002_add_a_colour_to_labels.py"}  # paths that docs give as examples of new files
+CREATED_AT_RUN_TIME = {"storage/", "repositories/", "transfers/", "redis/"}  # below the data directory
 DERIVED = {"embedded_redis"}  # no variable of its own: it says that there is no REDIS_URL
 
 
@@ -47,6 +52,13 @@ def leads_somewhere(path: Path, link: str) -> bool:
     name, _, anchor = link.partition("#")
     target = (path.parent / name).resolve() if name else path
     return target.exists() and (not anchor or anchor in anchors_of(target))
+
+
+def is_in_the_code(name: str) -> bool:
+    """Whether a path exists below the program, the tests or the root; a bare module name may belong to any package."""
+    if any((base / name).exists() for base in CODE):
+        return True
+    return "/" not in name and any(next(base.rglob(name), None) for base in CODE[:2])
 
 
 def commands_of(group: click.Group, above: str) -> Iterator[str]:
@@ -99,6 +111,13 @@ def test_every_room_of_the_import_contract_is_in_the_architecture(room: str) -> 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(REPOSITORY)))
 def test_every_link_leads_somewhere(path: Path) -> None:
     assert [link for link in links_of(path) if not leads_somewhere(path, link)] == []
+
+
+@pytest.mark.parametrize("path", WITH_PATHS, ids=lambda path: str(path.relative_to(REPOSITORY)))
+def test_every_path_of_the_code_in_the_documentation_exists(path: Path) -> None:
+    named = set(MODULE.findall(without_code(path.read_text()))) - EXAMPLES - CREATED_AT_RUN_TIME
+
+    assert sorted(name for name in named if not is_in_the_code(name)) == []
 
 
 @pytest.mark.parametrize("path", sorted((DOCS / "decisions").glob("*.md")), ids=lambda path: path.stem)

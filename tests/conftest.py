@@ -26,7 +26,7 @@ from project_service.domain.repositories import Repository
 from project_service.domain.users import User
 from project_service.factory import create_app
 from project_service.kit import clock, jobs
-from project_service.kit.db import migrating
+from project_service.kit.db import migrations
 from project_service.kit.db.base import Base
 from project_service.kit.db.session import db
 from project_service.kit.http import requests
@@ -111,7 +111,7 @@ def make_app(backend: str, directory: Path, **changes: Any) -> Flask:
     app.extensions["redis"] = Silence()
     app.test_client_class = FreshClient
     with app.app_context():
-        migrating.upgrade()
+        migrations.upgrade()
     return app
 
 

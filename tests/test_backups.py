@@ -16,7 +16,7 @@ from project_service.areas.variables.models import Variable
 from project_service.domain import repositories
 from project_service.domain.projects import Project
 from project_service.kit import clock
-from project_service.kit.db import migrating
+from project_service.kit.db import migrations
 from project_service.kit.db.base import Base
 from project_service.kit.db.session import db, snapshot, unit_of_work
 from project_service.kit.security import encryption, key_ring
@@ -406,7 +406,7 @@ def test_a_back_up_of_an_older_release_is_upgraded(backend, another, tmp_path, p
 
     def make_old():
         service.restore(old.config["SETTINGS"], tmp_path / "backup")
-        migrating.downgrade("0001")
+        migrations.downgrade("0001")
         service.back_up(old.config["SETTINGS"], path)
 
     elsewhere(old, make_old)

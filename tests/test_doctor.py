@@ -9,7 +9,7 @@ import pytest
 from project_service.areas.variables.models import Variable
 from project_service.cli import doctor
 from project_service.kit import clock, jobs
-from project_service.kit.db import migrating
+from project_service.kit.db import migrations
 from project_service.kit.db.session import db, unit_of_work
 from project_service.kit.jobs import Task
 from project_service.kit.mail import Mail
@@ -144,7 +144,7 @@ def test_tasks_that_wait_are_no_trouble(examine):
 def test_an_old_database_is_told_with_what_to_do(tmp_path):
     app = make_app(SQLITE, tmp_path)
     with app.app_context():
-        migrating.downgrade("base")
+        migrations.downgrade("base")
         findings = {finding.part: finding for finding in doctor.examine(app.config["SETTINGS"])}
         db.engine.dispose()
 

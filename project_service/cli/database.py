@@ -11,7 +11,7 @@ from project_service.areas.activity import service as activity
 from project_service.areas.activity.jobs import prune_events
 from project_service.cli import doctor as examination
 from project_service.factory import create_app
-from project_service.kit.db import migrating
+from project_service.kit.db import migrations
 from project_service.kit.db.base import MIGRATIONS
 from project_service.kit.db.session import unit_of_work
 from project_service.kit.security import encryption
@@ -47,12 +47,12 @@ def revision(message: str) -> None:
     """Write a migration from the changes of the models (for developers)."""
     with create_app().app_context():
         numbers = [int(path.name[:4]) for path in (MIGRATIONS / "versions").glob("[0-9]*.py")]
-        migrating.write_migration(message, f"{max(numbers, default=0) + 1:04d}")
+        migrations.write_migration(message, f"{max(numbers, default=0) + 1:04d}")
 
 
 def upgrade_database() -> None:
     """Upgrade to the newest version, and store what later starts check the secret key against."""
-    migrating.upgrade()
+    migrations.upgrade()
     encryption.leave_proof()
 
 

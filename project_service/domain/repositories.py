@@ -151,7 +151,7 @@ def bare(repository: Repository) -> Path:
         if not wanted.exists():
             bundle = root() / f".{wanted.name}.{secrets.token_hex(4)}.bundle"
             try:
-                storage().lend(repository.storage_name, bundle)
+                storage().provide_file(repository.storage_name, bundle)
                 unbundle(bundle, wanted)
             finally:
                 bundle.unlink(missing_ok=True)

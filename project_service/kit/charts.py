@@ -1,4 +1,4 @@
-"""Small pictures of stacked bars, with the numbers they show; ``templates/_charts.html`` draws them as SVG."""
+"""Layout of stacked bar charts, which ``templates/_charts.html`` renders as SVG."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ WIDTH, HEIGHT, GAP = 600, 80, 4
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """One level of one column, in the units of the picture."""
+    """The rectangle of one level of one column, in SVG units."""
 
     level: Any
     x: float
@@ -21,7 +21,7 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """The picture, and the numbers it shows: of each column how many of each level. Levels are the worst first."""
+    """A chart and its data: for each column the count of each level. Levels are in order of severity, worst first."""
 
     columns: Sequence[tuple[Any, Mapping[Any, int]]]
     levels: Sequence[Any]
@@ -32,20 +32,20 @@ class Chart:
 
     @property
     def total(self) -> int:
-        """How much all columns have."""
+        """The sum over all columns."""
         return sum(sum(found.values()) for _, found in self.columns)
 
 
 def stacked(columns: Sequence[tuple[Any, Mapping[Any, int]]], levels: Sequence[Any]) -> Chart:
-    """Draw columns of equal width, each a stack with the first of the levels on top; the highest fills the picture."""
+    """Lay out columns of equal width, with the first level on top; the highest column has the full height."""
     step = WIDTH / max(len(columns), 1)
-    most = max((sum(found.values()) for _, found in columns), default=0)
+    maximum = max((sum(found.values()) for _, found in columns), default=0)
     bars = []
     for position, (_, found) in enumerate(columns):
         y = float(HEIGHT)
         for level in reversed(levels):
             if count := found.get(level):
-                height = count / most * HEIGHT
+                height = count / maximum * HEIGHT
                 y -= height
                 bars.append(Bar(level, round(position * step, 2), round(y, 2), round(height, 2)))
     return Chart(columns, levels, bars, round(step - GAP, 2))

@@ -1,7 +1,4 @@
-"""Structured logs: one JSON object a line, each with the id of the request or job it belongs to.
-
-What could be a secret is replaced before it is written, wherever in an entry it stands.
-"""
+"""Structured logs: JSON lines with request id, and secrets filtered in keys and texts."""
 
 from __future__ import annotations
 
@@ -24,13 +21,13 @@ _NAMES = "token|passw(?:or)?d|secret|api[-_]?key|private"
 _HEADERS = "authorization|cookie"
 _IS = r"""[\w-]{0,40}\\*["']?\s*[=:]\s*"""
 _SUSPICIOUS = re.compile(rf"{_NAMES}|{_HEADERS}|://", re.IGNORECASE)
-# one is in whatever matches the above; none has an "i", which is one of four letters to whoever ignores case
+# every match above contains one of these; none has an "i", which has four forms when case is ignored
 _WORDS = ("token", "passw", "secret", "key", "vate", "author", "cook", "://")
 _SECRET_NAME = re.compile(rf"{_NAMES}|{_HEADERS}", re.IGNORECASE)
 _IN_TEXT = (
-    re.compile(rf"""(?is)((?:{_NAMES}|{_HEADERS}){_IS}b?\\*(["']))(?:(?!\2).)*"""),  # all there is between the quotes
-    re.compile(rf"""(?i)((?:{_HEADERS}){_IS})(?!b?\\*["'])[^\r\n"']+"""),  # a header: the rest of its line
-    re.compile(rf"""(?i)((?:{_NAMES}){_IS})(?!b?\\*["'])[^\s"'&,;]+"""),  # anything else: a word
+    re.compile(rf"""(?is)((?:{_NAMES}|{_HEADERS}){_IS}b?\\*(["']))(?:(?!\2).)*"""),  # between the quotes
+    re.compile(rf"""(?i)((?:{_HEADERS}){_IS})(?!b?\\*["'])[^\r\n"']+"""),  # a header: the rest of the line
+    re.compile(rf"""(?i)((?:{_NAMES}){_IS})(?!b?\\*["'])[^\s"'&,;]+"""),  # others: one word
     re.compile(r"(://)[^/\s?#\"']*(?=@)"),  # credentials of an address
 )
 
@@ -38,8 +35,7 @@ _IN_TEXT = (
 def configure(level: str) -> None:
     """Send structlog and the standard library's loggers to standard error as JSON lines.
 
-    Our own lines go there directly: through the standard library each would take five times as long, and every request
-    writes one.
+    structlog writes directly: through the standard library each line would take five times as long.
     """
     shared: list[Any] = [
         structlog.contextvars.merge_contextvars,
@@ -71,14 +67,14 @@ def configure(level: str) -> None:
     logging.getLogger("alembic").setLevel("WARNING")
     for name in ("rq", "rq.worker"):
         logging.getLogger(name).setLevel("WARNING")
-    # it warns of odd headers with all that the far side sent, which may be what it was sent: credentials in any coding
+    # its warnings about invalid headers quote the response, which may repeat credentials of the request in any encoding
     logging.getLogger("urllib3").setLevel("ERROR")
 
 
 def hide_secrets(_logger: Any, _method: str, entry: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    """Replace what could be a secret: by the name of its key, and inside texts."""
-    whole = repr(entry).casefold()
-    if not any(word in whole for word in _WORDS):  # nearly all lines: one look instead of one at each value
+    """Replace values with a secret's key, and secrets inside texts (structlog processor)."""
+    text = repr(entry).casefold()
+    if not any(word in text for word in _WORDS):  # most lines: one search instead of one for each value
         return entry
     for name, value in entry.items():
         entry[name] = _hidden(name, value)
@@ -86,19 +82,19 @@ def hide_secrets(_logger: Any, _method: str, entry: MutableMapping[str, Any]) ->
 
 
 def new_request_id() -> str:
-    """An id for a request that brought none."""
-    return f"{random.getrandbits(128):032x}"  # it protects nothing, and need not ask the kernel
+    """Return an id for a request without one."""
+    return f"{random.getrandbits(128):032x}"  # not a secret: a fast generator is enough
 
 
 def request_id() -> str | None:
-    """The id of the request or job at work."""
+    """Return the id of the current request or job."""
     found: str | None = structlog.contextvars.get_contextvars().get("request_id")
     return found
 
 
 @contextmanager
 def bound(**values: Any) -> Iterator[None]:
-    """Have every line written inside carry these values."""
+    """Add these values to every line that is logged inside the block."""
     with structlog.contextvars.bound_contextvars(**values):
         yield
 
@@ -121,7 +117,7 @@ def _is_secret(name: str) -> bool:
 
 
 def _without_secrets(text: str) -> str:
-    if not _SUSPICIOUS.search(text):  # nearly all lines: one look instead of four
+    if not _SUSPICIOUS.search(text):  # most texts: one search instead of four
         return text
     for pattern in _IN_TEXT:
         text = pattern.sub(rf"\1{HIDDEN}", text)
@@ -141,6 +137,6 @@ def _as_text(value: Any) -> str:
 
 
 def bind(**values: Any) -> None:
-    """Begin anew with these values: a thread serves one request after the other."""
+    """Replace the values of the previous request of this thread."""
     structlog.contextvars.clear_contextvars()
     structlog.contextvars.bind_contextvars(**values)

@@ -1,7 +1,7 @@
-"""Texts that people write, as HTML (``docs/decisions/markdown.md``).
+"""Rendering of Markdown as HTML (``docs/decisions/markdown.md``).
 
-CommonMark with tables and strikethrough, read by markdown-it-py. HTML in a text is text. Links lead to the web or to
-mail, and say that we do not vouch for them; an image is a link to it, so that reading a text tells nobody.
+CommonMark with tables and strikethrough, by markdown-it-py. HTML in a text is escaped. Links are limited to web and
+mail and have ``rel="nofollow"``; an image becomes a link, so that viewing a text contacts no other server.
 """
 
 from __future__ import annotations
@@ -22,57 +22,59 @@ if TYPE_CHECKING:
     from markdown_it.token import Token
     from markdown_it.utils import OptionsDict
 
-# What one page may cost: 250 ms at worst, most often much less. The unit is about what a character of prose takes; the
-# weights were measured with the texts of tests/kit/test_markdown.py.
+# Rendering budget of a page: at most 250 ms. The unit is the time for one character of prose; the weights were measured
+# with the texts of tests/kit/test_markdown.py.
 MAX_PAGE_COST = 100_000
-SIGN_COST = 3  # of a character that is neither letter, digit nor white space, beyond that of a character
+PUNCTUATION_COST = 3  # of a character that is neither letter, digit nor white space, in addition
 LINE_COST = 15
-QUOTE_COST = 5  # each level of nested quotes looks at every line of its paragraph
-CELL_COST = 6  # every line of a table has all columns, written or not
-BRACKETS = 64  # each that is open reads to the end of its paragraph: so many count as the whole paragraph once more
-MAX_NESTING = 20  # levels of quotes and lists: what is deeper is shown as it was written
+QUOTE_COST = 5  # each level of nested quotes reads every line of its paragraph
+CELL_COST = 6  # every row of a table has all columns, even if they are left out
+BRACKETS_PER_PASS = (
+    64  # an open bracket reads to the end of its paragraph; so many cost as much as another pass over it
+)
+MAX_NESTING = 20  # levels of quotes and lists; deeper ones are shown unformatted
 UNFORMATTED = "What follows is shown as it was written, because this page has too much text to format all of it."
-HEADING = 2  # the page and its sections come above what a text calls a heading
-LOWEST = 6
+HEADING_OFFSET = 2  # the headings of page and section are above those of a text
+MAX_HEADING = 6
 LINE_END = re.compile(r"\r\n?")
 _BLANK_LINES = re.compile(r"(?:\n[ \t]*)+\n")
-_SIGN = re.compile(r"[^\w\s]|_")
+_PUNCTUATION = re.compile(r"[^\w\s]|_")
 _SCHEME = re.compile(r"\s*([a-z][a-z0-9+.-]*):", re.IGNORECASE)
 SCHEMES = ("http", "https", "mailto")
 REL = "nofollow noopener noreferrer"
 
 
 def init_app(environment: Environment) -> None:
-    """Give the templates ``| markdown`` for texts and ``| markdown_line`` for those within a line."""
+    """Register the template filters ``markdown`` for texts and ``markdown_line`` for single lines."""
     environment.filters.update(markdown=block, markdown_line=line)
 
 
 def block(text: str | None) -> Markup:
-    """Return a text as HTML in its box; what is too much for the page comes after the rest, unformatted."""
+    """Render a text; what exceeds the budget of the page follows unformatted."""
     if text is None or not text.strip():
         return Markup()
     text = LINE_END.sub("\n", text)
     end = _spend(text)
     parts = []
     if end:
-        parts.append(Markup('<div class="prose">{}</div>').format(Markup(_reader().render(text[:end]))))  # noqa: S704  # escaped by it
+        parts.append(Markup('<div class="prose">{}</div>').format(Markup(_reader().render(text[:end]))))  # noqa: S704  # escaped by the renderer
     if end < len(text):
         parts.append(Markup('<p class="muted">{}</p><div class="text">{}</div>').format(UNFORMATTED, text[end:]))
     return Markup().join(parts)
 
 
 def line(text: str | None) -> Markup:
-    """Return a text of one line as HTML, without paragraphs or headings; unformatted if it is too much for the page."""
+    """Render a single line without paragraphs or headings; unformatted if it exceeds the budget of the page."""
     text = LINE_END.sub("\n", text or "")
     if _spend(text) < len(text):
         return escape(text)
-    return Markup(_reader().renderInline(text))  # noqa: S704  # escaped by it
+    return Markup(_reader().renderInline(text))  # noqa: S704  # escaped by the renderer
 
 
 def _spend(text: str) -> int:
-    """Take the cost of a text off what the page has left; return where the part ends that it is enough for.
+    """Subtract the cost of a text from the budget of the page; return the length of the part that fits.
 
-    That part is a number of whole paragraphs: no formatting but that of code blocks goes beyond a blank line.
+    The part consists of whole paragraphs: only code blocks extend beyond a blank line.
     """
     left: int = g.get("markdown_left", MAX_PAGE_COST)
     start = 0
@@ -94,20 +96,20 @@ def _cost(paragraph: str) -> int:
     lines = paragraph.split("\n")
     columns = max(row.count("|") for row in lines)
     quotes = min(max(row.count(">") for row in lines), MAX_NESTING)
-    characters = len(paragraph) + SIGN_COST * len(_SIGN.findall(paragraph))
-    return characters * (1 + paragraph.count("[") // BRACKETS) + len(lines) * (
+    characters = len(paragraph) + PUNCTUATION_COST * len(_PUNCTUATION.findall(paragraph))
+    return characters * (1 + paragraph.count("[") // BRACKETS_PER_PASS) + len(lines) * (
         LINE_COST + QUOTE_COST * quotes + CELL_COST * columns
     )
 
 
 @functools.cache
 def _reader() -> MarkdownIt:
-    from markdown_it import MarkdownIt  # noqa: PLC0415  # only processes that show pages have a use for it
+    from markdown_it import MarkdownIt  # noqa: PLC0415  # only processes that render pages need it
 
-    # levels that the rule below does not see, those of the parts of a line, are limited by maxNesting
+    # maxNesting limits the levels of inline elements, which the rule below does not see
     options = {"html": False, "linkify": False, "typographer": False, "maxNesting": MAX_NESTING + 1}
     reader = MarkdownIt("js-default", options)
-    reader.validateLink = _leads_anywhere  # type: ignore[assignment]  # how the library is told
+    reader.validateLink = _is_allowed_link  # type: ignore[assignment]  # the documented way to replace it
     reader.block.ruler.before("table", "too_deep", _too_deep)
     reader.core.ruler.push("project_service", _adapt)
     reader.add_render_rule("image", _image)
@@ -115,7 +117,7 @@ def _reader() -> MarkdownIt:
 
 
 def _too_deep(state: StateBlock, start: int, end: int, silent: bool) -> bool:
-    """Show what is nested too deeply as a code block: the library would leave it out."""
+    """Show what is nested too deeply as a code block; the library would omit it."""
     if state.level < MAX_NESTING or silent:
         return False
     token = state.push("code_block", "code", 0)
@@ -125,16 +127,16 @@ def _too_deep(state: StateBlock, start: int, end: int, silent: bool) -> bool:
     return True
 
 
-def _leads_anywhere(address: str) -> bool:
+def _is_allowed_link(address: str) -> bool:
     scheme = _SCHEME.match(address)
     return scheme is None or scheme[1].lower() in SCHEMES
 
 
 def _adapt(state: StateCore) -> None:
-    """Lower the headings, mark the links, and align the columns by classes: the policy takes no styles."""
+    """Lower headings, add ``rel`` to links, align columns by classes (the content security policy forbids styles)."""
     for token in state.tokens:
         if token.type in ("heading_open", "heading_close"):
-            token.tag = f"h{min(int(token.tag[1:]) + HEADING, LOWEST)}"
+            token.tag = f"h{min(int(token.tag[1:]) + HEADING_OFFSET, MAX_HEADING)}"
         if style := token.attrs.pop("style", None):
             token.attrSet("class", f"aligned-{str(style).rpartition(':')[2]}")
         for inner in token.children or ():

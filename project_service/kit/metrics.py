@@ -1,8 +1,8 @@
-"""What is counted of requests and jobs, in the text format of Prometheus.
+"""Prometheus metrics of requests, queues and jobs.
 
-Several web processes serve one machine; ``prometheus_client`` adds their numbers up through the directory that
-``PROMETHEUS_MULTIPROC_DIR`` names, which has to be there, and empty, when the first of them starts. What is known of
-queues and jobs belongs to the whole instance: every machine tells the same.
+The counters of the web processes of a machine are added up by ``prometheus_client`` in the directory
+``PROMETHEUS_MULTIPROC_DIR``, which must exist and be empty when the first process starts. The metrics of queues and
+jobs are those of the whole instance, the same on every machine.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ SECONDS = Histogram(
 
 
 def note_request(method: str, route: str, status: int, seconds: float) -> None:
-    """Count an answer. Routes are patterns, so that there are no more of them than views."""
+    """Count a response. ``route`` is the URL rule, so that the number of label values is bounded."""
     requests, durations = _counters(method, route, status)
     requests.inc()
     durations.observe(seconds)
@@ -38,27 +38,27 @@ def _counters(method: str, route: str, status: int) -> tuple[Counter, Histogram]
 
 
 def text(queues: dict[str, tuple[int, float]], outcomes: dict[tuple[str, str], int]) -> bytes:
-    """Everything, with the state of the queues at this moment and the jobs that ended so far."""
-    moment = CollectorRegistry()
-    moment.register(_Jobs(queues, outcomes))
-    counted = CollectorRegistry()
+    """Return all metrics, with the given state of the queues and counts of ended jobs."""
+    of_instance = CollectorRegistry()
+    of_instance.register(_JobCollector(queues, outcomes))
+    of_machine = CollectorRegistry()
     if "PROMETHEUS_MULTIPROC_DIR" in os.environ:
-        multiprocess.MultiProcessCollector(counted)  # type: ignore[no-untyped-call]  # the library has no types here
+        multiprocess.MultiProcessCollector(of_machine)  # type: ignore[no-untyped-call]  # untyped in the library
     else:
         for metric in (REQUESTS, SECONDS):
-            counted.register(metric)
-    return generate_latest(counted) + generate_latest(moment)
+            of_machine.register(metric)
+    return generate_latest(of_machine) + generate_latest(of_instance)
 
 
-class _Jobs(Collector):
-    """What the database knows of the queues and Redis of the jobs that ended."""
+class _JobCollector(Collector):
+    """Metrics of the queues, from the database, and of ended jobs, from Redis."""
 
     def __init__(self, queues: dict[str, tuple[int, float]], outcomes: dict[tuple[str, str], int]) -> None:
         self.queues = queues
         self.outcomes = outcomes
 
     def collect(self) -> Iterator[Metric]:
-        """Make the numbers of this moment."""
+        """Return the metrics."""
         depth = GaugeMetricFamily("project_service_queue_depth", "Tasks that are due or run.", labels=["queue"])
         age = GaugeMetricFamily("project_service_queue_age_seconds", "Seconds the oldest is due.", labels=["queue"])
         for queue, (number, seconds) in self.queues.items():

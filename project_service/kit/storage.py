@@ -1,4 +1,4 @@
-"""Files: a directory on this machine, or a bucket that all machines share. Names are paths relative to its root."""
+"""File storage through fsspec: a directory, or a bucket that all machines share. Names are relative to its root."""
 
 from __future__ import annotations
 
@@ -20,20 +20,19 @@ from flask import current_app
 
 from project_service.settings import Settings
 
-CHUNK = 1 << 20
+CHUNK_BYTES = 1 << 20
 FILE = "file"
-HEALTH = "health"
-ATTEMPTS = 100  # each takes microseconds
-# several machines change one bucket: a list of what was there a while ago is worth nothing
+HEALTH_FOLDER = "health"
+MAX_ATTEMPTS = 100  # each takes microseconds
+# several machines write to one bucket: a cached listing would be out of date
 OPTIONS: dict[str, dict[str, Any]] = {FILE: {"auto_mkdir": True}, "s3": {"use_listings_cache": False}}
 
-
-Made = TypeVar("Made")
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """An object of the storage; ``stamp`` is another once its content may be."""
+class StoredObject:
+    """An object of the storage; ``stamp`` changes when its content changes."""
 
     name: str
     stamp: tuple[str, ...]
@@ -41,71 +40,71 @@ class Found:
 
 @dataclass(frozen=True)
 class Storage:
-    """Where files are kept; an object appears whole or not at all."""
+    """A file storage; objects are written atomically."""
 
     protocol: str
     root: str
 
     @classmethod
     def at(cls, url: str) -> Storage:
-        """Open the storage of a ``file://`` or ``s3://`` address."""
+        """Return the storage of a ``file://`` or ``s3://`` URL."""
         protocol, _, rest = url.partition("://")
         return cls(protocol, (unquote(rest) if protocol == FILE else rest).rstrip("/"))
 
     @property
     def filesystem(self) -> fsspec.AbstractFileSystem:
-        """What reads and writes; a forked process gets one of its own."""
+        """The fsspec file system, one for each process."""
         return _filesystem(self.protocol, os.getpid())
 
     def path(self, name: str) -> str:
-        """The full path of a name; a name that climbs out of the root, or is written in a second way, is refused."""
+        """Return the full path of a name; refuse names that leave the root or are not normalized."""
         if name.startswith("/") or name != posixpath.normpath(name) or name.split("/", maxsplit=1)[0] in (".", ".."):
             raise ValueError(f"{name!r} is not a name in the storage")
         return f"{self.root}/{name}"
 
     def open(self, name: str) -> IO[bytes]:
-        """Open an object to read it."""
+        """Open an object for reading."""
         return cast(IO[bytes], self.filesystem.open(self.path(name), "rb"))
 
     @contextmanager
     def write(self, name: str) -> Iterator[IO[bytes]]:
-        """Write an object: it appears, or takes the place of the one before, when the block has ended without error."""
+        """Write an object; it appears, or replaces the former one, when the block ends without an error."""
         path = self.path(name)
-        writing = _write_beside if self.protocol == FILE else _write_in_parts
-        with writing(self.filesystem, path) as file:
+        write = _write_and_rename if self.protocol == FILE else _write_multipart
+        with write(self.filesystem, path) as file:
             yield file
 
     def store(self, source: IO[bytes], name: str) -> None:
-        """Copy what can be read into an object."""
+        """Copy a stream into an object."""
         with self.write(name) as target:
-            shutil.copyfileobj(source, target, CHUNK)
+            shutil.copyfileobj(source, target, CHUNK_BYTES)
 
-    def fetch(self, name: str, place: Path) -> None:
-        """Copy an object into a file, which is the caller's."""
-        with self.open(name) as source, place.open("wb") as target:
-            shutil.copyfileobj(source, target, CHUNK)
+    def download(self, name: str, path: Path) -> None:
+        """Copy an object into a file."""
+        with self.open(name) as source, path.open("wb") as target:
+            shutil.copyfileobj(source, target, CHUNK_BYTES)
 
-    def keep(self, place: Path, name: str) -> None:
-        """Make an object of a file, which must not change any more; nothing is copied on the same disk."""
-        if not (self.protocol == FILE and _has_link(str(place), self.path(name))):
-            with place.open("rb") as source:
+    def store_file(self, path: Path, name: str) -> None:
+        """Store a file, which must not change any more, as an object; on the same disk by a hard link."""
+        if not (self.protocol == FILE and _hard_link(str(path), self.path(name))):
+            with path.open("rb") as source:
                 self.store(source, name)
 
-    def lend(self, name: str, place: Path) -> None:
-        """Have an object as a file, which may be read and removed, and not be changed; as ``keep`` copies."""
-        if not (self.protocol == FILE and _has_link(self.path(name), str(place))):
-            self.fetch(name, place)
+    def provide_file(self, name: str, path: Path) -> None:
+        """Provide an object as a file, which must not be changed; on the same disk by a hard link."""
+        if not (self.protocol == FILE and _hard_link(self.path(name), str(path))):
+            self.download(name, path)
 
     def exists(self, name: str) -> bool:
-        """Whether there is such an object."""
+        """Whether an object exists."""
         return bool(self.filesystem.exists(self.path(name)))
 
     def size(self, name: str) -> int:
-        """Bytes of an object."""
+        """Return the size of an object in bytes."""
         return int(self.filesystem.size(self.path(name)))
 
     def delete(self, name: str) -> None:
-        """Remove an object, and the folders that are empty then; one that is gone already is fine."""
+        """Delete an object and the folders that are empty afterwards; a missing object is ignored."""
         path = self.path(name)
         with suppress(FileNotFoundError):
             self.filesystem.rm_file(path)
@@ -113,25 +112,27 @@ class Storage:
             self._remove_empty_folders(posixpath.dirname(name))
 
     def _remove_empty_folders(self, folder: str) -> None:
-        while "/" in folder:  # those of the first level are few, and always wanted again
+        while "/" in folder:  # those of the first level are few and needed again
             try:
                 os.rmdir(self.path(folder))
             except FileNotFoundError:
-                pass  # somebody else has removed it, and perhaps not yet what is above
+                pass  # another process has removed it, perhaps without its parents
             except OSError:
-                return  # there is something in it
+                return  # not empty
             folder = posixpath.dirname(folder)
 
-    def listing(self) -> Iterator[Found]:
-        """Every object that is whole, a folder at a time; one that comes or goes meanwhile may be in it or not."""
+    def listing(self) -> Iterator[StoredObject]:
+        """Iterate over all complete objects, folder by folder; concurrent changes may be included or not."""
         for _folder, _folders, files in self.filesystem.walk(self.root, detail=True, on_error=_raise_unless_gone):
             for path, info in sorted((entry["name"], entry) for entry in files.values()):
                 name = path[len(self.root) + 1 :]
-                if not posixpath.basename(name).startswith(".") and not name.startswith(f"{HEALTH}/"):
-                    yield Found(name, tuple(str(info.get(key)) for key in ("size", "mtime", "LastModified", "ETag")))
+                if not posixpath.basename(name).startswith(".") and not name.startswith(f"{HEALTH_FOLDER}/"):
+                    yield StoredObject(
+                        name, tuple(str(info.get(key)) for key in ("size", "mtime", "LastModified", "ETag"))
+                    )
 
     def names(self, folder: str) -> list[str]:
-        """What lies below a folder, also what was only half written."""
+        """Return the names below a folder, those of incomplete objects included."""
         try:
             found = self.filesystem.find(self.path(folder))
         except FileNotFoundError:
@@ -139,30 +140,30 @@ class Storage:
         return sorted(path.removeprefix(self.root).lstrip("/") for path in found)
 
     def modified(self, name: str) -> dt.datetime:
-        """When an object was written."""
+        """Return when an object was written."""
         moment: dt.datetime = self.filesystem.modified(self.path(name))
         return moment.astimezone(dt.UTC)
 
     def check(self) -> None:
-        """Write, read and remove a small object; raises what the storage says when it does not work."""
-        name = f"{HEALTH}/{secrets.token_hex(8)}"
+        """Write, read and delete a small object; raise the error of the storage if that fails."""
+        name = f"{HEALTH_FOLDER}/{secrets.token_hex(8)}"
         with self.write(name) as file:
             file.write(b"ok")
         try:
             with self.open(name) as file:
                 if file.read() != b"ok":
-                    raise OSError("the storage did not give back what was written")
+                    raise OSError("the storage returned other data than was written")
         finally:
             self.delete(name)
 
 
 def open_storage(settings: Settings) -> Storage:
-    """The storage of these settings."""
+    """Return the storage of these settings."""
     return Storage.at(settings.storage_url)
 
 
 def storage() -> Storage:
-    """The storage of this instance."""
+    """Return the storage of the application."""
     found: Storage = current_app.extensions["storage"]
     return found
 
@@ -177,50 +178,50 @@ def _filesystem(protocol: str, _process: int) -> fsspec.AbstractFileSystem:
     return fsspec.filesystem(protocol, skip_instance_cache=True, **OPTIONS.get(protocol, {}))
 
 
-def _has_link(place: str, path: str) -> bool:
-    """Give a file a second name, in place of what has it; not between two disks, or where there are no links."""
-    fresh = _beside(path)
+def _hard_link(source: str, path: str) -> bool:
+    """Link a file to a path, replacing what is there; false across disks or without support for hard links."""
+    temporary = _temporary_path(path)
     try:
-        _in_folder(path, lambda: os.link(place, fresh))
+        _in_folder(path, lambda: os.link(source, temporary))
     except OSError:
-        return False  # whoever copies it then is told what is really wrong
-    os.replace(fresh, path)
+        return False  # copying instead works, or raises the actual error
+    os.replace(temporary, path)
     with suppress(FileNotFoundError):
-        os.unlink(fresh)  # it stays where both are names of one file already
+        os.unlink(temporary)  # it still exists if both were links to one file already
     return True
 
 
-def _in_folder(path: str, make: Callable[[], Made]) -> Made:
-    """Make a file beside ``path``; again when another process has just removed the folder as an empty one."""
-    for _ in range(ATTEMPTS - 1):
-        # the second comes of a folder that was there when it was to be made, and not a moment later
+def _in_folder(path: str, create: Callable[[], Result]) -> Result:
+    """Create a file in the folder of ``path``; try again if another process has just removed the empty folder."""
+    for _ in range(MAX_ATTEMPTS - 1):
+        # FileExistsError: the folder existed when makedirs tried to create it and was gone at its check
         with suppress(FileNotFoundError, FileExistsError):
             os.makedirs(os.path.dirname(path), exist_ok=True)
-            return make()
+            return create()
     os.makedirs(os.path.dirname(path), exist_ok=True)
-    return make()
+    return create()
 
 
-def _beside(path: str) -> str:
+def _temporary_path(path: str) -> str:
     folder, _, name = path.rpartition("/")
     return f"{folder}/.{name[:100]}.{secrets.token_hex(8)}"
 
 
 @contextmanager
-def _write_beside(filesystem: fsspec.AbstractFileSystem, path: str) -> Iterator[IO[bytes]]:
-    fresh = _beside(path)
+def _write_and_rename(filesystem: fsspec.AbstractFileSystem, path: str) -> Iterator[IO[bytes]]:
+    temporary = _temporary_path(path)
     try:
-        with _in_folder(path, lambda: filesystem.open(fresh, "wb")) as file:
+        with _in_folder(path, lambda: filesystem.open(temporary, "wb")) as file:
             yield file
-        filesystem.mv(fresh, path)
+        filesystem.mv(temporary, path)
     except BaseException:
-        if filesystem.exists(fresh):
-            filesystem.rm_file(fresh)
+        if filesystem.exists(temporary):
+            filesystem.rm_file(temporary)
         raise
 
 
 @contextmanager
-def _write_in_parts(filesystem: fsspec.AbstractFileSystem, path: str) -> Iterator[IO[bytes]]:
+def _write_multipart(filesystem: fsspec.AbstractFileSystem, path: str) -> Iterator[IO[bytes]]:
     file = filesystem.open(path, "wb", autocommit=False)
     try:
         yield file

@@ -19,7 +19,7 @@ from project_service.domain.projects import Project
 from project_service.domain.users import User
 from project_service.kit.db.session import db, unit_of_work
 from project_service.kit.http.errors import Forbidden
-from project_service.kit.storage import CHUNK, storage
+from project_service.kit.storage import CHUNK_BYTES, storage
 from project_service.transfers import queries, service
 from project_service.transfers.models import FAILED, FINISHED, ProjectExport, ProjectImport
 
@@ -106,7 +106,7 @@ def _fetch(name: str, target: Path | IO[bytes]) -> None:
     with storage().open(name) as source:
         try:
             with target.open("wb") if isinstance(target, Path) else nullcontext(target) as file:
-                shutil.copyfileobj(source, file, CHUNK)
+                shutil.copyfileobj(source, file, CHUNK_BYTES)
                 file.flush()
         except BrokenPipeError:  # whoever reads at its other end has enough
             raise

@@ -1353,7 +1353,7 @@ def sparse_notes(count):
 @pytest.mark.both_databases
 @pytest.mark.parametrize(("kind", "name"), [("notes", sparse_notes(300)), ("events", [make_event()] * 300)])
 def test_what_was_read_once_is_read_again_however_much_there_is_of_it(kind, name, brought, bring_again, monkeypatch):
-    monkeypatch.setattr(bigint_json, "MOST_STEPS", 6000)
+    monkeypatch.setattr(bigint_json, "MAX_EVENTS", 6000)
     export, files = brought({"issues": [make_issue(1, **{kind: name})]})
     export()
     first = files()
@@ -1394,21 +1394,21 @@ def test_a_row_that_is_too_long_goes_without_what_it_says_nothing_of(brought, br
         {"notes": [{"id": 1, "type": None}, 5, "x" * 9000], "squash": None},
     ],
 )
-@pytest.mark.parametrize("name", ["MAX_LINE_BYTES", "MOST_STEPS"])
+@pytest.mark.parametrize("name", ["MAX_LINE_BYTES", "MAX_EVENTS"])
 def test_a_row_that_is_kept_as_it_came_is_whole_or_not_there(row, name, brought, monkeypatch):
     export, files = brought({"oddities": [row, {"b": 1}]})
     if name == "MAX_LINE_BYTES":
         monkeypatch.setattr(exporter, name, 8000)
     else:
-        monkeypatch.setattr(bigint_json, "most_steps", lambda size: 1)
+        monkeypatch.setattr(bigint_json, "max_events", lambda size: 1)
         monkeypatch.setattr(bigint_json, name, 1)
     export()
 
-    assert rows(files(), "oddities") == ([row] if name == "MOST_STEPS" else []) + [{"b": 1}]
+    assert rows(files(), "oddities") == ([row] if name == "MAX_EVENTS" else []) + [{"b": 1}]
 
 
 def test_events_of_milestones_are_in_brief_too(brought, bring_again, monkeypatch):
-    for name in ("MOST_STEPS", "MOST_SPARSE_STEPS"):
+    for name in ("MAX_EVENTS", "MAX_SPARSE_EVENTS"):
         monkeypatch.setattr(bigint_json, name, 5500)
     events = [{"action": "created", "author_id": 1}] * 300
     issue = make_issue(1, milestone={"title": "m", "iid": 1})

@@ -1443,7 +1443,7 @@ def test_looking_for_numbers_that_are_too_long_takes_no_time(text, tmp_path):
     ],
 )
 def test_numbers_that_are_too_long_are_found_part_by_part(text, expected, window, tmp_path, monkeypatch):
-    monkeypatch.setattr(bigint_json, "MOST_DIGITS", 3)
+    monkeypatch.setattr(bigint_json, "MAX_DIGITS", 3)
     monkeypatch.setattr(json_stream, "WINDOW_BYTES", window)
     place = tmp_path / "project.json"
     place.write_bytes(text)

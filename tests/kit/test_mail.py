@@ -22,7 +22,7 @@ from sqlalchemy import select
 from project_service.kit import clock, jobs, mail
 from project_service.kit.db.session import db, unit_of_work
 from project_service.kit.jobs import Task
-from project_service.kit.mail import Letter, Mail
+from project_service.kit.mail import Mail, OutgoingMail
 
 
 class Postman(socketserver.StreamRequestHandler):
@@ -321,14 +321,14 @@ def test_a_mail_that_cannot_be_built_is_set_aside(configured, monkeypatch, post_
         return real(mail_from, letter)
 
     monkeypatch.setattr(mail, "build", build)
-    for number in range(mail.BATCH + 1):
+    for number in range(mail.BATCH_SIZE + 1):
         send(f"a{number}@example.org", subject="bad")
     send("b@example.org")
 
     run_jobs()
 
     assert [recipient for recipient, _ in post_office.mails] == ["b@example.org"]
-    assert (waiting(), drains(), len(set_aside())) == ([], [], mail.BATCH + 1)
+    assert (waiting(), drains(), len(set_aside())) == ([], [], mail.BATCH_SIZE + 1)
 
 
 def test_the_server_may_hang_up_on_a_mail(configured, post_office, run_jobs):
@@ -352,7 +352,7 @@ def test_a_mail_that_the_server_defers_is_tried_again_later(step, configured, la
     run_jobs()
     assert post_office.mails == []
 
-    later(mail.FIRST_DELAY)
+    later(mail.FIRST_RETRY_DELAY)
     run_jobs()
     assert ([recipient for recipient, _ in post_office.mails], waiting(), drains()) == (["a@example.org"], [], [])
 
@@ -363,13 +363,13 @@ def test_a_mail_that_is_never_accepted_is_set_aside_at_last(configured, later, p
 
     for _ in range(mail.MAX_ATTEMPTS):
         assert (run_jobs(), set_aside()[1:]) == (1, [])
-        later(mail.FIRST_DELAY * 2**mail.MAX_ATTEMPTS)
+        later(mail.FIRST_RETRY_DELAY * 2**mail.MAX_ATTEMPTS)
 
     assert ([recipient for recipient, _ in set_aside()], drains()) == (["a@example.org"], [])
 
 
 def test_more_deferred_mails_than_a_batch_hold_up_no_other(configured, post_office, run_jobs):
-    for number in range(mail.BATCH + 1):
+    for number in range(mail.BATCH_SIZE + 1):
         post_office.answers[f"a{number}@example.org"] = "451 come back"
         send(f"a{number}@example.org")
     run_jobs()
@@ -378,7 +378,7 @@ def test_more_deferred_mails_than_a_batch_hold_up_no_other(configured, post_offi
     run_jobs()
 
     assert [recipient for recipient, _ in post_office.mails] == ["b@example.org"]
-    assert (len(waiting()), len(drains())) == (mail.BATCH + 1, 1)
+    assert (len(waiting()), len(drains())) == (mail.BATCH_SIZE + 1, 1)
 
 
 def test_what_was_set_aside_is_removed_in_the_end(configured, later, post_office, run_jobs):
@@ -386,7 +386,7 @@ def test_what_was_set_aside_is_removed_in_the_end(configured, later, post_office
     send("a@example.org")
     run_jobs()
     assert len(set_aside()) == 1
-    later(mail.FAILED_KEPT + mail.FIRST_DELAY)
+    later(mail.FAILED_RETENTION + mail.FIRST_RETRY_DELAY)
 
     send("b@example.org")
     run_jobs()
@@ -477,7 +477,7 @@ texts = st.lists(encoded_words | st.text(st.characters(codec="utf-8"), max_size=
 def test_a_mail_says_what_was_intended_whatever_it_says(name, subject, body):
     name = " ".join(re.sub(r'[<>"\\(),:;@\x00-\x1f\x7f]', "", name).split())
 
-    built = mail.build(f'"{name}" <us@example.org>', Letter(1, "a@example.org", subject, body))
+    built = mail.build(f'"{name}" <us@example.org>', OutgoingMail(1, "a@example.org", subject, body))
 
     message = message_from_bytes(built)  # the plain policy: what stands in the mail, with nothing decoded
     decoded = {field: str(make_header(decode_header(value))) for field, value in message.items()}

@@ -88,8 +88,8 @@ def test_a_file_is_kept_as_an_object_and_lent_as_a_file_copied_only_where_it_mus
     place, lent = tmp_path / "made", tmp_path / "lent"
     place.write_bytes(b"some bytes")
 
-    storage.keep(place, "a/b")
-    storage.lend("a/b", lent)
+    storage.store_file(place, "a/b")
+    storage.provide_file("a/b", lent)
     shared = {inode(storage.path("a/b")), inode(lent)} == {inode(place)}
     place.unlink()
     lent.unlink()
@@ -105,7 +105,7 @@ def test_a_file_that_is_kept_takes_the_place_of_what_was_there_and_leaves_nothin
     place.write_bytes(b"as it is")
 
     for _ in range(2):  # the second time both are names of one file
-        storage.keep(place, "a/b")
+        storage.store_file(place, "a/b")
 
     with storage.open("a/b") as file:
         assert file.read() == b"as it is"
@@ -116,9 +116,9 @@ def test_a_file_that_is_kept_takes_the_place_of_what_was_there_and_leaves_nothin
 @pytest.mark.usefixtures("disk")
 def test_what_is_missing_can_neither_be_kept_nor_lent(storage, tmp_path):
     with pytest.raises(FileNotFoundError):
-        storage.keep(tmp_path / "missing", "a/b")
+        storage.store_file(tmp_path / "missing", "a/b")
     with pytest.raises(FileNotFoundError):
-        storage.lend("missing", tmp_path / "lent")
+        storage.provide_file("missing", tmp_path / "lent")
 
     assert storage.names("a") == []
 
@@ -162,7 +162,7 @@ def test_what_is_written_while_a_folder_is_removed_is_there(storage, tmp_path, m
     place = tmp_path / "made"
     place.write_bytes(b"kept")
 
-    storage.keep(place, "projects/1/files/kept")
+    storage.store_file(place, "projects/1/files/kept")
     put(storage, "projects/1/exports/written", b"written")
 
     assert len(removed) == 3
@@ -176,7 +176,7 @@ def test_writers_and_deleters_of_one_folder_do_not_disturb_each_other(storage, t
         for _ in range(200):
             put(storage, f"projects/1/files/{writer}", b"content")
             storage.delete(f"projects/1/files/{writer}")
-            storage.keep(place, f"projects/1/files/{writer}")
+            storage.store_file(place, f"projects/1/files/{writer}")
             storage.delete(f"projects/1/files/{writer}")
 
     with ThreadPoolExecutor(4) as threads:

@@ -1,4 +1,4 @@
-"""Finding words in names, as the search fields of the real product do (namespaces reference, section 3)."""
+"""Search for words in columns, like the search fields of the reference product (namespaces reference, section 3)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sqlalchemy.sql.functions import GenericFunction
 
 
 class folded(GenericFunction[str]):  # noqa: N801  # named as the function it is in SQL
-    """Text in lower case, also beyond ASCII; SQLite's own ``lower`` stops there."""
+    """Lower case of a text, including non-ASCII letters, which SQLite's own ``lower`` leaves unchanged."""
 
     inherit_cache = True
     type = String()
@@ -22,25 +22,25 @@ def _lower(element: Any, compiler: Any, **options: Any) -> str:
     return f"lower({compiler.process(element.clauses, **options)})"
 
 
-SHORTEST_TERM = 3
+MIN_TERM_LENGTH = 3
 _TERM = re.compile(r'"([^"]*)"|(\S+)')
 
 
 def terms(query: str) -> list[str]:
-    """The words of a query; quoted text stays one. Words under three letters count only when there is no other."""
+    """Return the words of a query of at least ``MIN_TERM_LENGTH`` characters; a quoted text is one word."""
     found = [(quoted or word).strip() for quoted, word in _TERM.findall(query)]
-    return [term for term in found if len(term) >= SHORTEST_TERM]
+    return [term for term in found if len(term) >= MIN_TERM_LENGTH]
 
 
 def contains(query: str, *columns: Any) -> ColumnElement[bool]:
-    """Whether one of the columns contains every word; a query of short words only has to equal a whole column.
+    """Return the condition that one column contains every word, or equals a query that has short words only.
 
     ``%``, ``_`` and the backslash are literal.
     """
-    squeezed = " ".join(query.split())
-    words = terms(squeezed)
+    normalized = " ".join(query.split())
+    words = terms(normalized)
     if not words:
-        return or_(*(folded(column) == squeezed.lower() for column in columns))
+        return or_(*(folded(column) == normalized.lower() for column in columns))
     return or_(
         *(and_(*(folded(column).contains(word.lower(), autoescape=True) for word in words)) for column in columns)
     )

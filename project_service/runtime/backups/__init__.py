@@ -1,1 +1,1 @@
-"""Back-up and restoration of a whole instance: tables, files and repositories in one file for both databases."""
+"""Backup and restore of an instance: tables, files and repositories in one file, for both databases."""

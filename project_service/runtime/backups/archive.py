@@ -1,6 +1,6 @@
-"""The file: a compressed tar that is written and read from front to end, with a checksum over everything in it.
+"""The backup file: a gzip-compressed tar, written and read as a stream, with a checksum of all members.
 
-The last member is the manifest. Only it is read as a whole; everything else passes through in pieces.
+The last member is the manifest, the only one that is read as a whole.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from typing import IO, Any
 import orjson
 
 MANIFEST = "manifest.json"
-PIECE = 1 << 20
-QUICK = 1  # the level of compression: most of what is large has been compressed already
+CHUNK_BYTES = 1 << 20
+COMPRESSION_LEVEL = 1  # most large files are compressed already
 
 
 class BackupError(Exception):
-    """A back-up that cannot be made or restored; the text says why, and what to do."""
+    """A backup cannot be written or restored; the message says why and what to do."""
 
 
-class _Counted:
+class _ChecksumReader:
     """A file whose bytes are added to a checksum as they are read."""
 
     def __init__(self, file: IO[bytes], update: Callable[[bytes], None]) -> None:
@@ -36,14 +36,14 @@ class _Counted:
         self.update = update
 
     def read(self, size: int) -> bytes:
-        """The next bytes."""
-        found = self.file.read(size)
-        self.update(found)
-        return found
+        """Read up to ``size`` bytes."""
+        chunk = self.file.read(size)
+        self.update(chunk)
+        return chunk
 
 
-class Writer:
-    """Adds members to an archive."""
+class BackupWriter:
+    """Adds members to a backup."""
 
     def __init__(self, tar: tarfile.TarFile) -> None:
         self._tar = tar
@@ -53,41 +53,41 @@ class Writer:
         """Add ``size`` bytes of an open file."""
         self._sum.update(_head(name, size))
         try:
-            self._tar.addfile(_member(name, size), _Counted(file, self._sum.update))  # type: ignore[arg-type]  # all that is asked of it is to be read
+            self._tar.addfile(_member(name, size), _ChecksumReader(file, self._sum.update))  # type: ignore[arg-type]  # only read() is used
         except (OSError, EOFError) as error:
             raise BackupError(f"{name} could not be read to its end ({error}): try again") from error
 
     def add_bytes(self, name: str, content: bytes) -> None:
-        """Add what is in memory."""
+        """Add bytes."""
         self.add(name, io.BytesIO(content), len(content))
 
     def end(self, manifest: dict[str, Any]) -> None:
-        """Add the manifest, and with it the checksum of all that came before."""
+        """Add the manifest with the checksum of all other members."""
         content = orjson.dumps(manifest | {"sha256": self._sum.hexdigest()}, option=orjson.OPT_INDENT_2)
         self._tar.addfile(_member(MANIFEST, len(content)), io.BytesIO(content))
 
 
 @contextmanager
-def writing(path: Path) -> Iterator[Writer]:
-    """Write an archive for our eyes only: it takes its name, in place of one before, when the block has ended well."""
-    fresh = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+def writing(path: Path) -> Iterator[BackupWriter]:
+    """Write a backup with mode 0600; it appears, or replaces a former one, when the block ends without an error."""
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
         with open(descriptor, "wb") as file:
             with (
-                gzip.GzipFile(filename="", fileobj=file, mode="wb", compresslevel=QUICK) as packed,
+                gzip.GzipFile(filename="", fileobj=file, mode="wb", compresslevel=COMPRESSION_LEVEL) as packed,
                 tarfile.open(fileobj=packed, mode="w|", format=tarfile.PAX_FORMAT) as tar,
             ):
-                yield Writer(tar)
+                yield BackupWriter(tar)
             file.flush()
             os.fsync(file.fileno())
-        os.replace(fresh, path)
+        os.replace(temporary, path)
     finally:
-        fresh.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
 
 
 def members(path: Path) -> Iterator[tuple[str, int, IO[bytes]]]:
-    """Name, size and content of each member, the manifest last; each content has to be read before the next one."""
+    """Iterate over name, size and content of each member, the manifest last; read each content before the next."""
     with gzip.open(path) as packed:
         with tarfile.open(fileobj=packed, mode="r|") as tar:
             for member in tar:
@@ -95,28 +95,28 @@ def members(path: Path) -> Iterator[tuple[str, int, IO[bytes]]]:
                 if content is None:
                     raise tarfile.ReadError(f"{member.name} is no file")
                 yield member.name, member.size, content
-        while packed.read(PIECE):
-            pass  # the checksum of the compression comes after everything else
+        while packed.read(CHUNK_BYTES):
+            pass  # gzip verifies its own checksum at the end
 
 
 def verified(path: Path) -> dict[str, Any]:
-    """Read an archive to its end and return its manifest; ``BackupError`` when a byte of it is not as it was."""
-    summed, manifest = hashlib.sha256(), b""
+    """Read a backup to its end and return its manifest; ``BackupError`` if it is damaged."""
+    checksum, manifest = hashlib.sha256(), b""
     try:
         for name, size, content in members(path):
             if manifest:
-                raise tarfile.ReadError("it goes on behind its end")
+                raise tarfile.ReadError("there is data after the manifest")
             if name == MANIFEST:
                 manifest = content.read()
                 continue
-            summed.update(_head(name, size))
-            while piece := content.read(PIECE):
-                summed.update(piece)
-        found: dict[str, Any] = orjson.loads(manifest)  # without one it is not whole
-        if found["sha256"] != summed.hexdigest():
-            raise tarfile.ReadError("its checksum is another")
+            checksum.update(_head(name, size))
+            while chunk := content.read(CHUNK_BYTES):
+                checksum.update(chunk)
+        found: dict[str, Any] = orjson.loads(manifest)  # fails without a manifest
+        if found["sha256"] != checksum.hexdigest():
+            raise tarfile.ReadError("the checksum does not match")
     except (tarfile.TarError, zlib.error, EOFError, OSError, ValueError, LookupError, OverflowError) as error:
-        raise BackupError(f"{path} is no back-up, or damaged ({error})") from error
+        raise BackupError(f"{path} is not a backup, or damaged ({error})") from error
     return found
 
 

@@ -1,4 +1,4 @@
-"""Making a back-up while the service goes on, and restoring one into an empty instance."""
+"""Backup of a running instance, and restore into an empty one."""
 
 from __future__ import annotations
 
@@ -14,54 +14,54 @@ from alembic.util import CommandError
 
 from project_service.areas.instance.version import OWN
 from project_service.kit import clock
-from project_service.kit.db import migrating
+from project_service.kit.db import migrations
 from project_service.kit.db.base import MIGRATIONS
 from project_service.kit.db.session import db, snapshot, unit_of_work
 from project_service.kit.security import key_ring
 from project_service.kit.security.encryption import PROOF, KeyProof
-from project_service.kit.storage import CHUNK, Storage, storage
+from project_service.kit.storage import CHUNK_BYTES, Storage, storage
 from project_service.runtime.backups import archive, tables
 from project_service.runtime.backups.archive import BackupError
 from project_service.settings import Settings
 
-FORMAT = 1
+FORMAT_VERSION = 1
 TABLES = "tables"
 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What a back-up holds: rows by table, files by the tree they belong to."""
+    """Contents of a backup: rows by table, files by storage tree."""
 
     rows: dict[str, int]
     files: dict[str, int]
 
     def __str__(self) -> str:
-        """For the operator."""
+        """Return the summary for the operator."""
         files = ", ".join(f"{count} files in {name}" for name, count in self.files.items())
         return f"{sum(self.rows.values())} rows in {len(self.rows)} tables, {files}"
 
 
 def back_up(settings: Settings, path: Path) -> Summary:
-    """Write everything that cannot be made anew, as of one moment. The keys of secrets are not in it.
+    """Write a backup: a snapshot of the database, and the files. The encryption keys are not included.
 
-    Files are copied before that moment and, what has come or changed since, after it: whatever a row of that moment
-    refers to was there in one of the two.
+    Files are copied before the snapshot, and those added or changed since, again after it: each file that a row of the
+    snapshot refers to existed at one of the two times.
     """
     trees = _trees()
     known: set[bytes] = set()
     with archive.writing(path) as writer, snapshot() as connection:
         for name, tree in trees.items():
             _copy(writer, name, tree, known)
-        revision = tables.revision(connection)  # the first statement: this is the moment
+        revision = tables.revision(connection)  # the first statement: the snapshot is taken here
         if revision is None:
             raise BackupError("the database has no tables: there is nothing to back up")
         rows = {source.name: _dump(writer, connection, source) for source in tables.tables(connection)}
         counters = tables.counters(connection)
-        connection.rollback()  # what follows may take long, and a snapshot keeps old rows alive
+        connection.rollback()  # ends the snapshot, which prevents vacuuming, before copying files
         files = {name: _copy(writer, name, tree, known) for name, tree in trees.items()}
         writer.end(
             {
-                "format": FORMAT,
+                "format": FORMAT_VERSION,
                 "made_at": clock.isoformat(clock.now()),
                 "version": OWN,
                 "revision": revision,
@@ -75,45 +75,47 @@ def back_up(settings: Settings, path: Path) -> Summary:
 
 
 def restore(settings: Settings, path: Path) -> Summary:
-    """Fill an empty instance. All is examined before anything is written; the rows appear at the end, all at once.
+    """Restore a backup into an empty instance. It is verified first; the rows are committed at the end, all at once.
 
-    Raises ``BackupError``: a damaged file, another key, a newer release, an instance that is not empty.
+    Raises:
+        BackupError: the file is damaged, from a newer release or encrypted with another key, or the instance not empty.
+
     """
     manifest = archive.verified(path)
     _check(manifest, settings)
     trees = _trees()
     _check_empty(trees)
-    migrating.upgrade(manifest["revision"])
-    with _undone_on_failure(trees):
+    migrations.upgrade(manifest["revision"])
+    with _deleted_on_failure(trees):
         for name, _size, content in archive.members(path):
             tree = trees.get(name.partition("/")[0])
             if tree is not None:
                 with tree.write(name.partition("/")[2]) as file:
-                    while piece := content.read(CHUNK):
-                        file.write(piece)
+                    while chunk := content.read(CHUNK_BYTES):
+                        file.write(chunk)
         _load(path, manifest)
-    migrating.upgrade()
+    migrations.upgrade()
     return Summary(manifest["rows"], manifest["files"])
 
 
 def _trees() -> dict[str, Storage]:
-    # bare repositories are made of bundles, which are in the storage
+    # bare repositories are recreated from bundles, which are in the storage
     return {"storage": storage()}
 
 
-def _copy(writer: archive.Writer, name: str, tree: Storage, known: set[bytes]) -> int:
-    """Add the files of a tree that are new; how many there are."""
+def _copy(writer: archive.BackupWriter, name: str, tree: Storage, known: set[bytes]) -> int:
+    """Add the files of a storage that are not known yet; return the number of all."""
     count = 0
-    for found in tree.listing():
+    for entry in tree.listing():
         count += 1
-        seen = hashlib.blake2b(repr((name, found)).encode(), digest_size=16).digest()
-        if seen not in known and _copy_file(writer, f"{name}/{found.name}", tree, found.name):
-            known.add(seen)
+        digest = hashlib.blake2b(repr((name, entry)).encode(), digest_size=16).digest()
+        if digest not in known and _copy_file(writer, f"{name}/{entry.name}", tree, entry.name):
+            known.add(digest)
     return count
 
 
-def _copy_file(writer: archive.Writer, member: str, tree: Storage, name: str) -> bool:
-    """Add one file; whether it was still there."""
+def _copy_file(writer: archive.BackupWriter, member: str, tree: Storage, name: str) -> bool:
+    """Add one file; return whether it still existed."""
     try:
         file = tree.open(name)
     except FileNotFoundError:
@@ -125,7 +127,7 @@ def _copy_file(writer: archive.Writer, member: str, tree: Storage, name: str) ->
     return True
 
 
-def _dump(writer: archive.Writer, connection: Any, source: Any) -> int:
+def _dump(writer: archive.BackupWriter, connection: Any, source: Any) -> int:
     total = 0
     for number, (count, chunk) in enumerate(tables.dump(connection, source)):
         writer.add_bytes(f"{TABLES}/{source.name}/{number:06d}.jsonl", chunk)
@@ -137,31 +139,31 @@ def _load(path: Path, manifest: dict[str, Any]) -> None:
     with unit_of_work():
         connection = db.session.connection()
         targets = {target.name: target for target in tables.tables(connection)}
-        judge = tables.constraints_wait(connection)
+        check_constraints = tables.defer_constraints(connection)
         for target in targets.values():
-            connection.execute(target.delete())  # what an upgrade put there is in the back-up as well
+            connection.execute(target.delete())  # rows that migrations insert are in the backup as well
         for name, _size, content in archive.members(path):
             kind, _, rest = name.partition("/")
             if kind == TABLES:
                 tables.load(connection, targets[rest.partition("/")[0]], content.read())
         tables.set_counters(connection, manifest["counters"])
-        judge()
+        check_constraints()
 
 
 def _check(manifest: dict[str, Any], settings: Settings) -> None:
-    if manifest["format"] != FORMAT:
-        raise BackupError(f"the back-up has the form {manifest['format']}, this release reads {FORMAT}")
+    if manifest["format"] != FORMAT_VERSION:
+        raise BackupError(f"the backup has format {manifest['format']}, this release reads {FORMAT_VERSION}")
     try:
         ScriptDirectory(str(MIGRATIONS)).get_revision(manifest["revision"])
     except CommandError as error:
         raise BackupError(
-            f"the back-up was made by release {manifest['version']}, which is newer: install that one first"
+            f"the backup was written by release {manifest['version']}, which is newer: install that one first"
         ) from error
     try:
         key_ring.keyring().decrypt(manifest["proof"])
     except key_ring.SecretKeyMissing as error:
         raise BackupError(
-            "the secrets in the back-up were encrypted with another key: put the key file of that instance in place of "
+            "the secrets in the backup were encrypted with another key: put the key file of that instance in place of "
             f"{settings.data_dir / key_ring.KEY_FILE}, or set PROJECT_SERVICE_SECRET_KEY to its key, and restore again"
         ) from error
 
@@ -179,8 +181,8 @@ def _check_empty(trees: dict[str, Storage]) -> None:
 
 
 @contextmanager
-def _undone_on_failure(trees: dict[str, Storage]) -> Iterator[None]:
-    """Take the files back when the rows cannot be written, so that it can be tried again."""
+def _deleted_on_failure(trees: dict[str, Storage]) -> Iterator[None]:
+    """Delete the restored files if the rows cannot be written, so that the restore can be repeated."""
     try:
         yield
     except BaseException:

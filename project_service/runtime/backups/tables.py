@@ -1,8 +1,8 @@
-"""The rows of every table in one form for both databases.
+"""Dump and load of the rows of every table, in one format for both databases.
 
-Which tables and columns there are is read from the database, never from the models: a back-up of an older release is
-restored into the tables of that release, and those are upgraded afterwards. Values are those of JSON; moments and days
-are written in ISO 8601, JSON columns as their text, secrets as they are stored, encrypted.
+Tables and columns are read from the database, never from the models: a backup of an older release is restored into the
+tables of that release, which are upgraded afterwards. Values are JSON; dates and times are ISO 8601, JSON columns their
+text, secrets stay encrypted.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ from sqlalchemy.types import String, TypeEngine
 
 from project_service.runtime.backups.archive import BackupError
 
-VERSION = "alembic_version"
-ROWS_AT_ONCE = 500
-CHUNK = 4 << 20
-PLAIN = (Boolean, Integer, Float, String)  # as JSON has them; Text is a String
-READ: dict[type[TypeEngine[Any]], Callable[[Any], Any]] = {
+VERSION_TABLE = "alembic_version"
+BATCH_ROWS = 500
+CHUNK_BYTES = 4 << 20
+JSON_TYPES = (Boolean, Integer, Float, String)  # with JSON values; Text is a String
+PARSERS: dict[type[TypeEngine[Any]], Callable[[Any], Any]] = {
     DateTime: dt.datetime.fromisoformat,
     Date: dt.date.fromisoformat,
     LargeBinary: base64.b64decode,
@@ -50,19 +50,19 @@ READ: dict[type[TypeEngine[Any]], Callable[[Any], Any]] = {
 
 
 def revision(connection: Connection) -> str | None:
-    """The version of the database; ``None`` for one without tables."""
-    if VERSION not in inspect(connection).get_table_names():
+    """Return the revision of the database; ``None`` without tables."""
+    if VERSION_TABLE not in inspect(connection).get_table_names():
         return None
-    return connection.scalar(select(column("version_num")).select_from(table(VERSION)))
+    return connection.scalar(select(column("version_num")).select_from(table(VERSION_TABLE)))
 
 
 def tables(connection: Connection) -> list[TableClause]:
-    """Every table of the service, by what the database says of it."""
+    """Return all tables of the service, reflected from the database."""
     found = inspect(connection)
     return [
         table(name, *(column(each["name"], each["type"]) for each in found.get_columns(name)))
         for name in sorted(found.get_table_names())
-        if name != VERSION
+        if name != VERSION_TABLE
     ]
 
 
@@ -72,17 +72,17 @@ def is_empty(connection: Connection, source: TableClause) -> bool:
 
 
 def dump(connection: Connection, source: TableClause) -> Iterator[tuple[int, bytes]]:
-    """The rows of a table in chunks, and how many are in each; every chunk begins with the names of the columns."""
+    """Iterate over the rows of a table in chunks with their number of rows; a chunk begins with the column names."""
     head = orjson.dumps([each.name for each in source.columns])
     lines, size = [head], 0
     rows = connection.execute(
         select(*(_outgoing(each) for each in source.columns)).select_from(source),
-        execution_options={"stream_results": True, "yield_per": ROWS_AT_ONCE},
+        execution_options={"stream_results": True, "yield_per": BATCH_ROWS},
     )
     for row in rows:
-        lines.append(orjson.dumps([_written(value) for value in row]))
+        lines.append(orjson.dumps([_to_json(value) for value in row]))
         size += len(lines[-1])
-        if size >= CHUNK:
+        if size >= CHUNK_BYTES:
             yield len(lines) - 1, b"\n".join(lines)
             lines, size = [head], 0
     if len(lines) > 1:
@@ -94,11 +94,11 @@ def load(connection: Connection, target: TableClause, chunk: bytes) -> None:
     names, *rows = (orjson.loads(line) for line in chunk.splitlines())
     missing = [name for name in names if name not in target.columns]
     if missing:
-        raise BackupError(f"the table {target.name} has no column {missing[0]}: the back-up is of another release")
+        raise BackupError(f"the table {target.name} has no column {missing[0]}: the backup is of another release")
     columns = [target.columns[name] for name in names]
     statement = insert(target).values({each: _incoming(each, connection) for each in columns})
-    read = [_reader(each.type) for each in columns]
-    for start in range(0, len(rows), ROWS_AT_ONCE):
+    read = [_parser(each.type) for each in columns]
+    for start in range(0, len(rows), BATCH_ROWS):
         connection.execute(
             statement,
             [
@@ -106,26 +106,26 @@ def load(connection: Connection, target: TableClause, chunk: bytes) -> None:
                     f"new_{name}": None if value is None else convert(value)
                     for name, convert, value in zip(names, read, row, strict=True)
                 }
-                for row in rows[start : start + ROWS_AT_ONCE]
+                for row in rows[start : start + BATCH_ROWS]
             ],
         )
 
 
 def counters(connection: Connection) -> dict[str, int]:
-    """The highest id that each table has ever given, for an id is never given twice."""
+    """Return the highest id that each table has ever assigned: an id is never assigned twice."""
     if connection.dialect.name == "sqlite":
         return {row.name: row.seq for row in connection.execute(text("SELECT name, seq FROM sqlite_sequence"))}
     found = {}
     for source in tables(connection):
         if (sequence := _sequence(connection, source.name)) is not None:
-            last = connection.scalar(text(f"SELECT CASE WHEN is_called THEN last_value END FROM {sequence}"))  # noqa: S608  # the database's own name for it
+            last = connection.scalar(text(f"SELECT CASE WHEN is_called THEN last_value END FROM {sequence}"))  # noqa: S608  # the name comes from the database
             if last is not None:
                 found[source.name] = last
     return found
 
 
 def set_counters(connection: Connection, wanted: dict[str, int]) -> None:
-    """Go on counting ids where the other database had arrived."""
+    """Set the counters of ids to those of the backup."""
     for name, last in wanted.items():
         if connection.dialect.name == "sqlite":
             connection.execute(text("DELETE FROM sqlite_sequence WHERE name = :name"), {"name": name})
@@ -135,11 +135,11 @@ def set_counters(connection: Connection, wanted: dict[str, int]) -> None:
             connection.execute(select(func.setval(sequence, last)))
 
 
-def constraints_wait(connection: Connection) -> Callable[[], None]:
-    """Have foreign keys judged at the end, for tables refer to each other in circles; what is returned judges them."""
+def defer_constraints(connection: Connection) -> Callable[[], None]:
+    """Defer the check of foreign keys, which have cycles; return a function that checks them."""
     if connection.dialect.name == "sqlite":
         connection.exec_driver_sql("PRAGMA defer_foreign_keys = ON")
-        return lambda: None  # the commit judges
+        return lambda: None  # checked at the commit
     quoted = connection.dialect.identifier_preparer.quote
     found = inspect(connection)
     altered = [
@@ -151,12 +151,12 @@ def constraints_wait(connection: Connection) -> Callable[[], None]:
     for statement in altered:
         connection.exec_driver_sql(f"{statement} DEFERRABLE INITIALLY DEFERRED")
 
-    def judge() -> None:
+    def check() -> None:
         connection.exec_driver_sql("SET CONSTRAINTS ALL IMMEDIATE")
         for statement in altered:
             connection.exec_driver_sql(f"{statement} NOT DEFERRABLE")
 
-    return judge
+    return check
 
 
 def _sequence(connection: Connection, name: str) -> str | None:
@@ -168,8 +168,8 @@ def _sequence(connection: Connection, name: str) -> str | None:
 def _outgoing(source: Any) -> Any:
     if isinstance(source.type, JSON):
         return cast(source, Text)
-    if not isinstance(source.type, (*PLAIN, *READ)):
-        raise BackupError(f"there is no way yet to write the column {source.name}, of the type {source.type}")
+    if not isinstance(source.type, (*JSON_TYPES, *PARSERS)):
+        raise BackupError(f"columns of type {source.type}, such as {source.name}, are not supported")
     return source
 
 
@@ -181,7 +181,7 @@ def _incoming(target: Any, connection: Connection) -> Any:
     return as_text if connection.dialect.name == "sqlite" else cast(as_text, target.type)
 
 
-def _written(value: Any) -> Any:
+def _to_json(value: Any) -> Any:
     if isinstance(value, dt.datetime):
         return (value if value.tzinfo else value.replace(tzinfo=dt.UTC)).astimezone(dt.UTC).isoformat()
     if isinstance(value, bytes):
@@ -189,5 +189,5 @@ def _written(value: Any) -> Any:
     return value
 
 
-def _reader(type_: TypeEngine[Any]) -> Callable[[Any], Any]:
-    return next((read for kind, read in READ.items() if isinstance(type_, kind)), lambda value: value)
+def _parser(type_: TypeEngine[Any]) -> Callable[[Any], Any]:
+    return next((read for kind, read in PARSERS.items() if isinstance(type_, kind)), lambda value: value)

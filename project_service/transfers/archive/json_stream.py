@@ -76,7 +76,7 @@ def _can_be_read(path: Path) -> bool:
                         return False
                     end = first
                     break
-                if last - first > bigint_json.MOST_DIGITS and whole[first] != b'"'[0]:
+                if last - first > bigint_json.MAX_DIGITS and whole[first] != b'"'[0]:
                     return False
             begin = end
     return True
@@ -142,7 +142,7 @@ class _Events(Iterator[tuple[str, Any]]):
     @property
     def exceeds_limit(self) -> bool:
         """Whether the current row has more values than a row may have."""
-        return self.count > bigint_json.MOST_STEPS and self.count > bigint_json.most_steps(self.file.bytes_since_row)
+        return self.count > bigint_json.MAX_EVENTS and self.count > bigint_json.max_events(self.file.bytes_since_row)
 
 
 class Elements:

@@ -111,7 +111,7 @@ def _make(export_id: int, project_id: int, name: str, folder: Path) -> int:
         _add_relations(export_id, context, archive, folder)
         _add_repositories(archive, connection, project, folder)
         _add_files(archive, connection, project_id)
-    storage().keep(place, name)
+    storage().store_file(place, name)
     return place.stat().st_size
 
 

@@ -33,7 +33,7 @@ def store_files(project_id: int, unpacked: Unpacked) -> None:
         rows = []
         for one in carried[start : start + FILES_AT_ONCE]:
             name = f"{folder_of(project_id)}/files/{hashlib.sha256(one.path.encode()).hexdigest()}"
-            storage().keep(one.place, name)
+            storage().store_file(one.place, name)
             values = {"project_id": project_id, "path": one.path, "storage_name": name, "size": one.size}
             rows.append(values | {"data": types.get(one.path.removeprefix("lfs-objects/"))})
         with jobs.step():

@@ -149,7 +149,7 @@ def _fetch(import_id: int, folder: Path, check: Callable[[], None]) -> Path:
         policy = instance_settings.outgoing_policy()
     archive = folder / "archive.tar.gz"
     if storage_name is not None:
-        storage().lend(storage_name, archive)
+        storage().provide_file(storage_name, archive)
     else:
         downloads.download(url or "", archive, policy, check)
     return archive

@@ -47,7 +47,7 @@ def store_repositories(project_id: int, unpacked: Unpacked, restored: dict[str, 
             if (created := _with_branches_of_forks(unpacked, target)) is not None:
                 bundle, version = created, version_of(created)
         name = f"{folder_of(project_id)}/{kind}-{version}.bundle"
-        storage().keep(bundle, name)
+        storage().store_file(bundle, name)
         size = bundle.stat().st_size
         with jobs.step():
             row = insert(Repository).values(

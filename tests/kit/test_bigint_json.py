@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from project_service.kit import bigint_json
-from project_service.kit.bigint_json import MOST_DIGITS
+from project_service.kit.bigint_json import MAX_DIGITS
 
 
-@pytest.mark.parametrize("number", [0, 2**63, 2**64 - 1, 2**64, -(2**63) - 1, 10**400, int("9" * MOST_DIGITS)])
+@pytest.mark.parametrize("number", [0, 2**63, 2**64 - 1, 2**64, -(2**63) - 1, 10**400, int("9" * MAX_DIGITS)])
 def test_integers_are_read_and_written_with_every_digit(number):
     raw = f'{{"a":[{number},"ö"]}}'
 
@@ -17,9 +17,9 @@ def test_integers_are_read_and_written_with_every_digit(number):
 
 
 def test_longer_integers_are_refused_unless_something_is_made_of_them():
-    raw = "[" + "9" * (MOST_DIGITS + 1) + "]"
+    raw = "[" + "9" * (MAX_DIGITS + 1) + "]"
 
-    assert bigint_json.loads(raw, too_long=len) == [MOST_DIGITS + 1]
+    assert bigint_json.loads(raw, too_long=len) == [MAX_DIGITS + 1]
     with pytest.raises(ValueError, match="limit"):
         bigint_json.loads(raw)
 
@@ -36,7 +36,7 @@ def test_what_is_no_json_is_refused_whatever_else_there_is(raw, long):
         bigint_json.loads(b"[" + long + b"," + encoded + b"]" if long else encoded)
 
 
-MANY = bigint_json.MOST_STEPS
+MANY = bigint_json.MAX_EVENTS
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Migrations of the database; apart from the rest, for what serves requests never migrates and is spared alembic."""
+"""Database migrations through Flask-Migrate; a module of its own, because web processes never load alembic."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ EXTENSION = "migrate"
 
 
 def upgrade(revision: str = "head") -> None:
-    """Bring the database of the current application to a revision, the newest one unless said."""
+    """Upgrade the database of the current application to a revision, by default the newest."""
     _attach()
     flask_migrate.upgrade(revision=revision)
 
 
 def downgrade(revision: str) -> None:
-    """Take the database back to a revision."""
+    """Downgrade the database to a revision."""
     _attach()
     flask_migrate.downgrade(revision=revision)
 
 
 def write_migration(message: str, revision: str) -> None:
-    """Write a migration from the difference between the models and the database."""
+    """Generate a migration from the difference between the models and the database."""
     _attach()
     flask_migrate.migrate(message=message, rev_id=revision)
 

@@ -182,7 +182,7 @@ def _form() -> ImportForm:
     form = ImportForm(remote=service.remote_imports_are_on(user))
     if request.method == "GET":
         form.name.data, form.path.data = request.args.get("name", ""), request.args.get("path", "")
-    form.offer(namespaces_for_projects(caller(), user))
+    form.set_namespaces(namespaces_for_projects(caller(), user))
     return form
 
 

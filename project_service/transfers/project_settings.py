@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from project_service.areas.projects.schemas import KEPT, KEPT_BOOLEANS, KEPT_CHOICES, KEPT_INTEGERS, KEPT_TEXTS
+from project_service.areas.projects.schemas import (
+    STORED_BOOLEANS,
+    STORED_CHOICES,
+    STORED_INTEGERS,
+    STORED_SETTINGS,
+    STORED_TEXTS,
+)
 
 MERGE_METHODS = ("merge_requests_ff_only_enabled", "merge_requests_rebase_enabled")
 AUTO_DEVOPS = {"auto_devops_enabled": "enabled", "auto_devops_deploy_strategy": "deploy_strategy"}
@@ -42,11 +48,11 @@ def row_says(row: Row, name: str) -> bool:
 
 
 def _settings_among(row: Row) -> dict[str, Any]:
-    kept: dict[str, Any] = {name: row[name] for name in KEPT_BOOLEANS if row_says(row, name)}
-    kept |= {name: row[name] for name in KEPT_INTEGERS if type(row.get(name)) is int}
-    kept |= {name: row[name] for name in KEPT_TEXTS if isinstance(row.get(name), str)}
+    kept: dict[str, Any] = {name: row[name] for name in STORED_BOOLEANS if row_says(row, name)}
+    kept |= {name: row[name] for name in STORED_INTEGERS if type(row.get(name)) is int}
+    kept |= {name: row[name] for name in STORED_TEXTS if isinstance(row.get(name), str)}
     for name in ("auto_cancel_pending_pipelines", "auto_devops_deploy_strategy"):
-        if row.get(name) in KEPT_CHOICES[name]:
+        if row.get(name) in STORED_CHOICES[name]:
             kept[name] = row[name]
     return kept
 
@@ -65,4 +71,4 @@ def tags_in(attributes: Row) -> list[str]:
 
 def settings_changed_since(imported: Row, current: Row) -> dict[str, Any]:
     """Return the settings whose current values differ from those that were imported."""
-    return {name: current[name] for name in KEPT if name in current and current[name] != imported.get(name)}
+    return {name: current[name] for name in STORED_SETTINGS if name in current and current[name] != imported.get(name)}

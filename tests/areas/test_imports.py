@@ -26,7 +26,7 @@ import pytest
 from flask import current_app
 from sqlalchemy import delete, func, select, update
 
-from project_service.areas.projects.schemas import KEPT
+from project_service.areas.projects.schemas import STORED_SETTINGS
 from project_service.domain import removal, repositories
 from project_service.domain.access_levels import Role
 from project_service.domain.events.models import Event
@@ -3582,7 +3582,7 @@ def settings_among(names, files):
 
 def test_every_setting_goes_out_as_it_is_now(as_, bring, run_jobs):
     client = as_(MAX)
-    assert {*KEPT, "tag_list"} - SET.keys() == {"build_git_strategy", "merge_method", *AUTO_DEVOPS}
+    assert {*STORED_SETTINGS, "tag_list"} - SET.keys() == {"build_git_strategy", "merge_method", *AUTO_DEVOPS}
     number = bring(make_archive({}, BEFORE))["id"]
 
     before = export(client, number, run_jobs)

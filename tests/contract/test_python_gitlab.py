@@ -138,7 +138,7 @@ def test_a_rotated_token_replaces_the_old_one(person, client_with):
         old.auth()
 
 
-def test_a_revoked_token_is_worthless(gl, person, client_with):
+def test_a_revoked_token_is_refused(gl, person, client_with):
     token = person.personal_access_tokens.create({"name": "r", "scopes": ["api"]})
 
     gl.personal_access_tokens.delete(token.id)

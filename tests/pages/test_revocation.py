@@ -42,7 +42,7 @@ def test_each_browser_gets_a_page_of_its_own(reader, visit):
     assert visit(None).get(LIST).status_code == 302
 
 
-def test_a_cookie_is_worthless_after_signing_out(reader):
+def test_a_cookie_is_refused_after_signing_out(reader):
     cookie = reader.cookies.get_cookie("project_service").value
     reader.send("/users/sign_out")
     reader.cookies.set_cookie("project_service", cookie)

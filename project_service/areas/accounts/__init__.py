@@ -1,1 +1,1 @@
-"""People and their ways in: users, personal access tokens, browser sessions."""
+"""Users, personal access tokens and browser sessions."""

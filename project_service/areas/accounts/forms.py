@@ -1,4 +1,4 @@
-"""Forms of the pages about one's own account."""
+"""Forms for signing in and for personal access tokens."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SCOPE_TEXTS = {
 
 
 class SignInForm(Form):
-    """Who somebody is, and the proof."""
+    """Username or email, and password."""
 
     login = StringField("Username or email", [DataRequired("Say who you are.")], render_kw={"autocomplete": "username"})
     password = PasswordField(
@@ -34,7 +34,7 @@ class TokenForm(Form):
     """A new access token."""
 
     name = StringField("Token name", description="What it is for: you will see this name in the list.")
-    expires_at = DateField("Expires at", [Optional()], description="From this day on it is worthless. Empty: never.")
+    expires_at = DateField("Expires at", [Optional()], description="From this day on it is not accepted. Empty: never.")
     scopes = SelectMultipleField(
         "Scopes",
         choices={scope: SCOPE_TEXTS[scope] for scope in SCOPES},

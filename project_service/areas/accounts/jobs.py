@@ -1,4 +1,4 @@
-"""What happens to sign-ins by itself."""
+"""Periodic job: removal of expired browser sessions and rate limit windows."""
 
 from __future__ import annotations
 
@@ -15,6 +15,6 @@ from project_service.kit.db.session import db
 @jobs.periodic(every=dt.timedelta(hours=1))
 @jobs.job("accounts.jobs.prune_sessions")
 def prune_sessions() -> None:
-    """Remove browser sessions that have ended and windows of rate limits that are over."""
+    """Delete expired browser sessions and past windows of rate limits."""
     db.session.execute(delete(BrowserSession).where(BrowserSession.expires_at <= clock.now()))
     rate_limits.prune()

@@ -1,4 +1,4 @@
-"""The pages of signing in and out, and of one's own access tokens."""
+"""Pages: sign in, sign out, personal access tokens, user profile."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ sessions = PageBlueprint("sessions", __name__)
 pages = PageBlueprint("account_pages", __name__)
 
 HOME = "project_pages.show_dashboard"
-WRONG = "Invalid login or password."
+WRONG_LOGIN = "Invalid login or password."
 
 
 @sessions.get("/users/sign_in")
@@ -49,10 +49,10 @@ def create_session() -> Any:
     secret = service.sign_in(login, password, address=address, agent=request.user_agent.string[:255])
     if secret is None:
         sign_ins.count_failure(login, address)
-        form.problems.append(WRONG)
+        form.problems.append(WRONG_LOGIN)
         return render_template("accounts/sign_in.html", form=form), 401
     sign_ins.reset_failures(login)
-    session.clear()  # nothing of before the sign-in counts afterwards
+    session.clear()  # the session of before the sign-in must not survive it
     session[SESSION_KEY] = secret
     session.permanent = True
     return back_to(request.args.get("next"), url_for(HOME))
@@ -72,7 +72,7 @@ def delete_session() -> Any:
 @pages.signed_in
 @pages.allow(Ability.SIGNED_IN)
 def list_tokens() -> Any:
-    """Show one's own access tokens."""
+    """Show the access tokens of the current user."""
     return _tokens(TokenForm())
 
 
@@ -80,12 +80,12 @@ def list_tokens() -> Any:
 @pages.signed_in
 @pages.allow(Ability.SIGNED_IN)
 def create_token() -> Any:
-    """Make an access token and show it, once."""
+    """Create an access token and show its secret once."""
     form = TokenForm()
-    made: list[Any] = []
+    created: list[Any] = []
     fields = {"name": form.name.data, "scopes": form.scopes.data, "expires_at": form.expires_at.data}
-    if form.accepted(lambda: made.append(service.create_token(current_user(), **fields))):
-        return _tokens(TokenForm(formdata=None), made[0].token), 201
+    if form.accepted(lambda: created.append(service.create_token(current_user(), **fields))):
+        return _tokens(TokenForm(formdata=None), created[0].token), 201
     return _tokens(form), 422
 
 
@@ -93,7 +93,7 @@ def create_token() -> Any:
 @pages.signed_in
 @pages.allow(Ability.SIGNED_IN)
 def ask_revoke_token(token_id: int) -> Any:
-    """Ask before an access token is revoked."""
+    """Ask for confirmation before an access token is revoked."""
     token = _own_token(token_id)
     return confirmation(
         title="Revoke access token",
@@ -128,6 +128,6 @@ def _tokens(form: TokenForm, secret: str | None = None) -> str:
 
 
 def show_user(user: User) -> Any:
-    """Show somebody's page; its address is found by whoever knows all full paths."""
+    """Show the profile of a user; the route of full paths calls this function."""
     hidden = user.private_profile and caller().user_id != user.id and not allowed(caller(), Ability.ADMINISTER)
     return render_template("accounts/show.html", user=user, hidden=hidden)

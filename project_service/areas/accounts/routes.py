@@ -1,4 +1,4 @@
-"""The API of users and their tokens (supporting resources, sections 2 to 4)."""
+"""API of users and personal access tokens (supporting resources, sections 2 to 4)."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ def show_current_user() -> WithSchema:
 @api.paged
 def list_users(fields: dict[str, Any]) -> WithSchema:
     """List users."""
-    asking = caller()
-    if asking.user_id is None and not fields.get("username"):
+    current = caller()
+    if current.user_id is None and not fields.get("username"):
         raise Forbidden("Not authorized to access /api/v4/users")
-    if not asking.admin and (fields.get("external") or fields.get("extern_uid")):
+    if not current.admin and (fields.get("external") or fields.get("extern_uid")):
         raise Forbidden
     return WithSchema(
-        schemas.UserAdminSchema if asking.admin else UserBasicSchema, queries.users_matching(asking, **fields)
+        schemas.UserAdminSchema if current.admin else UserBasicSchema, queries.users_matching(current, **fields)
     )
 
 
@@ -86,7 +86,7 @@ def update_user(fields: dict[str, Any], user: str) -> User:
 @api.allow(Ability.ADMINISTER)
 @api.response(204)
 def delete_user(fields: dict[str, Any], user: str) -> None:
-    """Delete a user; what they leave behind is removed by a job."""
+    """Delete a user; a background job removes their data."""
     service.delete_user(unmodified(find_user(numeric(user))), **fields)
 
 
@@ -129,10 +129,10 @@ def create_user_token(fields: dict[str, Any], user: str) -> PersonalAccessToken:
 @api.paged
 def list_tokens(fields: dict[str, Any]) -> Select[PersonalAccessToken]:
     """List personal access tokens: your own, or everybody's for administrators."""
-    asking = caller()
-    if not asking.admin and fields.get("user_id", asking.user_id) != asking.user_id:
+    current = caller()
+    if not current.admin and fields.get("user_id", current.user_id) != current.user_id:
         raise Unauthorized
-    return queries.tokens_matching(asking, **fields)
+    return queries.tokens_matching(current, **fields)
 
 
 @api.get("/personal_access_tokens/self")
@@ -181,7 +181,7 @@ def show_token(token: str) -> PersonalAccessToken:
 def revoke_token(token: str) -> None:
     """Revoke one personal access token."""
     found = queries.find_token(numeric(token))
-    if not _is_ours(found):
+    if not _may_manage(found):
         raise BadRequest("400 Bad request")
     service.revoke_token(found)
 
@@ -203,7 +203,7 @@ def _current_token() -> PersonalAccessToken:
     return queries.find_token(token_id)
 
 
-def _is_ours(token: PersonalAccessToken) -> bool:
+def _may_manage(token: PersonalAccessToken) -> bool:
     return token.user_id == caller().user_id or allowed(caller(), Ability.ADMINISTER)
 
 
@@ -212,6 +212,6 @@ def _token_or_unauthorized(text: str) -> PersonalAccessToken:
         found = queries.find_token(numeric(text))
     except RecordNotFound as error:
         raise (error if allowed(caller(), Ability.ADMINISTER) else Unauthorized()) from error
-    if not _is_ours(found):
+    if not _may_manage(found):
         raise Unauthorized
     return found

@@ -1,4 +1,4 @@
-"""Users and tokens as they travel (supporting resources, sections 2 to 4)."""
+"""Schemas of users and personal access tokens (supporting resources, sections 2 to 4)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _identities(user: User) -> list[dict[str, Any]]:
 
 
 class UserSchema(UserBasicSchema):
-    """A user as everybody sees them."""
+    """A user as shown to other users."""
 
     created_at = fields.Moment()
     bio = fields.String()
@@ -36,7 +36,7 @@ class UserSchema(UserBasicSchema):
 
 
 class UserPublicSchema(UserSchema):
-    """A user as they see themselves."""
+    """A user as shown to themselves."""
 
     last_sign_in_at = fields.Moment()
     confirmed_at = fields.Moment()
@@ -55,7 +55,7 @@ class UserPublicSchema(UserSchema):
 
 
 class UserAdminSchema(UserPublicSchema):
-    """A user as administrators see them."""
+    """A user as shown to administrators, in lists."""
 
     is_admin = fields.Boolean(attribute="admin")
     note = fields.String()
@@ -63,7 +63,7 @@ class UserAdminSchema(UserPublicSchema):
 
 
 class UserDetailsSchema(UserAdminSchema):
-    """One user as administrators see them."""
+    """A user as shown to administrators, in full."""
 
     current_sign_in_ip = fields.String()
     last_sign_in_ip = fields.String()
@@ -71,7 +71,7 @@ class UserDetailsSchema(UserAdminSchema):
 
 
 class UserFilterSchema(Schema):
-    """Which users to list."""
+    """Filters and order of the list of users."""
 
     all_or_none = ("extern_uid", "provider")
 
@@ -92,7 +92,7 @@ class UserFilterSchema(Schema):
 
 
 class UserUpdateSchema(Schema):
-    """What can be changed of a user."""
+    """Changes of a user."""
 
     all_or_none = ("extern_uid", "provider")
 
@@ -136,7 +136,7 @@ class UserCreateSchema(UserUpdateSchema):
 
 
 class UserDeleteSchema(Schema):
-    """How to delete a user."""
+    """Options for deleting a user."""
 
     hard_delete = fields.Boolean(default=False)
 
@@ -157,7 +157,7 @@ class TokenSchema(Schema):
 
 
 class NewTokenSchema(TokenSchema):
-    """A personal access token just made; its secret is shown this once."""
+    """A new personal access token with its secret, which is shown only once."""
 
     token = fields.String()
 
@@ -172,13 +172,13 @@ class TokenCreateSchema(Schema):
 
 
 class TokenRotateSchema(Schema):
-    """When the next token expires."""
+    """Expiry of the new token."""
 
     expires_at = fields.Date()
 
 
 class TokenFilterSchema(Schema):
-    """Which tokens to list."""
+    """Filters and order of the list of tokens."""
 
     user_id = fields.Integer(allow_blank=True)
     revoked = fields.Boolean()

@@ -1,4 +1,4 @@
-"""What changes people and their ways in."""
+"""Changes of users, personal access tokens and browser sessions."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from project_service.kit.http.errors import BadRequest, Conflict, Forbidden, Inv
 from project_service.kit.security import passwords, tokens
 
 EMAIL = re.compile(r"[^@\s<>\"]+@[^@\s<>\"]+")
-SHORTEST_PASSWORD = 8
-LONGEST_PASSWORD = 128
-LONGEST_BIO = 255
-LONGEST_NAME = LONGEST_EMAIL = path_rules.LONGEST
-ROTATED_FOR = dt.timedelta(days=7)
+MIN_PASSWORD_LENGTH = 8
+MAX_PASSWORD_LENGTH = 128
+MAX_BIO_LENGTH = 255
+MAX_NAME_LENGTH = MAX_EMAIL_LENGTH = path_rules.LONGEST
+ROTATED_TOKEN_LIFETIME = dt.timedelta(days=7)
 EMAIL_TAKEN = "Email has already been taken"
 USERNAME_TAKEN = "Username has already been taken"
 UNIQUE_EMAIL = "uq_users_email"
 
 
 def create_user(**fields: Any) -> User:
-    """Make an account with its personal namespace; refusals as in supporting resources, section 3."""
+    """Create a user with a personal namespace; errors are those of supporting resources, section 3."""
     for flag in ("reset_password", "force_random_password", "skip_confirmation"):
         if fields.pop(flag, False) and flag != "skip_confirmation":
             fields["password"] = tokens.new_token()
@@ -40,10 +40,10 @@ def create_user(**fields: Any) -> User:
     if "projects_limit" not in fields:
         user.projects_limit = instance_settings.setting("default_projects_limit")
     user.confirmed_at = clock.now()
-    _refuse_taken(user)
+    _check_unique(user)
     _check(user, password, new=True)
     user.password_hash = passwords.hash_password(password)
-    _store(user)
+    _save(user)
     namespace = UserNamespace(name=user.name, path=user.username, owner=user, avatar_url=user.avatar_url)
     path_registry.settle_namespace(namespace, None, Invalid(username=path_rules.TAKEN))
     user.namespace_id = namespace.id
@@ -51,19 +51,19 @@ def create_user(**fields: Any) -> User:
 
 
 def update_user(user: User, **fields: Any) -> User:
-    """Change an account; the personal namespace follows username and name."""
-    _hold(user)
+    """Change a user; the personal namespace gets the same path and name."""
+    _lock(user)
     fields.pop("skip_confirmation", None)
     password = fields.pop("password", None)
     for name, value in _without_nulls(fields).items():
         setattr(user, name, value)
     with db.session.no_autoflush:
-        _refuse_taken(user)
+        _check_unique(user)
         _check(user, password or "", new=False)
     if password:
         user.password_hash = passwords.hash_password(password)
         end_sessions(user)
-    _store(user)
+    _save(user)
     namespace = namespace_of(user)
     namespace.name, namespace.path = user.name, user.username
     path_registry.move_namespace(namespace, Invalid(username=path_rules.TAKEN))
@@ -71,12 +71,12 @@ def update_user(user: User, **fields: Any) -> User:
 
 
 def delete_user(user: User, *, hard_delete: bool = False) -> None:
-    """Make an account unusable and invisible at once; a job removes what it leaves behind."""
-    _hold(user)
-    alone = list(db.session.scalars(queries.groups_owned_alone(user)))
-    if alone and not hard_delete:
+    """Disable and hide a user at once; a background job removes their data."""
+    _lock(user)
+    solely_owned = list(db.session.scalars(queries.groups_owned_alone(user)))
+    if solely_owned and not hard_delete:
         raise Conflict("User cannot be removed while is the sole-owner of a group")
-    for group in alone:
+    for group in solely_owned:
         path_registry.start_deleting_namespace(group)
         removal.remove_namespace.defer(group.id)
     user.deleting_since = clock.now()
@@ -86,8 +86,8 @@ def delete_user(user: User, *, hard_delete: bool = False) -> None:
 
 
 def block_user(author_id: int | None, user: User) -> bool | None:
-    """Block; ``None`` when the user was blocked already."""
-    _hold(user)
+    """Block a user; return ``None`` if they are blocked already."""
+    _lock(user)
     if user.id == author_id:
         raise Forbidden("The API initiating user cannot be blocked by the API")
     if user.state == BLOCKED:
@@ -98,8 +98,8 @@ def block_user(author_id: int | None, user: User) -> bool | None:
 
 
 def unblock_user(user: User) -> bool:
-    """Unblock; false when the user was not blocked."""
-    _hold(user)
+    """Unblock a user; return false if they are not blocked."""
+    _lock(user)
     if user.state == DEACTIVATED:
         raise Forbidden("Deactivated users cannot be unblocked by the API")
     if user.state != BLOCKED:
@@ -109,7 +109,7 @@ def unblock_user(user: User) -> bool:
 
 
 def create_token(user: User, **fields: Any) -> PersonalAccessToken:
-    """Make a token; its secret is in the attribute ``token`` of the result and nowhere else."""
+    """Create a token; its secret is only in the attribute ``token`` of the returned object."""
     name = fields.get("name") or ""
     scopes = list(dict.fromkeys(fields.get("scopes") or []))
     problems = []
@@ -137,8 +137,8 @@ def create_token(user: User, **fields: Any) -> PersonalAccessToken:
 
 
 def rotate_token(token: PersonalAccessToken, *, expires_at: dt.date | None = None) -> PersonalAccessToken:
-    """Revoke a token and make the next one of the same name and scopes."""
-    lock_row(token, "revoked")  # of two who rotate it at once only one gets the next
+    """Revoke a token and create a new one with the same name and scopes."""
+    lock_row(token, "revoked")  # of two concurrent rotations only one succeeds
     if token.revoked:
         raise BadRequest("400 Bad request - Token already revoked")
     if expires_at is not None and expires_at <= clock.today():
@@ -150,17 +150,17 @@ def rotate_token(token: PersonalAccessToken, *, expires_at: dt.date | None = Non
         name=token.name,
         description=token.description,
         scopes=token.scopes,
-        expires_at=expires_at or clock.today() + ROTATED_FOR,
+        expires_at=expires_at or clock.today() + ROTATED_TOKEN_LIFETIME,
     )
 
 
 def revoke_token(token: PersonalAccessToken) -> None:
-    """Make a token worthless."""
+    """Revoke a token."""
     token.revoked = True
 
 
 def sign_in(login: str, password: str, *, address: str | None, agent: str | None) -> str | None:
-    """Begin a browser session; its secret, or ``None`` when nobody may sign in with this."""
+    """Create a browser session and return its secret; ``None`` if the credentials are wrong or the user is blocked."""
     user = user_by_login(login)
     if not passwords.password_matches(user.password_hash if user else None, password) or user is None:
         return None
@@ -182,22 +182,22 @@ def sign_in(login: str, password: str, *, address: str | None, agent: str | None
 
 
 def sign_out(secret: str) -> None:
-    """End one browser session."""
+    """Delete a browser session."""
     db.session.execute(delete(BrowserSession).where(BrowserSession.digest == digest_of(secret)))
 
 
 def end_sessions(user: User) -> None:
-    """End all browser sessions of somebody."""
+    """Delete all browser sessions of a user."""
     db.session.execute(delete(BrowserSession).where(BrowserSession.user_id == user.id))
 
 
 def revoke_all_tokens(user: User) -> None:
-    """Make all tokens of somebody worthless."""
+    """Revoke all tokens of a user."""
     db.session.execute(update(PersonalAccessToken).where(PersonalAccessToken.user_id == user.id).values(revoked=True))
 
 
-def _hold(user: User) -> None:
-    """Have the account for oneself, or raise ``NotFound`` when it was deleted a moment ago."""
+def _lock(user: User) -> None:
+    """Lock the row of a user; raise ``NotFound`` if the user has been deleted meanwhile."""
     lock_row(user, "state", "deleting_since")
     if user.deleting_since is not None:
         raise NotFound("User")
@@ -208,7 +208,7 @@ def _without_nulls(fields: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value is not None or name in nullable}
 
 
-def _store(user: User) -> None:
+def _save(user: User) -> None:
     try:
         with unique(Conflict(USERNAME_TAKEN)):
             db.session.add(user)
@@ -218,12 +218,12 @@ def _store(user: User) -> None:
         raise
 
 
-def _refuse_taken(user: User) -> None:
-    same_email = user_by_login(user.email) if "@" in (user.email or "") else None
-    if same_email is not None and same_email.id != user.id:
+def _check_unique(user: User) -> None:
+    email_owner = user_by_login(user.email) if "@" in (user.email or "") else None
+    if email_owner is not None and email_owner.id != user.id:
         raise Conflict(EMAIL_TAKEN)
-    same_name = user_by(user.username) if user.username and not user.username.isdigit() else None
-    if same_name is not None and same_name.id != user.id:
+    username_owner = user_by(user.username) if user.username and not user.username.isdigit() else None
+    if username_owner is not None and username_owner.id != user.id:
         raise Conflict(USERNAME_TAKEN)
 
 
@@ -233,7 +233,7 @@ def _check(user: User, password: str, *, new: bool) -> None:
         problems["password"] = [text]
     if not (user.name or "").strip():
         problems["name"] = [path_rules.BLANK]
-    elif len(user.name) > LONGEST_NAME:
+    elif len(user.name) > MAX_NAME_LENGTH:
         problems["name"] = [path_rules.TOO_LONG]
     if text := _email_problem(user.email or ""):
         problems["email"] = [text]
@@ -243,14 +243,14 @@ def _check(user: User, password: str, *, new: bool) -> None:
         problems["username"] = found
     if (user.projects_limit or 0) < 0:
         problems["projects_limit"] = ["must be greater than or equal to 0"]
-    if len(user.bio or "") > LONGEST_BIO:
-        problems["bio"] = [f"is too long (maximum is {LONGEST_BIO} characters)"]
+    if len(user.bio or "") > MAX_BIO_LENGTH:
+        problems["bio"] = [f"is too long (maximum is {MAX_BIO_LENGTH} characters)"]
     if problems:
         raise Invalid(**problems)
 
 
 def _email_problem(address: str) -> str | None:
-    if len(address) > LONGEST_EMAIL:
+    if len(address) > MAX_EMAIL_LENGTH:
         return path_rules.TOO_LONG
     return None if EMAIL.fullmatch(address) else "is invalid"
 
@@ -258,6 +258,6 @@ def _email_problem(address: str) -> str | None:
 def _password_problem(password: str) -> str | None:
     if not password:
         return path_rules.BLANK
-    if len(password) < SHORTEST_PASSWORD:
-        return f"is too short (minimum is {SHORTEST_PASSWORD} characters)"
-    return f"is too long (maximum is {LONGEST_PASSWORD} characters)" if len(password) > LONGEST_PASSWORD else None
+    if len(password) < MIN_PASSWORD_LENGTH:
+        return f"is too short (minimum is {MIN_PASSWORD_LENGTH} characters)"
+    return f"is too long (maximum is {MAX_PASSWORD_LENGTH} characters)" if len(password) > MAX_PASSWORD_LENGTH else None

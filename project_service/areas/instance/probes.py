@@ -1,4 +1,4 @@
-"""What machines ask to see whether the service is well; no token, no session, no page."""
+"""Health checks and metrics, without authentication by token or session."""
 
 from __future__ import annotations
 
@@ -23,27 +23,27 @@ probes = Blueprint("probes", __name__)
 
 @probes.get("/-/liveness")
 def show_liveness() -> Response:
-    """The process answers."""
+    """Respond if the process runs."""
     return _json({"status": "ok"})
 
 
 @probes.get("/-/health")
 def show_health() -> Response:
-    """The process answers, in the words of the real product."""
+    """Respond if the process runs, with the text of the reference product."""
     return Response("GitLab OK", mimetype="text/plain")
 
 
 @probes.get("/-/readiness")
 def show_readiness() -> Response:
-    """Whether every part works; 503 names those that do not."""
-    problems = {name: problem for name, check in CHECKS.items() if (problem := _problem(check))}
-    parts = {f"{name}_check": [_part(problems.get(name))] for name in CHECKS}
+    """Check all dependencies; 503 with the ones that fail."""
+    problems = {name: problem for name, check in CHECKS.items() if (problem := _error_of(check))}
+    parts = {f"{name}_check": [_check_result(problems.get(name))] for name in CHECKS}
     return _json({"status": "failed" if problems else "ok", **parts}, 503 if problems else 200)
 
 
 @probes.get("/-/metrics")
 def show_metrics() -> Response:
-    """Counters for Prometheus: from this machine without a proxy in between, or with the token for metrics."""
+    """Return Prometheus metrics, to local clients without a proxy or with the metrics token."""
     if not _may_read_metrics():
         raise Forbidden
     with unit_of_work(write=False):
@@ -82,22 +82,22 @@ CHECKS: dict[str, Callable[[], None]] = {
 }
 
 
-def _problem(check: Callable[[], None]) -> str | None:
+def _error_of(check: Callable[[], None]) -> str | None:
     try:
         check()
-    except Exception as error:  # noqa: BLE001  # the part does not work: a probe says so and does not fail itself
+    except Exception as error:  # noqa: BLE001  # any error is a failed check
         return type(error).__name__ if not isinstance(error, LookupError) else str(error)
     return None
 
 
-def _part(problem: str | None) -> dict[str, str]:
+def _check_result(problem: str | None) -> dict[str, str]:
     return {"status": "ok"} if problem is None else {"status": "failed", "message": problem}
 
 
 def _may_read_metrics() -> bool:
     token: str | None = current_app.config["METRICS_TOKEN"]
-    given = request.headers.get("Authorization", "").removeprefix("Bearer ") or request.args.get("token", "")
-    if token and given and tokens.same(token, given):
+    sent = request.headers.get("Authorization", "").removeprefix("Bearer ") or request.args.get("token", "")
+    if token and sent and tokens.same(token, sent):
         return True
     try:
         direct = ipaddress.ip_address(request.remote_addr or "").is_loopback

@@ -1,4 +1,4 @@
-"""The API of the instance (supporting resources, sections 1, 8 and 9)."""
+"""API of version, features and application settings (supporting resources, sections 1, 8 and 9)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ api = ApiBlueprint("instance", __name__, description="Version, features and appl
 @api.allow(Ability.SIGNED_IN)
 @api.response(200, schemas.MetadataSchema)
 def show_version() -> Any:
-    """Show which version this is."""
+    """Show the version."""
     return version.METADATA
 
 
@@ -28,7 +28,7 @@ def show_version() -> Any:
 @api.allow(Ability.SIGNED_IN)
 @api.response(200, schemas.MetadataSchema)
 def show_metadata() -> Any:
-    """Show which version this is."""
+    """Show the version."""
     return version.METADATA
 
 
@@ -37,7 +37,7 @@ def show_metadata() -> Any:
 @api.allow(Ability.ADMINISTER)
 @api.response(200, schemas.FeatureSchema(many=True))
 def list_features() -> Any:
-    """List the features that were ever set."""
+    """List all features that have been set."""
     return service.features()
 
 
@@ -46,7 +46,7 @@ def list_features() -> Any:
 @api.allow(Ability.ADMINISTER)
 @api.response(200)
 def list_feature_definitions() -> Any:
-    """List the features that the service knows by itself."""
+    """List the built-in features."""
     return version.FEATURE_DEFINITIONS
 
 
@@ -65,7 +65,7 @@ def set_feature(fields: dict[str, Any], name: str) -> Any:
 @api.allow(Ability.ADMINISTER)
 @api.response(204)
 def delete_feature(name: str) -> None:
-    """Forget a feature."""
+    """Delete a feature."""
     service.delete_feature(name)
 
 

@@ -1,4 +1,4 @@
-"""Version, features and settings as they travel (supporting resources, sections 1, 8 and 9)."""
+"""Schemas of version, features and settings (supporting resources, sections 1, 8 and 9)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ NO_KAS = {"enabled": False, "externalUrl": None, "externalK8sProxyUrl": None, "v
 
 
 class MetadataSchema(Schema):
-    """Which version this is."""
+    """The version."""
 
     version = fields.String()
     revision = fields.String()
@@ -37,7 +37,7 @@ class FeatureSchema(Schema):
 
 
 class FeatureSetSchema(Schema):
-    """How to set a feature."""
+    """Value of a feature, and whom it applies to."""
 
     exclusive = (("key", "feature_group"), ("key", "user"), ("key", "group"), ("key", "project"))
 
@@ -64,14 +64,14 @@ _PARAMETERS: dict[str, Any] = {name: _parameter(entry) for name, entry in SETTIN
 _Settings = Schema.from_dict({"id": fields.Constant(1), **_PARAMETERS}, name="SettingsSchema")
 
 
-class SettingsSchema(_Settings):  # type: ignore[misc, valid-type]  # made from the table of settings
+class SettingsSchema(_Settings):  # type: ignore[misc, valid-type]  # a class created at run time from the table of settings
     """All application settings."""
 
 
 _Changes = Schema.from_dict(_PARAMETERS, name="SettingsUpdateSchema")
 
 
-class SettingsUpdateSchema(_Changes):  # type: ignore[misc, valid-type]  # made from the table of settings
+class SettingsUpdateSchema(_Changes):  # type: ignore[misc, valid-type]  # a class created at run time from the table of settings
     """Application settings to change."""
 
     at_least_one = tuple(SETTINGS)

@@ -1,4 +1,4 @@
-"""What administrators change for the whole instance."""
+"""Changes of features and application settings."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from project_service.kit.http.schemas import load
 from project_service.kit.security.outgoing_http import rules
 
 PERCENTAGE = re.compile(r"[0-9]{1,3}")
-# with an actor 0, 1 and 100 can only mean off and on
-SWITCHES = {"true": True, "1": True, "100": True, "false": False, "0": False}
-PERCENTAGES = ("percentage_of_actors", "percentage_of_time")
+# with an actor, 0, 1 and 100 mean off and on
+BOOLEANS = {"true": True, "1": True, "100": True, "false": False, "0": False}
+PERCENTAGE_KEYS = ("percentage_of_actors", "percentage_of_time")
 
 
 def set_feature(name: str, **fields: Any) -> dict[str, Any]:
-    """Set a feature for everybody, for some actors, or for a share of them; unknown names make new flags."""
+    """Set a feature for all, for some actors or for a percentage; an unknown name creates a feature."""
     if len(name) > path_rules.LONGEST:
         raise Invalid(name=path_rules.TOO_LONG)
     if len(fields.get("feature_group") or "") > path_rules.LONGEST:
@@ -32,8 +32,8 @@ def set_feature(name: str, **fields: Any) -> dict[str, Any]:
     value = (fields["value"] or "").strip().lower()
     actors = _actors(fields)
     groups = [fields["feature_group"]] if fields.get("feature_group") else []
-    if value in SWITCHES if actors or groups else value in ("true", "false"):
-        _set_boolean(name, on=SWITCHES[value], actors=actors, groups=groups)
+    if value in BOOLEANS if actors or groups else value in ("true", "false"):
+        _set_boolean(name, on=BOOLEANS[value], actors=actors, groups=groups)
     elif PERCENTAGE.fullmatch(value) and int(value) <= 100:
         if int(value) == 0:
             _set_boolean(name, on=False, actors=[], groups=[])
@@ -47,35 +47,37 @@ def set_feature(name: str, **fields: Any) -> dict[str, Any]:
 
 
 def delete_feature(name: str) -> None:
-    """Forget a feature; one that was never set is fine."""
+    """Delete a feature; one that does not exist is ignored."""
     instance_settings.lock_gates()
     instance_settings.clear_gates(name)
 
 
 def features() -> list[dict[str, Any]]:
-    """All features that were set at least once."""
+    """Return all features that have been set."""
     by_name = itertools.groupby(instance_settings.all_gates(), key=lambda gate: gate.feature)
-    return [_shown(name, list(gates)) for name, gates in by_name]
+    return [_serialize(name, list(gates)) for name, gates in by_name]
 
 
 def feature(name: str) -> dict[str, Any]:
-    """One feature in the form the API shows."""
-    return _shown(name, instance_settings.gates_of(name))
+    """Return one feature in the form of the API."""
+    return _serialize(name, instance_settings.gates_of(name))
 
 
-def _shown(name: str, gates: list[FeatureGate]) -> dict[str, Any]:
+def _serialize(name: str, gates: list[FeatureGate]) -> dict[str, Any]:
     boolean = any(gate.key == "boolean" and gate.value == "true" for gate in gates)
-    shown: list[dict[str, Any]] = [{"key": "boolean", "value": boolean}]
+    serialized: list[dict[str, Any]] = [{"key": "boolean", "value": boolean}]
     sets = {key: [gate.value for gate in gates if gate.key == key] for key in ("groups", "actors")}
-    shown += [{"key": key, "value": values} for key, values in sets.items() if values]
-    for key in PERCENTAGES:
-        shown += [{"key": key, "value": int(gate.value)} for gate in gates if gate.key == key and gate.value != "0"]
-    state = "on" if boolean else "conditional" if len(shown) > 1 else "off"
-    return {"name": name, "state": state, "gates": shown}
+    serialized += [{"key": key, "value": values} for key, values in sets.items() if values]
+    for key in PERCENTAGE_KEYS:
+        serialized += [
+            {"key": key, "value": int(gate.value)} for gate in gates if gate.key == key and gate.value != "0"
+        ]
+    state = "on" if boolean else "conditional" if len(serialized) > 1 else "off"
+    return {"name": name, "state": state, "gates": serialized}
 
 
 def change_settings(changes: dict[str, Any]) -> dict[str, Any]:
-    """Change application settings; wrong values change nothing."""
+    """Change application settings; invalid values change nothing."""
     for entry in changes.get("outbound_local_requests_whitelist") or []:
         try:
             rules.check_allow_list_entry(entry)
@@ -91,7 +93,7 @@ def change_settings(changes: dict[str, Any]) -> dict[str, Any]:
 
 
 def change_settings_from_text(texts: dict[str, str]) -> dict[str, Any]:
-    """The same from texts, as an operator types them."""
+    """Change application settings from the command line, where all values are texts."""
     return change_settings(load(SettingsUpdateSchema(), parameters=texts))
 
 

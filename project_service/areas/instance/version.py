@@ -1,4 +1,4 @@
-"""What this release says of itself."""
+"""Version of the service and of the compatible API."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from project_service.domain.instance_settings import IMPORT_PROJECT_FROM_REMOTE_FILE
 
-# the release of the real product whose behaviour is the rule; clients decide by it what they may ask for
+# the release of the reference product; clients choose the features that they use by it
 COMPATIBLE = "13.8.1"
 OWN = version("project-service")
 METADATA = {"version": COMPATIBLE, "revision": hashlib.sha256(OWN.encode()).hexdigest()[:11]}

@@ -18,19 +18,19 @@ VISIBILITY_TEXTS = {
 
 
 class NamedProjectForm(Form):
-    """What every way to a new project asks: how it is called and where it will be."""
+    """Name and namespace of a new project, which all forms that create one have."""
 
     name = StringField("Project name")
     namespace_id = SelectField("Where", coerce=int, description="Your own namespace or a group.")
     path = StringField("Project slug", description="The last part of its address; made from the name when empty.")
 
-    def offer(self, namespaces: list[Namespace]) -> None:
-        """Let people choose among these; the one that the address of the page names, or the first, is chosen."""
+    def set_namespaces(self, namespaces: list[Namespace]) -> None:
+        """Set the choices; by default ``namespace_id`` of the query string or else the first is selected."""
         choices: dict[Any, str] = {namespace.id: namespace.full_path for namespace in namespaces}
         self.namespace_id.choices = choices
         if request.method == "GET":
-            wanted = request.args.get("namespace_id")
-            self.namespace_id.data = next((key for key in choices if str(key) == wanted), namespaces[0].id)
+            selected = request.args.get("namespace_id")
+            self.namespace_id.data = next((key for key in choices if str(key) == selected), namespaces[0].id)
 
 
 class ProjectForm(NamedProjectForm):

@@ -1,4 +1,4 @@
-"""The pages of projects: one's own, one, a new one, and its settings."""
+"""Pages: dashboard, project, new project, file of the repository, settings."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ navigation.add(navigation.NavigationEntry("Overview", "", 0, Ability.READ_PROJEC
 @pages.signed_in
 @pages.allow(Ability.SIGNED_IN)
 def show_dashboard() -> Any:
-    """Show one's own projects."""
+    """Show the projects of the current user."""
     search = request.args.get("search", "")
     statement = queries.projects_matching(
         caller(), membership=True, search=search, order_by="last_activity_at", sort="desc"
@@ -47,15 +47,15 @@ def new_project() -> Any:
 @pages.signed_in
 @pages.allow(Ability.SIGNED_IN)
 def create_project() -> Any:
-    """Make a project."""
+    """Create a project."""
     form = _form()
-    made: list[Project] = []
+    created: list[Project] = []
 
     def create() -> None:
         namespace = find_namespace(form.namespace_id.data)
         if not allowed(caller(), Ability.CREATE_PROJECT, namespace):
             raise Invalid(namespace_id="is not valid")
-        made.append(
+        created.append(
             service.create_project(
                 current_user(),
                 namespace,
@@ -67,14 +67,14 @@ def create_project() -> Any:
         )
 
     if form.accepted(create):
-        return redirect(f"/{made[0].full_path}")
+        return redirect(f"/{created[0].full_path}")
     return render_template("projects/new.html", form=form), 422
 
 
 @pages.get("/<path:project>/-/blob/<path:place>")
 @pages.allow(Ability.READ_CODE)
 def show_source(project: Project, place: str) -> str:
-    """Show a file of the repository, at the address that findings name it by."""
+    """Show a file of the repository; findings link here."""
     source = repositories.source_at(project, place)
     if source is None:
         raise NotFound("File")
@@ -92,11 +92,11 @@ def show_settings(project: Project, page: str) -> Any:
 
 
 def show_project(project: Project) -> Any:
-    """Show a project; its address is found by whoever knows all full paths."""
+    """Show a project; the route of full paths calls this function."""
     return render_template("projects/show.html", project=project)
 
 
 def _form() -> ProjectForm:
     form = ProjectForm()
-    form.offer(queries.namespaces_for_projects(caller(), current_user()))
+    form.set_namespaces(queries.namespaces_for_projects(caller(), current_user()))
     return form

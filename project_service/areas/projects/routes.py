@@ -1,4 +1,4 @@
-"""The API of projects (supporting resources, section 6)."""
+"""API of projects (supporting resources, section 6)."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def create_project(fields: dict[str, Any]) -> Project:
 @api.allow(Ability.ADMINISTER)
 @api.response(201, schemas.ProjectFullSchema)
 def create_project_for_user(fields: dict[str, Any], user: str) -> Project:
-    """Create a project owned by somebody else."""
+    """Create a project for another user."""
     return _created(find_user(numeric(user)), fields)
 
 
@@ -104,7 +104,7 @@ def update_project(project: Project, fields: dict[str, Any]) -> Project:
 @api.allow(Ability.OWN_PROJECT)
 @api.response(202)
 def delete_project(project: Project) -> dict[str, str]:
-    """Delete a project; a job does the work."""
+    """Delete a project; a background job removes its data."""
     service.delete_project(unmodified(project))
     return ACCEPTED
 
@@ -114,7 +114,7 @@ def delete_project(project: Project) -> dict[str, str]:
 @api.allow(Ability.OWN_PROJECT)
 @api.response(201, schemas.ProjectFullSchema)
 def archive_project(project: Project) -> Project:
-    """Put a project away."""
+    """Archive a project."""
     return _detailed(service.archive_project(project, archived=True))
 
 
@@ -123,7 +123,7 @@ def archive_project(project: Project) -> Project:
 @api.allow(Ability.OWN_PROJECT)
 @api.response(201, schemas.ProjectFullSchema)
 def unarchive_project(project: Project) -> Project:
-    """Take a project out of the archive."""
+    """Unarchive a project."""
     return _detailed(service.archive_project(project, archived=False))
 
 
@@ -144,7 +144,7 @@ def share_project(project: Project, fields: dict[str, Any]) -> Any:
 @api.allow(Ability.ADMIN_PROJECT)
 @api.response(204)
 def unshare_project(project: Project, group_id: str) -> None:
-    """End a share."""
+    """Stop sharing a project with a group."""
     service.unshare_project(project, numeric(group_id))
 
 
@@ -154,18 +154,18 @@ def _detailed(project: Project) -> Project:
 
 
 def _listed(fields: dict[str, Any], statement: Any) -> WithSchema:
-    asking = caller()
+    current = caller()
     found = statement
     if fields.get("pagination") == "keyset":
         if fields["order_by"] != "id":
             raise MethodNotAllowed(NO_KEYSET)
         found = pagination.Keyset(statement, Project.id, descending=fields["sort"] == "desc")
-    if asking.user_id is None or fields["simple"]:
+    if current.user_id is None or fields["simple"]:
         return WithSchema(ProjectBasicSchema, found)
 
     def prepare(rows: list[Project]) -> None:
-        queries.add_permissions(asking, rows)
-        queries.add_details(asking, rows)
+        queries.add_permissions(current, rows)
+        queries.add_details(current, rows)
 
     return WithSchema(schemas.ProjectWithAccessSchema, found, prepare)
 

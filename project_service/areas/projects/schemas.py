@@ -1,4 +1,4 @@
-"""Projects as they travel (supporting resources, section 6)."""
+"""Schemas of projects (supporting resources, section 6)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from project_service.kit.http import fields
 from project_service.kit.http.schemas import Inside, Schema
 
 LEVELS = (DISABLED, PRIVATE, ENABLED)
-KEPT_BOOLEANS = (
+STORED_BOOLEANS = (
     "packages_enabled",
     "resolve_outdated_diff_discussions",
     "container_registry_enabled",
@@ -30,16 +30,16 @@ KEPT_BOOLEANS = (
     "auto_devops_enabled",
     "autoclose_referenced_issues",
 )
-KEPT_INTEGERS = ("ci_default_git_depth", "build_timeout")
-KEPT_TEXTS = ("build_coverage_regex", "ci_config_path", "suggestion_commit_message")
-KEPT_CHOICES = {
+STORED_INTEGERS = ("ci_default_git_depth", "build_timeout")
+STORED_TEXTS = ("build_coverage_regex", "ci_config_path", "suggestion_commit_message")
+STORED_CHOICES = {
     "auto_cancel_pending_pipelines": ("disabled", "enabled"),
     "build_git_strategy": ("fetch", "clone"),
     "merge_method": ("ff", "rebase_merge", "merge"),
     "auto_devops_deploy_strategy": ("continuous", "manual", "timed_incremental"),
 }
-KEPT = (*KEPT_BOOLEANS, *KEPT_INTEGERS, *KEPT_TEXTS, *KEPT_CHOICES)
-NULLABLE = (*KEPT_TEXTS, "allow_merge_on_skipped_pipeline", "ci_default_git_depth", "emails_disabled")
+STORED_SETTINGS = (*STORED_BOOLEANS, *STORED_INTEGERS, *STORED_TEXTS, *STORED_CHOICES)
+NULLABLE = (*STORED_TEXTS, "allow_merge_on_skipped_pipeline", "ci_default_git_depth", "emails_disabled")
 SWITCHES = {"issues_enabled": "issues", "merge_requests_enabled": "merge_requests", "wiki_enabled": "wiki"} | {
     "jobs_enabled": "builds",
     "snippets_enabled": "snippets",
@@ -47,14 +47,14 @@ SWITCHES = {"issues_enabled": "issues", "merge_requests_enabled": "merge_request
 
 
 class ProjectFullSchema(ProjectSchema):
-    """A project as its maintainers see it."""
+    """A project as shown to its maintainers."""
 
     import_error = fields.String()
     build_git_strategy = fields.Computed(lambda project: project.attributes.get("build_git_strategy", "fetch"))
 
 
 class PermissionSchema(Schema):
-    """A role the caller has."""
+    """A role of the caller."""
 
     access_level = fields.Integer()
     notification_level = fields.Constant(3)
@@ -68,19 +68,19 @@ class PermissionsSchema(Schema):
 
 
 class ProjectWithAccessSchema(ProjectSchema):
-    """A project with what the caller is in it."""
+    """A project with the roles of the caller."""
 
     permissions = Inside(PermissionsSchema)
 
 
 class ProjectFullWithAccessSchema(ProjectFullSchema):
-    """The same for maintainers."""
+    """A project as shown to its maintainers, with the roles of the caller."""
 
     permissions = Inside(PermissionsSchema)
 
 
 class ProjectFilterSchema(Schema):
-    """Which projects to list."""
+    """Filters and order of lists of projects."""
 
     order_by = fields.String(
         default="created_at",
@@ -107,20 +107,20 @@ class ProjectFilterSchema(Schema):
 
 
 class ProjectListSchema(ProjectFilterSchema):
-    """Which projects of all to list."""
+    """Filters and order of the list of all projects."""
 
     pagination = fields.String(choices=("keyset", "offset", "legacy"))
 
 
 class GroupProjectsSchema(ProjectFilterSchema):
-    """Which projects of a group to list."""
+    """Filters and order of the list of a group's projects."""
 
     include_subgroups = fields.Boolean(default=False)
     with_shared = fields.Boolean(default=True)
 
 
 class ProjectShowSchema(Schema):
-    """How much of a project to show."""
+    """Options for showing a project."""
 
     statistics = fields.Boolean(default=False)
     license = fields.Boolean(default=False)
@@ -135,21 +135,21 @@ def _optional() -> dict[str, Any]:
         "topics": fields.Array(fields.String()),
         "avatar": fields.Upload(),
     }
-    found |= {name: fields.Boolean() for name in (*SWITCHES, *KEPT_BOOLEANS)}
+    found |= {name: fields.Boolean() for name in (*SWITCHES, *STORED_BOOLEANS)}
     found |= {
         f"{feature}_access_level": fields.String(choices=(*LEVELS, PUBLIC) if feature == PAGES else LEVELS)
         for feature in FEATURES
     }
-    found |= {name: fields.Integer() for name in KEPT_INTEGERS}
-    found |= {name: fields.String() for name in KEPT_TEXTS}
-    found |= {name: fields.String(choices=choices) for name, choices in KEPT_CHOICES.items()}
+    found |= {name: fields.Integer() for name in STORED_INTEGERS}
+    found |= {name: fields.String() for name in STORED_TEXTS}
+    found |= {name: fields.String(choices=choices) for name, choices in STORED_CHOICES.items()}
     return found
 
 
 ProjectOptionsSchema: type[Schema] = Schema.from_dict(_optional(), name="ProjectOptionsSchema")  # type: ignore[assignment]  # from_dict returns a subclass
 
 
-class ProjectCreateSchema(ProjectOptionsSchema):  # type: ignore[misc, valid-type]  # made from the table of options
+class ProjectCreateSchema(ProjectOptionsSchema):  # type: ignore[misc, valid-type]  # a class created at run time from the table of options
     """A new project."""
 
     at_least_one = ("name", "path")
@@ -161,8 +161,8 @@ class ProjectCreateSchema(ProjectOptionsSchema):  # type: ignore[misc, valid-typ
     import_url = fields.String()
 
 
-class ProjectUpdateSchema(ProjectOptionsSchema):  # type: ignore[misc, valid-type]  # made from the table of options
-    """What can be changed of a project."""
+class ProjectUpdateSchema(ProjectOptionsSchema):  # type: ignore[misc, valid-type]  # a class created at run time from the table of options
+    """Changes of a project."""
 
     at_least_one = ("name", "path", *_optional())
 

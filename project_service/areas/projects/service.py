@@ -1,4 +1,4 @@
-"""What changes projects."""
+"""Changes of projects."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 from project_service.access.identity import Caller, caller
 from project_service.areas.projects import queries
-from project_service.areas.projects.schemas import KEPT, NULLABLE, SWITCHES
+from project_service.areas.projects.schemas import NULLABLE, STORED_SETTINGS, SWITCHES
 from project_service.domain import instance_settings, path_registry, path_rules, removal
 from project_service.domain.access_levels import Role, Visibility
 from project_service.domain.events.models import Action
@@ -23,7 +23,7 @@ from project_service.kit.http.errors import Conflict, Invalid, NotFound, RecordN
 
 
 class ProjectLimitReached(ServiceError):
-    """Somebody has as many personal projects as they may."""
+    """A user has reached the limit of personal projects."""
 
     status = 403
 
@@ -31,12 +31,12 @@ class ProjectLimitReached(ServiceError):
         super().__init__([f"Your project limit is {limit} projects! Please contact your administrator to increase it"])
 
     def body(self) -> dict[str, Any]:
-        """An array under ``error``, as the real product has it here."""
+        """Return an array under ``error``, like the reference product for this error."""
         return {"error": self.message}
 
 
 def create_project(author: User, namespace: Namespace, **fields: Any) -> Project:
-    """Make a project; in a personal namespace its owner becomes a member of it."""
+    """Create a project; in a personal namespace its owner becomes a member."""
     name, path = fields.pop("name", None), fields.pop("path", None)
     visibility = fields.pop("visibility", None) or instance_settings.setting("default_project_visibility")
     project = Project(
@@ -52,12 +52,12 @@ def create_project(author: User, namespace: Namespace, **fields: Any) -> Project
         apply(project, fields)
         check(project, namespace, new=True, chooser=author)
     if namespace.kind == "user":
-        lock_row(author, "projects_limit")  # two who make the last one at once must not each count the other out
+        lock_row(author, "projects_limit")  # concurrent requests must not exceed the limit together
         if queries.count_personal(author) >= author.projects_limit:
             raise ProjectLimitReached(author.projects_limit)
     try:
         path_registry.settle_project(project, _taken())
-    except NotFound as error:  # the namespace was deleted a moment ago
+    except NotFound as error:  # the namespace has been deleted meanwhile
         raise namespace_is_unusable() from error
     if namespace.owner_id is not None:
         _add_owner(project, namespace.owner_id)
@@ -66,11 +66,11 @@ def create_project(author: User, namespace: Namespace, **fields: Any) -> Project
 
 
 def update_project(project: Project, **fields: Any) -> Project:
-    """Change a project; whoever calls has checked who may rename."""
+    """Change a project; the caller has checked the permission to rename it."""
     branch = fields.get("default_branch", project.default_branch) or ""
     if branch != (project.default_branch or "") and not may_be_default(project, branch):
         raise Invalid(base=f"Could not change HEAD: branch '{branch}' does not exist")
-    lock_row(project, "attributes")  # of which two who set different settings at once each change a part
+    lock_row(project, "attributes")  # concurrent requests change different keys of it
     if fields.get("name") is not None:
         project.name = fields["name"]
     if fields.get("path") is not None:
@@ -86,19 +86,19 @@ def update_project(project: Project, **fields: Any) -> Project:
 
 
 def delete_project(project: Project) -> None:
-    """Make a project invisible; a job removes it."""
+    """Hide a project; a background job removes it."""
     path_registry.start_deleting_project(project)
     removal.remove_project.defer(project.id)
 
 
 def archive_project(project: Project, *, archived: bool) -> Project:
-    """Put a project away, or take it out again."""
+    """Archive or unarchive a project."""
     project.archived = archived
     return project
 
 
 def share_project(project: Project, group: Group, *, group_access: int, expires_at: Any = None) -> Share:
-    """Let the members of a group work in a project, at most with this role."""
+    """Share a project with a group; its members have at most the given role."""
     if expires_at is not None and expires_at < clock.today():
         raise Invalid(expires_at="cannot be a date in the past")
     path_registry.hold_tree(group)
@@ -107,7 +107,7 @@ def share_project(project: Project, group: Group, *, group_access: int, expires_
 
 
 def unshare_project(project: Project, group_id: int) -> None:
-    """End a share."""
+    """Stop sharing a project with a group."""
     share = queries.share_of(project, group_id)
     if share is None:
         raise RecordNotFound
@@ -115,7 +115,10 @@ def unshare_project(project: Project, group_id: int) -> None:
 
 
 def check(project: Project, namespace: Namespace, *, new: bool, chooser: User | Caller | None) -> None:
-    """Raise ``Invalid`` with all that is wrong with a project's name, path and visibility, which ``chooser`` chose."""
+    """Validate name, path and visibility of a project; raise ``Invalid`` with all errors.
+
+    ``chooser`` has chosen the visibility: only administrators may choose restricted ones.
+    """
     problems: dict[str, list[str]] = {}
     if found := path_rules.project_name_problems(project.name):
         problems["name"] = found
@@ -135,7 +138,7 @@ def check(project: Project, namespace: Namespace, *, new: bool, chooser: User | 
 
 
 def namespace_is_unusable() -> Invalid:
-    """The refusal of a namespace in which the caller can make no projects."""
+    """Return the error of a namespace in which the caller may not create projects."""
     return Invalid(namespace="is not valid", limit_reached=[])
 
 
@@ -144,7 +147,7 @@ def _taken() -> Invalid:
 
 
 def path_from(name: str) -> str:
-    """The path of a project that was given none."""
+    """Return the default path of a project."""
     return name if not path_rules.project_path_problems(name) else path_rules.slug(name)
 
 
@@ -156,7 +159,7 @@ def _add_owner(project: Project, owner_id: int) -> None:
 
 
 def apply(project: Project, fields: dict[str, Any]) -> None:
-    """Set what of the parsed fields can be set without a further rule."""
+    """Set the fields that need no further validation."""
     if "description" in fields:
         project.description = fields["description"]
     if "default_branch" in fields:
@@ -170,6 +173,10 @@ def apply(project: Project, fields: dict[str, Any]) -> None:
     for switch, feature in SWITCHES.items():
         if fields.get(switch) is not None:
             setattr(project, f"{feature}_access_level", ENABLED if fields[switch] else DISABLED)
-    kept = {name: fields[name] for name in KEPT if name in fields and (fields[name] is not None or name in NULLABLE)}
-    if kept:
-        project.attributes = {**(project.attributes or {}), **kept}
+    stored = {
+        name: fields[name]
+        for name in STORED_SETTINGS
+        if name in fields and (fields[name] is not None or name in NULLABLE)
+    }
+    if stored:
+        project.attributes = {**(project.attributes or {}), **stored}

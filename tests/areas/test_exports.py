@@ -1482,36 +1482,40 @@ def test_how_a_project_merges_now_is_said_as_gitlab_does(method, is_ff, is_rebas
     assert (project["merge_requests_ff_only_enabled"], project["merge_requests_rebase_enabled"]) == (is_ff, is_rebase)
 
 
+MUCH_IN_MEMORY = {
+    "many notes": {"issues": [with_notes(number, 1000) for number in range(1, 61)]},
+    "large differences": {
+        "merge_requests": [
+            make_issue(number, source_branch="a", target_branch="b", merge_request_diff={"diff": "x" * 2_000_000})
+            for number in range(1, 41)
+        ]
+    },
+    "large rows without a table": {"ci_pipelines": [{"stages": [{"name": "x" * 2_000_000}]} for _ in range(40)]},
+    "issues with much in few bytes": {"issues": [make_issue(number, odd=[{}] * 27_000) for number in range(1, 81)]},
+    "notes with much in few bytes": {
+        "issues": [make_issue(number, notes=[make_note(odd=[{}] * 7900)] * 20) for number in range(1, 21)]
+    },
+    "positions with much in few bytes": {
+        "issues": [make_issue(number, notes=[make_note(position={"odd": [{}] * 7900})] * 20) for number in range(1, 51)]
+    },
+    "merge requests with much in few bytes": {
+        "merge_requests": [make_issue(1, source_branch="a", target_branch="b", odd=[{}] * 27_000)] * 100
+    },
+    "rows without a table with much in few bytes": {"ci_pipelines": [{"stages": [{}] * 27_000}] * 100},
+}
+MUCH_IN_EVERY_RUN = {
+    "many notes",
+    "large rows without a table",
+    "issues with much in few bytes",
+    "merge requests with much in few bytes",
+}
+
+
 @pytest.mark.parametrize(
     "relations",
     [
-        {"issues": [with_notes(number, 1000) for number in range(1, 61)]},
-        {
-            "merge_requests": [
-                make_issue(number, source_branch="a", target_branch="b", merge_request_diff={"diff": "x" * 2_000_000})
-                for number in range(1, 41)
-            ]
-        },
-        {"ci_pipelines": [{"stages": [{"name": "x" * 2_000_000}]} for _ in range(40)]},
-        {"issues": [make_issue(number, odd=[{}] * 27_000) for number in range(1, 81)]},
-        {"issues": [make_issue(number, notes=[make_note(odd=[{}] * 7900)] * 20) for number in range(1, 21)]},
-        {
-            "issues": [
-                make_issue(number, notes=[make_note(position={"odd": [{}] * 7900})] * 20) for number in range(1, 51)
-            ]
-        },
-        {"merge_requests": [make_issue(1, source_branch="a", target_branch="b", odd=[{}] * 27_000)] * 100},
-        {"ci_pipelines": [{"stages": [{}] * 27_000}] * 100},
-    ],
-    ids=[
-        "many notes",
-        "large differences",
-        "large rows without a table",
-        "issues with much in few bytes",
-        "notes with much in few bytes",
-        "positions with much in few bytes",
-        "merge requests with much in few bytes",
-        "rows without a table with much in few bytes",
+        pytest.param(relations, id=name, marks=() if name in MUCH_IN_EVERY_RUN else pytest.mark.nightly)
+        for name, relations in MUCH_IN_MEMORY.items()
     ],
 )
 def test_an_export_takes_no_more_memory_for_larger_rows(relations, brought):

@@ -3426,7 +3426,7 @@ def test_a_branch_whose_name_is_no_text_is_not_the_default_one(as_, bring, tmp_p
     assert as_(MAX).get(f"/projects/{state['id']}").json["default_branch"] == "main"
 
 
-@pytest.mark.parametrize("refs", [["HEAD", "--all"], ["--branches"]])
+@pytest.mark.parametrize("refs", [["HEAD", "--all"], pytest.param(["--branches"], marks=pytest.mark.nightly)])
 def test_the_default_branch_is_told_where_git_takes_master_for_it(refs, as_, bring, run_jobs, tmp_path):
     client, folder = as_(MAX), tmp_path / "git"
     make_bundle(folder)

@@ -94,10 +94,10 @@ def is_on() -> bool:
 
 def queue(recipients: Iterable[str], subject: str, body: str) -> int:
     """Put a mail to each recipient into the outbox, in the current transaction; return how many."""
-    wanted = sorted(set(recipients))
-    if not is_on() or not wanted:
+    unique_recipients = sorted(set(recipients))
+    if not is_on() or not unique_recipients:
         return 0
-    db.session.add_all([Mail(recipient=recipient, subject=subject, body=body) for recipient in wanted])
+    db.session.add_all([Mail(recipient=recipient, subject=subject, body=body) for recipient in unique_recipients])
     # a task that waits for deferred mails does not count, one that retries to reach the server does
     due = select(Task.id).where(
         Task.name == drain.name,
@@ -108,7 +108,7 @@ def queue(recipients: Iterable[str], subject: str, body: str) -> int:
     # locked until these mails are committed: otherwise a worker could end the task before, and they would not be sent
     if db.session.scalar(due.limit(1).with_for_update(read=True)) is None:
         drain.defer()
-    return len(wanted)
+    return len(unique_recipients)
 
 
 def set_aside() -> int:
@@ -140,9 +140,9 @@ def drain() -> None:
 
 def _due() -> list[OutgoingMail]:
     is_due = or_(Mail.retry_at.is_(None), Mail.retry_at <= clock.now())
-    wanted = select(Mail).where(Mail.failed_at.is_(None), is_due).order_by(Mail.created_at, Mail.id).limit(BATCH_SIZE)
+    due = select(Mail).where(Mail.failed_at.is_(None), is_due).order_by(Mail.created_at, Mail.id).limit(BATCH_SIZE)
     with jobs.step():
-        return [OutgoingMail(mail.id, mail.recipient, mail.subject, mail.body) for mail in db.session.scalars(wanted)]
+        return [OutgoingMail(mail.id, mail.recipient, mail.subject, mail.body) for mail in db.session.scalars(due)]
 
 
 def _settle(delivery: Delivery) -> None:

@@ -30,7 +30,7 @@ BLANKS = b" \t\r\n"
 INTEGERS = range(-(2**63), 2**64)
 NUL = b"\\u0000"
 SURROGATES = b"\\ud", b"\\uD"
-# A lone surrogate; escaped backslashes and whole pairs match first, so that no part of them is taken for one.
+# A lone surrogate; escaped backslashes and whole pairs match first, so that no part of them matches.
 LONE_SURROGATE = re.compile(
     rb"\\(?:\\|u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(?P<lone>u[dD][89a-fA-F][0-9a-fA-F]{2}))"
 )

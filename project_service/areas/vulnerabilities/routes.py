@@ -45,7 +45,7 @@ def list_vulnerability_findings(project: Project, fields: dict[str, Any]) -> Wit
 @api.allow(Ability.ANYBODY)
 @api.response(200)
 def list_vulnerabilities(**_url: str) -> None:
-    """Tell what the list of findings is called now."""
+    """Return the new name of the list of findings."""
     raise RenamedRoute("vulnerability_findings")
 
 
@@ -56,5 +56,5 @@ def list_vulnerabilities(**_url: str) -> None:
 @api.allow(Ability.CREATE_SECURITY_REPORTS)
 @api.response(201, IngestedSchema)
 def create_security_report(project: Project, fields: dict[str, Any]) -> Ingested:
-    """Take in a report of a scanner: its findings become those of a new pipeline, or of one that is there."""
+    """Ingest a report of a scanner into a new pipeline, or into an existing one."""
     return ingestion.ingest(project, fields.pop("file"), fields.pop("report_type"), **fields)

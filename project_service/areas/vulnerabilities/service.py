@@ -157,8 +157,8 @@ def _write(feedback: Feedback, author: User, pipeline: Pipeline | None, fields: 
 
 
 def _merge_request(project: Project, iid: int | None) -> MergeRequest:
-    wanted = select(MergeRequest).where(MergeRequest.project_id == project.id, MergeRequest.iid == iid)
-    found = db.session.scalar(wanted) if iid is not None else None
+    statement = select(MergeRequest).where(MergeRequest.project_id == project.id, MergeRequest.iid == iid)
+    found = db.session.scalar(statement) if iid is not None else None
     if found is None:
         raise Unprocessable(["Merge request can't be blank"])
     return found

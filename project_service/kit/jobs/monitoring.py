@@ -43,7 +43,7 @@ def outcomes() -> dict[tuple[str, str], int]:
         stored = connect().hgetall(OUTCOMES_KEY)
     except redis.RedisError:
         return {}
-    found = {tuple(key.decode().split(" ", 1)): int(number) for key, number in stored.items()}  # type: ignore[union-attr]  # the client may be asynchronous elsewhere
+    found = {tuple(key.decode().split(" ", 1)): int(number) for key, number in stored.items()}  # type: ignore[union-attr]  # typed for the asynchronous client too
     return {(name, outcome): number for (outcome, name), number in found.items()}
 
 

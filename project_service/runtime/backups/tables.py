@@ -124,9 +124,9 @@ def counters(connection: Connection) -> dict[str, int]:
     return found
 
 
-def set_counters(connection: Connection, wanted: dict[str, int]) -> None:
+def set_counters(connection: Connection, last_ids: dict[str, int]) -> None:
     """Set the counters of ids to those of the backup."""
-    for name, last in wanted.items():
+    for name, last in last_ids.items():
         if connection.dialect.name == "sqlite":
             connection.execute(text("DELETE FROM sqlite_sequence WHERE name = :name"), {"name": name})
             counted = text("INSERT INTO sqlite_sequence (name, seq) VALUES (:name, :last)")

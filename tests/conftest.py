@@ -22,7 +22,7 @@ from werkzeug.test import TestResponse
 from project_service.domain.memberships import Membership
 from project_service.domain.namespaces import Group
 from project_service.domain.projects import Project
-from project_service.domain.repositories import Repository
+from project_service.domain.repositories.models import Repository
 from project_service.domain.users import User
 from project_service.factory import create_app
 from project_service.kit import clock, jobs

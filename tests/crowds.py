@@ -15,8 +15,8 @@ from project_service.domain.events import recording
 from project_service.domain.events.models import Action, Event
 from project_service.domain.projects import Project
 from project_service.domain.tracker.issues import Issue, IssueAssignee
+from project_service.domain.tracker.merge_requests import MergeRequest
 from project_service.domain.tracker.notes import TYPES, Note
-from project_service.domain.tracker.others import MergeRequest
 from project_service.domain.users import User
 from project_service.kit.db.base import Base
 from project_service.kit.db.session import db, unit_of_work

@@ -6,9 +6,9 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
-from project_service.domain import repositories
 from project_service.domain.projects import Project
-from project_service.domain.repositories import Repository
+from project_service.domain.repositories import models
+from project_service.domain.repositories.models import Repository
 from project_service.kit.db.session import db
 from project_service.kit.storage import storage
 
@@ -53,7 +53,7 @@ def keep_repository(project: Project, folder: Path, *tags: str, files: Mapping[s
     with storage().write(name) as file:
         file.write(bundle)
     kept = Repository(
-        project_id=project.id, kind=repositories.CODE, version=str(len(tags)), storage_name=name, size=len(bundle)
+        project_id=project.id, kind=models.CODE, version=str(len(tags)), storage_name=name, size=len(bundle)
     )
     db.session.add(kept)
     db.session.get_one(Project, project.id).default_branch = "main"

@@ -13,8 +13,8 @@ import pytest
 from sqlalchemy import Boolean, Date, DateTime, Integer, delete, func, insert, select
 
 from project_service.areas.variables.models import Variable
-from project_service.domain import repositories
 from project_service.domain.projects import Project
+from project_service.domain.repositories import contents
 from project_service.kit import clock
 from project_service.kit.db import migrations
 from project_service.kit.db.base import Base
@@ -254,7 +254,7 @@ def test_files_and_repositories_come_back(app, furnished, another, tmp_path, pro
     def look():
         with storage().open("exports/deep/er/ö") as file:
             content = file.read()
-        return content, repositories.tag_names(db.session.get_one(Project, project.id))
+        return content, contents.tag_names(db.session.get_one(Project, project.id))
 
     assert elsewhere(new, look) == ("exports/deep/er/ö".encode() * 10_000, ["v1"])
     assert summary.files["storage"] == 3

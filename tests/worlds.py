@@ -21,8 +21,9 @@ from project_service.domain.projects import Project, Route
 from project_service.domain.tokens import PersonalAccessToken, digest_of
 from project_service.domain.tracker.counters import next_iid
 from project_service.domain.tracker.labels import Label
+from project_service.domain.tracker.merge_requests import TARGET as MERGE_REQUEST
+from project_service.domain.tracker.merge_requests import MergeRequest
 from project_service.domain.tracker.notes import Note
-from project_service.domain.tracker.others import MERGE_REQUEST, MergeRequest
 from project_service.domain.users import User
 from project_service.kit import clock
 from project_service.kit.db.session import db, unit_of_work

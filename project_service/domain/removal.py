@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from sqlalchemy import Column, ColumnElement, Table, delete, select, update
 
-from project_service.domain import repositories
 from project_service.domain.bots import GHOST, bot
 from project_service.domain.namespaces import Namespace, UserNamespace
 from project_service.domain.projects import Project, folder_of, projects_below
+from project_service.domain.repositories import models
 from project_service.domain.users import User
 from project_service.kit import jobs
 from project_service.kit.db.base import Base
@@ -35,7 +35,7 @@ def remove_project(project_id: int) -> None:
     empty_project(project_id)
     for name in storage().names(folder_of(project_id)):  # what was being written when the project was deleted
         storage().delete(name)
-    repositories.forget(project_id)
+    models.remove_bare(project_id)
     with jobs.step():
         db.session.execute(delete(Project).where(Project.id == project_id, Project.deleting_since.is_not(None)))
 

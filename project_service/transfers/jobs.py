@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import Row, func, select, update
 
-from project_service.domain import repositories
+from project_service.domain.repositories import models
 from project_service.domain.users import User
 from project_service.kit import clock, jobs
 from project_service.kit.db.session import db, unit_of_work
@@ -135,7 +135,7 @@ def _queue_of(url: str | None) -> str:
 def clear_up() -> None:
     """Remove exports that are too old, uploads nobody came to import, and what workers of this machine left."""
     jobs.for_each(
-        (_expire_exports, _stop_endless_imports, _remove_uploads, sweep_workplaces, repositories.forget_old),
+        (_expire_exports, _stop_endless_imports, _remove_uploads, sweep_workplaces, models.remove_unused),
         lambda act: act(),
     )
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from sqlalchemy import func, select
 
 from project_service.domain.projects import Project
-from project_service.domain.repositories import Repository
+from project_service.domain.repositories.models import Repository
 from project_service.kit import clock
 from project_service.kit.db.session import db
 from project_service.transfers.models import (

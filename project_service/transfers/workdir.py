@@ -18,7 +18,7 @@ from flask import current_app
 from sqlalchemy import select
 
 from project_service.domain.projects import folder_of
-from project_service.domain.repositories import Repository
+from project_service.domain.repositories.models import Repository
 from project_service.kit.db.session import db, unit_of_work
 from project_service.kit.storage import storage
 from project_service.transfers.models import LIVE, ProjectExport, ProjectFile, ProjectImport

@@ -22,10 +22,13 @@ from project_service.domain.access_levels import Role, Visibility
 from project_service.domain.events.models import Action, Event, Restriction
 from project_service.domain.events.recording import change_confidentiality, record
 from project_service.domain.planning import issues as planning
+from project_service.domain.tracker.designs import Design
 from project_service.domain.tracker.issues import Issue
+from project_service.domain.tracker.merge_requests import MergeRequest
 from project_service.domain.tracker.milestones import Milestone
 from project_service.domain.tracker.notes import Note
-from project_service.domain.tracker.others import Design, MergeRequest, Snippet, WikiPage
+from project_service.domain.tracker.snippets import Snippet
+from project_service.domain.tracker.wiki_pages import WikiPage
 from project_service.domain.users import BLOCKED, DEACTIVATED
 from project_service.kit import clock
 from project_service.kit.db import pagination

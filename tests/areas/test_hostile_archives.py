@@ -27,8 +27,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import func, select, update
 
-from project_service.domain import repositories
 from project_service.domain.projects import Project
+from project_service.domain.repositories import git, models
 from project_service.kit import bigint_json, clock
 from project_service.kit.db.session import db
 from project_service.kit.jobs import Task
@@ -1026,9 +1026,9 @@ def bundle_that_grows(copies):
     return b"# v2 git bundle\n" + refs + pack + hashlib.sha1(pack).digest()
 
 
-@pytest.mark.parametrize(("memory", "fails"), [(repositories.MOST_MEMORY, False), (64 * MIB, True)])
+@pytest.mark.parametrize(("memory", "fails"), [(git.MAX_MEMORY_BYTES, False), (64 * MIB, True)])
 def test_a_bundle_that_grows_in_memory_beyond_measure_fails_the_import(memory, fails, bring, monkeypatch):
-    monkeypatch.setattr(repositories, "MOST_MEMORY", memory)
+    monkeypatch.setattr(git, "MAX_MEMORY_BYTES", memory)
 
     state = bring(make_archive({}, files={"project.bundle": bundle_that_grows(8)}))
 
@@ -1036,7 +1036,7 @@ def test_a_bundle_that_grows_in_memory_beyond_measure_fails_the_import(memory, f
 
 
 def test_git_that_does_not_end_fails_the_import(bring, monkeypatch, tmp_path):
-    monkeypatch.setattr(repositories, "LONGEST_SECONDS", 0)
+    monkeypatch.setattr(git, "MAX_SECONDS", 0)
 
     assert error_of(bring(make_archive({}, files={"project.bundle": make_bundle(tmp_path / "git")})))
 
@@ -1095,8 +1095,8 @@ def test_objects_that_are_merely_odd_are_kept(bring, tmp_path):
 
     state = bring(make_archive({}, files={"project.bundle": bundle_of(folder)}))
 
-    repository = repositories.repository_of(db.session.get(Project, state["id"]))
-    restored = pygit2.Repository(repositories.bare(repository))
+    repository = models.repository_of(db.session.get(Project, state["id"]))
+    restored = pygit2.Repository(models.bare(repository))
     assert (state["import_status"], restored.revparse_single("main").id) == ("finished", odd)
 
 

@@ -27,11 +27,13 @@ from flask import current_app
 from sqlalchemy import delete, func, select, update
 
 from project_service.areas.projects.schemas import STORED_SETTINGS
-from project_service.domain import removal, repositories
+from project_service.domain import removal
 from project_service.domain.access_levels import Role
 from project_service.domain.events.models import Event
 from project_service.domain.memberships import Membership
 from project_service.domain.projects import Project
+from project_service.domain.repositories import git as git_commands
+from project_service.domain.repositories import models
 from project_service.domain.tracker.issues import Issue
 from project_service.kit import clock, jobs
 from project_service.kit.db.base import Base
@@ -1434,7 +1436,7 @@ def test_nothing_is_left_of_the_repository_of_a_failed_import(bring, tmp_path):
     state = bring(make_archive({}, files=files))
 
     assert error_of(state) == "Incorrect JSON format"
-    assert list(repositories.root().glob(f"*{state['id']}-project-*.git*")) == []
+    assert list(models.root().glob(f"*{state['id']}-project-*.git*")) == []
 
 
 def test_a_version_may_end_in_a_newline(bring):
@@ -2179,8 +2181,8 @@ def bundle_with_a_fork(folder):
 
 
 def refs_of(number):
-    folder = repositories.bare(repositories.repository_of(db.session.get(Project, number)))
-    told = repositories.git("for-each-ref", "--format=%(refname) %(objectname)", folder=folder).decode()
+    folder = models.bare(models.repository_of(db.session.get(Project, number)))
+    told = git_commands.git("for-each-ref", "--format=%(refname) %(objectname)", folder=folder).decode()
     return dict(line.split() for line in told.splitlines())
 
 
@@ -3299,11 +3301,11 @@ def test_a_restored_repository_has_all_refs_and_is_whole(as_, bring, tmp_path):
     number = bring(make_archive({}, files={"project.bundle": make_bundle(tmp_path / "git", "v1", "v2")}))["id"]
 
     project = db.session.get(Project, number)
-    folder = repositories.bare(repositories.repository_of(project))
-    refs = repositories.git("for-each-ref", "--format=%(refname)", folder=folder).decode().split()
+    folder = models.bare(models.repository_of(project))
+    refs = git_commands.git("for-each-ref", "--format=%(refname)", folder=folder).decode().split()
     assert refs == ["refs/heads/main", "refs/tags/v1", "refs/tags/v2"]
     assert reload(project).default_branch == "main"
-    repositories.check(folder)
+    git_commands.check(folder)
 
 
 @pytest.mark.parametrize("relation", ["issues", "merge_requests"])
@@ -3357,8 +3359,8 @@ def test_the_default_branch_is_that_of_the_next_project_too(as_, bring, run_jobs
     )
     again = bring(make_archive(version=None, files=exported), path="again")
     assert client.get(f"/projects/{again['id']}").json["default_branch"] == "topic"
-    folder = repositories.bare(repositories.repository_of(db.session.get(Project, again["id"])))
-    refs = repositories.git("for-each-ref", "--format=%(refname)", folder=folder).decode().split()
+    folder = models.bare(models.repository_of(db.session.get(Project, again["id"])))
+    refs = git_commands.git("for-each-ref", "--format=%(refname)", folder=folder).decode().split()
     assert refs == ["refs/heads/main", "refs/heads/topic", "refs/heads/trunk"]
 
 

@@ -13,8 +13,8 @@ from sqlalchemy import delete, select, text
 
 from project_service.domain.access_levels import Visibility
 from project_service.domain.projects import Project
+from project_service.domain.tracker.merge_requests import MergeRequestLabel
 from project_service.domain.tracker.milestones import Milestone
-from project_service.domain.tracker.others import MergeRequestLabel
 from project_service.kit.db.base import MIGRATIONS
 from project_service.kit.db.session import db
 from tests.archives import make_archive

@@ -17,8 +17,8 @@ from project_service.access.identity import ANONYMOUS as NO_CALLER
 from project_service.access.identity import Caller
 from project_service.areas.protected_tags import queries
 from project_service.areas.protected_tags.models import ProtectedTag
-from project_service.domain import repositories
 from project_service.domain.access_levels import Role
+from project_service.domain.repositories import contents, models
 from project_service.domain.users import BLOCKED
 from project_service.kit import clock
 from project_service.kit.db.session import db
@@ -597,7 +597,7 @@ def test_what_the_api_protects_decides_who_creates_a_tag(person, may, project, p
 
 
 def test_without_a_repository_there_are_no_tags(project):
-    assert repositories.tag_names(project) == []
+    assert contents.tag_names(project) == []
 
 
 @pytest.fixture
@@ -610,43 +610,43 @@ def keep(project, tmp_path):
 def test_tags_of_a_repository_are_named_in_order(keep, project):
     keep("v2", "größe", "v1/rc")
 
-    assert repositories.tag_names(project) == ["größe", "v1/rc", "v2"]
+    assert contents.tag_names(project) == ["größe", "v1/rc", "v2"]
 
 
 def test_a_repository_without_tags_has_none(keep, project):
     keep()
 
-    assert repositories.tag_names(project) == []
+    assert contents.tag_names(project) == []
 
 
 def test_the_bare_repository_of_a_machine_is_made_again_when_it_is_gone(keep, project):
     keep("v1")
-    repositories.tag_names(project)
-    shutil.rmtree(repositories.root())
+    contents.tag_names(project)
+    shutil.rmtree(models.root())
 
-    assert repositories.tag_names(project) == ["v1"]
+    assert contents.tag_names(project) == ["v1"]
 
 
 @pytest.mark.both_databases
 def test_a_bare_repository_whose_bundle_was_replaced_is_forgotten(keep, project):
     keep("v1")
-    repositories.forget_old()
-    repositories.tag_names(project)
-    db.session.delete(repositories.repository_of(project))
+    models.remove_unused()
+    contents.tag_names(project)
+    db.session.delete(models.repository_of(project))
     db.session.commit()
 
-    assert repositories.forget_old() == 1
-    assert repositories.tag_names(project) == []
+    assert models.remove_unused() == 1
+    assert contents.tag_names(project) == []
 
 
 def test_the_bare_repository_of_an_import_is_left_alone_until_that_has_ended(project):
-    folder = repositories.root() / f"{project.id}-project-{'0' * 32}.git"
+    folder = models.root() / f"{project.id}-project-{'0' * 32}.git"
     folder.mkdir(parents=True)
     left = []
     for loading in (True, False):
         project.loading = loading
         db.session.commit()
-        repositories.forget_old()
+        models.remove_unused()
         left.append(folder.exists())
 
     assert left == [True, False]
@@ -654,31 +654,31 @@ def test_the_bare_repository_of_an_import_is_left_alone_until_that_has_ended(pro
 
 def test_a_removed_project_leaves_no_bare_repository(keep, project, as_, run_jobs):
     keep("v1")
-    repositories.tag_names(project)
-    begun = repositories.root() / f".{project.id}-project-{'0' * 32}.git.a069401a"
-    other = repositories.root() / f"{project.id}0-project-{'0' * 32}.git"
+    contents.tag_names(project)
+    begun = models.root() / f".{project.id}-project-{'0' * 32}.git.a069401a"
+    other = models.root() / f"{project.id}0-project-{'0' * 32}.git"
     for folder in (begun, other):
         (folder / "objects").mkdir(parents=True)
-    assert list(repositories.root().glob(f"{project.id}-project-*.git"))
+    assert list(models.root().glob(f"{project.id}-project-*.git"))
 
     as_(ADA).delete(f"/projects/{project.id}")
     run_jobs()
 
-    assert list(repositories.root().glob(f"*{project.id}*.git*")) == [other]
+    assert list(models.root().glob(f"*{project.id}*.git*")) == [other]
 
 
 @pytest.mark.both_databases
 @pytest.mark.parametrize(("days", "stays"), [(0, True), (1, True), (3, False)])
 def test_what_a_killed_worker_left_of_a_repository_is_removed_when_it_is_old(days, stays, project):
-    repositories.root().mkdir(parents=True, exist_ok=True)
-    folder = repositories.root() / f".{project.id}-project-{'0' * 32}.git.a069401a"
+    models.root().mkdir(parents=True, exist_ok=True)
+    folder = models.root() / f".{project.id}-project-{'0' * 32}.git.a069401a"
     bundle = folder.with_name(f"{folder.name}.bundle")
     (folder / "objects").mkdir(parents=True)
     bundle.write_bytes(b"# v2 git bundle\n")
     for path in (folder, bundle):
         os.utime(path, (time.time() - days * 86400,) * 2)
 
-    repositories.forget_old()
+    models.remove_unused()
 
     assert [folder.exists(), bundle.exists()] == [stays, stays]
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from project_service.domain.repositories import REF
+from project_service.domain.repositories.bundles import REF
 
 parts = st.sampled_from([*"ab./@{}~^:?*[\\ -_\x7f\n", "..", ".lock", "@{", "//", "ü"])
 

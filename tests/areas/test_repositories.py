@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from project_service.domain import repositories
+from project_service.domain.repositories import bundles
 from tests.contract.service import REPOSITORY, is_running, kill, wait_for
 from tests.repositories import make_bundle
 
-RUN = "from project_service.domain import repositories; print(repositories.git('anything').decode())"
+RUN = "from project_service.domain.repositories.git import git; print(git('anything').decode())"
 
 
 @pytest.fixture
@@ -79,7 +79,7 @@ def test_what_a_killed_process_left_of_a_clone_goes_with_the_next_one(tmp_path):
     (tmp_path / ".1-project-abc.git.0123abcd").mkdir()
     (tmp_path / ".1-project-abcd.git.0123abcd").mkdir()
 
-    repositories.unbundle(bundle, target)
+    bundles.unbundle(bundle, target)
 
     assert sorted(path.name for path in tmp_path.glob("*1-project*")) == [
         ".1-project-abcd.git.0123abcd",

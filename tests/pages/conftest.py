@@ -24,7 +24,7 @@ from project_service.domain.access_levels import Role
 from project_service.domain.namespaces import Group
 from project_service.domain.planning import issues as planning
 from project_service.domain.projects import Project
-from project_service.domain.repositories import Repository
+from project_service.domain.repositories.models import Repository
 from project_service.domain.tokens import SESSION_LENGTH, BrowserSession, digest_of
 from project_service.domain.tracker.environments import Environment
 from project_service.domain.tracker.issues import Issue

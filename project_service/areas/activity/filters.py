@@ -10,17 +10,17 @@ from typing import Any, Self
 from sqlalchemy import ColumnElement, and_, or_
 
 from project_service.domain.events.models import Action, Event
-from project_service.domain.tracker import issues, milestones, notes, others
+from project_service.domain.tracker import designs, issues, merge_requests, milestones, notes, snippets, wiki_pages
 
 STORED_TYPES = {
     "issue": issues.TARGET,
     "milestone": milestones.TARGET,
-    "merge_request": others.MERGE_REQUEST,
+    "merge_request": merge_requests.TARGET,
     "note": notes.TARGET,
-    "snippet": others.SNIPPET,
+    "snippet": snippets.TARGET,
     "user": "User",
-    "wiki": others.WIKI_PAGE,
-    "design": others.DESIGN,
+    "wiki": wiki_pages.TARGET,
+    "design": designs.TARGET,
 }
 PROJECT_ACTIONS = (Action.CREATED, Action.PUSHED, Action.JOINED, Action.LEFT, Action.EXPIRED)
 

@@ -7,7 +7,7 @@ from typing import Any
 from project_service.areas.activity.filters import STORED_TYPES
 from project_service.domain.events.models import Action, Event
 from project_service.domain.schemas import UserBasicSchema
-from project_service.domain.tracker import others
+from project_service.domain.tracker import designs, wiki_pages
 from project_service.domain.tracker.schemas import NoteSchema
 from project_service.kit.db.pagination import PagingSchema
 from project_service.kit.http import fields
@@ -34,11 +34,11 @@ def action_name(event: Event) -> str:
     action = Action(event.action)
     if action is Action.PUSHED:
         return PUSH_ACTION_NAMES.get((event.data or {}).get("action", ""), "pushed to")
-    if event.target_type == others.DESIGN:
+    if event.target_type == designs.TARGET:
         return DESIGN_ACTION_NAMES.get(action, "opened")
     if action in ACTION_NAMES:
         return ACTION_NAMES[action]
-    if event.target_type == others.WIKI_PAGE and action in (Action.CREATED, Action.UPDATED):
+    if event.target_type == wiki_pages.TARGET and action in (Action.CREATED, Action.UPDATED):
         return action.name.lower()
     if action is Action.CREATED and event.target_type in (None, "Project"):
         return "imported" if (event.data or {}).get("imported") else "created"
@@ -79,7 +79,7 @@ class EventSchema(Schema):
     created_at = fields.Moment()
     note = Inside(NoteSchema, attribute="target.note")
     author = Inside(UserBasicSchema)
-    wiki_page = fields.When(lambda event: event.target_type == others.WIKI_PAGE, _wiki_page, type="object")
+    wiki_page = fields.When(lambda event: event.target_type == wiki_pages.TARGET, _wiki_page, type="object")
     push_data = fields.When(lambda event: event.action == Action.PUSHED, _push_data, type="object")
     author_username = fields.Computed(lambda event: event.author.username if event.author else None)
 

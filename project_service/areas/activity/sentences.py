@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from project_service.areas.activity.schemas import action_name
 from project_service.domain.events.models import Action, Event
 from project_service.domain.projects import Project
-from project_service.domain.tracker import others
+from project_service.domain.tracker import designs, wiki_pages
 from project_service.domain.tracker.issues import INCIDENT, Issue
+from project_service.domain.tracker.merge_requests import MergeRequest
 from project_service.domain.tracker.milestones import Milestone
 from project_service.domain.tracker.notes import Note, Subject
 
@@ -17,8 +18,8 @@ NOUNS = {
     "MergeRequest": "merge request",
     "Milestone": "milestone",
     "Snippet": "snippet",
-    others.DESIGN: "design",
-    others.WIKI_PAGE: "wiki page",
+    designs.TARGET: "design",
+    wiki_pages.TARGET: "wiki page",
     "Commit": "commit",
 }
 MAX_EXCERPT_LENGTH = 200
@@ -63,7 +64,7 @@ def address_of(row: object, project: Project) -> str | None:
         return f"/{project.full_path}/-/issues/{row.iid}"
     if isinstance(row, Milestone):
         return f"/{project.full_path}/-/milestones/{row.iid}"
-    if isinstance(row, others.MergeRequest):
+    if isinstance(row, MergeRequest):
         return f"/{project.full_path}/-/merge_requests/{row.iid}"
     return f"/{project.full_path}{row.page}" if isinstance(row, Subject) else None
 
@@ -93,4 +94,4 @@ def _name(row: object) -> str:
     title = getattr(row, "title", None) or getattr(row, "filename", "")
     if isinstance(row, Issue):
         return f"#{row.iid} {title}"
-    return f"!{row.iid} {title}" if isinstance(row, others.MergeRequest) else str(title)
+    return f"!{row.iid} {title}" if isinstance(row, MergeRequest) else str(title)

@@ -12,20 +12,24 @@ from sqlalchemy.orm.interfaces import ORMOption
 
 from project_service.domain.events.models import Event
 from project_service.domain.projects import Project
-from project_service.domain.repositories import commit_titles
-from project_service.domain.tracker import issues, milestones, others
+from project_service.domain.repositories.contents import commit_titles
+from project_service.domain.tracker import designs, issues, merge_requests, milestones, snippets, wiki_pages
+from project_service.domain.tracker.designs import Design
 from project_service.domain.tracker.issues import Issue
+from project_service.domain.tracker.merge_requests import MergeRequest
 from project_service.domain.tracker.milestones import Milestone
 from project_service.domain.tracker.notes import COMMIT, FINDERS, NOTE_TYPES, TARGET, Note, add_resolutions
+from project_service.domain.tracker.snippets import Snippet
+from project_service.domain.tracker.wiki_pages import WikiPage
 from project_service.kit.db.session import db
 
 MODELS: dict[str, type[Any]] = {
     issues.TARGET: Issue,
     milestones.TARGET: Milestone,
-    others.MERGE_REQUEST: others.MergeRequest,
-    others.SNIPPET: others.Snippet,
-    others.DESIGN: others.Design,
-    others.WIKI_PAGE: others.WikiPage,
+    merge_requests.TARGET: MergeRequest,
+    snippets.TARGET: Snippet,
+    designs.TARGET: Design,
+    wiki_pages.TARGET: WikiPage,
 }
 
 
@@ -36,7 +40,7 @@ class EventTarget:
     title: str | None = None
     iid: int | None = None
     note: Note | None = None
-    wiki_page: others.WikiPage | None = None
+    wiki_page: WikiPage | None = None
     noteable: Any = None
 
 
@@ -83,7 +87,7 @@ def _target(
         row = rows.get(event.target_type, {}).get(event.target_id)
         if getattr(row, "project_id", None) != event.project_id:  # deleted, or of a type without a model
             return EventTarget(iid=event.target_id)
-        page = row if isinstance(row, others.WikiPage) else None
+        page = row if isinstance(row, WikiPage) else None
         return EventTarget(
             title=title_of(row), iid=getattr(row, "iid", None) or event.target_id, wiki_page=page, noteable=row
         )
@@ -91,7 +95,7 @@ def _target(
     if note is None or note.project_id != event.project_id:
         return EventTarget(iid=event.target_id)
     noteable = rows.get(note.noteable_type, {}).get(note.noteable_id or 0)
-    note.noteable_iid = noteable.iid if isinstance(noteable, Issue | others.MergeRequest) else None
+    note.noteable_iid = noteable.iid if isinstance(noteable, Issue | MergeRequest) else None
     title = title_of(noteable) or titles.get((note.project_id, note.commit_id or ""))
     return EventTarget(title=title, iid=event.target_id, note=note, noteable=noteable)
 

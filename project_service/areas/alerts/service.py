@@ -14,9 +14,9 @@ from project_service.access.identity import Caller
 from project_service.areas.alerts import incidents
 from project_service.areas.alerts.incidents import note
 from project_service.areas.alerts.models import Alert, AlertTodo, IncidentSetting, Status
-from project_service.domain import repositories
 from project_service.domain.planning.issues import check_note
 from project_service.domain.projects import Project
+from project_service.domain.repositories import contents
 from project_service.domain.tracker.notes import Note
 from project_service.domain.users import User, users
 from project_service.kit import clock
@@ -89,7 +89,7 @@ def save_incident_setting(project: Project, **fields: Any) -> None:
     The text of the template is stored: a repository changes only with an import, and is not read for every incident.
     """
     key = fields.pop("issue_template_key", None)
-    template = repositories.issue_template(project, key) if key else None
+    template = contents.issue_template(project, key) if key else None
     if key and template is None:
         raise Invalid(issue_template_key="not found")
     fields |= {"issue_template_key": key or None, "issue_template": template}

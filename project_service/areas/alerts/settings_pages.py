@@ -17,8 +17,8 @@ from project_service.access.pages import PageBlueprint
 from project_service.areas.alerts import integrations, payload_mapping, payloads, queries, service
 from project_service.areas.alerts.forms import IncidentSettingsForm, IntegrationForm, TestAlertForm
 from project_service.areas.alerts.models import HTTP, OPSGENIE, AlertIntegration
-from project_service.domain import repositories
 from project_service.domain.projects import Project
+from project_service.domain.repositories import contents
 from project_service.kit.db.session import db
 from project_service.kit.http.errors import Invalid
 from project_service.kit.http.fields import whole_number
@@ -56,7 +56,7 @@ def _stored_incident_form(project: Project) -> IncidentSettingsForm:
 
 def _offering(project: Project, form: IncidentSettingsForm) -> IncidentSettingsForm:
     """Return the form with the templates of the repository, which only a shown form needs."""
-    form.offer(repositories.issue_templates(project))
+    form.offer(contents.issue_templates(project))
     return form
 
 

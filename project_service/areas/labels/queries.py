@@ -13,7 +13,7 @@ from project_service.domain.projects import Project
 from project_service.domain.tracker import issues
 from project_service.domain.tracker.issues import Issue, IssueLabel, issues_of
 from project_service.domain.tracker.labels import Label, labels_of
-from project_service.domain.tracker.others import MergeRequest, MergeRequestLabel, merge_requests_of
+from project_service.domain.tracker.merge_requests import MergeRequest, MergeRequestLabel, merge_requests_of
 from project_service.kit.db import searching
 from project_service.kit.db.session import db
 

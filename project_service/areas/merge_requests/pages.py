@@ -11,7 +11,7 @@ from project_service.access.identity import caller
 from project_service.access.pages import PageBlueprint
 from project_service.areas.merge_requests import queries
 from project_service.domain.projects import Project
-from project_service.domain.tracker.others import find_merge_request
+from project_service.domain.tracker.merge_requests import find_merge_request
 from project_service.kit.db.pagination import read_page
 from project_service.kit.http.fields import LARGEST_INTEGER
 

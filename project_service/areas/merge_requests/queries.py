@@ -10,9 +10,10 @@ from sqlalchemy.orm import joinedload, selectinload
 
 from project_service.access.identity import Caller
 from project_service.domain.projects import Project
+from project_service.domain.tracker.merge_requests import TARGET as MERGE_REQUEST
+from project_service.domain.tracker.merge_requests import MergeRequest, MergeRequestLabel, merge_requests_of
 from project_service.domain.tracker.milestones import Milestone
 from project_service.domain.tracker.notes import Note
-from project_service.domain.tracker.others import MERGE_REQUEST, MergeRequest, MergeRequestLabel, merge_requests_of
 from project_service.domain.users import ids_called
 from project_service.kit.db import searching
 from project_service.kit.db.session import NO_LAZY_LOADING, db

@@ -12,9 +12,9 @@ from project_service.access.guards import numeric
 from project_service.access.identity import caller
 from project_service.areas.merge_requests import queries, schemas
 from project_service.domain.projects import Project
+from project_service.domain.tracker.merge_requests import MergeRequest, find_merge_request
 from project_service.domain.tracker.milestones import find_milestone
 from project_service.domain.tracker.notes import Note, add_resolutions
-from project_service.domain.tracker.others import MergeRequest, find_merge_request
 from project_service.domain.tracker.schemas import NoteFilterSchema, NoteSchema
 
 api = ApiBlueprint("merge_requests", __name__, description="Merge requests of a project and the notes under them.")

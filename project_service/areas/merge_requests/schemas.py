@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 from project_service.domain.schemas import UserBasicSchema
-from project_service.domain.tracker.others import MergeRequest
+from project_service.domain.tracker.merge_requests import MergeRequest
 from project_service.domain.tracker.schemas import MilestoneSchema, TitleOrWord
 from project_service.kit import clock
 from project_service.kit.http import fields, urls

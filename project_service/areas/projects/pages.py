@@ -12,9 +12,9 @@ from project_service.access.identity import caller, current_user
 from project_service.access.pages import PageBlueprint
 from project_service.areas.projects import queries, service
 from project_service.areas.projects.forms import ProjectForm
-from project_service.domain import repositories
 from project_service.domain.namespaces import find_namespace
 from project_service.domain.projects import Project
+from project_service.domain.repositories import contents
 from project_service.kit.db.pagination import read_page
 from project_service.kit.http.errors import Invalid, NotFound, UnknownRoute
 
@@ -75,7 +75,7 @@ def create_project() -> Any:
 @pages.allow(Ability.READ_CODE)
 def show_source(project: Project, place: str) -> str:
     """Show a file of the repository; findings link here."""
-    source = repositories.source_at(project, place)
+    source = contents.source_at(project, place)
     if source is None:
         raise NotFound("File")
     return render_template("projects/source.html", project=project, source=source)

@@ -14,7 +14,7 @@ from project_service.domain.events.recording import record
 from project_service.domain.memberships import Membership, Share
 from project_service.domain.namespaces import Group, Namespace
 from project_service.domain.projects import DISABLED, ENABLED, FEATURES, Project
-from project_service.domain.repositories import may_be_default
+from project_service.domain.repositories.models import may_be_default
 from project_service.domain.users import User
 from project_service.kit import clock
 from project_service.kit.db.locking import delete_locked, lock_row

@@ -13,8 +13,8 @@ from project_service.areas.protected_tags import queries, service
 from project_service.areas.protected_tags.forms import ProtectedTagForm
 from project_service.areas.protected_tags.schemas import LEVELS
 from project_service.areas.protected_tags.wildcards import matches
-from project_service.domain import repositories
 from project_service.domain.projects import Project
+from project_service.domain.repositories import contents
 from project_service.kit.db.pagination import read_page
 from project_service.kit.http.forms import confirmation
 
@@ -27,7 +27,7 @@ MAX_EXAMPLES = 20
 def fill(project: Project) -> dict[str, Any]:
     """Return the template variables of the section: the protected tags, and the tags that each covers."""
     page = read_page(queries.protected_tags_of(project), request.args.get("page"), PER_PAGE)
-    names = repositories.tag_names(project)
+    names = contents.tag_names(project)
     return {
         "protected_tags": page,
         "matching": {tag.id: _examples(tag.name, names) for tag in page.rows},
@@ -63,7 +63,7 @@ def create_protected_tag(project: Project) -> Any:
     """Protect a tag, or preview the tags that a wildcard covers."""
     form = ProtectedTagForm()
     if "preview" in request.form:
-        names = [name for name in repositories.tag_names(project) if matches(form.name.data or "", name)]
+        names = [name for name in contents.tag_names(project) if matches(form.name.data or "", name)]
         shown = {"pattern": form.name.data, "count": len(names), "names": names[:MAX_EXAMPLES]}
         return sections.show(project, "repository", protected_tag_form=form, preview=shown)
     fields = {"name": form.name.data, "create_access_level": form.create_access_level.data}

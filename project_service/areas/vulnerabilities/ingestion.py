@@ -23,7 +23,7 @@ from project_service.areas.vulnerabilities.queries import default_branch, find_p
 from project_service.areas.vulnerabilities.reports import Report
 from project_service.areas.vulnerabilities.severity_order import numbers_of
 from project_service.domain.projects import Project
-from project_service.domain.repositories import REF
+from project_service.domain.repositories.bundles import REF
 from project_service.kit.db.session import db, writing
 from project_service.kit.http.errors import Invalid
 

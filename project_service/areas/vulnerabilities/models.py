@@ -18,7 +18,7 @@ from project_service.areas.vulnerabilities.severity_order import Sort
 from project_service.domain.projects import Project
 from project_service.domain.removal import DECISIONS
 from project_service.domain.tracker.issues import Issue
-from project_service.domain.tracker.others import MergeRequest
+from project_service.domain.tracker.merge_requests import MergeRequest
 from project_service.domain.users import User
 from project_service.kit import clock
 from project_service.kit.db.base import Base, Key, Model, Timestamps

@@ -27,7 +27,7 @@ from project_service.domain.planning import issues as planning
 from project_service.domain.planning.issues import LONGEST_TEXT, LONGEST_TITLE
 from project_service.domain.projects import Project
 from project_service.domain.tracker.issues import Issue
-from project_service.domain.tracker.others import MergeRequest
+from project_service.domain.tracker.merge_requests import MergeRequest
 from project_service.domain.users import User
 from project_service.kit import clock
 from project_service.kit.db.locking import delete_locked

@@ -10,33 +10,37 @@ from sqlalchemy import delete, update
 from project_service.domain.access_levels import Visibility
 from project_service.domain.events.models import Action, Event, Kind, Restriction
 from project_service.domain.projects import Project
-from project_service.domain.tracker import issues, milestones, notes, others
+from project_service.domain.tracker import designs, issues, merge_requests, milestones, notes, snippets, wiki_pages
+from project_service.domain.tracker.designs import Design
 from project_service.domain.tracker.issues import Issue
+from project_service.domain.tracker.merge_requests import MergeRequest
 from project_service.domain.tracker.milestones import Milestone
 from project_service.domain.tracker.notes import Note
+from project_service.domain.tracker.snippets import Snippet
+from project_service.domain.tracker.wiki_pages import WikiPage
 from project_service.domain.users import User
 from project_service.kit import clock
 from project_service.kit.db.session import db
 
 ACTIVITY_UPDATE_INTERVAL = dt.timedelta(hours=1)
 
-Target = Issue | Milestone | Note | others.MergeRequest | others.Snippet | others.Design | others.WikiPage
+Target = Issue | Milestone | Note | MergeRequest | Snippet | Design | WikiPage
 TYPES: dict[type[Any], str] = {
     Issue: issues.TARGET,
     Milestone: milestones.TARGET,
     Note: notes.TARGET,
-    others.MergeRequest: others.MERGE_REQUEST,
-    others.Snippet: others.SNIPPET,
-    others.Design: others.DESIGN,
-    others.WikiPage: others.WIKI_PAGE,
+    MergeRequest: merge_requests.TARGET,
+    Snippet: snippets.TARGET,
+    Design: designs.TARGET,
+    WikiPage: wiki_pages.TARGET,
 }
 KINDS: dict[str, Kind] = {
     issues.TARGET: Kind.ISSUE,
-    others.MERGE_REQUEST: Kind.MERGE_REQUEST,
+    merge_requests.TARGET: Kind.MERGE_REQUEST,
     milestones.TARGET: Kind.MILESTONE,
-    others.SNIPPET: Kind.SNIPPET,
-    others.DESIGN: Kind.ISSUE,
-    others.WIKI_PAGE: Kind.WIKI,
+    snippets.TARGET: Kind.SNIPPET,
+    designs.TARGET: Kind.ISSUE,
+    wiki_pages.TARGET: Kind.WIKI,
     "Commit": Kind.CODE,
 }
 SNIPPETS = {
@@ -86,9 +90,9 @@ def visibility_columns(action: Action, target: Target | None) -> tuple[Kind, Res
     kind = KINDS[TYPES[type(target)]]
     if isinstance(target, Issue):
         return kind, _restriction_of(target), target.id
-    if isinstance(target, others.Design):
+    if isinstance(target, Design):
         return kind, _restriction_of(target.issue), target.issue_id
-    if isinstance(target, others.Snippet):
+    if isinstance(target, Snippet):
         return kind, SNIPPETS[Visibility(target.visibility)], None
     return kind, Restriction.NONE, None
 
@@ -129,8 +133,8 @@ def _visibility_of_note(note: Note) -> tuple[Kind, Restriction, int | None]:
         return kind, Restriction.INTERNAL, issue.id if issue else None
     if issue is not None:
         return kind, _restriction_of(issue), issue.id
-    if note.noteable_type == others.SNIPPET:
-        snippet = db.session.get(others.Snippet, note.noteable_id)
+    if note.noteable_type == snippets.TARGET:
+        snippet = db.session.get(Snippet, note.noteable_id)
         return kind, SNIPPETS[Visibility(snippet.visibility)] if snippet else Restriction.MEMBERS, None
     return kind, Restriction.NONE, None
 
@@ -138,7 +142,7 @@ def _visibility_of_note(note: Note) -> tuple[Kind, Restriction, int | None]:
 def _issue_of(note: Note) -> Issue | None:
     if note.noteable_type == issues.TARGET:
         return db.session.get(Issue, note.noteable_id)
-    if note.noteable_type == others.DESIGN:
-        design = db.session.get(others.Design, note.noteable_id)
+    if note.noteable_type == designs.TARGET:
+        design = db.session.get(Design, note.noteable_id)
         return design.issue if design else None
     return None

@@ -12,9 +12,9 @@ from sqlalchemy import ForeignKey, Index, Select, select
 from sqlalchemy.orm import Mapped, mapped_column, relationship
 
 from project_service.domain.projects import Project
-from project_service.domain.tracker import issues, others
+from project_service.domain.tracker import designs, issues, merge_requests
 from project_service.domain.tracker.issues import Issue
-from project_service.domain.tracker.others import MergeRequest
+from project_service.domain.tracker.merge_requests import MergeRequest
 from project_service.domain.users import User
 from project_service.kit.db.base import Model, Timestamps
 from project_service.kit.db.session import db
@@ -28,7 +28,7 @@ DISCUSSION_NOTE = "DiscussionNote"
 NOTE_TYPES = (TARGET, DIFF_NOTE, DISCUSSION_NOTE, "LegacyDiffNote")  # what events call their notes
 
 Noteable = Issue | MergeRequest
-TYPES: dict[type[Any], str] = {Issue: issues.TARGET, MergeRequest: others.MERGE_REQUEST}
+TYPES: dict[type[Any], str] = {Issue: issues.TARGET, MergeRequest: merge_requests.TARGET}
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +88,9 @@ class Resolution:
 
 def is_resolvable(note: Note) -> bool:
     """Whether a note can be marked as settled: those of discussions under merge requests and designs."""
-    if note.noteable_type not in (others.MERGE_REQUEST, others.DESIGN) or note.system:
+    if note.noteable_type not in (merge_requests.TARGET, designs.TARGET) or note.system:
         return False
-    return note.type == DIFF_NOTE or (note.type == DISCUSSION_NOTE and note.noteable_type == others.MERGE_REQUEST)
+    return note.type == DIFF_NOTE or (note.type == DISCUSSION_NOTE and note.noteable_type == merge_requests.TARGET)
 
 
 def add_resolutions(notes: Iterable[Note]) -> None:

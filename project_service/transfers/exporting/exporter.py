@@ -15,9 +15,10 @@ from sqlalchemy import Connection, select
 
 from project_service.access.abilities import Ability, allowed
 from project_service.access.identity import Caller
-from project_service.domain import instance_settings, repositories
+from project_service.domain import instance_settings
 from project_service.domain.projects import Project, folder_of
-from project_service.domain.repositories import Repository
+from project_service.domain.repositories import bundles, models
+from project_service.domain.repositories.models import Repository
 from project_service.kit import bigint_json, clock, jobs
 from project_service.kit.db.session import db, snapshot, unit_of_work
 from project_service.kit.http import urls
@@ -169,18 +170,18 @@ def _note_progress(export_id: int, rows: int, rows_total: int, relations: int, r
 
 
 def _has_to_name_its_branch(connection: Connection, project: Project) -> bool:
-    of_code = Repository.project_id == project.id, Repository.kind == repositories.CODE
+    of_code = Repository.project_id == project.id, Repository.kind == models.CODE
     name, branch = connection.scalar(select(Repository.storage_name).where(*of_code)), project.default_branch
-    return name is not None and branch is not None and repositories.has_a_twin(name, branch)
+    return name is not None and branch is not None and bundles.is_ambiguous(name, branch)
 
 
 def _add_repositories(archive: ArchiveWriter, connection: Connection, project: Project, folder: Path) -> None:
     columns = [getattr(Repository, name) for name in ("project_id", "kind", "version", "storage_name", "size")]
     found = connection.execute(select(*columns).where(Repository.project_id == project.id).order_by(Repository.kind))
     for one in (Repository(**row) for row in found.mappings().all()):
-        name, branch = f"{one.kind}.bundle", project.default_branch if one.kind == repositories.CODE else None
-        if branch and repositories.has_another_head(one.storage_name, branch):  # it was changed since
-            bundle = repositories.with_head(repositories.bare(one), branch, folder)
+        name, branch = f"{one.kind}.bundle", project.default_branch if one.kind == models.CODE else None
+        if branch and bundles.has_another_head(one.storage_name, branch):  # it was changed since
+            bundle = bundles.with_head(models.bare(one), branch, folder)
             with bundle.open("rb") as file:
                 archive.add_stream(name, file, bundle.stat().st_size)
             bundle.unlink()

@@ -9,10 +9,10 @@ from typing import Any
 
 from sqlalchemy import select
 
-from project_service.domain import repositories
 from project_service.domain.projects import folder_of
-from project_service.domain.repositories import BadBundle
-from project_service.domain.tracker.others import Snippet
+from project_service.domain.repositories import bundles
+from project_service.domain.repositories.git import BadBundle
+from project_service.domain.tracker.snippets import Snippet
 from project_service.kit import jobs
 from project_service.kit.db.session import db, insert, unit_of_work
 from project_service.kit.storage import storage
@@ -75,7 +75,7 @@ def _is_bad_bundle(path: str, place: Path) -> bool:
     if not layout.SNIPPET_BUNDLE.fullmatch(path):
         return False
     try:
-        repositories.check_head(place)
+        bundles.check_head(place)
     except BadBundle:
         return True
     return False

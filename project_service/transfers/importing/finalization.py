@@ -19,11 +19,11 @@ from project_service.domain.namespaces import Namespace
 from project_service.domain.planning import issues as planned_issues
 from project_service.domain.planning import milestones as planned_milestones
 from project_service.domain.projects import Project
-from project_service.domain.repositories import may_be_default
+from project_service.domain.repositories.models import may_be_default
 from project_service.domain.tracker.counters import Counter
 from project_service.domain.tracker.issues import Issue
+from project_service.domain.tracker.merge_requests import MergeRequest
 from project_service.domain.tracker.milestones import Milestone
-from project_service.domain.tracker.others import MergeRequest
 from project_service.domain.users import User
 from project_service.kit import clock
 from project_service.kit.db.session import db, insert

@@ -15,14 +15,18 @@ from pathlib import Path
 import structlog
 from sqlalchemy import update
 
-from project_service.domain import instance_settings, removal, repositories
+from project_service.domain import instance_settings, removal
 from project_service.domain.events.models import Event
-from project_service.domain.repositories import BadBundle, Repository
+from project_service.domain.repositories import models
+from project_service.domain.repositories.git import BadBundle
+from project_service.domain.repositories.models import Repository
+from project_service.domain.tracker.designs import Design
 from project_service.domain.tracker.issues import Issue
 from project_service.domain.tracker.labels import Label
+from project_service.domain.tracker.merge_requests import MergeRequest
 from project_service.domain.tracker.milestones import Milestone
 from project_service.domain.tracker.notes import Note
-from project_service.domain.tracker.others import Design, MergeRequest, Snippet
+from project_service.domain.tracker.snippets import Snippet
 from project_service.kit import clock, jobs
 from project_service.kit.db.base import Base
 from project_service.kit.db.session import db, unit_of_work
@@ -122,7 +126,7 @@ def _import(import_id: int, project_id: int, folder: Path) -> None:
     loader = prepare_loading(import_id, project_id, unpacked)
     with ThreadPoolExecutor(max_workers=1) as pool:  # git runs while rows are loaded
         restored = {
-            kind: pool.submit(restore_repository, repositories.root(), f"{project_id}-{kind}", bundle)
+            kind: pool.submit(restore_repository, models.root(), f"{project_id}-{kind}", bundle)
             for kind, bundle in unpacked.bundles.items()
         }
         try:
@@ -164,7 +168,7 @@ def _remove_content(import_id: int, project_id: int) -> None:
     """Remove what a failed import has stored; the empty project stays."""
     for model in CONTENT_TABLES:
         removal.empty_table(model, project_id, *((Event.target_type.is_not(None),) if model is Event else ()))
-    repositories.forget(project_id)
+    models.remove_bare(project_id)
     with jobs.step():
         found = stored_import(import_id)
         if found is None:

@@ -6,9 +6,9 @@ import re
 from concurrent.futures import Future
 from pathlib import Path
 
-from project_service.domain import repositories
 from project_service.domain.projects import Project, folder_of
-from project_service.domain.repositories import Repository
+from project_service.domain.repositories import bundles, git, models
+from project_service.domain.repositories.models import Repository
 from project_service.kit import clock, jobs
 from project_service.kit.db.session import db, insert
 from project_service.kit.storage import storage
@@ -32,8 +32,8 @@ def restore_repository(root: Path, name: str, bundle: Path) -> tuple[str, Path]:
     version = version_of(bundle)
     target = root / f"{name}-{version}.git"
     if not target.exists():
-        repositories.unbundle(bundle, target)
-    repositories.check(target)
+        bundles.unbundle(bundle, target)
+    git.check(target)
     return version, target
 
 
@@ -42,8 +42,8 @@ def store_repositories(project_id: int, unpacked: Unpacked, restored: dict[str, 
     for kind, future in restored.items():
         (version, target), bundle = future.result(), unpacked.bundles[kind]
         branch = None
-        if kind == repositories.CODE:
-            branch = repositories.default_branch(target)
+        if kind == models.CODE:
+            branch = bundles.default_branch(target)
             if (created := _with_branches_of_forks(unpacked, target)) is not None:
                 bundle, version = created, version_of(created)
         name = f"{folder_of(project_id)}/{kind}-{version}.bundle"
@@ -67,7 +67,7 @@ def store_repositories(project_id: int, unpacked: Unpacked, restored: dict[str, 
 def _with_branches_of_forks(unpacked: Unpacked, restored: Path) -> Path | None:
     """Create a new bundle of the code with the branches of forks; nothing if there are none."""
     branches = _branches_of_forks(unpacked)
-    return repositories.with_branches(restored, branches, unpacked.folder) if branches else None
+    return bundles.with_branches(restored, branches, unpacked.folder) if branches else None
 
 
 def _branches_of_forks(unpacked: Unpacked) -> dict[str, str]:

@@ -13,8 +13,8 @@ from project_service.domain.events.models import Event
 from project_service.domain.tracker import milestones
 from project_service.domain.tracker.issues import Issue
 from project_service.domain.tracker.labels import Label
+from project_service.domain.tracker.merge_requests import MergeRequest
 from project_service.domain.tracker.milestones import Milestone
-from project_service.domain.tracker.others import MergeRequest
 from project_service.domain.users import User
 from project_service.kit import jobs
 from project_service.kit.db.base import Base

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from sqlalchemy import select
 
-from project_service.domain.tracker import others
-from project_service.domain.tracker.others import MergeRequest
+from project_service.domain.tracker import merge_requests
+from project_service.domain.tracker.merge_requests import MergeRequest
 from project_service.transfers.exporting.context import ExportContext
 from project_service.transfers.exporting.serializers.events import events_of
 from project_service.transfers.exporting.serializers.notes import notes_of
@@ -33,8 +33,8 @@ def serialize_merge_requests(context: ExportContext) -> Iterator[Line]:
     at_once = context.rows_at_once(MergeRequest, MergeRequest.description, MergeRequest.extra)
     for rows in context.portions(statement, MergeRequest.iid, at_once):
         ids = [row[1] for row in rows]
-        notes = notes_of(context, others.MERGE_REQUEST, ids)
-        events = events_of(context, [others.MERGE_REQUEST], ids)
+        notes = notes_of(context, merge_requests.TARGET, ids)
+        events = events_of(context, [merge_requests.TARGET], ids)
         for (
             iid,
             number,

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from sqlalchemy import select
 
-from project_service.domain.tracker import others
-from project_service.domain.tracker.others import Snippet
+from project_service.domain.tracker import snippets
+from project_service.domain.tracker.snippets import Snippet
 from project_service.transfers.exporting.context import ExportContext
 from project_service.transfers.exporting.serializers.notes import notes_of
 from project_service.transfers.exporting.templates import SNIPPET, Line, filled
@@ -27,7 +27,7 @@ def serialize_snippets(context: ExportContext) -> Iterator[Line]:
         context.iso(Snippet.updated_at),
     ).where(Snippet.project_id == context.project.id)
     for rows in context.portions(statement, Snippet.id, context.rows_at_once(Snippet, Snippet.content, Snippet.extra)):
-        notes = notes_of(context, others.SNIPPET, [row[0] for row in rows])
+        notes = notes_of(context, snippets.TARGET, [row[0] for row in rows])
         for number, title, file_name, content, visibility, author_id, extra, created_at, updated_at in rows:
             yield filled(SNIPPET, extra) | {
                 "id": number,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from project_service.domain.tracker import others
+from project_service.domain.tracker import designs
+from project_service.domain.tracker.designs import Design
 from project_service.transfers.importing.mapping.context import EventVisibility, ImportContext
 from project_service.transfers.importing.mapping.events import map_events
 from project_service.transfers.importing.mapping.notes import map_notes
@@ -18,10 +19,8 @@ def map_designs(context: ImportContext, rows: Any, issue_id: int, visibility: Ev
         filename = text_of(row.get("filename"))
         if not filename:
             raise invalid("Filename can't be blank")
-        number = next(context.ids[others.Design])
+        number = next(context.ids[Design])
         iid = row.get("iid")
-        context.batch.add(
-            others.Design, (number, context.project_id, issue_id, iid if is_number(iid) else None, filename)
-        )
-        map_events(context, row.get("events"), others.DESIGN, number, visibility)
-        map_notes(context, row.get("notes"), others.DESIGN, number, visibility)
+        context.batch.add(Design, (number, context.project_id, issue_id, iid if is_number(iid) else None, filename))
+        map_events(context, row.get("events"), designs.TARGET, number, visibility)
+        map_notes(context, row.get("notes"), designs.TARGET, number, visibility)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from project_service.domain.events.models import Kind
-from project_service.domain.tracker import others
+from project_service.domain.tracker import merge_requests
+from project_service.domain.tracker.merge_requests import MergeRequest, MergeRequestLabel
 from project_service.transfers.archive import layout
 from project_service.transfers.importing.mapping.context import (
     MAPPED_BY_ALL,
@@ -48,12 +49,12 @@ def map_merge_request(context: ImportContext, row: dict[str, Any]) -> None:
     for name in ("source_branch", "target_branch"):
         if not row.get(name) or not isinstance(row[name], str):
             raise invalid(f"{name.replace('_', ' ').capitalize()} can't be blank")
-    number = next(context.ids[others.MergeRequest])
+    number = next(context.ids[MergeRequest])
     visibility = EventVisibility(Kind.MERGE_REQUEST)
     milestone_id = map_milestone(context, row.get("milestone"))
-    map_label_links(context, row, others.MergeRequestLabel, number)
-    map_events(context, row.get("events"), others.MERGE_REQUEST, number, visibility)
-    map_notes(context, row.get("notes"), others.MERGE_REQUEST, number, visibility)
+    map_label_links(context, row, MergeRequestLabel, number)
+    map_events(context, row.get("events"), merge_requests.TARGET, number, visibility)
+    map_notes(context, row.get("notes"), merge_requests.TARGET, number, visibility)
     extra = context.extra_of(row, MERGE_REQUEST_KEYS) or {}
     extra.pop("merge_when_pipeline_succeeds", None)
     for name in layout.OF_PERSONS & extra.keys():
@@ -63,7 +64,7 @@ def map_merge_request(context: ImportContext, row: dict[str, Any]) -> None:
         extra["source_project_id"] = None
     state = row.get("state")
     context.batch.add(
-        others.MergeRequest,
+        MergeRequest,
         (
             number,
             context.project_id,

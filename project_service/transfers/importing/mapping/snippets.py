@@ -7,7 +7,8 @@ from typing import Any
 from project_service.domain.access_levels import Visibility
 from project_service.domain.events.models import Kind
 from project_service.domain.events.recording import SNIPPETS
-from project_service.domain.tracker import others
+from project_service.domain.tracker import snippets
+from project_service.domain.tracker.snippets import Snippet
 from project_service.transfers.archive import layout
 from project_service.transfers.importing.mapping.context import (
     MAPPED_BY_ALL,
@@ -27,12 +28,12 @@ SNIPPET_KEYS = MappedKeys(
 def map_snippet(context: ImportContext, row: dict[str, Any]) -> None:
     """Add a snippet with its notes."""
     title = title_of(row)
-    number = next(context.ids[others.Snippet])
+    number = next(context.ids[Snippet])
     level = row.get("visibility_level")
     visibility = Visibility(level) if level in tuple(Visibility) else Visibility.PRIVATE
-    map_notes(context, row.get("notes"), others.SNIPPET, number, EventVisibility(Kind.SNIPPET, SNIPPETS[visibility]))
+    map_notes(context, row.get("notes"), snippets.TARGET, number, EventVisibility(Kind.SNIPPET, SNIPPETS[visibility]))
     context.batch.add(
-        others.Snippet,
+        Snippet,
         (
             number,
             context.project_id,

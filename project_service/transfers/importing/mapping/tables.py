@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from project_service.domain.events.models import Event
-from project_service.domain.tracker import others
+from project_service.domain.tracker.designs import Design
 from project_service.domain.tracker.issues import Issue, IssueAssignee, IssueLabel
 from project_service.domain.tracker.labels import Label
+from project_service.domain.tracker.merge_requests import MergeRequest, MergeRequestLabel
 from project_service.domain.tracker.milestones import Milestone
 from project_service.domain.tracker.notes import Note
+from project_service.domain.tracker.snippets import Snippet
 from project_service.kit.db.base import Base
 from project_service.transfers.models import ArchivedRow, ImportFailure
 
@@ -24,16 +26,16 @@ COLUMNS: dict[type[Base], tuple[str, ...]] = {
         (IssueLabel, "issue_id title"),
         (IssueAssignee, "issue_id user_id"),
         (
-            others.MergeRequest,
+            MergeRequest,
             """id project_id iid title description state source_branch target_branch author_id milestone_id extra
             created_at updated_at""",
         ),
-        (others.MergeRequestLabel, "merge_request_id title"),
+        (MergeRequestLabel, "merge_request_id title"),
         (
-            others.Snippet,
+            Snippet,
             "id project_id title file_name content visibility author_id extra created_at updated_at",
         ),
-        (others.Design, "id project_id issue_id iid filename"),
+        (Design, "id project_id issue_id iid filename"),
         (
             Note,
             """id project_id noteable_type noteable_id commit_id type body attachment system confidential position
@@ -50,4 +52,4 @@ COLUMNS: dict[type[Base], tuple[str, ...]] = {
         ),
     )
 }
-MODELS_WITH_IDS = (Label, Milestone, Issue, others.MergeRequest, others.Snippet, others.Design, Note, Event)
+MODELS_WITH_IDS = (Label, Milestone, Issue, MergeRequest, Snippet, Design, Note, Event)

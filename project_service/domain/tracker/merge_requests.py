@@ -1,4 +1,4 @@
-"""What imports bring and events speak of: merge requests, snippets, designs, pages of a wiki."""
+"""Merge requests: the tables and finders."""
 
 from __future__ import annotations
 
@@ -8,19 +8,14 @@ from sqlalchemy import ForeignKey, Index, Select, UniqueConstraint, select
 from sqlalchemy.ext.associationproxy import AssociationProxy, association_proxy
 from sqlalchemy.orm import Mapped, mapped_column, relationship
 
-from project_service.domain.access_levels import Visibility
 from project_service.domain.projects import Project
-from project_service.domain.tracker.issues import Issue
 from project_service.domain.tracker.milestones import Milestone
 from project_service.domain.users import User
 from project_service.kit.db.base import Base, Key, Model, Timestamps
 from project_service.kit.db.session import db
 from project_service.kit.http.errors import RecordNotFound
 
-MERGE_REQUEST = "MergeRequest"
-SNIPPET = "Snippet"
-DESIGN = "DesignManagement::Design"
-WIKI_PAGE = "WikiPage::Meta"
+TARGET = "MergeRequest"
 
 
 class MergeRequest(Timestamps, Model):
@@ -74,49 +69,6 @@ class MergeRequestLabel(Base):
         Key, ForeignKey("merge_requests.id", ondelete="CASCADE"), primary_key=True
     )
     title: Mapped[str] = mapped_column(primary_key=True)
-
-
-class Snippet(Timestamps, Model):
-    """A piece of text kept with a project."""
-
-    __tablename__ = "snippets"
-    __table_args__ = (Index("ix_snippets_project_id", "project_id", "id"),)
-
-    project_id: Mapped[int] = mapped_column(ForeignKey("projects.id", ondelete="CASCADE"))
-    project: Mapped[Project] = relationship()
-    title: Mapped[str]
-    file_name: Mapped[str | None]
-    content: Mapped[str | None]
-    visibility: Mapped[int] = mapped_column(default=Visibility.PRIVATE)
-    author_id: Mapped[int | None] = mapped_column(ForeignKey("users.id", ondelete="SET NULL"), index=True)
-    author: Mapped[User | None] = relationship()
-    extra: Mapped[dict[str, Any] | None] = mapped_column(deferred=True)
-
-
-class Design(Model):
-    """A picture under an issue; who sees the issue sees it."""
-
-    __tablename__ = "designs"
-    __table_args__ = (Index("ix_designs_project_id", "project_id", "id"),)
-
-    project_id: Mapped[int] = mapped_column(ForeignKey("projects.id", ondelete="CASCADE"))
-    project: Mapped[Project] = relationship()
-    issue_id: Mapped[int] = mapped_column(ForeignKey("issues.id", ondelete="CASCADE"), index=True)
-    issue: Mapped[Issue] = relationship()
-    iid: Mapped[int | None]
-    filename: Mapped[str]
-
-
-class WikiPage(Model):
-    """A page of a project's wiki, as events know it."""
-
-    __tablename__ = "wiki_pages"
-    __table_args__ = (Index("ix_wiki_pages_project_id", "project_id", "id"),)
-
-    project_id: Mapped[int] = mapped_column(ForeignKey("projects.id", ondelete="CASCADE"))
-    project: Mapped[Project] = relationship()
-    title: Mapped[str]
-    slug: Mapped[str]
 
 
 def merge_requests_of(project: Project) -> Select[MergeRequest]:

@@ -1,0 +1,209 @@
+"""Git bundles: validate, restore and write them, and choose the branch that a clone begins with."""
+
+from __future__ import annotations
+
+import io
+import re
+import secrets
+import shutil
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import IO, Any, cast
+
+from project_service.domain.repositories.git import BadBundle, check, git, opened
+from project_service.kit.storage import storage
+
+BRANCHES, TAGS = "refs/heads/", "refs/tags/"
+KEEP_AROUND = "refs/keep-around/"  # as GitLab names refs to commits that nothing else points to
+MASTER = "master"
+COMMIT_ID = re.compile(r"[0-9a-f]{40}")
+# what may be the name of a branch or a tag, by the rules of git-check-ref-format
+REF = re.compile(
+    r"""(?![./])                          # no part begins with a dot, and none is empty
+        (?!.* (?: \.\. | // | /\. | @\{ | \.lock(?:/|\Z) ))
+        [^\x00-\x20\x7f~^:?*\[\\]+
+        (?<![./])""",
+    re.VERBOSE | re.DOTALL,
+)
+SIGNATURES = (b"# v2 git bundle\n", b"# v3 git bundle\n")
+PACK = b"PACK"
+OBJECT_FORMAT = b"@object-format="  # of version 3; bundles of version 2 use SHA-1
+HEADER_LINE = re.compile(rb"(?:@.*|-?[0-9a-f]{40}(?: .*)?)\n")
+MAX_HEADER_LINE_BYTES = 64 << 10
+
+
+def unbundle(bundle: Path, target: Path) -> None:
+    """Restore a bare repository with all refs from a bundle; raises ``BadBundle``. Callers lock the target."""
+    check_head(bundle)
+    target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    for abandoned in target.parent.glob(f".{target.name}.*"):
+        if abandoned != bundle:
+            remove(abandoned)  # of a process that was killed
+    incomplete = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
+    try:
+        _mirror(bundle, incomplete)
+        incomplete.rename(target)
+    finally:
+        shutil.rmtree(incomplete, ignore_errors=True)
+
+
+def remove(path: Path) -> None:
+    """Remove a file, or a directory with its content."""
+    if path.is_dir():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def check_head(bundle: Path) -> None:
+    """Raise ``BadBundle`` unless a file begins with the header of a bundle that uses SHA-1.
+
+    Capabilities, prerequisites and refs have a line each; an empty line ends them, and the pack follows (git,
+    ``gitformat-bundle``). Git reads a bundle cut off before that as an empty repository.
+    """
+    with bundle.open("rb") as file:
+        if not list(_refs(file)) or file.read(len(PACK)) != PACK:
+            raise BadBundle("Invalid bundle file")
+
+
+def _refs(bundle: IO[bytes]) -> Iterator[tuple[str, str]]:
+    """The refs of a bundle, HEAD among them, with their object ids; ``BadBundle`` for any other file."""
+    if bundle.readline(64) not in SIGNATURES:
+        raise BadBundle("Invalid bundle file")
+    while HEADER_LINE.fullmatch(line := bundle.readline(MAX_HEADER_LINE_BYTES)):
+        if line.startswith(OBJECT_FORMAT) and line.strip() != OBJECT_FORMAT + b"sha1":
+            raise BadBundle("Invalid bundle file: only repositories whose objects are named by SHA-1 can be read")
+        if not line.startswith((b"@", b"-")):
+            object_id, _, name = line.decode(errors="surrogateescape").rstrip("\n").partition(" ")
+            yield name, object_id
+    if line != b"\n":
+        raise BadBundle("Invalid bundle file")
+
+
+def _refs_of(storage_name: str) -> dict[str, str]:
+    # files of a storage need not have readline()
+    with storage().open(storage_name) as file, io.BufferedReader(cast("Any", file)) as lines:
+        return dict(_refs(lines))
+
+
+def has_branch(storage_name: str, branch: str) -> bool:
+    """Whether a stored bundle has a branch."""
+    return BRANCHES + branch in _refs_of(storage_name)
+
+
+def has_another_head(storage_name: str, branch: str) -> bool:
+    """Whether a stored bundle has a branch, but clones of the bundle begin with another one."""
+    refs = _refs_of(storage_name)
+    branches = {name.removeprefix(BRANCHES): id_ for name, id_ in refs.items() if name.startswith(BRANCHES)}
+    # git takes for the branch of HEAD master, if it is at the same commit, or else the last branch that is; without a
+    # HEAD it takes master as well
+    candidates = [name for name, object_id in branches.items() if object_id == refs.get("HEAD", object_id)]
+    if MASTER in candidates:
+        return branch in branches and branch != MASTER
+    head = candidates[-1] if "HEAD" in refs and candidates else _likely_default(branches)
+    return branch in branches and branch != head
+
+
+def is_ambiguous(storage_name: str, branch: str) -> bool:
+    """Whether git takes another branch of a stored bundle for the default one when this one is the default.
+
+    It does when ``master`` is at the same commit, and it cannot tell a branch that is called HEAD from HEAD.
+    """
+    refs = _refs_of(storage_name)
+    if f"{BRANCHES}HEAD" in refs:
+        return True
+    return branch != MASTER and BRANCHES + MASTER in refs and refs[BRANCHES + MASTER] == refs.get(BRANCHES + branch)
+
+
+def with_branches(folder: Path, wanted: Mapping[str, str], target: Path) -> Path | None:
+    """Write a bundle of a repository with further branches at commits that it has; ``None`` if none can be added.
+
+    The repository, which has the version of its bundle in its name, does not change. Files are written to ``target``.
+    """
+    copy, bundle = target / "branches.git", target / "branches.bundle"
+    _mirror(folder, copy)
+    if not _add_branches(copy, wanted):
+        return None
+    try:
+        check(copy)
+    except BadBundle:  # a commit that no ref pointed to may be incomplete
+        return None
+    _bundle(copy, bundle, default_branch(folder))
+    return bundle
+
+
+def with_head(folder: Path, branch: str, target: Path) -> Path:
+    """Write a bundle of a repository whose HEAD is another of its branches; the repository does not change."""
+    copy, bundle = target / "head.git", target / "head.bundle"
+    _mirror(folder, copy)
+    repository = opened(copy)
+    if repository.head_is_detached:  # commits that only HEAD points to would be lost
+        repository.references.create(KEEP_AROUND + str(repository.head.target), repository.head.target, force=True)
+    git("symbolic-ref", "HEAD", BRANCHES + branch, folder=copy)
+    _bundle(copy, bundle, branch)
+    shutil.rmtree(copy)
+    return bundle
+
+
+def default_branch(folder: Path) -> str | None:
+    """The branch of HEAD, or a likely one if there is no such branch."""
+    repository = opened(folder)
+    if repository.head_is_unborn or repository.head_is_detached:
+        return _likely_default(repository.branches.local)
+    found: str = repository.head.shorthand
+    return found if _is_utf8(found) else _likely_default(repository.branches.local)
+
+
+def commit_by_id(repository: Any, commit_id: str) -> Any:
+    """The commit with a full id; ``None`` for abbreviations, names of branches and ids of other objects."""
+    found: Any = repository.get(commit_id) if COMMIT_ID.fullmatch(commit_id) else None
+    return found if found is not None and found.type_str == "commit" else None
+
+
+def _mirror(source: Path, target: Path) -> None:
+    """Clone a bundle or a repository into a bare repository, all refs included."""
+    git("clone", "--quiet", "--mirror", "--template=", str(source), str(target), reads=source)
+    # "git remote remove" would delete refs with its name too
+    git("config", "--remove-section", "remote.origin", folder=target)
+
+
+def _bundle(folder: Path, bundle: Path, head: str | None) -> None:
+    # clones take the last branch at the commit of HEAD for the branch of HEAD
+    refs = ["HEAD"] if head and not opened(folder).head_is_unborn else []
+    refs += [f"--exclude={BRANCHES}{head}", "--all", f"{BRANCHES}{head}"] if head else ["--all"]
+    git("bundle", "create", "--quiet", str(bundle), *refs, folder=folder)
+
+
+def _add_branches(folder: Path, wanted: Mapping[str, str]) -> int:
+    """Add branches with valid, free names at existing commits, and return how many."""
+    import pygit2  # noqa: PLC0415  # as in git.opened
+
+    repository, added = opened(folder), 0
+    for name, commit_id in wanted.items():
+        commit = commit_by_id(repository, commit_id) if _is_unambiguous(name) else None
+        if commit is not None:
+            try:
+                repository.references.create(BRANCHES + name, commit.id)
+            except (pygit2.GitError, ValueError, OSError):
+                continue  # it exists, is a prefix of another one, or is too long
+            added += 1
+    return added
+
+
+def _is_unambiguous(name: str) -> bool:
+    # bundles have none of the refs that such a name could also mean
+    return name != "HEAD" and not name.startswith("refs/") and REF.fullmatch(name) is not None
+
+
+def _likely_default(branches: Iterable[str]) -> str | None:
+    """The default branch if HEAD names none, or one whose name is not text."""
+    names = sorted(filter(_is_utf8, branches))
+    return next((name for name in names if name in ("main", "master")), names[0] if names else None)
+
+
+def _is_utf8(name: str) -> bool:
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -1,0 +1,131 @@
+"""What repositories contain: tags, commits, files and issue templates."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from project_service.domain.projects import Project
+from project_service.domain.repositories.bundles import BRANCHES, COMMIT_ID, REF, TAGS, commit_by_id
+from project_service.domain.repositories.git import opened
+from project_service.domain.repositories.models import bare, repository_of
+
+if TYPE_CHECKING:
+    import pygit2
+
+MAX_REVISION_PARTS = 50  # parts of a path that are tried as a revision
+MAX_SHOWN_BYTES, MAX_SHOWN_LINES = 1 << 20, 10_000  # each line is an element of the page
+TEMPLATES = ".gitlab/issue_templates"
+MAX_TEMPLATES, MAX_TEMPLATE_BYTES = 200, 64 << 10
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFile:
+    """A file of a revision; ``text`` is ``None`` if it is binary or too large to show."""
+
+    revision: str
+    path: str
+    size: int  # bytes
+    text: str | None
+
+    @property
+    def lines(self) -> list[str]:
+        """The lines as editors and scanners number them."""
+        return [line.removesuffix("\r") for line in (self.text or "").removesuffix("\n").split("\n")]
+
+
+def tag_names(project: Project) -> list[str]:
+    """The names of the tags of a project, in order; none if it has no repository."""
+    repository = _code_of(project)
+    if repository is None:
+        return []
+    return sorted(name.removeprefix(TAGS) for name in repository.references if name.startswith(TAGS))
+
+
+def commit_titles(project: Project, ids: Iterable[str]) -> dict[str, str]:
+    """The first lines of the messages of commits, by id, without those that the repository does not have."""
+    repository = _code_of(project)
+    if repository is None:
+        return {}
+    titles: dict[str, str] = {}
+    for commit_id in ids:
+        commit = commit_by_id(repository, commit_id)
+        if commit is not None:
+            titles[commit_id] = commit.message.strip().partition("\n")[0].rstrip()
+    return titles
+
+
+def source_at(project: Project, revision_and_path: str) -> SourceFile | None:
+    """The file that ``REVISION/PATH`` names, if it exists; names of branches and tags may contain slashes."""
+    repository = _code_of(project)
+    if repository is None:
+        return None
+    parts = revision_and_path.split("/")
+    for count in range(1, min(len(parts), MAX_REVISION_PARTS)):
+        revision, path = "/".join(parts[:count]), "/".join(parts[count:])
+        commit = _commit(repository, revision)
+        if commit is not None:
+            return _file_of(repository, commit, revision, path)
+    return None
+
+
+def issue_templates(project: Project) -> list[str]:
+    """The names of the templates for new issues: Markdown files of the default branch."""
+    return list(_templates(project))
+
+
+def issue_template(project: Project, name: str) -> str | None:
+    """The text of a template for new issues, if it exists."""
+    found = _templates(project).get(name)
+    return None if found is None else found.data.decode(errors="replace").replace("\0", "")
+
+
+def _templates(project: Project) -> dict[str, Any]:
+    # contents are read only when a template is used
+    repository = _code_of(project)
+    if repository is None or project.default_branch is None:
+        return {}
+    commit = _commit(repository, project.default_branch)
+    try:
+        files = list(commit.tree[TEMPLATES]) if commit is not None else []
+    except (KeyError, TypeError):
+        return {}
+    found = [file for file in files if file.type_str == "blob" and file.name.endswith(".md")]
+    first = sorted(found, key=lambda file: str(file.name))[:MAX_TEMPLATES]
+    return {
+        file.name.removesuffix(".md"): file for file in first if _size_of(repository, file.id) <= MAX_TEMPLATE_BYTES
+    }
+
+
+def _commit(repository: pygit2.Repository, revision: str) -> Any:
+    if COMMIT_ID.fullmatch(revision):
+        return commit_by_id(repository, revision)
+    if not REF.fullmatch(revision):
+        return None
+    named = (repository.references.get(kind + revision) for kind in (BRANCHES, TAGS))
+    peeled: Any = next((ref.peel() for ref in named if ref is not None), None)
+    return peeled if peeled is not None and peeled.type_str == "commit" else None
+
+
+def _file_of(repository: pygit2.Repository, commit: Any, revision: str, path: str) -> SourceFile | None:
+    try:
+        found = commit.tree[path]
+    except (KeyError, ValueError):
+        return None
+    if found.type_str != "blob":
+        return None
+    size = _size_of(repository, found.id)
+    if size > MAX_SHOWN_BYTES or found.is_binary or found.data.count(b"\n") > MAX_SHOWN_LINES:
+        return SourceFile(revision, path, size, None)
+    return SourceFile(revision, path, size, found.data.decode(errors="replace"))
+
+
+def _size_of(repository: pygit2.Repository, blob: Any) -> int:
+    # Blob.size would load the content
+    return repository.odb.read_header(blob)[1]
+
+
+def _code_of(project: Project) -> pygit2.Repository | None:
+    repository = repository_of(project)
+    return None if repository is None else opened(bare(repository))

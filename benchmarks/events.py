@@ -218,16 +218,16 @@ def make_people() -> None:
     groups = []
     for number in range(1, GROUPS + 1):
         group = Group(path=f"group{number}", name=f"Group {number}", visibility=Visibility.PUBLIC)
-        path_registry.settle_namespace(group, None, AssertionError("taken"))
+        path_registry.store_namespace(group, None, AssertionError("taken"))
         groups.append(group)
     for number in range(1, PROJECTS + 1):
         place = groups[number % GROUPS]
         visibility = VISIBILITIES[number % len(VISIBILITIES)]
         project = Project(name=f"p{number}", path=f"p{number}", visibility=visibility, attributes={}, namespace=place)
-        path_registry.settle_project(project, AssertionError("taken"))
+        path_registry.store_project(project, AssertionError("taken"))
     for user in people[:5]:
         namespace = UserNamespace(name=user.name, path=user.username, owner=user)
-        path_registry.settle_namespace(namespace, None, AssertionError("taken"))
+        path_registry.store_namespace(namespace, None, AssertionError("taken"))
         user.namespace_id = namespace.id
         db.session.add(
             PersonalAccessToken(

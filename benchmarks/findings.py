@@ -108,9 +108,9 @@ def make_project(size: int) -> int:
     """A project with so many findings of three kinds in one pipeline; its id."""
     with unit_of_work():
         group = Group(path=f"group{size}", name="Group")
-        path_registry.settle_namespace(group, None, AssertionError("taken"))
+        path_registry.store_namespace(group, None, AssertionError("taken"))
         project = Project(name="shop", path="shop", attributes={}, namespace=group)
-        path_registry.settle_project(project, AssertionError("taken"))
+        path_registry.store_project(project, AssertionError("taken"))
         db.session.add(Membership(user_id=1, project_id=project.id, access_level=Role.DEVELOPER))
         keys = [fingerprint(f"key:{number}") for number in range(0, size, DISMISSED_EVERY)]
         common = {"project_id": project.id, "author_id": 1, "feedback_type": DISMISSAL, "category": "sast"}

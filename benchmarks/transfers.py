@@ -236,9 +236,9 @@ def _prepare(archive: Path, folder: Path, url: str) -> None:
         db.session.add(user)
         db.session.flush()
         namespace = UserNamespace(name="Root", path="root", owner=user)
-        path_registry.settle_namespace(namespace, None, AssertionError())
+        path_registry.store_namespace(namespace, None, AssertionError())
         project = Project(name="big", path="big", namespace=namespace, namespace_id=namespace.id, loading=True)
-        path_registry.settle_project(project, AssertionError())
+        path_registry.store_project(project, AssertionError())
         with storage().write("imports/big.tar.gz") as target, archive.open("rb") as source:
             shutil.copyfileobj(source, target)
         row = ProjectImport(project_id=project.id, project=project, user_id=user.id, storage_name="imports/big.tar.gz")

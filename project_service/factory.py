@@ -56,7 +56,7 @@ from project_service.areas.variables import routes as variables
 from project_service.areas.vulnerabilities import pages as vulnerabilities_pages
 from project_service.areas.vulnerabilities import routes as vulnerabilities
 from project_service.domain.namespaces import Group
-from project_service.domain.path_registry import at
+from project_service.domain.path_registry import find_by_path
 from project_service.domain.planning.signals import issue_closed
 from project_service.domain.projects import Project
 from project_service.kit import logs, markdown
@@ -78,7 +78,7 @@ full_path_pages = PageBlueprint("addresses", __name__)
 @full_path_pages.allow(Ability.ANYBODY)
 def show_full_path(full_path: str) -> Any:
     """Show the user, group or project of a full path to callers who may see it."""
-    found = at(full_path.strip("/"))
+    found = find_by_path(full_path.strip("/"))
     if isinstance(found, Project):
         judge(caller(), Ability.READ_PROJECT, found)
         return projects_pages.show_project(found)

@@ -46,7 +46,7 @@ def make_user(username: str | None = None, **fields: Any) -> User:
     db.session.add(user)
     db.session.flush()
     namespace = UserNamespace(name=user.name, path=username, owner=user)
-    path_registry.settle_namespace(namespace, None, AssertionError(f"{username} is taken"))
+    path_registry.store_namespace(namespace, None, AssertionError(f"{username} is taken"))
     user.namespace_id = namespace.id
     db.session.commit()
     return user
@@ -99,7 +99,7 @@ def make_group(path: str | None = None, parent: Namespace | None = None, **field
     visibility = Visibility.of(fields.pop("visibility", "private"))
     parent = None if parent is None else db.session.get_one(Namespace, parent.id)
     group = Group(path=path, name=fields.pop("name", path.title()), visibility=visibility, **fields)
-    path_registry.settle_namespace(group, parent, AssertionError(f"{path} is taken"))
+    path_registry.store_namespace(group, parent, AssertionError(f"{path} is taken"))
     db.session.commit()
     return group
 
@@ -112,7 +112,7 @@ def make_project(path: str | None = None, namespace: Namespace | User | None = N
     visibility = Visibility.of(fields.pop("visibility", "private"))
     fields = {"name": path, "attributes": {}} | fields
     project = Project(path=path, namespace=place, namespace_id=place.id, visibility=visibility, **fields)
-    path_registry.settle_project(project, AssertionError(f"{path} is taken"))
+    path_registry.store_project(project, AssertionError(f"{path} is taken"))
     db.session.commit()
     return project
 

@@ -1,7 +1,7 @@
-"""Who may do what: one table.
+"""Abilities and their rules, in one table.
 
-An ability is the caller's when all of its rules hold. ``judge`` hides first (404) and refuses then (403), as common
-behaviour, section 7.1, has it. No view or service asks for a role.
+A caller has an ability if all of its rules hold. ``judge`` hides (404) before it refuses (403), as common
+behaviour, section 7.1, demands. No view or service checks roles itself.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Rule = Callable[[Caller, Any], bool]
 
 
 class Ability(enum.Enum):
-    """Something a caller may or may not do. The comment of a block says what the ability is about."""
+    """Something a caller may or may not do; the comment of a block names the subject."""
 
     # the instance
     ANYBODY = enum.auto()
@@ -77,7 +77,7 @@ class Ability(enum.Enum):
 
 
 def role_of(caller: Caller, subject: Project | Namespace) -> Role:
-    """The effective role; an administrator is an owner everywhere. Asked once per request and place."""
+    """The effective role, cached per request; an administrator is an owner everywhere."""
     if caller.user_id is None:
         return Role.NONE
     if caller.admin:
@@ -100,7 +100,7 @@ def find_project(text: str) -> Project:
 
 
 def ask_roles(caller: Caller, groups: Sequence[Group]) -> None:
-    """Find the roles in some groups with one statement, before each is judged."""
+    """Load the roles in several groups with one statement, before rules are checked for each."""
     if caller.user_id is not None and not caller.admin:
         roles = roles_in_groups(caller.user_id, [group.id for group in groups])
         _known_roles().update({(caller.user_id, False, number): role for number, role in roles.items()})
@@ -112,7 +112,7 @@ def _known_roles() -> dict[tuple[int, bool, int], Role]:
 
 
 def forget_roles() -> None:
-    """Forget what was judged, after a membership was changed in the same request."""
+    """Drop the cached roles after a membership was changed in the same request."""
     g.pop("roles", None)
 
 
@@ -126,14 +126,14 @@ def at_least(role: Role) -> Rule:
 
 
 def opened_to(caller: Caller, visibility: int) -> bool:
-    """Whether a place of this visibility takes no role: public, or internal for people who are not external."""
+    """Whether a visibility needs no role: public, or internal for signed-in users who are not external."""
     if visibility == Visibility.INTERNAL:
         return caller.user_id is not None and not caller.external
     return visibility == Visibility.PUBLIC
 
 
 def sees(caller: Caller, subject: Project | Namespace) -> bool:
-    """The subject is visible to the caller: open to them, or their own."""
+    """The subject is visible to the caller by its visibility or by a role."""
     if opened_to(caller, subject.visibility) or caller.admin:
         return True
     return role_of(caller, subject) > Role.NONE or (isinstance(subject, Group) and _has_project_below(caller, subject))
@@ -150,7 +150,7 @@ def has(feature: str) -> Rule:
 
 
 def has_from(feature: str, least: Role) -> Rule:
-    """The same for a feature that members have from a role on, unless the project is open to everybody."""
+    """The feature is enabled, and the caller has at least a role unless project and feature are open."""
 
     def rule(caller: Caller, project: Project) -> bool:
         level = getattr(project, f"{feature}_access_level")
@@ -172,7 +172,7 @@ def builds_are_on(_caller: Caller, project: Project) -> bool:
 
 
 def is_not_archived(_caller: Caller, project: Project) -> bool:
-    """The project still takes changes."""
+    """The project is not archived."""
     return not project.archived
 
 
@@ -187,7 +187,7 @@ def anybody(_caller: Caller, _subject: object) -> bool:
 
 
 def is_signed_in(caller: Caller, _subject: object) -> bool:
-    """Somebody, whoever it is."""
+    """The caller is signed in."""
     return caller.user_id is not None
 
 
@@ -197,24 +197,24 @@ def is_admin(caller: Caller, _subject: object) -> bool:
 
 
 def may_create_groups(caller: Caller, _subject: object) -> bool:
-    """Somebody whose account may create groups at the top level."""
+    """The account of the caller may create top-level groups."""
     from_account = select(User.can_create_group).where(User.id == caller.user_id)
     return caller.admin or bool(db.session.scalar(from_account))
 
 
 def imports_are_on(_caller: Caller, _subject: object) -> bool:
-    """The instance takes archives (import reference, section 2)."""
+    """Imports of archives are enabled (import reference, section 2)."""
     return instance_settings.ARCHIVES in instance_settings.setting("import_sources")
 
 
 def may_create_subgroups(caller: Caller, group: Group) -> bool:
-    """Owners, and maintainers where the group says so."""
+    """Owners, and maintainers if the group allows it."""
     needed = Role.OWNER if group.subgroup_creation_level == "owner" else Role.MAINTAINER
     return role_of(caller, group) >= needed
 
 
 def may_create_projects(caller: Caller, namespace: Namespace) -> bool:
-    """The owner of a personal namespace; in a group whoever its ``project_creation_level`` admits."""
+    """The owner of a personal namespace; in a group the roles that ``project_creation_level`` admits."""
     if not isinstance(namespace, Group):
         return role_of(caller, namespace) >= Role.OWNER
     if caller.admin:
@@ -225,7 +225,7 @@ def may_create_projects(caller: Caller, namespace: Namespace) -> bool:
 
 
 def is_member(caller: Caller, namespace: Namespace) -> bool:
-    """Any role at all: public groups are no namespaces of strangers (namespaces reference, section 4)."""
+    """The caller has a role: public groups alone are not listed as namespaces (namespaces reference, section 4)."""
     return role_of(caller, namespace) > Role.NONE
 
 
@@ -280,13 +280,13 @@ def judge(caller: Caller, ability: Ability, subject: Any = None) -> None:
         raise NotFound("Group")
     if ability is Ability.READ_NAMESPACE:
         raise NotFound("Namespace")
-    if ability is Ability.READ_ALERTS:  # nobody else hears that there are any (alert management reference, section 3)
+    if ability is Ability.READ_ALERTS:  # hidden from others (alert management reference, section 3)
         raise NotFound("Alert")
     raise Forbidden
 
 
 def visible_projects(caller: Caller) -> ColumnElement[bool]:
-    """The condition for lists of projects: what ``sees`` says of one."""
+    """The condition for lists of projects: the condition of ``sees``."""
     if caller.admin:
         return true()
     public = Project.visibility == Visibility.PUBLIC
@@ -297,7 +297,7 @@ def visible_projects(caller: Caller) -> ColumnElement[bool]:
 
 
 def projects_with(caller: Caller, feature: str) -> ColumnElement[bool]:
-    """The condition for lists of projects: what ``has`` says of one."""
+    """The condition for lists of projects: the condition of ``has``."""
     level: ColumnElement[str] = getattr(Project, f"{feature}_access_level")
     if caller.admin:
         return level.in_((ENABLED, PRIVATE))
@@ -309,7 +309,7 @@ def projects_with(caller: Caller, feature: str) -> ColumnElement[bool]:
 
 
 def visible_groups(caller: Caller) -> ColumnElement[bool]:
-    """The condition for lists of groups: what ``sees`` says of one."""
+    """The condition for lists of groups: the condition of ``sees``."""
     if caller.admin:
         return true()
     public = Group.visibility == Visibility.PUBLIC
@@ -320,7 +320,7 @@ def visible_groups(caller: Caller) -> ColumnElement[bool]:
 
 
 def own_groups(user_id: int) -> Any:
-    """The ids of the groups somebody is authorised for, and of those above them or above their projects."""
+    """The ids of the groups in which a user has a role, and of those above them or above projects of the user."""
     above_projects = select(NamespaceAncestor.ancestor_id).where(
         NamespaceAncestor.namespace_id.in_(
             select(Project.namespace_id).where(Project.id.in_(authorized_projects(user_id)))
@@ -344,10 +344,10 @@ def _has_project_below(caller: Caller, group: Group) -> bool:
 
 
 def may_create_tag(caller: Caller, project: Project, levels: list[int]) -> bool:
-    """Whether somebody may create a tag that these levels protect (protected tags reference, section 8).
+    """Whether the caller may create a tag that these levels protect (protected tags reference, section 8).
 
-    Without any level the tag is not protected, and everybody who may push may create it. Any level that admits is
-    enough; 0 admits nobody, not even administrators.
+    Without a level the tag is not protected, and everyone who may push may create it. One matching level is enough; 0
+    matches no one, not even administrators.
     """
     role = role_of(caller, project)
     if not levels:
@@ -357,43 +357,37 @@ def may_create_tag(caller: Caller, project: Project, levels: list[int]) -> bool:
 
 def may_see_issue(caller: Caller, issue: Issue) -> bool:
     """A confidential issue is for reporters and above, its author and its assignees."""
-    if not issue.confidential or role_of(caller, issue.project) >= Role.REPORTER:
-        return True
-    mine = issue.author_id == caller.user_id or any(user.id == caller.user_id for user in issue.assignees)
-    return caller.user_id is not None and mine
+    return not issue.confidential or role_of(caller, issue.project) >= Role.REPORTER or _is_own(caller, issue)
 
 
 def may_change_issue(caller: Caller, issue: Issue) -> bool:
-    """Reporters and above, and whoever wrote it or works on it."""
-    if issue.project.archived or caller.user_id is None:
-        return False
-    mine = issue.author_id == caller.user_id or any(user.id == caller.user_id for user in issue.assignees)
-    return mine or role_of(caller, issue.project) >= Role.REPORTER
+    """Reporters and above, the author and the assignees."""
+    return not issue.project.archived and (_is_own(caller, issue) or role_of(caller, issue.project) >= Role.REPORTER)
+
+
+def _is_own(caller: Caller, issue: Issue) -> bool:
+    own = (issue.author_id, *(user.id for user in issue.assignees))
+    return caller.user_id is not None and caller.user_id in own
 
 
 def may_comment(caller: Caller, issue: Issue) -> bool:
-    """Whoever sees the issue; only members where the discussion is locked."""
+    """Everyone who sees the issue; only members if the discussion is locked."""
     return not issue.discussion_locked or role_of(caller, issue.project) > Role.NONE
 
 
 def may_change_note(caller: Caller, note: Note) -> bool:
-    """Whoever wrote it, and maintainers; what the service wrote itself nobody changes."""
+    """The author and maintainers; system notes cannot be changed."""
     own = note.author_id == caller.user_id and caller.user_id is not None
     return not note.system and (own or role_of(caller, note.project) >= Role.MAINTAINER)
 
 
 def may_see_note(caller: Caller, note: Note) -> bool:
-    """An internal note is for reporters and above; who sees what it is under is judged before."""
+    """An internal note is visible to reporters and above; access to its issue or merge request is checked before."""
     return not note.confidential or role_of(caller, note.project) >= Role.REPORTER
 
 
-def visible_notes(caller: Caller, project: Project) -> ColumnElement[bool]:
-    """The condition for lists of notes: what ``may_see_note`` says of one."""
-    return true() if role_of(caller, project) >= Role.REPORTER else Note.confidential.is_(False)
-
-
 def visible_issues(caller: Caller, project: Project) -> ColumnElement[bool]:
-    """The condition for lists of issues: what ``may_see_issue`` says of one."""
+    """The condition for lists of issues: that of ``may_see_issue``."""
     if role_of(caller, project) >= Role.REPORTER:
         return true()
     if caller.user_id is None:
@@ -402,6 +396,6 @@ def visible_issues(caller: Caller, project: Project) -> ColumnElement[bool]:
 
 
 def own_issues(user_id: int) -> Any:
-    """The ids of the issues somebody wrote or works on."""
+    """The ids of the issues that a user wrote or is assigned to."""
     assigned = select(IssueAssignee.issue_id).where(IssueAssignee.user_id == user_id)
     return select(Issue.id).where(Issue.author_id == user_id).union_all(assigned)

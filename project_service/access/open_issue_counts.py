@@ -1,4 +1,4 @@
-"""What of the work on projects stands beside them in lists."""
+"""Counts of open issues for lists of projects."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from project_service.kit.db.session import db
 
 
 def add_open_issues(caller: Caller, found: Sequence[Project]) -> None:
-    """Set ``open_issues_count`` on each of some projects whose issues the caller has, with one statement for all.
+    """Set ``open_issues_count`` on each project whose issues the caller may read, with one statement.
 
-    Confidential issues are not counted, for anybody; while an archive is being imported there are none.
+    Confidential issues are never counted; the count is 0 while an archive is being imported.
     """
     counted = (
         select(func.count())

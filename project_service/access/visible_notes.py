@@ -1,15 +1,17 @@
-"""Which notes there are, for whom."""
+"""Notes that the caller may see."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from sqlalchemy import Select, and_, func, or_, select
+from sqlalchemy import ColumnElement, Select, and_, func, or_, select, true
 from sqlalchemy.orm import joinedload
 
-from project_service.access.abilities import may_see_note, visible_notes
+from project_service.access.abilities import may_see_note, role_of
 from project_service.access.identity import Caller
+from project_service.domain.access_levels import Role
+from project_service.domain.projects import Project
 from project_service.domain.tracker.notes import Note, Noteable, find_note, notes_on
 from project_service.kit.db.pagination import ShownPage, read_page
 from project_service.kit.db.session import NO_LAZY_LOADING, db
@@ -19,9 +21,14 @@ from project_service.kit.http.fields import whole_number
 NOTES_PER_PAGE = 100
 
 
+def _visible(caller: Caller, project: Project) -> ColumnElement[bool]:
+    """The condition for lists of notes: that of ``may_see_note``."""
+    return true() if role_of(caller, project) >= Role.REPORTER else Note.confidential.is_(False)
+
+
 def notes_matching(caller: Caller, noteable: Noteable, **wanted: Any) -> Select[Note]:
-    """The notes of an issue or a merge request that the caller sees."""
-    statement = notes_on(noteable).where(visible_notes(caller, noteable.project))
+    """The notes of an issue or a merge request that the caller may see."""
+    statement = notes_on(noteable).where(_visible(caller, noteable.project))
     statement = statement.options(joinedload(Note.author), NO_LAZY_LOADING)
     if wanted.get("activity_filter") == "only_comments":
         statement = statement.where(Note.system.is_(False))
@@ -34,7 +41,7 @@ def notes_matching(caller: Caller, noteable: Noteable, **wanted: Any) -> Select[
 
 
 def read_notes(listed: Select[Note], asked: Mapping[str, str]) -> ShownPage:
-    """A page of notes, oldest first: the one with the ``note`` that is asked for, or the ``page`` of that number."""
+    """A page of notes, oldest first: the one that contains ``note``, or number ``page``."""
     note_id = whole_number(asked.get("note", ""))
     number = asked.get("page") if note_id is None else str(_page_of_note(listed, note_id))
     return read_page(listed, number, NOTES_PER_PAGE)
@@ -50,7 +57,7 @@ def _page_of_note(listed: Select[Note], note_id: int) -> int:
 
 
 def find_visible_note(caller: Caller, noteable: Noteable, note_id: int) -> Note:
-    """One note, if the caller sees it."""
+    """One note, if the caller may see it."""
     note = find_note(noteable, note_id)
     if not may_see_note(caller, note):
         raise RecordNotFound
@@ -58,6 +65,6 @@ def find_visible_note(caller: Caller, noteable: Noteable, note_id: int) -> Note:
 
 
 def add_iids(noteable: Noteable, notes: Iterable[Note]) -> None:
-    """Set on each note the number of what it is under."""
+    """Set ``noteable_iid`` on each note: the number of its issue or merge request."""
     for note in notes:
         note.noteable_iid = noteable.iid

@@ -1,4 +1,4 @@
-"""Users that are no people: what the service does by itself is done by somebody."""
+"""Bot users: the authors of what the service does by itself."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ NAMES = {ALERT_BOT: "Alert Bot", GHOST: "Ghost User"}
 
 
 def id_of_bot(username: str) -> Select[int]:
-    """The id of a bot, to be read along with something else; none while there is no such bot yet."""
+    """The id of a bot, as a subquery; no row as long as the bot does not exist."""
     return select(User.id).where(User.username == username, User.deleting_since.is_(None))
 
 
 def bot(username: str) -> User:
-    """The bot of this name, made when it is first needed; nobody can sign in as one."""
+    """The bot with this name, created at first use; it cannot sign in."""
     wanted = select(User).where(User.username == username, User.deleting_since.is_(None))
     found = db.session.scalar(wanted)
     if found is not None:

@@ -1,6 +1,6 @@
 """What an administrator sets for the whole instance: application settings and feature flags.
 
-Both are read from the database when they are asked for, so that a change holds for the next request or job in every
+Both are read from the database at each use, so that a change applies to the next request or job in every
 process.
 """
 
@@ -65,7 +65,7 @@ def nothing_wrong(_value: Any) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One application setting: its type, what holds until somebody sets it, and what may be set."""
+    """An application setting: its type, its default, and the rules for its values."""
 
     kind: type
     default: Any
@@ -123,7 +123,7 @@ class FeatureGate(Model):
 
 
 def setting(name: str) -> Any:
-    """The value that holds now."""
+    """The current value of a setting."""
     stored = db.session.execute(value_of(name)).first()
     return SETTINGS[name].default if stored is None else stored[0]
 
@@ -134,7 +134,7 @@ def value_of(name: Any) -> Select[Any]:
 
 
 def all_settings() -> dict[str, Any]:
-    """All values that hold now, by name."""
+    """The current values of all settings, by name."""
     rows = db.session.execute(select(ApplicationSetting.name, ApplicationSetting.value)).all()
     stored: dict[str, Any] = dict(rows)
     return {name: stored.get(name, entry.default) for name, entry in SETTINGS.items()}
@@ -198,7 +198,7 @@ def clear_gates(feature: str) -> None:
 
 
 def feature_enabled(feature: str, *actors: str) -> bool:
-    """Whether a feature is on, for anybody or for one of the actors (``User:7``, ``Project:5``)."""
+    """Whether a feature is enabled, in general or for one of the actors (``User:7``, ``Project:5``)."""
     for gate in gates_of(feature):
         if gate.key == "boolean" and gate.value == "true":
             return True
@@ -217,7 +217,7 @@ def _share_of(feature: str, actor: str) -> float:
 
 
 def some_settings(*names: str) -> list[Any]:
-    """Several values that hold now, with one statement."""
+    """The current values of several settings, read with one statement."""
     rows = db.session.execute(
         select(ApplicationSetting.name, ApplicationSetting.value).where(ApplicationSetting.name.in_(names))
     )

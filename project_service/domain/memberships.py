@@ -1,6 +1,6 @@
-"""Who belongs where, with which role: direct, inherited from a group above, or through a group a place is shared with.
+"""Memberships and effective roles: direct, inherited from a group above, or through a share with a group.
 
-A role is judged in one statement (``role_in``); lists are filtered with the same rule as a subquery
+A role is found with one statement (``role_in``); lists are filtered with the same rule as a subquery
 (``authorized_projects``, ``authorized_namespaces``). Expired memberships do not count (common behaviour, section 7).
 """
 
@@ -44,7 +44,7 @@ from project_service.kit.http.fields import whole_number
 
 
 class Membership(Timestamps, Model):
-    """A person's role in one group or one project, perhaps until a day."""
+    """The role of a user in a group or project, optionally until a day."""
 
     __tablename__ = "memberships"
     __table_args__ = (
@@ -65,21 +65,21 @@ class Membership(Timestamps, Model):
     access_level: Mapped[int]
     expires_at: Mapped[dt.date | None]
     created_by_id: Mapped[int | None] = mapped_column(ForeignKey("users.id", ondelete="SET NULL"))
-    capped_level: Mapped[int | None] = query_expression()  # loaded for a place: the role that counts there
+    capped_level: Mapped[int | None] = query_expression()  # the effective role where it was loaded for
 
     @property
     def level(self) -> int:
-        """What the membership counts for in the place it was looked up for: a share may allow less than it has."""
+        """The effective role where it was loaded for: a share may allow less than ``access_level``."""
         return self.access_level if self.capped_level is None else self.capped_level
 
     @property
     def expired(self) -> bool:
-        """Whether its last day has come."""
+        """Whether its last day has passed."""
         return self.expires_at is not None and self.expires_at <= clock.today()
 
 
 class Share(Timestamps, Model):
-    """A group whose members may work in another group or in a project, at most with this role."""
+    """A share of a group or project with a group: its members get at most this role."""
 
     __tablename__ = "shares"
     __table_args__ = (
@@ -99,7 +99,7 @@ class Share(Timestamps, Model):
 
 
 def alive(kind: Any = Membership, today: Any = None) -> ColumnElement[bool]:
-    """Whether a membership or share still counts today."""
+    """Whether a membership or share is valid today."""
     return or_(kind.expires_at.is_(None), kind.expires_at > (clock.today() if today is None else today))
 
 
@@ -109,7 +109,7 @@ def lesser(one: Any, other: Any) -> ColumnElement[int]:
 
 
 def role_in(user_id: int, subject: Project | Namespace) -> Role:
-    """The highest role somebody has in a project or namespace, administrators not considered."""
+    """The highest role of a user in a project or namespace, not considering administrators."""
     project, namespace = (subject, subject.namespace) if isinstance(subject, Project) else (None, subject)
     if namespace.owner_id == user_id:
         return Role.OWNER
@@ -137,7 +137,7 @@ def find_project_and_role(user_id: int, id_or_path: str | int) -> tuple[Project,
 
 
 def roles_in_groups(user_id: int, ids: Sequence[int]) -> dict[int, Role]:
-    """The same for many groups at once, by their ids."""
+    """The roles of a user in several groups, by id, with one statement."""
     below, shared_with = NamespaceAncestor.namespace_id, aliased(NamespaceAncestor)
     of_user = (Membership.user_id == user_id, alive(), below.in_(ids))
     inherited = select(below, Membership.access_level).join(
@@ -156,7 +156,7 @@ def roles_in_groups(user_id: int, ids: Sequence[int]) -> dict[int, Role]:
 
 
 def inherited_role(user_id: int, subject: Project | Namespace) -> tuple[Role, Namespace | None]:
-    """The highest role from above a place, and the group it comes from."""
+    """The highest inherited role, and the group it comes from."""
     if isinstance(subject, Project):
         above = NamespaceAncestor.namespace_id == subject.namespace_id
     else:
@@ -173,18 +173,18 @@ def inherited_role(user_id: int, subject: Project | Namespace) -> tuple[Role, Na
 
 
 def direct_membership(user_id: int, subject: Project | Namespace) -> Membership | None:
-    """The membership in the place itself, expired or not."""
+    """The direct membership, expired or not."""
     return db.session.scalar(memberships_of(subject).where(Membership.user_id == user_id))
 
 
 def memberships_of(subject: Project | Namespace) -> Select[Membership]:
-    """The direct memberships of a place, oldest first."""
+    """The direct memberships of a group or project, oldest first."""
     place = Membership.project_id if isinstance(subject, Project) else Membership.namespace_id
     return select(Membership).where(place == subject.id).order_by(Membership.id)
 
 
 def owners_of(namespace_id: Any) -> Select[int]:
-    """The ids of the people who own a group by a membership of the group itself."""
+    """The ids of the direct owners of a group."""
     return (
         select(Membership.user_id)
         .join(User, User.id == Membership.user_id)
@@ -198,7 +198,7 @@ def owners_of(namespace_id: Any) -> Select[int]:
 
 
 def add_shares(found: Sequence[Project]) -> None:
-    """Set ``shares`` on each of some projects: the groups it is shared with, with one statement for all of them."""
+    """Set ``shares`` on each project, with one statement for all of them."""
     by_project: dict[int, list[Share]] = {project.id: [] for project in found}
     shares = select(Share).where(Share.project_id.in_(by_project)).order_by(Share.id).options(joinedload(Share.group))
     for share in db.session.scalars(shares):
@@ -208,7 +208,7 @@ def add_shares(found: Sequence[Project]) -> None:
 
 
 def authorized_namespaces(user_id: int, least: Role = Role.MINIMAL) -> Select[int]:
-    """The ids of the groups somebody has at least this role in: direct, inherited, or through a share."""
+    """The ids of the groups in which a user has at least this role: direct, inherited, or through a share."""
     shared_with = aliased(NamespaceAncestor)
     direct = (
         select(NamespaceAncestor.namespace_id)
@@ -231,7 +231,7 @@ def authorized_namespaces(user_id: int, least: Role = Role.MINIMAL) -> Select[in
 
 
 def authorized_projects(user_id: int, least: Role = Role.GUEST) -> Select[int]:
-    """The ids of the projects somebody has at least this role in."""
+    """The ids of the projects in which a user has at least this role."""
     shared_with = aliased(NamespaceAncestor)
     owned = (
         select(Project.id).join(Namespace, Namespace.id == Project.namespace_id).where(Namespace.owner_id == user_id)
@@ -260,13 +260,13 @@ def authorized_projects(user_id: int, least: Role = Role.GUEST) -> Select[int]:
 
 @functools.cache
 def _level_below() -> Select[int]:
-    """The highest level a person has in a namespace."""
+    """The highest level of a user in a namespace."""
     return select(func.max(union_all(*_in_namespace(_NAMESPACE)).subquery().c.access_level))
 
 
 @functools.cache
 def _level_in_project() -> Select[int]:
-    """The highest level a person has in a project."""
+    """The highest level of a user in a project."""
     grants = (*_in_namespace(_NAMESPACE), *_in_project(bindparam("project", type_=Key)))
     return select(func.max(union_all(*grants).subquery().c.access_level))
 
@@ -277,7 +277,7 @@ def _project_and_levels(*, by_id: bool) -> Select[Any]:
 
 
 def _highest() -> Iterable[ColumnElement[int]]:
-    """The highest level of each way in to a project, for a statement that has the project."""
+    """The highest level of each kind of grant, as columns of a statement that selects the project."""
     for grants in (*_in_namespace(Project.namespace_id), *_in_project(Project.id)):
         level = grants.selected_columns.access_level
         yield grants.with_only_columns(func.max(level)).correlate(Project).scalar_subquery()
@@ -288,9 +288,9 @@ _TODAY = bindparam("today", type_=Date)
 
 
 def _in_namespace(namespace_id: Any) -> tuple[Select[int], Select[int]]:
-    """Every level that a person has in a namespace, one row each: from above, and from groups it is shared with.
+    """The levels of a user in a namespace, one row each: inherited, and through shares.
 
-    Who and when is told by the values ``user`` and ``today``.
+    The parameters are ``user`` and ``today``.
     """
     above = NamespaceAncestor.namespace_id == namespace_id
     inherited = select(Membership.access_level).join(
@@ -301,7 +301,7 @@ def _in_namespace(namespace_id: Any) -> tuple[Select[int], Select[int]]:
 
 
 def _in_project(project_id: Any) -> tuple[Select[int], Select[int]]:
-    """The same in a project itself."""
+    """The levels of a user in a project itself, one row each."""
     direct = select(Membership.access_level).where(Membership.project_id == project_id, *_of_user())
     return direct, _shared().where(Share.project_id == project_id)
 
@@ -322,7 +322,7 @@ def _of_user() -> tuple[ColumnElement[bool], ColumnElement[bool]]:
 
 
 def levels_by_project(user_id: Any, today: Any) -> CTE:
-    """Every project somebody is authorised for today, with the highest role: ``project_id`` and ``access_level``."""
+    """The projects in which a user has a role today: ``project_id`` and the highest ``access_level``."""
     shared_with = aliased(NamespaceAncestor)
     capped = lesser(Membership.access_level, Share.access_level)
     owned = (
@@ -358,7 +358,7 @@ def levels_by_project(user_id: Any, today: Any) -> CTE:
 
 
 def members_for_choice(project: Project, most: int = 500) -> Select[int, str, str]:
-    """Who can be chosen to work in a project: id, name and username of its members, direct and inherited."""
+    """The members of a project that can be assigned, direct and inherited: id, name and username."""
     above = select(NamespaceAncestor.ancestor_id).where(NamespaceAncestor.namespace_id == project.namespace_id)
     here = or_(Membership.project_id == project.id, Membership.namespace_id.in_(above))
     ids: Any = select(Membership.user_id).where(here, alive())

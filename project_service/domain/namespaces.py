@@ -21,7 +21,7 @@ from project_service.kit.http.fields import whole_number
 
 USER = "user"
 GROUP = "group"
-DEEPEST = 20
+MAX_NAMESPACE_DEPTH = 20
 DEFAULT_PLAN = "default"
 FREE_PLANS = (None, DEFAULT_PLAN, "free")
 TOP_PLANS = ("gold", "ultimate")
@@ -29,7 +29,7 @@ PLANS = (DEFAULT_PLAN, "free", "bronze", "silver", "premium", *TOP_PLANS)
 
 
 class Namespace(Timestamps, Model):
-    """A place that projects and groups live in. While it is being deleted nobody sees it and its path is free."""
+    """A group or a personal namespace. While it is being deleted it is hidden and its path is free."""
 
     __tablename__ = "namespaces"
 
@@ -60,7 +60,7 @@ class Namespace(Timestamps, Model):
 
 
 class UserNamespace(Namespace):
-    """The namespace every user has; its path is the username."""
+    """The personal namespace of a user; its path is the username."""
 
     __mapper_args__ = {"polymorphic_identity": USER}
 

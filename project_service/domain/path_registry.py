@@ -1,7 +1,6 @@
-"""Where things live: a full path is claimed, moved and freed here, for users, groups and projects alike.
+"""Full paths of users, groups and projects: reserve, move and release them.
 
-The table of routes makes a path one thing's alone, in whatever case it is written; the checks before only give the
-friendlier message.
+The table of routes makes a path unique, regardless of case; the checks before it only give better messages.
 """
 
 from __future__ import annotations
@@ -26,11 +25,11 @@ from project_service.kit.db.locking import lock_row
 from project_service.kit.db.session import db, unique
 from project_service.kit.http.errors import Invalid, NotFound
 
-LONGEST_PATH = 2048
+MAX_PATH_LENGTH = 2048
 
 
 def path_taken(full_path: str, *, besides: Namespace | Project | None = None) -> bool:
-    """Whether something else lives at this path."""
+    """Whether a path is used by another namespace or project."""
     route = db.session.scalar(select(Route).where(Route.path == full_path.lower()))
     if route is None:
         return False
@@ -39,11 +38,11 @@ def path_taken(full_path: str, *, besides: Namespace | Project | None = None) ->
     return besides is None or route.namespace_id != besides.id
 
 
-def settle_namespace(namespace: Namespace, parent: Namespace | None, taken: Exception) -> None:
-    """Store a new namespace below its parent; ``taken`` is raised when its path is somebody's already."""
+def store_namespace(namespace: Namespace, parent: Namespace | None, taken: Exception) -> None:
+    """Store a new namespace below its parent; ``taken`` is raised if its path is in use."""
     namespace.parent_id = parent.id if parent else None
     if parent is not None:
-        hold_tree(parent)
+        lock_tree(parent)
     _name_namespace(namespace, parent)
     if path_taken(namespace.full_path):
         raise taken
@@ -54,9 +53,9 @@ def settle_namespace(namespace: Namespace, parent: Namespace | None, taken: Exce
     link_ancestors(namespace)
 
 
-def settle_project(project: Project, taken: Exception) -> None:
+def store_project(project: Project, taken: Exception) -> None:
     """Store a new project in its namespace."""
-    hold_tree(project.namespace)
+    lock_tree(project.namespace)
     project.full_path = _fitting(f"{project.namespace.full_path}/{project.path}")
     with unique(taken):
         db.session.add(project)
@@ -66,8 +65,8 @@ def settle_project(project: Project, taken: Exception) -> None:
 
 def move_project(project: Project, taken: Exception) -> None:
     """Follow a changed path of a project."""
-    hold_tree(project.namespace)
-    _hold_project(project)
+    lock_tree(project.namespace)
+    _lock_project(project)
     full_path = _fitting(f"{project.namespace.full_path}/{project.path}")
     with unique(taken):
         project.full_path = full_path
@@ -77,7 +76,7 @@ def move_project(project: Project, taken: Exception) -> None:
 def move_namespace(namespace: Namespace, taken: Exception) -> None:
     """Follow a changed path or name of a namespace, with all that is below it."""
     parent = db.session.get(Namespace, namespace.parent_id) if namespace.parent_id else None
-    hold_tree(namespace, moving=True)
+    lock_tree(namespace, moving=True)
     if parent is not None:
         db.session.refresh(parent, ["full_path", "full_name"])
     before = namespace.full_path
@@ -107,17 +106,17 @@ def move_namespace(namespace: Namespace, taken: Exception) -> None:
 
 
 def start_deleting_project(project: Project) -> None:
-    """Make a project invisible and its path free at once; a job removes the rest."""
-    _hold_project(project)
+    """Hide a project and release its path; a job removes the rest."""
+    _lock_project(project)
     project.deleting_since = clock.now()
     db.session.execute(delete(Route).where(Route.project_id == project.id))
     db.session.flush()
 
 
 def start_deleting_namespace(namespace: Namespace) -> None:
-    """The same for a namespace and all that is below it; what was shared with it is closed to its members."""
+    """Hide a namespace and all that is below it, release the paths and remove the shares with these groups."""
     now = clock.now()
-    hold_tree(namespace, moving=True)
+    lock_tree(namespace, moving=True)
     spaces, inside = descendants_of(namespace), projects_below(namespace)
     db.session.execute(delete(Share).where(Share.group_id.in_(spaces)))
     db.session.execute(delete(Route).where(Route.project_id.in_(inside)))
@@ -135,7 +134,7 @@ def is_too_deep(parent: Namespace, deepest: int) -> bool:
 
 
 def visibility_problem(wanted: int, parent: Namespace | None, place: str) -> str | None:
-    """The message when something would be more visible than the group it is in."""
+    """The message if a group or project would be more visible than the group above it."""
     if parent is None or parent.kind == "user" or wanted <= parent.visibility:
         return None
     text, above = Visibility(wanted).text, Visibility(parent.visibility).text
@@ -145,7 +144,7 @@ def visibility_problem(wanted: int, parent: Namespace | None, place: str) -> str
 
 
 def restriction_problem(wanted: int, by_admin: bool) -> str | None:
-    """The message when somebody chooses a visibility that administrators keep for themselves."""
+    """The message if the visibility is reserved to administrators."""
     text = Visibility(wanted).text
     if by_admin or text not in instance_settings.setting("restricted_visibility_levels"):
         return None
@@ -153,7 +152,7 @@ def restriction_problem(wanted: int, by_admin: bool) -> str | None:
 
 
 def visibility_problem_below(namespace: Namespace) -> str | None:
-    """The message when something in a group would be more visible than the group."""
+    """The message if a subgroup or project is more visible than its group."""
     text = Visibility(namespace.visibility).text
     subgroups = namespaces().where(Namespace.parent_id == namespace.id, Namespace.visibility > namespace.visibility)
     if db.session.scalar(subgroups.limit(1)) is not None:
@@ -164,13 +163,15 @@ def visibility_problem_below(namespace: Namespace) -> str | None:
     return None
 
 
-def hold_tree(place: Namespace, *, moving: bool = False) -> None:
-    """Let nobody rename what is above ``place`` until this unit has ended; ``moving`` holds for whoever renames.
+def lock_tree(place: Namespace, *, moving: bool = False) -> None:
+    """Lock the root above a namespace until the unit of work ends: shared, or exclusively for ``moving``.
 
-    Raises ``NotFound`` when the place was deleted a moment ago.
+    Otherwise, on PostgreSQL, a project that is created below a group while the group moves would keep the old path. Any
+    number of requests may create something below a group at the same time. SQLite has one writer and no such locks.
 
-    Without this, on PostgreSQL, something that is put below a group while the group moves would keep a path that leads
-    nowhere. Many may put something below at once. SQLite has one writer anyway and knows no such locks.
+    Raises:
+        NotFound: the namespace has been deleted.
+
     """
     root = (
         select(Namespace.id)
@@ -185,8 +186,8 @@ def hold_tree(place: Namespace, *, moving: bool = False) -> None:
         raise NotFound("Group" if place.kind == GROUP else "Namespace")
 
 
-def _hold_project(project: Project) -> None:
-    """Have the project for oneself, or raise ``NotFound`` when it was deleted a moment ago."""
+def _lock_project(project: Project) -> None:
+    """Lock a project; ``NotFound`` if it has been deleted."""
     with db.session.no_autoflush:
         lock_row(project, "deleting_since")
     if project.deleting_since is not None:
@@ -199,9 +200,9 @@ def _name_namespace(namespace: Namespace, parent: Namespace | None) -> None:
 
 
 def _fitting(full_path: str) -> str:
-    """The path, or ``Invalid`` for one that no index could hold: of a thing itself or, when it moves, of one below."""
-    if len(full_path) > LONGEST_PATH:
-        raise Invalid(path=f"is too long together with the groups above (maximum is {LONGEST_PATH} characters)")
+    """Return the path, perhaps of something below a moved group; ``Invalid`` if it is too long for an index."""
+    if len(full_path) > MAX_PATH_LENGTH:
+        raise Invalid(path=f"is too long together with the groups above (maximum is {MAX_PATH_LENGTH} characters)")
     return full_path
 
 
@@ -210,8 +211,8 @@ def _move_route(namespace: Namespace) -> None:
     db.session.execute(statement.values(path=namespace.full_path.lower()))
 
 
-def at(full_path: str) -> Project | Namespace | None:
-    """What lives at a full path, in whatever case it is written."""
+def find_by_path(full_path: str) -> Project | Namespace | None:
+    """The project or namespace at a full path, in any case."""
     route = db.session.scalar(select(Route).where(Route.path == full_path.lower()))
     if route is None:
         return None

@@ -1,4 +1,4 @@
-"""Projects: the table, and how they are found."""
+"""Projects: the tables and finders."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ FEATURES = (
 
 
 class Project(Timestamps, Model):
-    """A project. While it is being deleted nobody sees it and its path is free."""
+    """A project. While it is being deleted it is hidden and its path is free."""
 
     __tablename__ = "projects"
 
@@ -94,12 +94,12 @@ class Project(Timestamps, Model):
 
     @property
     def content_id(self) -> int:
-        """The id by which lists look for what is in the project: nothing is, until an archive is imported whole."""
+        """The id for lists of the content of the project: an id without content while an archive is being imported."""
         return NO_PROJECT if self.loading else self.id
 
 
 class Route(Base):
-    """A full path, in lower case, and what lives there: nothing else may, whatever its kind."""
+    """A full path, in lower case, of a namespace or project; paths are unique across both."""
 
     __tablename__ = "routes"
 
@@ -109,7 +109,7 @@ class Route(Base):
 
 
 def folder_of(project_id: int) -> str:
-    """Where the storage keeps the files of a project."""
+    """The folder of a project in the storage."""
     return f"projects/{project_id}"
 
 

@@ -1,9 +1,9 @@
-"""Removing what can be big: a project, a group, a person. What is removed is invisible from the request on.
+"""Removal of projects, groups and users in the background. They are hidden from the request on.
 
-Children go first, a batch at a time, each batch a unit of its own that holds SQLite's write lock only briefly. Which
-tables there are is read from their foreign keys: an area that adds a table has nothing to register. A column
-``storage_name`` names an object in the storage that belongs to its row and goes with it. Columns that end in
-``author_id`` say who wrote a row; rows of a table whose ``info`` has ``DECISIONS`` are never removed with them.
+Children are deleted first, in batches, each in a short transaction of its own because of SQLite's write lock. The
+tables are found by their foreign keys: an area that adds a table has nothing to register. A column
+``storage_name`` names an object in the storage that is deleted with its row. Columns that end in ``author_id`` name the
+author of a row; rows of a table whose ``info`` has ``DECISIONS`` are never removed with their author.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from project_service.kit.storage import storage
 
 BATCH = 500
 AUTHOR = "author_id"
-DECISIONS = "decisions"  # they are a project's, whoever has made them
+DECISIONS = "decisions"  # rows that belong to the project, not to their author
 
 
 @jobs.job("core.removal.remove_project")
@@ -128,7 +128,7 @@ def _empty(table: Table, column: Column[int], owner_id: int, *conditions: Column
         with jobs.step():
             columns = (table.c.id, table.c.storage_name) if stored else (table.c.id,)
             some = db.session.execute(select(*columns).where(column == owner_id, *conditions).limit(BATCH)).all()
-        # the object goes first: a row that is left speaks of it, an object that is left nobody would ever miss
+        # the object is deleted first: a remaining row still names its object, a remaining object would never be found
         for row in some if stored else ():
             if row.storage_name:
                 storage().delete(row.storage_name)

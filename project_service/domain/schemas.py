@@ -75,7 +75,7 @@ class ProjectIdentitySchema(Schema):
 
 
 class ProjectBasicSchema(ProjectIdentitySchema):
-    """A project as everybody who sees it does."""
+    """The fields of a project for every caller who may see it."""
 
     default_branch = fields.String()
     tag_list = fields.Array(fields.String())
@@ -122,7 +122,7 @@ def _has_open_issues(project: Project) -> bool:
 
 
 class ProjectSchema(ProjectBasicSchema):
-    """A project as people who are signed in see it; ``shares`` and ``open_issues_count`` are prepared with the page."""
+    """The fields of a project for signed-in users; ``shares`` and ``open_issues_count`` are set for the whole page."""
 
     _links = fields.Computed(_links, type="object")
     packages_enabled = _attribute("packages_enabled", True)

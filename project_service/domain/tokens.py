@@ -52,7 +52,7 @@ class PersonalAccessToken(Timestamps, Model):
 
 
 class BrowserSession(Timestamps, Model):
-    """Somebody signed in with a browser. The row is the session: without it the cookie is worth nothing."""
+    """A browser session. The cookie is valid only as long as the row exists."""
 
     __tablename__ = "browser_sessions"
 

@@ -1,4 +1,4 @@
-"""People: the table, and how they are found."""
+"""Users: the table and finders."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DEACTIVATED = "deactivated"
 
 
 class User(Timestamps, Model):
-    """Somebody with an account. A deleted one is gone at once for everybody; a job clears up behind."""
+    """A user account. A deleted one is hidden from everyone at once; a job removes its data."""
 
     __tablename__ = "users"
 
@@ -64,7 +64,7 @@ class User(Timestamps, Model):
 
 
 def users() -> Select[User]:
-    """Everybody who has not been deleted; without an order."""
+    """The users that are not being deleted; without an order."""
     return select(User).where(User.deleting_since.is_(None))
 
 
@@ -85,19 +85,19 @@ def find_user_by(id_or_username: str) -> User:
 
 
 def user_by(id_or_username: str) -> User | None:
-    """The same, without a complaint."""
+    """The same; ``None`` if there is none."""
     number = whole_number(id_or_username)
     condition = func.lower(User.username) == id_or_username.lower() if number is None else User.id == number
     return db.session.scalar(users().where(condition))
 
 
 def ids_called(*usernames: str) -> Select[int]:
-    """The ids of the users with these names, in any case: said as the index of the names has it."""
+    """The ids of the users with these names, in any case: in the form that the index of names can serve."""
     named = func.lower(User.username).in_([username.lower() for username in usernames])
     return select(User.id).where(User.deleting_since.is_(None), named)
 
 
 def user_by_login(login: str) -> User | None:
-    """Who signs in with this username or e-mail address."""
+    """The user with this username or e-mail address."""
     wanted = login.strip().lower()
     return db.session.scalar(users().where(or_(func.lower(User.username) == wanted, func.lower(User.email) == wanted)))

@@ -151,7 +151,7 @@ def _create(user: User, namespace: Namespace, wanted: dict[str, Any], **source: 
     if not path:
         problems = {"name": path_rules.project_name_problems(name) if name else [], "path": [path_rules.BLANK]}
         raise ProjectRefused(Invalid(**{field: texts for field, texts in problems.items() if texts}))
-    old = path_registry.at(f"{namespace.full_path}/{path}") if wanted.get("overwrite") else None
+    old = path_registry.find_by_path(f"{namespace.full_path}/{path}") if wanted.get("overwrite") else None
     if isinstance(old, Project):
         path, overwritten = temporary_path(path), path
         name = "" if name == old.name else name  # that one is free when the old project is gone

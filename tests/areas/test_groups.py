@@ -724,7 +724,7 @@ def test_of_many_groups_at_once_one_gets_the_path(app, people, as_stranger):
 
 @pytest.mark.both_databases
 def test_a_group_is_not_renamed_before_what_is_put_below_it_has_its_path(app, group, as_admin):
-    path_registry.settle_namespace(Group(path="late", name="Late"), group, AssertionError("taken"))
+    path_registry.store_namespace(Group(path="late", name="Late"), group, AssertionError("taken"))
 
     with ThreadPoolExecutor(1) as pool:
         renaming = pool.submit(_inside, app, lambda: as_admin.put(f"/groups/{group.id}", json={"path": "moved"}))
@@ -763,11 +763,11 @@ def _inside(app, act):
 @pytest.mark.both_databases
 def test_a_full_path_is_not_longer_than_an_index_can_hold(group, as_admin):
     parent, number = group.id, 0
-    while len(as_admin.get(f"/groups/{parent}").json["full_path"]) + 256 <= path_registry.LONGEST_PATH:
+    while len(as_admin.get(f"/groups/{parent}").json["full_path"]) + 256 <= path_registry.MAX_PATH_LENGTH:
         number += 1
         answer = as_admin.post("/groups", json={"name": "x", "path": f"{number}" * 255, "parent_id": parent})
         parent = answer.json["id"]
-    too_long = f"is too long together with the groups above (maximum is {path_registry.LONGEST_PATH} characters)"
+    too_long = f"is too long together with the groups above (maximum is {path_registry.MAX_PATH_LENGTH} characters)"
 
     below = as_admin.post("/groups", json={"name": "x", "path": "p" * 255, "parent_id": parent})
     inside = as_admin.post("/projects", json={"path": "p" * 255, "namespace_id": parent})

@@ -164,13 +164,13 @@ def store(world, people):
     at = {}
     for number, parent in enumerate(world.parents):
         group = Group(path=f"g{number}", name=f"g{number}", visibility=world.group_visibility[number])
-        path_registry.settle_namespace(group, None if parent is None else at["group", parent], AssertionError("taken"))
+        path_registry.store_namespace(group, None if parent is None else at["group", parent], AssertionError("taken"))
         at["group", number] = group
     for number, home in enumerate(world.homes):
         place = at["group", home] if home >= 0 else db.session.get_one(Namespace, people[-1 - home].namespace_id)
         project = Project(path=f"p{number}", name=f"p{number}", namespace=place, namespace_id=place.id, attributes={})
         project.visibility = world.project_visibility[number]
-        path_registry.settle_project(project, AssertionError("taken"))
+        path_registry.store_project(project, AssertionError("taken"))
         at["project", number] = project
     for (user, place), (level, day) in world.memberships.items():
         member = Membership(user_id=people[user].id, access_level=level, expires_at=day)

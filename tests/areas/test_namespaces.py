@@ -698,7 +698,7 @@ class Town:
         for number in range(7):
             parent = self.chance.choice([None, *self.parents])
             group = Group(path=f"g{number}", name=f"G{number}", plan=self.chance.choice([None, "premium", "gold"]))
-            path_registry.settle_namespace(
+            path_registry.store_namespace(
                 group, db.session.get(Group, parent) if parent else None, AssertionError(number)
             )
             self.parents[group.id] = parent

@@ -1,4 +1,4 @@
-"""Which users and tokens there are."""
+"""Queries of users and tokens."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ADMIN_FILTERS = ("created_after", "created_before", "order_by", "sort", "two_fac
 
 
 def users_matching(caller: Caller, **wanted: Any) -> Select[User]:
-    """The users a caller gets for a filter; some filters count for administrators only."""
+    """The users that match a filter; some filters apply to administrators only."""
     if not caller.admin:
         wanted = {name: value for name, value in wanted.items() if name not in ADMIN_FILTERS}
     statement = users().where(*_conditions(wanted))
@@ -62,7 +62,7 @@ def _conditions(wanted: dict[str, Any]) -> list[ColumnElement[bool]]:
 
 
 def is_sole_owner(user: User) -> bool:
-    """Whether some group would have no owner without this user."""
+    """Whether the user is the only owner of a group."""
     return db.session.scalar(groups_owned_alone(user).limit(1)) is not None
 
 
@@ -74,7 +74,7 @@ def groups_owned_alone(user: User) -> Select[Group]:
 
 
 def tokens_matching(caller: Caller, **wanted: Any) -> Select[PersonalAccessToken]:
-    """The tokens a caller may list: administrators all, everybody else their own."""
+    """The tokens that the caller may list: all for administrators, otherwise their own."""
     statement = select(PersonalAccessToken).join(User).where(User.deleting_since.is_(None))
     if "user_id" in wanted:
         owner = wanted["user_id"]

@@ -45,7 +45,7 @@ def create_user(**fields: Any) -> User:
     user.password_hash = passwords.hash_password(password)
     _save(user)
     namespace = UserNamespace(name=user.name, path=user.username, owner=user, avatar_url=user.avatar_url)
-    path_registry.settle_namespace(namespace, None, Invalid(username=path_rules.TAKEN))
+    path_registry.store_namespace(namespace, None, Invalid(username=path_rules.TAKEN))
     user.namespace_id = namespace.id
     return user
 

@@ -1,4 +1,4 @@
-"""Which environments there are."""
+"""Queries of environments."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which error-tracking settings there are."""
+"""Queries of error-tracking settings."""
 
 from __future__ import annotations
 

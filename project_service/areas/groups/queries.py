@@ -1,4 +1,4 @@
-"""Which groups there are."""
+"""Queries of groups."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from project_service.kit.db.session import NO_LAZY_LOADING, db
 
 
 def groups_matching(caller: Caller, **wanted: Any) -> Select[Group]:
-    """The groups a caller gets for a filter: without ``all_available`` those they have to do with."""
+    """The visible groups that match a filter; without ``all_available`` those in which the caller has a role."""
     statement = groups().where(visible_groups(caller), *_conditions(caller, wanted))
     return _ordered(statement, wanted)
 
@@ -82,12 +82,12 @@ def _ordered(statement: Select[Group], wanted: dict[str, Any]) -> Select[Group]:
     return statement.order_by(column.desc() if wanted.get("sort") == "desc" else column.asc(), Group.id.asc())
 
 
-MOST_INSIDE = 100
+MAX_PROJECTS_SHOWN = 100
 
 
 @dataclass(frozen=True)
 class Details:
-    """What one group shows beside its own columns."""
+    """Shares and projects of a group."""
 
     shared_with_groups: list[Share]
     projects: list[Project] | None
@@ -95,13 +95,13 @@ class Details:
 
 
 def details_of(caller: Caller, group: Group, *, with_projects: bool) -> Details:
-    """Shares and the first projects of a group, as far as the caller sees them."""
+    """Shares and the first projects of a group, that the caller may see."""
     shares = list(db.session.scalars(shares_of(group)))
     if not with_projects:
         return Details(shares, None, None)
     seen = projects().where(visible_projects(caller)).order_by(Project.created_at.desc(), Project.id.desc())
     seen = seen.options(contains_eager(Project.namespace).joinedload(Namespace.owner), NO_LAZY_LOADING)
-    seen = seen.limit(MOST_INSIDE)
+    seen = seen.limit(MAX_PROJECTS_SHOWN)
     own = seen.where(Project.namespace_id == group.id)
     shared = seen.where(Project.id.in_(select(Share.project_id).where(Share.group_id == group.id)))
     details = Details(shares, list(db.session.scalars(own)), list(db.session.scalars(shared)))

@@ -8,7 +8,7 @@ from project_service.access.identity import Caller, caller
 from project_service.domain import instance_settings, path_registry, path_rules, removal
 from project_service.domain.access_levels import Role, Visibility
 from project_service.domain.memberships import Membership, Share
-from project_service.domain.namespaces import DEEPEST, Group, change_plan
+from project_service.domain.namespaces import MAX_NAMESPACE_DEPTH, Group, change_plan
 from project_service.domain.users import User
 from project_service.kit import clock
 from project_service.kit.db.locking import delete_locked
@@ -22,7 +22,7 @@ def create_group(author: User, parent: Group | None, **fields: Any) -> Group:
     visibility = fields.pop("visibility", None) or instance_settings.setting("default_group_visibility")
     group = Group(**_without_nulls(fields), visibility=Visibility.of(visibility))
     _check(group, parent, new=True, chooser=author)
-    path_registry.settle_namespace(group, parent, Invalid(path=path_rules.TAKEN))
+    path_registry.store_namespace(group, parent, Invalid(path=path_rules.TAKEN))
     db.session.add(
         Membership(user_id=author.id, namespace_id=group.id, access_level=Role.OWNER, created_by_id=author.id)
     )
@@ -59,7 +59,7 @@ def share_group(group: Group, other: Group, *, group_access: int, expires_at: An
     """Grant the members of another group access to this one, with at most the role ``group_access``."""
     if expires_at is not None and expires_at < clock.today():
         raise Invalid(expires_at="cannot be a date in the past")
-    path_registry.hold_tree(other)
+    path_registry.lock_tree(other)
     share = Share(namespace_id=group.id, group_id=other.id, access_level=group_access, expires_at=expires_at)
     return add_unique(share, Conflict("Group already shared with this group"))
 
@@ -82,7 +82,7 @@ def _check(group: Group, parent: Group | None, *, new: bool, chooser: User | Cal
     restricted = path_registry.restriction_problem(group.visibility, chooser.admin) if chooser else None
     if text := path_registry.visibility_problem(group.visibility, parent, "group") or below or restricted:
         problems["visibility_level"] = [text]
-    if parent is not None and new and path_registry.is_too_deep(parent, DEEPEST):
+    if parent is not None and new and path_registry.is_too_deep(parent, MAX_NAMESPACE_DEPTH):
         problems["parent_id"] = ["has too deep level of nesting"]
     if problems:
         raise Invalid(**problems)

@@ -1,4 +1,4 @@
-"""Which issues there are, for whom."""
+"""Queries of issues."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ DAY = dt.timedelta(days=1)
 
 
 def issues_matching(caller: Caller, project: Project, **wanted: Any) -> Select[Issue]:
-    """The issues of a project that the caller sees, filtered and ordered."""
+    """The issues of a project that the caller may see, filtered and ordered."""
     here = tracker.issues_of(project).where(visible_issues(caller, project), *_conditions(caller, wanted))
     column = getattr(Issue, wanted.get("order_by") or "created_at")
     is_ascending = wanted.get("sort") == "asc"
     order = (column.asc(), Issue.id.asc()) if is_ascending else (column.desc(), Issue.id.desc())
-    if column is Issue.due_date:  # the databases differ in where they put what has none
+    if column is Issue.due_date:  # the databases differ in the position of NULL
         order = (order[0].nulls_last(), order[1])
     return here.order_by(*order).options(
         joinedload(Issue.author),
@@ -44,7 +44,7 @@ def issues_matching(caller: Caller, project: Project, **wanted: Any) -> Select[I
 
 
 def progress_of(caller: Caller, milestone: Milestone) -> tuple[int, int]:
-    """How many issues of a milestone the caller sees, and how many of them are closed."""
+    """The number of issues of a milestone that the caller may see, and of the closed ones among them."""
     seen = issues_matching(caller, milestone.project, milestone_id=milestone.id).order_by(None)
     states = seen.with_only_columns(Issue.state, func.count()).group_by(Issue.state)
     counts: dict[str, int] = dict(db.session.execute(states).all())
@@ -52,7 +52,7 @@ def progress_of(caller: Caller, milestone: Milestone) -> tuple[int, int]:
 
 
 def find_issue(caller: Caller, project: Project, iid: int) -> Issue:
-    """One issue, if the caller sees it; a hidden one is as missing as one that is not there."""
+    """One issue; ``RecordNotFound`` if it does not exist or the caller may not see it."""
     issue = tracker.find_issue(project, iid)
     if not may_see_issue(caller, issue):
         raise RecordNotFound
@@ -73,8 +73,8 @@ def _conditions(caller: Caller, wanted: dict[str, Any]) -> Iterable[ColumnElemen
         yield searching.contains(search, *columns)
     if wanted.get("due_date"):
         yield _due(wanted["due_date"])
-    yield from _by_people(caller, wanted)
-    yield from _by_marks(wanted)
+    yield from _by_users(caller, wanted)
+    yield from _by_properties(wanted)
     for name, value in (wanted.get("excluded") or {}).items():
         if value not in (None, [], ""):
             yield from _excluded(caller, name, value)
@@ -86,7 +86,7 @@ def _conditions(caller: Caller, wanted: dict[str, Any]) -> Iterable[ColumnElemen
 
 
 def _excluded(caller: Caller, name: str, value: Any) -> Iterable[ColumnElement[bool]]:
-    """What ``not`` leaves out: whatever has one of the labels, the milestone, the author and so on."""
+    """The conditions of ``not``: issues with one of the labels, the milestone, the author and so on are excluded."""
     if name == "my_reaction_emoji":
         return
     if name == "labels":
@@ -94,12 +94,12 @@ def _excluded(caller: Caller, name: str, value: Any) -> Iterable[ColumnElement[b
     elif name == "iids":
         yield Issue.iid.not_in(value)
     else:
-        conditions = (*_by_people(caller, {name: value}), *_by_marks({name: value}))
-        # what has no author or milestone has not this one either
+        conditions = (*_by_users(caller, {name: value}), *_by_properties({name: value}))
+        # an issue without an author or milestone does not have the excluded one
         yield not_(func.coalesce(and_(*conditions), false()))
 
 
-def _by_people(caller: Caller, wanted: dict[str, Any]) -> Iterable[ColumnElement[bool]]:
+def _by_users(caller: Caller, wanted: dict[str, Any]) -> Iterable[ColumnElement[bool]]:
     if wanted.get("scope") == "created_by_me":
         yield Issue.author_id == caller.user_id
     if wanted.get("scope") == "assigned_to_me":
@@ -117,7 +117,7 @@ def _by_people(caller: Caller, wanted: dict[str, Any]) -> Iterable[ColumnElement
         yield Issue.id.in_(_assigned_to(IssueAssignee.user_id.in_(ids_called(*wanted["assignee_username"]))))
 
 
-def _by_marks(wanted: dict[str, Any]) -> Iterable[ColumnElement[bool]]:
+def _by_properties(wanted: dict[str, Any]) -> Iterable[ColumnElement[bool]]:
     milestone = wanted.get("milestone")
     if milestone == "None":
         yield Issue.milestone_id.is_(None)
@@ -129,7 +129,7 @@ def _by_marks(wanted: dict[str, Any]) -> Iterable[ColumnElement[bool]]:
     if wanted.get("milestone_id") is not None:
         yield Issue.milestone_id == wanted["milestone_id"]
     if wanted.get("my_reaction_emoji") not in (None, "", "None"):
-        yield false()  # nobody can react here: all issues are without
+        yield false()  # reactions are not supported: no issue has any
     weight = wanted.get("weight")
     if weight in ("None", "Any"):
         yield Issue.weight.is_(None) if weight == "None" else Issue.weight.is_not(None)
@@ -146,7 +146,7 @@ def _by_marks(wanted: dict[str, Any]) -> Iterable[ColumnElement[bool]]:
 
 
 def _due(days: str) -> ColumnElement[bool]:
-    """The condition that ``due_date`` stands for: no day, any, or one among some around today."""
+    """The condition for a value of ``due_date``: none, any, or a range of days around today."""
     today = clock.today()
     monday, first = today - dt.timedelta(days=today.weekday()), today.replace(day=1)
     month = relativedelta(months=1)

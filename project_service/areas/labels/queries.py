@@ -1,4 +1,4 @@
-"""Which labels there are, and how often they are used."""
+"""Queries of labels and of their use."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def labels_matching(project: Project, **wanted: Any) -> Select[Label]:
 
 
 def add_priorities(found: Sequence[Label]) -> None:
-    """Set ``priority`` on each label of a page: the number an archive brought, if it did."""
+    """Set ``priority`` on each label of a page: the number of the imported archive, if any."""
     brought = select(Label.id, Label.extra["priorities"]).where(Label.id.in_([label.id for label in found]))
     priorities = {number: _first(value) for number, value in db.session.execute(brought)}
     for label in found:
@@ -35,7 +35,7 @@ def add_priorities(found: Sequence[Label]) -> None:
 
 
 def add_counts(caller: Caller, project: Project, found: Sequence[Label]) -> None:
-    """Set on each label of a page how many issues and merge requests carry it, of those the caller sees."""
+    """Set ``counts`` on each label of a page: issues and merge requests that have it and that the caller may see."""
     titles = [label.title for label in found]
     used: dict[tuple[str, str], int] = {}
     if allowed(caller, Ability.READ_ISSUES, project):

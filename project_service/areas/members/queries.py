@@ -1,4 +1,4 @@
-"""Who the members of a place are."""
+"""Queries of members of groups and projects."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ Place = Project | Namespace
 
 
 def members_of(place: Place, **wanted: Any) -> Select[Membership]:
-    """The direct members of a place, oldest membership first."""
+    """The direct members of a group or project, oldest membership first."""
     here = Membership.project_id if isinstance(place, Project) else Membership.namespace_id
     return _filtered(_memberships().where(here == place.id, alive()), wanted).order_by(Membership.id)
 
 
 def all_members_of(place: Place, **wanted: Any) -> Select[Membership]:
-    """The members of a place, direct, inherited and invited with a group: one row a person, the highest role.
+    """The members of a group or project, direct, inherited and through shares: one row per user, with the highest role.
 
     The role is loaded as ``capped_level``.
     """
@@ -42,7 +42,7 @@ def all_members_of(place: Place, **wanted: Any) -> Select[Membership]:
 
 
 def find_member(place: Place, user_id: int) -> Membership:
-    """The direct membership of somebody."""
+    """The direct membership of a user."""
     membership = db.session.scalar(members_of(place).where(Membership.user_id == user_id))
     if membership is None:
         raise RecordNotFound
@@ -50,7 +50,7 @@ def find_member(place: Place, user_id: int) -> Membership:
 
 
 def find_any_member(place: Place, user_id: int) -> Membership:
-    """The membership that counts for somebody, wherever it comes from."""
+    """The membership with the highest role of a user, direct or not."""
     membership = db.session.scalar(all_members_of(place).where(Membership.user_id == user_id))
     if membership is None:
         raise RecordNotFound
@@ -74,7 +74,7 @@ def _filtered(statement: Select[Membership], wanted: dict[str, Any]) -> Select[M
 
 
 def _reach_of(place: Place) -> Any:
-    """Every membership that counts in a place, with the level it counts for."""
+    """The memberships that are effective in a group or project, with the effective level."""
     if isinstance(place, Project):
         namespace_id, direct = place.namespace_id, Membership.project_id == place.id
         shared = [Share.project_id == place.id, Share.namespace_id.in_(_above(namespace_id))]

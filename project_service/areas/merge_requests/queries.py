@@ -1,4 +1,4 @@
-"""Which merge requests there are."""
+"""Queries of merge requests."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from project_service.kit.db.session import NO_LAZY_LOADING, db
 
 
 def merge_requests_matching(caller: Caller, project: Project, **wanted: Any) -> Select[MergeRequest]:
-    """The merge requests of a project, filtered and ordered; without what only the view of one shows."""
+    """The merge requests of a project, filtered and ordered."""
     statement = merge_requests_of(project).where(*_conditions(caller, wanted))
     statement = statement.options(
         joinedload(MergeRequest.author),
@@ -35,7 +35,7 @@ def merge_requests_matching(caller: Caller, project: Project, **wanted: Any) -> 
 
 
 def add_notes_counts(found: Sequence[MergeRequest]) -> None:
-    """Set ``notes_count`` on each merge request of a page: what people wrote under it, in one statement for all."""
+    """Set ``notes_count`` on each merge request of a page: comments of users, in one statement for all."""
     counted = (
         select(Note.noteable_id, func.count())
         .where(
@@ -66,22 +66,22 @@ def _conditions(caller: Caller, wanted: dict[str, Any]) -> Iterable[ColumnElemen
             yield column >= wanted[f"{name}_after"]
         if wanted.get(f"{name}_before"):
             yield column <= wanted[f"{name}_before"]
-    yield from _by_people(caller, wanted)
-    yield from _by_marks(wanted)
+    yield from _by_users(caller, wanted)
+    yield from _by_properties(wanted)
 
 
-def _by_people(caller: Caller, wanted: dict[str, Any]) -> Iterable[ColumnElement[bool]]:
+def _by_users(caller: Caller, wanted: dict[str, Any]) -> Iterable[ColumnElement[bool]]:
     if wanted.get("scope") == "created_by_me":
         yield MergeRequest.author_id == caller.user_id
     if wanted.get("scope") == "assigned_to_me":
-        yield false()  # nobody is assigned to merge requests here
+        yield false()  # merge requests have no assignees
     if wanted.get("author_id") is not None:
         yield MergeRequest.author_id == wanted["author_id"]
     if wanted.get("author_username"):
         yield MergeRequest.author_id.in_(ids_called(wanted["author_username"]))
 
 
-def _by_marks(wanted: dict[str, Any]) -> Iterable[ColumnElement[bool]]:
+def _by_properties(wanted: dict[str, Any]) -> Iterable[ColumnElement[bool]]:
     milestone = wanted.get("milestone")
     if milestone == "None":
         yield MergeRequest.milestone_id.is_(None)

@@ -1,4 +1,4 @@
-"""Which milestones there are."""
+"""Queries of milestones."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from project_service.kit.db.session import NO_LAZY_LOADING
 
 
 def milestones_matching(project: Project, **wanted: Any) -> Select[Milestone]:
-    """The milestones of a project, those due first at the top."""
+    """The milestones of a project, the earliest due date first."""
     statement = milestones_of(project).options(NO_LAZY_LOADING)
     if wanted.get("state") in ("active", "closed"):
         statement = statement.where(Milestone.state == wanted["state"])

@@ -1,4 +1,4 @@
-"""Which namespaces there are, and what is counted of them: two statements for a whole page, none per row."""
+"""Queries of namespaces and of their member counts: two statements per page, none per row."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from project_service.kit.db.session import db
 
 
 def namespaces_matching(caller: Caller, **wanted: Any) -> Select[Namespace]:
-    """Administrators get all, everybody else their own and the groups they are direct members of."""
+    """All namespaces for administrators, otherwise the personal one and groups with a direct membership."""
     statement = namespaces().order_by(Namespace.id)
     least = Role.OWNER if wanted.get("owned_only") else Role.GUEST
     if not caller.admin:
@@ -39,7 +39,7 @@ def namespaces_matching(caller: Caller, **wanted: Any) -> Select[Namespace]:
 
 
 def add_details(caller: Caller, found: list[Namespace], requested_plan: str | None = None) -> None:
-    """Set ``details`` on each namespace: what this caller sees beside the basic keys (section 2)."""
+    """Set ``details`` on each namespace: the keys beside the basic ones that this caller sees (section 2)."""
     groups = [namespace.id for namespace in found if namespace.kind == GROUP]
     owned = set(groups) if caller.admin else _owned(caller, groups)
     members = _members_with_descendants(owned)
@@ -65,8 +65,8 @@ def add_details(caller: Caller, found: list[Namespace], requested_plan: str | No
 def billable_members(groups: list[Namespace], requested_plan: str | None = None) -> dict[int, int]:
     """Distinct active members of each group, its subgroups, their projects, and groups invited to any of these.
 
-    Who is above an invited group is invited with it. On the top plan, the group's own or the one asked about, guests
-    are free.
+    Inherited members of an invited group count as well. Guests are free on the top plan, that of the group or the
+    requested one.
     """
     free = [group.id for group in groups if requested_plan in TOP_PLANS or group.plan in TOP_PLANS]
     rest = [group.id for group in groups if group.id not in free]
@@ -74,13 +74,13 @@ def billable_members(groups: list[Namespace], requested_plan: str | None = None)
 
 
 def namespace_below(parent_id: int | None, path: str) -> Namespace | None:
-    """A namespace by its own segment, directly below a parent or at the top, in any case."""
+    """A namespace by its path segment below a parent or at the top level, in any case."""
     place = Namespace.parent_id.is_(None) if parent_id is None else Namespace.parent_id == parent_id
     return db.session.scalar(namespaces().where(place, func.lower(Namespace.path) == path.lower()))
 
 
 def names_in_use(candidates: list[str]) -> set[str]:
-    """Which of these a namespace anywhere has as its path or its name, in any case; they come back in lower case."""
+    """Those of the candidates that are the path or name of any namespace, in lower case."""
     wanted = [candidate.lower() for candidate in candidates]
     path, name = func.lower(Namespace.path), func.lower(Namespace.name)
     kept = Namespace.deleting_since.is_(None)
@@ -128,7 +128,7 @@ def _in_groups(memberships: Select[int, int]) -> Select[int, int]:
 
 
 def _count_people(ids: Collection[int], branches: list[Select[int, int]]) -> dict[int, int]:
-    """How many distinct people the rows ``root, user`` of all branches have below each root: who can sign in counts."""
+    """Count the distinct active users below each root; the branches select rows of ``root, user``."""
     if not ids:
         return {}
     alive_below = (branch.where(NamespaceAncestor.ancestor_id.in_(ids), alive()) for branch in branches)

@@ -1,4 +1,4 @@
-"""Which projects there are."""
+"""Queries of projects."""
 
 from __future__ import annotations
 
@@ -37,24 +37,24 @@ from project_service.kit.db.session import NO_LAZY_LOADING, db
 
 
 def projects_matching(caller: Caller, **wanted: Any) -> Select[Project]:
-    """The projects a caller sees, filtered and ordered."""
+    """The projects that the caller may see, filtered and ordered."""
     found = projects().where(visible_projects(caller), *_conditions(caller, wanted))
     loaded = contains_eager(Project.namespace).joinedload(Namespace.owner)
     return _ordered(found, wanted).options(loaded, NO_LAZY_LOADING)
 
 
 def projects_of_user(caller: Caller, user: User, **wanted: Any) -> Select[Project]:
-    """The personal projects of somebody, as far as the caller sees them."""
+    """The personal projects of a user that the caller may see."""
     return projects_matching(caller, **wanted).where(Project.namespace_id == user.namespace_id)
 
 
 def projects_of_group(caller: Caller, group: Namespace, **wanted: Any) -> Select[Project]:
-    """The projects of a group, with those shared with it, as far as the caller sees them."""
+    """The projects of a group, with those shared with it, that the caller may see."""
     inside: ColumnElement[bool] = Project.namespace_id == group.id
     if wanted.get("include_subgroups"):
         inside = Project.namespace_id.in_(descendants_of(group))
     if wanted.get("with_shared"):
-        # an alternative of two columns would have no index on PostgreSQL, which would read all projects there are
+        # PostgreSQL has no index for an OR of two columns and would scan all projects
         shared = select(Share.project_id).where(Share.group_id == group.id, Share.project_id.is_not(None))
         inside = Project.id.in_(select(Project.id).where(inside).union_all(shared))
     return projects_matching(caller, **wanted).where(inside)
@@ -69,7 +69,7 @@ class Access:
 
 @dataclass(frozen=True, slots=True)
 class Permissions:
-    """What the caller is in a project."""
+    """The roles of the caller in a project."""
 
     project_access: Access | None
     group_access: Access | None
@@ -100,7 +100,7 @@ def add_permissions(caller: Caller, found: Sequence[Project]) -> None:
 
 
 def add_details(caller: Caller, found: Sequence[Project]) -> None:
-    """Set on each project of a page what it shows beside its columns, whoever sees it."""
+    """Set shares and open issues on each project of a page."""
     add_shares(found)
     add_open_issues(caller, found)
 
@@ -117,7 +117,7 @@ def name_taken(project: Project) -> bool:
 
 
 def count_personal(user: User) -> int:
-    """How many projects somebody has in the personal namespace."""
+    """The number of projects in the personal namespace of a user."""
     personal = select(UserNamespace.id).where(UserNamespace.owner_id == user.id)
     counted = select(func.count()).where(Project.namespace_id.in_(personal), Project.deleting_since.is_(None))
     return db.session.scalar(counted) or 0
@@ -173,14 +173,14 @@ def _ordered(statement: Select[Project], wanted: dict[str, Any]) -> Select[Proje
 
 
 def namespaces_for_projects(caller: Caller, user: User) -> list[Namespace]:
-    """Where somebody may make a project: the namespace of their own first."""
+    """The namespaces in which a user may create a project, the personal one first."""
     groups = db.session.scalars(_groups_for_projects(caller)).all()
     ask_roles(caller, groups)
     return [namespace_of(user), *(group for group in groups if allowed(caller, Ability.CREATE_PROJECT, group))]
 
 
 def _groups_for_projects(caller: Caller) -> Select[Group]:
-    """The groups in which somebody might make a project; each still has its own rule."""
+    """The groups in which the caller may be able to create a project; the rule of each is checked later."""
     statement = groups().order_by(func.lower(Group.full_path))
     if caller.admin or caller.user_id is None:
         return statement.limit(1000)

@@ -56,7 +56,7 @@ def create_project(author: User, namespace: Namespace, **fields: Any) -> Project
         if queries.count_personal(author) >= author.projects_limit:
             raise ProjectLimitReached(author.projects_limit)
     try:
-        path_registry.settle_project(project, _taken())
+        path_registry.store_project(project, _taken())
     except NotFound as error:  # the namespace has been deleted meanwhile
         raise namespace_is_unusable() from error
     if namespace.owner_id is not None:
@@ -101,7 +101,7 @@ def share_project(project: Project, group: Group, *, group_access: int, expires_
     """Share a project with a group; its members have at most the given role."""
     if expires_at is not None and expires_at < clock.today():
         raise Invalid(expires_at="cannot be a date in the past")
-    path_registry.hold_tree(group)
+    path_registry.lock_tree(group)
     share = Share(project_id=project.id, group_id=group.id, access_level=group_access, expires_at=expires_at)
     return add_unique(share, Conflict("The group is already shared with this project"))
 

@@ -1,4 +1,4 @@
-"""Which protected tags there are."""
+"""Queries of protected tags."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def find_protected_tag(project: Project, name: str) -> ProtectedTag:
 
 
 def is_protected(project: Project, name: str) -> bool:
-    """Whether a tag, or all that match a wildcard, are protected under this very name."""
+    """Whether a tag, or all that match a wildcard, are protected under exactly this name."""
     return db.session.scalar(protected_tags_of(project).where(ProtectedTag.name == name)) is not None
 
 

@@ -1,4 +1,4 @@
-"""Which variables there are."""
+"""Queries of variables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which pipelines, findings and feedback there are."""
+"""Queries of pipelines, findings and feedback."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def find_pipeline(project: Project, pipeline_id: int) -> Pipeline:
 
 
 def pipeline_meant(project: Project, pipeline_id: str | None = None) -> Pipeline | None:
-    """The pipeline that a list is of: the newest of the default branch, or the one asked for; ``None`` if not there."""
+    """The pipeline of a list: the newest of the default branch or the requested one; ``None`` if it does not exist."""
     text = (pipeline_id or "").strip()
     if not text:
         return db.session.scalar(pipelines_of(project).limit(1))
@@ -123,7 +123,7 @@ class Findings:
 
     @property
     def total(self) -> int:
-        """How many there are."""
+        """The number of findings."""
         return sum(tallied.listed for tallied in self.tallied)
 
     def rows(self, offset: int, limit: int) -> list[Finding]:

@@ -96,7 +96,7 @@ def create_note(author: User, issue: Issue, **fields: Any) -> Note:
     issue.notes_count = Issue.notes_count + 1
     issue.updated_at = clock.now()
     db.session.flush()
-    db.session.refresh(issue, ["confidential"])  # counting holds the row: nobody changes it until this has ended
+    db.session.refresh(issue, ["confidential"])  # counting has locked the row until the end of the transaction
     recording.record(author, Action.COMMENTED, issue.project, note)
     return note
 
@@ -149,7 +149,7 @@ def check_note(note: Note) -> None:
 
 
 def _held_state(issue: Issue) -> str:
-    """Whether it is open or closed, which nobody else changes before this unit of work has ended."""
+    """The state of an issue, with the row locked until the end of the unit of work."""
     lock_row(issue, "state", "confidential")
     return issue.state
 

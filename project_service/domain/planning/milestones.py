@@ -73,7 +73,7 @@ def check(milestone: Milestone) -> None:
 
 
 def _change_state(author: User, milestone: Milestone, state: str, action: Action) -> None:
-    lock_row(milestone, "state")  # two who close it at once close it once
+    lock_row(milestone, "state")  # of two concurrent requests only one closes it
     if milestone.state != state:
         milestone.state = state
         recording.record(author, action, milestone.project, milestone)

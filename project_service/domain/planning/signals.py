@@ -1,4 +1,4 @@
-"""What planning tells others of inside the transaction; the factory wires who listens."""
+"""Signals of planning, sent inside the transaction; the factory connects the receivers."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ TARGET = "DesignManagement::Design"
 
 
 class Design(Model):
-    """A picture under an issue; who sees the issue sees it."""
+    """A picture of an issue; visible to those who see the issue."""
 
     __tablename__ = "designs"
     __table_args__ = (Index("ix_designs_project_id", "project_id", "id"),)

@@ -1,4 +1,4 @@
-"""Issues: the table, and how they are found."""
+"""Issues: the tables and finders."""
 
 from __future__ import annotations
 
@@ -26,10 +26,9 @@ TARGET = "Issue"
 
 
 class Issue(Timestamps, Model):
-    """Something to do or to discuss. A confidential one is for reporters and above, its author and its assignees.
+    """An issue. A confidential one is visible to reporters and above, its author and its assignees.
 
-    ``extra`` is what an archive said of it that has no column, here and in the tables around: it goes back into the
-    next archive.
+    ``extra``, here and in related tables, has the attributes of an archive without a column: they are exported again.
     """
 
     __tablename__ = "issues"
@@ -78,7 +77,7 @@ class Issue(Timestamps, Model):
 
     @property
     def labels(self) -> list[str]:
-        """The words it is marked with; a list that is set replaces them."""
+        """The titles of its labels; setting the list replaces them."""
         return [row.title for row in self.label_rows]
 
     @labels.setter
@@ -87,12 +86,12 @@ class Issue(Timestamps, Model):
 
     @property
     def first_assignee(self) -> User | None:
-        """The one who is shown where only one can be."""
+        """The assignee to show where there is room for one."""
         return self.assignees[0] if self.assignees else None
 
 
 class IssueLabel(Base):
-    """A word that an issue is marked with."""
+    """The title of a label of an issue."""
 
     __tablename__ = "issue_labels"
     __table_args__ = (Index("ix_issue_labels_title", "title", "issue_id"),)
@@ -102,7 +101,7 @@ class IssueLabel(Base):
 
 
 class IssueAssignee(Base):
-    """Somebody who works on an issue."""
+    """A user who is assigned to an issue."""
 
     __tablename__ = "issue_assignees"
 

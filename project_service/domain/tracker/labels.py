@@ -22,7 +22,7 @@ BRIGHT = 500
 
 
 class Label(Timestamps, Model):
-    """A label of a project; an issue may carry a word that nobody has described yet."""
+    """A label of a project; an issue may have a label title without such a row."""
 
     __tablename__ = "labels"
     __table_args__ = (UniqueConstraint("project_id", "title"),)
@@ -41,7 +41,7 @@ def labels_of(project: Project) -> Select[Label]:
 
 
 def find_label(project: Project, id_or_title: str) -> Label:
-    """One label: by its id, and if there is none of that id by its title."""
+    """One label by its id or, if no label has that id, by its title."""
     found = labels_of(project)
     number = whole_number(id_or_title)
     if number is not None:

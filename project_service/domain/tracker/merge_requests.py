@@ -51,7 +51,7 @@ class MergeRequest(Timestamps, Model):
 
     @property
     def labels(self) -> list[str]:
-        """The words it is marked with; a list that is set replaces them."""
+        """The titles of its labels; setting the list replaces them."""
         return [row.title for row in self.label_rows]
 
     @labels.setter
@@ -60,7 +60,7 @@ class MergeRequest(Timestamps, Model):
 
 
 class MergeRequestLabel(Base):
-    """A word that a merge request is marked with."""
+    """The title of a label of a merge request."""
 
     __tablename__ = "merge_request_labels"
     __table_args__ = (Index("ix_merge_request_labels_title", "title", "merge_request_id"),)

@@ -1,4 +1,4 @@
-"""Milestones: the table, and how they are found."""
+"""Milestones: the table and finders."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TARGET = "Milestone"
 
 
 class Milestone(Timestamps, Model):
-    """A goal of a project, perhaps with days between which it is worked on."""
+    """A milestone of a project, optionally with a start and a due date."""
 
     __tablename__ = "milestones"
     __table_args__ = (

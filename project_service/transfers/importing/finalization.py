@@ -191,7 +191,7 @@ def _set_counters(project: Project) -> None:
 def _overwrite(project: Project, wanted_path: str, importer: User) -> None:
     """Take the place of the project that is there; it is removed by a job (import reference, section 5)."""
     namespace = project.namespace
-    old = path_registry.at(f"{namespace.full_path}/{wanted_path}")
+    old = path_registry.find_by_path(f"{namespace.full_path}/{wanted_path}")
     if not isinstance(old, Project):
         if re.fullmatch(re.escape(wanted_path[:LONGEST_BEFORE]) + TEMPORARY, project.name):  # it may have been changed
             if _has_name(namespace, wanted_path):

@@ -76,6 +76,14 @@ def test_what_has_changed_has_another_tag(variable, as_maintainer):
     assert (answer.status_code, answer.json["value"]) == (200, "2")
 
 
+def test_if_match_has_no_effect_on_reads(variable, as_maintainer):
+    tag = as_maintainer.get(variable).headers["ETag"]
+
+    answers = [as_maintainer.get(variable, headers={"If-Match": value}) for value in (tag, '"other"', "*")]
+
+    assert {answer.status_code for answer in answers} == {200}
+
+
 def test_errors_are_not_kept(as_maintainer):
     for path in ("/projects/999", "/nowhere", "/users?page=a"):
         answer = as_maintainer.get(path, headers={"If-None-Match": "*"})

@@ -113,7 +113,9 @@ def _make_conditional(response: Response) -> None:
     if response.is_streamed or response.direct_passthrough:
         return
     response.add_etag(weak=True)
-    response.make_conditional(request)
+    # a weak ETag never matches If-Match (RFC 9110, section 13.1.1), and reads have no use for it
+    environ = {name: value for name, value in request.environ.items() if name != "HTTP_IF_MATCH"}
+    response.make_conditional(environ)
     del response.headers["Date"]  # Werkzeug adds one to conditional responses; the web server adds its own to all
 
 

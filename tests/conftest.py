@@ -42,6 +42,8 @@ from tests.worlds import ADA, MAX, ROLES, SAM
 API = "/api/v4"
 SECRET_KEY = "a key that only the tests have and that is long enough"
 SQLITE, POSTGRESQL = "sqlite", "postgresql"
+# Measuring coverage doubles the time of a test. Folders whose tests run, by many requests, what other tests cover:
+NOT_MEASURED = ("fuzzing", "guards", "load", "security")
 # how long an example takes says how busy the machine is
 settings.register_profile("unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("unhurried")
@@ -58,16 +60,17 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out the PostgreSQL cases of tests that are not marked ``both_databases``."""
-    if config.getoption("--both-databases"):
-        return
+    """Leave out the PostgreSQL cases of tests that are not marked ``both_databases``; choose what coverage measures."""
     selected: list[pytest.Item] = []
     deselected: list[pytest.Item] = []
     for item in items:
         callspec = getattr(item, "callspec", None)
         on_postgresql = callspec is not None and callspec.params.get("backend") == POSTGRESQL
         unmarked = on_postgresql and item.get_closest_marker("both_databases") is None
-        (deselected if unmarked else selected).append(item)
+        (deselected if unmarked and not config.getoption("--both-databases") else selected).append(item)
+        folder = item.path.parent.name
+        if folder in NOT_MEASURED or (on_postgresql and folder == "areas"):
+            item.add_marker("no_cover")
     items[:] = selected
     config.hook.pytest_deselected(items=deselected)
 

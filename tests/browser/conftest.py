@@ -116,7 +116,8 @@ def signed_in(chromium: Browser, service: Service, paula: Any) -> Any:  # noqa: 
     return state
 
 
-@pytest.fixture(params=[True, False], ids=["with scripts", "without scripts"])
+# pages without scripts are tested in every run by tests/pages, with Flask's client
+@pytest.fixture(params=[True, pytest.param(False, marks=pytest.mark.nightly)], ids=["with scripts", "without scripts"])
 def open_as_paula(request: pytest.FixtureRequest, visit: Visits, signed_in: Any) -> Callable[..., Page]:
     """Opens pages that paula is signed in to, in a browser with scripts and in one without."""
     return lambda address="/", **options: visit(address, state=signed_in, java_script_enabled=request.param, **options)

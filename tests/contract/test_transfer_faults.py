@@ -181,7 +181,8 @@ def pids_in(folder):
     return [int(path.stem) for path in folder.glob("*.pid")]
 
 
-@pytest.mark.parametrize("what", [WORKER, pytest.param(WORKERS, marks=nightly), pytest.param(SERVER, marks=nightly)])
+@pytest.mark.nightly  # tests/areas/test_repositories.py kills a process that runs git in every run
+@pytest.mark.parametrize("what", [WORKER, WORKERS, SERVER])
 def test_git_of_whoever_was_killed_ends_at_once_and_leaves_nothing(what, slow_git, archive):
     service, folder = slow_git
     with gitlab.Gitlab(service.url, private_token=TOKEN) as client:
@@ -198,7 +199,8 @@ def test_git_of_whoever_was_killed_ends_at_once_and_leaves_nothing(what, slow_gi
     assert not list((service.directory / "data" / "repositories").glob(".*.git.*"))
 
 
-@pytest.mark.parametrize("frozen", [WORKER, pytest.param(WORKERS, marks=nightly)])
+@pytest.mark.nightly  # tests/serving/test_supervisor.py stops a process that does not stop by itself in every run
+@pytest.mark.parametrize("frozen", [WORKER, WORKERS])
 def test_a_stop_ends_git_too_when_a_worker_is_frozen(frozen, slow_git, archive):
     service, folder = slow_git
     with gitlab.Gitlab(service.url, private_token=TOKEN) as client:

@@ -144,7 +144,7 @@ CASES = [
         marks=() if name == "few" and person in (ADA, NOBODY) else pytest.mark.nightly,
     )
     for person in ROLES
-    for name, examples, least in (("few", 3, 260), ("many", 26, 2_500))
+    for name, examples, least in (("few", 1, 80), ("many", 26, 2_500))
 ]
 
 

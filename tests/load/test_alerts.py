@@ -70,7 +70,7 @@ class Sender:
 @pytest.mark.parametrize(
     ("posts", "fingerprints"),
     [
-        pytest.param(1_000, 100, id="1000"),
+        pytest.param(500, 50, id="500"),
         pytest.param(10_000, 500, id="10000", marks=pytest.mark.nightly),
     ],
 )

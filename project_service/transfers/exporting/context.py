@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from sqlalchemy import (
@@ -57,6 +57,13 @@ class ExportContext:
         )
         of_notes = exists().where(Event.project_id == project.id, Event.target_type.in_(NOTE_TYPES))
         self.notes_have_events = bool(connection.scalar(select(of_notes)))
+        self._statements: dict[Callable[[ExportContext], Any], Any] = {}
+
+    def rows(self, build: Callable[[ExportContext], Any], **parameters: Any) -> Sequence[Any]:
+        """Return all rows of a statement that is built once and executed for each portion."""
+        if build not in self._statements:
+            self._statements[build] = build(self)
+        return self.connection.execute(self._statements[build], parameters).all()
 
     @functools.cached_property
     def changed_settings(self) -> Line:

@@ -40,6 +40,7 @@ LONGEST_NAME = 51
 ENDING = "_export.tar.gz"
 MAX_LINE_BYTES = 50 << 20
 PROGRESS_EVERY = 2000  # rows
+BUFFER_BYTES = 1 << 20
 MAX_BYTES_IN_MEMORY = 4 << 20  # of the rows of a relation; more are written to the disk
 
 log = structlog.get_logger(__name__)
@@ -122,7 +123,7 @@ def _add_relations(export_id: int, context: ExportContext, archive: ArchiveWrite
     _note_progress(export_id, 0, total, 0, len(relations))
     for count, relation in enumerate(relations, start=1):
         # the header of a member has its size: the rows are written to a file of their own first
-        with SpooledTemporaryFile(MAX_BYTES_IN_MEMORY, dir=str(folder)) as file:
+        with SpooledTemporaryFile(MAX_BYTES_IN_MEMORY, buffering=BUFFER_BYTES, dir=str(folder)) as file:
             for _ in _write(context, relation, file):
                 done += 1
                 if done % PROGRESS_EVERY == 0:

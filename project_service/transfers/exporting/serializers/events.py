@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
-from sqlalchemy import or_, select
+from sqlalchemy import bindparam, select
 
 from project_service.domain.events.models import Action, Event
 from project_service.transfers.exporting.context import ExportContext
@@ -17,18 +18,7 @@ ACTION_NAMES = {int(action): action.name.lower() for action in Action}
 def events_of(context: ExportContext, target_types: Iterable[str], ids: Sequence[int]) -> dict[int, list[Line]]:
     """Return the events of targets by the ids of these."""
     found: dict[int, list[Line]] = {}
-    statement = select(
-        Event.project_id,
-        Event.target_id,
-        Event.id,
-        Event.author_id,
-        Event.target_type,
-        Event.action,
-        context.json_text(Event.data),
-        context.json_text(Event.extra),
-        context.iso(Event.created_at),
-    ).where(or_(*(Event.target_type == each for each in target_types)), Event.target_id.in_(ids))
-    rows = context.execute(statement.order_by(Event.created_at, Event.id))
+    rows = context.rows(_select_events, target_types=list(target_types), ids=ids)
     for project_id, target_id, number, author_id, kind, action, data, extra, created_at in rows:
         if project_id != context.project.id:
             continue  # an archive may state any target
@@ -48,3 +38,25 @@ def events_of(context: ExportContext, target_types: Iterable[str], ids: Sequence
             line["push_event_payload"] = data
         found.setdefault(target_id, []).append(line)
     return found
+
+
+def _select_events(context: ExportContext) -> Any:
+    columns = (
+        Event.project_id,
+        Event.target_id,
+        Event.id,
+        Event.author_id,
+        Event.target_type,
+        Event.action,
+        context.json_text(Event.data),
+        context.json_text(Event.extra),
+        context.iso(Event.created_at),
+    )
+    return (
+        select(*columns)
+        .where(
+            Event.target_type.in_(bindparam("target_types", expanding=True)),
+            Event.target_id.in_(bindparam("ids", expanding=True)),
+        )
+        .order_by(Event.created_at, Event.id)
+    )

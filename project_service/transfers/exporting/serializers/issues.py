@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import String, cast, select
+from sqlalchemy import String, bindparam, cast, select
 
 from project_service.domain.tracker import issues
 from project_service.domain.tracker.issues import Issue, IssueAssignee, IssueLabel
@@ -16,6 +16,16 @@ from project_service.transfers.exporting.serializers.labels import label_links
 from project_service.transfers.exporting.serializers.notes import notes_of
 from project_service.transfers.exporting.templates import ISSUE, Line, filled
 from project_service.transfers.importing.mapping.issues import issue_type_of
+
+
+def _select_labels(_context: ExportContext) -> Any:
+    ids = IssueLabel.issue_id.in_(bindparam("ids", expanding=True))
+    return select(IssueLabel.issue_id, IssueLabel.title).where(ids).order_by(IssueLabel.title)
+
+
+def _select_assignees(_context: ExportContext) -> Any:
+    ids = IssueAssignee.issue_id.in_(bindparam("ids", expanding=True))
+    return select(IssueAssignee.issue_id, IssueAssignee.user_id).where(ids).order_by(IssueAssignee.user_id)
 
 
 def _grouped(rows: Sequence[Any]) -> dict[int, list[Any]]:
@@ -29,18 +39,16 @@ def _grouped(rows: Sequence[Any]) -> dict[int, list[Any]]:
 def serialize_issues(context: ExportContext) -> Iterator[Line]:
     """Generate the issues with their notes, events, label links and assignees."""
     for after, until in context.iid_ranges(Issue, Issue.description, Issue.extra):
-        rows = context.execute(_select_issues(context, after, until))
+        rows = context.rows(_select_issues, after=after, until=until)
         ids = [row.id for row in rows]
         notes = notes_of(context, issues.TARGET, ids)
         events = events_of(context, [issues.TARGET], ids)
-        labels = select(IssueLabel.issue_id, IssueLabel.title).where(IssueLabel.issue_id.in_(ids))
-        assignees = select(IssueAssignee.issue_id, IssueAssignee.user_id).where(IssueAssignee.issue_id.in_(ids))
-        titles = _grouped(context.execute(labels.order_by(IssueLabel.title)))
-        users = _grouped(context.execute(assignees.order_by(IssueAssignee.user_id)))
+        titles = _grouped(context.rows(_select_labels, ids=ids))
+        users = _grouped(context.rows(_select_assignees, ids=ids))
         yield from _lines(context, rows, notes, events, titles, users)
 
 
-def _select_issues(context: ExportContext, after: int, until: int) -> Any:
+def _select_issues(context: ExportContext) -> Any:
     return (
         select(
             Issue.iid,
@@ -62,7 +70,7 @@ def _select_issues(context: ExportContext, after: int, until: int) -> Any:
             context.iso(Issue.created_at),
             context.iso_of_change(Issue),
         )
-        .where(Issue.project_id == context.project.id, Issue.iid > after, Issue.iid <= until)
+        .where(Issue.project_id == context.project.id, Issue.iid > bindparam("after"), Issue.iid <= bindparam("until"))
         .order_by(Issue.iid)
     )
 

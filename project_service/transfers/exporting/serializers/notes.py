@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from sqlalchemy import select
+from sqlalchemy import bindparam, select
 
 from project_service.domain.tracker.notes import NOTE_TYPES, Note
 from project_service.domain.users import User
@@ -31,8 +31,7 @@ class NotesByNoteable(dict[int, list[Line]]):
         if noteable_id in self._current:
             return []
         if noteable_id not in self._unread:  # asked for in another order than that of the ids
-            rows = self._context.execute(self._select_notes([noteable_id]))
-            return _lines(self._context, self._noteable_type, rows).get(noteable_id, [])
+            return _lines(self._context, self._noteable_type, self._all_of(noteable_id)).get(noteable_id, [])
         while noteable_id in self._unread:
             self._read()
         return self.get(noteable_id, [])
@@ -40,12 +39,12 @@ class NotesByNoteable(dict[int, list[Line]]):
     def _read(self) -> None:
         """Replace the notes held by those of the next objects."""
         limit, ids = self._context.max_notes_at_once, sorted(self._unread)
-        rows = self._context.execute(self._select_notes(ids).limit(limit + 1))
+        rows = self._context.rows(_select_some_notes, noteable_type=self._noteable_type, ids=ids)
         before, self._unread = self._unread, set()
         if len(rows) > limit:
             first, last = rows[0].noteable_id, rows[-1].noteable_id
             if first == last:
-                rows = self._context.execute(self._select_notes([first]))
+                rows = self._all_of(first)
                 self._unread = {noteable_id for noteable_id in before if noteable_id > last}
             else:  # the notes of the last object may be incomplete
                 rows = [row for row in rows if row.noteable_id != last]
@@ -54,29 +53,40 @@ class NotesByNoteable(dict[int, list[Line]]):
         self.clear()
         self.update(_lines(self._context, self._noteable_type, rows))
 
-    def _select_notes(self, ids: Sequence[int]) -> Any:
-        context = self._context
-        return (
-            select(
-                Note.noteable_id,
-                Note.id,
-                Note.body,
-                Note.commit_id,
-                Note.type,
-                Note.attachment,
-                Note.system,
-                Note.confidential,
-                context.json_text(Note.position),
-                Note.author_id,
-                User.name,
-                context.json_text(Note.extra),
-                context.iso(Note.created_at),
-                context.iso_of_change(Note),
-            )
-            .outerjoin(User, User.id == Note.author_id)
-            .where(Note.noteable_type == self._noteable_type, Note.noteable_id.in_(ids))
-            .order_by(Note.noteable_id, Note.id)  # as they were written, which need not be the order of their dates
+    def _all_of(self, noteable_id: int) -> Sequence[Any]:
+        return self._context.rows(_select_notes, noteable_type=self._noteable_type, ids=[noteable_id])
+
+
+def _select_notes(context: ExportContext) -> Any:
+    columns = (
+        Note.noteable_id,
+        Note.id,
+        Note.body,
+        Note.commit_id,
+        Note.type,
+        Note.attachment,
+        Note.system,
+        Note.confidential,
+        context.json_text(Note.position),
+        Note.author_id,
+        User.name,
+        context.json_text(Note.extra),
+        context.iso(Note.created_at),
+        context.iso_of_change(Note),
+    )
+    return (
+        select(*columns)
+        .outerjoin(User, User.id == Note.author_id)
+        .where(
+            Note.noteable_type == bindparam("noteable_type"),
+            Note.noteable_id.in_(bindparam("ids", expanding=True)),
         )
+        .order_by(Note.noteable_id, Note.id)  # as they were written, which need not be the order of their dates
+    )
+
+
+def _select_some_notes(context: ExportContext) -> Any:
+    return _select_notes(context).limit(context.max_notes_at_once + 1)
 
 
 def notes_of(context: ExportContext, noteable_type: str, ids: Sequence[int]) -> NotesByNoteable:

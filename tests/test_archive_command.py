@@ -13,10 +13,9 @@ import sys
 import pytest
 from click.testing import CliRunner
 
-from project_service.cli import application, main
+from project_service.cli import application, main, transfer_progress
 from project_service.kit.db.session import db
 from project_service.kit.http.errors import NotFound, Unprocessable
-from project_service.transfers import watching
 from project_service.transfers.archive import extraction, layout
 from project_service.transfers.models import ImportFailure, ProjectExport
 from tests.archives import MOMENT, make_archive, make_event, make_issue, make_note, unpack
@@ -147,12 +146,12 @@ def test_what_an_import_left_out_is_told_line_by_line(app, project):
     db.session.add_all([failure("issues", 3, "No\x1b[31m title"), failure("uploads", None, "The name")])
     db.session.commit()
 
-    assert list(watching.left_out(project.id)) == ["issues, line 3: No [31m title", "uploads: The name"]
+    assert list(transfer_progress.left_out(project.id)) == ["issues, line 3: No [31m title", "uploads: The name"]
 
     db.session.add_all([failure("labels", line, "No") for line in range(120)])
     db.session.commit()
 
-    many = list(watching.left_out(project.id))
+    many = list(transfer_progress.left_out(project.id))
     assert (many[0], len(many)) == ("122 rows or files were left out, of which these are the last 100", 101)
 
 
@@ -220,25 +219,25 @@ def test_where_an_archive_cannot_be_unpacked_is_not_the_data_directory(words, wr
 @pytest.mark.parametrize(
     ("name", "error", "text"),
     [
-        (DEV, watching.TransferFailed, "dev may not export acme/shop: that takes at least a maintainer"),
+        (DEV, transfer_progress.TransferFailed, "dev may not export acme/shop: that takes at least a maintainer"),
         (SAM, NotFound, "404 Project Not Found"),
     ],
 )
 def test_nobody_exports_in_the_name_of_who_may_not(name, error, text, project, people):
     with pytest.raises(error) as told:
-        watching.start_export(people[name], project)
+        transfer_progress.start_export(people[name], project)
 
     assert application.error_text(told.value) == text
     assert db.session.query(ProjectExport).count() == 0
 
 
 def test_a_maintainer_exports_from_the_command_line(project, people, run_jobs, tmp_path):
-    export_id = watching.start_export(people[MAX], project)
+    export_id = transfer_progress.start_export(people[MAX], project)
     run_jobs()
     stream = io.BytesIO()
 
     for target in (tmp_path / "x", stream):
-        assert [step.ended for step in watching.follow_export(export_id, target)] == [True]
+        assert [step.ended for step in transfer_progress.follow_export(export_id, target)] == [True]
 
     assert (tmp_path / "x").read_bytes() == stream.getvalue()
     assert "VERSION" in unpack(stream.getvalue())

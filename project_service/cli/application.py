@@ -5,13 +5,12 @@ from __future__ import annotations
 import click
 from sqlalchemy.exc import OperationalError
 
-from project_service.cli import accounts, archives, database, instance, processes, reports
+from project_service.cli import accounts, archives, database, instance, processes, reports, transfer_progress
 from project_service.kit.http.errors import Invalid, ServiceError
 from project_service.kit.security import key_ring
 from project_service.runtime.backups.archive import BackupError
-from project_service.transfers import watching
 
-EXPECTED_ERRORS = (ServiceError, key_ring.SecretKeyMissing, BackupError, watching.TransferFailed)
+EXPECTED_ERRORS = (ServiceError, key_ring.SecretKeyMissing, BackupError, transfer_progress.TransferFailed)
 
 
 @click.group()

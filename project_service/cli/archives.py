@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from project_service.cli import output
+from project_service.cli import output, transfer_progress
 from project_service.cli.parameters import (
     READABLE_FILE,
     STANDARD_STREAM,
@@ -21,7 +21,6 @@ from project_service.domain.projects import Project, find_project
 from project_service.domain.users import find_user_by
 from project_service.factory import create_app
 from project_service.kit.db.session import db
-from project_service.transfers import watching
 from project_service.transfers.archive import diff, inspection
 from project_service.transfers.archive.contents import BadArchive
 
@@ -64,9 +63,11 @@ def import_archive(file: Path, path: str, username: str, namespace: str | None, 
         with regular_file(file) as archive:
             name = file.name if archive == file else PIPED_ARCHIVE_NAME
             with archive.open("rb") as stream:
-                project = watching.start_import(user, stream, name, path, namespace=namespace, overwrite=overwrite)
-        _show_progress("Importing", watching.follow_import(project.id))
-        for warning in watching.left_out(project.id):
+                project = transfer_progress.start_import(
+                    user, stream, name, path, namespace=namespace, overwrite=overwrite
+                )
+        _show_progress("Importing", transfer_progress.follow_import(project.id))
+        for warning in transfer_progress.left_out(project.id):
             click.echo(f"Warning: {warning}", err=True)
         click.echo(db.session.get_one(Project, project.id, populate_existing=True).full_path)
 
@@ -81,8 +82,8 @@ def export_archive(project: str, file: Path, username: str) -> None:
     The workers of the running service do the export.
     """
     with writable_target(file) as target, create_app().app_context():
-        export_id = watching.start_export(find_user_by(username), find_project(project))
-        _show_progress("Exporting", watching.follow_export(export_id, target))
+        export_id = transfer_progress.start_export(find_user_by(username), find_project(project))
+        _show_progress("Exporting", transfer_progress.follow_export(export_id, target))
         click.echo(str(file), err=file == STANDARD_STREAM)
 
 
@@ -105,7 +106,7 @@ def diff_archives(one: Path, other: Path) -> None:
     sys.exit(bool(found))
 
 
-def _show_progress(label: str, steps: Iterator[watching.Progress]) -> None:
+def _show_progress(label: str, steps: Iterator[transfer_progress.TransferProgress]) -> None:
     """A progress bar until the transfer has ended."""
     with click.progressbar(length=1, label=label, file=sys.stderr) as bar:
         for step in steps:

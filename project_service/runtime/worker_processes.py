@@ -19,7 +19,7 @@ from project_service.kit.jobs import rq_worker
 from project_service.kit.security import encryption
 from project_service.kit.security.key_ring import SecretKeyMissing
 from project_service.runtime.supervisor import Child, Supervisor
-from project_service.transfers.jobs import sweep_workplaces
+from project_service.transfers.jobs import remove_stale_workdirs
 
 STOP_SECONDS = 7.0  # less than supervisor.STOP_SECONDS and more than rq_worker.STOP_GRACE_SECONDS
 # Per machine. Quick jobs do not wait for transfers, local transfers do not wait for slow remote servers, and one user's
@@ -81,7 +81,7 @@ def schedule(app: Application) -> None:
             try:
                 jobs.start_periodic()
                 jobs.sweep()
-                sweep_workplaces()  # every machine removes its own
+                remove_stale_workdirs()  # every machine removes its own
             except OperationalError as error:
                 log.warning("database unavailable", error=str(error.orig))
         stop.wait(jobs.SWEEP_INTERVAL.total_seconds())

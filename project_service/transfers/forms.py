@@ -14,7 +14,7 @@ SOURCES = {FROM_FILE: "On this computer", FROM_URL: "On another server"}
 
 
 class ImportForm(NamedProjectForm):
-    """A new project from an archive: from a file, or from elsewhere where the instance allows that."""
+    """A new project from an archive: a file, or an address if the instance allows that."""
 
     source = RadioField("Where the archive is", choices=SOURCES, default=FROM_FILE)
     file = FileField(
@@ -34,5 +34,5 @@ class ImportForm(NamedProjectForm):
 
     @property
     def from_url(self) -> bool:
-        """Whether the archive is elsewhere."""
+        """Whether the archive is at an address."""
         return self.remote and self.source.data == FROM_URL

@@ -14,41 +14,41 @@ from project_service.kit.db.session import db, unit_of_work
 from project_service.kit.storage import storage
 from project_service.transfers.exporting import exporter
 from project_service.transfers.importing import importer
-from project_service.transfers.models import FAILED, FAILING, LIVE, UNDER_WAY, ProjectExport, ProjectImport
-from project_service.transfers.outcomes import error_text, note_failed_export
-from project_service.transfers.queries import LIFETIME
-from project_service.transfers.workdir import UPLOAD, UPLOADS, remove_workplaces, workplaces
+from project_service.transfers.models import FAILED, FAILING, IN_PROGRESS, LIVE, ProjectExport, ProjectImport
+from project_service.transfers.notifications import error_text, fail_export
+from project_service.transfers.queries import EXPORT_LIFETIME
+from project_service.transfers.workdir import UPLOAD, UPLOADS, remove_workdirs, workdir_names
 
 HOUR = dt.timedelta(hours=1)
 DAY = dt.timedelta(days=1)
-PATIENCE = dt.timedelta(seconds=5)
-LONGEST_PATIENCE = dt.timedelta(minutes=1)
-MOST_ELSEWHERE = 2  # of one user at a time; a machine has workers for more
-LONGEST = DAY
-TIMED_OUT = f"Import timed out. Import took longer than {round(LONGEST.total_seconds())} seconds"
+MIN_DELAY = dt.timedelta(seconds=5)
+MAX_DELAY = dt.timedelta(minutes=1)
+MAX_REMOTE_TRANSFERS_PER_USER = 2  # at a time; a machine has more workers
+MAX_IMPORT_DURATION = DAY
+TIMED_OUT = f"Import timed out. Import took longer than {round(MAX_IMPORT_DURATION.total_seconds())} seconds"
 
 
 def _import_failed(arguments: tuple[Any, ...], text: str) -> None:
-    """Every attempt ended in an error that is not the archive's fault: the import has failed all the same."""
+    """Fail an import after its last attempt; a new task removes what it has stored."""
     found = db.session.get(ProjectImport, arguments[0])
     if found is None:
         return
-    if found.phase in UNDER_WAY:
+    if found.phase in IN_PROGRESS:
         found.phase = FAILING
         found.project.import_error = error_text(found.project, [f"the server failed ({text.partition(':')[0]})"])
-        import_project.defer(found.id, found.project_id)  # it takes back what was brought
+        import_project.defer(found.id, found.project_id)
     elif found.phase == FAILING:
         found.project.import_status = FAILED
 
 
 @jobs.job("transfers.jobs.import_project", queue=jobs.TRANSFERS, on_failure=_import_failed)
 def import_project(import_id: int, project_id: int | None = None) -> None:
-    """Make a project of an archive."""
+    """Import an archive into a project."""
     found = db.session.get(ProjectImport, import_id)
     project_id = _project_of(found, project_id)
     if project_id is None:
         return
-    if found is not None and (later := _import_put_off_until(found)) is not None:
+    if found is not None and (later := _import_deferred_until(found)) is not None:
         import_project.on(_queue_of(found.url)).defer_until(later, import_id, project_id)
         return
     importer.run(import_id, project_id)
@@ -57,58 +57,58 @@ def import_project(import_id: int, project_id: int | None = None) -> None:
 def _export_failed(arguments: tuple[Any, ...], text: str) -> None:
     found = db.session.get(ProjectExport, arguments[0])
     if found is not None and found.state in LIVE:
-        note_failed_export(found, f"the server failed ({text.partition(':')[0]})")
+        fail_export(found, f"the server failed ({text.partition(':')[0]})")
 
 
 @jobs.job("transfers.jobs.export_project", queue=jobs.TRANSFERS, on_failure=_export_failed)
 def export_project(export_id: int, project_id: int | None = None) -> None:
-    """Make an archive of a project; of one that is still being imported when that has ended."""
+    """Export a project; if it is being imported, after that."""
     export = db.session.get(ProjectExport, export_id)
     project_id = _project_of(export, project_id)
     if project_id is None:
         return
-    if export is not None and (later := _export_put_off_until(export)) is not None:
+    if export is not None and (later := _export_deferred_until(export)) is not None:
         export_project.on(_queue_of(export.upload_url)).defer_until(later, export_id, project_id)
         return
     exporter.run(export_id, project_id)
 
 
 def defer_import(record: ProjectImport) -> None:
-    """Have a worker import, one for servers elsewhere if one of them has the archive."""
+    """Enqueue an import; in a queue of its own if it downloads the archive."""
     import_project.on(_queue_of(record.url)).defer(record.id, record.project_id)
 
 
 def defer_export(export: ProjectExport) -> None:
-    """Have a worker export, one for servers elsewhere if one of them gets the archive."""
+    """Enqueue an export; in a queue of its own if it uploads the archive."""
     export_project.on(_queue_of(export.upload_url)).defer(export.id, export.project_id)
 
 
-# A transfer is put off in the unit of work that its task ends with: there are never two tasks of one.
+# A transfer is deferred in the unit of work that its task ends with: there are never two tasks of one.
 
 
-def _import_put_off_until(found: ProjectImport) -> dt.datetime | None:
-    is_wanted = found.url and found.phase in UNDER_WAY
-    return _next_turn(found) if is_wanted and _has_enough_under_way(found) else None
+def _import_deferred_until(found: ProjectImport) -> dt.datetime | None:
+    is_wanted = found.url and found.phase in IN_PROGRESS
+    return _next_attempt(found) if is_wanted and _exceeds_user_limit(found) else None
 
 
-def _export_put_off_until(export: ProjectExport) -> dt.datetime | None:
+def _export_deferred_until(export: ProjectExport) -> dt.datetime | None:
     if export.project.loading:
-        return clock.now() + PATIENCE
+        return clock.now() + MIN_DELAY
     is_wanted = export.upload_url and export.state in LIVE
-    return _next_turn(export) if is_wanted and _has_enough_under_way(export) else None
+    return _next_attempt(export) if is_wanted and _exceeds_user_limit(export) else None
 
 
-def _next_turn(transfer: ProjectImport | ProjectExport) -> dt.datetime:
-    # those that wait long may be many, and each of their turns takes a worker
+def _next_attempt(transfer: ProjectImport | ProjectExport) -> dt.datetime:
+    # transfers that wait long may be many, and each attempt takes a worker
     now = clock.now()
-    return now + max(PATIENCE, min((now - transfer.created_at) / 10, LONGEST_PATIENCE))
+    return now + max(MIN_DELAY, min((now - transfer.created_at) / 10, MAX_DELAY))
 
 
-def _has_enough_under_way(transfer: ProjectImport | ProjectExport) -> bool:
-    """Whether other transfers of the same user have all the workers for servers elsewhere that one user may have."""
+def _exceeds_user_limit(transfer: ProjectImport | ProjectExport) -> bool:
+    """Whether the user has as many remote transfers in progress as are allowed."""
     if transfer.user_id is None:
         return False
-    # one decides after the other: of those that begin together the last finds the others put off, or at work
+    # the lock serializes this decision for transfers that begin at the same time
     db.session.execute(select(User.id).where(User.id == transfer.user_id).with_for_update(key_share=True))
     held = jobs.in_progress(jobs.REMOTE_TRANSFERS)
     others = 0
@@ -118,12 +118,12 @@ def _has_enough_under_way(transfer: ProjectImport | ProjectExport) -> bool:
             ids.discard(transfer.id)
         theirs = select(func.count()).where(model.id.in_(ids), model.user_id == transfer.user_id)
         others += db.session.scalar(theirs) or 0
-    return others >= MOST_ELSEWHERE
+    return others >= MAX_REMOTE_TRANSFERS_PER_USER
 
 
-def _project_of(transfer: ProjectImport | ProjectExport | None, told: int | None) -> int | None:
-    """The project of a task, which tells it so that its files are found when it is gone; those of before did not."""
-    return transfer.project_id if transfer is not None else told
+def _project_of(transfer: ProjectImport | ProjectExport | None, argument: int | None) -> int | None:
+    """Return the project of a task. Tasks of former versions have no such argument."""
+    return transfer.project_id if transfer is not None else argument
 
 
 def _queue_of(url: str | None) -> str:
@@ -133,30 +133,30 @@ def _queue_of(url: str | None) -> str:
 @jobs.periodic(every=HOUR)
 @jobs.job("transfers.jobs.clear_up")
 def clear_up() -> None:
-    """Remove exports that are too old, uploads nobody came to import, and what workers of this machine left."""
+    """Remove expired exports, unused uploads, and what killed workers of this machine left."""
     jobs.for_each(
-        (_expire_exports, _stop_endless_imports, _remove_uploads, sweep_workplaces, models.remove_unused),
+        (_expire_exports, _stop_endless_imports, _remove_uploads, remove_stale_workdirs, models.remove_unused),
         lambda act: act(),
     )
 
 
-def sweep_workplaces() -> None:
-    """Remove what killed workers of this machine left, but for transfers that somebody will take over."""
-    names = workplaces()
+def remove_stale_workdirs() -> None:
+    """Remove working directories of this machine, except those of transfers that will be continued."""
+    names = workdir_names()
     if not names:
         return
     transfers = [name for name in names if not name.startswith(UPLOAD)]
     numbers = [int(number) for name in transfers if (number := name.rpartition("-")[2]).isdigit()]
-    imports = select(ProjectImport.id).where(ProjectImport.id.in_(numbers), ProjectImport.phase.in_(UNDER_WAY))
+    imports = select(ProjectImport.id).where(ProjectImport.id.in_(numbers), ProjectImport.phase.in_(IN_PROGRESS))
     exports = select(ProjectExport.id).where(ProjectExport.id.in_(numbers), ProjectExport.state.in_(LIVE))
     with unit_of_work(write=False):
         live = {f"import-{number}" for number in db.session.scalars(imports)}
         live |= {f"export-{number}" for number in db.session.scalars(exports)}
-    remove_workplaces(set(names) - live)
+    remove_workdirs(set(names) - live)
 
 
 def _expire_exports() -> None:
-    old = (ProjectExport.storage_name.is_not(None), ProjectExport.updated_at <= clock.now() - LIFETIME)
+    old = (ProjectExport.storage_name.is_not(None), ProjectExport.updated_at <= clock.now() - EXPORT_LIFETIME)
     with jobs.step():
         found = db.session.execute(select(ProjectExport.id, ProjectExport.storage_name).where(*old)).all()
     jobs.for_each(found, _expire_export)
@@ -172,8 +172,8 @@ def _stop_endless_imports() -> None:
     with jobs.step():
         endless = db.session.scalars(
             select(ProjectImport).where(
-                ProjectImport.phase.in_(UNDER_WAY),
-                ProjectImport.created_at <= clock.now() - LONGEST,
+                ProjectImport.phase.in_(IN_PROGRESS),
+                ProjectImport.created_at <= clock.now() - MAX_IMPORT_DURATION,
             )
         )
         for found in endless:

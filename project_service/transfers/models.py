@@ -1,4 +1,4 @@
-"""Imports and exports as they are stored, and what an archive brings that has no table."""
+"""Tables of imports and exports, and of imported rows that have no table of their own."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ NONE, SCHEDULED, STARTED, FINISHED, FAILED = "none", "scheduled", "started", "fi
 QUEUED = "queued"
 LIVE = (QUEUED, STARTED)
 WAITING, LOADING, FAILING, ENDED = "waiting", "loading", "failing", "ended"  # phases of imports
-UNDER_WAY = (WAITING, LOADING)
-TEMPORARY = "-[0-9a-f]{32}"  # behind the wanted path, while the project that is overwritten has it
-LONGEST_BEFORE = path_rules.LONGEST - 33  # of the wanted path, to leave room for that
+IN_PROGRESS = (WAITING, LOADING)
+TEMPORARY_SUFFIX = "-[0-9a-f]{32}"  # of the wanted path, until the project there has been overwritten
+MAX_PREFIX_LENGTH = path_rules.LONGEST - 33  # of the wanted path before this suffix
 
 
 class ProjectImport(Timestamps, Model):
-    """The import of a project; its status and error stand in the project.
+    """The import of a project; status and error are columns of the project.
 
-    ``relation`` and ``line`` say how far the rows of the archive have come: they change with the rows, so that whoever
-    takes the import over goes on exactly there. ``storage_name`` is the uploaded archive, ``url`` where a remote one
-    is. ``wanted_path`` is set while a project of that path is to be overwritten.
+    ``relation`` and ``line`` are the checkpoint: they change in the transaction that inserts the rows before it.
+    ``storage_name`` is the uploaded archive, ``url`` the address of a remote one. ``wanted_path`` is set while the
+    project at that path is to be overwritten.
     """
 
     __tablename__ = "project_imports"
@@ -55,7 +55,7 @@ class ProjectImport(Timestamps, Model):
 
 
 class ImportFailure(Model):
-    """A row of an archive that could not be made into what it stands for."""
+    """A row or file of an archive that was left out."""
 
     __tablename__ = "import_failures"
     __table_args__ = (Index("ix_import_failures_project_id", "project_id", "id"),)
@@ -70,7 +70,7 @@ class ImportFailure(Model):
 
 
 class ProjectExport(Timestamps, Model):
-    """One export of a project; the newest with a file is the one that can be downloaded."""
+    """An export of a project; the newest one with a file can be downloaded."""
 
     __tablename__ = "project_exports"
     __table_args__ = (
@@ -97,7 +97,7 @@ class ProjectExport(Timestamps, Model):
 
 
 class ArchivedRow(Model):
-    """A row of an archive that has no table, as it came; it goes back into the next archive."""
+    """An imported row without a table, or what no column holds of a row; exports write it again."""
 
     __tablename__ = "archived_rows"
     __table_args__ = (Index("ix_archived_rows_project_id", "project_id", "relation", "id"),)
@@ -110,7 +110,7 @@ class ArchivedRow(Model):
 class ProjectFile(Model):
     """A file of an archive: the avatar, an upload, an LFS object, the bundle of a snippet.
 
-    ``path`` is its place in the archive; ``data`` what the archive says of it elsewhere (the types of an LFS object).
+    ``path`` is its path in the archive; ``data`` the types of an LFS object.
     """
 
     __tablename__ = "project_files"
@@ -124,5 +124,5 @@ class ProjectFile(Model):
 
 
 def temporary_path(wanted_path: str) -> str:
-    """Where a project is until it takes the place of the one at the wanted path."""
-    return f"{wanted_path[:LONGEST_BEFORE]}-{secrets.token_hex(16)}"
+    """Return the path of a project until it replaces the one at the wanted path."""
+    return f"{wanted_path[:MAX_PREFIX_LENGTH]}-{secrets.token_hex(16)}"

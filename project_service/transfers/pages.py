@@ -1,4 +1,4 @@
-"""The pages of imports and exports: a new project from an archive, how that goes, and the archive of a project."""
+"""Pages of imports and exports."""
 
 from __future__ import annotations
 
@@ -30,24 +30,24 @@ pages = PageBlueprint("transfer_pages", __name__)
 
 NOT_AN_ARCHIVE = "has to be a project export, a file that ends in “.gz”"
 UP_TO_HOST = re.compile(r"^(?P<scheme>(?:[a-z][a-z0-9+.-]*://)?).*@", re.IGNORECASE | re.DOTALL)
-TELLING = (SCHEDULED, STARTED, FAILED)
+SHOWN_STATUSES = (SCHEDULED, STARTED, FAILED)
 
 
 def fill_project(project: Project) -> dict[str, Any]:
-    """What the page of a project says of its import, as long as there is something to say."""
-    status = project.import_status if project.import_status in TELLING else None
-    left_out = queries.left_out_lately(project) if project.import_status == FINISHED else 0
+    """The panel about the import on the page of a project."""
+    status = project.import_status if project.import_status in SHOWN_STATUSES else None
+    left_out = queries.count_recent_failures(project) if project.import_status == FINISHED else 0
     return {"status": status, "left_out": left_out, "full_path": project.full_path}
 
 
 def fill_settings(project: Project) -> dict[str, Any]:
-    """The export of a project."""
+    """The section about exports in the settings of a project."""
     live, newest = queries.live_export_of(project), queries.newest_export_of(project)
     return {
         "live_export": live,
         "export_stage": progress.of_export(live) if live else None,
         "export_file": queries.file_of(project),
-        "export_lifetime": queries.LIFETIME,
+        "export_lifetime": queries.EXPORT_LIFETIME,
         "failed_export": newest if newest is not None and live is None and newest.error else None,
         "export_missing": False,
         "export_form": Form(formdata=None),
@@ -83,11 +83,11 @@ def new_import() -> Any:
 @pages.allow(Ability.IMPORT_PROJECTS)
 @pages.large_body(service.largest_body)
 def create_import() -> Any:
-    """Make a project and have a worker fill it from an archive."""
+    """Create a project and enqueue the import of its archive."""
     form = _form()
-    made: list[Project] = []
-    if form.accepted(lambda: made.append(_import(form))):
-        return redirect(f"/{made[0].full_path}/-/import")
+    created: list[Project] = []
+    if form.accepted(lambda: created.append(_import(form))):
+        return redirect(f"/{created[0].full_path}/-/import")
     if form.remote:
         form.url.data = _without_credentials((form.url.data or "").strip())
     return render_template("transfers/new.html", form=form, largest=instance_settings.setting("max_import_size")), 422
@@ -97,7 +97,7 @@ def create_import() -> Any:
 @pages.signed_in
 @pages.allow(Ability.READ_PROJECT)
 def show_import(project: Project) -> Any:
-    """Show how the import of a project goes, or went."""
+    """Show the progress or result of an import."""
     found = queries.import_of(project)
     return render_template(
         "transfers/import.html",
@@ -113,8 +113,8 @@ def show_import(project: Project) -> Any:
 @pages.signed_in
 @pages.allow(Ability.OWN_PROJECT)
 def ask_delete_failed(project: Project) -> Any:
-    """Ask before what a failed import has left is deleted."""
-    _failed(project)
+    """Ask for confirmation before the project of a failed import is deleted."""
+    _check_failed(project)
     return confirmation(
         title="Delete project",
         question=f"Delete {project.full_path}, whose import has failed? Its slug is free again then.",
@@ -128,11 +128,11 @@ def ask_delete_failed(project: Project) -> Any:
 @pages.signed_in
 @pages.allow(Ability.OWN_PROJECT)
 def delete_failed(project: Project) -> Any:
-    """Delete what a failed import has left, and offer to import under the same name again."""
-    _failed(project)
+    """Delete the project of a failed import, and show the form for another import with the same name."""
+    _check_failed(project)
     record = queries.import_of(project)
     path, name = project.path, project.name
-    if record is not None and record.wanted_path:  # until an import ends that overwrites, it goes by another one
+    if record is not None and record.wanted_path:  # it had a temporary path
         path, name = record.wanted_path, record.wanted_path if name == path else name
     again = {"namespace_id": project.namespace_id, "name": name, "path": path}
     delete_project(project)
@@ -143,7 +143,7 @@ def delete_failed(project: Project) -> Any:
 @pages.signed_in
 @pages.allow(Ability.EXPORT_PROJECT)
 def start_export(project: Project) -> Any:
-    """Ask for an archive of a project; a button that was pressed twice asks once."""
+    """Start an export, unless one is running or queued."""
     service.check_exports()
     user = current_user()
     service.count_export(user)
@@ -171,8 +171,8 @@ def download_export(project: Project) -> Any:
         return sections.show(project, "general", status=error.status, export_missing=True)
 
 
-def _failed(project: Project) -> None:
-    """Only what an import has left empty is deleted on its page."""
+def _check_failed(project: Project) -> None:
+    """Raise ``UnknownRoute`` unless the import of the project has failed."""
     if project.import_status != FAILED:
         raise UnknownRoute
 
@@ -187,7 +187,7 @@ def _form() -> ImportForm:
 
 
 def _without_credentials(url: str) -> str:
-    """An address as it may be shown again; of one that cannot be read nothing is left that could be a password."""
+    """Return an address without credentials, also if it is not valid."""
     match = rules.URL.fullmatch(url)
     if match is None:
         return UP_TO_HOST.sub(r"\g<scheme>", url)
@@ -196,27 +196,27 @@ def _without_credentials(url: str) -> str:
 
 
 def _import(form: ImportForm) -> Project:
-    """Start an import; ``Invalid`` with every refusal at the field that it is about."""
+    """Start an import; raises ``Invalid`` with the problems of each field."""
     user = current_user()
     name = (form.name.data or "").strip()
     path = form.path.data or path_from(name)
     if not path:
         raise Invalid(name=path_rules.BLANK)
-    wanted = {"name": name, "path": path, "namespace_id": form.namespace_id.data}
+    options = {"name": name, "path": path, "namespace_id": form.namespace_id.data}
     service.count_import(user)
     try:
         if form.from_url:
-            return _import_url(form, wanted)
-        return _import_file(form, wanted)
+            return _import_url(form, options)
+        return _import_file(form, options)
     except service.ProjectRefused as error:
         raise Invalid(**error.problems) from error
 
 
-def _import_file(form: ImportForm, wanted: dict[str, Any]) -> Project:
+def _import_file(form: ImportForm, options: dict[str, Any]) -> Project:
     if form.file.data is None:
         raise Invalid(file="has to be chosen")
     try:
-        return service.import_file(current_user(), form.file.data, **wanted)
+        return service.import_file(current_user(), form.file.data, **options)
     except Unprocessable as error:
         raise Invalid(file=NOT_AN_ARCHIVE) from error
     except InsufficientStorage as error:
@@ -225,11 +225,11 @@ def _import_file(form: ImportForm, wanted: dict[str, Any]) -> Project:
         raise Invalid(file=f"is larger than {instance_settings.setting('max_import_size')} MB") from error
 
 
-def _import_url(form: ImportForm, wanted: dict[str, Any]) -> Project:
+def _import_url(form: ImportForm, options: dict[str, Any]) -> Project:
     url = (form.url.data or "").strip()
     if not url:
         raise Invalid(url=path_rules.BLANK)
     try:
-        return service.import_url(current_user(), url, **wanted)
-    except downloads.Unfit as error:
+        return service.import_url(current_user(), url, **options)
+    except downloads.RemoteFileRefused as error:
         raise Invalid(url=f"cannot be used: {error}") from error

@@ -1,4 +1,4 @@
-"""How far a transfer is, in words and numbers, for people who watch it."""
+"""The progress of a transfer as pages show it."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from project_service.transfers.models import FAILED, FAILING, FINISHED, QUEUED, 
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
-    """What a transfer does now; ``moving`` while it is not over. Without totals nobody knows how far it is."""
+class TransferStage:
+    """What a transfer does; ``moving`` while it has not ended. The totals may be unknown."""
 
     text: str
     moving: bool
@@ -19,29 +19,29 @@ class Stage:
     relations_total: int | None = None
 
 
-def of_import(found: ProjectImport, status: str) -> Stage:
-    """The stage of an import; ``status`` is that of the project as whoever shows the stage has read it."""
+def of_import(found: ProjectImport, status: str) -> TransferStage:
+    """Return the stage of an import; ``status`` is the import status of the project."""
     if status == FINISHED:
-        return Stage("The import is finished.", moving=False)
+        return TransferStage("The import is finished.", moving=False)
     if status == FAILED:
-        return Stage("The import has failed.", moving=False)
+        return TransferStage("The import has failed.", moving=False)
     if found.phase == FAILING:
-        return Stage("The import has failed. What it brought is being removed.", moving=True)
+        return TransferStage("The import has failed. What it brought is being removed.", moving=True)
     if status == SCHEDULED:
-        return Stage("The import waits for its turn.", moving=True)
+        return TransferStage("The import waits for its turn.", moving=True)
     return _counted(found, "The archive is being read.", "Rows are being imported.", "Repository and files are stored.")
 
 
-def of_export(export: ProjectExport) -> Stage:
-    """The stage of an export that is not over."""
+def of_export(export: ProjectExport) -> TransferStage:
+    """Return the stage of an export that has not ended."""
     if export.state == QUEUED:
-        return Stage("The export waits for its turn.", moving=True)
+        return TransferStage("The export waits for its turn.", moving=True)
     return _counted(export, "The project is being read.", "Rows are being written.", "Repository and files are added.")
 
 
-def _counted(transfer: ProjectImport | ProjectExport, before: str, during: str, after: str) -> Stage:
+def _counted(transfer: ProjectImport | ProjectExport, before: str, during: str, after: str) -> TransferStage:
     total = transfer.rows_total
     if not total:
-        return Stage(before, moving=True)
+        return TransferStage(before, moving=True)
     text = during if transfer.rows_done < total else after
-    return Stage(text, True, transfer.rows_done, total, transfer.relations_done, transfer.relations_total)
+    return TransferStage(text, True, transfer.rows_done, total, transfer.relations_done, transfer.relations_total)

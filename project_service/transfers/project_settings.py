@@ -1,4 +1,4 @@
-"""What can be set of a project, and what archives call it (archive format reference, sections 4.1 and 4.2)."""
+"""The settings of a project and their names in archives (archive format reference, sections 4.1 and 4.2)."""
 
 from __future__ import annotations
 
@@ -20,51 +20,50 @@ CI_CD = {
     "ci_forward_deployment_enabled": "forward_deployment_enabled",
     "restrict_user_defined_variables": "restrict_user_defined_variables",
 }
-# attributes that are written, be they changed, only where an archive brought them: writers leave these out, or say the
-# same by other names
-WHERE_BROUGHT = frozenset(
+# attributes that are exported only if they were imported: other writers leave them out or have other names for them
+ONLY_IF_IMPORTED = frozenset(
     {"emails_disabled", "lfs_enabled", "packages_enabled", "build_git_strategy", "merge_method", *AUTO_DEVOPS}
 )
-TAGS = ("tag_list", "topics")  # the second is what they are called since release 14
+TAGS = ("tag_list", "topics")  # the name since release 14 is the second
 
 Row = Mapping[str, Any]
 
 
 def settings_in(attributes: Row, auto_devops: Row, ci_cd: Row) -> dict[str, Any]:
-    """The settings that an archive names, of the project itself and in the single objects beside it."""
-    kept = _settings_among(attributes)
-    if row_says(attributes, "build_allow_git_fetch"):
-        kept["build_git_strategy"] = "fetch" if attributes["build_allow_git_fetch"] else "clone"
+    """Return the settings that an archive has: attributes of the project, Auto DevOps and CI/CD settings."""
+    settings = _settings_among(attributes)
+    if has_boolean(attributes, "build_allow_git_fetch"):
+        settings["build_git_strategy"] = "fetch" if attributes["build_allow_git_fetch"] else "clone"
     if (method := merge_method_of(attributes)) is not None:
-        kept["merge_method"] = method
+        settings["merge_method"] = method
     for row, names in ((auto_devops, AUTO_DEVOPS), (ci_cd, CI_CD)):
-        kept |= _settings_among({ours: row[theirs] for ours, theirs in names.items() if theirs in row})
-    return kept
+        settings |= _settings_among({ours: row[theirs] for ours, theirs in names.items() if theirs in row})
+    return settings
 
 
-def row_says(row: Row, name: str) -> bool:
-    """Whether a row answers something with yes or no."""
+def has_boolean(row: Row, name: str) -> bool:
+    """Whether a value is a boolean."""
     return isinstance(row.get(name), bool)
 
 
 def _settings_among(row: Row) -> dict[str, Any]:
-    kept: dict[str, Any] = {name: row[name] for name in STORED_BOOLEANS if row_says(row, name)}
-    kept |= {name: row[name] for name in STORED_INTEGERS if type(row.get(name)) is int}
-    kept |= {name: row[name] for name in STORED_TEXTS if isinstance(row.get(name), str)}
+    settings: dict[str, Any] = {name: row[name] for name in STORED_BOOLEANS if has_boolean(row, name)}
+    settings |= {name: row[name] for name in STORED_INTEGERS if type(row.get(name)) is int}
+    settings |= {name: row[name] for name in STORED_TEXTS if isinstance(row.get(name), str)}
     for name in ("auto_cancel_pending_pipelines", "auto_devops_deploy_strategy"):
         if row.get(name) in STORED_CHOICES[name]:
-            kept[name] = row[name]
-    return kept
+            settings[name] = row[name]
+    return settings
 
 
 def merge_method_of(row: Row) -> str | None:
-    """How a project merges by the two attributes that say so in an archive; nothing where they say nothing of it."""
+    """Return the merge method that two attributes of an archive state, if they do."""
     is_ff, is_rebase = (row.get(name) is True for name in MERGE_METHODS)
     return "ff" if is_ff else "rebase_merge" if is_rebase else None
 
 
 def tags_in(attributes: Row) -> list[str]:
-    """The words that an archive marks a project with, each once."""
+    """Return the tags of the project in an archive, each once."""
     found: list[Any] = next((attributes[name] for name in TAGS if isinstance(attributes.get(name), list)), [])
     return list(dict.fromkeys(word for word in found if isinstance(word, str)))
 

@@ -17,7 +17,7 @@ api = ApiBlueprint("transfers", __name__, description="Project export and import
 
 
 def with_import(project: Project) -> Project:
-    """The project with its import and what that left out, as its schema shows them."""
+    """Return the project with its import and failures as attributes, for its schema."""
     project.record = queries.import_of(project)  # type: ignore[attr-defined]  # shown beside the columns, never stored
     project.failures = queries.failures_of(project)  # type: ignore[attr-defined]  # the same
     return project

@@ -1,4 +1,4 @@
-"""Imports and exports as they travel (specification, project export and import)."""
+"""Schemas of imports and exports (specification, project export and import)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class ImportFailureSchema(Schema):
 
 
 class ProgressSchema(Schema):
-    """How far a transfer has come; totals are not known before it has begun."""
+    """The progress of a transfer; totals are null until it has begun."""
 
     rows_done = fields.Integer()
     rows_total = fields.Integer()
@@ -35,7 +35,7 @@ class ProgressSchema(Schema):
 
 
 def progress_of(transfer: ProjectImport | ProjectExport | None) -> Any:
-    """The numbers of a transfer; nothing where there is none."""
+    """Return the progress of a transfer, if there is one."""
     return None if transfer is None else ProgressSchema.dump_value(transfer)
 
 
@@ -67,24 +67,24 @@ class ExportStatusSchema(ProjectIdentitySchema):
 
 
 class UploadSchema(Schema):
-    """Where a finished export is sent."""
+    """Where to upload a finished export."""
 
     url = fields.String(required=True)
     http_method = fields.String(default="PUT")
 
 
 class ExportCreateSchema(Schema):
-    """What to export, and where to."""
+    """Options of an export."""
 
     description = fields.String()
     upload = Nested(UploadSchema)
 
 
 class OverrideSchema(ProjectOptionsSchema):  # type: ignore[misc, valid-type]  # made from the table of options
-    """What holds of the new project whatever its archive says; below is what nothing else sets but archives."""
+    """Settings that replace those of the archive; the fields below can be set by archives and imports only."""
 
     class Meta(Schema.Meta):
-        exclude = ("avatar",)  # no archive says it (import reference, section 9)
+        exclude = ("avatar",)  # import reference, section 9
 
     archived = fields.Boolean()
     public_jobs = fields.Boolean()
@@ -96,19 +96,19 @@ class OverrideSchema(ProjectOptionsSchema):  # type: ignore[misc, valid-type]  #
 
 
 class Overrides(Nested):
-    """These, of which blank texts override nothing (import reference, section 9)."""
+    """The overrides, without blank texts, which override nothing (import reference, section 9)."""
 
     def __init__(self) -> None:
         super().__init__(OverrideSchema)
 
     def read(self, value: Any) -> Any:
         if isinstance(value, dict):
-            value = {name: given for name, given in value.items() if not isinstance(given, str) or given.strip()}
+            value = {name: each for name, each in value.items() if not isinstance(each, str) or each.strip()}
         return super().read(value)
 
 
 class ImportOptionsSchema(Schema):
-    """What both ways to import take."""
+    """Parameters of both kinds of import."""
 
     exclusive = (("namespace", "namespace_id", "namespace_path"),)
 
@@ -121,7 +121,7 @@ class ImportOptionsSchema(Schema):
 
 
 class ImportCreateSchema(ImportOptionsSchema):
-    """A project from an archive that comes along."""
+    """An import of an uploaded archive."""
 
     class Meta(Schema.Meta):
         fields = ("path", "file", "name", "namespace", "namespace_id", "namespace_path", "overwrite", "override_params")
@@ -131,7 +131,7 @@ class ImportCreateSchema(ImportOptionsSchema):
 
 
 class RemoteImportCreateSchema(ImportOptionsSchema):
-    """A project from an archive that lies elsewhere."""
+    """An import of a remote archive."""
 
     class Meta(Schema.Meta):
         fields = ("url", "path", "name", "namespace", "namespace_id", "namespace_path", "overwrite", "override_params")

@@ -1,4 +1,4 @@
-"""What starts imports and exports."""
+"""Starting imports and exports."""
 
 from __future__ import annotations
 
@@ -31,13 +31,12 @@ from project_service.transfers import jobs, queries
 from project_service.transfers.models import SCHEDULED, ProjectExport, ProjectImport, temporary_path
 from project_service.transfers.remote import downloads
 from project_service.transfers.schemas import METHODS
-from project_service.transfers.workdir import taking_in
+from project_service.transfers.workdir import receiving_upload
 
 MIB = 1 << 20
-# what a multipart body has around its file
-AROUND = MIB
+MULTIPART_OVERHEAD_BYTES = MIB  # of a body, beside its file
 NOT_GZIP = "You need to upload a GitLab project export archive (ending in .gz)."
-# what archives never say of a project, for it is about the server (import reference, section 9)
+# settings of the server that imports do not override (import reference, section 9)
 NEVER_OVERRIDDEN = frozenset({"lfs_enabled", "packages_enabled", "emails_disabled"})
 NAMES = {"name": "Name", "path": "Path", "namespace": "Namespace", "visibility_level": "Visibility level"}
 
@@ -45,13 +44,13 @@ log = structlog.get_logger(__name__)
 
 
 def largest_body() -> int | None:
-    """How many bytes the body of an import may have; no bound when the setting is 0."""
+    """Return the maximum size of the body of an import in bytes; unlimited if the setting is 0."""
     most = instance_settings.setting("max_import_size")
-    return most * MIB + AROUND if most else None
+    return most * MIB + MULTIPART_OVERHEAD_BYTES if most else None
 
 
 class ProjectRefused(BadRequest):
-    """The new project breaks a rule: told as one sentence, while ``problems`` has all of them, by field."""
+    """The new project violates a rule; the message has the first problem, ``problems`` has all, by field."""
 
     def __init__(self, error: ServiceError) -> None:
         super().__init__(_first_message(error))
@@ -59,75 +58,75 @@ class ProjectRefused(BadRequest):
 
 
 def remote_imports_are_on(user: User) -> bool:
-    """Importing from elsewhere is a feature that is off at first."""
+    """Whether the feature flag of remote imports is on for a user."""
     return instance_settings.feature_enabled(instance_settings.IMPORT_PROJECT_FROM_REMOTE_FILE, f"User:{user.id}")
 
 
 def check_remote_flag(user: User) -> None:
-    """While importing from elsewhere is off, it is not there."""
+    """Raise ``NotFound`` while remote imports are off."""
     if not remote_imports_are_on(user):
         raise NotFound
 
 
 def exports_are_on() -> bool:
-    """Exports can be switched off for the whole instance."""
+    """Whether exports are enabled on the instance."""
     return bool(instance_settings.setting("project_export_enabled"))
 
 
 def check_exports() -> None:
-    """While exports are off, there is nothing to be seen of them (export reference, section 1)."""
+    """Raise ``NotFound`` while exports are off (export reference, section 1)."""
     if not exports_are_on():
         raise NotFound
 
 
 def count_import(user: User) -> None:
-    """Count a call against the limit that all ways to import share."""
+    """Count a request against the rate limit of imports."""
     rate_limits.check("project_import", user.id, limit=instance_settings.setting("project_import_limit"))
 
 
 def count_export(user: User) -> None:
-    """Count a call that asks for an export."""
+    """Count a request against the rate limit of exports."""
     rate_limits.check("project_export", user.id, limit=instance_settings.setting("project_export_limit"))
 
 
 def count_download(user: User, project: Project) -> None:
-    """Count a download, whichever way it is asked for."""
+    """Count a request against the rate limit of downloads."""
     most = instance_settings.setting("project_download_export_limit")
     rate_limits.check("project_download_export", user.id, project.id, limit=most)
 
 
-def import_file(user: User, file: Any, **wanted: Any) -> Project:
-    """Store an uploaded archive, make its project, and have a worker do the rest."""
+def import_file(user: User, file: Any, **options: Any) -> Project:
+    """Store an uploaded archive, create its project and enqueue the import."""
     if not (file.filename or "").endswith(".gz"):
         raise Unprocessable({"error": NOT_GZIP})
     _check_size(file.stream)
-    namespace = _namespace(user, wanted)
-    db.session.commit()  # nothing is held while the archive is written
-    with taking_in() as name:
+    namespace = _namespace(user, options)
+    db.session.commit()  # no transaction is open while the archive is stored
+    with receiving_upload() as name:
         _store(file.stream, name)
         try:
             with writing():
-                return _create(user, namespace, wanted, storage_name=name)
+                return _create(user, namespace, options, storage_name=name)
         except BaseException:
             storage().delete(name)
             raise
 
 
-def import_url(user: User, url: str, **wanted: Any) -> Project:
-    """Ask for the head of a remote archive, make its project, and have a worker fetch it."""
-    namespace = _namespace(user, wanted)
-    for name, value in (("path", wanted.get("path")), ("remote_import_url", url)):
+def import_url(user: User, url: str, **options: Any) -> Project:
+    """Check a remote archive with HEAD, create its project and enqueue the import."""
+    namespace = _namespace(user, options)
+    for name, value in (("path", options.get("path")), ("remote_import_url", url)):
         if not (value or "").strip():
             raise BadRequest(f"Parameter '{name}' is required")
     allowed_hosts = instance_settings.outgoing_policy()
-    db.session.commit()  # nor while somebody else's server thinks
+    db.session.commit()  # no transaction is open while the remote server responds
     downloads.check(url, allowed_hosts)
     with writing():
-        return _create(user, namespace, wanted, url=url)
+        return _create(user, namespace, options, url=url)
 
 
 def start_export(user: User, project: Project, description: str | None, upload: dict[str, Any] | None) -> ProjectExport:
-    """Ask for an export; the file there is stays until the new one is ready."""
+    """Enqueue an export; the current file stays until the new one is complete."""
     upload = upload or {}
     if upload.get("url"):
         _check_upload(upload)
@@ -145,16 +144,16 @@ def start_export(user: User, project: Project, description: str | None, upload: 
     return export
 
 
-def _create(user: User, namespace: Namespace, wanted: dict[str, Any], **source: Any) -> Project:
-    path, overwritten = (wanted["path"] or "").strip(), None
-    name = (wanted.get("name") or "").strip()
+def _create(user: User, namespace: Namespace, options: dict[str, Any], **source: Any) -> Project:
+    path, overwritten = (options["path"] or "").strip(), None
+    name = (options.get("name") or "").strip()
     if not path:
         problems = {"name": path_rules.project_name_problems(name) if name else [], "path": [path_rules.BLANK]}
         raise ProjectRefused(Invalid(**{field: texts for field, texts in problems.items() if texts}))
-    old = path_registry.find_by_path(f"{namespace.full_path}/{path}") if wanted.get("overwrite") else None
+    old = path_registry.find_by_path(f"{namespace.full_path}/{path}") if options.get("overwrite") else None
     if isinstance(old, Project):
         path, overwritten = temporary_path(path), path
-        name = "" if name == old.name else name  # that one is free when the old project is gone
+        name = "" if name == old.name else name  # it is free when the old project has been removed
     try:
         project = create_project(user, namespace, name=name or path, path=path, visibility="private")
     except ProjectLimitReached as error:
@@ -170,7 +169,7 @@ def _create(user: User, namespace: Namespace, wanted: dict[str, Any], **source: 
         wanted_path=overwritten,
         override_params={
             name: value
-            for name, value in (wanted.get("override_params") or {}).items()
+            for name, value in (options.get("override_params") or {}).items()
             if value is not None and name not in NEVER_OVERRIDDEN
         },
         **source,
@@ -181,17 +180,17 @@ def _create(user: User, namespace: Namespace, wanted: dict[str, Any], **source: 
     return project
 
 
-def _namespace(user: User, wanted: dict[str, Any]) -> Namespace:
-    """Where the project will be (import reference, section 3)."""
-    named = (wanted.get(name) for name in ("namespace", "namespace_path", "namespace_id"))
+def _namespace(user: User, options: dict[str, Any]) -> Namespace:
+    """Return the namespace of the new project (import reference, section 3)."""
+    named = (options.get(name) for name in ("namespace", "namespace_path", "namespace_id"))
     given = next((one for one in named if one is not None and str(one).strip()), None)
     if given is None:
         return namespace_of(user)
     namespace = namespace_by(given)
-    asking = caller()
-    if namespace is None or not allowed(asking, Ability.READ_NAMESPACE, namespace):
+    user_caller = caller()
+    if namespace is None or not allowed(user_caller, Ability.READ_NAMESPACE, namespace):
         raise NotFound("Namespace")
-    if not allowed(asking, Ability.CREATE_PROJECT, namespace):
+    if not allowed(user_caller, Ability.CREATE_PROJECT, namespace):
         raise BadRequest("Namespace is not valid")
     return namespace
 
@@ -223,7 +222,7 @@ def _check_stored(project: Project) -> None:
 
 
 def _check_upload(upload: dict[str, Any]) -> None:
-    """What is wrong with the address alone; where it leads is judged when something is sent (export, section 2)."""
+    """Check the syntax of the address; its host is checked before the upload (export reference, section 2)."""
     problems: dict[str, str | list[str]] = {}
     text = rules.spelling_problem(upload["url"])
     if text is not None:
@@ -235,7 +234,7 @@ def _check_upload(upload: dict[str, Any]) -> None:
 
 
 def _first_message(error: ServiceError) -> str:
-    """The first of a record's problems as one sentence (import reference, section 4)."""
+    """Return the first problem as a sentence (import reference, section 4)."""
     for name, texts in error.message.items():
         for text in texts:
             return f"{NAMES.get(name, name.replace('_', ' ').capitalize())} {text}"

@@ -1,4 +1,4 @@
-"""Where a transfer works on this machine, and its files in the storage."""
+"""Working directories of transfers on this machine, and removal of their files from the storage."""
 
 from __future__ import annotations
 
@@ -23,33 +23,34 @@ from project_service.kit.db.session import db, unit_of_work
 from project_service.kit.storage import storage
 from project_service.transfers.models import LIVE, ProjectExport, ProjectFile, ProjectImport
 
-UPLOADS, UPLOAD = "imports", "upload-"  # a folder of the storage, and what a workplace of one that comes begins with
-LOCK = ".lock"  # held by whoever works in the folder, for as long as they live
-LOOK_EVERY_SECONDS = 5.0
+UPLOADS = "imports"  # the folder of the storage
+UPLOAD = "upload-"  # the prefix of working directories of uploads
+LOCK = ".lock"  # locked by the process that uses the directory
+CHECK_INTERVAL_SECONDS = 5.0
 
 log = structlog.get_logger(__name__)
 
 
 @contextmanager
-def workplace(name: str) -> Iterator[Path]:
-    """An empty folder of this machine, gone at the end; what a killed worker left there is gone at the beginning."""
+def working_directory(name: str) -> Iterator[Path]:
+    """Create an empty directory, which is removed at the end; what a killed worker left in it is removed first."""
     folder = _root() / name
-    with _take(folder) as lock:
+    with _create_locked(folder) as lock:
         try:
             yield folder
         finally:
-            if _is_in(folder, lock):  # whoever has taken the transfer over meanwhile has a new one
+            if _is_in(folder, lock):  # another worker may have replaced it
                 shutil.rmtree(folder, ignore_errors=True)
 
 
 @contextmanager
-def taking_in() -> Iterator[str]:
-    """The name in the storage of an archive that is being uploaded.
+def receiving_upload() -> Iterator[str]:
+    """Return the name in the storage for an archive that is being uploaded.
 
-    What a process that is killed meanwhile has written is known by its workplace, and goes with it.
+    If the process is killed, its working directory tells which file to remove.
     """
     token = secrets.token_hex(16)
-    with workplace(UPLOAD + token):
+    with working_directory(UPLOAD + token):
         yield _upload_of(token)
 
 
@@ -57,13 +58,13 @@ def _upload_of(token: str) -> str:
     return f"{UPLOADS}/{token}.tar.gz"
 
 
-def workplaces() -> list[str]:
-    """The names of the folders that there are on this machine."""
+def workdir_names() -> list[str]:
+    """Return the names of the working directories on this machine."""
     return sorted(folder.name for folder in _root().glob("*") if folder.is_dir())
 
 
-def remove_workplaces(names: Collection[str]) -> None:
-    """Remove folders of this machine whose transfers nobody goes on with; those that somebody still works in stay."""
+def remove_workdirs(names: Collection[str]) -> None:
+    """Remove working directories, except those in use."""
     for name in names:
         folder = _root() / name
         try:
@@ -73,11 +74,11 @@ def remove_workplaces(names: Collection[str]) -> None:
                     _remove_upload(name.removeprefix(UPLOAD))
                 shutil.rmtree(folder, ignore_errors=True)
         except OSError as error:  # a disk without room for the lock, most likely
-            log.warning("what a worker left cannot be removed", folder=name, error=str(error))
+            log.warning("a stale working directory cannot be removed", folder=name, error=str(error))
 
 
 def _remove_upload(token: str) -> None:
-    """Remove what came of an upload, half written perhaps, unless an import has it."""
+    """Remove the file of an upload, which may be incomplete, unless an import has it."""
     with unit_of_work(write=False):
         wanted = select(ProjectImport.id).where(ProjectImport.storage_name == _upload_of(token))
         if db.session.scalar(wanted) is not None:
@@ -88,51 +89,51 @@ def _remove_upload(token: str) -> None:
 
 
 def version_of(place: Path) -> str:
-    """A name for the content of a file, the same whoever asks and however often."""
+    """Return a hash of the content of a file."""
     with place.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()[:32]
 
 
-def now_and_then(look: Callable[[], None]) -> Callable[[], None]:
-    """What may be called at every turn, and looks every few seconds."""
+def throttled(check: Callable[[], None]) -> Callable[[], None]:
+    """Return a function that calls ``check`` at most every few seconds."""
     last = time.monotonic()
 
-    def check() -> None:
+    def call() -> None:
         nonlocal last
-        if time.monotonic() - last >= LOOK_EVERY_SECONDS:
+        if time.monotonic() - last >= CHECK_INTERVAL_SECONDS:
             last = time.monotonic()
-            look()
+            check()
 
-    return check
+    return call
 
 
 def remove_leftovers(project_id: int) -> None:
-    """Remove the files of a project that no row speaks of: what killed workers left.
+    """Remove the files of a project without a row, which killed workers left.
 
-    While something else is made for the project its files are not spoken of yet: then whoever ends last does this.
+    While another export runs, its file has no row yet: then the export that ends last removes them.
     """
     db.session.commit()
     live = select(ProjectExport.id).where(ProjectExport.project_id == project_id, ProjectExport.state.in_(LIVE))
-    busy = db.session.scalar(live.limit(1)) is not None
-    known = {
+    has_running_exports = db.session.scalar(live.limit(1)) is not None
+    names_in_use = {
         name
         for model in (ProjectFile, Repository, ProjectExport)
         for name in db.session.scalars(select(model.storage_name).where(model.project_id == project_id))
     }
     db.session.commit()
-    if busy:
+    if has_running_exports:
         return
     for name in storage().names(folder_of(project_id)):
-        if name not in known:
+        if name not in names_in_use:
             storage().delete(name)
 
 
-def _take(folder: Path) -> IO[bytes]:
-    """Make a folder anew; its lock, which is held until it is closed."""
+def _create_locked(folder: Path) -> IO[bytes]:
+    """Create an empty directory; return its lock file, which is locked until it is closed."""
     while True:
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True, mode=0o700)
-        with suppress(FileNotFoundError):  # it may be removed as one that was left before it is held
+        with suppress(FileNotFoundError):  # it may be removed as stale before it is locked
             lock = _opened(folder)
             fcntl.flock(lock, fcntl.LOCK_EX)
             if _is_in(folder, lock):
@@ -141,7 +142,7 @@ def _take(folder: Path) -> IO[bytes]:
 
 
 def _opened(folder: Path) -> IO[bytes]:
-    """The lock of a new folder, which goes again when a full disk has room for it alone."""
+    """Open the lock file of a new directory, which is removed if the disk is full."""
     try:
         return (folder / LOCK).open("ab")
     except OSError:

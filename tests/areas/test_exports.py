@@ -748,15 +748,15 @@ def test_a_far_side_that_says_next_to_nothing_is_given_up(far_side, upload, as_m
 
 @pytest.mark.both_databases
 def test_a_project_that_is_removed_while_its_archive_is_sent(far_side, upload, project, monkeypatch):
-    monkeypatch.setattr(workdir, "LOOK_EVERY_SECONDS", 0)
-    real = exporter._check_wanted
+    monkeypatch.setattr(workdir, "CHECK_INTERVAL_SECONDS", 0)
+    real = exporter._check_not_canceled
 
     def removed_meanwhile(export_id):
         db.session.execute(update(Project).values(deleting_since=clock.now()))
         db.session.commit()
         real(export_id)
 
-    monkeypatch.setattr(exporter, "_check_wanted", removed_meanwhile)
+    monkeypatch.setattr(exporter, "_check_not_canceled", removed_meanwhile)
     far_side.answers["/store"] = raw(b"")
 
     upload()
@@ -1176,7 +1176,7 @@ def test_a_project_that_is_removed_takes_its_exports_along(as_, project, export,
     assert stored() == []
 
 
-@pytest.mark.parametrize("step", ["_add_relations", "_note_progress", "_add_files", "_finish"])
+@pytest.mark.parametrize("step", ["_add_relations", "_store_progress", "_add_files", "_finish"])
 @pytest.mark.parametrize("wholly", [False, True])
 def test_a_project_that_is_removed_while_it_is_exported_leaves_nothing(
     step, wholly, as_, as_maintainer, app, project, run_jobs, monkeypatch, capfd
@@ -1327,7 +1327,7 @@ def test_what_is_read_in_small_portions_is_the_same(name, most, brought, monkeyp
 
 def test_an_export_ends_while_rows_are_read_when_its_project_is_deleted(brought, monkeypatch):
     export, _ = brought({"issues": [make_issue(number) for number in range(1, 6)]})
-    monkeypatch.setattr(exporter, "PROGRESS_EVERY", 1)
+    monkeypatch.setattr(exporter, "PROGRESS_INTERVAL_ROWS", 1)
     real = exporter._write
 
     def write(reader, relation, file):

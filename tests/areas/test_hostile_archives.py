@@ -314,7 +314,7 @@ def test_an_archive_of_too_many_links_is_refused(take, monkeypatch):
 
 @pytest.mark.both_databases
 def test_a_project_that_is_removed_while_its_archive_is_unpacked(empty_storage, as_, run_jobs, monkeypatch):
-    monkeypatch.setattr(workdir, "LOOK_EVERY_SECONDS", 0)
+    monkeypatch.setattr(workdir, "CHECK_INTERVAL_SECONDS", 0)
     real, went_on = importer._check_wanted, []
 
     def removed_meanwhile(import_id):

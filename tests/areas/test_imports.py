@@ -42,7 +42,7 @@ from project_service.kit.db.session import db, unit_of_work
 from project_service.kit.jobs import Task
 from project_service.kit.storage import storage
 from project_service.transfers import jobs as transfer_jobs
-from project_service.transfers import outcomes, workdir
+from project_service.transfers import notifications, workdir
 from project_service.transfers.archive import extraction
 from project_service.transfers.archive.diff import compare
 from project_service.transfers.exporting import context as export_context
@@ -1056,7 +1056,7 @@ def test_a_download_that_is_refused_fails_the_import(far_side, remote, as_, run_
 
 
 def test_a_download_that_breaks_off_is_resumed(far_side, remote, as_, run_jobs, monkeypatch):
-    monkeypatch.setattr(downloads, "FIRST_PAUSE", 0.0)
+    monkeypatch.setattr(downloads, "FIRST_RETRY_SECONDS", 0.0)
     archive = make_archive({"issues": [make_issue(1, description="x" * 1000 + str(time.time_ns()))]})
     half = len(archive) // 2
     asked = []
@@ -1087,7 +1087,7 @@ def test_a_download_that_breaks_off_is_resumed(far_side, remote, as_, run_jobs, 
 
 
 def test_a_file_that_changed_meanwhile_is_fetched_anew(far_side, remote, as_, run_jobs, monkeypatch):
-    monkeypatch.setattr(downloads, "FIRST_PAUSE", 0.0)
+    monkeypatch.setattr(downloads, "FIRST_RETRY_SECONDS", 0.0)
     old, new = (make_archive({"issues": [make_issue(iid, description=str(iid) * 999)]}) for iid in (1, 2))
     whole = []
 
@@ -1125,7 +1125,7 @@ def test_a_file_that_changed_meanwhile_is_fetched_anew(far_side, remote, as_, ru
 def test_a_file_is_fetched_anew_when_the_part_is_not_the_one_that_is_missing(
     odd, far_side, remote, as_, run_jobs, monkeypatch
 ):
-    monkeypatch.setattr(downloads, "FIRST_PAUSE", 0.0)
+    monkeypatch.setattr(downloads, "FIRST_RETRY_SECONDS", 0.0)
     archive = make_archive({"issues": [make_issue(1, description="x" * 1000)]})
     half, asked = len(archive) // 2, []
 
@@ -1158,7 +1158,7 @@ def test_a_file_is_fetched_anew_when_the_part_is_not_the_one_that_is_missing(
 
 
 def test_a_far_side_without_parts_is_asked_for_the_whole_again(far_side, remote, as_, run_jobs, monkeypatch):
-    monkeypatch.setattr(downloads, "FIRST_PAUSE", 0.0)
+    monkeypatch.setattr(downloads, "FIRST_RETRY_SECONDS", 0.0)
     archive = make_archive({"issues": [make_issue(1)]})
     asked = []
 
@@ -1263,7 +1263,7 @@ def test_of_transfers_that_begin_together_no_more_and_no_fewer_go_on_than_may(
             begun.append(import_id)
         time.sleep(1)
 
-    real = transfer_jobs._import_put_off_until
+    real = transfer_jobs._import_deferred_until
 
     def all_are_held(found):
         together.wait(10)
@@ -1271,7 +1271,7 @@ def test_of_transfers_that_begin_together_no_more_and_no_fewer_go_on_than_may(
 
     monkeypatch.setattr(importing, "run", run)
     if db.engine.dialect.name == "postgresql":  # SQLite has one writer at a time, and each is one
-        monkeypatch.setattr(transfer_jobs, "_import_put_off_until", all_are_held)
+        monkeypatch.setattr(transfer_jobs, "_import_deferred_until", all_are_held)
 
     def worker(task_id):
         with app.app_context():
@@ -1308,7 +1308,7 @@ def trickles(far_side, times=1000, pause=0.05, path="/it.tar.gz"):
 @pytest.mark.parametrize("pause", [0.05, 60])
 def test_a_far_side_that_sends_next_to_nothing_is_given_up(pause, far_side, remote, as_, run_jobs, monkeypatch):
     monkeypatch.setattr(downloads, "SLOW_SECONDS", 0.3)
-    monkeypatch.setattr(downloads, "FIRST_PAUSE", 0.0)
+    monkeypatch.setattr(downloads, "FIRST_RETRY_SECONDS", 0.0)
     asked, started = trickles(far_side, pause=pause), time.monotonic()
     number = remote().json["id"]
     run_jobs()
@@ -1319,8 +1319,8 @@ def test_a_far_side_that_sends_next_to_nothing_is_given_up(pause, far_side, remo
 
 
 def test_all_attempts_of_a_download_share_one_time(far_side, remote, as_, run_jobs, monkeypatch):
-    monkeypatch.setattr(downloads, "DOWNLOAD_SECONDS", 0.5)
-    monkeypatch.setattr(downloads, "FIRST_PAUSE", 0.0)
+    monkeypatch.setattr(downloads, "TOTAL_SECONDS", 0.5)
+    monkeypatch.setattr(downloads, "FIRST_RETRY_SECONDS", 0.0)
     asked = trickles(far_side)
     number = remote().json["id"]
     run_jobs()
@@ -1331,7 +1331,7 @@ def test_all_attempts_of_a_download_share_one_time(far_side, remote, as_, run_jo
 
 @pytest.mark.both_databases
 def test_a_project_that_is_removed_while_its_archive_comes(far_side, remote, as_, run_jobs, monkeypatch):
-    monkeypatch.setattr(workdir, "LOOK_EVERY_SECONDS", 0)
+    monkeypatch.setattr(workdir, "CHECK_INTERVAL_SECONDS", 0)
     sent = []
 
     def answer(handler):
@@ -1357,7 +1357,7 @@ def test_a_project_that_is_removed_while_its_archive_comes(far_side, remote, as_
 def test_more_than_was_allowed_is_not_taken(far_side, remote, as_, run_jobs, monkeypatch):
     offers(far_side)
     number = remote().json["id"]
-    monkeypatch.setattr(downloads, "LARGEST", 100)
+    monkeypatch.setattr(downloads, "MAX_FILE_BYTES", 100)
     run_jobs()
 
     assert error_of(as_(MAX).get(f"/projects/{number}/import").json) == "Remote file larger than limit. (limit 10 GB)"
@@ -1466,7 +1466,7 @@ def test_a_failure_takes_back_all_that_was_brought(bring, as_):
 
 
 def test_several_problems_become_one_sentence():
-    sentences = [outcomes.sentence(texts) for texts in (["a"], ["a", "b"], ["a", "b", "c"])]
+    sentences = [notifications.sentence(texts) for texts in (["a"], ["a", "b"], ["a", "b", "c"])]
 
     assert sentences == ["a", "a and b", "a, b, and c"]
 
@@ -1474,7 +1474,7 @@ def test_several_problems_become_one_sentence():
 def test_every_word_with_a_slash_is_filtered(people):
     project = make_project("tools", people[MAX])
 
-    text = outcomes.error_text(project, ["No such file /var/lib/x in a/b", "gone"])
+    text = notifications.error_text(project, ["No such file /var/lib/x in a/b", "gone"])
 
     assert text == "Error importing repository  into max/tools - No such file [FILTERED] in [FILTERED] and gone"
 
@@ -2902,20 +2902,20 @@ def test_what_a_killed_worker_left_is_removed_when_nobody_goes_on_with_its_trans
     kept = {f"import-{ids[waiting]}", f"export-{export_id}"}
     leave(app, *kept, f"import-{ids[done]}", f"import-{10**9}", f"export-{10**9}")
 
-    transfer_jobs.sweep_workplaces()
+    transfer_jobs.remove_stale_workdirs()
     swept = folders(app)
     client.delete(f"/projects/{done}")
     client.delete(f"/projects/{waiting}")
     run_jobs()
-    transfer_jobs.sweep_workplaces()
+    transfer_jobs.remove_stale_workdirs()
 
     assert (swept, folders(app)) == (kept, set())
 
 
 def test_where_somebody_works_nothing_is_removed(app):
-    with workdir.workplace("import-1") as folder:
+    with workdir.working_directory("import-1") as folder:
         (folder / "archive.tar.gz").write_bytes(b"half")
-        transfer_jobs.sweep_workplaces()
+        transfer_jobs.remove_stale_workdirs()
         kept = folders(app), (folder / "archive.tar.gz").exists()
 
     assert (kept, folders(app)) == (({"import-1"}, True), set())
@@ -2932,13 +2932,13 @@ def test_a_folder_that_is_removed_before_it_is_held_is_made_again(app, monkeypat
 
     monkeypatch.setattr(fcntl, "flock", slow)
 
-    with workdir.workplace("import-1") as folder:
+    with workdir.working_directory("import-1") as folder:
         assert (folder.is_dir(), len(locked)) == (True, 1)
 
 
 def test_who_was_held_up_leaves_the_folder_of_the_successor_alone(app):
-    with workdir.workplace("import-1"):
-        successor = workdir.workplace("import-1")
+    with workdir.working_directory("import-1"):
+        successor = workdir.working_directory("import-1")
         taken = successor.__enter__()
 
     assert taken.is_dir()
@@ -2981,7 +2981,7 @@ def test_an_upload_that_cannot_be_removed_holds_up_nothing(run_jobs, monkeypatch
 
     monkeypatch.setattr(type(storage()), "delete", delete)
     monkeypatch.setattr(clock, "now", lambda: later)
-    monkeypatch.setattr("project_service.transfers.jobs.sweep_workplaces", lambda: done.append("next"))
+    monkeypatch.setattr("project_service.transfers.jobs.remove_stale_workdirs", lambda: done.append("next"))
     with pytest.raises(ExceptionGroup):
         jobs.JOBS["transfers.jobs.clear_up"]()
 
@@ -3802,10 +3802,10 @@ def test_a_folder_that_cannot_be_removed_stops_nobody(app, monkeypatch):
 
     with monkeypatch.context() as patched:
         patched.setattr(workdir.fcntl, "flock", full)
-        workdir.remove_workplaces(["import-1"])
+        workdir.remove_workdirs(["import-1"])
     assert folder.exists()
 
-    workdir.remove_workplaces(["import-1"])
+    workdir.remove_workdirs(["import-1"])
     assert not folder.exists()
 
 
@@ -3909,7 +3909,7 @@ def test_the_default_branch_is_told_where_git_would_mistake_another_for_head(as_
 @pytest.mark.parametrize("is_whole", [True, False])
 def test_what_came_of_an_upload_goes_when_whoever_took_it_in_was_killed(is_whole, app):
     def take_in():
-        with workdir.taking_in() as name:
+        with workdir.receiving_upload() as name:
             if is_whole:
                 storage().store(io.BytesIO(b"an archive"), name)
             else:
@@ -3920,7 +3920,7 @@ def test_what_came_of_an_upload_goes_when_whoever_took_it_in_was_killed(is_whole
 
     killed_in(take_in)
     left = storage().names(workdir.UPLOADS)
-    transfer_jobs.sweep_workplaces()
+    transfer_jobs.remove_stale_workdirs()
 
     assert (len(left), storage().names(workdir.UPLOADS), folders(app)) == (1, [], set())
 
@@ -3933,9 +3933,9 @@ def killed_in(action):
 
 
 def test_an_upload_that_is_taken_in_stays(as_, app, run_jobs):
-    with workdir.taking_in() as name:
+    with workdir.receiving_upload() as name:
         storage().store(io.BytesIO(b"an archive"), name)
-        transfer_jobs.sweep_workplaces()
+        transfer_jobs.remove_stale_workdirs()
         kept = storage().names(workdir.UPLOADS)
     number = send(as_(MAX)).json["id"]
     with unit_of_work(write=False):
@@ -3943,7 +3943,7 @@ def test_an_upload_that_is_taken_in_stays(as_, app, run_jobs):
     token = stored_as.removeprefix("imports/").removesuffix(".tar.gz")
     leave(app, f"upload-{token}")
 
-    transfer_jobs.sweep_workplaces()
+    transfer_jobs.remove_stale_workdirs()
 
     assert (kept, folders(app), storage().exists(stored_as)) == ([name], set(), True)
 

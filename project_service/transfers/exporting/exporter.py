@@ -1,4 +1,4 @@
-"""The making of an archive; whoever takes it over begins anew, and what was half made is gone."""
+"""The export of a project. A worker that takes an export over starts again."""
 
 from __future__ import annotations
 
@@ -32,58 +32,58 @@ from project_service.transfers.exporting.serializers.nested import load_nested
 from project_service.transfers.exporting.serializers.project import serialize_project
 from project_service.transfers.exporting.templates import Line, without_empty_keys
 from project_service.transfers.models import FINISHED, LIVE, STARTED, ProjectExport, ProjectFile
-from project_service.transfers.outcomes import note_failed_export, tell
+from project_service.transfers.notifications import fail_export, notify
 from project_service.transfers.remote import sending
-from project_service.transfers.workdir import now_and_then, remove_leftovers, workplace
+from project_service.transfers.workdir import remove_leftovers, throttled, working_directory
 
-LONGEST_NAME = 51
+MAX_FILE_NAME_LENGTH = 51
 ENDING = "_export.tar.gz"
 MAX_LINE_BYTES = 50 << 20
-PROGRESS_EVERY = 2000  # rows
+PROGRESS_INTERVAL_ROWS = 2000
 BUFFER_BYTES = 1 << 20
 MAX_BYTES_IN_MEMORY = 4 << 20  # of the rows of a relation; more are written to the disk
 
 log = structlog.get_logger(__name__)
 
 
-class NotWanted(Exception):
-    """The project is being removed, and nobody waits for its archive."""
+class ExportCanceled(Exception):
+    """The project is being removed."""
 
 
 def run(export_id: int, project_id: int) -> None:
-    """Bring an export to its end: finished, failed, or gone with its project."""
+    """Run an export until it is finished, has failed, or its project is removed."""
     name = f"{folder_of(project_id)}/exports/{export_id}.tar.gz"
     try:
         if not _start(export_id):
             return
         try:
-            with workplace(f"export-{export_id}") as folder:
+            with working_directory(f"export-{export_id}") as folder:
                 size = _make(export_id, project_id, name, folder)
         except OSError as error:
             if isinstance(error, FileNotFoundError):
-                _check_wanted(export_id)  # of a project that is being removed the files go first
+                _check_not_canceled(export_id)  # the files of a project are removed before its rows
             if error.errno not in DISK_FULL_ERRNOS:
                 raise
             with jobs.step():
-                note_failed_export(_wanted(export_id), "No space left on device")
+                fail_export(_current_export(export_id), "No space left on device")
         else:
             _finish(export_id, name, size)
-    except NotWanted:
-        # whoever removes the project may have been there before the file was
+    except ExportCanceled:
+        # the removal of the project may have run before the file was stored
         storage().delete(name)
     else:
         remove_leftovers(project_id)
 
 
 def file_name(full_path: str, moment: dt.datetime) -> str:
-    """What an archive is called (export reference, section 4): the time, in an odd way, and the path."""
+    """Return the name of the file: the time and the path (export reference, section 4)."""
     stamp = f"{moment:%Y-%m-%d_%H-%M}-{moment.microsecond // 1000:03}"
-    return f"{stamp}_{full_path.replace('/', '_')}"[:LONGEST_NAME] + ENDING
+    return f"{stamp}_{full_path.replace('/', '_')}"[:MAX_FILE_NAME_LENGTH] + ENDING
 
 
 def _start(export_id: int) -> bool:
     with jobs.step():
-        export = _wanted(export_id)
+        export = _current_export(export_id)
         if export.state not in LIVE:
             return False
         export.state = STARTED
@@ -94,7 +94,7 @@ def _start(export_id: int) -> bool:
 def _make(export_id: int, project_id: int, name: str, folder: Path) -> int:
     place = folder / "archive.tar.gz"
     with unit_of_work(write=False):
-        export = _wanted(export_id)
+        export = _current_export(export_id)
         project, user = export.project, export.user
         administers = user is not None and allowed(Caller.of(user), Ability.OWN_NAMESPACE, project.namespace)
         with_group_members = administers and project.namespace.kind == "group"
@@ -107,7 +107,7 @@ def _make(export_id: int, project_id: int, name: str, folder: Path) -> int:
         archive.add_bytes("GITLAB_VERSION", layout.RELEASE.encode())
         archive.add_bytes("GITLAB_REVISION", layout.REVISION.encode())
         attributes = serialize_project(context, export.description)
-        if _has_to_name_its_branch(connection, project):
+        if _needs_default_branch(connection, project):
             attributes["default_branch"] = project.default_branch
         archive.add_bytes("tree/project.json", bigint_json.dumps(attributes))
         _add_relations(export_id, context, archive, folder)
@@ -120,29 +120,29 @@ def _make(export_id: int, project_id: int, name: str, folder: Path) -> int:
 def _add_relations(export_id: int, context: ExportContext, archive: ArchiveWriter, folder: Path) -> None:
     relations = relations_of(context)
     total, done = count_rows(context), 0
-    _note_progress(export_id, 0, total, 0, len(relations))
+    _store_progress(export_id, 0, total, 0, len(relations))
     for count, relation in enumerate(relations, start=1):
         # the header of a member has its size: the rows are written to a file of their own first
         with SpooledTemporaryFile(MAX_BYTES_IN_MEMORY, buffering=BUFFER_BYTES, dir=str(folder)) as file:
             for _ in _write(context, relation, file):
                 done += 1
-                if done % PROGRESS_EVERY == 0:
-                    _note_progress(export_id, done, total, count, len(relations))
+                if done % PROGRESS_INTERVAL_ROWS == 0:
+                    _store_progress(export_id, done, total, count, len(relations))
             size = file.tell()
             file.seek(0)
             archive.add_stream(f"tree/project/{relation}.ndjson", file, size)
-        _note_progress(export_id, done, total, count, len(relations))
+        _store_progress(export_id, done, total, count, len(relations))
 
 
 def _write(context: ExportContext, relation: str, file: IO[bytes]) -> Iterator[int]:
-    """Write the lines of a relation; the number of bytes of each, as it is written.
+    """Write the lines of a relation; generate the size of each.
 
-    What is a single object stays one, however many rows an import once took for it: two on its line are no JSON.
+    Of a relation that is a single object only the first row is written: two would not be valid JSON.
     """
     single = relation in layout.OBJECTS
     wrote = False
     for line in itertools.islice(serialize(context, relation), 1 if single else None):
-        raw = _packed(relation, line, b"" if single else b"\n")
+        raw = _dump(relation, line, b"" if single else b"\n")
         if raw is not None:
             wrote = True
             yield file.write(raw)
@@ -150,10 +150,10 @@ def _write(context: ExportContext, relation: str, file: IO[bytes]) -> Iterator[i
         file.write(b"null")
 
 
-def _packed(relation: str, line: Line, end: bytes) -> bytes | None:
-    """A line as it is written; nothing of one that is too long to be."""
-    raw = bigint_json.dumps(line) + end  # a copy: what the library gives may take several times its size
-    if len(raw) > MAX_LINE_BYTES or bigint_json.has_too_many_values(raw):  # to be read again
+def _dump(relation: str, line: Line, end: bytes) -> bytes | None:
+    """Return a row as a line; nothing if it is too long."""
+    raw = bigint_json.dumps(line) + end  # a copy: the buffer of the library may be larger
+    if len(raw) > MAX_LINE_BYTES or bigint_json.has_too_many_values(raw):  # importers would refuse it
         raw = bigint_json.dumps(without_empty_keys(relation, line)) + end
         if bigint_json.has_too_many_values(raw):
             log.warning("a row has too many values to be imported again", relation=relation, size=len(raw))
@@ -163,14 +163,14 @@ def _packed(relation: str, line: Line, end: bytes) -> bytes | None:
     return raw
 
 
-def _note_progress(export_id: int, rows: int, rows_total: int, relations: int, relations_total: int) -> None:
+def _store_progress(export_id: int, rows: int, rows_total: int, relations: int, relations_total: int) -> None:
     with jobs.step():
-        export = _wanted(export_id)
+        export = _current_export(export_id)
         export.rows_done, export.rows_total = min(rows, rows_total), rows_total
         export.relations_done, export.relations_total = relations, relations_total
 
 
-def _has_to_name_its_branch(connection: Connection, project: Project) -> bool:
+def _needs_default_branch(connection: Connection, project: Project) -> bool:
     of_code = Repository.project_id == project.id, Repository.kind == models.CODE
     name, branch = connection.scalar(select(Repository.storage_name).where(*of_code)), project.default_branch
     return name is not None and branch is not None and bundles.is_ambiguous(name, branch)
@@ -181,7 +181,7 @@ def _add_repositories(archive: ArchiveWriter, connection: Connection, project: P
     found = connection.execute(select(*columns).where(Repository.project_id == project.id).order_by(Repository.kind))
     for one in (Repository(**row) for row in found.mappings().all()):
         name, branch = f"{one.kind}.bundle", project.default_branch if one.kind == models.CODE else None
-        if branch and bundles.has_another_head(one.storage_name, branch):  # it was changed since
+        if branch and bundles.has_another_head(one.storage_name, branch):  # the default branch has been changed
             bundle = bundles.with_head(models.bare(one), branch, folder)
             with bundle.open("rb") as file:
                 archive.add_stream(name, file, bundle.stat().st_size)
@@ -214,21 +214,21 @@ def _add_files(archive: ArchiveWriter, connection: Connection, project_id: int) 
 
 
 def _finish(export_id: int, name: str, size: int) -> None:
-    """Let the new file take the place of the old one, send it where it was asked for, and say so."""
+    """Upload the file if that was requested, replace the former file, and notify the user."""
     with unit_of_work(write=False):
-        export = _wanted(export_id)
+        export = _current_export(export_id)
         url, method = export.upload_url, export.upload_method or "PUT"
         allowed_hosts = instance_settings.outgoing_policy()
     problem = None
     if url:
         with storage().open(name) as file:
-            check = now_and_then(functools.partial(_check_wanted, export_id))
+            check = throttled(functools.partial(_check_not_canceled, export_id))
             problem = sending.upload(file, size, url, method, allowed_hosts, check)
     with jobs.step():
-        # or two that end together would each keep theirs
+        # the lock serializes exports that finish at the same time
         of_export = select(ProjectExport.project_id).where(ProjectExport.id == export_id).scalar_subquery()
         db.session.execute(select(Project.id).where(Project.id == of_export).with_for_update())
-        export = _wanted(export_id)
+        export = _current_export(export_id)
         with_file = select(ProjectExport).where(
             ProjectExport.project_id == export.project_id,
             ProjectExport.id != export_id,
@@ -239,29 +239,29 @@ def _finish(export_id: int, name: str, size: int) -> None:
             if other.id < export_id:
                 other.storage_name = None
         export.state, export.error = FINISHED, problem
-        # one that was asked for later and is ready has what is newer
+        # an export that was started later has newer content
         export.storage_name = None if any(other.id > export_id for other in others) else name
         export.size = size
         export.file_name = file_name(export.project.full_path, clock.now())
         export.rows_done = export.rows_total or 0
-        export.upload_url = None  # it may carry a signature, and has done its work
+        export.upload_url = None  # it may contain credentials
         if problem is None:
             address = urls.absolute(f"/{export.project.full_path}/download_export")
-            tell(export, "Project was exported", f"The project {export.project.full_path} was exported.\n\n{address}")
+            notify(export, "Project was exported", f"The project {export.project.full_path} was exported.\n\n{address}")
         else:
-            tell(export, "Project export failed", f"{problem}\n\nThe archive of {export.project.full_path} is kept.")
+            notify(export, "Project export failed", f"{problem}\n\nThe archive of {export.project.full_path} is kept.")
 
 
-def _check_wanted(export_id: int) -> None:
+def _check_not_canceled(export_id: int) -> None:
     with unit_of_work(write=False):
-        _wanted(export_id)
+        _current_export(export_id)
 
 
-def _wanted(export_id: int) -> ProjectExport:
-    """The export as it is now; raises ``NotWanted`` when its project is being removed, or has been."""
+def _current_export(export_id: int) -> ProjectExport:
+    """Return the current row; raises ``ExportCanceled`` if the project is being or has been removed."""
     wanted = select(ProjectExport).join(ProjectExport.project)
     wanted = wanted.where(ProjectExport.id == export_id, Project.deleting_since.is_(None))
     found = db.session.scalar(wanted.execution_options(populate_existing=True))
     if found is None:
-        raise NotWanted
+        raise ExportCanceled
     return found

@@ -37,7 +37,14 @@ from project_service.transfers.importing.protected_tags import store_protected_t
 from project_service.transfers.importing.refusals import RowRefused
 from project_service.transfers.importing.single_rows import first_row, single_row
 from project_service.transfers.importing.user_mapping import ImportedRole, UserMapping
-from project_service.transfers.models import ENDED, FINISHED, LONGEST_BEFORE, TEMPORARY, ArchivedRow, ProjectImport
+from project_service.transfers.models import (
+    ENDED,
+    FINISHED,
+    MAX_PREFIX_LENGTH,
+    TEMPORARY_SUFFIX,
+    ArchivedRow,
+    ProjectImport,
+)
 from project_service.transfers.project_settings import settings_in, tags_in
 
 ERROR_TRACKING_COLUMNS = frozenset(
@@ -193,7 +200,9 @@ def _overwrite(project: Project, wanted_path: str, importer: User) -> None:
     namespace = project.namespace
     old = path_registry.find_by_path(f"{namespace.full_path}/{wanted_path}")
     if not isinstance(old, Project):
-        if re.fullmatch(re.escape(wanted_path[:LONGEST_BEFORE]) + TEMPORARY, project.name):  # it may have been changed
+        if re.fullmatch(
+            re.escape(wanted_path[:MAX_PREFIX_LENGTH]) + TEMPORARY_SUFFIX, project.name
+        ):  # it may have been changed
             if _has_name(namespace, wanted_path):
                 raise OverwriteNotPermitted("Name has already been taken")
             project.name = wanted_path

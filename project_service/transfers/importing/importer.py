@@ -45,18 +45,18 @@ from project_service.transfers.models import (
     ENDED,
     FAILED,
     FAILING,
+    IN_PROGRESS,
     LOADING,
     SCHEDULED,
     STARTED,
-    UNDER_WAY,
     WAITING,
     ArchivedRow,
     ProjectFile,
     ProjectImport,
 )
-from project_service.transfers.outcomes import error_text
+from project_service.transfers.notifications import error_text
 from project_service.transfers.remote import downloads
-from project_service.transfers.workdir import now_and_then, remove_leftovers, workplace
+from project_service.transfers.workdir import remove_leftovers, throttled, working_directory
 
 # in the order of removal: referencing tables first
 CONTENT_TABLES: tuple[type[Base], ...] = (
@@ -80,7 +80,7 @@ def run(import_id: int, project_id: int) -> None:
     phase = _start(import_id)
     if phase == LOADING:
         try:
-            with workplace(f"import-{import_id}") as folder:
+            with working_directory(f"import-{import_id}") as folder:
                 _import(import_id, project_id, folder)
         except (BadArchive, BadBundle, Blocked, RequestFailed, finalization.OverwriteNotPermitted) as error:
             start_failing(import_id, str(error))
@@ -99,7 +99,7 @@ def start_failing(import_id: int, *texts: str) -> None:
     """Store why an import failed; its rows are to be removed."""
     with jobs.step():
         found = stored_import(import_id)
-        if found is not None and found.phase in UNDER_WAY:
+        if found is not None and found.phase in IN_PROGRESS:
             found.phase = FAILING
             found.project.import_error = error_text(found.project, texts)
 
@@ -117,7 +117,7 @@ def _start(import_id: int) -> str:
 
 
 def _import(import_id: int, project_id: int, folder: Path) -> None:
-    check = now_and_then(functools.partial(_check_wanted, import_id))
+    check = throttled(functools.partial(_check_wanted, import_id))
     archive = _fetch(import_id, folder, check)
     unpacked = extraction.unpack(archive, folder / "unpacked", check=check)
     archive.unlink()

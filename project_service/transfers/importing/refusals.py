@@ -1,4 +1,4 @@
-"""Why a row of an archive is left out, in the words that clients of the real product know."""
+"""Why a row of an archive is left out, in the texts of GitLab."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ NESTED_TOO_DEEPLY = "nested too deeply"
 
 
 class RowRefused(Exception):
-    """A row that cannot be made into what it stands for."""
+    """A row that cannot be imported."""
 
     def __init__(self, message: str, kind: str = INVALID, source: str = SAVING) -> None:
         super().__init__(message)
@@ -19,15 +19,15 @@ class RowRefused(Exception):
 
 
 def invalid(text: str) -> RowRefused:
-    """What a rule of the record says."""
+    """A row violates a validation."""
     return RowRefused(f"Validation failed: {text}")
 
 
 def unreadable(text: str) -> RowRefused:
-    """A row that is no record at all."""
+    """A row cannot be read."""
     return RowRefused(text, UNREADABLE, PROCESSING)
 
 
 def too_deep() -> RowRefused:
-    """Data nested more deeply than anything an archive needs."""
+    """A row is nested too deeply."""
     return unreadable(NESTED_TOO_DEEPLY)

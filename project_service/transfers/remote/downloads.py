@@ -1,4 +1,4 @@
-"""Archives from elsewhere: what is asked before one is taken, and how it is fetched (import reference, section 6)."""
+"""Download of remote archives, and the check before it (import reference, section 6)."""
 
 from __future__ import annotations
 
@@ -14,45 +14,49 @@ from project_service.kit.security.outgoing_http.client import Client, MinimumRat
 from project_service.kit.security.outgoing_http.rules import Blocked, Policy
 
 GIB = 1 << 30
-LARGEST = 10 * GIB
+MAX_FILE_BYTES = 10 * GIB
 GZIP = "application/gzip"
 HEAD_SECONDS = 10.0
 SILENT_SECONDS = 60.0
-DOWNLOAD_SECONDS = 6 * 3600.0  # however many attempts there are
-# everybody's imports and exports wait for this one: what is slower than that is as good as nothing
-LEAST_PER_SECOND, SLOW_SECONDS = 1 << 10, 60.0
-PIECE = 16 << 10  # bytes that are waited for, a small part of what a minute has to bring
+TOTAL_SECONDS = 6 * 3600.0  # of all attempts
+# slower transfers are aborted: others wait for their worker
+MIN_BYTES_PER_SECOND, SLOW_SECONDS = 1 << 10, 60.0
+CHUNK_BYTES = 16 << 10  # of a read; small against the minimum of a minute
 ATTEMPTS = 5
-FIRST_PAUSE = 0.5
-PARTIAL, NO_SUCH_PART, GONE_WRONG = 206, 416, 500
+FIRST_RETRY_SECONDS = 0.5
+PARTIAL_CONTENT, RANGE_NOT_SATISFIABLE, SERVER_ERROR = 206, 416, 500
 CONTENT_RANGE = re.compile(r"bytes ([0-9]{1,18})-[0-9]{1,18}/([0-9]{1,18}|\*)", re.IGNORECASE)  # RFC 9110, section 14.4
 
-OF_ANOTHER = "The remote file has changed while it was downloaded, or another part of it came than was asked for"
+FILE_CHANGED = "The remote file has changed while it was downloaded, or another part of it came than was asked for"
 
 
 def check(url: str, allowed: Policy) -> None:
-    """Ask the far side what it would send; ``Unfit`` with the first thing that is wrong (section 6.2)."""
+    """Check a remote archive with HEAD; raises ``RemoteFileRefused`` with the first problem (section 6.2)."""
     try:
         answer = Client(allowed, read_timeout=HEAD_SECONDS, total_timeout=2 * HEAD_SECONDS).head(url)
     except (Blocked, RequestFailed) as error:
-        raise Unfit(str(error)) from error
+        raise RemoteFileRefused(str(error)) from error
     text = _problem(answer)
     if text is not None:
-        raise Unfit(text)
+        raise RemoteFileRefused(text)
 
 
 def download(url: str, place: Path, allowed: Policy, check: Callable[[], None] = lambda: None) -> None:
-    """Fetch an archive; one that breaks off is asked for the rest, when the far side sends parts of the same file.
+    """Download an archive; an interrupted download is resumed if the server sends ranges of the same file.
 
-    It is fetched anew when that part is of another file, begins elsewhere, or is not to be had. A far side that sends
-    next to nothing for a minute is given up. ``check`` is called with every piece and may end this. Raises ``Blocked``
-    and ``RequestFailed``.
+    It restarts if the range is of another file, begins elsewhere or is not available. ``check`` is called for each
+    chunk; it may raise an exception to stop.
+
+    Raises:
+        Blocked: the address is not allowed.
+        RequestFailed: the download failed, or was too slow.
+
     """
     deadline, pace = (
-        time.monotonic() + DOWNLOAD_SECONDS,
-        MinimumRate(round(LEAST_PER_SECOND * SLOW_SECONDS), SLOW_SECONDS),
+        time.monotonic() + TOTAL_SECONDS,
+        MinimumRate(round(MIN_BYTES_PER_SECOND * SLOW_SECONDS), SLOW_SECONDS),
     )
-    known = Told()  # of what is there already
+    known = FileDescription()  # of the part that is there
     place.unlink(missing_ok=True)
     for attempt in range(ATTEMPTS):
         left = deadline - time.monotonic()
@@ -63,80 +67,80 @@ def download(url: str, place: Path, allowed: Policy, check: Callable[[], None] =
             if done and known.validator:
                 headers |= {"Range": f"bytes={done}-", "If-Range": known.validator}
             with client.request("GET", url, headers=headers) as answer:
-                if answer.status >= GONE_WRONG and attempt < ATTEMPTS - 1:
+                if answer.status >= SERVER_ERROR and attempt < ATTEMPTS - 1:
                     raise RequestFailed(_refused(answer))
-                if done and answer.status == NO_SUCH_PART:
-                    known = Told()
+                if done and answer.status == RANGE_NOT_SATISFIABLE:
+                    known = FileDescription()
                     raise RequestFailed(_refused(answer))
                 if not 200 <= answer.status < 300:
-                    raise Refused(_refused(answer))
-                told = _told(answer)
-                if answer.status != PARTIAL:
+                    raise PermanentFailure(_refused(answer))
+                described = _describe(answer)
+                if answer.status != PARTIAL_CONTENT:
                     done = 0
-                elif told.start != done or not told.may_be_of(known):
-                    known = Told()
-                    raise RequestFailed(OF_ANOTHER)
-                known = known if done else told
-                _receive(answer, place, done, told.size or known.size, check)
+                elif described.start != done or not described.may_be_of(known):
+                    known = FileDescription()
+                    raise RequestFailed(FILE_CHANGED)
+                known = known if done else described
+                _receive(answer, place, done, described.size or known.size, check)
             return
         except RequestFailed:
             if attempt == ATTEMPTS - 1 or pace.too_slow or time.monotonic() >= deadline:
                 raise
-            time.sleep(FIRST_PAUSE * 2**attempt)
-        except Refused as error:
+            time.sleep(FIRST_RETRY_SECONDS * 2**attempt)
+        except PermanentFailure as error:
             raise RequestFailed(str(error)) from error
 
 
-class Unfit(BadRequest):
-    """What lies at an address, or the address itself, cannot be imported."""
+class RemoteFileRefused(BadRequest):
+    """The remote file, or its address, cannot be imported."""
 
 
-class Refused(Exception):
-    """The far side said no, and would say so again."""
+class PermanentFailure(Exception):
+    """The server refused the request, and a retry would not help."""
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """What an answer tells of its file, and where in it the body begins."""
+class FileDescription:
+    """What a response says about its file, and the offset of its body."""
 
     start: int | None = 0
     size: int | None = None
     tag: str | None = None
     modified: str | None = None
-    comes_in_parts: bool = False
+    accepts_ranges: bool = False
 
     @property
     def validator(self) -> str | None:
-        """What tells that a later part is of the same file."""
-        return (self.tag or self.modified) if self.comes_in_parts else None
+        """The validator for ``If-Range``."""
+        return (self.tag or self.modified) if self.accepts_ranges else None
 
-    def may_be_of(self, other: Told) -> bool:
-        """Whether it contradicts nothing that was told before; a part need not repeat all of that."""
+    def may_be_of(self, other: FileDescription) -> bool:
+        """Whether it can be the same file; a partial response need not repeat all values."""
         by_tag = self.tag is not None and other.tag is not None
         same = (self.tag, other.tag) if by_tag else (self.modified, other.modified)
         return all(None in both or both[0] == both[1] for both in (same, (self.size, other.size)))
 
 
-def _told(answer: RemoteResponse) -> Told:
+def _describe(answer: RemoteResponse) -> FileDescription:
     tag, modified = answer.headers.get("ETag"), answer.headers.get("Last-Modified")
     if tag is not None and tag.startswith("W/"):
         tag = None
-    if answer.status != PARTIAL:
+    if answer.status != PARTIAL_CONTENT:
         size = whole_number(answer.headers.get("Content-Length", "").strip())
-        return Told(0, size, tag, modified, answer.headers.get("Accept-Ranges", "").lower() == "bytes")
+        return FileDescription(0, size, tag, modified, answer.headers.get("Accept-Ranges", "").lower() == "bytes")
     part = CONTENT_RANGE.fullmatch(answer.headers.get("Content-Range", "").strip())
     start, size = (int(part[1]), whole_number(part[2])) if part else (None, None)
-    return Told(start, size, tag, modified, comes_in_parts=True)
+    return FileDescription(start, size, tag, modified, accepts_ranges=True)
 
 
 def _receive(answer: RemoteResponse, place: Path, done: int, whole: int | None, check: Callable[[], None]) -> None:
     with place.open("ab" if done else "wb") as file:
         size = done
-        for chunk in answer.iter_chunks(PIECE):
+        for chunk in answer.iter_chunks(CHUNK_BYTES):
             check()
             size += len(chunk)
-            if size > LARGEST:
-                raise Refused("Remote file larger than limit. (limit 10 GB)")
+            if size > MAX_FILE_BYTES:
+                raise PermanentFailure("Remote file larger than limit. (limit 10 GB)")
             file.write(chunk)
     if whole not in (None, size):
         raise RequestFailed("The answer is incomplete")
@@ -150,7 +154,7 @@ def _problem(answer: RemoteResponse) -> str | None:
     length = whole_number(answer.headers.get("Content-Length", "").strip())
     if not length:
         return "Missing 'ContentLength' header"
-    if length > LARGEST:
+    if length > MAX_FILE_BYTES:
         return "Remote file larger than limit. (limit 10 GB)"
     kind = answer.headers.get("Content-Type")
     if not kind:

@@ -1,4 +1,4 @@
-"""Giving an archive to whoever asked for it: as a download, or by sending it somewhere."""
+"""Delivery of archives: as a download, or by an upload to a remote server."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from project_service.kit.security.outgoing_http.client import Client, MinimumRat
 from project_service.kit.security.outgoing_http.rules import Blocked, Policy
 from project_service.kit.storage import storage
 from project_service.transfers.queries import file_of
-from project_service.transfers.remote.downloads import LEAST_PER_SECOND, PIECE, SLOW_SECONDS
+from project_service.transfers.remote.downloads import CHUNK_BYTES, MIN_BYTES_PER_SECOND, SLOW_SECONDS
 
 CHUNK = 1 << 20
 BYTES = "bytes"
-OPEN_SECONDS, SILENT_SECONDS, LONGEST_SECONDS = 10.0, 30.0, 6 * 3600.0
+CONNECT_SECONDS, SILENT_SECONDS, TOTAL_SECONDS = 10.0, 30.0, 6 * 3600.0
 
 
 class NoExport(ServiceError):
-    """There is no archive to be had."""
+    """There is no archive to download."""
 
     status = 404
 
 
-class NoSuchPart(ServiceError):
-    """A range of bytes that begins behind the end."""
+class RangeNotSatisfiable(ServiceError):
+    """The range begins behind the end of the file."""
 
     status = 416
 
@@ -40,9 +40,9 @@ class NoSuchPart(ServiceError):
 
 
 def send_export(project: Project) -> Response:
-    """The archive of a project as a file (export reference, section 4), or what the request wants of it.
+    """Return the archive of a project, or the requested range of it (export reference, section 4).
 
-    An archive never changes under its name: a download that broke off goes on where it ended.
+    The content of a stored archive never changes, so interrupted downloads can be resumed.
     """
     export = file_of(project)
     if export is None or export.storage_name is None:
@@ -61,46 +61,45 @@ def send_export(project: Project) -> Response:
         },
         direct_passthrough=True,
     )
-    response.call_on_close(file.close)  # also when nobody reads it, as after HEAD
+    response.call_on_close(file.close)  # also without a body, after HEAD
     response.set_etag(hashlib.sha256(export.storage_name.encode()).hexdigest())
     try:
-        response.make_conditional(request, accept_ranges=_asks_for_a_part(size), complete_length=size)
+        response.make_conditional(request, accept_ranges=_has_single_range(size), complete_length=size)
     except RequestedRangeNotSatisfiable as error:
         response.close()
-        raise NoSuchPart(size) from error
+        raise RangeNotSatisfiable(size) from error
     response.headers["Accept-Ranges"] = BYTES
     return response
 
 
-def _asks_for_a_part(size: int) -> bool:
-    """Whether the request names one range of bytes; who asks in another way gets the whole (RFC 9110, section 14.2)."""
-    asked = request.range
-    if request.method != "GET" or asked is None or asked.units != BYTES or len(asked.ranges) != 1:
+def _has_single_range(size: int) -> bool:
+    """Whether the request has one valid range; otherwise the whole file is sent (RFC 9110, section 14.2)."""
+    ranges = request.range
+    if request.method != "GET" or ranges is None or ranges.units != BYTES or len(ranges.ranges) != 1:
         return False
-    if request.headers.get("If-Range", "").startswith("W/"):  # which says nothing of single bytes
+    if request.headers.get("If-Range", "").startswith("W/"):  # weak validators do not match byte ranges
         return False
-    return int(asked.ranges[0][0] or 0) > -size  # more than there is, from the end, is all
+    return int(ranges.ranges[0][0] or 0) > -size  # a suffix longer than the file is all of it
 
 
 def upload(
     file: IO[bytes], size: int, url: str, method: str, allowed: Policy, check: Callable[[], None] = lambda: None
 ) -> str | None:
-    """Send an archive to an address, once; what went wrong, if something did (export reference, section 5.1).
+    """Upload an archive, in one attempt; return the problem, if there is one (export reference, section 5.1).
 
-    A far side that takes next to nothing for a minute is given up. ``check`` is called with every piece and may end
-    this.
+    ``check`` is called for each chunk; it may raise an exception to stop.
     """
-    pace = MinimumRate(round(LEAST_PER_SECOND * SLOW_SECONDS), SLOW_SECONDS)
+    pace = MinimumRate(round(MIN_BYTES_PER_SECOND * SLOW_SECONDS), SLOW_SECONDS)
     client = Client(
         allowed,
-        connect_timeout=OPEN_SECONDS,
+        connect_timeout=CONNECT_SECONDS,
         read_timeout=SILENT_SECONDS,
-        total_timeout=LONGEST_SECONDS,
+        total_timeout=TOTAL_SECONDS,
         minimum_rate=pace,
     )
     headers = {"Content-Type": "application/gzip", "Content-Length": str(size)}
     try:
-        with client.request(method, url, headers=headers, body=_pieces(file, pace, check)) as answer:
+        with client.request(method, url, headers=headers, body=_chunks(file, pace, check)) as answer:
             if 200 <= answer.status < 300:
                 return None
             return f"Error uploading the project. Code {answer.status}: {answer.reason}"
@@ -110,8 +109,8 @@ def upload(
         return f"Error uploading the project. {error}"
 
 
-def _pieces(file: IO[bytes], pace: MinimumRate, check: Callable[[], None]) -> Iterator[bytes]:
-    while piece := file.read(PIECE):
+def _chunks(file: IO[bytes], pace: MinimumRate, check: Callable[[], None]) -> Iterator[bytes]:
+    while chunk := file.read(CHUNK_BYTES):
         check()
-        pace.count(len(piece))
-        yield piece
+        pace.count(len(chunk))
+        yield chunk

@@ -13,8 +13,8 @@ from project_service.transfers.project_settings import (
     AUTO_DEVOPS,
     CI_CD,
     MERGE_METHODS,
+    ONLY_IF_IMPORTED,
     TAGS,
-    WHERE_BROUGHT,
     merge_method_of,
     tags_in,
 )
@@ -36,7 +36,7 @@ def serialize_project(context: ExportContext, description: str | None) -> Line:
         "visibility_level": int(project.visibility),
         "archived": project.archived,
     }
-    line |= {name: value for name, value in changed.items() if name in line or name not in WHERE_BROUGHT}
+    line |= {name: value for name, value in changed.items() if name in line or name not in ONLY_IF_IMPORTED}
     method = settings.get("merge_method")
     # of several notations of one method, the imported one is kept
     is_imported = not line.keys().isdisjoint(MERGE_METHODS) and (merge_method_of(line) or "merge") == method

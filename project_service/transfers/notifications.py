@@ -1,4 +1,4 @@
-"""What people are told of how a transfer ended."""
+"""Texts about failed transfers, and mails about exports."""
 
 from __future__ import annotations
 
@@ -9,31 +9,31 @@ from project_service.domain.users import ACTIVE, User
 from project_service.kit import mail
 from project_service.transfers.models import FAILED, ProjectExport
 
-LONGEST_TEXT = 1000
+MAX_TEXT_LENGTH = 1000
 
 
 def error_text(project: Project, texts: Iterable[str]) -> str:
-    """Why an import failed, without a path of this server (import reference, section 7)."""
+    """Return the text for a failed import, without paths of this server (import reference, section 7)."""
     details = " ".join("[FILTERED]" if "/" in word else word for word in sentence(texts).split())
-    return f"Error importing repository  into {project.full_path} - {details[:LONGEST_TEXT]}"
+    return f"Error importing repository  into {project.full_path} - {details[:MAX_TEXT_LENGTH]}"
 
 
 def sentence(texts: Iterable[str]) -> str:
-    """``a``, ``a and b``, ``a, b, and c``."""
+    """Join texts: ``a``, ``a and b``, ``a, b, and c``."""
     known = list(texts)
     if len(known) <= 2:
         return " and ".join(known)
     return f"{', '.join(known[:-1])}, and {known[-1]}"
 
 
-def note_failed_export(export: ProjectExport, text: str) -> None:
-    """Say that an export failed, and tell whoever asked for it."""
+def fail_export(export: ProjectExport, text: str) -> None:
+    """Store that an export failed, and notify the user who started it."""
     export.state, export.error = FAILED, text
-    tell(export, "Project export failed", f"The project {export.project.full_path} could not be exported: {text}.")
+    notify(export, "Project export failed", f"The project {export.project.full_path} could not be exported: {text}.")
 
 
-def tell(export: ProjectExport, subject: str, text: str) -> None:
-    """Write to whoever asked for an export, if there still is somebody to read it."""
+def notify(export: ProjectExport, subject: str, text: str) -> None:
+    """Send a mail to the user who started an export, if the account is active."""
     user: User | None = export.user
     if user is not None and user.state == ACTIVE and user.deleting_since is None:
         mail.queue([user.email], f"{export.project.name} | {subject}", f"{text}\n")

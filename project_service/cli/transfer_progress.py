@@ -1,4 +1,4 @@
-"""Imports and exports as operators start and watch them, from a terminal."""
+"""Starting imports and exports from the command line, and following their progress."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from project_service.kit.storage import CHUNK_BYTES, storage
 from project_service.transfers import queries, service
 from project_service.transfers.models import FAILED, FINISHED, ProjectExport, ProjectImport
 
-LOOK_EVERY_SECONDS = 0.5
+POLL_SECONDS = 0.5
 
 
 class TransferFailed(Exception):
-    """The import or export has ended without success; the text says why."""
+    """The import or export failed; the text says why."""
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
-    """How far a transfer has come: rows done, of how many once that is known."""
+class TransferProgress:
+    """The rows that are done, and their total once it is known."""
 
     done: int
     total: int | None
@@ -40,29 +40,29 @@ class Progress:
 
 
 def start_import(user: User, stream: IO[bytes], name: str, path: str, **wanted: Any) -> Project:
-    """Have a worker import an archive, a file of this name, in somebody's name."""
+    """Upload an archive under a file name and enqueue its import in the name of a user."""
     g.caller = Caller.of(user)
     with unit_of_work(write=False):
         return service.import_file(user, FileStorage(stream, name), path=path, **wanted)
 
 
-def follow_import(project_id: int, pause: Callable[[float], None] = time.sleep) -> Iterator[Progress]:
-    """How an import goes, until it has ended; ``TransferFailed`` when that was no success."""
+def follow_import(project_id: int, pause: Callable[[float], None] = time.sleep) -> Iterator[TransferProgress]:
+    """Generate the progress of an import until it has ended; raises ``TransferFailed`` if it failed."""
     while True:
         with unit_of_work(write=False):
             project = db.session.get_one(Project, project_id, populate_existing=True)
             record = db.session.query(ProjectImport).filter_by(project_id=project_id).populate_existing().one()
             status, error = project.import_status, project.import_error
-            yield Progress(record.rows_done, record.rows_total, status in (FINISHED, FAILED))
+            yield TransferProgress(record.rows_done, record.rows_total, status in (FINISHED, FAILED))
         if status == FAILED:
             raise TransferFailed(error or "the import failed")
         if status == FINISHED:
             return
-        pause(LOOK_EVERY_SECONDS)
+        pause(POLL_SECONDS)
 
 
 def left_out(project_id: int) -> Iterator[str]:
-    """What an import could not make into anything, a line each; of very many the last, and how many there are."""
+    """Generate a line for each row or file that was left out; of very many their number and the last ones."""
     with unit_of_work(write=False):
         project = db.session.get_one(Project, project_id)
         shown, count = queries.failures_of(project), queries.count_failures(project)
@@ -70,12 +70,12 @@ def left_out(project_id: int) -> Iterator[str]:
             yield f"{count} rows or files were left out, of which these are the last {len(shown)}"
         for one in reversed(shown):
             place = one.relation_name if one.line_number is None else f"{one.relation_name}, line {one.line_number}"
-            # a message may quote the archive, and a terminal obeys what it is sent
+            # a message may quote the archive, and terminals execute control characters
             yield "".join(sign if sign.isprintable() else " " for sign in f"{place}: {one.exception_message}")
 
 
 def start_export(user: User, project: Project) -> int:
-    """Have a worker export a project, in the name of somebody who may; the id of the export."""
+    """Enqueue the export of a project in the name of a user; return the id of the export."""
     with unit_of_work():
         try:
             judge(Caller.of(user), Ability.EXPORT_PROJECT, project)
@@ -87,19 +87,19 @@ def start_export(user: User, project: Project) -> int:
 
 def follow_export(
     export_id: int, target: Path | IO[bytes], pause: Callable[[float], None] = time.sleep
-) -> Iterator[Progress]:
-    """How an export goes, until its archive lies at ``target``; ``TransferFailed`` when there is none."""
+) -> Iterator[TransferProgress]:
+    """Generate the progress of an export, then write its archive; raises ``TransferFailed`` if there is none."""
     while True:
         with unit_of_work(write=False):
             export = db.session.get_one(ProjectExport, export_id, populate_existing=True)
             state, error, name = export.state, export.error, export.storage_name
-            yield Progress(export.rows_done, export.rows_total, state in (FINISHED, FAILED))
+            yield TransferProgress(export.rows_done, export.rows_total, state in (FINISHED, FAILED))
         if state == FAILED or (state == FINISHED and name is None):
             raise TransferFailed(error or "a newer export has taken the place of this one")
         if state == FINISHED:
             _fetch(str(name), target)
             return
-        pause(LOOK_EVERY_SECONDS)
+        pause(POLL_SECONDS)
 
 
 def _fetch(name: str, target: Path | IO[bytes]) -> None:
@@ -108,7 +108,7 @@ def _fetch(name: str, target: Path | IO[bytes]) -> None:
             with target.open("wb") if isinstance(target, Path) else nullcontext(target) as file:
                 shutil.copyfileobj(source, file, CHUNK_BYTES)
                 file.flush()
-        except BrokenPipeError:  # whoever reads at its other end has enough
+        except BrokenPipeError:  # the reader of the pipe has closed it
             raise
         except OSError as error:
             raise TransferFailed(f"the archive cannot be written ({error.strerror})") from error

@@ -109,7 +109,7 @@ def test_no_page_is_wider_than_a_small_screen_and_everything_is_named(visit, sig
     assert {title: found for title, found in unclear.items() if found != (1, 1)} == {}
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.nightly)])
 def test_text_stands_out_from_what_is_behind_it(scheme, visit, signed_in, addresses):
     page = visit("/", state=signed_in, color_scheme=scheme)
     faint = {}

@@ -32,10 +32,11 @@ ROLES: dict[str, Callable[[list[str]], bool]] = {
 
 
 class Service:
-    """``project-service serve`` on a directory."""
+    """``project-service serve`` on a directory; coverage of its processes is not measured unless it is ``shared``."""
 
-    def __init__(self, directory: Path, **environment: str) -> None:
+    def __init__(self, directory: Path, *, is_measured: bool = False, **environment: str) -> None:
         self.directory = directory
+        self.is_measured = is_measured
         self.log = directory / "serve.log"
         self.environment = environment
         self.url = ""
@@ -47,7 +48,8 @@ class Service:
         began = time.monotonic()
         self.directory.mkdir(exist_ok=True)
         output = self.directory / "serve.out"
-        env = {name: text for name, text in os.environ.items() if not name.startswith("PROJECT_SERVICE_")}
+        removed = ("PROJECT_SERVICE_",) if self.is_measured else ("PROJECT_SERVICE_", "COVERAGE_")
+        env = {name: text for name, text in os.environ.items() if not name.startswith(removed)}
         env |= {
             "PYTHONPATH": str(REPOSITORY),
             "PROJECT_SERVICE_DATA_DIR": str(self.directory / "data"),
@@ -107,7 +109,7 @@ class Service:
 def shared(directory: Path) -> Iterator[Service]:
     """One service for all processes of a test run: the first starts it, the last ends it."""
     directory.mkdir(exist_ok=True)
-    service = Service(directory)
+    service = Service(directory, is_measured=True)
     with state_of(directory) as state:
         if not state.get("users"):
             service.start()

@@ -128,7 +128,7 @@ def deployed(tmp_path_factory):
     """A service that believes its proxy, and the proxy."""
     nginx_program()
     settings = {"PROJECT_SERVICE_EXTERNAL_URL": f"https://{HOST}", "PROJECT_SERVICE_TRUSTED_PROXIES": "127.0.0.1/32"}
-    service = Service(tmp_path_factory.mktemp("deployed"), **settings)
+    service = Service(tmp_path_factory.mktemp("deployed"), is_measured=True, **settings)
     service.start()
     proxy = Proxy(tmp_path_factory.mktemp("nginx"), urlsplit(service.url).netloc)
     yield service, proxy

@@ -19,7 +19,7 @@ STOP_SECONDS = 10.0
 @pytest.fixture(scope="module")
 def service(tmp_path_factory):
     """A service of our own, which others do not miss while it is down."""
-    running = Service(tmp_path_factory.mktemp("faults"))
+    running = Service(tmp_path_factory.mktemp("faults"), is_measured=True)
     running.patience = max(RESTART_SECONDS, 2 * running.start())
     yield running
     running.stop()

@@ -34,6 +34,7 @@ SETTLE_SECONDS = 240.0  # in a minute of kills a hundred exports pile up
 PAUSE_BETWEEN_KILLS = 1.5
 FINGERPRINTS = 5
 BUCKET = "projects"
+REMOVED_VARIABLES = ("PROJECT_SERVICE_", "AWS_", "COVERAGE_")
 
 
 def answers(url):
@@ -70,7 +71,7 @@ class Cluster:
         python = str(Path(sys.executable))
         self.database = create_database(f"machines_{os.environ.get('PYTEST_XDIST_WORKER', 'gw')}")
         self.redis = redis.Redis(port=bells)
-        env = {name: text for name, text in os.environ.items() if not name.startswith(("PROJECT_SERVICE_", "AWS_"))}
+        env = {name: text for name, text in os.environ.items() if not name.startswith(REMOVED_VARIABLES)}
         self.shared = [
             Process([python, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(store)], env, directory / "s3.log"),
             Process(

@@ -33,7 +33,7 @@ BODIES = {
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     """A running service."""
-    started = Service(tmp_path_factory.mktemp("bodies"))
+    started = Service(tmp_path_factory.mktemp("bodies"), is_measured=True)
     started.start()
     yield started
     started.stop()

@@ -223,7 +223,7 @@ def test_free_plans_use_no_seats_and_guests_of_the_top_plan_none(plan, seats, gr
 
 
 def test_the_job_counts_every_group_with_a_plan_and_no_other(people, as_admin, monkeypatch):
-    monkeypatch.setattr(namespace_jobs, "BATCH", 2)
+    monkeypatch.setattr(namespace_jobs, "GROUP_BATCH_SIZE", 2)
     rich = [make_group(f"rich{number}", plan="premium") for number in range(5)]
     poor = make_group("poor")
     for group in (*rich, poor):

@@ -17,6 +17,7 @@ import ssl
 import subprocess
 import threading
 import time
+from contextlib import closing
 from urllib.parse import urlencode, urlsplit
 
 import click
@@ -252,7 +253,10 @@ def test_a_stop_under_load_cuts_nobody_off(tmp_path):
     address, stopped, cut, written = urlsplit(service.url).netloc, threading.Event(), [], []
 
     def write(number):
-        connection = http.client.HTTPConnection(address, timeout=20)
+        with closing(http.client.HTTPConnection(address, timeout=20)) as connection:
+            write_until_stopped(connection, number)
+
+    def write_until_stopped(connection, number):
         for count in range(100_000):
             name = f"w{number}-{count}"
             try:

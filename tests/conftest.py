@@ -66,8 +66,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         callspec = getattr(item, "callspec", None)
         on_postgresql = callspec is not None and callspec.params.get("backend") == POSTGRESQL
-        unmarked = on_postgresql and item.get_closest_marker("both_databases") is None
-        (deselected if unmarked and not config.getoption("--both-databases") else selected).append(item)
+        wanted = config.getoption("--both-databases") or item.get_closest_marker("both_databases")
+        if on_postgresql and (not wanted or item.get_closest_marker("sqlite_only")):
+            deselected.append(item)
+            continue
+        selected.append(item)
         folder = item.path.parent.name
         if folder in NOT_MEASURED or (on_postgresql and folder == "areas"):
             item.add_marker("no_cover")

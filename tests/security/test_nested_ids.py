@@ -23,6 +23,8 @@ from tests.pages.conftest import page_rules, visit  # noqa: F401  # a fixture
 from tests.surveys import PART, api_rules, body_of, sent
 from tests.worlds import OLIVE
 
+pytestmark = pytest.mark.sqlite_only
+
 FAR = 100_000  # how far above every id there is
 # written whenever somebody asks for anything
 RESTLESS = {"users", "personal_access_tokens", "browser_sessions", "feature_gates", "application_settings"}

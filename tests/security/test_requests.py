@@ -106,6 +106,7 @@ def traces():
         }
 
 
+@pytest.mark.sqlite_only
 def test_fields_that_an_operation_does_not_declare_change_nothing(
     app, furnished, document, project, group, people, put_back
 ):
@@ -212,6 +213,7 @@ def test_another_host_is_used_where_nothing_is_configured_and_only_then(tmp_path
 ODD = (None, "", [None], [], {}, "x" * 300, -1, 2**63 - 1, {"a": None}, False)
 
 
+@pytest.mark.sqlite_only
 @pytest.mark.parametrize("in_turn", [True, pytest.param(False, marks=pytest.mark.nightly)], ids=["in turn", "all"])
 def test_no_odd_value_of_any_parameter_is_our_fault(
     in_turn, app, furnished, document, project, group, people, put_back

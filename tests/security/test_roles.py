@@ -19,6 +19,8 @@ from project_service.kit.db.session import db, unit_of_work
 from tests.surveys import addresses, api_rules, body_of, sent
 from tests.worlds import ADA, NOBODY, OLIVE, PEOPLE, ROLES, SAM
 
+pytestmark = pytest.mark.sqlite_only
+
 ANYBODY, SIGNED_IN, SEES, ADMIN = -2, -1, 0, 100
 
 # ability → the rank it takes in a private place, and in a public one

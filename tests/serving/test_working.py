@@ -10,7 +10,7 @@ from structlog.testing import capture_logs
 from project_service.kit.http.responses import Application
 from project_service.kit.security.key_ring import SecretKeyMissing
 from project_service.runtime import supervisor, worker_processes
-from project_service.transfers.jobs import MOST_ELSEWHERE
+from project_service.transfers.jobs import MAX_REMOTE_TRANSFERS_PER_USER
 
 MAX_PROCESS_NAME_BYTES = 15  # that Linux keeps
 
@@ -65,5 +65,5 @@ def test_a_user_with_as_many_remote_transfers_as_allowed_leaves_a_worker_for_oth
         name for name, queues in worker_processes.WORKERS.items() if worker_processes.jobs.REMOTE_TRANSFERS in queues
     ]
 
-    assert len(remote) == MOST_ELSEWHERE + 1
+    assert len(remote) == MAX_REMOTE_TRANSFERS_PER_USER + 1
     assert max(map(len, worker_processes.WORKERS)) <= MAX_PROCESS_NAME_BYTES

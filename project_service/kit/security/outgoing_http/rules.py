@@ -186,7 +186,7 @@ def _parse(url: str) -> Target:
         raise Blocked(SCHEME)
     match = URL.fullmatch(url)
     # Decoded on their way, these would end a line of the request or of a log. A query is exempt: stores sign URLs
-    # with signatures that have encoded line breaks, and nobody decodes it.
+    # with signatures that have encoded line breaks, and servers do not decode it.
     if match is None or ENCODED_LINE_BREAK.search((match["userinfo"] or "") + (match["path"] or "")):
         raise Blocked(INVALID)
     scheme = match["scheme"].lower()

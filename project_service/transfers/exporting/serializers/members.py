@@ -33,7 +33,7 @@ def serialize_members(context: ExportContext) -> Iterator[Line]:
         )
         .join(User, User.id == Membership.user_id)
         .where(place, User.deleting_since.is_(None))
-        # a role that has ended names somebody whom rows may speak of, and counts where there is no other
+        # an expired role still maps the user of rows, and counts only if there is no other
         .order_by(alive().desc(), Membership.project_id.is_(None), Membership.access_level.desc(), Membership.id)
     )
     seen: set[int] = set()

@@ -60,7 +60,7 @@ class ProjectState:
 
 
 class EventVisibility(NamedTuple):
-    """The rule for who sees the events of an object, and those of its notes."""
+    """The visibility rule for the events of an object and of its notes."""
 
     kind: Kind
     restriction: Restriction = Restriction.NONE

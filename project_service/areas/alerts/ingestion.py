@@ -112,30 +112,12 @@ def ingest(receiver: AlertReceiver, reports: list[AlertReport]) -> list[StoredAl
     # the locks of new rows are taken in one order everywhere, and the bot is the first of them
     author_id = receiver.bot_id or bot(ALERT_BOT).id
     if len(reports) > 1:
-        _lock_in_order(receiver.project_id, reports)
+        # batches of one project wait for one another here: they would lock the same alerts in different orders
+        next_iids(receiver.project_id, COUNTER, 0)
     stored: list[StoredAlert] = []
     for step in _steps(reports):
         stored += _Step(receiver, author_id, step).run()
     return stored
-
-
-def _lock_in_order(project_id: int, reports: list[AlertReport]) -> None:
-    """Lock what a batch will write, in one order, where several statements would lock it: otherwise batches deadlock.
-
-    The counter comes first, then the open alerts by fingerprint. Batches of which each alert is open, or none, need no
-    such lock: they lock alerts with one statement, or the counter before them.
-    """
-    fingerprints = [report.fingerprint for report in reports if report.fingerprint is not None]
-    open_alerts = (
-        select(Alert.id)
-        .where(Alert.project_id == project_id, IS_OPEN, Alert.fingerprint.in_(fingerprints))
-        .order_by(Alert.fingerprint)
-    )
-    is_simple = len(set(fingerprints)) == len(reports) and not any(report.is_recovery for report in reports)
-    if is_simple and len(db.session.scalars(open_alerts).all()) in (0, len(reports)):
-        return
-    next_iids(project_id, COUNTER, 0)
-    db.session.execute(open_alerts.with_for_update())
 
 
 def _steps(reports: Iterable[AlertReport]) -> list[list[AlertReport]]:
@@ -340,8 +322,7 @@ def _receivers_where(condition: ColumnElement[bool]) -> Select[Any]:
 ENDPOINT = _receivers_where((integrations.endpoint_identifier == bindparam("identifier")) & (integrations.type == HTTP))
 ACTIVE_PROMETHEUS = _receivers_where((integrations.type == PROMETHEUS) & integrations.active.is_(true()))
 BY_ID = _receivers_where(integrations.id == bindparam("integration"))
-# The alerts are locked in one order, so that requests with the same alerts do not deadlock. They are updated by their
-# ids alone: given the project as well, SQLite would read all of its open alerts.
+# The alerts are updated by their ids alone: given the project as well, SQLite would read all of its open alerts.
 COUNT_EVENTS = (
     update(ALERTS)
     .values(events=alerts.events + bindparam("count", type_=Key))

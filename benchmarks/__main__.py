@@ -15,7 +15,7 @@ from concurrent.futures import ProcessPoolExecutor
 from benchmarks import alert_list, alerts, data, events, findings, lists, namespaces, transfers
 from benchmarks.cache import CLUSTER
 from benchmarks.figures import DATABASES, FULL, QUICK, Figure, conclude
-from tests.databases import postgres_server
+from tests.support.databases import postgres_server
 
 IMPORTANT = (lists, alerts, events)
 PROMISED = (*IMPORTANT, transfers)

@@ -25,7 +25,7 @@ from project_service.domain.tokens import SESSION_LENGTH, BrowserSession, digest
 from project_service.kit import clock
 from project_service.kit.db.base import Base
 from project_service.kit.db.session import db
-from tests.worlds import make_group, make_project, make_user
+from tests.support.sample_data import make_group, make_project, make_user
 
 SMALL, LARGE, QUICK_LARGE = 200, 200_000, 20_000
 REQUESTS = 10

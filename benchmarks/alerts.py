@@ -139,11 +139,15 @@ def make_data(database: str, stored: int) -> Path:
     On PostgreSQL the rows are in a database called ``alerts_`` and their number.
     """
     kept = home(database) / f"alerts-{stored}"
-    once(kept, key_of(schema(), FILL, str(SERIES), str(MOMENT), furnish, fill), lambda: furnish(database, stored, kept))
+    once(
+        kept,
+        key_of(schema(), FILL, str(SERIES), str(MOMENT), fill_lists, fill),
+        lambda: fill_lists(database, stored, kept),
+    )
     return kept
 
 
-def furnish(database: str, stored: int, directory: Path) -> None:
+def fill_lists(database: str, stored: int, directory: Path) -> None:
     """Have the service make its tables, people and integrations, then store alerts behind its back."""
     shutil.rmtree(directory, ignore_errors=True)
     address = f"sqlite:///{directory}/data/project-service.db"

@@ -20,7 +20,7 @@ from project_service.factory import create_app
 from project_service.kit.db.base import Base
 from project_service.settings import Settings
 from tests.contract.service import REPOSITORY
-from tests.databases import address_of, create_database
+from tests.support.databases import address_of, create_database
 
 CACHE = REPOSITORY / ".cache" / "bench"
 CLUSTER = CACHE / "postgresql" / "data"

@@ -135,7 +135,7 @@ def running(database: str, starts: int) -> Iterator[Place]:
         service.start()
         try:
             started_in = tuple(start_anew(service) for _ in range(starts))
-            yield furnish(service, started_in)
+            yield fill_lists(service, started_in)
         finally:
             service.stop()
 
@@ -150,7 +150,7 @@ def start_anew(service: Service) -> float:
     return time.monotonic() - began
 
 
-def furnish(service: Service, started_in: tuple[float, ...]) -> Place:
+def fill_lists(service: Service, started_in: tuple[float, ...]) -> Place:
     """Fill a project through the API."""
     api = f"{service.url}/api/v4"
 

@@ -33,11 +33,13 @@ from project_service.kit.http import requests
 from project_service.kit.jobs import Task
 from project_service.kit.security import passwords
 from project_service.settings import Settings
-from tests import worlds
-from tests.databases import create_database
-from tests.far_sides import FarSide, serving
-from tests.repositories import keep_repository
-from tests.worlds import ADA, MAX, ROLES, SAM
+from tests.support import sample_data
+from tests.support.databases import create_database
+from tests.support.git_repositories import keep_repository
+from tests.support.remote_servers import RemoteServer, serving
+from tests.support.sample_data import ADA, MAX, ROLES, SAM
+
+pytest_plugins = ["tests.support.visitors"]
 
 API = "/api/v4"
 SECRET_KEY = "a key that only the tests have and that is long enough"
@@ -72,7 +74,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             continue
         selected.append(item)
         folder = item.path.parent.name
-        if folder in NOT_MEASURED or (on_postgresql and folder == "areas"):
+        if folder in NOT_MEASURED or (on_postgresql and "areas" in item.path.parts):
             item.add_marker("no_cover")
     items[:] = selected
     config.hook.pytest_deselected(items=deselected)
@@ -114,7 +116,7 @@ def make_app(backend: str, directory: Path, **changes: Any) -> Flask:
     app = create_app(
         Settings.from_environment({f"PROJECT_SERVICE_{name}": value for name, value in environment.items()})
     )
-    app.extensions["redis"] = Silence()
+    app.extensions["redis"] = NoRedis()
     app.test_client_class = FreshClient
     with app.app_context():
         migrations.upgrade()
@@ -129,8 +131,8 @@ class FreshClient(FlaskClient):
         return contextvars.Context().run(super().open, *args, **options)
 
 
-class Silence:
-    """No Redis: bells are not heard, tests drain the tasks themselves with ``run_jobs``."""
+class NoRedis:
+    """No Redis: wake-ups are lost, tests run the tasks themselves with ``run_jobs``."""
 
     def __getattr__(self, name: str) -> Any:
         import redis
@@ -206,7 +208,7 @@ def browser(app: Flask) -> FlaskClient:
 @pytest.fixture
 def people(app: Flask) -> dict[str, User]:
     """Everybody, by username."""
-    return worlds.make_people()
+    return sample_data.make_people()
 
 
 @pytest.fixture
@@ -214,7 +216,7 @@ def client_of(app: Flask) -> Callable[..., Client]:
     """Makes a client of a user (or of nobody), with a token of the given scopes."""
 
     def make(user: User | None, *scopes: str, **fields: Any) -> Client:
-        token = None if user is None else worlds.make_token(user, *scopes, **fields)
+        token = None if user is None else sample_data.make_token(user, *scopes, **fields)
         return Client(app.test_client(use_cookies=False), token)
 
     return make
@@ -244,15 +246,15 @@ def as_stranger(as_: Callable[[str | None], Client]) -> Client:
 @pytest.fixture
 def group(people: dict[str, User]) -> Group:
     """The private group ``acme`` that olive owns."""
-    made = worlds.make_group("acme")
-    worlds.add_member(made, people["olive"], ROLES["olive"])
+    made = sample_data.make_group("acme")
+    sample_data.add_member(made, people["olive"], ROLES["olive"])
     return made
 
 
 @pytest.fixture
 def project(people: dict[str, User], group: Group) -> Project:
     """The private project ``acme/shop``: olive owns it through the group, the others are members of the project."""
-    made = worlds.make_project("shop", group)
+    made = sample_data.make_project("shop", group)
     db.session.add_all(
         Membership(user_id=people[name].id, user=people[name], project_id=made.id, access_level=role)
         for name, role in ROLES.items()
@@ -269,12 +271,12 @@ def repository(project: Project, tmp_path: Path) -> Repository:
 
 
 @pytest.fixture
-def furnished(
+def filled(
     project: Project, repository: Repository, group: Group, people: dict[str, User], client_of: Callable[..., Client]
 ) -> Client:
     """An administrator's client; the project, the group and everybody's account have something in every list."""
     client = client_of(people[ADA])
-    worlds.furnish(project, group, people, client)
+    sample_data.fill_lists(project, group, people, client)
     return client
 
 
@@ -299,10 +301,10 @@ def run_jobs(app: Flask) -> Callable[[], int]:
 
 
 @pytest.fixture
-def far_side() -> Iterator[FarSide]:
+def remote() -> Iterator[RemoteServer]:
     """A server that is not ours."""
-    with serving() as far_side:
-        yield far_side
+    with serving() as remote:
+        yield remote
 
 
 @pytest.fixture

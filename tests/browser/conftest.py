@@ -116,7 +116,7 @@ def signed_in(chromium: Browser, service: Service, paula: Any) -> Any:  # noqa: 
     return state
 
 
-# pages without scripts are tested in every run by tests/pages, with Flask's client
+# pages without scripts are tested in every run beside the areas, with Flask's client
 @pytest.fixture(params=[True, pytest.param(False, marks=pytest.mark.nightly)], ids=["with scripts", "without scripts"])
 def open_as_paula(request: pytest.FixtureRequest, visit: Visits, signed_in: Any) -> Callable[..., Page]:
     """Opens pages that paula is signed in to, in a browser with scripts and in one without."""

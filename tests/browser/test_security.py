@@ -6,7 +6,7 @@ import orjson
 import pytest
 from playwright.sync_api import expect
 
-from tests.scanning import report, vulnerability
+from tests.support.security_reports import report, vulnerability
 
 WIDER = "() => document.documentElement.scrollWidth - document.documentElement.clientWidth"
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import expect
 
-from tests.archives import make_archive
 from tests.browser.conftest import PATIENCE
-from tests.repositories import make_bundle
+from tests.support.archives import make_archive
+from tests.support.git_repositories import make_bundle
 
 LINES = 200
 

@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import TimeoutError as TooLate
 from playwright.sync_api import expect
 
-from tests.archives import make_archive, make_issue, rows, unpack
+from tests.support.archives import make_archive, make_issue, rows, unpack
 
 ISSUES = [make_issue(number) for number in range(1, 4)]
 SECONDS = 40_000  # in milliseconds; the worker has other work, too

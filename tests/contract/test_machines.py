@@ -27,7 +27,7 @@ from project_service.kit import jobs
 from project_service.runtime import embedded_redis
 from tests.contract.alerting import Maintainer
 from tests.contract.service import COMMAND, PASSWORD, REPOSITORY, free_port, is_running, wait_for
-from tests.databases import create_database
+from tests.support.databases import create_database
 
 START_SECONDS = 120.0
 SETTLE_SECONDS = 240.0  # in a minute of kills a hundred exports pile up

@@ -10,7 +10,7 @@ import requests
 
 from tests.contract.alerting import CSRF, Maintainer
 from tests.contract.service import TOKEN, Service, children_of
-from tests.databases import create_database
+from tests.support.databases import create_database
 
 CONNECTIONS = 12
 PASSWORD = "a password nobody else has"

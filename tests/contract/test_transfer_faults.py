@@ -15,11 +15,11 @@ from contextlib import suppress
 import gitlab
 import pytest
 
-from tests.archives import MOMENT, make_archive, make_event, make_issue, make_note, rows, unpack
 from tests.contract import service as services
 from tests.contract.service import COMMAND, TOKEN, Service, is_running, tree_of, wait_for
-from tests.far_sides import reply
-from tests.repositories import make_bundle
+from tests.support.archives import MOMENT, make_archive, make_event, make_issue, make_note, rows, unpack
+from tests.support.git_repositories import make_bundle
+from tests.support.remote_servers import reply
 
 ISSUES, NOTES = 2000, 3
 FEW_ISSUES = 20
@@ -181,7 +181,7 @@ def pids_in(folder):
     return [int(path.stem) for path in folder.glob("*.pid")]
 
 
-@pytest.mark.nightly  # tests/areas/test_repositories.py kills a process that runs git in every run
+@pytest.mark.nightly  # tests/domain/test_repositories.py kills a process that runs git in every run
 @pytest.mark.parametrize("what", [WORKER, WORKERS, SERVER])
 def test_git_of_whoever_was_killed_ends_at_once_and_leaves_nothing(what, slow_git, archive):
     service, folder = slow_git
@@ -199,7 +199,7 @@ def test_git_of_whoever_was_killed_ends_at_once_and_leaves_nothing(what, slow_gi
     assert not list((service.directory / "data" / "repositories").glob(".*.git.*"))
 
 
-@pytest.mark.nightly  # tests/serving/test_supervisor.py stops a process that does not stop by itself in every run
+@pytest.mark.nightly  # tests/runtime/test_supervisor.py stops a process that does not stop by itself in every run
 @pytest.mark.parametrize("frozen", [WORKER, WORKERS])
 def test_a_stop_ends_git_too_when_a_worker_is_frozen(frozen, slow_git, archive):
     service, folder = slow_git
@@ -213,7 +213,7 @@ def test_a_stop_ends_git_too_when_a_worker_is_frozen(frozen, slow_git, archive):
     assert wait_for(lambda: not any(map(is_running, pids_in(folder))), 3.0)
 
 
-def test_no_transfer_here_or_of_somebody_else_waits_for_a_slow_server_elsewhere(service, gl, far_side):
+def test_no_transfer_here_or_of_somebody_else_waits_for_a_slow_server_elsewhere(service, gl, remote):
     """Three archives come a few bytes at a time; what others import and export meanwhile is not behind them."""
     release = threading.Event()
     large = make_archive({"issues": [make_issue(1)]}, files={f"uploads/{1:032x}/file.bin": os.urandom(1 << 20)})
@@ -229,16 +229,16 @@ def test_no_transfer_here_or_of_somebody_else_waits_for_a_slow_server_elsewhere(
             handler.wfile.write(large[sent : sent + size])
             sent += size
 
-    far_side.answers["/it.tar.gz"] = slowly
+    remote.answers["/it.tar.gz"] = slowly
     quick = make_archive({"issues": [make_issue(1)]})
-    far_side.answers["/quick.tar.gz"] = lambda handler: reply(handler, 200, quick, content_type="application/gzip")
-    far_side.answers["/store"] = reply
+    remote.answers["/quick.tar.gz"] = lambda handler: reply(handler, 200, quick, content_type="application/gzip")
+    remote.answers["/store"] = reply
     gl.features.set("import_project_from_remote_file", True)
     gl.http_put("/application/settings", post_data={"outbound_local_requests_whitelist": ["127.0.0.1"]})
-    url = far_side.url("/it.tar.gz")
+    url = remote.url("/it.tar.gz")
     remote = [gl.http_post("/projects/remote-import", post_data={"url": url, "path": next(names)}) for _ in range(3)]
     try:
-        assert wait_for(lambda: any(one.line.startswith("GET") for one in far_side.received), PATIENCE)
+        assert wait_for(lambda: any(one.line.startswith("GET") for one in remote.received), PATIENCE)
         here = start_import(gl, make_archive({"issues": [make_issue(1)]}))
         assert wait_for(lambda: has_ended(service, here), PATIENCE)
         gl.http_post(f"/projects/{here}/export")
@@ -247,10 +247,10 @@ def test_no_transfer_here_or_of_somebody_else_waits_for_a_slow_server_elsewhere(
         user = gl.users.create({"username": "other", "name": "Other", "email": "other@example.org", "password": TOKEN})
         token = user.personal_access_tokens.create({"name": "all", "scopes": ["api"]}).token
         with gitlab.Gitlab(service.url, private_token=token) as other:
-            asked = {"url": far_side.url("/quick.tar.gz"), "path": next(names)}
+            asked = {"url": remote.url("/quick.tar.gz"), "path": next(names)}
             theirs = other.http_post("/projects/remote-import", post_data=asked)["id"]
             assert wait_for(lambda: has_ended(service, theirs), PATIENCE)
-            other.http_post(f"/projects/{theirs}/export", post_data={"upload": {"url": far_side.url("/store")}})
+            other.http_post(f"/projects/{theirs}/export", post_data={"upload": {"url": remote.url("/store")}})
             assert wait_for(
                 lambda: other.http_get(f"/projects/{theirs}/export")["export_status"] == "finished", PATIENCE
             )

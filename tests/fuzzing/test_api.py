@@ -25,8 +25,8 @@ from sqlalchemy import text
 
 from project_service.access.api import PREFIX
 from project_service.kit.db.session import db, unit_of_work
-from tests.surveys import PART, addresses, api_rules
-from tests.worlds import ADA, DEV, GUS, MAX, NOBODY, OLIVE, RITA, SAM, make_token
+from tests.support.route_survey import PART, addresses, api_rules
+from tests.support.sample_data import ADA, DEV, GUS, MAX, NOBODY, OLIVE, RITA, SAM, make_token
 
 ROLES = (ADA, OLIVE, MAX, DEV, RITA, GUS, SAM, NOBODY)
 NOT_OURS = ("negative_data_rejection", "unsupported_method", "ignored_auth")
@@ -77,9 +77,9 @@ class Alive:
 
 
 @pytest.fixture
-def addressed(app, furnished):
+def addressed(app, filled):
     """Patterns of paths → addresses that are there."""
-    read = functools.cache(lambda address: furnished.get(address).json)
+    read = functools.cache(lambda address: filled.get(address).json)
     return {PREFIX + PART.sub("[^/]+", path): addresses(path, read) for _, path, _ in api_rules(app)}
 
 

@@ -14,9 +14,9 @@ import pytest
 
 from project_service.areas.vulnerabilities import report_json
 from project_service.transfers.importing.mapping import parsing
-from tests.archives import make_archive, make_issue
 from tests.fuzzing.harnesses import HARNESSES, NO_REPORT, read_archive, read_report
 from tests.fuzzing.mutating import MUTATORS
+from tests.support.archives import make_archive, make_issue
 
 ROOT = Path(__file__).parents[2]
 CORPUS = Path(__file__).parent / "corpus"

@@ -19,8 +19,8 @@ from project_service.domain.tracker.environments import Environment
 from project_service.domain.tracker.notes import Note
 from project_service.domain.users import User
 from project_service.kit.db.session import db
-from tests.pages.conftest import page_rules
-from tests.surveys import addresses, api_rules
+from tests.support.route_survey import addresses, api_rules
+from tests.support.visitors import page_rules
 
 # the addresses that answer 200 to nobody here, or not to every query, and why
 ELSEWHERE = {

@@ -10,7 +10,7 @@ import pytest
 from project_service.access.api import PREFIX
 from project_service.domain.access_levels import Role
 from tests.guards.test_routes import views
-from tests.worlds import ADA, MAX, NOBODY, add_member, make_group, make_project, share
+from tests.support.sample_data import ADA, MAX, NOBODY, add_member, make_group, make_project, share
 
 METHODS = {"get", "put", "post", "delete", "patch"}
 BODIES = {"application/json", "application/x-www-form-urlencoded", "multipart/form-data"}

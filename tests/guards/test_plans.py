@@ -13,12 +13,12 @@ import pytest
 from sqlalchemy import event
 
 from project_service.kit.db.session import db
-from tests import crowds, plans, worlds
 from tests.guards.places import page_addresses, places_of, refused
-from tests.pages.conftest import visit  # noqa: F401  # a fixture
-from tests.plans import READ, SORTED, WALKED
-from tests.surveys import offered, variations
-from tests.worlds import ADA, GUS, NOBODY, OLIVE
+from tests.support import many_rows, query_plans, sample_data
+from tests.support.query_plans import READ, SORTED, WALKED
+from tests.support.route_survey import offered, variations
+from tests.support.sample_data import ADA, GUS, NOBODY, OLIVE
+from tests.support.visitors import visit  # noqa: F401  # a fixture
 
 COPIES = 120  # of the whole world: some thousand rows
 ORDERS = ("order_by=", "sort=")
@@ -122,7 +122,7 @@ def look(sent):
         answer = get(f"{address}?{query}&run={len(judged)}")
         for statement, parameters in list(sent.items()):
             if statement not in judged:
-                judged[statement] = plans.faults(statement, parameters)
+                judged[statement] = query_plans.faults(statement, parameters)
             for fault in judged[statement]:
                 # an index gives the order of a list; what a filter leaves of it may be sorted
                 if fault.what is not SORTED or not query or query.startswith(ORDERS):
@@ -134,13 +134,13 @@ def look(sent):
 
 
 @pytest.mark.both_databases
-def test_whatever_is_read_has_its_index(app, furnished, project, group, people, as_, visit, look):  # noqa: F811
+def test_whatever_is_read_has_its_index(app, filled, project, group, people, as_, visit, look):  # noqa: F811
     document = app.test_client().get("/api/v4/openapi.json").json
-    worlds.furnish(project, group, people, furnished, mark="x")
-    crowds.fill(furnished, project, people, 2)
-    crowds.scatter(project.id)
-    places, pages = places_of(app, furnished, project, group), page_addresses(app, project, people)
-    crowds.multiply(COPIES)
+    sample_data.fill_lists(project, group, people, filled, mark="x")
+    many_rows.fill(filled, project, people, 2)
+    many_rows.scatter(project.id)
+    places, pages = places_of(app, filled, project, group), page_addresses(app, project, people)
+    many_rows.multiply(COPIES)
     clients = {name: as_(name) for name in (ADA, OLIVE, GUS, NOBODY)}
     visitors = {name: visit(name) for name in (ADA, OLIVE, GUS)}
     known = dict.fromkeys(("user_id", "author_id", "assignee_id"), people[OLIVE].id)
@@ -194,4 +194,4 @@ def order_of(query):
     ],
 )
 def test_the_guard_knows_what_has_no_index(app, statement, expected):
-    assert {(fault.table, fault.what) for fault in plans.faults(statement, ())} == expected
+    assert {(fault.table, fault.what) for fault in query_plans.faults(statement, ())} == expected

@@ -6,10 +6,10 @@ import re
 
 import pytest
 
-from tests import crowds, worlds
 from tests.guards.places import page_addresses, places_of, refused
-from tests.pages.conftest import visit  # noqa: F401  # a fixture
-from tests.worlds import ADA, OLIVE
+from tests.support import many_rows, sample_data
+from tests.support.sample_data import ADA, OLIVE
+from tests.support.visitors import visit  # noqa: F401  # a fixture
 
 FEW, MANY = 2, 20
 # a page that holds all there is knows how many that are; any other has it counted
@@ -40,12 +40,12 @@ def statements(as_, visit, count_queries):  # noqa: F811
     return sent
 
 
-def test_twenty_rows_take_as_many_statements_as_two(app, furnished, project, group, people, statements):
-    grow(furnished, project, group, people, FEW - 1, FEW)
-    places, pages = places_of(app, furnished, project, group), page_addresses(app, project, people)
+def test_twenty_rows_take_as_many_statements_as_two(app, filled, project, group, people, statements):
+    grow(filled, project, group, people, FEW - 1, FEW)
+    places, pages = places_of(app, filled, project, group), page_addresses(app, project, people)
     few, _ = statements(places, pages, 1)
 
-    grow(furnished, project, group, people, MANY - FEW, MANY)
+    grow(filled, project, group, people, MANY - FEW, MANY)
     many, unseen = statements(places, pages, 2)
 
     grown = {
@@ -60,9 +60,9 @@ def test_twenty_rows_take_as_many_statements_as_two(app, furnished, project, gro
 def grow(client, project, group, people, times, rows):
     """Furnish so many times more, and have so many rows under single things; all of them lead elsewhere."""
     for time in range(times):
-        worlds.furnish(project, group, people, client, mark=f"x{rows}x{time}")
-    crowds.fill(client, project, people, rows)
-    crowds.scatter(project.id)
+        sample_data.fill_lists(project, group, people, client, mark=f"x{rows}x{time}")
+    many_rows.fill(client, project, people, rows)
+    many_rows.scatter(project.id)
 
 
 def added(before, after):

@@ -10,7 +10,7 @@ import pytest
 from project_service.access.abilities import RULES
 from project_service.access.api import PREFIX
 from project_service.domain.access_levels import Role
-from tests.worlds import (
+from tests.support.sample_data import (
     add_member,
     make_group,
     make_label,

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from project_service.kit import logs
 from project_service.kit.security.outgoing_http.client import Client
 from project_service.kit.security.outgoing_http.rules import Policy
-from tests.far_sides import raw
+from tests.support.remote_servers import raw
 
 SECRETS = st.text(
     st.characters(min_codepoint=33, max_codepoint=126, exclude_characters="\"'&,;\\#/?@[]{}()<>`|"), min_size=8
@@ -85,10 +85,10 @@ def test_the_level_holds_for_all(lines):
     assert lines() == []
 
 
-def test_what_a_far_side_says_in_odd_headers_is_not_told(lines, far_side):
-    far_side.answers["/"] = raw(b"HTTP/1.1 200 OK\r\nBad header line\r\nX-Echo: Ym9iOnB3NzdzZWNyZXQ=\r\n\r\n")
+def test_what_a_far_side_says_in_odd_headers_is_not_told(lines, remote):
+    remote.answers["/"] = raw(b"HTTP/1.1 200 OK\r\nBad header line\r\nX-Echo: Ym9iOnB3NzdzZWNyZXQ=\r\n\r\n")
 
-    with Client(Policy(allow_local=True)).request("GET", far_side.url()) as answer:
+    with Client(Policy(allow_local=True)).request("GET", remote.url()) as answer:
         assert answer.status == 200
 
     assert lines() == []

@@ -16,7 +16,7 @@ from sqlalchemy import create_engine, text
 
 from tests.contract.alerting import Maintainer
 from tests.contract.service import TOKEN, Service
-from tests.databases import create_database
+from tests.support.databases import create_database
 
 CONNECTIONS = 50
 

@@ -8,9 +8,9 @@ import time
 import pytest
 import requests
 
-from tests.archives import make_archive, make_issue
 from tests.contract.alerting import Maintainer
 from tests.contract.service import TOKEN, Service
+from tests.support.archives import make_archive, make_issue
 
 HEADERS = {"PRIVATE-TOKEN": TOKEN}
 PAUSE = 0.02

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tests.worlds import MAX
+from tests.support.sample_data import MAX
 
 WRITERS = 50
 

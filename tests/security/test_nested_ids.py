@@ -18,10 +18,10 @@ from project_service.domain.tracker.counters import Counter
 from project_service.kit.db.base import Base
 from project_service.kit.db.session import db, snapshot, unit_of_work
 from project_service.runtime.backups import tables
-from tests import worlds
-from tests.pages.conftest import page_rules, visit  # noqa: F401  # a fixture
-from tests.surveys import PART, api_rules, body_of, sent
-from tests.worlds import OLIVE
+from tests.support import sample_data
+from tests.support.route_survey import PART, api_rules, body_of, sent
+from tests.support.sample_data import OLIVE
+from tests.support.visitors import page_rules, visit  # noqa: F401  # a fixture
 
 pytestmark = pytest.mark.sqlite_only
 
@@ -31,7 +31,7 @@ RESTLESS = {"users", "personal_access_tokens", "browser_sessions", "feature_gate
 
 
 @pytest.fixture
-def far(furnished):
+def far(filled):
     """The number above which ids are those of the other project: all ids of what is there already are well below it.
 
     No two tables have the same.
@@ -48,14 +48,14 @@ def far(furnished):
 
 
 @pytest.fixture
-def theirs(far, furnished, people, project):
+def theirs(far, filled, people, project):
     """A project of other people, with something in every list, and ids far above ours."""
-    group = worlds.make_group("others")
-    made = worlds.make_project("theirs", group)
+    group = sample_data.make_group("others")
+    made = sample_data.make_project("theirs", group)
     with unit_of_work():
         for kind in db.session.scalars(select(Counter.kind).where(Counter.project_id == project.id)):
             db.session.add(Counter(project_id=made.id, kind=kind, last=far))
-    worlds.furnish(made, group, people, furnished, mark="theirs")
+    sample_data.fill_lists(made, group, people, filled, mark="theirs")
     return made
 
 
@@ -95,7 +95,7 @@ def nested(path):
 @pytest.fixture
 def mine(project, group, people):
     """Everything is olive's: she owns the group, and the project through it."""
-    assert worlds.ROLES[OLIVE] == Role.OWNER
+    assert sample_data.ROLES[OLIVE] == Role.OWNER
     return {"project": project.id, "group": group.id, "namespace": group.id}
 
 

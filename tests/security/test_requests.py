@@ -10,8 +10,10 @@ import pytest
 from project_service.kit.db.base import Base
 from project_service.kit.db.session import snapshot
 from tests.conftest import make_app
-from tests.pages.conftest import addresses as page_addresses
-from tests.pages.conftest import (  # noqa: F401  # fixtures
+from tests.support.route_survey import api_rules, body_of, sent, survey
+from tests.support.sample_data import MAX, OLIVE
+from tests.support.visitors import addresses as page_addresses
+from tests.support.visitors import (  # noqa: F401  # fixtures
     issue,
     page_rules,
     protected_tag,
@@ -19,8 +21,6 @@ from tests.pages.conftest import (  # noqa: F401  # fixtures
     variable,
     visit,
 )
-from tests.surveys import api_rules, body_of, sent, survey
-from tests.worlds import MAX, OLIVE
 
 EVIL = "evil.example"
 MARK = "smuggled-in-4242424242"
@@ -41,8 +41,8 @@ def speaks_of_it(answer):
     return EVIL in answer.text + str(answer.headers)
 
 
-def test_no_answer_speaks_of_a_host_that_a_client_made_up(app, furnished, known_by_name):
-    told = {address: speaks_of_it(furnished.get(address, headers=HOSTS)) for address in survey(app, furnished)}
+def test_no_answer_speaks_of_a_host_that_a_client_made_up(app, filled, known_by_name):
+    told = {address: speaks_of_it(filled.get(address, headers=HOSTS)) for address in survey(app, filled)}
 
     assert ([address for address, found in told.items() if found], len(told) > 60) == ([], True)
 
@@ -71,9 +71,9 @@ def test_every_page_has_its_headers(app, visit, values):  # noqa: F811  # fixtur
         assert headers["Referrer-Policy"] == "strict-origin-when-cross-origin"
 
 
-def test_every_answer_of_the_api_has_its_headers(app, furnished):
-    for address in survey(app, furnished):
-        headers = furnished.get(address).headers
+def test_every_answer_of_the_api_has_its_headers(app, filled):
+    for address in survey(app, filled):
+        headers = filled.get(address).headers
         assert headers["X-Content-Type-Options"] == "nosniff", address
         assert headers["Content-Security-Policy"] == "default-src 'none'; frame-ancestors 'none'"
         assert "Set-Cookie" not in headers
@@ -108,7 +108,7 @@ def traces():
 
 @pytest.mark.sqlite_only
 def test_fields_that_an_operation_does_not_declare_change_nothing(
-    app, furnished, document, project, group, people, put_back
+    app, filled, document, project, group, people, put_back
 ):
     smuggled = columns() - {"sudo", "private_token", "access_token", "page", "per_page"}
     known = {"project": project.id, "group": group.id, "user": people[MAX].id, "namespace": group.id, "key": "A"}
@@ -120,7 +120,7 @@ def test_fields_that_an_operation_does_not_declare_change_nothing(
         address = re.sub(r"<(?:\w+:)?(\w+)>", lambda part: str(known.get(part[1], 1)), path)
         for value in (MARK, NUMBER):
             body = dict.fromkeys(names, value) | body_of(document, method, path)
-            answer = furnished.open(method, address, **sent(body))
+            answer = filled.open(method, address, **sent(body))
             if answer.status_code >= 500:
                 failed[method, path] = answer.text
             if answer.status_code < 300:
@@ -148,10 +148,10 @@ def test_fields_that_an_operation_does_not_declare_change_nothing(
     ],
     ids=lambda value: repr(value[:24]) if isinstance(value, bytes) else "",
 )
-def test_a_body_that_explodes_is_refused_in_time(body, statuses, furnished, project):
+def test_a_body_that_explodes_is_refused_in_time(body, statuses, filled, project):
     began = time.process_time()
 
-    answer = furnished.post(f"/projects/{project.id}/variables", data=body, content_type="application/json")
+    answer = filled.post(f"/projects/{project.id}/variables", data=body, content_type="application/json")
 
     assert (answer.status_code in statuses, answer.status_code) == (True, answer.status_code)
     assert time.process_time() - began < SECONDS
@@ -172,15 +172,15 @@ def test_a_body_that_explodes_is_refused_in_time(body, statuses, furnished, proj
     ids=lambda body: body[:12],
 )
 @pytest.mark.parametrize("place", ["form", "query"])
-def test_a_form_that_explodes_is_refused_in_time(place, body, furnished, project):
+def test_a_form_that_explodes_is_refused_in_time(place, body, filled, project):
     if place == "query":
         body = body[:8000]  # the web server takes no longer ones
     began = time.process_time()
 
     answer = (
-        furnished.get(f"/projects/{project.id}/variables?{body}")
+        filled.get(f"/projects/{project.id}/variables?{body}")
         if place == "query"
-        else furnished.post(
+        else filled.post(
             f"/projects/{project.id}/variables", data=body, content_type="application/x-www-form-urlencoded"
         )
     )
@@ -189,14 +189,12 @@ def test_a_form_that_explodes_is_refused_in_time(place, body, furnished, project
     assert time.process_time() - began < SECONDS
 
 
-def test_a_multipart_body_of_many_parts_is_refused_in_time(furnished, project):
+def test_a_multipart_body_of_many_parts_is_refused_in_time(filled, project):
     part = b'--x\r\nContent-Disposition: form-data; name="a%d"\r\n\r\n1\r\n'
     body = b"".join(part % number for number in range(50_000)) + b"--x--\r\n"
     began = time.process_time()
 
-    answer = furnished.post(
-        f"/projects/{project.id}/variables", data=body, content_type="multipart/form-data; boundary=x"
-    )
+    answer = filled.post(f"/projects/{project.id}/variables", data=body, content_type="multipart/form-data; boundary=x")
 
     assert 400 <= answer.status_code < 500
     assert time.process_time() - began < SECONDS
@@ -215,9 +213,7 @@ ODD = (None, "", [None], [], {}, "x" * 300, -1, 2**63 - 1, {"a": None}, False)
 
 @pytest.mark.sqlite_only
 @pytest.mark.parametrize("in_turn", [True, pytest.param(False, marks=pytest.mark.nightly)], ids=["in turn", "all"])
-def test_no_odd_value_of_any_parameter_is_our_fault(
-    in_turn, app, furnished, document, project, group, people, put_back
-):
+def test_no_odd_value_of_any_parameter_is_our_fault(in_turn, app, filled, document, project, group, people, put_back):
     known = {"project": project.id, "group": group.id, "user": people[MAX].id, "namespace": group.id, "key": "A"}
     put_back()
     failed, tried = {}, 0
@@ -228,7 +224,7 @@ def test_no_odd_value_of_any_parameter_is_our_fault(
         for name in declared(document, method, path):
             for value in [ODD[tried % len(ODD)]] if in_turn else ODD:
                 body = body_of(document, method, path) | {name: value}
-                answer = furnished.open(method, address, **sent(body))
+                answer = filled.open(method, address, **sent(body))
                 tried += 1
                 if answer.status_code >= 500:
                     failed[method, path, name] = value

@@ -16,8 +16,8 @@ from project_service.domain.access_levels import Role, Visibility
 from project_service.domain.namespaces import Namespace
 from project_service.domain.projects import Project
 from project_service.kit.db.session import db, unit_of_work
-from tests.surveys import addresses, api_rules, body_of, sent
-from tests.worlds import ADA, NOBODY, OLIVE, PEOPLE, ROLES, SAM
+from tests.support.route_survey import addresses, api_rules, body_of, sent
+from tests.support.sample_data import ADA, NOBODY, OLIVE, PEOPLE, ROLES, SAM
 
 pytestmark = pytest.mark.sqlite_only
 
@@ -89,14 +89,14 @@ def test_every_ability_has_its_row():
 
 
 @pytest.mark.parametrize("public", [False, True], ids=["private", "public"])
-def test_who_is_let_in_where(public, app, furnished, as_, put_back, document, project, group):
+def test_who_is_let_in_where(public, app, filled, as_, put_back, document, project, group):
     if public:
         with unit_of_work():
             for place in (Project, Namespace):
                 db.session.execute(update(place).values(visibility=Visibility.PUBLIC))
     clients = {person: as_(person) for person in (NOBODY, *reversed(PEOPLE))}
     put_back()
-    wrong, let_in, read = {}, 0, functools.cache(lambda address: furnished.get(address).json)
+    wrong, let_in, read = {}, 0, functools.cache(lambda address: filled.get(address).json)
 
     for method, path, rule in api_rules(app):
         view = app.view_functions[rule.endpoint]

@@ -1,0 +1,226 @@
+"""How answers look whatever they are about (common behaviour, sections 9 and 12 to 15)."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from project_service.areas.members import service
+from project_service.areas.variables import queries
+from tests.support.sample_data import reload
+
+HEADERS = {"X-Frame-Options": "SAMEORIGIN", "X-Content-Type-Options": "nosniff", "Vary": "Origin"}
+EXPOSED = ("Link", "X-Total", "X-Total-Pages", "X-Per-Page", "X-Page", "X-Next-Page", "X-Prev-Page")
+MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
+
+
+def told(answer):
+    return answer.status_code, answer.json
+
+
+@pytest.fixture
+def variable(project, as_maintainer):
+    """The path of a stored variable."""
+    as_maintainer.post(f"/projects/{project.id}/variables", json={"key": "A", "value": "1"})
+    return f"/projects/{project.id}/variables/A"
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [("GET", "/user"), ("POST", "/projects"), ("GET", "/nowhere"), ("PATCH", "/projects"), ("OPTIONS", "/user")],
+)
+def test_every_answer_has_these_headers(method, path, people, as_maintainer):
+    answer = as_maintainer.open(method, path)
+
+    assert {name: answer.headers[name] for name in HEADERS} == HEADERS
+    assert float(answer.headers["X-Runtime"]) >= 0
+    assert len(answer.headers["X-Request-Id"]) >= 16
+
+
+@pytest.mark.parametrize(("given", "kept"), [("abc-123.x:y_z", True), ("a" * 129, False), ("a b", False), ("é", False)])
+def test_the_id_of_a_request_is_given_back(given, kept, as_):
+    answer = as_(None).get("/version", headers={"X-Request-Id": given})
+
+    assert (answer.headers["X-Request-Id"] == given) is kept
+
+
+def test_moments_have_milliseconds_and_days_have_none(project, people, as_maintainer):
+    shown, me = as_maintainer.get(f"/projects/{project.id}").json, as_maintainer.get("/user").json
+
+    assert MOMENT.fullmatch(shown["created_at"])
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d", me["last_activity_on"])
+
+
+def test_reading_again_what_has_not_changed_costs_nothing(variable, as_maintainer):
+    first = as_maintainer.get(variable)
+    tag = first.headers["ETag"]
+
+    again = [
+        as_maintainer.open(method, variable, headers={"If-None-Match": wanted})
+        for method in ("GET", "HEAD")
+        for wanted in (tag, tag.removeprefix("W/"), f'"other", {tag}', "*")
+    ]
+
+    assert (tag[:3], first.headers["Cache-Control"]) == ('W/"', "max-age=0, private, must-revalidate")
+    assert {(answer.status_code, answer.data, answer.headers["ETag"]) for answer in again} == {(304, b"", tag)}
+    assert not [answer for answer in again if "Content-Type" in answer.headers]
+
+
+def test_what_has_changed_has_another_tag(variable, as_maintainer):
+    tag = as_maintainer.get(variable).headers["ETag"]
+    as_maintainer.put(variable, json={"value": "2"})
+
+    answer = as_maintainer.get(variable, headers={"If-None-Match": tag})
+
+    assert (answer.status_code, answer.json["value"]) == (200, "2")
+
+
+def test_if_match_has_no_effect_on_reads(variable, as_maintainer):
+    tag = as_maintainer.get(variable).headers["ETag"]
+
+    answers = [as_maintainer.get(variable, headers={"If-Match": value}) for value in (tag, '"other"', "*")]
+
+    assert {answer.status_code for answer in answers} == {200}
+
+
+def test_errors_are_not_kept(as_maintainer):
+    for path in ("/projects/999", "/nowhere", "/users?page=a"):
+        answer = as_maintainer.get(path, headers={"If-None-Match": "*"})
+        assert answer.status_code >= 400
+        assert (answer.headers["Cache-Control"], "ETag" in answer.headers) == ("no-cache", False)
+
+
+def test_deleting_answers_with_nothing_and_only_once(variable, as_maintainer):
+    first, second = as_maintainer.delete(variable), as_maintainer.delete(variable)
+
+    assert (first.status_code, first.data, "Content-Type" in first.headers) == (204, b"", False)
+    assert told(second) == (404, {"message": "404 Variable Not Found"})
+
+
+LONG_AGO, LATER, NONSENSE = "Mon, 01 Jan 1990 00:00:00 GMT", "Fri, 01 Jan 2100 00:00:00 GMT", "not today"
+CHANGED = (412, {"message": "412 Precondition Failed"})
+
+
+@pytest.mark.parametrize(("since", "status"), [(LATER, 204), (NONSENSE, 204), (LONG_AGO, 412)])
+def test_a_member_who_changed_stays(since, status, project, people, as_maintainer):
+    path = f"/projects/{project.id}/members/{people['dev'].id}"
+
+    answer = as_maintainer.delete(path, headers={"If-Unmodified-Since": since})
+
+    assert answer.status_code == status
+    assert as_maintainer.get(path).status_code == (200 if status == 412 else 404)
+
+
+@pytest.mark.parametrize("path", ["/projects/{project.id}", "/groups/{group.id}", "/users/{user.id}"])
+def test_nothing_that_changed_is_deleted(path, project, group, people, as_admin):
+    path = path.format(project=project, group=group, user=people["sam"])
+
+    assert told(as_admin.delete(path, headers={"If-Unmodified-Since": LONG_AGO})) == CHANGED
+    assert as_admin.get(path).status_code == 200
+
+
+def test_a_variable_has_no_date_to_compare_with(variable, as_maintainer):
+    assert as_maintainer.delete(variable, headers={"If-Unmodified-Since": LONG_AGO}).status_code == 204
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "methods"),
+    [
+        ("PATCH", "/projects/1/variables", {"GET", "HEAD", "POST", "OPTIONS"}),
+        ("PATCH", "/projects/1/variables/A", {"GET", "HEAD", "PUT", "DELETE", "OPTIONS"}),
+        ("DELETE", "/groups", {"GET", "HEAD", "POST", "OPTIONS"}),
+        ("PUT", "/user", {"GET", "HEAD", "OPTIONS"}),
+        ("GET", "/projects/1/archive", {"POST", "OPTIONS"}),
+    ],
+)
+def test_a_wrong_method_is_told_to_those_who_are_signed_in(method, path, methods, people, as_):
+    answer = as_("sam").open(method, path)
+
+    assert told(answer) == (405, {"error": "405 Not Allowed"})
+    assert set(answer.headers["Allow"].split(", ")) == methods
+    assert told(as_(None).open(method, path)) == (401, {"message": "401 Unauthorized"})
+
+
+def test_a_wrong_method_with_a_bad_token_is_about_the_token(people, client_of):
+    answer = client_of(people["sam"], revoked=True).delete("/groups")
+
+    assert (answer.status_code, answer.json["error"]) == (401, "invalid_token")
+
+
+def test_options_tell_the_methods(as_):
+    answer = as_(None).open("OPTIONS", "/groups")
+
+    assert (answer.status_code, answer.data, "Content-Type" in answer.headers) == (204, b"", False)
+    assert set(answer.headers["Allow"].split(", ")) == {"GET", "HEAD", "POST", "OPTIONS"}
+
+
+@pytest.mark.parametrize("path", ["/namespaces", "/user", "/projects/1/variables", "/projects/1/members"])
+def test_options_of_what_is_for_people_who_are_signed_in_are_told_to_them(path, as_, as_stranger):
+    stranger = as_(None).open("OPTIONS", path)
+    member = as_stranger.open("OPTIONS", path)
+
+    assert (stranger.status_code, stranger.json) == (401, {"message": "401 Unauthorized"})
+    assert (member.status_code, member.data, "GET" in member.headers["Allow"]) == (204, b"", True)
+
+
+def test_any_page_may_read_the_answers(people, as_maintainer):
+    answer = as_maintainer.get("/user", headers={"Origin": "https://elsewhere.example"})
+
+    assert answer.headers["Access-Control-Allow-Origin"] == "*"
+    assert "Access-Control-Allow-Credentials" not in answer.headers
+    assert set(answer.headers["Access-Control-Expose-Headers"].split(", ")) >= {*EXPOSED, "X-Request-Id", "ETag"}
+
+
+def test_errors_may_be_read_too(as_):
+    answer = as_(None).get("/user", headers={"Origin": "https://elsewhere.example"})
+
+    assert (answer.status_code, answer.headers["Access-Control-Allow-Origin"]) == (401, "*")
+
+
+def test_a_browser_may_ask_before_it_sends(as_):
+    asked = {
+        "Origin": "https://elsewhere.example",
+        "Access-Control-Request-Method": "DELETE",
+        "Access-Control-Request-Headers": "private-token, content-type",
+    }
+
+    answer = as_(None).open("OPTIONS", "/projects/1/variables/A", headers=asked)
+
+    assert (answer.status_code, answer.data) == (200, b"")
+    assert answer.headers["Access-Control-Allow-Origin"] == "*"
+    assert "DELETE" in answer.headers["Access-Control-Allow-Methods"]
+    assert answer.headers["Access-Control-Allow-Headers"] == "private-token, content-type"
+
+
+def test_a_fault_tells_nothing_of_the_inside(variable, as_maintainer, monkeypatch):
+    def fail(*_):
+        raise RuntimeError("secret: /var/lib/service.db")
+
+    monkeypatch.setattr(queries, "find_variable", fail)
+    answer = as_maintainer.put(variable, json={"value": "2"})
+
+    assert told(answer) == (500, {"message": "500 Internal Server Error"})
+    assert not re.search(rb"secret|/var|Traceback|\.py|RuntimeError", answer.data + str(answer.headers).encode())
+    assert answer.headers["Cache-Control"] == "no-cache"
+
+
+def test_a_fault_leaves_nothing_behind(project, as_maintainer, monkeypatch):
+    def fail():
+        raise RuntimeError("after the change")
+
+    monkeypatch.setattr(service, "forget_roles", fail)
+    member = as_maintainer.get(f"/projects/{project.id}/members").json[-1]
+    answer = as_maintainer.delete(f"/projects/{project.id}/members/{member['id']}")
+
+    assert answer.status_code == 500
+    assert member in as_maintainer.get(f"/projects/{project.id}/members").json
+
+
+def test_signs_are_what_was_sent(project, as_maintainer):
+    text = '<b>&"\u2028\u00e4\U0001f600</b>\\'
+
+    answer = as_maintainer.put(f"/projects/{project.id}", json={"description": text})
+
+    assert answer.json["description"] == text
+    assert reload(project).description == text

@@ -1,0 +1,176 @@
+"""Addresses (common behaviour, sections 1, 8 and 14)."""
+
+from __future__ import annotations
+
+from unittest.mock import ANY
+from urllib.parse import quote
+
+import pytest
+
+from tests.support.sample_data import add_member, make_group, make_project
+
+ROUTELESS = (404, {"error": "404 Not Found"})
+
+
+@pytest.fixture
+def deep(people):
+    """A project five groups down, with a dot in its path."""
+    parent = None
+    for path in ("top", "with.dot", "c", "d", "e"):
+        parent = make_group(path, parent)
+    made = make_project("v1.0", parent)
+    add_member(made, people["max"], 40)
+    return made
+
+
+def told(answer):
+    return answer.status_code, answer.json
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "top%2Fwith.dot%2Fc%2Fd%2Fe%2Fv1.0",
+        "top%2fwith.dot%2fc%2fd%2fe%2fv1.0",
+        "top%2Fwith%2Edot%2Fc%2Fd%2Fe%2Fv1%2E0",
+        "TOP%2FWith.Dot%2FC%2Fd%2Fe%2FV1.0",
+        "top%2Fwith.dot%2Fc%2Fd%2Fe%2Fv1.0/",
+        "top%2Fwith.dot%2Fc%2Fd%2Fe%2Fv1.0.json",
+        "/top%2Fwith.dot%2Fc%2Fd%2Fe%2Fv1.0",
+    ],
+)
+def test_a_project_is_found_by_its_encoded_path(path, deep, as_maintainer):
+    answer = as_maintainer.get(f"/projects/{path}")
+
+    assert (answer.status_code, answer.json["id"]) == (200, deep.id)
+
+
+@pytest.mark.parametrize("suffix", ["", "/", ".json", "//"])
+def test_a_project_is_found_by_its_id(suffix, project, as_maintainer):
+    answer = as_maintainer.get(f"/projects/{project.id}{suffix}")
+
+    assert (answer.status_code, answer.json["id"]) == (200, project.id)
+
+
+def test_an_unencoded_slash_makes_another_route(project, as_maintainer):
+    assert told(as_maintainer.get("/projects/acme/shop")) == ROUTELESS
+
+
+@pytest.mark.parametrize(
+    "name", ["shop", "-5", "0", "99999999999999999999999999", "acme%2F", "%2Fshop", "acme%252Fshop"]
+)
+def test_what_is_no_path_of_a_project_is_not_found(name, project, as_admin):
+    assert told(as_admin.get(f"/projects/{name}")) == (404, {"message": "404 Project Not Found"})
+
+
+@pytest.mark.both_databases
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/projects/{}",
+        "/projects/{}/variables",
+        "/groups/{}",
+        "/namespaces/{}",
+        "/users/{}",
+        "/users/{}/events",
+        "/projects/acme%2Fshop/issues/{}",
+        "/projects/acme%2Fshop/members/{}",
+        "/projects/acme%2Fshop/labels/{}",
+        "/personal_access_tokens/{}",
+    ],
+)
+def test_a_number_longer_than_python_reads_is_not_found(path, project, as_admin):
+    answer = as_admin.get(path.format("1" * 5000))
+
+    assert (answer.status_code, answer.json) == (404, ANY)
+
+
+@pytest.mark.both_databases
+@pytest.mark.parametrize("name", ["assignee_id", "weight"])
+def test_nothing_has_a_number_longer_than_python_reads(name, project, as_admin):
+    answer = as_admin.get(f"/projects/{project.id}/issues?{name}={'1' * 5000}")
+
+    assert (answer.status_code, answer.json) == (200, [])
+
+
+def test_digits_are_always_an_id(as_admin):
+    numbered = make_group("123456")
+    project = make_project("123", numbered)
+
+    assert told(as_admin.get("/groups/123456")) == (404, {"message": "404 Group Not Found"})
+    assert as_admin.get(f"/groups/{numbered.id}").json["full_path"] == "123456"
+    assert as_admin.get("/projects/123456%2F123").json["id"] == project.id
+
+
+def test_a_subgroup_is_found_by_its_encoded_path(deep, as_admin):
+    assert as_admin.get("/groups/top%2Fwith.dot").json["full_path"] == "top/with.dot"
+
+
+@pytest.mark.parametrize("name", ["root", "1ASDF", "-1", "1.5", "%31a"])
+def test_a_user_has_a_number_or_no_route(name, people, as_admin):
+    assert told(as_admin.get(f"/users/{name}")) == ROUTELESS
+
+
+def test_where_a_username_will_do_both_are_found(people, as_admin):
+    by_name, by_id = as_admin.get("/users/MAX/projects"), as_admin.get(f"/users/{people['max'].id}/projects")
+
+    assert (by_name.status_code, by_id.status_code) == (200, 200)
+
+
+@pytest.mark.parametrize(
+    ("segment", "name"),
+    [
+        ("plain", "plain"),
+        ("a%2Fb", "a/b"),
+        ("a%252Fb", "a%2Fb"),
+        ("with.dot", "with.dot"),
+        ("with%2Edot", "with.dot"),
+        ("v1%2Ejson", "v1.json"),
+        ("v1.json", "v1.json"),
+        ("%2A-stable", "*-stable"),
+        ("%C3%A4", "ä"),
+        ("a%20b+c", "a b+c"),
+        ("100%25", "100%"),
+    ],
+)
+def test_other_names_are_one_segment_decoded(segment, name, as_admin):
+    answer = as_admin.post(f"/features//{segment}", json={"value": "true"})
+
+    assert (answer.status_code, answer.json["name"]) == (201, name)
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/nowhere", "/projects/1/nowhere", "/", "", "/user/max", "/projects//1//nowhere", "/acme/shop/-/settings/a"],
+)
+def test_an_unknown_route_needs_no_token(path, as_):
+    for method in ("GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"):
+        assert told(as_(None).open(method, path)) == ROUTELESS
+
+
+def test_the_old_version_is_gone(browser):
+    for method in ("GET", "POST", "PUT", "PATCH", "DELETE"):
+        answer = browser.open("/api/v3/projects/1", method=method)
+
+        assert told(answer) == (410, {"error": "API V3 is no longer supported. Use API V4 instead."})
+
+
+@pytest.mark.parametrize("path", ["/projects/%ff", "/projects/a%00b", "/features/%C3%28"])
+def test_a_path_that_is_no_text_is_malformed(path, as_):
+    answer = as_(None).get(path)
+
+    assert (answer.status_code, answer.content_type, answer.data) == (400, "text/plain", b"Bad Request")
+
+
+@pytest.mark.parametrize("accept", ["text/html", "application/xml", "nonsense", "*/*;q=0"])
+def test_what_a_client_accepts_makes_no_difference(accept, as_maintainer):
+    answer = as_maintainer.get("/user", headers={"Accept": accept})
+
+    assert (answer.status_code, answer.content_type) == (200, "application/json")
+
+
+def test_a_path_may_be_long(as_admin):
+    assert told(as_admin.get("/projects/" + quote("a" * 5000 + "/b", safe=""))) == (
+        404,
+        {"message": "404 Project Not Found"},
+    )

@@ -1,0 +1,221 @@
+"""Every page and every person: what is shown, what is hidden, what is refused."""
+
+from __future__ import annotations
+
+import pytest
+
+from project_service.domain.access_levels import Role, Visibility
+from project_service.domain.projects import DISABLED
+from project_service.kit.db.session import db
+from tests.support import sample_data
+from tests.support.sample_data import ADA, DEV, GUS, MAX, NOBODY, OLIVE, PEOPLE, RITA, ROLES, SAM
+from tests.support.visitors import addresses, page_rules
+
+ANYBODY, SIGNED_IN = -2, -1
+
+# page → the rank that one needs; by the rules of the application's routes
+NEEDED = {
+    "/users/sign_in": ANYBODY,
+    "/": SIGNED_IN,
+    "/projects/new": SIGNED_IN,
+    "/projects/new/import": SIGNED_IN,
+    "/dashboard/groups": SIGNED_IN,
+    "/groups/new": SIGNED_IN,
+    "/-/profile/personal_access_tokens": SIGNED_IN,
+    "/-/profile/personal_access_tokens/<int:token_id>/revoke": SIGNED_IN,
+    "/<path:full_path>": Role.GUEST,
+    "/groups/<path:group>": Role.GUEST,
+    "/<path:project>/-/project_members": Role.GUEST,
+    "/<path:project>/-/project_members/<int:user_id>/edit": Role.MAINTAINER,
+    "/<path:project>/-/project_members/<int:user_id>/remove": Role.MAINTAINER,
+    "/groups/<path:group>/-/group_members": Role.GUEST,
+    "/groups/<path:group>/-/group_members/<int:user_id>/edit": Role.OWNER,
+    "/groups/<path:group>/-/group_members/<int:user_id>/remove": Role.OWNER,
+    "/<path:project>/-/import": Role.GUEST,
+    "/<path:project>/-/import/delete": Role.OWNER,
+    "/<project_path:project>/download_export": Role.MAINTAINER,
+    "/<path:project>/-/settings/<page>": Role.MAINTAINER,
+    "/<path:project>/-/settings/ci_cd/variables/<int:variable_id>/edit": Role.MAINTAINER,
+    "/<path:project>/-/settings/ci_cd/variables/<int:variable_id>/delete": Role.MAINTAINER,
+    "/<path:project>/-/settings/repository/protected_tags/<int:tag_id>/unprotect": Role.MAINTAINER,
+    "/<path:project>/-/settings/operations/integrations/new": Role.MAINTAINER,
+    "/<path:project>/-/settings/operations/integrations/<int:integration_id>/edit": Role.MAINTAINER,
+    "/<path:project>/-/settings/operations/integrations/<int:integration_id>/credentials": Role.MAINTAINER,
+    "/<path:project>/-/settings/operations/integrations/<int:integration_id>/reset_key": Role.MAINTAINER,
+    "/<path:project>/-/settings/operations/integrations/<int:integration_id>/test": Role.DEVELOPER,
+    "/<path:project>/-/settings/operations/integrations/<int:integration_id>/delete": Role.MAINTAINER,
+    "/<path:project>/-/alert_management": Role.DEVELOPER,
+    "/<path:project>/-/alert_management/<int:iid>/details": Role.DEVELOPER,
+    "/<path:project>/-/alert_management/<int:iid>/details/<any(overview,metrics,activity):part>": Role.DEVELOPER,
+    "/<path:project>/-/alert_management/<int:iid>/payload.json": Role.DEVELOPER,
+    "/<path:project>/-/blob/<path:place>": Role.REPORTER,
+    "/<path:project>/-/merge_requests": Role.REPORTER,
+    "/<path:project>/-/merge_requests/<int:iid>": Role.REPORTER,
+    "/<path:project>/-/pipelines/<int:pipeline_id>": Role.DEVELOPER,
+    "/<path:project>/-/security/dashboard": Role.DEVELOPER,
+    "/<path:project>/-/security/findings/<int:finding_id>": Role.DEVELOPER,
+    "/<path:project>/-/security/reports/new": Role.DEVELOPER,
+    "/<path:project>/-/environments": Role.DEVELOPER,
+    "/<path:project>/-/environments/new": Role.DEVELOPER,
+    "/<path:project>/-/environments/<int:environment_id>": Role.DEVELOPER,
+    "/<path:project>/-/environments/<int:environment_id>/edit": Role.DEVELOPER,
+    "/<path:project>/-/environments/<int:environment_id>/delete": Role.DEVELOPER,
+    "/<path:project>/-/issues": Role.GUEST,
+    "/<path:project>/-/issues/new": Role.GUEST,
+    "/<path:project>/-/issues/<int:iid>": Role.GUEST,
+    "/<path:project>/-/issues/<int:iid>/edit": Role.REPORTER,
+    "/<path:project>/-/issues/<int:iid>/delete": Role.OWNER,
+    "/<path:project>/-/issues/<int:iid>/notes/<int:note_id>/edit": Role.MAINTAINER,
+    "/<path:project>/-/issues/<int:iid>/notes/<int:note_id>/delete": Role.MAINTAINER,
+    "/<path:project>/-/milestones": Role.GUEST,
+    "/<path:project>/-/milestones/new": Role.DEVELOPER,
+    "/<path:project>/-/milestones/<int:iid>": Role.GUEST,
+    "/<path:project>/-/milestones/<int:iid>/edit": Role.DEVELOPER,
+    "/<path:project>/-/milestones/<int:iid>/delete": Role.DEVELOPER,
+}
+# what is not there at all for those who may not see it
+HIDDEN = (
+    "/<path:project>/-/alert_management",
+    "/<path:project>/-/settings/operations/integrations/<int:integration_id>/test",
+)
+# the members of the project see the group above it, and have no role there
+RANKS = {ADA: Role.OWNER, SAM: SIGNED_IN, NOBODY: ANYBODY, **ROLES}
+
+
+def status_for(person, rule):
+    """What a person is answered on a page of a private project in a private group."""
+    rank, needed = RANKS[person], NEEDED[rule]
+    if person is NOBODY:
+        return 200 if needed == ANYBODY else 302
+    if rank >= needed:
+        return 302 if rule in ("/users/sign_in", "/groups/<path:group>") else 200
+    return 404 if rank == SIGNED_IN or rule.startswith(HIDDEN) else 403
+
+
+def test_every_page_has_its_row_in_the_table(app):
+    assert {rule.rule for rule in page_rules(app, "GET")} == NEEDED.keys()
+
+
+@pytest.mark.parametrize("person", [*PEOPLE, NOBODY])
+def test_who_gets_which_page(person, app, visit, values, people):
+    token_id = 0
+    if person:
+        sample_data.make_token(people[person])
+        token_id = db.session.execute(db.text("SELECT max(id) FROM personal_access_tokens")).scalar_one()
+    pages = addresses(app, "GET", values | {"token_id": token_id}, NEEDED)
+    visitor = visit(person)
+
+    answers = {rule: visitor.get(address).status_code for rule, address in pages.items()}
+
+    assert answers == {rule: status_for(person, rule) for rule in pages}
+
+
+@pytest.mark.parametrize(("person", "status"), [(NOBODY, 302), (SAM, 404), (GUS, 403), (DEV, 403)])
+def test_who_may_not_see_a_form_may_not_send_it_either(person, status, app, visit, values):
+    forms = {
+        rule: address
+        for rule, address in addresses(app, "POST", values | {"token_id": 0}, NEEDED).items()
+        if NEEDED[rule] >= Role.MAINTAINER
+    }
+    visitor = visit(person)
+    fields = {"csrf_token": visitor.csrf_token()}
+
+    answers = {rule: visitor.open("POST", address, data=fields).status_code for rule, address in forms.items()}
+
+    assert len(forms) > 5
+    assert answers == dict.fromkeys(forms, status)
+
+
+def test_nobody_is_sent_to_sign_in_and_comes_back(visitor, project):
+    answer = visitor.get("/acme/shop/-/settings/ci_cd?reveal=1")
+
+    assert answer.location == "/users/sign_in?next=/acme/shop/-/settings/ci_cd?reveal%3D1"
+
+
+def test_a_hidden_project_looks_to_nobody_as_one_that_does_not_exist(visitor, project):
+    hidden, missing = visitor.get("/acme/shop"), visitor.get("/acme/none")
+
+    assert (hidden.status_code, hidden.location) == (302, "/users/sign_in?next=/acme/shop")
+    assert (missing.status_code, missing.location) == (302, "/users/sign_in?next=/acme/none")
+
+
+def test_a_hidden_project_looks_to_strangers_as_one_that_does_not_exist(visit, project):
+    visitor = visit(SAM)
+
+    hidden, missing = visitor.get("/acme/shop"), visitor.get("/acme/none")
+
+    assert hidden.status_code == missing.status_code == 404
+    assert without_numbers(hidden.text) == without_numbers(missing.text)
+
+
+def without_numbers(text):
+    return "\n".join(line for line in text.splitlines() if "Request" not in line and "csrf" not in line)
+
+
+def test_nobody_sees_public_projects_and_groups(visitor, project, group):
+    project.visibility = group.visibility = Visibility.PUBLIC
+    db.session.commit()
+
+    answers = [visitor.get(path).status_code for path in ("/acme/shop", "/acme", "/acme/shop/-/settings/ci_cd")]
+
+    assert answers == [200, 200, 302]
+
+
+def test_a_stranger_may_not_change_a_public_project(visit, project, group):
+    project.visibility = group.visibility = Visibility.PUBLIC
+    db.session.commit()
+
+    assert visit(SAM).get("/acme/shop/-/settings/ci_cd").status_code == 403
+
+
+def test_a_user_page_is_everybodys_and_a_missing_one_nobodys(visit, people):
+    assert [visit(SAM).get(f"/{name}").status_code for name in ("max", "none")] == [200, 404]
+
+
+def test_a_private_profile_tells_others_nothing(visit, people):
+    people[MAX].private_profile, people[MAX].bio = True, "Once a sailor."
+    db.session.commit()
+
+    assert "Once a sailor." not in visit(SAM).get("/max").text
+    assert "Once a sailor." in visit(MAX).get("/max").text
+
+
+def test_somebody_elses_token_cannot_be_revoked(visit, people):
+    sample_data.make_token(people[OLIVE])
+    token_id = db.session.execute(db.text("SELECT max(id) FROM personal_access_tokens")).scalar_one()
+
+    answer = visit(MAX).send(f"/-/profile/personal_access_tokens/{token_id}/revoke")
+
+    assert answer.status_code == 404
+    assert not db.session.execute(db.text("SELECT revoked FROM personal_access_tokens")).scalar_one()
+
+
+@pytest.mark.parametrize(("person", "tabs"), [(MAX, True), (RITA, False), (GUS, False)])
+def test_settings_are_offered_to_those_who_may_use_some(person, tabs, visit, project):
+    assert ("/acme/shop/-/settings/" in visit(person).get("/acme/shop").text) is tabs
+
+
+def test_settings_pages_are_those_with_a_section_one_may_use(maintainer, project):
+    project.builds_access_level = DISABLED
+    db.session.commit()
+
+    text = maintainer.get("/acme/shop/-/settings/repository").text
+
+    assert "/-/settings/operations" in text
+    assert "/-/settings/ci_cd" not in text
+    assert maintainer.get("/acme/shop/-/settings/ci_cd").status_code == 403
+
+
+@pytest.mark.parametrize("name", ["general/x", "nonsense", "ci_cd%20"])
+def test_a_settings_page_that_does_not_exist_is_not_found(name, maintainer, project):
+    assert maintainer.get(f"/acme/shop/-/settings/{name}").status_code == 404
+
+
+def test_people_may_leave_but_remove_nobody(visit, project, people):
+    visitor, members = visit(GUS), "/acme/shop/-/project_members"
+
+    others = visitor.send(f"{members}/{people[DEV].id}/remove").status_code
+    own = visitor.send(f"{members}/{people[GUS].id}/remove")
+
+    assert (others, own.status_code, own.location) == (403, 302, "/")
+    assert visitor.get("/acme/shop").status_code == 404

@@ -1,0 +1,30 @@
+"""What people wrote outlives their account, unless it is to go with them (supporting resources, section 3)."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.sample_data import DEV
+
+pytestmark = pytest.mark.both_databases
+
+
+@pytest.fixture
+def issue(project, as_):
+    return as_(DEV).post(f"/projects/{project.id}/issues", json={"title": "Broken totals"}).json
+
+
+def test_contributions_of_a_deleted_user_go_to_the_ghost(issue, project, people, as_admin, run_jobs):
+    as_admin.delete(f"/users/{people[DEV].id}")
+    run_jobs()
+
+    found = as_admin.get(f"/projects/{project.id}/issues/{issue['iid']}")
+    assert (found.status_code, found.json["author"]["username"]) == (200, "ghost")
+
+
+def test_contributions_go_with_a_user_who_is_deleted_hard(issue, project, people, as_admin, run_jobs):
+    as_admin.delete(f"/users/{people[DEV].id}?hard_delete=true")
+    run_jobs()
+
+    assert as_admin.get(f"/projects/{project.id}/issues").json == []
+    assert as_admin.get(f"/users/{people[DEV].id}").status_code == 404

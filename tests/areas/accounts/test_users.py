@@ -1,0 +1,645 @@
+"""Users through HTTP (supporting resources, sections 2 and 3)."""
+
+from __future__ import annotations
+
+import datetime as dt
+import secrets
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from sqlalchemy import func, select
+
+from project_service.domain.users import BLOCKED, DEACTIVATED, User
+from project_service.kit import clock
+from project_service.kit.db.session import db
+from tests.support.sample_data import (
+    ADA,
+    DEV,
+    GUS,
+    MAX,
+    NOBODY,
+    OLIVE,
+    PEOPLE,
+    RITA,
+    SAM,
+    make_project,
+    make_user,
+    reload,
+)
+
+BASIC = {"id", "name", "username", "state", "avatar_url", "web_url"}
+USER = BASIC | {
+    *("created_at", "bio", "bio_html", "location", "public_email", "skype", "linkedin", "twitter", "website_url"),
+    *("organization", "job_title"),
+}
+PUBLIC = USER | {
+    *("last_sign_in_at", "confirmed_at", "last_activity_on", "email", "theme_id", "color_scheme_id", "projects_limit"),
+    *("current_sign_in_at", "identities", "can_create_group", "can_create_project", "two_factor_enabled", "external"),
+    "private_profile",
+}
+ADMIN = PUBLIC | {"is_admin", "note", "namespace_id"}
+DETAILS = ADMIN | {"current_sign_in_ip", "last_sign_in_ip", "sign_in_count"}
+NEW = {"email": "new@example.org", "name": "New One", "username": "new", "password": "long enough"}
+UNAUTHORIZED = {"message": "401 Unauthorized"}
+FORBIDDEN = {"message": "403 Forbidden"}
+USERNAME = "can contain only letters, digits, '_', '-' and '.'. Cannot start with '-' or end in '.', '.git' or '.atom'."
+TAKEN = "has already been taken"
+
+
+def new(**changes):
+    return {name: value for name, value in (NEW | changes).items() if value is not None}
+
+
+def usernames(answer):
+    return [user["username"] for user in answer.json]
+
+
+@pytest.fixture
+def other(people):
+    """Somebody to whom things are done."""
+    return make_user("other")
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "json", "statuses"),
+    [
+        ("GET", "/user", None, "200 200 200 200 200 200 200 401"),
+        ("GET", "/users", None, "200 200 200 200 200 200 200 403"),
+        ("GET", "/users?username=other", None, "200 200 200 200 200 200 200 200"),
+        ("GET", "/users/{}", None, "200 200 200 200 200 200 200 200"),
+        ("POST", "/users", new(password="short"), "400 403 403 403 403 403 403 401"),
+        ("POST", "/users", {}, "400 400 400 400 400 400 400 401"),
+        ("PUT", "/users/{}", {"bio": "hello"}, "200 403 403 403 403 403 403 401"),
+        ("DELETE", "/users/{}", None, "412 403 403 403 403 403 403 401"),
+        ("POST", "/users/{}/block", None, "201 403 403 403 403 403 403 401"),
+        ("POST", "/users/{}/unblock", None, "201 403 403 403 403 403 403 401"),
+        ("GET", "/users/999999", None, "404 404 404 404 404 404 404 404"),
+        ("PUT", "/users/999999", {"bio": "hello"}, "404 403 403 403 403 403 403 401"),
+        ("DELETE", "/users/999999", None, "404 403 403 403 403 403 403 401"),
+        ("POST", "/users/999999/block", None, "404 403 403 403 403 403 403 401"),
+        ("POST", "/users/999999/unblock", None, "404 403 403 403 403 403 403 401"),
+    ],
+)
+def test_who_may_do_what_with_users(method, path, json, statuses, other, as_):
+    unchanged = {"If-Unmodified-Since": "Mon, 01 Jan 1990 00:00:00 GMT"} if method == "DELETE" else {}
+
+    answers = [
+        as_(name).open(method, path.format(other.id), json=json, headers=unchanged) for name in (*PEOPLE, NOBODY)
+    ]
+
+    assert " ".join(str(answer.status_code) for answer in answers) == statuses
+    assert all(answer.json == UNAUTHORIZED for answer in answers if answer.status_code == 401)
+    assert all(answer.json == {"message": "404 User Not Found"} for answer in answers if answer.status_code == 404)
+    assert all(answer.json == FORBIDDEN for answer in answers if answer.status_code == 403 and path != "/users")
+
+
+@pytest.mark.parametrize(("person", "keys"), [(ADA, ADMIN), (SAM, PUBLIC)])
+def test_people_see_themselves_with_the_keys_of_their_kind(person, keys, as_):
+    answer = as_(person).get("/user")
+
+    assert (answer.status_code, set(answer.json)) == (200, keys)
+
+
+@pytest.mark.parametrize(("person", "keys"), [(ADA, ADMIN), (SAM, BASIC)])
+def test_lists_of_users_have_the_keys_of_the_callers_kind(person, keys, as_):
+    answer = as_(person).get("/users")
+
+    assert {frozenset(user) for user in answer.json} == {frozenset(keys)}
+
+
+@pytest.mark.parametrize(("person", "keys"), [(ADA, DETAILS), (SAM, USER), (NOBODY, USER)])
+def test_one_user_has_the_keys_of_the_callers_kind(person, keys, people, as_):
+    assert set(as_(person).get(f"/users/{people[SAM].id}").json) == keys
+
+
+def test_a_user_looks_as_documented(people, client_of):
+    signed_in = dt.datetime(2021, 1, 19, 7, 11, 2, tzinfo=dt.UTC)
+    user = make_user("lin", name="Lin Tao", bio="A <b>", provider="ldap", extern_uid="7", last_sign_in_at=signed_in)
+
+    answer = client_of(user).get("/user")
+
+    assert answer.json == {
+        "id": user.id,
+        "name": "Lin Tao",
+        "username": "lin",
+        "state": "active",
+        "avatar_url": None,
+        "web_url": "http://localhost/lin",
+        "created_at": clock.isoformat(user.created_at),
+        "bio": "A <b>",
+        "bio_html": "<p>A &lt;b&gt;</p>",
+        "location": None,
+        "public_email": "",
+        "skype": "",
+        "linkedin": "",
+        "twitter": "",
+        "website_url": "",
+        "organization": None,
+        "job_title": "",
+        "last_sign_in_at": "2021-01-19T07:11:02.000Z",
+        "confirmed_at": clock.isoformat(user.confirmed_at),
+        "last_activity_on": clock.today().isoformat(),
+        "email": "lin@example.org",
+        "theme_id": 1,
+        "color_scheme_id": 1,
+        "projects_limit": 100000,
+        "current_sign_in_at": None,
+        "identities": [{"provider": "ldap", "extern_uid": "7"}],
+        "can_create_group": True,
+        "can_create_project": True,
+        "two_factor_enabled": False,
+        "external": False,
+        "private_profile": False,
+    }
+
+
+@pytest.mark.parametrize("path", ["/users/root", "/users/1ASDF", "/users/-1", "/users/1.5", "/users/%D9%A1"])
+def test_an_id_that_is_no_number_is_an_unknown_route(path, as_admin):
+    answer = as_admin.get(path)
+
+    assert (answer.status_code, answer.json) == (404, {"error": "404 Not Found"})
+
+
+def test_an_id_of_a_hundred_digits_is_nobody(as_admin):
+    assert as_admin.get("/users/" + "9" * 100).json == {"message": "404 User Not Found"}
+
+
+def test_anonymous_callers_have_to_name_a_user(as_):
+    answer = as_(NOBODY).get("/users")
+
+    assert answer.json == {"message": "403 Forbidden - Not authorized to access /api/v4/users"}
+
+
+@pytest.mark.both_databases
+@pytest.mark.parametrize(("username", "found"), [("sam", [SAM]), ("SaM", [SAM]), ("sa", []), ("nosuch", [])])
+def test_anonymous_callers_find_one_user_by_name_in_any_case(username, found, as_):
+    answer = as_(NOBODY).get(f"/users?username={username}")
+
+    assert (answer.status_code, usernames(answer)) == (200, found)
+
+
+@pytest.mark.both_databases
+def test_users_are_listed_newest_first(as_stranger):
+    assert usernames(as_stranger.get("/users")) == [SAM, GUS, RITA, DEV, MAX, OLIVE, ADA]
+
+
+FILTERED = [
+    ("search=blu", ["blue"]),
+    ("search=Indigo", ["blue"]),
+    ("search=BLUE@example.org", ["blue"]),
+    ("search=example.org", []),
+    ("search=%25", []),
+    ("active=true&search=blue", ["blue"]),
+    ("blocked=true", ["barred"]),
+    ("blocked=true&active=true", []),
+    ("blocked=false&username=barred", ["barred"]),
+    ("exclude_internal=true&username=blue", ["blue"]),
+    ("order_by=name&sort=asc&username=blue&created_after=2100-01-01", ["blue"]),
+    ("two_factor=enabled&username=blue", ["blue"]),
+    ("without_projects=true&username=max", ["max"]),
+]
+
+
+@pytest.mark.both_databases
+def test_filters_of_ordinary_callers(project, as_stranger):
+    make_user("blue", name="Indigo Carmine")
+    make_user("barred", state=BLOCKED)
+
+    found = [(query, usernames(as_stranger.get(f"/users?{query}"))) for query, _ in FILTERED]
+
+    assert found == FILTERED
+
+
+FILTERED_FOR_ADMINISTRATORS = [
+    ("external=true", ["guest"]),
+    ("provider=ldap&extern_uid=7", ["guest"]),
+    ("provider=saml&extern_uid=7", []),
+    ("order_by=username&sort=asc&search=example&created_after=2000-01-01", []),
+    ("created_before=2001-01-01", ["guest"]),
+    ("created_after=2000-01-01&created_before=2001-01-01", ["guest"]),
+    ("two_factor=enabled", []),
+    ("without_projects=true&order_by=username&sort=asc", [ADA, "guest", OLIVE, SAM]),
+    ("order_by=username&sort=desc&per_page=2", [SAM, RITA]),
+    ("order_by=name&sort=asc&per_page=2", ["guest", ADA]),
+    ("order_by=created_at&sort=asc&per_page=1", ["guest"]),
+    ("order_by=updated_at&per_page=1", ["guest"]),
+]
+
+
+@pytest.mark.both_databases
+def test_filters_of_administrators(project, as_admin):
+    make_user(
+        "guest",
+        name="AAA",
+        external=True,
+        provider="ldap",
+        extern_uid="7",
+        created_at=dt.datetime(2000, 6, 1, tzinfo=dt.UTC),
+        updated_at=clock.now() + dt.timedelta(hours=1),
+    )
+
+    found = [(query, usernames(as_admin.get(f"/users?{query}"))) for query, _ in FILTERED_FOR_ADMINISTRATORS]
+
+    assert found == FILTERED_FOR_ADMINISTRATORS
+
+
+@pytest.mark.parametrize("query", ["external=true", "extern_uid=7&provider=ldap"])
+def test_some_filters_are_refused_to_ordinary_callers(query, as_stranger):
+    answer = as_stranger.get(f"/users?{query}")
+
+    assert (answer.status_code, answer.json) == (403, FORBIDDEN)
+
+
+@pytest.mark.parametrize(
+    ("query", "text"),
+    [
+        ("extern_uid=7", "extern_uid, provider provide all or none of parameters"),
+        ("provider=ldap", "extern_uid, provider provide all or none of parameters"),
+        ("order_by=email", "order_by does not have a valid value"),
+        ("sort=up", "sort does not have a valid value"),
+        ("active=perhaps", "active is invalid"),
+        ("created_after=never", "created_after is invalid"),
+        ("page=a&per_page=b", "page is invalid, per_page is invalid"),
+        ("per_page=0", "per_page has a value not allowed"),
+    ],
+)
+def test_filters_that_cannot_be_read(query, text, as_admin):
+    answer = as_admin.get(f"/users?{query}")
+
+    assert (answer.status_code, answer.json) == (400, {"error": text})
+
+
+@pytest.mark.both_databases
+@pytest.mark.parametrize("person", [ADA, SAM])
+def test_a_longer_list_of_users_takes_no_more_queries(person, people, as_, count_queries):
+    client = as_(person)
+    counts = []
+    for size in (2, 1, 6):  # the first marks the token as used
+        with count_queries() as queries:
+            client.get(f"/users?per_page={size}")
+        counts.append(len(queries))
+
+    assert counts[1] == counts[2] <= 6
+
+
+def test_a_new_user_has_a_personal_namespace_and_the_defaults(as_admin):
+    answer = as_admin.post("/users", json=new(username="New.One"))
+
+    namespace = db.session.get(User, answer.json["id"])
+    shown = {"username", "name", "email", "state", "is_admin", "can_create_group", "external", "projects_limit", "note"}
+    assert (answer.status_code, set(answer.json)) == (201, ADMIN)
+    assert {name: answer.json[name] for name in shown} == {
+        "username": "New.One",
+        "name": "New One",
+        "email": "new@example.org",
+        "state": "active",
+        "is_admin": False,
+        "can_create_group": True,
+        "external": False,
+        "projects_limit": 100000,
+        "note": None,
+    }
+    assert namespace.namespace_id == answer.json["namespace_id"]
+
+
+def test_a_new_user_can_have_everything_that_is_documented(as_admin):
+    given = {
+        "admin": True,
+        "can_create_group": False,
+        "external": True,
+        "private_profile": True,
+        "projects_limit": 3,
+        "bio": "b" * 255,
+        "location": "Aachen",
+        "public_email": "public@example.org",
+        "organization": "Org",
+        "job_title": "Smith",
+        "note": "noted",
+        "skype": "s",
+        "linkedin": "l",
+        "twitter": "t",
+        "website_url": "https://example.org",
+        "theme_id": 2,
+        "color_scheme_id": 3,
+    }
+
+    answer = as_admin.post("/users", json=new(**given))
+
+    given["is_admin"] = given.pop("admin")
+    assert (answer.status_code, {name: answer.json[name] for name in given}) == (201, given)
+
+
+@pytest.mark.parametrize("way", [{"reset_password": True}, {"force_random_password": True}])
+def test_a_new_user_needs_no_password_when_another_way_is_named(way, as_admin):
+    assert as_admin.post("/users", json=new(password=None, **way)).status_code == 201
+
+
+@pytest.mark.parametrize(
+    ("fields", "text"),
+    [
+        ({"email": None}, "email is missing"),
+        ({"email": None, "name": None}, "email is missing, name is missing"),
+        ({"username": None}, "username is missing"),
+        ({"password": None}, "password, reset_password are missing, at least one parameter must be provided"),
+        ({"projects_limit": "many"}, "projects_limit is invalid"),
+        ({"admin": "perhaps"}, "admin is invalid"),
+        ({"name": ["a"]}, "name is invalid"),
+        ({"provider": "ldap"}, "extern_uid, provider provide all or none of parameters"),
+    ],
+)
+def test_parameters_of_a_new_user_that_cannot_be_read(fields, text, as_admin):
+    answer = as_admin.post("/users", json=new(**fields))
+
+    assert (answer.status_code, answer.json) == (400, {"error": text})
+
+
+@pytest.mark.parametrize(
+    ("fields", "messages"),
+    [
+        ({"password": "7 chars"}, {"password": ["is too short (minimum is 8 characters)"]}),
+        ({"password": ""}, {"password": ["can't be blank"]}),
+        ({"password": "x" * 129}, {"password": ["is too long (maximum is 128 characters)"]}),
+        ({"email": "nobody"}, {"email": ["is invalid"]}),
+        ({"email": ""}, {"email": ["is invalid"]}),
+        ({"name": " "}, {"name": ["can't be blank"]}),
+        ({"name": "n" * 256}, {"name": ["is too long (maximum is 255 characters)"]}),
+        ({"bio": "b" * 256}, {"bio": ["is too long (maximum is 255 characters)"]}),
+        ({"projects_limit": -1}, {"projects_limit": ["must be greater than or equal to 0"]}),
+        ({"public_email": "nobody"}, {"public_email": ["is invalid"]}),
+        ({"username": ""}, {"username": ["can't be blank"]}),
+        ({"username": "a"}, {"username": ["is too short (minimum is 2 characters)"]}),
+        ({"username": "u" * 256}, {"username": ["is too long (maximum is 255 characters)"]}),
+        ({"username": "-dash"}, {"username": [USERNAME]}),
+        ({"username": "dot."}, {"username": [USERNAME]}),
+        ({"username": "a b"}, {"username": [USERNAME]}),
+        ({"username": "müller"}, {"username": [USERNAME]}),
+        ({"username": "new\n"}, {"username": [USERNAME]}),
+        ({"username": "x.Git"}, {"username": [USERNAME]}),
+        ({"username": "x.atom"}, {"username": [USERNAME]}),
+        ({"username": "Admin"}, {"username": ["Admin is a reserved name"]}),
+        ({"username": "robots.txt"}, {"username": ["robots.txt is a reserved name"]}),
+        (
+            {"email": "x", "projects_limit": -2, "username": "api"},
+            {
+                "email": ["is invalid"],
+                "username": ["api is a reserved name"],
+                "projects_limit": ["must be greater than or equal to 0"],
+            },
+        ),
+    ],
+)
+def test_a_new_user_that_breaks_a_rule(fields, messages, as_admin):
+    answer = as_admin.post("/users", json=new(**fields))
+
+    assert (answer.status_code, answer.json) == (400, {"message": messages})
+    assert db.session.scalar(select(func.count()).select_from(User)) == len(PEOPLE)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"username": "u" * 255},
+        {"username": "_a.B-9"},
+        {"username": "12345"},
+        {"name": "Ünï 名前 🦊 <&>"},
+        {"name": "n" * 255},
+        {"projects_limit": 2**40},
+    ],
+)
+def test_unusual_new_users_that_break_no_rule(fields, as_admin):
+    answer = as_admin.post("/users", json=new(**fields))
+
+    assert (answer.status_code, answer.json | fields) == (201, answer.json)
+
+
+@pytest.mark.parametrize(
+    ("fields", "text"),
+    [
+        ({"email": "sam@example.org"}, "Email has already been taken"),
+        ({"email": "SAM@Example.org"}, "Email has already been taken"),
+        ({"email": "sam@example.org", "username": "sam"}, "Email has already been taken"),
+        ({"username": "sam"}, "Username has already been taken"),
+        ({"username": "SAM"}, "Username has already been taken"),
+    ],
+)
+def test_a_new_user_with_somebody_elses_name_or_address(fields, text, as_admin):
+    answer = as_admin.post("/users", json=new(**fields))
+
+    assert (answer.status_code, answer.json) == (409, {"message": text})
+
+
+@pytest.mark.parametrize("username", ["acme", "ACME"])
+def test_a_new_user_with_the_path_of_a_group(username, group, as_admin):
+    answer = as_admin.post("/users", json=new(username=username))
+
+    assert (answer.status_code, answer.json) == (400, {"message": {"username": [TAKEN]}})
+
+
+def test_a_form_creates_a_user_too(as_admin):
+    answer = as_admin.post("/users", data=new(admin="1", projects_limit="7"))
+
+    assert (answer.status_code, answer.json["is_admin"], answer.json["projects_limit"]) == (201, True, 7)
+
+
+def test_changing_nothing_is_fine(other, as_admin):
+    answer = as_admin.put(f"/users/{other.id}", json={})
+
+    assert (answer.status_code, answer.json["username"]) == (200, "other")
+
+
+def test_what_is_changed_is_answered_and_stays(other, as_admin):
+    changes = {"name": "Another", "email": "another@example.org", "bio": "b", "location": "here", "external": True}
+
+    answer = as_admin.put(f"/users/{other.id}", json=changes)
+
+    assert (answer.status_code, answer.json | changes) == (200, answer.json)
+    assert as_admin.get(f"/users/{other.id}").json | answer.json == as_admin.get(f"/users/{other.id}").json
+
+
+@pytest.mark.parametrize(
+    ("fields", "status", "message"),
+    [
+        ({"email": "SAM@example.org"}, 409, "Email has already been taken"),
+        ({"username": "Sam"}, 409, "Username has already been taken"),
+        ({"username": "Acme"}, 400, {"username": [TAKEN]}),
+        (
+            {"username": "-"},
+            400,
+            {"username": ["is too short (minimum is 2 characters)", USERNAME, "- is a reserved name"]},
+        ),
+        ({"password": "short"}, 400, {"password": ["is too short (minimum is 8 characters)"]}),
+        ({"bio": "b" * 256}, 400, {"bio": ["is too long (maximum is 255 characters)"]}),
+        ({"email": "x"}, 400, {"email": ["is invalid"]}),
+    ],
+)
+def test_a_change_that_breaks_a_rule_changes_nothing(fields, status, message, group, other, as_admin):
+    answer = as_admin.put(f"/users/{other.id}", json=fields | {"note": "kept?"})
+
+    stored = reload(other)
+    assert (answer.status_code, answer.json) == (status, {"message": message})
+    assert (stored.username, stored.email, stored.note) == ("other", "other@example.org", None)
+
+
+@pytest.mark.both_databases
+def test_a_user_may_keep_name_and_address_in_another_case(other, as_admin):
+    answer = as_admin.put(f"/users/{other.id}", json={"username": "OTHER", "email": "Other@example.org"})
+
+    assert (answer.status_code, answer.json["username"]) == (200, "OTHER")
+
+
+@pytest.mark.both_databases
+def test_personal_projects_follow_a_renamed_user(other, as_admin):
+    project = make_project("Tool", other)
+
+    as_admin.put(f"/users/{other.id}", json={"username": "another", "name": "Another"})
+
+    moved = as_admin.get("/projects/another%2FTool")
+    assert (moved.status_code, moved.json["id"], moved.json["name_with_namespace"]) == (
+        200,
+        project.id,
+        "Another / Tool",
+    )
+    assert as_admin.get("/projects/other%2FTool").status_code == 404
+    assert as_admin.post("/users", json=new(username="other")).status_code == 201
+
+
+def test_blocking_shuts_somebody_out_and_unblocking_lets_them_in(other, client_of, as_admin):
+    theirs = client_of(other)
+
+    blocked = as_admin.post(f"/users/{other.id}/block")
+
+    assert (blocked.status_code, blocked.json) == (201, True)
+    refused = theirs.get("/user")
+    assert (refused.status_code, refused.json) == (
+        403,
+        {"message": "403 Forbidden - Your account has been blocked."},
+    )
+    assert as_admin.get(f"/users/{other.id}").json["state"] == "blocked"
+    again = as_admin.post(f"/users/{other.id}/block")
+    assert (again.status_code, again.get_data(as_text=True)) == (201, "null")
+    unblocked = as_admin.post(f"/users/{other.id}/unblock")
+    assert (unblocked.status_code, unblocked.json) == (201, True)
+    assert theirs.get("/user").status_code == 200
+
+
+def test_unblocking_somebody_who_is_not_blocked_is_false(other, as_admin):
+    answer = as_admin.post(f"/users/{other.id}/unblock")
+
+    assert (answer.status_code, answer.json) == (201, False)
+
+
+def test_nobody_blocks_themselves(people, as_admin):
+    answer = as_admin.post(f"/users/{people[ADA].id}/block")
+
+    assert (answer.status_code, answer.json) == (
+        403,
+        {"message": "403 Forbidden - The API initiating user cannot be blocked by the API"},
+    )
+
+
+def test_deactivated_people_are_told_how_to_come_back(people, client_of, as_admin):
+    away = make_user("away", state=DEACTIVATED)
+
+    assert client_of(away).get("/user").json == {
+        "message": "403 Forbidden - Your account has been deactivated by your administrator. "
+        "Please log back in from a web browser to reactivate your account at http://localhost"
+    }
+    answer = as_admin.post(f"/users/{away.id}/unblock")
+    assert (answer.status_code, answer.json) == (
+        403,
+        {"message": "403 Forbidden - Deactivated users cannot be unblocked by the API"},
+    )
+
+
+def test_a_call_makes_the_day_the_last_active_one(people, client_of):
+    user = make_user("idle")
+    user.last_activity_on = dt.date(2020, 1, 1)
+    db.session.commit()
+
+    client_of(user).get("/user")
+
+    assert reload(user).last_activity_on == clock.today()
+
+
+@pytest.mark.parametrize("who", ["sam", "SAM", "id"])
+def test_an_administrator_acts_for_somebody_else(who, people, client_of):
+    wanted = people[SAM].id if who == "id" else who
+
+    answer = client_of(people[ADA], "api", "sudo").get(f"/user?sudo={wanted}")
+
+    assert (answer.json["username"], set(answer.json)) == (SAM, PUBLIC)
+
+
+@pytest.mark.parametrize(
+    ("person", "scopes", "sudo", "status", "body"),
+    [
+        (SAM, ("api", "sudo"), "ada", 403, {"message": "403 Forbidden - Must be admin to use sudo"}),
+        (ADA, ("api", "sudo"), "none", 404, {"message": "404 User with ID or username 'none' Not Found"}),
+        (
+            ADA,
+            ("api",),
+            "sam",
+            403,
+            {
+                "error": "insufficient_scope",
+                "error_description": "The request requires higher privileges than provided by the access token.",
+                "scope": "sudo",
+            },
+        ),
+    ],
+)
+def test_who_may_not_act_for_somebody_else(person, scopes, sudo, status, body, people, client_of):
+    answer = client_of(people[person], *scopes).get("/user", headers={"Sudo": sudo})
+
+    assert (answer.status_code, answer.json) == (status, body)
+
+
+@pytest.mark.both_databases
+@pytest.mark.parametrize(
+    ("fields", "text"),
+    [
+        (lambda number: {"username": "same", "email": f"same{number}@example.org"}, "Username has already been taken"),
+        (lambda number: {"username": f"same{number}", "email": "same@example.org"}, "Email has already been taken"),
+    ],
+)
+def test_of_many_at_once_one_gets_the_name_and_the_others_are_told(fields, text, app, as_admin):
+    start = threading.Barrier(6)
+
+    def create(number):
+        with app.app_context():
+            start.wait()
+            return as_admin.post("/users", json=new(**fields(number)))
+
+    with ThreadPoolExecutor(6) as pool:
+        answers = list(pool.map(create, range(6)))
+
+    assert sorted(answer.status_code for answer in answers) == [201] + [409] * 5
+    assert {answer.json["message"] for answer in answers if answer.status_code == 409} == {text}
+
+
+@pytest.mark.both_databases
+def test_a_user_and_a_group_at_once_do_not_share_a_path(app, as_admin):
+    start = threading.Barrier(2)
+
+    def create(path, fields):
+        with app.app_context():
+            start.wait()
+            return as_admin.post(path, json=fields).status_code
+
+    with ThreadPoolExecutor(2) as pool:
+        user = pool.submit(create, "/users", new(username="same"))
+        made = pool.submit(create, "/groups", {"name": "Same", "path": "Same"})
+
+    assert sorted([user.result(), made.result()]) in ([201, 400], [201, 409])
+
+
+@pytest.mark.both_databases
+@pytest.mark.parametrize("name", ["email", "public_email"])
+def test_an_address_is_not_longer_than_an_index_can_hold(name, people, as_admin):
+    answer = as_admin.put(f"/users/{people['sam'].id}", json={name: f"{secrets.token_hex(4000)}@example.org"})
+
+    assert (answer.status_code, answer.json) == (
+        400,
+        {"message": {name: ["is too long (maximum is 255 characters)"]}},
+    )

@@ -1,0 +1,287 @@
+"""What happens to events and memberships by itself: retention, and memberships that run out."""
+
+from __future__ import annotations
+
+import contextvars
+import datetime as dt
+
+import pytest
+from flask.testing import FlaskClient
+from sqlalchemy import select, text
+
+from project_service.areas.activity import jobs as activity
+from project_service.areas.activity import service
+from project_service.areas.members import service as members_service
+from project_service.areas.members.jobs import expire_memberships
+from project_service.cli import database, main
+from project_service.domain.access_levels import Role
+from project_service.domain.events.models import Action, Event
+from project_service.domain.memberships import Membership
+from project_service.kit import clock, jobs
+from project_service.kit.db.session import db, unit_of_work
+from project_service.kit.jobs import Task
+from tests.support.sample_data import DEV, MAX, OLIVE, RITA, SAM, add_member, make_project
+
+pytestmark = pytest.mark.both_databases
+
+NOW = dt.datetime(2026, 3, 14, 12, tzinfo=dt.UTC)
+LIMIT = NOW.replace(year=2024)
+INSTANT = dt.timedelta(microseconds=1)
+DAY = dt.timedelta(days=1)
+
+
+@pytest.fixture(autouse=True)
+def _own_contexts(monkeypatch):
+    # a request inside the context of a test would find what the one before it left in ``g``
+    send = FlaskClient.open
+    monkeypatch.setattr(FlaskClient, "open", lambda *args, **options: contextvars.Context().run(send, *args, **options))
+
+
+@pytest.fixture
+def time(monkeypatch):
+    """Sets the clock."""
+
+    def set_to(moment):
+        monkeypatch.setattr(clock, "now", lambda: moment)
+
+    return set_to
+
+
+@pytest.fixture
+def store(people, project):
+    """Stores events of these moments; their ids."""
+
+    def store_events(*moments):
+        row = {"action": 8, "kind": 1, "restriction": 0, "author_id": people[DEV].id, "project_id": project.id}
+        events = [Event(**row, created_at=moment) for moment in moments]
+        db.session.add_all(events)
+        db.session.commit()
+        return [event.id for event in events]
+
+    return store_events
+
+
+@pytest.fixture
+def command(app, monkeypatch, capsys):
+    """Runs an operator command on this instance; what it prints."""
+    monkeypatch.setattr(database, "create_app", lambda: app)
+
+    def run(*arguments):
+        main.main(arguments, standalone_mode=False)
+        return capsys.readouterr().out
+
+    return run
+
+
+def kept():
+    db.session.remove()
+    return db.session.scalars(select(Event.id).order_by(Event.id)).all()
+
+
+def work(job, run_jobs):
+    with unit_of_work():
+        job.defer()
+    run_jobs()
+    return db.session.scalars(select(Task.error)).all()
+
+
+# Retention
+
+
+def test_an_event_of_exactly_two_years_stays_and_an_older_one_goes(store, time, run_jobs):
+    _, limit, new = store(LIMIT - INSTANT, LIMIT, NOW)
+    time(NOW)
+
+    failures = work(activity.prune_events, run_jobs)
+
+    assert (kept(), failures) == ([limit, new], [])
+
+
+@pytest.mark.parametrize(("day", "oldest"), [((2028, 2, 29), (2026, 2, 28)), ((2026, 3, 1), (2024, 3, 1))])
+def test_two_years_are_years_of_the_calendar(day, oldest, app, time):
+    time(dt.datetime(*day, tzinfo=dt.UTC))
+
+    assert service.oldest_kept() == dt.datetime(*oldest, tzinfo=dt.UTC)
+
+
+def test_events_are_removed_in_batches_of_their_own(store, time, run_jobs, monkeypatch):
+    store(*(LIMIT - INSTANT for _ in range(7)))
+    (new,) = store(NOW)
+    time(NOW)
+    monkeypatch.setattr(activity, "PRUNE_BATCH_SIZE", 3)
+    removed = []
+    prune = service.prune_batch
+    monkeypatch.setattr(service, "prune_batch", lambda size: removed.append(prune(size)) or removed[-1])
+
+    work(activity.prune_events, run_jobs)
+
+    assert (removed, kept()) == ([3, 3, 1, 0], [new])
+
+
+def test_a_batch_keeps_other_writers_waiting_only_briefly(store, time, people, project, run_jobs, monkeypatch):
+    store(*(LIMIT - DAY for _ in range(3 * activity.PRUNE_BATCH_SIZE)))
+    monkeypatch.setattr(clock, "now", lambda: NOW)
+    seconds = []
+
+    def timed(size, prune=service.prune_batch):
+        import time as stopwatch
+
+        started = stopwatch.process_time()
+        count = prune(size)
+        seconds.append(stopwatch.process_time() - started)
+        return count
+
+    monkeypatch.setattr(service, "prune_batch", timed)
+
+    work(activity.prune_events, run_jobs)
+
+    assert len(seconds) == 4
+    assert max(seconds) < 0.1
+
+
+def test_what_a_killed_worker_had_removed_stays_removed(store, time, run_jobs, monkeypatch):
+    store(*(LIMIT - DAY for _ in range(5)))
+    time(NOW)
+    monkeypatch.setattr(activity, "PRUNE_BATCH_SIZE", 2)
+    prune, calls = service.prune_batch, []
+
+    def die_on_the_second(size):
+        calls.append(size)
+        if len(calls) == 2:
+            raise RuntimeError("killed")
+        return prune(size)
+
+    monkeypatch.setattr(service, "prune_batch", die_on_the_second)
+
+    failures = work(activity.prune_events, run_jobs)
+
+    assert (len(kept()), failures) == (3, ["RuntimeError: killed"])
+
+
+def test_the_first_run_is_a_day_after_the_first_start_and_then_every_day(app, time, run_jobs):
+    name = activity.prune_events.name
+    started = {}
+    for hours in (0, 23, 24, 25, 47, 48):
+        time(NOW + dt.timedelta(hours=hours))
+        started[hours] = name in jobs.start_periodic()
+        run_jobs()
+
+    assert started == {0: False, 23: False, 24: True, 25: False, 47: False, 48: True}
+
+
+def test_the_command_only_counts_when_it_is_a_dry_run(store, time, command):
+    old = store(LIMIT - DAY, LIMIT - DAY)
+    new = store(NOW)
+    time(NOW)
+
+    said = command("events", "prune", "--dry-run")
+
+    assert (said, kept()) == ("2 events would be removed\n", old + new)
+
+
+def test_the_command_removes_what_is_old(store, time, command):
+    store(LIMIT - DAY, LIMIT - DAY)
+    new = store(NOW)
+    time(NOW)
+
+    said = command("events", "prune")
+
+    assert (said, kept()) == ("2 events were removed\n", new)
+
+
+def test_nothing_hides_an_old_event_that_is_still_there(store, time, as_):
+    (old,) = store(dt.datetime(2001, 1, 1, tzinfo=dt.UTC))
+
+    assert [event["id"] for event in as_(DEV).get("/events").json] == [old]
+
+
+# Memberships that run out
+
+
+def memberships():
+    db.session.remove()
+    return {(row.user_id, row.project_id) for row in db.session.scalars(select(Membership))}
+
+
+def events():
+    found = db.session.scalars(select(Event).order_by(Event.id))
+    return [(Action(event.action), event.author.username, event.project_id) for event in found]
+
+
+def test_a_membership_ends_on_its_last_day_with_an_event(people, project, run_jobs):
+    for name, days in ((SAM, 0), (OLIVE, -1), ("ada", 1)):
+        add_member(project, people[name], Role.REPORTER, expires_at=clock.today() + days * DAY)
+
+    failures = work(expire_memberships, run_jobs)
+
+    left = memberships()
+    assert failures == []
+    assert {name: (people[name].id, project.id) in left for name in (SAM, OLIVE, "ada", DEV)} == {
+        SAM: False,
+        OLIVE: False,
+        "ada": True,
+        DEV: True,
+    }
+    assert events() == [(Action.EXPIRED, SAM, project.id), (Action.EXPIRED, OLIVE, project.id)]
+
+
+def test_a_membership_of_a_group_ends_without_an_event(people, group, run_jobs):
+    add_member(group, people[SAM], Role.REPORTER, expires_at=clock.today())
+
+    work(expire_memberships, run_jobs)
+
+    assert {user_id for user_id, _ in memberships()} == {people[OLIVE].id}
+    assert events() == []
+
+
+def test_a_membership_of_a_project_that_is_being_deleted_ends_without_an_event(people, project, run_jobs, as_):
+    add_member(project, people[SAM], Role.REPORTER, expires_at=clock.today())
+    db.session.execute(text("UPDATE projects SET deleting_since = created_at"))
+    db.session.commit()
+
+    failures = work(expire_memberships, run_jobs)
+
+    assert (events(), failures) == ([], [])
+    assert (people[SAM].id, project.id) not in memberships()
+
+
+def test_a_membership_that_cannot_end_holds_up_no_other(people, project, run_jobs, monkeypatch):
+    projects = [make_project() for _ in range(3)]
+    for one in projects:
+        add_member(one, people[SAM], Role.GUEST, expires_at=clock.today())
+    bad, real = projects[0].id, members_service.expire_member
+
+    def expire_member(place, membership):
+        if place.id == bad:
+            raise LookupError("bad row")
+        real(place, membership)
+
+    monkeypatch.setattr(members_service, "expire_member", expire_member)
+    failures = work(expire_memberships, run_jobs)
+
+    assert {number for user_id, number in memberships() if user_id == people[SAM].id} == {bad}
+    assert failures == ["ExceptionGroup: 1 rows failed (1 sub-exception)"]
+
+
+def test_memberships_are_looked_through_at_the_start_and_then_every_day(app, time, run_jobs):
+    name = expire_memberships.name
+    started = {}
+    for hours in (0, 1, 23, 24, 25):
+        time(NOW + dt.timedelta(hours=hours))
+        started[hours] = name in jobs.start_periodic()
+        run_jobs()
+
+    assert [hour for hour, yes in started.items() if yes] in ([0, 24], [1, 25])
+
+
+def test_how_an_expired_membership_is_told(people, project, run_jobs, as_):
+    add_member(project, people[SAM], Role.REPORTER, expires_at=clock.today())
+    before = as_(SAM).get(f"/projects/{project.id}").status_code
+
+    work(expire_memberships, run_jobs)
+
+    (event,) = as_(MAX).get(f"/projects/{project.id}/events").json
+    assert before == 404
+    assert (event["action_name"], event["author_username"]) == ("removed due to membership expiration from", SAM)
+    assert (event["target_type"], event["target_id"]) == (None, None)
+    assert as_(RITA).get(f"/users/{people[SAM].id}/events").json[0]["id"] == event["id"]

@@ -1,0 +1,1625 @@
+"""The three feeds of activity events through HTTP (events reference)."""
+
+from __future__ import annotations
+
+import contextvars
+import datetime as dt
+import random
+from dataclasses import dataclass, field
+from urllib.parse import quote
+
+import pygit2
+import pytest
+from flask.testing import FlaskClient
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from sqlalchemy import insert, select, update
+
+from project_service.areas.activity import merged_feed
+from project_service.areas.alerts import incidents
+from project_service.areas.alerts.models import Alert
+from project_service.domain.access_levels import Role, Visibility
+from project_service.domain.events.models import Action, Event, Restriction
+from project_service.domain.events.recording import change_confidentiality, record
+from project_service.domain.planning import issues as planning
+from project_service.domain.tracker.designs import Design
+from project_service.domain.tracker.issues import Issue
+from project_service.domain.tracker.merge_requests import MergeRequest
+from project_service.domain.tracker.milestones import Milestone
+from project_service.domain.tracker.notes import Note
+from project_service.domain.tracker.snippets import Snippet
+from project_service.domain.tracker.wiki_pages import WikiPage
+from project_service.domain.users import BLOCKED, DEACTIVATED
+from project_service.kit import clock
+from project_service.kit.db import pagination
+from project_service.kit.db.session import db, unit_of_work
+from tests import conftest
+from tests.support.git_repositories import keep_repository
+from tests.support.sample_data import (
+    ADA,
+    DEV,
+    GUS,
+    MAX,
+    NOBODY,
+    OLIVE,
+    RITA,
+    ROLES,
+    SAM,
+    add_member,
+    make_group,
+    make_project,
+    make_user,
+    reload,
+    share,
+)
+
+COMMIT = "c" * 40
+PUSH = {
+    "commit_count": 2,
+    "action": "pushed",
+    "ref_type": "branch",
+    "commit_from": "1" * 40,
+    "commit_to": "2" * 40,
+    "ref": "main",
+    "commit_title": "Fix totals",
+    "ref_count": None,
+}
+NEWS = dt.datetime(2026, 3, 14, 12, tzinfo=dt.UTC)
+DAY = dt.timedelta(days=1)
+FEEDS = ["/events", "/users/{user}/events", "/projects/{project}/events"]
+
+
+@pytest.fixture(autouse=True)
+def _own_contexts(monkeypatch):
+    # a request inside the context of a test would find what the one before it left in ``g``
+    send = FlaskClient.open
+    monkeypatch.setattr(FlaskClient, "open", lambda *args, **options: contextvars.Context().run(send, *args, **options))
+
+
+def of_project(project, **query):
+    return address(f"/projects/{project.id}/events", query)
+
+
+def of_user(user, **query):
+    return address(f"/users/{user.id}/events", query)
+
+
+def own(**query):
+    return address("/events", query)
+
+
+def in_project(project):
+    return lambda **query: of_project(project, **query)
+
+
+def address(path, query):
+    return path + ("?" + "&".join(f"{name}={value}" for name, value in query.items()) if query else "")
+
+
+def ids(answer):
+    assert answer.status_code == 200, answer.json
+    return [event["id"] for event in answer.json]
+
+
+def store(*rows):
+    db.session.add_all(rows)
+    db.session.commit()
+    return rows[0]
+
+
+def change(row, **fields):
+    """Change a row in the database; what the test holds of it follows."""
+    found = db.session.get(type(row), row.id)
+    for changed in {id(found): found, id(row): row}.values():
+        for name, value in fields.items():
+            setattr(changed, name, value)
+    db.session.commit()
+
+
+def write(author, action, project, target=None, data=None, at=None):
+    """Record an event as the services do; its id."""
+    with unit_of_work():
+        event = record(author, action, project, target, data)
+        if at is not None:
+            event.created_at = at
+        db.session.flush()
+    return event.id
+
+
+def make_issue(project, author, **fields):
+    number = len(db.session.scalars(select(Issue.id)).all()) + 1
+    fields = {"iid": number, "title": f"Issue {number}"} | fields
+    return store(Issue(project_id=project.id, author_id=author.id, **fields))
+
+
+def make_note(project, author, target, **fields):
+    kind = "DesignManagement::Design" if isinstance(target, Design) else type(target).__name__
+    fields = {"noteable_type": kind, "noteable_id": target and target.id, "body": "a word"} | fields
+    return store(Note(project_id=project.id, author_id=author.id, **fields))
+
+
+def every_kind(project, author):
+    """One event of every kind that reads differently, by its name; what they are about was made by sombody else."""
+    other = make_user()
+    about = {"project_id": project.id, "author_id": other.id}
+    plain, secret = make_issue(project, other), make_issue(project, other, confidential=True)
+    merge_request = store(MergeRequest(iid=1, title="Better totals", **about))
+    milestone = store(Milestone(project_id=project.id, iid=1, title="1.0"))
+    wiki = store(WikiPage(project_id=project.id, title="Home", slug="home"))
+    designs = [store(Design(project_id=project.id, issue_id=issue.id, filename="a.png")) for issue in (plain, secret)]
+    snippets = {
+        level.text: store(Snippet(title=f"{level.text} snippet", visibility=level, **about)) for level in Visibility
+    }
+    comments = {
+        "note": make_note(project, author, plain),
+        "internal note": make_note(project, author, plain, confidential=True),
+        "secret note": make_note(project, author, secret),
+        "internal secret note": make_note(project, author, secret, confidential=True),
+        "diff note": make_note(project, author, merge_request, type="DiffNote"),
+        "commit note": make_note(project, author, None, noteable_type="Commit", commit_id=COMMIT),
+        "design note": make_note(project, author, designs[0]),
+        "secret design note": make_note(project, author, designs[1]),
+        "wiki note": make_note(project, author, None, noteable_type="WikiPage::Meta", noteable_id=wiki.id),
+        "alert note": make_note(project, author, None, noteable_type="AlertManagement::Alert", noteable_id=1),
+        **{f"{name} snippet note": make_note(project, author, snippet) for name, snippet in snippets.items()},
+    }
+    created = {
+        "project": None,
+        "issue": plain,
+        "secret issue": secret,
+        "merge request": merge_request,
+        "milestone": milestone,
+        "wiki": wiki,
+        "design": designs[0],
+        "secret design": designs[1],
+        **{f"{name} snippet": snippet for name, snippet in snippets.items()},
+    }
+    written = {name: write(author, Action.CREATED, project, target) for name, target in created.items()}
+    written |= {name: write(author, Action.COMMENTED, project, note) for name, note in comments.items()}
+    written |= {name: write(author, Action[name.upper()], project) for name in ("joined", "left", "expired")}
+    return written | {"push": write(author, Action.PUSHED, project, data=PUSH)}
+
+
+def named(events, answer):
+    names = {number: name for name, number in events.items()}
+    return {names[number] for number in ids(answer)}
+
+
+# Whose events
+
+
+@pytest.fixture
+def shop(people):
+    """The public project ``open/shop`` that nobody belongs to."""
+    return make_project("shop", make_group("open", visibility="public"), visibility="public")
+
+
+@pytest.mark.both_databases
+def test_the_three_feeds_have_three_base_sets(people, project, shop, as_):
+    mine = write(people[DEV], Action.JOINED, project)
+    theirs = write(people[RITA], Action.JOINED, project)
+    elsewhere = write(people[DEV], Action.JOINED, shop)
+    foreign = write(people[RITA], Action.JOINED, shop)
+
+    client = as_(DEV)
+
+    assert ids(client.get(own())) == [elsewhere, mine]
+    assert ids(client.get(of_user(people[RITA]))) == [foreign, theirs]
+    assert ids(client.get(of_project(project))) == [theirs, mine]
+    assert ids(client.get(own(scope="all"))) == [theirs, mine]
+
+
+@pytest.mark.parametrize("scope", ["", "own", "ALL", "al"])
+def test_any_other_scope_than_all_is_ignored(scope, people, project, as_):
+    write(people[RITA], Action.JOINED, project)
+    mine = write(people[DEV], Action.JOINED, project)
+
+    assert ids(as_(DEV).get(own(scope=scope))) == [mine]
+
+
+@pytest.mark.both_databases
+def test_the_scope_is_ignored_outside_of_ones_own_feed(people, project, shop, as_):
+    write(people[DEV], Action.JOINED, project)
+    theirs = write(people[SAM], Action.JOINED, shop)
+
+    client = as_(DEV)
+
+    assert ids(client.get(of_user(people[SAM], scope="all"))) == [theirs]
+    assert ids(client.get(of_project(shop, scope="all"))) == [theirs]
+
+
+@pytest.mark.both_databases
+@pytest.mark.parametrize("way", ["direct", "group", "parent", "share of the project", "share of the group", "owner"])
+def test_scope_all_knows_every_way_of_belonging(way, people, as_):
+    parent = make_group("parent")
+    group, invited = make_group("child", parent), make_group("invited")
+    project = make_project("shop", people[SAM] if way == "owner" else group)
+    if way.startswith("share"):
+        share(project if way == "share of the project" else group, invited, Role.GUEST)
+    place = {"direct": project, "group": group, "parent": parent}.get(way, invited)
+    add_member(place, people[SAM], Role.REPORTER)
+    event = write(people[DEV], Action.JOINED, project)
+
+    assert ids(as_(SAM).get(own(scope="all"))) == [event]
+
+
+@pytest.mark.both_databases
+def test_scope_all_has_no_projects_that_are_only_visible(people, shop, as_):
+    write(people[DEV], Action.JOINED, shop)
+
+    assert [ids(as_(name).get(own(scope="all"))) for name in (SAM, ADA)] == [[], []]
+
+
+@pytest.mark.both_databases
+def test_scope_all_has_no_projects_of_memberships_that_ran_out(people, project, as_):
+    add_member(project, people[SAM], Role.DEVELOPER, expires_at=clock.today())
+    write(people[DEV], Action.JOINED, project)
+
+    assert ids(as_(SAM).get(own(scope="all"))) == []
+
+
+def limit_scan(monkeypatch, events, per_result=0):
+    """Set how many events of all projects are scanned before each project is read by itself."""
+    monkeypatch.setattr(merged_feed, "MIN_SCANNED_EVENTS", events)
+    monkeypatch.setattr(merged_feed, "MAX_SCANNED_PER_RESULT", per_result)
+
+
+@pytest.mark.both_databases
+@pytest.mark.parametrize(("scanned", "per_result"), [(0, 0), (3, 1), (10_000, 20)])
+def test_scope_all_is_the_same_however_much_is_scanned(scanned, per_result, people, as_, monkeypatch):
+    limit_scan(monkeypatch, scanned, per_result)
+    group = make_group()
+    add_member(group, people[SAM], Role.DEVELOPER)
+    projects = [make_project(namespace=group) for _ in range(3)]
+    events = [
+        write(people[DEV], Action.JOINED, projects[number % 3], at=NEWS + DAY * (number % 4)) for number in range(9)
+    ]
+    ordered = sorted(events, key=lambda event: (events.index(event) % 4, event), reverse=True)
+
+    client = as_(SAM)
+
+    assert ids(client.get(own(scope="all"))) == ordered
+    assert ids(client.get(own(scope="all", sort="asc", per_page=4, page=2))) == ordered[::-1][4:8]
+    assert client.get(own(scope="all", per_page=4)).headers["X-Total"] == "9"
+    assert ids(client.get(own(scope="all", per_page=5, page=2))) == ordered[5:]
+    assert ids(client.get(own(scope="all", page=2))) == []
+
+
+@pytest.mark.both_databases
+@pytest.mark.parametrize("sort", ["asc", "desc"])
+@pytest.mark.parametrize("bounds", [{}, {"after": "2021-03-02", "before": "2021-03-20"}])
+@pytest.mark.parametrize("often", ["daily", "at times"])
+def test_deep_pages_are_the_same_scanned_and_merged(often, bounds, sort, people, as_, monkeypatch):
+    group = make_group()
+    add_member(group, people[SAM], Role.DEVELOPER)
+    projects = [make_project(namespace=group) for _ in range(3)]
+    chance = random.Random(7)
+    for number in range(60):
+        day = dt.datetime(2021, 3, 1, tzinfo=dt.UTC)
+        # some at the same moment, some in bursts, some far apart
+        seldom = DAY * chance.choice([0, 1, 2, 2, 2, 10, 18, 19, 4000])
+        seldom += dt.timedelta(microseconds=chance.choice([0, 0, 1, 5_000_000]))
+        at = day + (seldom if often == "at times" else DAY * number)
+        write(people[DEV], Action.JOINED, chance.choice(projects), at=at)
+    pages = [
+        own(scope="all", sort=sort, per_page=size, page=page, **bounds) for size in (3, 20) for page in range(1, 23)
+    ]
+    client = as_(SAM)
+    merged = [ids(client.get(page)) for page in pages]
+    limit_scan(monkeypatch, 0, 2)
+
+    assert [ids(client.get(f"{page}&x=1")) for page in pages] == merged
+
+
+@pytest.mark.both_databases
+@pytest.mark.parametrize("scanned", [0, 2])
+def test_projects_read_one_by_one_are_filtered_and_hide_the_same(scanned, people, as_, monkeypatch):
+    group, other = make_group(), make_group("other")
+    add_member(group, people[SAM], Role.GUEST)
+    add_member(other, people[SAM], Role.DEVELOPER)
+    projects = [make_project(f"p{number}", namespace=place) for number in range(2) for place in (group, other)]
+    strange = make_project("strange", visibility="public")
+    for number, project in enumerate([*projects, strange] * 2):
+        at = NEWS + DAY * number
+        write(people[DEV], Action.PUSHED, project, data={"action": "pushed"}, at=at)
+        write(people[DEV], Action.JOINED, project, at=at)
+        write(
+            people[DEV], Action.CREATED, project, make_issue(project, people[DEV], confidential=bool(number % 2)), at=at
+        )
+    client = as_(SAM)
+    queries = [
+        {},
+        {"action": "pushed"},
+        {"target_type": "issue", "sort": "asc"},
+        {"after": (NEWS + DAY * 2).date(), "before": (NEWS + DAY * 6).date()},
+        {"per_page": 3, "page": 2, "sort": "asc"},
+    ]
+
+    few = [client.get(own(scope="all", **query)) for query in queries]
+    limit_scan(monkeypatch, scanned)
+    many = [client.get(own(scope="all", **query, x=scanned)) for query in queries]
+
+    assert [ids(answer) for answer in many] == [ids(answer) for answer in few]
+    assert [answer.headers["X-Total"] for answer in many] == [answer.headers["X-Total"] for answer in few]
+    assert all(ids(answer) for answer in few)
+
+
+@pytest.mark.both_databases
+def test_a_user_is_found_by_id_and_by_name_in_any_case(people, shop, as_):
+    event = write(people[DEV], Action.JOINED, shop)
+
+    answers = [as_(SAM).get(f"/users/{user}/events") for user in (people[DEV].id, "dev", "DEV")]
+
+    assert [ids(answer) for answer in answers] == [[event]] * 3
+
+
+def test_a_project_is_found_by_id_and_by_path(people, project, as_):
+    event = write(people[DEV], Action.JOINED, project)
+
+    answers = [as_(GUS).get(f"/projects/{name}/events") for name in (project.id, "acme%2Fshop", "ACME%2FShop")]
+
+    assert [ids(answer) for answer in answers] == [[event]] * 3
+
+
+# Who is let in
+
+
+@pytest.mark.parametrize("feed", FEEDS)
+def test_nobody_is_refused(feed, people, shop, as_):
+    answer = as_(NOBODY).get(feed.format(user=people[DEV].id, project=shop.id))
+
+    assert (answer.status_code, answer.json) == (401, {"message": "401 Unauthorized"})
+
+
+@pytest.mark.parametrize("feed", FEEDS)
+@pytest.mark.parametrize("scope", ["api", "read_api"])
+@pytest.mark.parametrize("method", ["GET", "HEAD"])
+def test_scopes_that_read_everything_read_the_feeds(method, scope, feed, people, project, client_of):
+    client = client_of(people[DEV], scope)
+
+    assert client.open(method, feed.format(user=people[DEV].id, project=project.id)).status_code == 200
+
+
+@pytest.mark.both_databases
+@pytest.mark.parametrize("feed", FEEDS[:2])
+@pytest.mark.parametrize("method", ["GET", "HEAD"])
+def test_read_user_reads_the_feeds_of_people(method, feed, people, client_of):
+    assert client_of(people[DEV], "read_user").open(method, feed.format(user=people[DEV].id)).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("feed", "scope", "needed"),
+    [
+        (FEEDS[0], "read_repository", "read_user api read_api"),
+        (FEEDS[1], "read_repository", "read_user api read_api"),
+        (FEEDS[2], "read_repository", "api read_api"),
+        (FEEDS[2], "read_user", "api read_api"),
+    ],
+)
+def test_other_scopes_are_refused_with_those_that_would_do(feed, scope, needed, people, project, client_of):
+    answer = client_of(people[DEV], scope).get(feed.format(user=people[DEV].id, project=project.id))
+
+    assert answer.status_code == 403
+    assert answer.json == {
+        "error": "insufficient_scope",
+        "error_description": "The request requires higher privileges than provided by the access token.",
+        "scope": needed,
+    }
+
+
+@pytest.mark.parametrize("user", ["9999", "nemo", "99999999999999999999"])
+def test_an_unknown_user_is_not_found(user, as_stranger):
+    answer = as_stranger.get(f"/users/{user}/events")
+
+    assert (answer.status_code, answer.json) == (404, {"message": "404 User Not Found"})
+
+
+def test_unknown_and_hidden_projects_are_not_found(project, as_stranger):
+    answers = [as_stranger.get(f"/projects/{name}/events") for name in (project.id, "acme%2Fshop", 9999, "acme%2Fno")]
+
+    assert [(answer.status_code, answer.json) for answer in answers] == [
+        (404, {"message": "404 Project Not Found"})
+    ] * 4
+
+
+@pytest.mark.parametrize("fields", [{"private_profile": True}, {"state": BLOCKED}, {"state": DEACTIVATED}])
+def test_private_and_blocked_profiles_show_an_empty_list(fields, shop, people, as_):
+    hidden = make_user("hidden", **fields)
+    write(hidden, Action.JOINED, shop)
+
+    answer = as_(SAM).get(of_user(hidden))
+
+    assert (answer.status_code, answer.json) == (200, [])
+    assert (answer.headers["X-Total"], answer.headers["X-Total-Pages"], answer.headers["X-Page"]) == ("0", "1", "1")
+
+
+def test_a_private_profile_is_open_to_its_owner_and_to_administrators(shop, people, client_of, as_):
+    hidden = make_user("hidden", private_profile=True)
+    event = write(hidden, Action.JOINED, shop)
+
+    clients = (client_of(hidden), as_(ADA))
+
+    assert [ids(client.get(of_user(hidden))) for client in clients] == [[event]] * 2
+
+
+def test_head_answers_as_get_without_a_body(people, project, as_):
+    write(people[DEV], Action.JOINED, project)
+
+    answer = as_(DEV).head(of_project(project))
+
+    assert (answer.status_code, answer.data, answer.headers["X-Total"]) == (200, b"", "1")
+
+
+# Parameters
+
+EVERYTHING_WRONG = (
+    "page is invalid, per_page is invalid, action does not have a valid value, "
+    "target_type does not have a valid value, before is invalid, after is invalid, sort does not have a valid value"
+)
+
+
+REFUSALS = [
+    ("action=archived", "action does not have a valid value"),
+    ("action=Created", "action does not have a valid value"),
+    ("action=pushed%20to", "action does not have a valid value"),
+    ("target_type=epic", "target_type does not have a valid value"),
+    ("target_type=Issue", "target_type does not have a valid value"),
+    ("target_type=DiffNote", "target_type does not have a valid value"),
+    ("before=soon", "before is invalid"),
+    ("before=2017-02-30", "before is invalid"),
+    ("after=2017-13-01", "after is invalid"),
+    ("after[]=2017-01-01", "after is invalid"),
+    ("sort=up", "sort does not have a valid value"),
+    ("sort=DESC", "sort does not have a valid value"),
+    ("page=a", "page is invalid"),
+    ("per_page=a", "per_page is invalid"),
+    ("per_page=0", "per_page has a value not allowed"),
+    ("target_type=foo&before=bar", "target_type does not have a valid value, before is invalid"),
+    (
+        "sort=a&after=b&before=c&target_type=d&action=e&per_page=f&page=g",
+        EVERYTHING_WRONG,
+    ),
+]
+
+
+def test_wrong_parameters_are_named_in_the_order_of_their_declaration(people, project, as_):
+    client = as_(DEV)
+
+    for feed in FEEDS:
+        path = feed.format(user=people[DEV].id, project=project.id)
+        answers = [(query, client.get(f"{path}?{query}")) for query, _ in REFUSALS]
+        assert [(query, answer.json) for query, answer in answers] == [
+            (query, {"error": text}) for query, text in REFUSALS
+        ]
+        assert {answer.status_code for _, answer in answers} == {400}
+
+
+@pytest.mark.parametrize("query", ["before=", "after=", "sort=desc", "page=", "per_page=", "page=0", "page=-1", "x=y"])
+def test_blank_and_unknown_parameters_do_not_matter(query, people, project, as_):
+    event = write(people[DEV], Action.JOINED, project)
+
+    assert ids(as_(DEV).get(own() + f"?{query}")) == [event]
+
+
+ACTIONS = [action.name.lower() for action in Action]
+
+
+@pytest.mark.both_databases
+def test_events_are_filtered_by_action(people, project, as_):
+    written = {name: write(people[DEV], Action[name.upper()], project) for name in ACTIONS}
+    client = as_(DEV)
+
+    found = {name: [ids(client.get(path(action=name))) for path in (own, in_project(project))] for name in ACTIONS}
+
+    assert found == {name: [[event]] * 2 for name, event in written.items()}
+
+
+ABOUT = {
+    "issue": {"issue", "secret issue"},
+    "milestone": {"milestone"},
+    "merge_request": {"merge request"},
+    "snippet": {"private snippet", "internal snippet", "public snippet"},
+    "user": set(),
+    "wiki": {"wiki"},
+    "design": {"design", "secret design"},
+    "project": {"project", "joined", "left", "expired", "push"},
+    "note": {"note", "internal note", "secret note", "internal secret note", "commit note", "design note"}
+    | {"secret design note", "wiki note", "alert note"}
+    | {"private snippet note", "internal snippet note", "public snippet note"},
+}
+
+
+@pytest.mark.both_databases
+def test_events_are_filtered_by_what_they_are_about(people, project, as_):
+    events = every_kind(project, people[DEV])
+    client = as_(MAX)
+
+    for feed in (in_project(project), lambda **query: of_user(people[DEV], **query), own):
+        answers = {name: client.get(feed(target_type=name, per_page=100, scope="all")) for name in ABOUT}
+        assert {name: named(events, answer) for name, answer in answers.items()} == ABOUT
+
+
+def test_about_projects_are_also_events_stored_with_that_type_and_no_others_without_a_target(people, project, as_):
+    typed = write(people[DEV], Action.UPDATED, project)
+    closed = write(people[DEV], Action.CLOSED, project)
+    store(db.session.get(Event, typed)).target_type = "Project"
+    db.session.commit()
+
+    found = ids(as_(DEV).get(of_project(project, target_type="project")))
+
+    assert found == [typed]
+    assert closed not in found
+
+
+MIDNIGHT = dt.datetime(2026, 3, 14, tzinfo=dt.UTC)
+INSTANT = dt.timedelta(microseconds=1)
+
+
+DAYS = [
+    ("before=2026-03-14", ["eve"]),
+    ("before=2026-03-15", ["last", "first", "eve"]),
+    ("after=2026-03-14", ["morrow"]),
+    ("after=2026-03-13", ["morrow", "last", "first"]),
+    ("after=2026-03-13&before=2026-03-15", ["last", "first"]),
+    ("after=2026-03-13&before=2026-03-14", []),
+    ("before=2026-3-14", ["eve"]),
+    ("before=2026-03-14T23:00:00Z", ["eve"]),
+    ("before=14%20March%202026", ["eve"]),
+    ("before=9999-12-31", ["morrow", "last", "first", "eve"]),
+    ("after=9999-12-31", []),
+    ("before=0001-01-01", []),
+    ("after=0001-01-01", ["morrow", "last", "first", "eve"]),
+]
+
+
+@pytest.mark.both_databases
+def test_before_and_after_leave_out_the_day_they_name(people, project, as_):
+    moments = {"eve": MIDNIGHT - INSTANT, "first": MIDNIGHT, "last": MIDNIGHT + DAY - INSTANT, "morrow": MIDNIGHT + DAY}
+    events = {write(people[DEV], Action.JOINED, project, at=moment): name for name, moment in moments.items()}
+    client = as_(DEV)
+
+    for feed in ("/events?", "/events?scope=all&", f"/projects/{project.id}/events?"):
+        found = [(query, ids(client.get(feed + query))) for query, _ in DAYS]
+        assert [(query, [events[number] for number in listed]) for query, listed in found] == DAYS
+
+
+@pytest.mark.both_databases
+def test_all_filters_work_together(people, project, as_):
+    issue, author = make_issue(project, people[DEV]), people[DEV]
+    wanted = write(author, Action.CLOSED, project, issue, at=NEWS)
+    for action, target, at in (
+        (Action.CLOSED, issue, NEWS + DAY),
+        (Action.CLOSED, issue, NEWS - DAY),
+        (Action.CREATED, issue, NEWS),
+        (Action.CLOSED, None, NEWS),
+    ):
+        write(author, action, project, target, at=at)
+    write(people[RITA], Action.CLOSED, project, issue, at=NEWS)
+
+    answer = as_(DEV).get(own(action="closed", target_type="issue", after="2026-03-13", before="2026-03-15"))
+
+    assert ids(answer) == [wanted]
+
+
+@pytest.mark.both_databases
+@pytest.mark.parametrize(
+    "path", ["/events?", "/events?scope=all&", "/users/dev/events?", "/projects/acme%2Fshop/events?"]
+)
+def test_events_are_in_the_order_they_happened_and_then_of_their_ids(path, people, project, as_):
+    moments = [NEWS, NEWS + DAY, NEWS, NEWS - DAY]
+    events = [write(people[DEV], Action.JOINED, project, at=moment) for moment in moments]
+    order = [events[1], events[2], events[0], events[3]]
+
+    client = as_(DEV)
+
+    assert ids(client.get(path)) == order
+    assert ids(client.get(f"{path}sort=desc")) == order
+    assert ids(client.get(f"{path}sort=asc")) == order[::-1]
+
+
+# Pages
+
+
+@pytest.mark.both_databases
+@pytest.mark.parametrize("path", ["/events?scope=all", "/users/dev/events?", "/projects/acme%2Fshop/events?"])
+def test_hidden_events_make_no_page_short_and_no_total_wrong(path, people, project, as_):
+    issues = [make_issue(project, people[DEV], confidential=number % 2 == 1) for number in range(9)]
+    events = [write(people[DEV], Action.CREATED, project, issue) for issue in issues]
+    visible = events[::2][::-1]
+
+    answers = [as_(GUS).get(f"{path}&per_page=2&page={page}") for page in (1, 2, 3, 4)]
+
+    assert [ids(answer) for answer in answers] == [visible[:2], visible[2:4], visible[4:], []]
+    assert {(answer.headers["X-Total"], answer.headers["X-Total-Pages"]) for answer in answers} == {("5", "3")}
+
+
+def test_the_headers_tell_where_one_is(people, project, as_):
+    for _ in range(5):
+        write(people[DEV], Action.JOINED, project)
+
+    answer = as_(DEV).get(of_project(project, per_page=2, page=2, action="joined"))
+
+    names = ("X-Page", "X-Per-Page", "X-Next-Page", "X-Prev-Page", "X-Total", "X-Total-Pages")
+    assert [answer.headers[name] for name in names] == ["2", "2", "3", "1", "5", "3"]
+    assert [part.split("; ")[1] for part in answer.headers["Link"].split(", ")] == [
+        'rel="prev"',
+        'rel="next"',
+        'rel="first"',
+        'rel="last"',
+    ]
+    assert (
+        f"/api/v4/projects/{project.id}/events?action=joined&id={project.id}&page=3&per_page=2&sort=desc"
+        in (answer.headers["Link"])
+    )
+
+
+@pytest.mark.parametrize(("asked", "got"), [(None, 20), (7, 7), (100, 100), (101, 100)])
+def test_a_page_has_twenty_events_and_at_most_a_hundred(asked, got, people, project, as_):
+    moment = clock.now()
+    row = {"action": 8, "kind": 1, "restriction": 0, "author_id": people[DEV].id, "project_id": project.id}
+    store(*(Event(**row, created_at=moment) for _ in range(102)))
+
+    answer = as_(DEV).get(own(per_page=asked) if asked else own())
+
+    assert (len(answer.json), answer.headers["X-Per-Page"], answer.headers["X-Total"]) == (got, str(got), "102")
+
+
+@pytest.mark.both_databases
+@pytest.mark.parametrize(
+    "path", ["/events?", "/events?scope=all&", "/users/dev/events?", "/projects/acme%2Fshop/events?"]
+)
+def test_more_events_than_are_counted_have_no_total(path, people, project, as_, monkeypatch):
+    monkeypatch.setattr(pagination, "MAX_COUNTED_ROWS", 3)
+    for _ in range(4):
+        write(people[DEV], Action.JOINED, project)
+
+    answer = as_(DEV).get(f"{path}per_page=1")
+
+    assert (answer.headers.get("X-Total"), answer.headers.get("X-Total-Pages")) == (None, None)
+    assert (answer.headers["X-Next-Page"], 'rel="last"' in answer.headers["Link"]) == ("2", False)
+
+
+@pytest.mark.both_databases
+def test_the_many_events_of_somebody_are_counted_in_an_index_of_their_own(people, project, as_, count_queries):
+    hidden, open_one = make_project(), make_project(visibility="public")
+    row = {"action": 8, "kind": 1, "author_id": people[DEV].id, "created_at": clock.now()}
+    seen = [Restriction.NONE, Restriction.SIGNED_IN, Restriction.MEMBERS]
+    many = [row | {"restriction": seen[number % 3], "project_id": hidden.id} for number in range(10_001)]
+    few = [row | {"restriction": one, "project_id": open_one.id} for one in seen]
+    db.session.execute(insert(Event), many + few)
+    db.session.commit()
+
+    answer = as_(SAM).get("/users/dev/events?per_page=1")
+    assert answer.headers["X-Total"] == "2"
+
+    db.session.execute(update(Event).where(Event.project_id == hidden.id).values(project_id=open_one.id))
+    db.session.commit()
+    assert as_(SAM).get("/users/dev/events?per_page=1").headers["X-Total"] == str(2 + 6_668)
+    db.session.execute(update(Event).values(restriction=Restriction.NONE))
+    db.session.commit()
+    with count_queries() as queries:
+        answer = as_(SAM).get("/users/dev/events?per_page=1")
+
+    assert "X-Total" not in answer.headers
+    assert [" OR " in query for query in queries if "count(*)" in query] == [False]
+
+
+@pytest.mark.both_databases
+@pytest.mark.parametrize(
+    "path", ["/events?", "/events?scope=all&", "/users/dev/events?", "/projects/acme%2Fshop/events?"]
+)
+def test_a_feed_takes_as_many_statements_for_many_events_as_for_few(path, people, project, as_, count_queries):
+    client = as_(RITA if "users" in path or "projects" in path else DEV)
+    client.get(f"{path}per_page=99")
+    every_kind(project, people[DEV])
+
+    with count_queries() as few:
+        client.get(f"{path}per_page=100")
+    for _ in range(2):
+        for target in (make_issue(project, people[GUS]), make_issue(project, people[SAM])):
+            write(people[DEV], Action.COMMENTED, project, make_note(project, make_user(), target))
+    more_projects = [make_project(namespace=people[DEV]) for _ in range(3)]
+    for other in more_projects:
+        write(people[DEV], Action.JOINED, other)
+    with count_queries() as many:
+        client.get(f"{path}per_page=100")
+
+    assert len(many) == len(few)
+
+
+# What is shown
+
+
+def shown(people, project, action, target=None, data=None, **changes):
+    write(people[DEV], action, project, target, data)
+    event = db.session.scalars(select(Event).order_by(Event.id.desc())).first()
+    for name, value in changes.items():
+        setattr(event, name, value)
+    db.session.commit()
+    return event.id
+
+
+def basic(user):
+    return {
+        "id": user.id,
+        "name": user.name,
+        "username": user.username,
+        "state": "active",
+        "avatar_url": None,
+        "web_url": f"http://localhost/{user.username}",
+    }
+
+
+@pytest.mark.parametrize(
+    ("data", "name"),
+    [
+        (PUSH, "pushed to"),
+        (PUSH | {"action": "created", "commit_from": None}, "pushed new"),
+        (PUSH | {"action": "removed", "commit_to": None, "commit_count": 0, "commit_title": None}, "deleted"),
+        (PUSH | {"action": "created", "ref_type": "tag", "ref": "v1"}, "pushed new"),
+        (
+            PUSH | {"ref": None, "commit_count": 0, "commit_from": None, "commit_to": None, "ref_count": 4},
+            "pushed to",
+        ),
+    ],
+)
+def test_a_push_tells_what_was_pushed(data, name, people, project, as_):
+    write(people[DEV], Action.PUSHED, project, data=data)
+
+    (event,) = as_(DEV).get(own()).json
+
+    assert event["push_data"] == data
+    assert list(event["push_data"]) == list(PUSH)
+    assert (event["action_name"], event["target_type"], event["target_id"]) == (name, None, None)
+
+
+@pytest.mark.both_databases
+def test_an_event_has_these_keys_in_this_order(people, project, as_):
+    number = write(people[DEV], Action.PUSHED, project, data=PUSH, at=NEWS + dt.timedelta(microseconds=123456))
+
+    (event,) = as_(DEV).get(own()).json
+
+    assert list(event.items()) == [
+        ("id", number),
+        ("title", None),
+        ("project_id", project.id),
+        ("action_name", "pushed to"),
+        ("target_id", None),
+        ("target_iid", None),
+        ("target_type", None),
+        ("author_id", people[DEV].id),
+        ("target_title", None),
+        ("created_at", "2026-03-14T12:00:00.123Z"),
+        ("author", basic(people[DEV])),
+        ("push_data", PUSH),
+        ("author_username", "dev"),
+    ]
+
+
+@pytest.mark.both_databases
+def test_only_the_feed_of_a_project_has_data(people, project, as_):
+    write(people[DEV], Action.JOINED, project)
+
+    events = [as_(DEV).get(path).json[0] for path in (of_project(project), own(), of_user(people[DEV]))]
+
+    assert ["data" in event for event in events] == [True, False, False]
+    assert events[0]["data"] is None
+
+
+def test_what_has_no_target_of_a_kind_has_no_key_for_it(people, project, as_):
+    write(people[DEV], Action.JOINED, project)
+
+    (event,) = as_(DEV).get(of_project(project)).json
+
+    assert {"note", "wiki_page", "push_data"}.isdisjoint(event)
+
+
+def test_a_comment_carries_its_note(people, project, as_):
+    issue = make_issue(project, people[GUS], iid=4, title="Totals are wrong")
+    note = make_note(project, people[DEV], issue, body="seen", created_at=NEWS, updated_at=NEWS)
+    number = write(people[DEV], Action.COMMENTED, project, note)
+
+    (event,) = as_(DEV).get(own()).json
+
+    found = {key: event[key] for key in ("id", "action_name", "target_id", "target_iid", "target_type", "target_title")}
+    assert found == {
+        "id": number,
+        "action_name": "commented on",
+        "target_id": note.id,
+        "target_iid": note.id,
+        "target_type": "Note",
+        "target_title": "Totals are wrong",
+    }
+    later_additions = {"internal"}
+    assert {key: value for key, value in event["note"].items() if key not in later_additions} == {
+        "id": note.id,
+        "type": None,
+        "body": "seen",
+        "attachment": None,
+        "author": basic(people[DEV]),
+        "created_at": "2026-03-14T12:00:00.000Z",
+        "updated_at": "2026-03-14T12:00:00.000Z",
+        "system": False,
+        "noteable_id": issue.id,
+        "noteable_type": "Issue",
+        "resolvable": False,
+        "resolved_at": None,
+        "confidential": False,
+        "noteable_iid": 4,
+        "commands_changes": {},
+    }
+
+
+def test_a_comment_on_a_diff_says_where(people, project, as_):
+    merge_request = store(MergeRequest(project_id=project.id, iid=7, title="Better totals"))
+    position = {"new_path": "a.py", "new_line": 3}
+    note = make_note(project, people[DEV], merge_request, type="DiffNote", position=position)
+    write(people[DEV], Action.COMMENTED, project, note)
+
+    (event,) = as_(DEV).get(own()).json
+
+    assert (event["target_type"], event["target_title"]) == ("DiffNote", "Better totals")
+    assert (event["note"]["type"], event["note"]["position"], event["note"]["noteable_iid"]) == (
+        "DiffNote",
+        position,
+        7,
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "noteable_type", "title"),
+    [
+        ("commit note", "Commit", None),
+        ("public snippet note", "Snippet", "public snippet"),
+        ("design note", "DesignManagement::Design", "a.png"),
+        ("alert note", "AlertManagement::Alert", None),
+        ("wiki note", "WikiPage::Meta", "Home"),
+    ],
+)
+def test_a_comment_on_something_without_a_number_has_none(name, noteable_type, title, people, project, as_):
+    events = every_kind(project, people[DEV])
+
+    event = next(one for one in as_(DEV).get(own(per_page=100)).json if one["id"] == events[name])
+
+    assert (event["note"]["noteable_type"], event["note"]["noteable_iid"]) == (noteable_type, None)
+    assert event["target_title"] == title
+
+
+def test_a_comment_on_an_alert_has_the_title_of_the_alert(people, project, as_):
+    alert = store(Alert(project_id=project.id, iid=3, title="The till is stuck", started_at=clock.now()))
+    note = incidents.comment(people[DEV], alert, "Looking into it")
+    db.session.commit()
+
+    (event,) = as_(DEV).get(own(target_type="note")).json
+
+    assert (event["target_id"], event["target_iid"], event["target_title"]) == (note.id, note.id, "The till is stuck")
+    assert (event["note"]["noteable_id"], event["note"]["noteable_iid"]) == (alert.id, None)
+
+
+def test_a_comment_on_a_commit_has_the_title_of_the_commit(people, project, as_, tmp_path):
+    keep_repository(project, tmp_path)
+    repository = pygit2.Repository(str(tmp_path))
+    commit = str(repository.head.target)
+    tree = str(repository[commit].tree_id)
+    for number in (commit, commit[:8], "main", tree, COMMIT, None):
+        note = make_note(project, people[DEV], None, noteable_type="Commit", commit_id=number)
+        write(people[DEV], Action.COMMENTED, project, note)
+
+    events = as_(DEV).get(own(sort="asc")).json
+
+    assert [event["target_title"] for event in events] == ["first", None, None, None, None, None]
+
+
+def test_only_comments_on_diffs_have_a_position(people, project, as_):
+    every_kind(project, people[DEV])
+
+    events = as_(DEV).get(own(per_page=100, action="commented")).json
+
+    assert {event["target_type"] for event in events if "position" in event["note"]} == {"DiffNote"}
+
+
+NAMES = [
+    ("project", Action.CREATED, "created"),
+    ("project", Action.JOINED, "joined"),
+    ("project", Action.LEFT, "left"),
+    ("project", Action.EXPIRED, "removed due to membership expiration from"),
+    ("issue", Action.CREATED, "opened"),
+    ("issue", Action.CLOSED, "closed"),
+    ("issue", Action.REOPENED, "opened"),
+    ("merge request", Action.CREATED, "opened"),
+    ("merge request", Action.REOPENED, "opened"),
+    ("merge request", Action.CLOSED, "closed"),
+    ("merge request", Action.MERGED, "accepted"),
+    ("merge request", Action.APPROVED, "approved"),
+    ("milestone", Action.CREATED, "opened"),
+    ("milestone", Action.REOPENED, "opened"),
+    ("milestone", Action.CLOSED, "closed"),
+    ("milestone", Action.DESTROYED, "destroyed"),
+    ("wiki", Action.CREATED, "created"),
+    ("wiki", Action.UPDATED, "updated"),
+    ("wiki", Action.DESTROYED, "destroyed"),
+    ("design", Action.CREATED, "uploaded"),
+    ("design", Action.UPDATED, "revised"),
+    ("design", Action.DESTROYED, "deleted"),
+    ("snippet", Action.CREATED, "opened"),
+]
+
+
+def test_what_was_done_has_a_name(people, project, as_):
+    about = {"project_id": project.id}
+    issue = make_issue(project, people[DEV], iid=41, title="Wrong")
+    targets = {
+        "project": (None, None, None),
+        "issue": (issue, "Issue", "Wrong"),
+        "merge request": (MergeRequest(iid=42, title="Better", **about), "MergeRequest", "Better"),
+        "milestone": (Milestone(iid=43, title="1.0", **about), "Milestone", "1.0"),
+        "wiki": (WikiPage(title="Home", slug="home", **about), "WikiPage::Meta", "Home"),
+        "design": (Design(iid=44, filename="a.png", issue_id=issue.id, **about), "DesignManagement::Design", "a.png"),
+        "snippet": (Snippet(title="a few lines", **about), "Snippet", "a few lines"),
+    }
+    store(*(target for target, _, _ in targets.values() if target is not None))
+    for kind, action, _ in NAMES:
+        write(people[DEV], action, project, targets[kind][0])
+
+    events = as_(DEV).get(own(sort="asc", per_page=100)).json
+
+    keys = ("action_name", "target_type", "target_title", "target_id", "target_iid")
+    expected = []
+    for kind, _, name in NAMES:
+        target, target_type, title = targets[kind]
+        number = None if target is None else target.id
+        expected.append((name, target_type, title, number, getattr(target, "iid", number)))
+    assert [tuple(event[key] for key in keys) for event in events] == expected
+
+
+def test_a_project_that_came_from_an_import_address_was_imported(people, project, as_):
+    write(people[DEV], Action.CREATED, project, data={"imported": True})
+
+    assert [event["action_name"] for event in as_(DEV).get(own()).json] == ["imported"]
+
+
+def test_a_page_of_the_wiki_is_shown_until_it_is_gone(people, project, as_):
+    page = store(WikiPage(project_id=project.id, title="Home sweet home", slug="home-sweet-home"))
+    write(people[DEV], Action.CREATED, project, page)
+    before = as_(DEV).get(own()).json[0]
+    db.session.delete(db.session.get(WikiPage, page.id))
+    db.session.commit()
+
+    after = as_(DEV).get(own()).json[0]
+
+    assert before["wiki_page"] == {"format": "markdown", "slug": "home-sweet-home", "title": "Home sweet home"}
+    assert after["wiki_page"] is None
+
+
+@pytest.mark.both_databases
+def test_a_feed_of_every_kind_is_read_to_its_end(people, project, as_):
+    events = every_kind(project, people[DEV])
+
+    answers = [as_(MAX).get(path) for path in (of_project(project, per_page=100), of_user(people[DEV], per_page=100))]
+
+    assert [named(events, answer) for answer in answers] == [set(events)] * 2
+
+
+# Who sees what
+
+CODE = {"push", "commit note"}
+CHANGES = {"merge request", "diff note"}
+ISSUES = {"issue", "note", "design", "design note"}
+WIKI = {"wiki", "wiki note"}
+SNIPPETS = {"public snippet", "public snippet note"}
+INTERNAL_SNIPPETS = {"internal snippet", "internal snippet note"}
+PRIVATE_SNIPPETS = {"private snippet", "private snippet note"}
+ALWAYS = {"project", "joined", "left", "expired"}
+SECRETS = {"secret issue", "secret note", "secret design", "secret design note"}
+INTERNAL = {"internal note", "internal secret note"}
+ALERTS = {"alert note"}
+
+OUTSIDE = ALWAYS | CODE | CHANGES | ISSUES | {"milestone"} | WIKI | SNIPPETS
+STRANGER = OUTSIDE | INTERNAL_SNIPPETS
+GUEST = STRANGER | PRIVATE_SNIPPETS
+REPORTER = GUEST | SECRETS | INTERNAL
+DEVELOPER = REPORTER | ALERTS
+EXTERNAL = "external"
+
+
+@pytest.fixture
+def external(client_of, people):
+    return client_of(make_user(EXTERNAL, external=True))
+
+
+def seen_by(client, project, author, events):
+    """What a client sees of a project; both feeds have to agree."""
+    by_author = named(events, client.get(of_user(author, per_page=100)))
+    answer = client.get(of_project(project, per_page=100))
+    if answer.status_code == 404:
+        assert by_author == set()
+        return None
+    assert named(events, answer) == by_author
+    return by_author
+
+
+ABOVE = {RITA: REPORTER, DEV: DEVELOPER, MAX: DEVELOPER, OLIVE: DEVELOPER, ADA: DEVELOPER}
+MATRIX = {
+    "public": {SAM: STRANGER, EXTERNAL: OUTSIDE, GUS: GUEST} | ABOVE,
+    "internal": {SAM: STRANGER, EXTERNAL: None, GUS: GUEST} | ABOVE,
+    "private": {SAM: None, EXTERNAL: None, GUS: GUEST - CODE - CHANGES} | ABOVE,
+}
+
+
+@pytest.mark.parametrize("visibility", ["public", "internal", "private"])
+def test_who_sees_what_kind_of_event(visibility, people, project, as_, external):
+    change(project, visibility=Visibility.of(visibility))
+    events = every_kind(project, people[DEV])
+    clients = {name: as_(name) for name in (SAM, *ROLES, ADA)} | {EXTERNAL: external}
+
+    seen = {name: seen_by(client, project, people[DEV], events) for name, client in clients.items()}
+    own_projects = {name: named(events, clients[name].get(own(scope="all", per_page=100))) for name in ROLES}
+
+    assert seen == MATRIX[visibility]
+    assert own_projects == {name: seen[name] for name in ROLES}
+
+
+@pytest.mark.parametrize(
+    ("features", "missing"),
+    [
+        (["issues"], ISSUES | SECRETS | INTERNAL),
+        (["merge_requests"], CHANGES),
+        (["issues", "merge_requests"], ISSUES | SECRETS | INTERNAL | CHANGES | {"milestone"}),
+        (["repository"], CODE),
+        (["wiki"], WIKI),
+        (["snippets"], SNIPPETS | INTERNAL_SNIPPETS | PRIVATE_SNIPPETS),
+        (["builds", "forking", "pages", "operations", "analytics"], set()),
+    ],
+)
+def test_a_feature_that_is_switched_off_or_for_members_hides_its_events(features, missing, people, project, as_):
+    change(project, visibility=Visibility.PUBLIC)
+    events = every_kind(project, people[DEV])
+
+    views = {}
+    for level in ("disabled", "private"):
+        change(project, **{f"{feature}_access_level": level for feature in features})
+        views[level] = {name: seen_by(as_(name), project, people[DEV], events) for name in (SAM, GUS, RITA, OLIVE, ADA)}
+
+    assert views["disabled"] == {
+        SAM: STRANGER - missing,
+        GUS: GUEST - missing,
+        RITA: REPORTER - missing,
+        OLIVE: DEVELOPER - missing,
+        ADA: DEVELOPER - missing,
+    }
+    assert views["private"] == {
+        SAM: STRANGER - missing,
+        GUS: GUEST - (missing & (CODE | CHANGES)),
+        RITA: REPORTER,
+        OLIVE: DEVELOPER,
+        ADA: DEVELOPER,
+    }
+
+
+@pytest.mark.parametrize("relation", ["author", "assignee"])
+@pytest.mark.parametrize("person", [SAM, GUS])
+def test_who_wrote_or_works_on_a_confidential_issue_sees_its_events_whatever_their_role(
+    person, relation, people, project, as_
+):
+    change(project, visibility=Visibility.PUBLIC)
+    author = people[person] if relation == "author" else people[RITA]
+    issue = make_issue(project, author, confidential=True)
+    if relation == "assignee":
+        issue.assignees = [people[person]]
+        db.session.commit()
+    foreign = make_issue(project, people[RITA], confidential=True)
+    opened = write(people[DEV], Action.CREATED, project, issue)
+    comment = write(people[DEV], Action.COMMENTED, project, make_note(project, people[DEV], issue))
+    write(people[DEV], Action.COMMENTED, project, make_note(project, people[DEV], issue, confidential=True))
+    write(people[DEV], Action.CREATED, project, foreign)
+
+    client = as_(person)
+
+    assert ids(client.get(of_project(project))) == [comment, opened]
+    assert ids(client.get(of_user(people[DEV]))) == [comment, opened]
+
+
+def test_who_wrote_a_confidential_issue_sees_nothing_of_it_once_the_project_is_closed_to_them(people, project, as_):
+    issue = make_issue(project, people[SAM], confidential=True)
+    write(people[SAM], Action.CREATED, project, issue)
+
+    assert ids(as_(SAM).get(own())) == []
+
+
+def test_events_follow_whether_their_issue_is_confidential(people, project, as_):
+    change(project, visibility=Visibility.PUBLIC)
+    dev, issues = as_(DEV), f"/projects/{project.id}/issues"
+    iid = dev.post(issues, json={"title": "Wrong"}).json["iid"]
+    dev.post(f"{issues}/{iid}/notes", json={"body": "a word"})
+    dev.post(f"{issues}/{iid}/notes", json={"body": "among us", "internal": True})
+
+    counts = []
+    for confidential in (False, True, False):
+        dev.put(f"{issues}/{iid}", json={"confidential": confidential})
+        counts.append([len(ids(as_(name).get(of_project(project)))) for name in (SAM, GUS, RITA, DEV)])
+
+    assert counts == [[2, 2, 3, 3], [0, 0, 3, 3], [2, 2, 3, 3]]
+
+
+@pytest.mark.both_databases
+@pytest.mark.parametrize("act", [lambda *who: planning.create_note(*who, body="x"), planning.close_issue])
+def test_what_happens_while_an_issue_becomes_confidential_is_confidential(act, people, project):
+    issue = make_issue(project, people[RITA])
+    with unit_of_work():
+        db.session.execute(update(Issue).values(confidential=True), execution_options={"synchronize_session": False})
+        act(people[DEV], issue)
+
+    assert db.session.scalars(select(Event.restriction)).all() == [Restriction.CONFIDENTIAL]
+
+
+def test_designs_follow_whether_their_issue_is_confidential(people, project, as_):
+    issue = make_issue(project, people[RITA])
+    design = store(Design(project_id=project.id, issue_id=issue.id, filename="a.png"))
+    write(people[DEV], Action.CREATED, project, design)
+    write(people[DEV], Action.COMMENTED, project, make_note(project, people[DEV], design))
+    with unit_of_work():
+        issue.confidential = True
+        change_confidentiality(issue)
+
+    assert [len(ids(as_(name).get(of_project(project)))) for name in (GUS, RITA)] == [0, 2]
+
+
+@pytest.mark.parametrize("scanned", [0, 10_000])
+def test_a_former_member_sees_nothing_of_a_private_project(scanned, people, project, as_, monkeypatch):
+    limit_scan(monkeypatch, scanned)
+    write(people[DEV], Action.PUSHED, project, data=PUSH)
+    before = [len(as_(DEV).get(path).json) for path in (own(), own(scope="all"))]
+
+    as_(MAX).delete(f"/projects/{project.id}/members/{people[DEV].id}")
+
+    assert before == [1, 1]
+    assert [as_(DEV).get(path).json for path in (own(), own(scope="all"))] == [[], []]
+
+
+def test_the_events_of_somebody_elses_project_come_with_a_membership(people, project, as_):
+    secret = make_issue(project, people[DEV], confidential=True)
+    event = write(people[DEV], Action.CREATED, project, secret)
+    before = ids(as_(SAM).get(of_user(people[DEV])))
+
+    add_member(project, people[SAM], Role.DEVELOPER)
+
+    assert before == []
+    assert ids(as_(SAM).get(of_user(people[DEV]))) == [event]
+
+
+@pytest.mark.both_databases
+def test_a_project_that_is_being_deleted_is_in_no_feed(people, project, as_, run_jobs):
+    write(people[DEV], Action.JOINED, project)
+
+    as_(OLIVE).delete(f"/projects/{project.id}")
+    at_once = [as_(name).get(path) for name in (DEV, ADA) for path in (of_user(people[DEV]), own(scope="all"))]
+    run_jobs()
+
+    assert [ids(answer) for answer in at_once] == [[]] * 4
+    assert as_(ADA).get(of_project(project)).status_code == 404
+    assert db.session.scalars(select(Event)).all() == []
+
+
+@pytest.mark.both_databases
+def test_what_somebody_did_goes_with_them(people, project, as_admin, run_jobs):
+    write(people[DEV], Action.JOINED, project)
+    kept = write(people[RITA], Action.JOINED, project)
+
+    as_admin.delete(f"/users/{people[DEV].id}")
+    run_jobs()
+
+    assert ids(as_admin.get(of_project(project))) == [kept]
+
+
+# What is deleted
+
+
+@pytest.mark.both_databases
+def test_an_issue_takes_its_events_along(people, project, as_):
+    dev, issues = as_(DEV), f"/projects/{project.id}/issues"
+    iid, kept = (dev.post(issues, json={"title": title}).json["iid"] for title in ("gone", "kept"))
+    dev.post(f"{issues}/{iid}/notes", json={"body": "a word"})
+    dev.put(f"{issues}/{iid}", json={"state_event": "close"})
+
+    as_(OLIVE).delete(f"{issues}/{iid}")
+
+    assert [(event["action_name"], event["target_iid"]) for event in dev.get(own()).json] == [("opened", kept)]
+
+
+@pytest.mark.both_databases
+def test_a_note_takes_its_event_along(people, project, as_):
+    dev, issues = as_(DEV), f"/projects/{project.id}/issues"
+    iid = dev.post(issues, json={"title": "kept"}).json["iid"]
+    note = dev.post(f"{issues}/{iid}/notes", json={"body": "a word"}).json
+
+    dev.delete(f"{issues}/{iid}/notes/{note['id']}")
+
+    assert [event["action_name"] for event in dev.get(own()).json] == ["opened"]
+
+
+def test_the_events_of_a_deleted_milestone_stay_and_point_nowhere(people, project, as_):
+    dev, milestones = as_(DEV), f"/projects/{project.id}/milestones"
+    number = dev.post(milestones, json={"title": "1.0"}).json["id"]
+    dev.put(f"{milestones}/{number}", json={"state_event": "close"})
+
+    dev.delete(f"{milestones}/{number}")
+
+    events = as_(GUS).get(of_project(project)).json
+    assert [event["action_name"] for event in events] == ["destroyed", "closed", "opened"]
+    assert {event["target_type"] for event in events} == {"Milestone"}
+    assert {(event["target_id"], event["target_iid"], event["target_title"]) for event in events} == {(None,) * 3}
+
+
+# What records
+
+
+def new_events(act):
+    """What an action recorded: what was done, what about, and by whom."""
+    db.session.remove()
+    known = set(db.session.scalars(select(Event.id)))
+    db.session.remove()
+    act()
+    found = db.session.scalars(select(Event).where(Event.id.not_in(known)).order_by(Event.id))
+    return [(Action(event.action).name.lower(), event.target_type, event.author.username) for event in found]
+
+
+@pytest.fixture
+def at_work(people, project, as_):
+    """Sends a request as somebody, below the project; what it answers has to be a success."""
+    made = {
+        "issue": as_(GUS).post(f"/projects/{project.id}/issues", json={"title": "Wrong"}).json["iid"],
+        "milestone": as_(DEV).post(f"/projects/{project.id}/milestones", json={"title": "1.0"}).json["id"],
+        "dev": people[DEV].id,
+        "sam": people[SAM].id,
+        "group": project.namespace_id,
+    }
+    path = f"/projects/{project.id}/issues/{made['issue']}/notes"
+    made["note"] = as_(GUS).post(path, json={"body": "a word"}).json["id"]
+
+    def send(person, method, path, **fields):
+        root = "" if path.startswith("/") else f"/projects/{project.id}/"
+        answer = as_(person).open(method, root + path.format(**made), json=fields)
+        assert answer.status_code < 300, answer.json
+
+    return send
+
+
+@pytest.mark.parametrize(
+    ("requests", "recorded"),
+    [
+        ([(GUS, "POST", "issues", {"title": "x"})], [("created", "Issue", GUS)]),
+        ([(DEV, "PUT", "issues/{issue}", {"state_event": "close"})], [("closed", "Issue", DEV)]),
+        (
+            [
+                (DEV, "PUT", "issues/{issue}", {"state_event": state})
+                for state in ("close", "close", "reopen", "reopen")
+            ],
+            [("closed", "Issue", DEV), ("reopened", "Issue", DEV)],
+        ),
+        ([(RITA, "PUT", "issues/{issue}", {"title": "y", "labels": "a", "description": "z", "weight": 3})], []),
+        ([(RITA, "PUT", "issues/{issue}", {"confidential": True})], []),
+        ([(RITA, "PUT", "issues/{issue}", {"assignee_ids": [1], "due_date": "2030-01-01"})], []),
+        ([(OLIVE, "DELETE", "issues/{issue}", {})], []),
+        ([(RITA, "POST", "issues/{issue}/notes", {"body": "x"})], [("commented", "Note", RITA)]),
+        ([(RITA, "POST", "issues/{issue}/notes", {"body": "x", "internal": True})], [("commented", "Note", RITA)]),
+        ([(GUS, "PUT", "issues/{issue}/notes/{note}", {"body": "y"})], []),
+        ([(GUS, "DELETE", "issues/{issue}/notes/{note}", {})], []),
+        ([(DEV, "POST", "milestones", {"title": "2.0"})], [("created", "Milestone", DEV)]),
+        (
+            [
+                (MAX, "PUT", "milestones/{milestone}", {"state_event": state})
+                for state in ("close", "close", "activate")
+            ],
+            [("closed", "Milestone", MAX), ("reopened", "Milestone", MAX)],
+        ),
+        ([(DEV, "PUT", "milestones/{milestone}", {"title": "1.1", "due_date": "2030-01-01"})], []),
+        ([(DEV, "DELETE", "milestones/{milestone}", {})], [("destroyed", "Milestone", DEV)]),
+        ([(MAX, "POST", "members", {"user_id": "{sam}", "access_level": 30})], [("joined", None, SAM)]),
+        ([(MAX, "PUT", "members/{dev}", {"access_level": 20})], []),
+        ([(MAX, "DELETE", "members/{dev}", {})], [("left", None, DEV)]),
+        ([(DEV, "DELETE", "members/{dev}", {})], [("left", None, DEV)]),
+        ([(OLIVE, "POST", "/groups/{group}/members", {"user_id": "{sam}", "access_level": 30})], []),
+        ([(OLIVE, "POST", "/projects", {"name": "fresh", "namespace_id": "{group}"})], [("created", None, OLIVE)]),
+        ([(SAM, "POST", "/projects", {"name": "mine"})], [("created", None, SAM)]),
+        ([(OLIVE, "POST", "archive", {}), (OLIVE, "POST", "unarchive", {})], []),
+        ([(OLIVE, "PUT", "", {"description": "x", "visibility": "private"})], []),
+        ([(MAX, "POST", "variables", {"key": "A", "value": "b"}), (MAX, "DELETE", "variables/A", {})], []),
+        ([(MAX, "POST", "protected_tags", {"name": "v*"}), (MAX, "DELETE", "protected_tags/v*", {})], []),
+    ],
+)
+def test_what_is_done_records_this_and_no_more(requests, recorded, people, project, at_work):
+    numbers = {"{sam}": people[SAM].id, "{group}": project.namespace_id}
+
+    def act():
+        for person, method, path, fields in requests:
+            at_work(person, method, path.rstrip("/"), **{name: numbers.get(str(v), v) for name, v in fields.items()})
+
+    assert new_events(act) == recorded
+
+
+def test_error_tracking_records_nothing(project, as_maintainer):
+    answers = []
+
+    def act():
+        path = f"/projects/{project.id}/error_tracking/settings"
+        answers.append(as_maintainer.patch(path, json={"active": True, "integrated": True}).status_code)
+
+    assert new_events(act) == []
+    assert answers != [401]
+
+
+def test_a_system_note_is_no_event(people, project):
+    issue = make_issue(project, people[DEV])
+
+    def act():
+        with unit_of_work():
+            planning.add_system_note(people[DEV], issue, "changed the title")
+
+    assert new_events(act) == []
+    assert db.session.scalars(select(Note.system)).all() == [True]
+
+
+def test_what_is_refused_records_nothing(project, as_):
+    def act():
+        as_(DEV).post(f"/projects/{project.id}/issues", json={"title": ""})
+        as_(GUS).post(f"/projects/{project.id}/milestones", json={"title": "x"})
+        as_(MAX).post(f"/projects/{project.id}/members", json={"user_id": 99999, "access_level": 30})
+
+    assert new_events(act) == []
+
+
+@pytest.mark.both_databases
+@pytest.mark.parametrize(("age", "moves"), [(dt.timedelta(minutes=59), False), (dt.timedelta(minutes=61), True)])
+def test_a_project_counts_as_active_at_most_once_an_hour(age, moves, project, as_):
+    before = clock.now() - age
+    change(project, last_activity_at=before)
+
+    as_(DEV).post(f"/projects/{project.id}/issues", json={"title": "x"})
+
+    assert (reload(project).last_activity_at != before) is moves
+
+
+# Nobody ever sees what they may not
+
+
+@dataclass
+class World:
+    """What an example is made of, as plain data: the oracle asks nobody else."""
+
+    users: list = field(default_factory=list)
+    groups: list = field(default_factory=list)
+    parents: dict = field(default_factory=dict)
+    projects: list = field(default_factory=list)
+    members: list = field(default_factory=list)
+    shares: list = field(default_factory=list)
+    issues: list = field(default_factory=list)
+    events: list = field(default_factory=list)
+
+    def above(self, group):
+        while group is not None:
+            yield group.id
+            group = self.parents[group.id]
+
+    def level_in(self, user, kind, place_id):
+        return max(
+            (level for who, what, where, level in self.members if (who, what, where) == (user.id, kind, place_id)),
+            default=0,
+        )
+
+    def level_in_group(self, user, group):
+        """By membership in the group or above it."""
+        return max(self.level_in(user, "group", above) for above in self.above(group))
+
+    def role(self, user, project):
+        if user.admin:
+            return 50
+        if isinstance(project.place, int):
+            found = [50 if project.place == user.id else 0]
+            above = set()
+        else:
+            found = [self.level_in_group(user, project.place)]
+            above = set(self.above(project.place))
+        found.append(self.level_in(user, "project", project.id))
+        for kind, place_id, group, level in self.shares:
+            if (kind == "project" and place_id == project.id) or (kind == "group" and place_id in above):
+                found.append(min(level, self.level_in_group(user, group)))
+        return max(found)
+
+
+@dataclass
+class Place:
+    """A project of an example."""
+
+    id: int
+    place: object
+    visibility: str
+    features: dict
+
+
+@dataclass
+class Happening:
+    """An event of an example."""
+
+    id: int
+    author: int
+    project: Place
+    at: dt.datetime
+    kind: str
+    issue: dict | None
+    internal: bool
+
+
+def may_see(world, caller, event):
+    """Section 5 of the reference, read aloud."""
+    role, project = world.role(caller, event.project), event.project
+    for_all = project.visibility == "public" or (project.visibility == "internal" and not caller.external)
+    if not for_all and role == 0:
+        return False
+
+    def opened(feature, least):
+        level = project.features[feature]
+        if level == "disabled":
+            return False
+        return role >= least or (level == "enabled" and for_all)
+
+    if event.kind == "push":
+        return opened("repository", 20)
+    if event.kind == "joined":
+        return True
+    if event.kind == "merge request":
+        return opened("merge_requests", 20)
+    if event.kind == "milestone":
+        return opened("issues", 10) or opened("merge_requests", 10)
+    if event.kind == "wiki":
+        return opened("wiki", 10)
+    assert event.kind in ("issue", "note")
+    if not opened("issues", 10):
+        return False
+    if event.internal and role < 20:
+        return False
+    return not event.issue["confidential"] or role >= 20 or caller.id in event.issue["people"]
+
+
+def belongs(world, caller, project):
+    """Whether a project is one of the caller's own, administrators or not."""
+    was_admin, caller.admin = caller.admin, False
+    try:
+        return world.role(caller, project) >= 10
+    finally:
+        caller.admin = was_admin
+
+
+def make_world(chance):
+    world = World()
+    world.users = [make_user(f"u{n}", admin=n == 0, external=n == 1) for n in range(5)]
+    for number in range(4):
+        parent = chance.choice([None, *world.groups])
+        group = make_group(f"g{number}", parent, visibility="public" if parent is None else "private")
+        world.groups.append(group)
+        world.parents[group.id] = parent
+    levels = [10, 20, 30, 40]
+    for number in range(5):
+        owner = chance.choice([None, None, chance.choice(world.users)])
+        group = None if owner else chance.choice(world.groups)
+        features = {
+            name: chance.choice(["enabled", "enabled", "private", "disabled"])
+            for name in ("issues", "merge_requests", "repository", "wiki")
+        }
+        visibility = chance.choice(["private", "private", "internal", "public"])
+        project = make_project(
+            f"p{number}",
+            owner or group,
+            visibility=visibility,
+            **{f"{name}_access_level": level for name, level in features.items()},
+        )
+        world.projects.append(Place(project.id, owner.id if owner else group, visibility, features))
+    rows = {place.id: db.session.get(conftest.Project, place.id) for place in world.projects}
+    for user in world.users:
+        for group in chance.sample(world.groups, 1):
+            ended, level = chance.random() < 0.2, chance.choice(levels)
+            add_member(
+                group, user, level, clock.today() - (DAY if chance.random() < 0.5 else 0 * DAY) if ended else None
+            )
+            world.members += [] if ended else [(user.id, "group", group.id, level)]
+        for place in chance.sample(world.projects, chance.randint(0, 1)):
+            level = chance.choice(levels)
+            add_member(rows[place.id], user, level)
+            world.members.append((user.id, "project", place.id, level))
+    for _ in range(3):
+        group, level = chance.choice(world.groups), chance.choice(levels)
+        if chance.random() < 0.5:
+            place = chance.choice(world.projects)
+            kind, target = "project", rows[place.id]
+        else:
+            kind, target = "group", chance.choice(world.groups)
+        taken = {(found[0], found[1], found[2].id) for found in world.shares}
+        if (kind, target.id, group.id) not in taken and (kind == "project" or target.id != group.id):
+            share(target, group, Role(level))
+            world.shares.append((kind, target.id, group, level))
+    for number in range(8):
+        place, author = chance.choice(world.projects), chance.choice(world.users)
+        assignees = chance.sample(world.users, chance.randint(0, 1))
+        issue = Issue(
+            project_id=place.id, iid=number + 1, title="x", author_id=author.id, confidential=chance.random() < 0.5
+        )
+        issue.assignees = assignees
+        store(issue)
+        people = {author.id, *(user.id for user in assignees)}
+        world.issues.append({"row": issue, "place": place, "confidential": issue.confidential, "people": people})
+    for number in range(40):
+        world.events.append(make_happening(world, chance, rows, number))
+    db.session.commit()
+    return world
+
+
+def make_happening(world, chance, rows, number):
+    author, place, issue, internal = chance.choice(world.users), chance.choice(world.projects), None, False
+    kind = chance.choice(["push", "joined", "merge request", "milestone", "wiki", "issue", "issue", "note", "note"])
+    action, target = {"push": Action.PUSHED, "joined": Action.JOINED, "note": Action.COMMENTED}.get(kind), None
+    if kind in ("issue", "note"):
+        issue = chance.choice(world.issues)
+        place, target = issue["place"], issue["row"]
+    if kind == "note":
+        internal = chance.random() < 0.3
+        target = Note(
+            project_id=place.id, noteable_type="Issue", noteable_id=issue["row"].id, body="x", confidential=internal
+        )
+    if kind == "merge request":
+        target = MergeRequest(project_id=place.id, iid=number, title="x")
+    if kind == "milestone":
+        target = Milestone(project_id=place.id, iid=number, title=f"m{number}")
+    if kind == "wiki":
+        target = WikiPage(project_id=place.id, title="x", slug="x")
+    if target is not None:
+        db.session.add(target)
+        db.session.flush()
+    event = record(author, action or Action.CREATED, rows[place.id], target)
+    event.created_at = NEWS + chance.randint(0, 5) * DAY
+    db.session.flush()
+    return Happening(event.id, author.id, place, event.created_at, kind, issue, internal)
+
+
+@pytest.mark.both_databases
+@given(seed=st.integers(0, 2**32))
+@settings(
+    max_examples=6,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+def test_no_feed_shows_what_the_caller_may_not_see_nor_hides_what_they_may(app, client_of, seed):
+    chance = random.Random(seed)
+    conftest._empty()
+    world = make_world(chance)
+    db.session.expunge_all()
+    newest_first = sorted(world.events, key=lambda event: (event.at, event.id), reverse=True)
+
+    for caller in chance.sample(world.users, 3):
+        client = client_of(caller)
+        seen = [event for event in newest_first if may_see(world, caller, event)]
+        for user in world.users:
+            expected = [event.id for event in seen if event.author == user.id]
+            assert ids(client.get(of_user(user, per_page=100))) == expected
+        assert ids(client.get(own(per_page=100))) == [event.id for event in seen if event.author == caller.id]
+        for place in world.projects:
+            answer = client.get(of_project(place, per_page=100))
+            visible = place.visibility == "public" or (place.visibility == "internal" and not caller.external)
+            if not visible and world.role(caller, place) == 0:
+                assert answer.status_code == 404
+            else:
+                assert ids(answer) == [event.id for event in seen if event.project is place]
+        mine = [event.id for event in seen if belongs(world, caller, event.project)]
+        assert ids(client.get(own(scope="all", per_page=100))) == mine
+        assert client.get(own(scope="all", per_page=1)).headers["X-Total"] == str(len(mine))
+        with pytest.MonkeyPatch.context() as patch:
+            limit_scan(patch, chance.choice([0, 3]))
+            assert ids(client.get(own(scope="all", per_page=99))) == mine
+
+
+def test_paths_of_projects_are_taken_encoded(people, as_admin):
+    project = make_project("with.dot", people[ADA])
+    event = write(people[ADA], Action.JOINED, project)
+
+    answer = as_admin.get(f"/projects/{quote('ada/with.dot', safe='')}/events")
+
+    assert ids(answer) == [event]

@@ -1,0 +1,616 @@
+"""The list of alerts and the page of one: what they show, and what can be done from them."""
+
+from __future__ import annotations
+
+import datetime as dt
+import html
+import json
+import re
+
+import pytest
+
+from project_service.access import visible_notes as planned_notes
+from project_service.areas.alerts import pages, queries
+from project_service.areas.alerts.models import OPSGENIE, TARGET, Alert, AlertIntegration, AlertTodo, Severity, Status
+from project_service.domain.planning import issues as planning
+from project_service.domain.tracker.environments import Environment
+from project_service.domain.tracker.notes import Note
+from project_service.kit import clock
+from project_service.kit.db.session import db
+from tests.support import sample_data
+from tests.support.sample_data import ADA, DEV, GUS, MAX, OLIVE, RITA, SAM
+from tests.support.visitors import store
+
+LIST = "/acme/shop/-/alert_management"
+ONE = f"{LIST}/1"
+
+
+@pytest.fixture
+def developer(visit, project):
+    return visit(DEV)
+
+
+@pytest.fixture
+def make_alert(project):
+    """Stores alerts of the shop, the earlier ones the newer."""
+
+    def make(iid, **fields):
+        own = {"project_id": project.id, "iid": iid, "title": "Alert"}
+        own |= {"started_at": clock.now() - dt.timedelta(minutes=iid)}
+        return store(Alert(**own | fields))
+
+    return make
+
+
+def listed(page):
+    """The numbers of the alerts that a page of the list shows, in their order."""
+    return [int(iid) for iid in re.findall(r'/details">#(\d+) ', page.text)]
+
+
+def badges(page):
+    return [int(count) for count in re.findall(r'<span class="badge">(\d+)</span></a></li>', page.text)]
+
+
+def notes():
+    db.session.remove()
+    return [note.body for note in db.session.query(Note).filter(Note.noteable_type == TARGET).order_by(Note.id)]
+
+
+def words(page):
+    """Which of the numbered comments a page shows."""
+    return re.findall(r"<p>Word (\d)</p>", page.text)
+
+
+def link_of(page, relation):
+    """Where a page leads to by its link to the page before or after."""
+    found = re.search(f'rel="{relation}" href="([^"]+)"', page.text)
+    return html.unescape(found[1]) if found else None
+
+
+def alert_now():
+    db.session.remove()
+    return db.session.query(Alert).filter(Alert.iid == 1).one()
+
+
+@pytest.mark.parametrize(
+    ("query", "iids"),
+    [
+        ("", [1, 2]),
+        ("?tab=open", [1, 2]),
+        ("?tab=triggered", [1]),
+        ("?tab=acknowledged", [2]),
+        ("?tab=resolved", [3]),
+        ("?tab=all", [1, 2, 3]),
+        ("?tab=ignored", [1, 2]),
+    ],
+)
+def test_each_tab_has_its_alerts_and_its_count(query, iids, developer, make_alert):
+    for iid, status in enumerate(Status, start=1):
+        make_alert(iid, status=status)
+
+    page = developer.get(f"{LIST}{query}")
+
+    assert (listed(page), badges(page)) == (iids, [2, 1, 1, 1, 3])
+
+
+@pytest.mark.parametrize(
+    ("name", "down"),
+    [
+        ("started_at", [1, 2, 3]),
+        ("created_at", [3, 2, 1]),
+        ("updated_at", [1, 3, 2]),
+        ("ended_at", [2, 3, 1]),
+        ("events", [2, 1, 3]),
+        ("severity", [2, 1, 3]),
+        ("status", [3, 1, 2]),
+        ("nonsense", [1, 2, 3]),
+    ],
+)
+def test_the_list_is_sorted_both_ways(name, down, developer, make_alert):
+    def day(number):
+        return dt.datetime(2026, 3, number, tzinfo=dt.UTC)
+
+    names = ("started_at", "created_at", "updated_at", "ended_at", "events", "severity", "status")
+    rows = [
+        (day(3), day(1), day(3), day(1), 5, Severity.HIGH, Status.ACKNOWLEDGED),
+        (day(2), day(2), day(1), day(3), 9, Severity.CRITICAL, Status.RESOLVED),
+        (day(1), day(3), day(2), day(2), 1, Severity.UNKNOWN, Status.TRIGGERED),
+    ]
+    for iid, row in enumerate(rows, start=1):
+        make_alert(iid, **dict(zip(names, row, strict=True)))
+
+    pages = [developer.get(f"{LIST}?tab=all&order_by={name}&sort={sort}") for sort in ("desc", "asc", "")]
+
+    assert [listed(page) for page in pages] == [down, down[::-1], down]
+
+
+def test_a_column_that_sorts_turns_round_and_leads_to_the_first_page(developer, make_alert):
+    make_alert(1)
+
+    page = html.unescape(developer.get(f"{LIST}?tab=all&search=ale&order_by=events&sort=desc&page=1").text)
+
+    assert '<a href="?tab=all&search=ale&order_by=events&sort=asc">Events' in page
+    assert '<a href="?tab=all&search=ale&order_by=severity&sort=desc">Severity' in page
+
+
+@pytest.mark.parametrize(
+    ("search", "iids"),
+    [
+        ("100%25", [1]),
+        ("DISK_", [2]),
+        ("smoke", [3]),
+        ("nagios", [4]),
+        ("ovens", [5]),
+        ("+full+", [1]),
+        ("%C3%BCber", [6]),
+        ("%C3%9CBER", [6]),
+        ("db-2", []),
+        ("%5C", []),
+    ],
+)
+def test_the_search_takes_everything_literally_and_looks_at_four_fields(search, iids, developer, make_alert):
+    make_alert(1, title="Disk 100% full", hosts=["db-2"], payload={"host": "db-2"})
+    make_alert(2, title="disk_io 100 slow")
+    make_alert(3, description="There is Smoke")
+    make_alert(4, monitoring_tool="Nagios")
+    make_alert(5, service="ovens")
+    make_alert(6, title="Überhitzung")
+
+    page = developer.get(f"{LIST}?search={search}")
+
+    assert (listed(page), badges(page)[0]) == (iids, len(iids))
+
+
+@pytest.mark.parametrize(("username", "iids"), [("max", [2]), ("MAX", [2]), ("ma", []), ("", [1, 2]), ("nobody", [])])
+def test_the_list_is_filtered_by_assignee(username, iids, developer, make_alert, people):
+    make_alert(1)
+    make_alert(2, assignee_id=people[MAX].id)
+
+    page = developer.get(f"{LIST}?assignee_username={username}")
+
+    assert (listed(page), badges(page)[0]) == (iids, len(iids))
+    assert ("No alerts to display." in page.text) == (not iids)
+
+
+def test_many_alerts_are_cut_into_pages_that_keep_the_query(developer, make_alert):
+    for iid in range(1, 22):
+        make_alert(iid)
+
+    first, second = developer.get(f"{LIST}?search=alert"), developer.get(f"{LIST}?search=alert&page=2")
+
+    assert (listed(first), listed(second)) == (list(range(1, 21)), [21])
+    assert 'rel="next" href="?search=alert&page=2"' in html.unescape(first.text)
+    assert 'rel="prev" href="?search=alert&page=1"' in html.unescape(second.text)
+    assert '<a href="?search=alert&tab=all">All' in html.unescape(second.text)
+
+
+@pytest.mark.parametrize(("person", "invited"), [(MAX, True), (DEV, False)])
+def test_where_there_never_was_an_alert_the_list_explains_itself(person, invited, visit, project):
+    page = visit(person).get(LIST).text
+
+    assert ("Surface alerts here" in page, "Search alerts" in page) == (True, False)
+    assert ("Authorize external service" in page) == invited
+
+
+@pytest.mark.parametrize(("active", "text"), [(True, "No alerts to display."), (False, "Surface alerts here")])
+def test_an_active_integration_makes_an_empty_list(active, text, developer, project):
+    store(AlertIntegration(project_id=project.id, name="A", active=active, endpoint_identifier="1f", token="t"))
+
+    assert text in developer.get(LIST).text
+
+
+def test_an_empty_tab_says_so_when_there_are_alerts_elsewhere(developer, make_alert):
+    make_alert(1, status=Status.RESOLVED, ended_at=clock.now())
+
+    page = developer.get(LIST)
+
+    assert (listed(page), "No alerts to display." in page.text) == ([], True)
+
+
+@pytest.mark.parametrize("active", [True, False])
+def test_opsgenie_takes_the_place_of_the_list_while_it_is_active(active, developer, make_alert, project):
+    make_alert(1)
+    fields = {"name": "Ops", "type": OPSGENIE, "endpoint_identifier": "1f", "token": "t"}
+    store(AlertIntegration(project_id=project.id, active=active, target_url="https://ops.example", **fields))
+
+    page = developer.get(LIST)
+
+    assert ("Opsgenie is enabled" in page.text, 'href="https://ops.example"' in page.text) == (active, active)
+    assert listed(page) == ([] if active else [1])
+
+
+def test_the_chart_counts_the_alerts_of_thirty_days(developer, make_alert):
+    now = clock.now()
+    for iid, severity in ((1, Severity.CRITICAL), (2, Severity.HIGH), (3, Severity.CRITICAL)):
+        make_alert(iid, severity=severity, started_at=now)
+    make_alert(4, started_at=now - dt.timedelta(days=29), severity=Severity.LOW)
+    make_alert(5, started_at=now - dt.timedelta(days=31))
+
+    page = developer.get(LIST).text
+    rows = re.findall(r'<tr><th scope="row">([\d-]+)</th>(.*?)</tr>', page)
+    days = [now.date().isoformat(), (now - dt.timedelta(days=29)).date().isoformat()]
+    bars = re.findall(r'<rect x="(\d+)" y="([\d.]+)" width="\d+" height="([\d.]+)" class="severity-(\w+)"', page)
+
+    assert "last 30 days (4)" in page
+    assert [(day, re.findall(r"\d+", cells)) for day, cells in rows] == [
+        (days[0], ["2", "1", "0", "0", "0", "0"]),
+        (days[1], ["0", "0", "0", "1", "0", "0"]),
+    ]
+    assert [(x, severity) for x, _, _, severity in bars] == [("0", "low"), ("580", "high"), ("580", "critical")]
+    assert [round(float(height)) for _, _, height, _ in bars] == [27, 27, 53]
+    assert [round(float(y)) for _, y, _, _ in bars] == [53, 53, 0]
+
+
+def test_old_alerts_alone_have_an_empty_chart(developer, make_alert):
+    make_alert(1, started_at=clock.now() - dt.timedelta(days=40))
+
+    page = developer.get(LIST)
+
+    assert (listed(page), "last 30 days (0)" in page.text) == ([1], True)
+    assert ("<svg" in page.text, "<rect" in page.text) == (True, False)
+    assert ('aria-label="0 alerts in the last 30 days"' in page.text, "<summary>" in page.text) == (True, False)
+
+
+@pytest.mark.parametrize("part", ["overview", "metrics", "activity"])
+def test_each_part_of_an_alert_has_an_address(part, developer, make_alert):
+    make_alert(1)
+
+    page = developer.get(f"{ONE}/details/{part}")
+
+    assert page.status_code == 200
+    assert f'<a href="{ONE}/details/{part}#{part}" aria-current="true">' in page.text
+    assert "Metrics weren&#39;t available" in page.text or "Metrics weren't available" in page.text
+
+
+@pytest.mark.parametrize("generator", ["http://prom.example/graph?g0.expr=up", "javascript:alert(1)?g0.expr=up"])
+def test_a_query_leads_to_where_it_was_made_if_that_is_in_the_web(generator, developer, make_alert):
+    make_alert(1, payload={"generatorURL": generator})
+
+    page = developer.get(f"{ONE}/details").text
+
+    assert "<pre><code>up</code></pre>" in page
+    assert (f'href="{generator}"' in page) == generator.startswith("http")
+
+
+def test_a_row_shows_what_matters_of_an_alert(developer, make_alert, people, project):
+    issue = planning.create_issue(people[MAX], project, title="Repair", issue_type="incident")
+    db.session.commit()
+    make_alert(1, severity=Severity.MEDIUM, events=7, assignee_id=people[MAX].id, issue_id=issue.id)
+    make_alert(2, started_at=clock.now() - dt.timedelta(hours=13))
+    planning.close_issue(people[MAX], issue)
+    db.session.commit()
+
+    page = developer.get(f"{LIST}?tab=all").text
+    rows = re.findall(r"<tr( class=\"recent\")?>\s*<td data-label=\"Severity\">(.*?)</tr>", page, re.DOTALL)
+
+    assert [bool(recent) for recent, _ in rows] == [True, False]
+    for text in ("Medium", 'data-label="Events">7<', "#1 (closed)", 'data-label="Assignees">Max<'):
+        assert text in rows[0][1]
+    for text in ("Critical", 'data-label="Incident">None<', 'data-label="Assignees">Unassigned<'):
+        assert text in rows[1][1]
+
+
+def test_an_alert_that_starts_later_is_not_said_to_have_started(developer, make_alert):
+    make_alert(1, started_at=clock.now() + dt.timedelta(hours=3, seconds=30))
+    make_alert(2, started_at=clock.now())
+
+    page = developer.get(LIST).text
+
+    assert re.findall(r">(in 3 hours|just now)</time>", page) == ["in 3 hours", "just now"]
+    assert page.count('class="recent"') == 1
+
+
+def test_a_status_set_in_the_list_leads_back_to_the_same_query(developer, make_alert):
+    make_alert(1)
+    query = "?tab=triggered&search=al%26ert&page=1"
+    page = developer.get(f"{LIST}?tab=triggered&search=al").text
+    back = html.unescape(re.search(r'name="back" value="([^"]*)"', page).group(1))
+
+    words = {"acknowledged": back, "resolved": query}
+    answers = [developer.send(f"{ONE}/status", status=status, back=address) for status, address in words.items()]
+
+    assert [answer.location for answer in answers] == [f"{LIST}?tab=triggered&search=al", f"{LIST}{query}"]
+    assert alert_now().status == Status.RESOLVED
+
+
+@pytest.mark.parametrize("back", ["", "//elsewhere.example", "https://elsewhere.example", "/../?"])
+def test_what_is_no_query_leads_to_the_alert(back, developer, make_alert):
+    make_alert(1)
+
+    assert developer.send(f"{ONE}/status", status="acknowledged", back=back).location == f"{ONE}/details"
+
+
+@pytest.mark.parametrize(
+    ("person", "status"), [(ADA, 200), (OLIVE, 200), (MAX, 200), (DEV, 200), (RITA, 404), (GUS, 404), (SAM, 404)]
+)
+def test_who_may_see_alerts(person, status, visit, make_alert):
+    make_alert(1)
+    somebody = visit(person)
+
+    assert [somebody.get(address).status_code for address in (LIST, f"{ONE}/details")] == [status] * 2
+
+
+@pytest.mark.parametrize(("person", "status"), [(RITA, 404), (SAM, 404)])
+def test_who_may_not_work_on_alerts(person, status, visit, make_alert):
+    make_alert(1)
+    somebody = visit(person)
+    words = {"status": "resolved", "assignee_id": "", "todo": "add", "note": "Mine"}
+
+    answers = [somebody.send(f"{ONE}/{name}", **words) for name in ("status", "assignee", "todo", "incident", "notes")]
+
+    assert [answer.status_code for answer in answers] == [status] * 5
+    assert (alert_now().status, notes()) == (Status.TRIGGERED, [])
+
+
+def test_a_number_beyond_all_numbers_is_not_found(developer, make_alert):
+    make_alert(1)
+
+    numbers = (2**63, 10**30, "1" * 5000)
+    addresses = [f"/acme/shop/-/{part}" for part in ("alert_management/{}/details", "issues/{}", "environments/{}")]
+    answers = [developer.get(address.format(number)).status_code for address in addresses for number in numbers]
+    assert answers == [404] * 9
+
+
+def test_a_page_beyond_all_numbers_is_empty(developer, make_alert):
+    make_alert(1)
+
+    assert developer.get(f"{LIST}?page={'1' * 5000}").status_code == 200
+
+
+@pytest.mark.parametrize("iid", [2, 3])
+def test_an_unknown_alert_or_one_of_another_project_is_not_found(iid, visit, make_alert):
+    make_alert(1)
+    make_alert(2, project_id=sample_data.make_project().id)
+    admin = visit(ADA)
+
+    assert admin.get(f"{LIST}/{iid}/details").status_code == 404
+    names = ("status", "assignee", "todo", "incident", "notes")
+    assert [admin.send(f"{LIST}/{iid}/{name}").status_code for name in names] == [404] * 5
+
+
+def test_the_page_of_an_alert_shows_its_facts(developer, make_alert, project):
+    environment = store(Environment(project_id=project.id, name="production", slug="production"))
+    moment = dt.datetime(2026, 3, 4, 5, 6, 7, tzinfo=dt.UTC)
+    times = {"started_at": moment, "ended_at": moment + dt.timedelta(hours=1), "status": Status.RESOLVED}
+    words = {"monitoring_tool": "Nagios", "service": "ovens", "hosts": ["a", "b"], "description": "It is <cold>"}
+    make_alert(1, severity=Severity.LOW, events=3, environment_id=environment.id, **times, **words)
+
+    page = developer.get(f"{ONE}/details").text
+    facts = [
+        (name, re.sub("<[^>]+>", "", text).strip()) for name, text in re.findall("<dt>(.*?)</dt><dd>(.*?)</dd>", page)
+    ]
+
+    assert facts == [
+        ("Severity", "Low"),
+        ("Environment", "production"),
+        ("Start time", "4 Mar 2026 05:06:07 UTC"),
+        ("End time", "4 Mar 2026 06:06:07 UTC"),
+        ("Events", "3"),
+        ("Tool", "Nagios"),
+        ("Service", "ovens"),
+        ("Hosts", "a, b"),
+    ]
+    assert ('<span class="badge">Resolved</span>' in page, "by Nagios" in page) == (True, True)
+    assert "It is &lt;cold&gt;" in page
+
+
+def test_facts_without_a_value_are_left_out(developer, make_alert):
+    make_alert(1)
+
+    page = developer.get(f"{ONE}/details").text
+
+    assert re.findall("<dt>(.*?)</dt>", page) == ["Severity", "Start time", "Events"]
+    assert "No alert data to display." in page
+
+
+def test_only_addresses_of_the_web_become_links_in_the_payload(developer, make_alert):
+    links = {"a": "https://a.example/x?y=1", "b": "http://b.example"}
+    words = {"script": "javascript:alert(1)", "text": "<b>bold</b>", "list": ["https://c.example"], "none": None}
+    make_alert(1, payload={"links": links, "words": words, "empty": {}})
+
+    page = developer.get(f"{ONE}/details").text
+    branches = re.findall(r"<summary>(.*?)</summary>", page)
+    leaves = dict(re.findall(r'<span class="key">(.*?)</span> (.*?)</li>', page))
+
+    assert branches == ["links", "words", "list", "empty"]
+    assert leaves == {
+        "a": '<a href="https://a.example/x?y=1" rel="noreferrer noopener nofollow">https://a.example/x?y=1</a>',
+        "b": '<a href="http://b.example" rel="noreferrer noopener nofollow">http://b.example</a>',
+        "script": "javascript:alert(1)",
+        "text": "&lt;b&gt;bold&lt;/b&gt;",
+        "0": '<a href="https://c.example" rel="noreferrer noopener nofollow">https://c.example</a>',
+        "none": "null",
+    }
+
+
+def test_a_payload_too_large_for_a_page_is_cut_and_can_be_had_whole(developer, make_alert):
+    payload = {"many": list(range(3000)), "deep": json.loads('{"a":' * 98 + "1" + "}" * 98)}
+    make_alert(1, payload=payload)
+
+    page = developer.get(f"{ONE}/details")
+
+    assert (page.status_code, page.text.count('<span class="key">')) == (200, 1999)
+    assert "1100 more values are left out here." in page.text
+    assert developer.get(f"{ONE}/payload.json").json == payload
+
+
+def test_the_page_and_its_payload_show_every_digit_of_an_integer(developer, make_alert):
+    make_alert(1, payload={"id": 2**64})
+
+    assert str(2**64) in developer.get(f"{ONE}/details").text
+    assert developer.get(f"{ONE}/payload.json").text == f'{{"id":{2**64}}}'
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        {"runbook": "https://run.example/1"},
+        {"annotations": {"runbook": "https://run.example/1"}, "generatorURL": "http://p.example/graph?g0.expr=up"},
+    ],
+)
+def test_an_alert_leads_to_its_runbook_and_environment(payload, developer, make_alert, project):
+    environment = store(Environment(project_id=project.id, name="production", slug="production"))
+    make_alert(1, payload=payload, environment_id=environment.id)
+
+    page = developer.get(f"{ONE}/details").text
+
+    assert f'<a href="/acme/shop/-/environments/{environment.id}">production</a>' in page
+    assert '<dt>Runbook</dt><dd><a href="https://run.example/1"' in page
+    assert ("<pre><code>up</code></pre>" in page) == ("annotations" in payload)
+    assert "Alert" in developer.get(f"/acme/shop/-/environments/{environment.id}").text
+
+
+def test_an_alert_passes_from_hand_to_hand(developer, make_alert, people):
+    make_alert(1)
+    ids = [str(people[MAX].id), str(people[OLIVE].id), str(people[OLIVE].id), "0", ""]
+
+    statuses = [developer.send(f"{ONE}/assignee", assignee_id=one).status_code for one in ids]
+
+    assert statuses == [302] * 5
+    assert alert_now().assignee_id is None
+    assert notes() == ["assigned to @max", "assigned to @olive and unassigned @max", "unassigned @olive"]
+    assert {todo.user_id for todo in db.session.query(AlertTodo)} == {people[MAX].id, people[OLIVE].id}
+
+
+@pytest.mark.parametrize("person", [SAM, RITA])
+def test_an_alert_is_not_given_to_who_may_not_see_it(person, developer, make_alert, people):
+    make_alert(1)
+
+    answer = developer.send(f"{ONE}/assignee", assignee_id=str(people[person].id))
+
+    assert (answer.status_code, "Assignee has no permissions" in answer.text) == (422, True)
+    assert (alert_now().assignee_id, notes(), db.session.query(AlertTodo).count()) == (None, [], 0)
+
+
+def test_a_reminder_is_set_once_and_done_by_its_owner(developer, visit, make_alert, people):
+    make_alert(1)
+    maintainer = visit(MAX)
+    for somebody in (developer, developer, maintainer):
+        somebody.send(f"{ONE}/todo", todo="add")
+    page = developer.get(f"{ONE}/details").text
+
+    maintainer.send(f"{ONE}/todo", todo="done")
+
+    assert "Mark as done" in page
+    assert [todo.user_id for todo in db.session.query(AlertTodo)] == [people[DEV].id]
+    assert "Add a to-do item" in maintainer.get(f"{ONE}/details").text
+
+
+def test_resolving_an_alert_is_the_end_of_ones_own_reminder(developer, make_alert, people):
+    alert = make_alert(1)
+    for name in (DEV, MAX):
+        store(AlertTodo(alert_id=alert.id, user_id=people[name].id))
+
+    developer.send(f"{ONE}/status", status="resolved")
+
+    assert [todo.user_id for todo in db.session.query(AlertTodo)] == [people[MAX].id]
+
+
+def test_a_comment_stands_under_the_alert_in_the_words_of_its_author(developer, make_alert):
+    make_alert(1)
+
+    answer = developer.send(f"{ONE}/notes", note="Look at **this** <script>")
+    blank = developer.send(f"{ONE}/notes", note="  ")
+    page = developer.get(f"{ONE}/details").text
+
+    number = db.session.query(Note.id).scalar()
+    assert (answer.status_code, answer.location) == (302, f"{ONE}/details?note={number}#note_{number}")
+    assert (blank.status_code, "can&#39;t be blank" in blank.text) == (422, True)
+    assert notes() == ["Look at **this** <script>"]
+    assert ("<p>Look at <strong>this</strong> &lt;script&gt;</p>" in page, "<strong>Dev</strong>" in page) == (
+        True,
+        True,
+    )
+
+
+def test_a_comment_is_as_long_as_one_on_an_issue_may_be(developer, make_alert, monkeypatch):
+    monkeypatch.setattr(planning, "LONGEST_TEXT", 10)
+    make_alert(1)
+
+    answers = [developer.send(f"{ONE}/notes", note="x" * length) for length in (11, 10)]
+
+    assert [answer.status_code for answer in answers] == [422, 302]
+    assert "is too long (maximum is 10 characters)" in answers[0].text
+    assert notes() == ["x" * 10]
+
+
+def test_however_many_comments_there_are_each_is_on_a_page(developer, make_alert, project, monkeypatch):
+    monkeypatch.setattr(planned_notes, "NOTES_PER_PAGE", 2)
+    alert, now = make_alert(1), clock.now()
+    for number in range(1, 5):
+        fields = {"noteable_type": TARGET, "noteable_id": alert.id, "body": f"Word {number}", "created_at": now}
+        store(Note(project_id=project.id, **fields))
+
+    answer = developer.send(f"{ONE}/notes", note="Word 5")
+    last = developer.get(answer.location)
+    before = developer.get(f"{ONE}/details{link_of(last, 'prev')}")
+    first = developer.get(f"{ONE}/details")
+
+    assert [words(page) for page in (first, before, last)] == [["1", "2"], ["3", "4"], ["5"]]
+    assert (link_of(first, "next"), link_of(last, "next")) == ("?page=2", None)
+    assert developer.get(f"{ONE}/details?note={10**9}").status_code == 404
+
+
+def test_an_incident_is_reached_from_its_alert(developer, make_alert):
+    make_alert(1)
+    before = developer.get(f"{ONE}/details").text
+
+    answer = developer.send(f"{ONE}/incident")
+    after = developer.get(answer.location).text
+
+    assert ("Create incident" in before, "View incident" in before) == (True, False)
+    assert ("Create incident" in after, 'href="/acme/shop/-/issues/1">View incident' in after) == (False, True)
+    assert "created issue #1 for this alert" in after
+    assert "Alert details" in developer.get("/acme/shop/-/issues/1").text
+    assert f'href="{ONE}/details">#1 Alert' in developer.get("/acme/shop/-/issues/1").text
+
+
+def test_an_incident_hides_its_alert_from_those_who_may_not_see_it(developer, visit, make_alert):
+    make_alert(1)
+    developer.send(f"{ONE}/incident")
+
+    page = visit(RITA).get("/acme/shop/-/issues/1")
+
+    assert (page.status_code, "Alert details" in page.text) == (200, False)
+
+
+def test_who_is_mentioned_is_reminded_if_they_may_see_the_alert(developer, make_alert, people):
+    make_alert(1)
+
+    developer.send(f"{ONE}/notes", note="@Max and @olive. look, not @rita, @sam or mail@ada")
+
+    assert {todo.user_id for todo in db.session.query(AlertTodo)} == {people[MAX].id, people[OLIVE].id}
+
+
+def test_an_alert_can_be_taken_by_oneself(developer, make_alert, people):
+    make_alert(1)
+
+    developer.send(f"{ONE}/assignee", assignee_id="0", assign_myself=str(people[DEV].id))
+
+    assert alert_now().assignee_id == people[DEV].id
+    assert "Assign yourself" not in developer.get(f"{ONE}/details").text
+
+
+@pytest.mark.parametrize("query", ["search=ALERT", "assignee_username=max", ""])
+def test_counters_of_a_search_are_right_however_much_it_finds(query, developer, make_alert, people, monkeypatch):
+    for iid, status in enumerate((0, 0, 1, 2, 2, 2, 3), start=1):
+        make_alert(iid, status=status, title="An alert", assignee_id=people[MAX].id)
+    found = []
+
+    for most in (100, 7, 6, 4):
+        monkeypatch.setattr(queries, "MAX_COUNTED_ROWS", most)
+        found.append(badges(developer.get(f"{LIST}?most={most}&{query}")))
+
+    assert found == [[3, 2, 1, 3, 6]] * 3 + [[3, 2, 1, 3, 4]]
+
+
+def test_counters_that_are_too_high_to_count_say_so(developer, make_alert, monkeypatch):
+    monkeypatch.setattr(queries, "MAX_COUNTED_ROWS", 2)
+    monkeypatch.setattr(pages, "MAX_COUNTED_ROWS", 2)
+    for iid in (1, 2, 3):
+        make_alert(iid)
+    make_alert(4, status=Status.ACKNOWLEDGED)
+
+    page = developer.get(LIST)
+
+    assert re.findall(r'<span class="badge">(\d\+?)</span></a></li>', page.text) == ["2+", "2+", "1", "0", "2+"]

@@ -1,0 +1,294 @@
+"""What follows from alerts: incidents, mails, and the order of the list on either database."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+
+import pytest
+from sqlalchemy import select
+
+from project_service.areas.alerts import queries, service
+from project_service.areas.alerts.models import Alert, Status
+from project_service.domain.planning import issues as planning
+from project_service.domain.projects import DISABLED, Project
+from project_service.domain.tracker.environments import Environment
+from project_service.domain.tracker.issues import ISSUE, Issue
+from project_service.domain.users import User
+from project_service.kit.db.session import db, unit_of_work
+from project_service.kit.http.errors import Invalid
+from project_service.kit.mail import Mail
+from tests.areas.alerts.test_alert_receivers import END, IDENTIFIER, KEY, PLAIN, alerts, make_integration, notes
+from tests.support import sample_data
+from tests.support.git_repositories import keep_repository
+from tests.support.sample_data import DEV, MAX, SAM
+
+OVER = PLAIN | {"end_time": END}
+
+
+@pytest.fixture
+def post(app, project):
+    """Sends alerts to an endpoint of the shop, as a monitoring tool does."""
+    make_integration(project)
+
+    def send(*bodies, project=project):
+        db.session.remove()
+        client = app.test_client(use_cookies=False)
+        path = f"/{project.full_path}/alerts/notify/x/{IDENTIFIER}.json"
+        return [client.post(path, json=body, headers={"Authorization": f"Bearer {KEY}"}).status_code for body in bodies]
+
+    return send
+
+
+@pytest.fixture
+def mails_are_sent(app, monkeypatch):
+    settings = dataclasses.replace(app.config["SETTINGS"], smtp_host="127.0.0.1")
+    monkeypatch.setitem(app.config, "SETTINGS", settings)
+
+
+def set_up(project, **fields):
+    """Store the settings of alerts, all off but those given."""
+    with unit_of_work():
+        wanted = {"create_issue": False, "send_email": False, "auto_close_incident": False} | fields
+        service.save_incident_setting(project, **wanted)
+
+
+def incidents():
+    db.session.remove()
+    return list(db.session.scalars(select(Issue).order_by(Issue.iid)))
+
+
+def outbox():
+    db.session.remove()
+    return list(db.session.scalars(select(Mail).order_by(Mail.id)))
+
+
+def test_a_firing_alert_opens_one_incident(post, project):
+    set_up(project, create_issue=True)
+
+    answers = post(PLAIN, PLAIN)
+
+    [issue] = incidents()
+    assert answers == [200, 200]
+    assert (issue.title, issue.issue_type, list(issue.labels)) == (PLAIN["title"], "incident", ["incident"])
+    assert (issue.author.name, alerts()[0].issue_id) == ("Alert Bot", issue.id)
+    assert notes(alerts()[0])[-1] == ("Alert Bot", "created issue #1 for this alert", True)
+    assert issue.description.split("  \n") == [
+        "**Start time:** 04 March 2026, 5:06AM (UTC)",
+        "**Severity:** high",
+        "**Service:** postgresql",
+        "**Monitoring tool:** Nagios",
+        "**Hosts:** db-2.internal.example db-2-replica.internal.example",
+        "**GitLab alert:** http://localhost/acme/shop/-/alert_management/1/details",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("told", "kept"),
+    [("critical", "critical"), ("high", "high"), ("medium", "medium"), ("low", "low"), ("info", "unknown")]
+    + [("unknown", "unknown")],
+)
+def test_an_incident_is_as_severe_as_its_alert(told, kept, post, project, as_):
+    set_up(project, create_issue=True)
+
+    post({"title": "Hot", "severity": told})
+
+    [issue] = incidents()
+    assert issue.severity == kept
+    assert as_(DEV).get(f"/projects/{project.id}/issues/1").json["severity"] == kept.upper()
+
+
+def test_an_incident_ends_with_the_template_that_was_chosen(post, project, tmp_path):
+    keep_repository(project, tmp_path / "git", files={".gitlab/issue_templates/Outage.md": b"## Who is on call?\n"})
+    set_up(project, create_issue=True, issue_template_key="Outage")
+
+    post(PLAIN)
+
+    [issue] = incidents()
+    assert issue.description.endswith("\n\n---\n\n## Who is on call?\n")
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {},
+        {".gitlab/issue_templates/Outage.txt": b"x"},
+        {".gitlab/issue_templates/Outage.md": b"x" * (65 << 10)},
+        {".gitlab/issue_templates/Outage.md/Outage.md": b"x"},
+        {".gitlab/issue_templates": b"x"},
+    ],
+    ids=["no file", "no Markdown", "too large", "a folder", "no folder"],
+)
+def test_a_template_that_is_not_there_is_not_found(files, project, tmp_path):
+    keep_repository(project, tmp_path / "git", files=files)
+
+    with pytest.raises(Invalid) as refusal:
+        set_up(project, issue_template_key="Outage")
+
+    assert refusal.value.message == {"issue_template_key": ["not found"]}
+
+
+def test_an_incident_tells_the_query_and_the_words_of_prometheus(post, project):
+    set_up(project, create_issue=True)
+    element = {
+        "status": "firing",
+        "labels": {"alertname": "Latency"},
+        "annotations": {"description": "Slow", "gitlab_incident_markdown": "Look at **p99**"},
+        "startsAt": "2026-03-04T05:06:07Z",
+        "generatorURL": "http://prom.example/graph?g0.expr=vector%281%29",
+    }
+    keys = ("groupKey", "status", "receiver", "groupLabels", "commonLabels", "commonAnnotations", "externalURL")
+
+    post(dict.fromkeys(keys, "x") | {"version": "4", "alerts": [element]})
+
+    facts, words = incidents()[0].description.split("\n\n---\n\n")
+    assert words == "Look at **p99**"
+    assert facts.split("  \n")[1:5] == [
+        "**Severity:** critical",
+        "**full_query:** `vector(1)`",
+        "**Monitoring tool:** Prometheus",
+        "**Description:** Slow",
+    ]
+
+
+@pytest.mark.parametrize("words", ["\0", "x" * 1_000_000])
+def test_no_words_for_an_incident_are_the_end_of_its_alert(words, post, project):
+    set_up(project, create_issue=True)
+    annotations = {"gitlab_incident_markdown": words}
+    address = "http://prom.example/graph?g0.expr=%00"
+
+    assert post({"title": "A", "annotations": annotations, "generatorURL": address}) == [200]
+
+    [issue] = incidents()
+    assert issue.description.endswith("\ufffd" if words == "\0" else "x")
+
+
+def test_incidents_of_nameless_alerts_are_numbered(post, project):
+    set_up(project, create_issue=True)
+
+    post({}, {"title": "New: Alert in the shop"}, {})
+
+    titles = [issue.title for issue in incidents()]
+    assert titles == ["New: Incident 1", "New: Alert in the shop", "New: Incident 3"]
+
+
+def test_no_incident_is_opened_by_itself_unless_wanted(post, project):
+    post(PLAIN)
+    set_up(project, create_issue=True)
+    post({"title": "Over", "end_time": END})
+    with unit_of_work():
+        db.session.get_one(Project, project.id).issues_access_level = DISABLED
+    post({"title": "Without issues"})
+
+    assert ([alert.issue_id for alert in alerts()], incidents()) == ([None, None, None], [])
+
+
+@pytest.mark.parametrize(("closes", "state"), [(True, "closed"), (False, "opened")])
+def test_a_recovery_closes_the_incident_only_if_wanted(closes, state, post, project):
+    set_up(project, create_issue=True, auto_close_incident=closes)
+
+    post(PLAIN, OVER)
+
+    assert [issue.state for issue in incidents()] == [state]
+    assert [alert.status for alert in alerts()] == [Status.RESOLVED]
+
+
+def test_a_recovery_closes_no_issue_that_is_no_incident(post, project):
+    set_up(project, create_issue=True, auto_close_incident=True)
+    post(PLAIN)
+    with unit_of_work():
+        db.session.query(Issue).one().issue_type = ISSUE
+
+    post(OVER)
+
+    assert [issue.state for issue in incidents()] == ["opened"]
+
+
+def test_a_recovery_without_an_incident_is_just_a_recovery(post, project):
+    set_up(project, auto_close_incident=True)
+
+    assert post(PLAIN, OVER) == [200, 200]
+    assert ([alert.status for alert in alerts()], incidents()) == ([Status.RESOLVED], [])
+
+
+def test_a_closed_incident_resolves_its_alert_and_no_other(post, project, people):
+    set_up(project, create_issue=True)
+    post(PLAIN, {"title": "Other"})
+
+    with unit_of_work():
+        planning.close_issue(db.session.get_one(User, people[MAX].id), db.session.query(Issue).filter_by(iid=1).one())
+
+    first, second = alerts()
+    assert (first.status, first.ended_at is None, second.status) == (Status.RESOLVED, False, Status.TRIGGERED)
+    assert notes(first)[-1] == ("Max", "changed the status to **Resolved** by closing issue #1", True)
+
+
+def test_owners_and_maintainers_are_mailed_each_time(post, project, mails_are_sent):
+    with unit_of_work():
+        db.session.add(Environment(project_id=project.id, name="production", slug="production"))
+    set_up(project, send_email=True)
+
+    post(PLAIN | {"description": "Very full"}, OVER)
+
+    found = outbox()
+    subject = f"shop | Alert: production: {PLAIN['title']}"
+    assert [mail.recipient for mail in found] == ["max@example.org", "olive@example.org"] * 2
+    assert {mail.subject for mail in found} == {subject}
+    assert found[0].body == (
+        "An alert has been triggered in acme/shop.\n\n"
+        "View alert details at http://localhost/acme/shop/-/alert_management/1/details\n\n"
+        "Description: Very full\n\nEnvironment: production\n"
+    )
+    assert found[2].body.startswith("An alert has been resolved in acme/shop.\n")
+
+
+def test_the_owner_of_a_personal_project_is_mailed(post, people, mails_are_sent):
+    mine = sample_data.make_project("mine", people[SAM])
+    make_integration(mine)
+    set_up(mine, send_email=True)
+
+    post({"title": "Oh"}, project=mine)
+
+    assert [(mail.recipient, mail.subject) for mail in outbox()] == [("sam@example.org", "mine | Alert: Oh")]
+
+
+def test_an_acknowledged_alert_is_not_mailed_again(post, project, mails_are_sent):
+    set_up(project, send_email=True)
+    post(PLAIN)
+    before = len(outbox())
+    with unit_of_work():
+        db.session.query(Alert).one().status = Status.ACKNOWLEDGED
+
+    post(PLAIN)
+
+    assert (len(outbox()), before, alerts()[0].events) == (2, 2, 2)
+
+
+def test_nothing_is_mailed_without_the_setting(post, project, mails_are_sent):
+    post(PLAIN, OVER)
+
+    assert ([alert.status for alert in alerts()], outbox()) == ([Status.RESOLVED], [])
+
+
+def test_nothing_is_mailed_without_a_server(post, project):
+    set_up(project, send_email=True)
+
+    assert (post(PLAIN, OVER), outbox()) == ([200, 200], [])
+
+
+@pytest.mark.both_databases
+@pytest.mark.parametrize(
+    ("sort", "titles"), [("desc", ["Later", "Early", "Open"]), ("asc", ["Early", "Later", "Open"])]
+)
+def test_alerts_that_have_not_ended_come_last_by_their_end(sort, titles, project):
+    day = dt.datetime(2026, 3, 4, tzinfo=dt.UTC)
+    ends = {"Open": None, "Later": day + dt.timedelta(days=1), "Early": day}
+    with unit_of_work():
+        db.session.add_all(
+            Alert(project_id=project.id, iid=iid, title=title, started_at=day, ended_at=end)
+            for iid, (title, end) in enumerate(ends.items(), start=1)
+        )
+
+    found = db.session.scalars(queries.alerts_matching(project, tab="all", order_by="ended_at", sort=sort))
+
+    assert [alert.title for alert in found] == titles

@@ -1,0 +1,568 @@
+"""Integrations of alerts, as maintainers configure them and developers try them."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from urllib.parse import urlsplit
+
+import pytest
+
+from project_service.areas.alerts import payload_mapping as mapping
+from project_service.areas.alerts import queries
+from project_service.areas.alerts.models import HTTP, OPSGENIE, PROMETHEUS, Alert, AlertIntegration, IncidentSetting
+from project_service.kit.db.session import db
+from tests.support import sample_data
+from tests.support.git_repositories import keep_repository
+from tests.support.sample_data import ADA, DEV, GUS, MAX, OLIVE, RITA, SAM
+from tests.support.visitors import store
+
+OPERATIONS = "/acme/shop/-/settings/operations"
+NEW = f"{OPERATIONS}/integrations/new"
+KEY = "0123456789abcdef" * 2
+EVENT = {"title": "Oven cold", "at": "2026-03-04T05:06:07Z", "hosts": ["a", "b"], "code": 7, "up": True, "of": None}
+SAMPLE = json.dumps({"event": EVENT})
+OTHER_SAMPLE = json.dumps({"event": {"title": "Oven cold"}})
+TITLE = '["event","title"]'
+BATCH = json.dumps(
+    dict.fromkeys(("groupKey", "status", "receiver", "groupLabels", "commonLabels", "commonAnnotations"), "x")
+    | {"externalURL": "x", "version": "4"}
+    | {"alerts": [{"status": "firing", "labels": {"alertname": "Latency"}, "startsAt": "2026-03-04T05:06:07Z"}]}
+)
+
+
+def make_integration(project, **fields):
+    fields = {"name": "Kitchen", "active": True, "endpoint_identifier": "1f", "token": KEY, "mapping": {}} | fields
+    return store(AlertIntegration(project_id=project.id, **fields))
+
+
+@pytest.fixture
+def integration(project):
+    return make_integration(project)
+
+
+def page_of(row, name):
+    return f"{OPERATIONS}/integrations/{row.id}/{name}"
+
+
+def stored():
+    db.session.remove()
+    return db.session.query(AlertIntegration).order_by(AlertIntegration.id).all()
+
+
+def titles():
+    db.session.remove()
+    return [alert.title for alert in db.session.query(Alert).order_by(Alert.iid)]
+
+
+def credentials(answer):
+    """What the page of credentials shows: address and key."""
+    found = [re.search(f'id="{name}" value="([^"]+)"', answer.text) for name in ("webhook-url", "authorization-key")]
+    return tuple(html.unescape(one.group(1)) for one in found)
+
+
+def options(answer, target):
+    """What the select of an alert field offers: label → whether it is chosen."""
+    select = re.search(f'<select id="map_{target}".*?</select>', answer.text, re.DOTALL).group()
+    found = re.findall(r'<option value="[^"]+"( selected)?>([^<]*)<', select)
+    return {html.unescape(label): bool(selected) for selected, label in found}
+
+
+def tell(visitor, address, key, body):
+    """Send an alert as a monitoring tool does."""
+    headers = {"Authorization": f"Bearer {key}"}
+    return visitor.open("POST", urlsplit(address).path, json=body, headers=headers).status_code
+
+
+@pytest.mark.parametrize(
+    ("fields", "path"),
+    [
+        ({"type": HTTP, "name": "Shop Monitoring"}, r"/acme/shop/alerts/notify/shop-monitoring/[0-9a-f]{16}\.json"),
+        ({"type": HTTP, "name": "厨房"}, r"/acme/shop/alerts/notify/http-endpoint/[0-9a-f]{16}\.json"),
+        ({"type": HTTP, "name": "x" * 255}, rf"/acme/shop/alerts/notify/{'x' * 63}/[0-9a-f]{{16}}\.json"),
+        ({"type": PROMETHEUS, "name": "Prom"}, r"/acme/shop/prometheus/alerts/notify\.json"),
+        ({"type": PROMETHEUS, "name": " "}, r"/acme/shop/prometheus/alerts/notify\.json"),
+    ],
+)
+def test_saving_an_integration_leads_to_its_address_and_key(fields, path, maintainer, project):
+    answer = maintainer.send(NEW, active="y", **fields)
+    page = maintainer.get(answer.location)
+    [row] = stored()
+    address, key = credentials(page)
+
+    assert (answer.status_code, answer.location) == (302, f"{page_of(row, 'credentials')}?saved=1")
+    assert "Integration successfully saved" in page.text
+    assert (row.type, row.name, row.active) == (fields["type"], fields["name"].strip() or "Prometheus", True)
+    assert re.fullmatch(path, urlsplit(address).path)
+    assert (key, re.fullmatch("[0-9a-f]{32}", key) is not None) == (row.token, True)
+
+
+def test_the_oldest_endpoint_keeps_its_short_address(maintainer, project):
+    row = make_integration(project, endpoint_identifier="legacy")
+
+    address, key = credentials(maintainer.get(page_of(row, "credentials")))
+
+    assert (urlsplit(address).path, key) == ("/acme/shop/alerts/notify.json", KEY)
+    assert tell(maintainer, address, key, {}) == 200
+
+
+def test_an_opsgenie_integration_has_an_address_of_its_own_and_no_key(maintainer, project):
+    fields = {"type": OPSGENIE, "name": "Ops", "active": "y", "target_url": "https://ops.example/alerts"}
+
+    answer = maintainer.send(NEW, test="1", **fields)
+    page = maintainer.get(answer.location)
+
+    assert answer.location == f"{page_of(stored()[0], 'credentials')}?saved=1"
+    assert "leads to https://ops.example/alerts" in page.text
+    assert ("Authorization key" in page.text, stored()[0].token in page.text) == (False, False)
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"name": ""}, "Name can't be blank"),
+        ({"name": "  "}, "Name can't be blank"),
+        ({"name": "x" * 256}, "Name is too long (maximum is 255 characters)"),
+        ({"type": "pager"}, "Not a valid choice"),
+        ({"type": OPSGENIE, "active": "y"}, "Opsgenie URL can't be blank"),
+        ({"type": OPSGENIE, "target_url": "ftp://ops.example"}, "is blocked: Only allowed schemes are http, https"),
+        ({"type": OPSGENIE, "target_url": "https://"}, "is blocked: Hostname or IP address invalid"),
+        *(
+            ({"type": OPSGENIE, "target_url": f"http://{host}/"}, f"Opsgenie URL is blocked: Requests to {what}")
+            for host, what in {
+                "localhost": "localhost",
+                "127.0.0.1": "loopback",
+                "[::1]:90": "loopback",
+                "10.0.0.7": "the local network",
+                "0xa.1": "the local network",
+                "169.254.169.254": "the link local",
+            }.items()
+        ),
+        ({"payload_example": "{"}, "Sample payload is not valid JSON"),
+        ({"payload_example": "[1]"}, "Sample payload has to be a JSON object"),
+        ({"payload_example": '{"a":' * 101 + "1" + "}" * 101}, "Sample payload is too big"),
+    ],
+)
+def test_a_refused_integration_is_told_and_not_stored(fields, message, maintainer, project):
+    answer = maintainer.send(NEW, **{"type": HTTP, "name": "Kitchen"} | fields)
+
+    assert (answer.status_code, message in html.unescape(answer.text)) == (422, True)
+    assert stored() == []
+
+
+@pytest.mark.parametrize("kind", [PROMETHEUS, OPSGENIE])
+def test_only_an_endpoint_has_a_sample_and_what_is_left_of_one_is_no_matter(kind, maintainer, project):
+    fields = {"type": kind, "payload_example": "{", "parsed_example": SAMPLE, "map_title": TITLE}
+
+    refused = maintainer.send(NEW, name="x" * 256, **fields)
+    answer = maintainer.send(NEW, name="Kitchen", **fields)
+
+    assert (refused.status_code, "payload_example-wrong" in refused.text) == (422, False)
+    assert answer.status_code == 302
+    assert [(row.type, row.payload_example, row.mapping) for row in stored()] == [(kind, None, {})]
+
+
+def test_the_test_of_a_prometheus_integration_begins_with_no_sample(maintainer, project):
+    row = make_integration(project, type=PROMETHEUS, payload_example=SAMPLE)
+
+    assert "Oven cold" not in maintainer.get(page_of(row, "test")).text
+
+
+def test_an_inactive_opsgenie_integration_needs_no_address_yet(maintainer, project):
+    answer = maintainer.send(NEW, type=OPSGENIE, name="Ops")
+    page = maintainer.get(answer.location)
+
+    assert (answer.status_code, [row.active for row in stored()]) == (302, [False])
+    assert "This integration is not active" in page.text
+    assert "leads to its address instead" in page.text
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "message"),
+    [(HTTP, OPSGENIE, "while other integrations are active"), (OPSGENIE, HTTP, "beside Opsgenie")],
+)
+def test_opsgenie_takes_the_place_of_all_others(first, second, message, maintainer, project):
+    make_integration(project, type=first, target_url="https://ops.example")
+    fields = {"type": second, "name": "Second", "target_url": "https://ops.example"}
+
+    both = maintainer.send(NEW, active="y", **fields)
+    waiting = maintainer.send(NEW, **fields)
+
+    assert (both.status_code, message in both.text) == (422, True)
+    assert (waiting.status_code, [row.active for row in stored()]) == (302, [True, False])
+
+
+def test_a_new_form_asks_for_everything_and_offers_no_fields_yet(maintainer, project):
+    page = maintainer.get(NEW)
+
+    assert (page.status_code, "Add new integration" in page.text) == (200, True)
+    assert [f'name="{name}"' in page.text for name in ("type", "name", "active", "payload_example")] == [True] * 4
+    assert "map_title" not in page.text
+
+
+@pytest.mark.parametrize(
+    ("target", "labels"),
+    [
+        ("title", ["event/title", "event/hosts[0]", "event/hosts[1]"]),
+        ("start_time", ["event/at"]),
+        ("end_time", ["event/at", "event/code"]),
+        ("hosts", ["event/title", "event/hosts", "event/hosts[0]", "event/hosts[1]"]),
+        ("severity", ["event/title", "event/hosts[0]", "event/hosts[1]"]),
+    ],
+)
+def test_a_parsed_sample_offers_each_field_what_fits(target, labels, maintainer, project):
+    page = maintainer.send(NEW, type=HTTP, name="Kitchen", payload_example=SAMPLE, parse="1")
+
+    assert page.status_code == 200
+    assert options(page, target) == dict.fromkeys(labels, False)
+    assert stored() == []
+
+
+def test_a_sample_that_cannot_be_parsed_is_told(maintainer, integration):
+    fields = {"type": HTTP, "name": "Kitchen", "payload_example": "{", "parse": "1"}
+
+    pages = [maintainer.send(NEW, **fields), maintainer.send(page_of(integration, "edit"), **fields)]
+
+    assert [page.status_code for page in pages] == [200, 200]
+    assert all("Sample payload is not valid JSON" in page.text for page in pages)
+    assert not any("map_title" in page.text for page in pages)
+
+
+def test_the_preview_shows_the_alert_that_the_sample_makes(maintainer, project):
+    fields = {"type": HTTP, "name": "Kitchen", "payload_example": SAMPLE, "parse": "1"}
+    plain = maintainer.send(NEW, **fields)
+    hosts, end = '["event","hosts"]', '["event","at"]'
+    mapped = maintainer.send(NEW, parsed_example=SAMPLE, map_title=TITLE, map_hosts=hosts, map_end_time=end, **fields)
+
+    assert [text in plain.text for text in ("<dd>New: Alert</dd>", "<dd>Triggered</dd>")] == [True, True]
+    assert options(mapped, "title")["event/title"] is True
+    shown = ("<dd>Oven cold</dd>", "<dd>a, b</dd>", "<dd>Resolved</dd>")
+    assert [text in mapped.text for text in shown] == [True] * 3
+
+
+def test_a_mapping_is_stored_shown_again_and_used_by_the_receiver(maintainer, project):
+    fields = {"type": HTTP, "name": "Kitchen", "active": "y", "payload_example": SAMPLE, "parsed_example": SAMPLE}
+    answer = maintainer.send(NEW, map_title=TITLE, **fields)
+    [row] = stored()
+    address, key = credentials(maintainer.get(answer.location))
+
+    assert row.mapping == {"title": {"path": ["event", "title"], "type": "string", "label": "event/title"}}
+    assert row.payload_example == SAMPLE
+    assert options(maintainer.get(page_of(row, "edit")), "title")["event/title"] is True
+    assert tell(maintainer, address, key, {"event": {"title": "Oven on fire"}, "title": "Ignored"}) == 200
+    assert titles() == ["Oven on fire"]
+
+
+@pytest.mark.parametrize("key", [TITLE, '["event","gone"]', "nonsense"])
+def test_what_cannot_be_mapped_is_refused_beside_its_field(key, maintainer, integration):
+    fields = {"name": "Kitchen", "payload_example": SAMPLE, "parsed_example": SAMPLE, "map_title": TITLE}
+
+    answer = maintainer.send(page_of(integration, "edit"), map_start_time=key, **fields)
+
+    told = re.search(r'<p class="wrong" id="map_start_time-wrong">([^<]*)</p>', answer.text)
+    assert (answer.status_code, stored()[0].mapping) == (422, {})
+    assert told[1].startswith("Start time cannot be mapped to this")
+    assert options(answer, "title")["event/title"] is True
+    assert 'id="map_title-wrong"' not in answer.text
+
+
+def test_a_sample_with_more_fields_than_are_offered_says_so_and_keeps_what_is_mapped(maintainer, project, monkeypatch):
+    monkeypatch.setattr(mapping, "MAX_FIELDS", 2)
+    stored_mapping = {"title": {"path": ["c"], "type": "string", "label": "c"}}
+    samples = [json.dumps(dict.fromkeys(keys, "x")) for keys in ("abcd", "ab")]
+    long, short = (
+        make_integration(
+            project,
+            payload_example=text,
+            mapping=stored_mapping if "c" in text else {},
+            endpoint_identifier=str(number),
+        )
+        for number, text in enumerate(samples)
+    )
+
+    pages = [maintainer.get(page_of(one, "edit")) for one in (long, short)]
+
+    assert [options(page, "title") for page in pages] == [
+        {"a": False, "b": False, "c": True},
+        {"a": False, "b": False},
+    ]
+    assert ["only the first 2 are offered" in page.text for page in pages] == [True, False]
+
+
+def test_lines_of_a_sample_may_end_as_browsers_end_them(maintainer, project):
+    text = json.dumps({"event": EVENT}, indent=1)
+    fields = {"payload_example": text.replace("\n", "\r\n"), "parsed_example": text.replace("\n", "\r\n")}
+
+    answer = maintainer.send(NEW, type=HTTP, name="Kitchen", map_title=TITLE, **fields)
+
+    assert (answer.status_code, stored()[0].payload_example) == (302, text)
+    assert list(stored()[0].mapping) == ["title"]
+
+
+def test_a_changed_sample_has_to_be_mapped_again(maintainer, integration):
+    one = page_of(integration, "edit")
+    fields = {"name": "Kitchen", "payload_example": OTHER_SAMPLE, "parsed_example": SAMPLE, "map_title": TITLE}
+
+    saved = maintainer.send(one, **fields)
+    parsed = maintainer.send(one, parse="1", **fields)
+
+    assert (saved.status_code, "was changed: parse it and map its fields again" in saved.text) == (422, True)
+    assert (options(parsed, "title"), stored()[0].mapping) == ({"event/title": False}, {})
+
+
+def test_without_a_sample_there_is_no_mapping(maintainer, project):
+    mapping = {"title": {"path": ["event", "title"], "type": "string", "label": "event/title"}}
+    row = make_integration(project, payload_example=SAMPLE, mapping=mapping)
+
+    answer = maintainer.send(page_of(row, "edit"), name="Kitchen", active="y", payload_example="")
+
+    assert answer.status_code == 302
+    assert [(one.payload_example, one.mapping) for one in stored()] == [(None, {})]
+
+
+def test_an_integration_is_edited_and_keeps_type_identifier_and_key(maintainer, integration):
+    one = page_of(integration, "edit")
+
+    answer = maintainer.send(one, type=PROMETHEUS, name="Bakery", payload_example="")
+    refused = maintainer.send(one, name="")
+
+    [row] = stored()
+    assert (answer.status_code, refused.status_code) == (302, 422)
+    assert (row.type, row.name, row.active, row.endpoint_identifier, row.token) == (HTTP, "Bakery", False, "1f", KEY)
+
+
+def test_saving_may_lead_to_a_test_alert(maintainer, project):
+    answer = maintainer.send(NEW, type=HTTP, name="Kitchen", active="y", payload_example=SAMPLE, test="1")
+    page = maintainer.get(answer.location)
+
+    assert answer.location == page_of(stored()[0], "test")
+    assert ("Test payload" in page.text, "Oven cold" in page.text) == (True, True)
+
+
+def test_a_reset_key_replaces_the_old_one_at_once(maintainer, integration):
+    address, old = credentials(maintainer.get(page_of(integration, "credentials")))
+    asked = maintainer.get(page_of(integration, "reset_key"))
+    before = tell(maintainer, address, old, {})
+
+    page = maintainer.get(maintainer.send(page_of(integration, "reset_key")).location)
+    _, new = credentials(page)
+
+    assert ("Reset the authorization key of Kitchen?" in asked.text, before) == (True, 200)
+    assert ("The old one no longer works" in page.text, new == old) == (True, False)
+    assert (tell(maintainer, address, old, {}), tell(maintainer, address, new, {})) == (401, 200)
+
+
+def test_a_deleted_integration_receives_nothing_and_its_alerts_stay(maintainer, integration):
+    address, key = credentials(maintainer.get(page_of(integration, "credentials")))
+    tell(maintainer, address, key, {"title": "Kept"})
+    asked = maintainer.get(page_of(integration, "delete"))
+
+    answer = maintainer.send(page_of(integration, "delete"))
+
+    assert "Delete Kitchen?" in asked.text
+    assert (answer.location, stored()) == (f"{OPERATIONS}?removed=1#alerts", [])
+    assert "The integration has been successfully removed." in maintainer.get(answer.location).text
+    assert (tell(maintainer, address, key, {}), titles()) == (403, ["Kept"])
+
+
+def test_the_list_tells_which_integrations_work(maintainer, project):
+    empty = maintainer.get(OPERATIONS).text
+    make_integration(project)
+    make_integration(project, name="Prom", type=PROMETHEUS, active=False, endpoint_identifier="2f")
+
+    page = maintainer.get(OPERATIONS).text
+    rows = re.findall(r'">(Enabled|Disabled)</span>.*?Integration Name">(\w+)<.*?Type">([^<]+)<', page, re.DOTALL)
+
+    assert ("No integrations have been added yet." in empty, "Add new integration" in empty) == (True, True)
+    assert rows == [("Disabled", "Prom", "Prometheus"), ("Enabled", "Kitchen", "HTTP Endpoint")]
+    assert KEY not in page
+
+
+def test_developers_see_no_keys_and_may_try_an_integration(visit, integration):
+    developer = visit(DEV)
+    shown = [developer.get(OPERATIONS), developer.get(page_of(integration, "test"))]
+
+    sent = developer.get(developer.send(page_of(integration, "test"), payload='{"title": "A try"}').location)
+
+    assert [page.status_code for page in shown] == [200, 200]
+    assert ("Send test alert" in shown[0].text, "Add new integration" in shown[0].text) == (True, False)
+    assert not any(KEY in page.text or "View credentials" in page.text for page in (*shown, sent))
+    assert ("has been successfully sent" in sent.text, titles()) == (True, ["A try"])
+
+
+def test_developers_do_not_get_the_settings_of_incidents(visit, project):
+    page = visit(DEV).get(f"{OPERATIONS}?alerts=settings")
+
+    assert (page.status_code, "No integrations have been added yet." in page.text) == (200, True)
+    assert ("create_issue" in page.text, "Alert settings" in page.text) == (False, False)
+
+
+@pytest.mark.parametrize(
+    ("person", "configures", "tries"),
+    [(ADA, 200, 200), (OLIVE, 200, 200), (DEV, 403, 200), (RITA, 403, 404), (GUS, 403, 404), (SAM, 404, 404)],
+)
+def test_who_may_open_the_pages_of_an_integration(person, configures, tries, visit, integration):
+    somebody = visit(person)
+    pages = ("edit", "credentials", "reset_key", "delete")
+
+    statuses = [somebody.get(page_of(integration, name)).status_code for name in pages]
+
+    assert [*statuses, somebody.get(NEW).status_code] == [configures] * 5
+    assert somebody.get(page_of(integration, "test")).status_code == tries
+
+
+@pytest.mark.parametrize(("person", "status"), [(DEV, 403), (RITA, 403), (SAM, 404)])
+def test_who_may_not_change_an_integration(person, status, visit, integration):
+    somebody = visit(person)
+    addresses = [NEW, f"{OPERATIONS}/alerts", *(page_of(integration, name) for name in ("edit", "reset_key", "delete"))]
+
+    statuses = [somebody.send(address, name="Mine", type=HTTP).status_code for address in addresses]
+
+    assert statuses == [status] * 5
+    assert [(row.name, row.token) for row in stored()] == [("Kitchen", KEY)]
+
+
+def test_an_integration_of_another_project_is_not_found(visit, project):
+    row = make_integration(sample_data.make_project("elsewhere"))
+    admin = visit(ADA)
+
+    statuses = [admin.get(page_of(row, name)).status_code for name in ("edit", "credentials", "test", "delete")]
+
+    assert statuses == [404] * 4
+
+
+@pytest.mark.parametrize(
+    ("fields", "payload", "message"),
+    [
+        ({}, "", "can't be blank"),
+        ({}, " ", "can't be blank"),
+        ({}, "{", "Integration payload is invalid."),
+        ({}, "[]", "Integration payload is invalid."),
+        ({"active": False}, "{}", "The integration is currently inactive."),
+        ({"type": PROMETHEUS}, "{}", "Integration payload is invalid. It is no body of an Alertmanager webhook"),
+    ],
+)
+def test_a_test_alert_that_goes_wrong_tells_why(fields, payload, message, visit, project):
+    row = make_integration(project, **fields)
+
+    answer = visit(DEV).send(page_of(row, "test"), payload=payload)
+
+    assert (answer.status_code, message in html.unescape(answer.text)) == (422, True)
+    assert ("successfully sent" in answer.text, titles()) == (False, [])
+
+
+@pytest.mark.parametrize("kind", [HTTP, PROMETHEUS])
+def test_a_batch_is_a_fine_test_alert(kind, maintainer, project):
+    row = make_integration(project, type=kind)
+
+    answer = maintainer.send(page_of(row, "test"), payload=BATCH)
+    pages = [maintainer.get(answer.location).text for _ in "ab"]
+
+    assert answer.status_code == 302
+    assert (["successfully sent" in page for page in pages], titles()) == ([True, True], ["Latency"])
+
+
+def test_a_batch_of_nothing_is_not_said_to_be_in_the_list(maintainer, project):
+    row = make_integration(project, type=PROMETHEUS)
+
+    answer = maintainer.send(page_of(row, "test"), payload=json.dumps(json.loads(BATCH) | {"alerts": [{}]}))
+    page = maintainer.get(answer.location).text
+
+    assert ("tells of no alert" in page, "successfully sent" in page) == (True, False)
+
+
+def test_the_settings_of_alerts_are_saved(maintainer, project):
+    before = maintainer.get(f"{OPERATIONS}?alerts=settings").text
+    answer = maintainer.send(f"{OPERATIONS}/alerts", create_issue="y", send_email="y")
+    after = maintainer.get(answer.location).text
+    assert ["have been successfully saved" in page for page in (before, after)] == [False, True]
+    names = ("create_issue", "send_email", "auto_close_incident")
+
+    def checked(text):
+        return [re.search(f'<input[^>]* id="{name}"[^>]*>', text).group().count("checked") for name in names]
+
+    row = db.session.query(IncidentSetting).one()
+    assert (checked(before), checked(after)) == ([0, 0, 1], [1, 1, 0])
+    assert (row.create_issue, row.send_email, row.auto_close_incident) == (True, True, False)
+    assert maintainer.send(f"{OPERATIONS}/alerts").status_code == 302
+    assert db.session.query(IncidentSetting).one().create_issue is False
+
+
+def test_a_template_is_chosen_among_those_of_the_repository(maintainer, project, tmp_path):
+    keep_repository(project, tmp_path / "git", files={".gitlab/issue_templates/Outage.md": b"Who?"})
+    before = maintainer.get(f"{OPERATIONS}?alerts=settings").text
+
+    refused = maintainer.send(f"{OPERATIONS}/alerts", issue_template_key="Outrage")
+    answer = maintainer.send(f"{OPERATIONS}/alerts", issue_template_key="Outage")
+
+    assert '<option value="Outage">Outage</option>' in before
+    assert (refused.status_code, "not found" in refused.text) == (422, True)
+    assert '<option selected value="Outage">Outage</option>' in maintainer.get(answer.location).text
+
+
+def test_one_endpoint_may_have_the_address_from_before_there_were_names(maintainer, visit, project):
+    fields = {"type": "http", "active": "y", "short_address": "y"}
+
+    first = maintainer.send(NEW, name="Old", **fields)
+    second = maintainer.send(NEW, name="Older", **fields)
+
+    address, key = credentials(maintainer.get(first.location))
+    assert address == "http://localhost/acme/shop/alerts/notify.json"
+    assert tell(visit(None), address, key, {"title": "Still here"}) == 200
+    assert (second.status_code, "belongs to another endpoint" in html.unescape(second.text)) == (422, True)
+    assert "Short address" not in maintainer.get(NEW).text
+
+
+def test_of_two_who_take_the_short_address_at_once_one_is_told(maintainer, project, monkeypatch):
+    fields = {"type": "http", "active": "y", "short_address": "y"}
+    maintainer.send(NEW, name="Old", **fields)
+    monkeypatch.setattr(queries, "has_short_address", lambda project: False)  # as both see it
+
+    answer = maintainer.send(NEW, name="Older", **fields)
+
+    assert (answer.status_code, "belongs to another endpoint" in html.unescape(answer.text)) == (422, True)
+
+
+def test_only_endpoints_have_a_short_address(maintainer, project):
+    maintainer.send(NEW, type="prometheus", active="y", short_address="y")
+
+    assert stored()[0].endpoint_identifier != "legacy"
+
+
+def test_an_unknown_tab_of_the_section_is_the_first(visit, integration):
+    page = visit(MAX).get(f"{OPERATIONS}?alerts=nonsense")
+
+    assert (page.status_code, "Kitchen" in page.text) == (200, True)
+
+
+@pytest.mark.parametrize(
+    ("fields", "texts"),
+    [
+        ({}, ["Paste a sample payload"]),
+        ({"payload_example": "{"}, ["is not valid JSON"]),
+        (
+            {"payload_example": '{"title": "Oven <cold>"}'},
+            ["Oven &lt;cold&gt;", "Critical", "Triggered", "Fingerprint"],
+        ),
+        ({"payload_example": '{"end_time": "2026-03-04T05:06:07Z"}'}, ["Resolved", "4 Mar 2026 05:06:07 UTC"]),
+        ({"payload_example": SAMPLE, "parsed_example": SAMPLE, "map_title": TITLE}, ["<dd>Oven cold</dd>"]),
+        (
+            {"payload_example": SAMPLE, "parsed_example": "{}", "map_title": TITLE},
+            ["<dd>New: Alert</dd>", "has changed"],
+        ),
+        ({"payload_example": "{}", "type": PROMETHEUS}, ["no body of an Alertmanager webhook"]),
+        ({"payload_example": BATCH, "type": PROMETHEUS}, ["Latency", "Prometheus"]),
+    ],
+)
+def test_the_preview_follows_the_form_and_stores_nothing(fields, texts, maintainer, project):
+    answer = maintainer.send(f"{OPERATIONS}/integrations/preview", **{"type": HTTP} | fields)
+
+    assert (answer.status_code, [text for text in texts if text not in answer.text]) == (200, [])
+    assert "<html" not in answer.text
+    assert stored() == []
+
+
+@pytest.mark.parametrize(("person", "status"), [(DEV, 403), (SAM, 404)])
+def test_only_who_configures_is_shown_a_preview(person, status, visit, project):
+    assert visit(person).send(f"{OPERATIONS}/integrations/preview", type=HTTP).status_code == status

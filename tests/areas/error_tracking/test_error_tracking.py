@@ -1,0 +1,918 @@
+"""Error-tracking settings through HTTP (error tracking reference), and the page that fills them."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+from sqlalchemy import text
+
+from project_service.areas.error_tracking import service
+from project_service.areas.error_tracking.models import ErrorTrackingSetting
+from project_service.domain.users import BLOCKED
+from project_service.kit import clock
+from project_service.kit.db.session import db
+from project_service.kit.http.errors import Invalid
+from project_service.kit.security.outgoing_http import client, rules
+from tests.support import sample_data, visitors
+from tests.support.sample_data import ADA, DEV, GUS, MAX, NOBODY, OLIVE, RITA, SAM
+
+URL = "https://errors.example.org/api/0/projects/acme/shop-frontend"
+TOKEN = "a-token-nobody-reads"
+ADDRESSES = {
+    "errors.example.org": "203.0.113.7",
+    "inside.example.org": "10.1.2.3",
+    "both.example.org": "203.0.113.8 127.0.0.1",
+}
+BODY = {
+    "active": True,
+    "project_name": "Shop Frontend",
+    "tracker_external_url": "https://errors.example.org/acme/shop-frontend",
+    "sentry_external_url": "https://errors.example.org/acme/shop-frontend",
+    "api_url": URL,
+    "integrated": False,
+}
+INTEGRATED = dict.fromkeys(BODY) | {"active": True, "integrated": True}
+NO_RECORD = {"message": "404 Error Tracking Setting Not Found"}
+NO_PROJECT = {"message": "404 Project Not Found"}
+REQUIRED = ["is a required field"]
+PAGE = "/acme/shop/-/settings/operations"
+NOTICE = re.compile(r'<div class="notice (good|bad)"[^>]*>(.*?)</div>', re.DOTALL)
+OPERATIONS = [("GET", {}), ("PATCH", {"active": True}), ("PUT", {"active": True, "integrated": False})]
+visit = visitors.visit  # people at browsers are those of the tests of pages
+
+
+@pytest.fixture(autouse=True)
+def names(monkeypatch):
+    """What names are looked up to be; a function as an address is called first."""
+    known = dict(ADDRESSES)
+    validate = rules.validate
+
+    def resolve(host, port, family=0, kind=0):
+        found = known.get(host)
+        if found is None:
+            raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+        addresses = found if isinstance(found, str) else found()
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, port)) for address in addresses.split()]
+
+    def judged(url, policy, resolver=None, *, resolve_seconds=10.0):
+        return validate(url, policy, resolve, resolve_seconds=resolve_seconds)
+
+    monkeypatch.setattr(rules, "validate", judged)
+    return known
+
+
+def settings(project):
+    return f"/projects/{project.id}/error_tracking/settings"
+
+
+def everything(client, project):
+    """The answers to the three operations."""
+    return [client.open(method, settings(project), json=sent) for method, sent in OPERATIONS]
+
+
+def stored(project):
+    return db.session.query(ErrorTrackingSetting).filter_by(project_id=project.id).populate_existing().one_or_none()
+
+
+def token_at_rest():
+    return db.session.scalar(text("SELECT token FROM error_tracking_settings"))
+
+
+@pytest.fixture
+def fill(project):
+    """Fills the settings of the shop as its page does; ``None`` takes a field away."""
+
+    def save(**fields):
+        fields = {"enabled": True, "api_url": URL, "token": TOKEN, "organization_name": "", "project_name": ""} | fields
+        service.save(project, **fields)
+        db.session.commit()
+        return stored(project)
+
+    return save
+
+
+# Who may do what, and what is checked first
+
+
+@pytest.mark.parametrize("archived", [False, True])
+@pytest.mark.parametrize("person", [ADA, OLIVE, MAX])
+def test_maintainers_and_those_above_them_may_do_everything(person, archived, project, fill, as_):
+    fill()
+    sample_data.reload(project).archived = archived
+    db.session.commit()
+
+    answers = everything(as_(person), project)
+
+    assert [(answer.status_code, answer.json) for answer in answers] == [(200, BODY)] * 3
+
+
+@pytest.mark.parametrize(
+    ("person", "status", "message"),
+    [
+        (DEV, 403, "403 Forbidden"),
+        (RITA, 403, "403 Forbidden"),
+        (GUS, 403, "403 Forbidden"),
+        (SAM, 404, "404 Project Not Found"),
+        (NOBODY, 401, "401 Unauthorized"),
+    ],
+)
+@pytest.mark.parametrize("filled", [True, False])
+def test_all_others_are_refused_whether_there_is_a_record_or_not(filled, person, status, message, project, fill, as_):
+    if filled:
+        fill(enabled=False)
+
+    answers = everything(as_(person), project)
+
+    assert [(answer.status_code, answer.json) for answer in answers] == [(status, {"message": message})] * 3
+    assert not filled or stored(project).enabled is False
+
+
+@pytest.mark.parametrize("visibility", ["internal", "public"])
+def test_a_stranger_who_sees_the_project_is_forbidden_and_nobody_unauthorized(visibility, as_):
+    project = sample_data.make_project(visibility=visibility)
+
+    assert [answer.status_code for answer in everything(as_(SAM), project)] == [403] * 3
+    assert [answer.status_code for answer in everything(as_(NOBODY), project)] == [401] * 3
+
+
+def test_of_a_missing_project_nobody_hears_401_and_others_404(project, as_):
+    project.id = 4711
+
+    assert {answer.status_code for answer in everything(as_(NOBODY), project)} == {401}
+    assert [answer.json for answer in everything(as_(ADA), project)] == [NO_PROJECT] * 3
+
+
+@pytest.mark.parametrize(("method", "missing"), [("PATCH", ""), ("PUT", ", integrated is missing")])
+def test_parameters_are_judged_before_the_project(method, missing, project, as_):
+    everybody = (ADA, MAX, DEV, GUS, SAM)
+    answers = [as_(person).open(method, settings(project)) for person in everybody]
+    project.id = 4711
+    answers += [as_(person).open(method, settings(project)) for person in everybody]
+
+    error = f"active is missing, active is empty{missing}"
+    assert [(answer.status_code, answer.json) for answer in answers] == [(400, {"error": error})] * 10
+
+
+@pytest.mark.parametrize("method", ["PATCH", "PUT"])
+def test_nobody_hears_401_before_anything_else(method, project, as_):
+    answer = as_(NOBODY).open(method, settings(project), json={"active": "randomstring"})
+
+    assert (answer.status_code, answer.json) == (401, {"message": "401 Unauthorized"})
+
+
+def test_a_token_that_only_reads_may_not_switch(project, fill, people, client_of):
+    fill()
+    client = client_of(people[MAX], "read_api")
+
+    answers = [*everything(client, project), client.patch(settings(project), json={"active": "nonsense"})]
+
+    assert [answer.status_code for answer in answers] == [200, 403, 403, 403]
+    assert {answer.json["error"] for answer in answers[1:]} == {"insufficient_scope"}
+
+
+def test_tokens_for_something_else_and_expired_ones_are_refused(project, fill, people, client_of):
+    fill()
+    other, old = client_of(people[MAX], "read_user"), client_of(people[MAX], expires_at=clock.today())
+
+    assert [answer.status_code for answer in everything(other, project)] == [403] * 3
+    assert [answer.json["error"] for answer in everything(old, project)] == ["invalid_token"] * 3
+
+
+def test_somebody_who_is_blocked_is_refused(project, fill, people, client_of):
+    fill()
+    client = client_of(people[MAX])
+    sample_data.reload(people[MAX]).state = BLOCKED
+    db.session.commit()
+
+    assert {answer.json["message"] for answer in everything(client, project)} == {
+        "403 Forbidden - Your account has been blocked."
+    }
+
+
+@pytest.mark.parametrize("method", ["GET", "PATCH"])
+def test_a_project_without_settings_has_none_to_show_or_switch(method, project, as_maintainer):
+    answer = as_maintainer.open(method, settings(project), json={"active": False})
+
+    assert (answer.status_code, answer.json) == (404, NO_RECORD)
+    assert stored(project) is None
+
+
+@pytest.mark.parametrize("method", ["POST", "DELETE"])
+def test_settings_are_neither_posted_nor_deleted(method, project, as_):
+    answers = [as_(person).open(method, settings(project)) for person in (MAX, NOBODY)]
+
+    assert [answer.status_code for answer in answers] == [405, 401]
+
+
+# Show
+
+
+def test_settings_are_exactly_this(project, fill, as_maintainer):
+    fill()
+
+    assert as_maintainer.get(settings(project)).text == json.dumps(BODY, separators=(",", ":"))
+
+
+def test_a_stored_name_is_shown_as_it_is(project, fill, as_maintainer):
+    fill(project_name="the SHOP")
+
+    assert as_maintainer.get(settings(project)).json == BODY | {"project_name": "the SHOP"}
+
+
+def test_a_name_of_blanks_is_none(project, fill, as_maintainer):
+    fill(project_name=" \t")
+
+    assert as_maintainer.get(settings(project)).json == BODY
+
+
+@pytest.mark.parametrize(
+    ("slug", "name"),
+    [("sentry-project", "Sentry Project"), ("shop", "Shop"), ("a_b-c", "A B C"), ("shop/", "Shop"), ("v2", "V2")],
+)
+def test_without_a_name_the_last_part_of_the_address_is_one(slug, name, project, fill, as_maintainer):
+    url = f"https://errors.example.org/api/0/projects/acme/{slug}"
+    fill(api_url=url)
+
+    shown = as_maintainer.get(settings(project)).json
+
+    assert (shown["project_name"], shown["api_url"]) == (name, url)
+    assert shown["tracker_external_url"] == f"https://errors.example.org/acme/{slug}"
+
+
+def test_settings_without_an_address_have_nothing_else(project, fill, as_maintainer):
+    fill(enabled=False, api_url=None, token=None)
+
+    shown = as_maintainer.get(settings(project))
+
+    assert shown.json == dict.fromkeys(BODY) | {"active": False, "integrated": False}
+
+
+@pytest.mark.parametrize(
+    "address", ["/projects/{}/error_tracking/settings/", "/projects/acme%2Fshop{}", "/projects/ACME%2Fshop{}/"]
+)
+def test_the_project_is_named_by_id_or_path_with_or_without_a_slash_behind(address, project, fill, as_maintainer):
+    fill()
+    path = address.format(project.id if "error" in address else "/error_tracking/settings")
+
+    assert as_maintainer.get(path).json == BODY
+    assert as_maintainer.patch(path, json={"active": False}).json == BODY | {"active": False}
+
+
+# Switch
+
+
+@pytest.mark.parametrize(
+    ("fields", "error"),
+    [
+        ({}, "active is missing, active is empty"),
+        ({"active": ""}, "active is empty"),
+        ({"active": None}, "active is empty"),
+        ({"active": "randomstring"}, "active is invalid"),
+        ({"active": 2}, "active is invalid"),
+        ({"active": []}, "active is invalid"),
+        ({"active": {"a": 1}}, "active is invalid"),
+        ({"active": True, "integrated": "perhaps"}, "integrated is invalid"),
+        ({"active": "x", "integrated": "z"}, "active is invalid, integrated is invalid"),
+    ],
+)
+def test_a_switch_that_cannot_be_read_changes_nothing(fields, error, project, fill, as_maintainer):
+    fill()
+
+    answer = as_maintainer.patch(settings(project), json=fields)
+
+    assert (answer.status_code, answer.json) == (400, {"error": error})
+    assert as_maintainer.get(settings(project)).json == BODY
+
+
+@pytest.mark.parametrize(
+    ("active", "read"),
+    [
+        (True, True),
+        ("true", True),
+        ("1", True),
+        (1, True),
+        ("on", True),
+        ("YES", True),
+        (False, False),
+        ("f", False),
+        (0, False),
+    ],
+)
+def test_a_switch_may_be_written_in_many_ways(active, read, project, fill, as_maintainer):
+    fill(enabled=not read)
+
+    answer = (
+        as_maintainer.patch(settings(project), data={"active": str(active)})
+        if isinstance(active, str)
+        else (as_maintainer.patch(settings(project), json={"active": active}))
+    )
+
+    assert (answer.status_code, answer.json) == (200, BODY | {"active": read})
+    assert stored(project).enabled is read
+
+
+def test_only_the_flag_changes_and_twice_is_once(project, fill, as_maintainer):
+    fill(project_name="Shop", organization_name="Acme")
+
+    answers = [as_maintainer.patch(f"{settings(project)}?active={to}") for to in ("false", "false", "true", "true")]
+
+    assert [answer.json["active"] for answer in answers] == [False, False, True, True]
+    kept = stored(project)
+    assert (kept.api_url, kept.token, kept.project_name, kept.organization_name) == (URL, TOKEN, "Shop", "Acme")
+    assert {answer.json["api_url"] for answer in answers} == {URL}
+
+
+@pytest.mark.parametrize(
+    ("missing", "messages"),
+    [
+        ({"api_url": None}, {"api_url": REQUIRED}),
+        ({"token": None}, {"token": REQUIRED}),
+        ({"api_url": None, "token": None}, {"api_url": REQUIRED, "token": REQUIRED}),
+    ],
+)
+def test_an_incomplete_record_is_not_switched_on(missing, messages, project, fill, as_maintainer):
+    fill(enabled=False, **missing)
+
+    answer = as_maintainer.patch(settings(project), json={"active": True})
+
+    assert (answer.status_code, answer.json) == (400, {"message": messages})
+    assert stored(project).enabled is False
+
+
+def test_an_incomplete_record_may_be_switched_off(project, fill, as_maintainer):
+    fill(enabled=False, api_url=None, token=None)
+
+    assert as_maintainer.patch(settings(project), json={"active": False}).status_code == 200
+
+
+@pytest.mark.parametrize("active", [True, False])
+def test_a_switch_asks_no_name_server(active, names, project, fill, as_maintainer):
+    fill()
+    asked = []
+    names["errors.example.org"] = lambda: asked.append("errors.example.org") or "10.0.0.1"
+
+    answer = as_maintainer.patch(settings(project), json={"active": active})
+
+    assert (answer.status_code, answer.json["active"], asked) == (200, active, [])
+
+
+@pytest.mark.both_databases
+def test_nothing_of_it_is_in_the_feed(project, fill, as_maintainer):
+    fill()
+    as_maintainer.patch(settings(project), json={"active": False})
+
+    assert as_maintainer.get(f"/projects/{project.id}/events").json == []
+
+
+# The integrated tracker
+
+
+@pytest.mark.parametrize(
+    ("fields", "error"),
+    [
+        ({}, "active is missing, active is empty, integrated is missing"),
+        ({"active": True}, "integrated is missing"),
+        ({"integrated": True}, "active is missing, active is empty"),
+        ({"active": "", "integrated": True}, "active is empty"),
+        ({"active": True, "integrated": "invalid_string"}, "integrated is invalid"),
+        ({"active": "x", "integrated": "z"}, "active is invalid, integrated is invalid"),
+    ],
+)
+def test_settings_that_cannot_be_read_are_not_made(fields, error, project, as_maintainer):
+    answer = as_maintainer.put(settings(project), json=fields)
+
+    assert (answer.status_code, answer.json) == (400, {"error": error})
+    assert stored(project) is None
+
+
+def test_the_integrated_tracker_needs_nothing_more(project, as_maintainer):
+    made = as_maintainer.put(settings(project), json={"active": True, "integrated": True})
+    off, on = (as_maintainer.patch(settings(project), json={"active": active}) for active in (False, True))
+
+    assert (made.status_code, made.json) == (200, INTEGRATED)
+    assert (off.status_code, off.json) == (200, INTEGRATED | {"active": False})
+    assert (on.status_code, on.json, as_maintainer.get(settings(project)).json) == (200, INTEGRATED, INTEGRATED)
+
+
+@pytest.mark.parametrize("method", ["PUT", "PATCH"])
+def test_switching_to_the_integrated_tracker_keeps_the_other_for_later(method, project, fill, as_maintainer):
+    fill()
+
+    there = as_maintainer.open(method, settings(project), json={"active": True, "integrated": True})
+    back = as_maintainer.open(method, settings(project), json={"active": True, "integrated": False})
+
+    assert (there.json["integrated"], there.json["api_url"], there.json["tracker_external_url"]) == (True, None, None)
+    assert (back.status_code, back.json) == (200, BODY)
+
+
+def test_without_the_integrated_tracker_an_incomplete_record_is_not_made(project, as_maintainer):
+    answer = as_maintainer.put(settings(project), json={"active": True, "integrated": False})
+
+    assert (answer.status_code, answer.json) == (400, {"message": {"api_url": REQUIRED, "token": REQUIRED}})
+    assert stored(project) is None
+
+
+@pytest.mark.parametrize("method", ["PUT", "PATCH"])
+def test_an_active_record_is_not_left_with_neither_tracker(method, project, as_maintainer):
+    as_maintainer.put(settings(project), json={"active": True, "integrated": True})
+
+    answer = as_maintainer.open(method, settings(project), json={"active": True, "integrated": False})
+
+    assert (answer.status_code, answer.json) == (400, {"message": {"api_url": REQUIRED, "token": REQUIRED}})
+    assert as_maintainer.get(settings(project)).json == INTEGRATED
+
+
+@pytest.mark.parametrize("integrated", [None, ""])
+def test_saying_nothing_of_the_integrated_tracker_changes_nothing_of_it(integrated, project, as_maintainer):
+    sent = {"active": False, "integrated": integrated}
+
+    made = as_maintainer.put(settings(project), json=sent)
+    as_maintainer.put(settings(project), json={"active": True, "integrated": True})
+    kept = [as_maintainer.open(method, settings(project), json=sent) for method in ("PUT", "PATCH")]
+
+    assert (made.status_code, made.json["integrated"]) == (200, False)
+    assert [(answer.status_code, answer.json["integrated"]) for answer in kept] == [(200, True)] * 2
+
+
+def test_inactive_settings_may_be_made_empty(project, as_maintainer):
+    answer = as_maintainer.put(settings(project), json={"active": False, "integrated": False})
+
+    assert (answer.status_code, answer.json) == (200, dict.fromkeys(BODY) | {"active": False, "integrated": False})
+
+
+@pytest.mark.both_databases
+def test_of_many_at_once_one_record_is_made(project, client_of, people):
+    client, start = client_of(people[MAX]), threading.Barrier(6)
+
+    def put(_number):
+        start.wait()
+        sent = {"active": True, "integrated": True}
+        headers = {"PRIVATE-TOKEN": client.token}
+        return client.browser.open(f"/api/v4{settings(project)}", method="PUT", json=sent, headers=headers).status_code
+
+    with ThreadPoolExecutor(6) as pool:
+        statuses = list(pool.map(put, range(6)))
+
+    assert set(statuses) <= {200, 409}
+    assert 200 in statuses
+    assert stored(project).integrated is True
+
+
+# The rules of the record
+
+
+def refusal(fill, **fields):
+    with pytest.raises(Invalid) as raised:
+        fill(**fields)
+    db.session.rollback()
+    return raised.value.message
+
+
+@pytest.mark.parametrize("token", [TOKEN, None])
+@pytest.mark.parametrize("url", [URL, None])
+@pytest.mark.parametrize("enabled", [True, False])
+def test_settings_are_complete_or_off(enabled, url, token, project, fill):
+    fields = {"enabled": enabled, "api_url": url, "token": token}
+    missing = {name: REQUIRED for name in ("api_url", "token") if fields[name] is None}
+
+    if enabled and missing:
+        assert refusal(fill, **fields) == missing
+    else:
+        assert (fill(**fields).api_url, stored(project).enabled) == (url, enabled)
+
+
+ADDRESSES_OF_PROJECTS = (
+    URL,
+    f"{URL}/",
+    f"{URL}//",
+    "http://errors.example.org:9000/api/0/projects/a/b",
+    "https://errors.example.org/api/0/projects/my.org/my_shop-2",
+    "https://203.0.113.7/api/0/projects/a/b",
+    "https://[2a00:1450::1]/api/0/projects/a/b",
+    "https://nowhere.example.org/api/0/projects/a/b",
+    f"https://errors.example.org/api/0/projects/a/{'b' * 211}",
+)
+
+
+def test_an_address_that_is_one(project, fill, as_maintainer):
+    shown = []
+    for url in ADDRESSES_OF_PROJECTS:
+        fill(api_url=url)
+        shown.append(as_maintainer.get(settings(project)).json["api_url"])
+
+    assert shown == [*ADDRESSES_OF_PROJECTS]
+
+
+ADDRESSES_OF_NOTHING = (
+    (f"https://errors.example.org/api/0/projects/a/{'b' * 212}", "is too long (maximum is 255 characters)"),
+    ("ftp://errors.example.org/api/0/projects/a/b", "is blocked: Only allowed schemes are http, https"),
+    ("javascript:alert(1)", "is blocked: Only allowed schemes are http, https"),
+    ("errors.example.org/api/0/projects/a/b", "is blocked: Only allowed schemes are http, https"),
+    ("https://errörs.example.org/api/0/projects/a/b", "is blocked: URI is invalid"),
+    ("https://errors.example.org/api/0/projects/a/b c", "is blocked: URI is invalid"),
+    ("https://errors.example.org:0/api/0/projects/a/b", "is blocked: URI is invalid"),
+    ("https://-x/api/0/projects/a/b", "is blocked: Hostname or IP address invalid"),
+    ("https:///api/0/projects/a/b", "is blocked: Hostname or IP address invalid"),
+    ("http://localhost/api/0/projects/a/b", "is blocked: Requests to localhost are not allowed"),
+    ("http://127.0.0.1/api/0/projects/a/b", "is blocked: Requests to loopback addresses are not allowed"),
+    ("http://0x7f.1/api/0/projects/a/b", "is blocked: Requests to loopback addresses are not allowed"),
+    ("http://inside.example.org/api/0/projects/a/b", "is blocked: Requests to the local network are not allowed"),
+    ("http://both.example.org/api/0/projects/a/b", "is blocked: Requests to loopback addresses are not allowed"),
+    ("http://169.254.169.254/api/0/projects/a/b", "is blocked: Requests to the link local network are not allowed"),
+    ("https://errors.example.org", "is invalid"),
+    ("https://errors.example.org/", "is invalid"),
+    ("https://errors.example.org/acme/shop", "is invalid"),
+    ("https://errors.example.org/api/0/projects/acme", "is invalid"),
+    ("https://errors.example.org/api/0/projects/acme/shop/more", "is invalid"),
+    ("https://errors.example.org/tracker/api/0/projects/acme/shop", "is invalid"),
+    ("https://errors.example.org/api/0/projects/acme/<script>", "is invalid"),
+    ("https://errors.example.org/api/1/projects/acme/shop", "is invalid"),
+    (f"{URL}?secret=1", "is invalid"),
+    (f"{URL}#top", "is invalid"),
+    ("https://ada:pw@errors.example.org/api/0/projects/acme/shop", "is invalid"),
+)
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_an_address_that_is_none(enabled, fill):
+    refusals = [(url, refusal(fill, api_url=url, enabled=enabled)) for url, _ in ADDRESSES_OF_NOTHING]
+
+    assert refusals == [(url, {"api_url": [message]}) for url, message in ADDRESSES_OF_NOTHING]
+
+
+@pytest.mark.parametrize("slash", ["", "/"])
+def test_an_address_of_no_project_lacks_its_project(slash, fill):
+    url = f"https://errors.example.org/api/0/projects{slash}"
+
+    assert refusal(fill, api_url=url) == {"project": REQUIRED}
+
+
+def test_what_administrators_allow_may_be_local(project, fill, as_admin):
+    as_admin.put("/application/settings", json={"outbound_local_requests_whitelist": ["10.0.0.0/8"]})
+
+    fill(api_url="http://inside.example.org/api/0/projects/a/b")
+
+    assert stored(project).api_url == "http://inside.example.org/api/0/projects/a/b"
+
+
+def test_another_address_drops_the_token(project, fill):
+    fill()
+
+    assert refusal(fill, api_url=f"{URL}-two", token=None) == {"token": REQUIRED}
+    assert fill(api_url=f"{URL}-two", token=None, enabled=False).token is None
+
+
+def test_another_address_with_a_token_has_that_token(project, fill):
+    fill()
+
+    assert fill(api_url=f"{URL}-two", token="another").token == "another"
+
+
+@pytest.mark.parametrize("token", ["", None])
+def test_the_same_address_keeps_the_token(token, project, fill):
+    fill()
+
+    assert fill(project_name="New", token=token).token == TOKEN
+
+
+@pytest.mark.both_databases
+def test_the_token_is_encrypted_and_never_shown(project, fill, as_maintainer, visit):
+    fill()
+
+    page = visit(MAX).get(PAGE)
+    answers = [answer.text for answer in everything(as_maintainer, project)]
+
+    assert TOKEN not in token_at_rest()
+    assert "A token is stored." in page.text
+    assert not [shown for shown in (page.text, *answers) if TOKEN in shown]
+
+
+@pytest.mark.both_databases
+def test_settings_vanish_with_their_project(project, fill, as_, run_jobs):
+    fill()
+
+    as_(OLIVE).delete(f"/projects/{project.id}")
+    run_jobs()
+
+    assert db.session.query(ErrorTrackingSetting).count() == 0
+
+
+# The page
+
+
+def send(visitor, **fields):
+    return visitor.send(f"{PAGE}/error_tracking", **({"api_url": URL, "token": TOKEN, "enabled": "y"} | fields))
+
+
+def test_the_page_fills_what_the_api_shows(project, visit, as_maintainer):
+    answer = send(visit(MAX), organization_name="Acme")
+
+    assert (answer.status_code, answer.headers["Location"]) == (302, PAGE)
+    assert as_maintainer.get(settings(project)).json == BODY
+    assert (stored(project).organization_name, stored(project).token) == ("Acme", TOKEN)
+
+
+@pytest.mark.parametrize(
+    ("person", "status"), [(ADA, 302), (OLIVE, 302), (MAX, 302), (DEV, 403), (GUS, 403), (SAM, 404), (NOBODY, 302)]
+)
+def test_the_page_is_for_those_the_api_is_for(person, status, project, visit):
+    answer = send(visit(person))
+
+    assert answer.status_code == status
+    assert (stored(project) is not None) == (person in (ADA, OLIVE, MAX))
+
+
+@pytest.mark.parametrize(
+    ("fields", "shown"),
+    [
+        (
+            {"api_url": "http://127.0.0.1/api/0/projects/a/b"},
+            "is blocked: Requests to loopback addresses are not allowed",
+        ),
+        ({"api_url": "https://errors.example.org"}, "is invalid"),
+        ({"api_url": "https://errors.example.org/api/0/projects/"}, "Project is a required field"),
+        ({"api_url": ""}, "is a required field"),
+        ({"token": ""}, "is a required field"),
+    ],
+)
+def test_what_breaks_a_rule_is_told_on_the_page_and_not_kept(fields, shown, project, visit):
+    answer = send(visit(MAX), **fields)
+
+    assert answer.status_code == 422
+    assert shown in answer.text
+    assert TOKEN not in answer.text
+    assert stored(project) is None
+
+
+def test_an_address_given_on_the_page_takes_the_place_of_the_integrated_tracker(project, visit, as_maintainer):
+    as_maintainer.put(settings(project), json={"active": True, "integrated": True})
+    visitor = visit(MAX)
+
+    refused = send(visitor, api_url="http://127.0.0.1/api/0/projects/a/b")
+    kept = as_maintainer.get(settings(project)).json
+    saved = send(visitor)
+
+    assert (refused.status_code, kept) == (422, INTEGRATED)
+    assert (saved.status_code, as_maintainer.get(settings(project)).json) == (302, BODY)
+
+
+def test_the_page_may_switch_the_integrated_tracker_off(project, visit, as_maintainer):
+    as_maintainer.put(settings(project), json={"active": True, "integrated": True})
+
+    answer = visit(MAX).send(f"{PAGE}/error_tracking", api_url="", token="")
+
+    assert answer.status_code == 302
+    assert as_maintainer.get(settings(project)).json == INTEGRATED | {"active": False}
+
+
+@pytest.mark.both_databases
+def test_nothing_is_locked_while_a_name_is_looked_up(names, project, visit, as_admin):
+    written = []
+
+    def look_up():
+        written.append(write_quickly(as_admin))
+        return "203.0.113.7"
+
+    names["slow.example.org"] = look_up
+
+    answer = send(visit(MAX), api_url="https://slow.example.org/api/0/projects/a/b")
+
+    assert (answer.status_code, written) == (302, [True])
+
+
+def write_quickly(client):
+    """Whether somebody else can change something at this moment: before we give up what we wait for."""
+    pool = ThreadPoolExecutor(1)
+    headers = {"PRIVATE-TOKEN": client.token}
+    written = pool.submit(
+        client.browser.open, "/api/v4/features/x", method="POST", json={"value": "true"}, headers=headers
+    )
+    try:
+        return written.result(4.0).status_code == 201
+    except TimeoutError:
+        return False
+    finally:
+        pool.shutdown(wait=False)
+
+
+# Test connection
+
+
+class Tracker(ThreadingHTTPServer):
+    """A tracker on this machine; ``answer`` is called with the handler of each request."""
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Answering)
+        self.answer = lambda handler: None
+        self.asked: list[tuple[str, str | None]] = []
+
+    def handle_error(self, request, client_address) -> None:
+        """A client that went away is no error."""
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}/api/0/projects/acme/shop"
+
+    def says(self, status, body=b"", **headers):
+        def answer(handler):
+            handler.send_response(status)
+            for name, value in headers.items():
+                handler.send_header(name, value)
+            handler.send_header("Content-Length", str(len(body)))
+            handler.end_headers()
+            handler.wfile.write(body)
+
+        self.answer = answer
+
+
+class _Answering(BaseHTTPRequestHandler):
+    server: Tracker
+
+    def do_GET(self) -> None:
+        self.server.asked.append((self.path, self.headers.get("Authorization")))
+        self.server.answer(self)
+
+    def log_message(self, format: str, *args) -> None:
+        """Say nothing."""
+
+
+@pytest.fixture
+def tracker(as_admin) -> Iterator[Tracker]:
+    """A tracker that administrators allow requests to, by its address and port."""
+    made = Tracker()
+    allowed = [f"127.0.0.1:{made.server_port}"]
+    as_admin.put("/application/settings", json={"outbound_local_requests_whitelist": allowed})
+    thread = threading.Thread(target=made.serve_forever, args=[0.01])
+    thread.start()
+    yield made
+    made.shutdown()
+    thread.join()
+    made.server_close()
+
+
+def outcome(answer):
+    """Whether all was well, and what the page says."""
+    assert answer.status_code == 200, answer.text
+    kind, said = NOTICE.search(answer.text).groups()
+    return kind == "good", html.unescape(said)
+
+
+ELSEWHERE = "Something answers, but not as an error tracker does."
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "told"),
+    [
+        (200, b'{"name":"Shop <b>"}', (True, "Connected: the tracker knows the project Shop <b>.")),
+        (200, b'{"slug":"shop"}', (True, "Connected: the tracker knows the project shop.")),
+        (200, b"{}", (True, "Connected.")),
+        (200, b"null", (False, ELSEWHERE)),
+        (200, b"[]", (False, ELSEWHERE)),
+        (200, b"<html>", (False, ELSEWHERE)),
+        (200, b"\xff", (False, ELSEWHERE)),
+        (200, b"", (False, ELSEWHERE)),
+        (204, b"", (False, "The tracker answered with status 204.")),
+        (401, b"{}", (False, "The tracker refuses the token (401).")),
+        (403, b"{}", (False, "The tracker refuses the token (403).")),
+        (404, b"{}", (False, "The tracker does not know this organisation and project (404).")),
+        (500, b"{}", (False, "The tracker answered with status 500.")),
+    ],
+)
+def test_what_the_tracker_answers_is_told(status, body, told, tracker, project, visit):
+    tracker.says(status, body)
+
+    answer = send(visit(MAX), api_url=tracker.url, test="1")
+
+    assert outcome(answer) == told
+    assert tracker.asked == [("/api/0/projects/acme/shop/", f"Bearer {TOKEN}")]
+    assert stored(project).api_url == tracker.url
+
+
+def test_the_stored_token_is_tried_without_giving_it_again(tracker, project, fill, visit):
+    tracker.says(200, b"{}")
+    fill(api_url=tracker.url)
+
+    send(visit(MAX), api_url=tracker.url, token="", test="1")
+
+    assert tracker.asked[0][1] == f"Bearer {TOKEN}"
+
+
+def test_settings_that_are_switched_off_can_be_tried_too(tracker, project, visit):
+    tracker.says(200, b"{}")
+
+    answer = visit(MAX).send(f"{PAGE}/error_tracking", api_url=tracker.url, token=TOKEN, test="1")
+
+    assert outcome(answer) == (True, "Connected.")
+
+
+def test_without_address_and_token_nothing_is_asked(project, visit):
+    answer = visit(MAX).send(f"{PAGE}/error_tracking", api_url="", token="", test="1")
+
+    assert outcome(answer) == (False, "Fill in the address and the token first.")
+
+
+def test_a_redirect_to_a_forbidden_address_is_not_followed(tracker, project, visit):
+    tracker.says(302, Location="http://127.0.0.1:1/secret")
+
+    answer = send(visit(MAX), api_url=tracker.url, test="1")
+
+    assert outcome(answer) == (False, "The address is blocked: Requests to loopback addresses are not allowed.")
+    assert len(tracker.asked) == 1
+
+
+@pytest.mark.both_databases
+def test_a_redirect_elsewhere_does_not_carry_the_token(tracker, project, visit, as_admin):
+    other = Tracker()
+    other.says(200, b"{}")
+    threading.Thread(target=other.serve_forever, args=[0.01], daemon=True).start()
+    as_admin.put("/application/settings", json={"outbound_local_requests_whitelist": ["127.0.0.1"]})
+    tracker.says(302, Location=other.url)
+
+    answer = send(visit(MAX), api_url=tracker.url, test="1")
+    other.shutdown()
+    other.server_close()
+
+    assert outcome(answer) == (True, "Connected.")
+    assert other.asked == [("/api/0/projects/acme/shop", None)]
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("http://127.0.0.1:1/api/0/projects/a/b", "The tracker cannot be reached: Request to 127.0.0.1:1 failed: "),
+        (
+            "http://nowhere.example.org/api/0/projects/a/b",
+            "The address is blocked: Host cannot be resolved or invalid.",
+        ),
+    ],
+)
+def test_a_tracker_that_is_not_there(url, said, project, visit, as_admin):
+    as_admin.put("/application/settings", json={"outbound_local_requests_whitelist": ["127.0.0.1"]})
+
+    well, told = outcome(send(visit(MAX), api_url=url, test="1"))
+
+    assert (well, told.startswith(said)) == (False, True)
+
+
+def test_a_name_that_leads_inside_by_now_is_not_asked(names, tracker, project, visit):
+    answers = iter(["203.0.113.7", "10.0.0.1"])
+    names["turning.example.org"] = lambda: next(answers)
+
+    answer = send(visit(MAX), api_url="http://turning.example.org/api/0/projects/a/b", test="1")
+
+    assert outcome(answer) == (False, "The address is blocked: Requests to the local network are not allowed.")
+
+
+def test_an_answer_without_end_is_cut_off(tracker, project, visit):
+    tracker.says(200, b" " * (service.MAX_RESPONSE_BYTES + 1))
+
+    well, told = outcome(send(visit(MAX), api_url=tracker.url, test="1"))
+
+    assert (well, "has more than 1048576 bytes" in told) == (False, True)
+
+
+def test_a_token_that_cannot_be_sent_is_told_without_repeating_it(tracker, project, visit):
+    well, told = outcome(send(visit(MAX), api_url=tracker.url, token="tökèn–✓", test="1"))
+
+    assert (well, "characters that cannot be sent" in told, "tökèn" in told) == (False, True, False)
+
+
+@pytest.fixture
+def _impatient(monkeypatch):
+    original = client.Client
+    monkeypatch.setattr(
+        client, "Client", lambda policy, **_timeouts: original(policy, read_timeout=0.2, total_timeout=20.0)
+    )
+
+
+@pytest.mark.usefixtures("_impatient")
+def test_a_tracker_that_says_nothing_is_given_up(tracker, project, visit):
+    tracker.answer = lambda handler: time.sleep(30)
+
+    well, told = outcome(send(visit(MAX), api_url=tracker.url, test="1"))
+
+    assert (well, told.endswith("failed: timed out.")) == (False, True)
+
+
+def test_nothing_is_locked_while_the_tracker_is_asked(tracker, project, visit, as_admin):
+    written = []
+
+    def answer(handler):
+        written.append(write_quickly(as_admin))
+        tracker.says(200, b"{}")
+        tracker.answer(handler)
+
+    tracker.answer = answer
+
+    told = outcome(send(visit(MAX), api_url=tracker.url, test="1"))
+
+    assert (told, written) == ((True, "Connected."), [True])

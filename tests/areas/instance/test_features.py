@@ -1,0 +1,301 @@
+"""Feature flags through HTTP (supporting resources, section 8)."""
+
+from __future__ import annotations
+
+import pytest
+
+from project_service.domain.instance_settings import IMPORT_PROJECT_FROM_REMOTE_FILE, feature_enabled
+from tests.support import sample_data
+from tests.support.sample_data import ADA, DEV, MAX, NOBODY, OLIVE, SAM
+
+OFF = {"key": "boolean", "value": False}
+ON = {"key": "boolean", "value": True}
+
+
+def flag(name, state, *gates):
+    return {"name": name, "state": state, "gates": list(gates), "definition": None}
+
+
+def set_(client, name, **fields):
+    return client.post(f"/features/{name}", json=fields)
+
+
+@pytest.mark.parametrize(
+    ("method", "address"),
+    [("GET", "/features"), ("GET", "/features/definitions"), ("POST", "/features/a"), ("DELETE", "/features/a")],
+)
+def test_only_administrators_see_and_set_features(method, address, as_):
+    people = (OLIVE, MAX, SAM, NOBODY)
+
+    statuses = [as_(person).open(method, address, json={}).status_code for person in people]
+
+    assert statuses == [403, 403, 403, 401]
+
+
+def test_a_token_that_only_reads_sets_no_feature(people, client_of):
+    client = client_of(people[ADA], "read_api")
+
+    assert (client.get("/features").status_code, set_(client, "a", value="true").status_code) == (200, 403)
+
+
+def test_at_first_no_feature_was_set(as_admin):
+    answer = as_admin.get("/features")
+
+    assert (answer.status_code, answer.json) == (200, [])
+
+
+@pytest.mark.both_databases
+def test_the_list_is_whole_and_in_order(as_admin):
+    for number in range(25):
+        set_(as_admin, f"flag_{number:02}", value="true")
+
+    answer = as_admin.get("/features")
+
+    assert [entry["name"] for entry in answer.json] == [f"flag_{number:02}" for number in range(25)]
+    assert answer.json[0] == flag("flag_00", "on", ON)
+    assert "X-Total" not in answer.headers
+
+
+@pytest.mark.both_databases
+def test_the_number_of_queries_does_not_grow_with_the_features(as_admin, count_queries):
+    set_(as_admin, "first", value="true")
+    with count_queries() as few:
+        as_admin.get("/features")
+    for number in range(10):
+        set_(as_admin, f"flag_{number}", value="true")
+
+    with count_queries() as many:
+        as_admin.get("/features")
+
+    assert len(many) == len(few)
+
+
+def test_the_features_known_by_themselves_are_defined(as_admin):
+    answer = as_admin.get("/features/definitions")
+
+    assert [entry["name"] for entry in answer.json] == ["import_project_from_remote_file"]
+    assert answer.json[0]["default_enabled"] is False
+    assert set(answer.json[0]) == {
+        "name",
+        "introduced_by_url",
+        "rollout_issue_url",
+        "milestone",
+        "type",
+        "group",
+        "default_enabled",
+    }
+
+
+SET = [
+    ({"value": "true"}, "on", [ON]),
+    ({"value": True}, "on", [ON]),
+    ({"value": "false"}, "off", [OFF]),
+    ({"value": False}, "off", [OFF]),
+    ({"value": "0"}, "off", [OFF]),
+    ({"value": 0}, "off", [OFF]),
+    ({"value": "30"}, "conditional", [OFF, {"key": "percentage_of_time", "value": 30}]),
+    ({"value": 30}, "conditional", [OFF, {"key": "percentage_of_time", "value": 30}]),
+    (
+        {"value": "30", "key": "percentage_of_time"},
+        "conditional",
+        [OFF, {"key": "percentage_of_time", "value": 30}],
+    ),
+    (
+        {"value": "30", "key": "percentage_of_actors"},
+        "conditional",
+        [OFF, {"key": "percentage_of_actors", "value": 30}],
+    ),
+    ({"value": "true", "feature_group": "perf"}, "conditional", [OFF, {"key": "groups", "value": ["perf"]}]),
+    ({"value": "true", "force": True, "colour": "blue"}, "on", [ON]),
+]
+
+
+def test_a_feature_is_set(as_admin):
+    answers = [set_(as_admin, f"flag_{number:02}", **fields) for number, (fields, _, _) in enumerate(SET)]
+
+    wanted = [flag(f"flag_{number:02}", state, *gates) for number, (_, state, gates) in enumerate(SET)]
+    assert [answer.json for answer in answers] == wanted
+    assert {answer.status_code for answer in answers} == {201}
+    assert as_admin.get("/features").json == wanted
+
+
+def test_a_feature_is_set_for_people_groups_and_projects(as_admin, people, group, project):
+    actors = [f"User:{people[DEV].id}", f"User:{people[SAM].id}", f"Group:{group.id}", f"Project:{project.id}"]
+
+    answer = set_(as_admin, "my_feature", value="true", user="dev, SAM", group="acme", project="acme/shop")
+
+    assert answer.status_code == 201
+    assert answer.json == flag("my_feature", "conditional", OFF, {"key": "actors", "value": actors})
+
+
+def test_an_actor_is_added_once_and_taken_out_again(as_admin, people):
+    for _ in range(2):
+        set_(as_admin, "my_feature", value="true", user="dev")
+    both = set_(as_admin, "my_feature", value="true", user="sam")
+    one = set_(as_admin, "my_feature", value="false", user="dev")
+    none = set_(as_admin, "my_feature", value="false", user="sam")
+
+    dev, sam = (f"User:{people[name].id}" for name in (DEV, SAM))
+    assert both.json["gates"] == [OFF, {"key": "actors", "value": [dev, sam]}]
+    assert one.json["gates"] == [OFF, {"key": "actors", "value": [sam]}]
+    assert none.json == flag("my_feature", "off", OFF)
+
+
+def test_switching_off_clears_all_conditions(as_admin):
+    set_(as_admin, "my_feature", value="true", user="dev", feature_group="perf")
+    set_(as_admin, "my_feature", value="50")
+
+    answer = set_(as_admin, "my_feature", value="false")
+
+    assert answer.json == flag("my_feature", "off", OFF)
+
+
+def test_a_later_share_replaces_an_earlier_one(as_admin):
+    set_(as_admin, "my_feature", value="50")
+
+    answer = set_(as_admin, "my_feature", value="60")
+
+    assert answer.json == flag("my_feature", "conditional", OFF, {"key": "percentage_of_time", "value": 60})
+
+
+NONSENSE = [
+    ({}, {"error": "value is missing"}),
+    ({"value": ["true"]}, {"error": "value is invalid"}),
+    ({"value": "maybe"}, {"error": "value is invalid"}),
+    ({"value": ""}, {"error": "value is invalid"}),
+    ({"value": None}, {"error": "value is invalid"}),
+    ({"value": "101"}, {"error": "value is invalid"}),
+    ({"value": "-1"}, {"error": "value is invalid"}),
+    ({"value": "٣"}, {"error": "value is invalid"}),
+    ({"value": "30", "key": "percentage_of_people"}, {"error": "key does not have a valid value"}),
+    (
+        {"value": "true", "key": "percentage_of_actors", "user": "dev"},
+        {"error": "key, user are mutually exclusive"},
+    ),
+    (
+        {"value": "true", "key": "percentage_of_actors", "feature_group": "perf"},
+        {"error": "key, feature_group are mutually exclusive"},
+    ),
+    (
+        {"value": "true", "key": "percentage_of_time", "group": "acme"},
+        {"error": "key, group are mutually exclusive"},
+    ),
+    (
+        {"value": "true", "key": "percentage_of_time", "project": "acme/shop"},
+        {"error": "key, project are mutually exclusive"},
+    ),
+    ({"value": "true", "user": "nobody"}, {"message": "400 Bad request - nobody is not found!"}),
+    ({"value": "true", "group": "dev"}, {"message": "400 Bad request - dev is not found!"}),
+    ({"value": "true", "project": "acme"}, {"message": "400 Bad request - acme is not found!"}),
+]
+
+
+def test_nonsense_sets_no_feature(as_admin):
+    answers = [set_(as_admin, "my_feature", **fields) for fields, _ in NONSENSE]
+
+    assert [answer.json for answer in answers] == [body for _, body in NONSENSE]
+    assert {answer.status_code for answer in answers} == {400}
+    assert as_admin.get("/features").json == []
+
+
+def test_the_addresses_that_clients_make_of_names(as_admin):
+    for address, name in (
+        ("/features//import_project_from_remote_file", IMPORT_PROJECT_FROM_REMOTE_FILE),
+        ("/features/my.feature-2", "my.feature-2"),
+        ("/features/a%2Fb", "a/b"),
+        ("/features/definitions", "definitions"),
+    ):
+        made = as_admin.post(address, json={"value": "True"})
+        assert (made.status_code, made.json["name"], made.json["state"]) == (201, name, "on")
+        assert as_admin.delete(address).status_code == 204
+
+    assert as_admin.get("/features").json == []
+
+
+def test_deleting_is_fine_whether_there_is_a_feature_or_not(as_admin):
+    set_(as_admin, "my_feature", value="true", user="dev")
+    set_(as_admin, "other", value="true")
+
+    answers = [as_admin.delete("/features/my_feature") for _ in range(2)]
+
+    assert [(answer.status_code, answer.data) for answer in answers] == [(204, b"")] * 2
+    assert [entry["name"] for entry in as_admin.get("/features").json] == ["other"]
+
+
+def test_a_feature_holds_from_the_next_moment_on(as_admin, app):
+    before = feature_enabled(IMPORT_PROJECT_FROM_REMOTE_FILE)
+    set_(as_admin, IMPORT_PROJECT_FROM_REMOTE_FILE, value="true")
+    on = feature_enabled(IMPORT_PROJECT_FROM_REMOTE_FILE)
+    set_(as_admin, IMPORT_PROJECT_FROM_REMOTE_FILE, value="false")
+
+    assert (before, on, feature_enabled(IMPORT_PROJECT_FROM_REMOTE_FILE)) == (False, True, False)
+
+
+def test_a_feature_holds_for_its_actors_only(as_admin, app, people):
+    set_(as_admin, "my_feature", value="true", user="dev")
+
+    assert feature_enabled("my_feature", f"User:{people[DEV].id}")
+    assert not feature_enabled("my_feature", f"User:{people[SAM].id}")
+    assert not feature_enabled("my_feature")
+
+
+def test_a_share_of_the_actors_is_always_the_same_and_about_as_large(as_admin, app):
+    actors = [f"User:{number}" for number in range(200)]
+    set_(as_admin, "my_feature", value="30", key="percentage_of_actors")
+    some = {actor for actor in actors if feature_enabled("my_feature", actor)}
+    set_(as_admin, "my_feature", value="60", key="percentage_of_actors")
+    more = {actor for actor in actors if feature_enabled("my_feature", actor)}
+
+    assert some < more
+    assert 30 < len(some) < 90
+    assert 90 < len(more) < 150
+
+
+def test_a_share_of_the_time_is_about_as_large(as_admin, app):
+    set_(as_admin, "never", value="0")
+    set_(as_admin, "sometimes", value="50")
+    set_(as_admin, "always", value="100")
+
+    assert not any(feature_enabled("never") for _ in range(20))
+    assert 0 < sum(feature_enabled("sometimes") for _ in range(60)) < 60
+    assert all(feature_enabled("always") for _ in range(20))
+
+
+def test_a_feature_of_a_group_being_removed_cannot_be_set(as_admin, group, run_jobs):
+    other = sample_data.make_group("leaving")
+    as_admin.delete(f"/groups/{other.id}")
+
+    answer = set_(as_admin, "my_feature", value="true", group="leaving")
+
+    assert answer.status_code == 400
+
+
+@pytest.mark.both_databases
+@pytest.mark.parametrize(("value", "gate"), [("30", {"key": "percentage_of_time", "value": 30})])
+def test_a_percentage_beside_an_actor_stays_a_percentage(value, gate, people, as_admin):
+    answer = as_admin.post("/features/shared", json={"value": value, "user": "dev"})
+
+    assert (answer.status_code, answer.json["state"]) == (201, "conditional")
+    assert gate in answer.json["gates"]
+
+
+def test_nonsense_beside_an_actor_changes_nothing(people, as_admin):
+    as_admin.post("/features/mine", json={"value": "true", "user": "dev"})
+
+    answer = as_admin.post("/features/mine", json={"value": "banana", "user": "dev"})
+
+    assert (answer.status_code, answer.json) == (400, {"error": "value is invalid"})
+    assert as_admin.get("/features").json[0]["state"] == "conditional"
+
+
+@pytest.mark.both_databases
+@pytest.mark.parametrize("field", ["name", "feature_group"])
+def test_a_feature_has_no_name_longer_than_an_index_can_hold(field, as_admin):
+    name = "x" * 256 if field == "name" else "sails"
+    body = {"value": "true"} | ({} if field == "name" else {field: "x" * 256})
+
+    answer = as_admin.post(f"/features/{name}", json=body)
+
+    told = {"message": {field: ["is too long (maximum is 255 characters)"]}}
+    assert (answer.status_code, answer.json) == (400, told)
+    assert as_admin.get("/features").json == []

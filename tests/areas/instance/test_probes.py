@@ -1,0 +1,189 @@
+"""What machines ask to see whether the service is well."""
+
+from __future__ import annotations
+
+import pytest
+
+from project_service.kit.storage import Storage
+from tests.conftest import SQLITE, NoRedis, make_app
+
+OK = [{"status": "ok"}]
+METRICS_TOKEN = "a token for metrics only"
+
+
+class Redis:
+    """A Redis that answers, with or without a worker that has been seen."""
+
+    def __init__(self, *workers):
+        self.workers = workers
+
+    def ping(self):
+        return True
+
+    def scan_iter(self, match, **_options):
+        return iter(self.workers)
+
+    def hgetall(self, _key):
+        return {b"done some.job": b"3"}
+
+
+@pytest.fixture
+def redis_is(app, monkeypatch):
+    """Puts another Redis in the place of the silent one."""
+
+    def put(connection):
+        monkeypatch.setitem(app.extensions, "redis", connection)
+
+    return put
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD"])
+@pytest.mark.parametrize("address", ["/-/liveness", "/-/health"])
+def test_a_process_that_answers_is_alive_whatever_else_is_down(method, address, browser):
+    answer = browser.open(address, method=method)
+
+    assert answer.status_code == 200
+    assert method == "HEAD" or answer.text in ('{"status":"ok"}', "GitLab OK")
+
+
+def test_a_service_with_all_its_parts_is_ready(browser, redis_is):
+    redis_is(Redis(b"project-service:worker:host-5"))
+
+    answer = browser.get("/-/readiness")
+
+    assert answer.status_code == 200
+    assert answer.json == {
+        "status": "ok",
+        "database_check": OK,
+        "secrets_check": OK,
+        "redis_check": OK,
+        "storage_check": OK,
+        "worker_check": OK,
+    }
+
+
+def test_without_a_worker_it_is_not_ready(browser, redis_is):
+    redis_is(Redis())
+
+    answer = browser.get("/-/readiness")
+
+    assert (answer.status_code, answer.json["status"]) == (503, "failed")
+    assert answer.json["worker_check"] == [{"status": "failed", "message": "no worker has been seen recently"}]
+    assert answer.json["redis_check"] == OK
+
+
+def test_without_redis_it_is_not_ready(browser, redis_is):
+    redis_is(NoRedis())
+
+    answer = browser.get("/-/readiness")
+
+    assert answer.status_code == 503
+    assert answer.json["redis_check"] == [{"status": "failed", "message": "ConnectionError"}]
+    assert answer.json["worker_check"] == [{"status": "failed", "message": "ConnectionError"}]
+    assert (answer.json["database_check"], answer.json["storage_check"]) == (OK, OK)
+
+
+def test_without_storage_it_is_not_ready(app, browser, redis_is, monkeypatch, tmp_path):
+    redis_is(Redis(b"project-service:worker:host-5"))
+    (tmp_path / "file").write_text("no directory")
+    monkeypatch.setitem(app.extensions, "storage", Storage.at(f"file://{tmp_path}/file"))
+
+    answer = browser.get("/-/readiness")
+
+    assert answer.status_code == 503
+    assert answer.json["storage_check"][0]["status"] == "failed"
+    assert str(tmp_path) not in answer.text
+    assert [answer.json[f"{part}_check"] for part in ("database", "redis", "worker")] == [OK] * 3
+
+
+def test_without_a_database_it_is_not_ready_but_alive(tmp_path):
+    app = make_app(SQLITE, tmp_path)
+    with app.app_context():
+        app.extensions["sqlalchemy"].engine.dispose()
+    for file in tmp_path.glob("project-service.db*"):
+        file.unlink()
+    (tmp_path / "project-service.db").mkdir()
+
+    browser = app.test_client()
+    answer = browser.get("/-/readiness")
+
+    assert (answer.status_code, answer.json["database_check"][0]["status"]) == (503, "failed")
+    assert browser.get("/-/liveness").status_code == 200
+
+
+def test_probes_change_nothing(browser):
+    assert browser.post("/-/readiness").status_code in (400, 405)
+    assert browser.delete("/-/liveness").status_code in (400, 405)
+
+
+# Metrics
+
+
+@pytest.fixture
+def with_token(app, monkeypatch):
+    monkeypatch.setitem(app.config, "METRICS_TOKEN", METRICS_TOKEN)
+
+
+def metrics(browser, address="127.0.0.1", query="", **headers):
+    return browser.get(f"/-/metrics{query}", headers=headers, environ_base={"REMOTE_ADDR": address}).status_code
+
+
+def test_metrics_tell_of_requests_queues_and_jobs(browser, redis_is):
+    redis_is(Redis())
+    browser.get("/-/liveness")
+
+    answer = browser.get("/-/metrics")
+
+    assert answer.content_type.startswith("text/plain; version=0.0.4")
+    assert 'project_service_requests_total{method="GET",route="/-/liveness",status="200"}' in answer.text
+    assert 'project_service_queue_depth{queue="default"} 0.0' in answer.text
+    assert 'project_service_jobs_total{job="some.job",outcome="done"} 3.0' in answer.text
+
+
+def test_metrics_do_without_redis(browser):
+    answer = browser.get("/-/metrics")
+
+    assert (answer.status_code, "project_service_queue_depth" in answer.text) == (200, True)
+
+
+@pytest.mark.parametrize(
+    ("address", "status"), [("127.0.0.1", 200), ("127.8.8.8", 200), ("::1", 200), ("10.0.0.1", 403), ("", 403)]
+)
+def test_metrics_are_for_this_machine(address, status, browser):
+    assert metrics(browser, address) == status
+
+
+@pytest.mark.parametrize(
+    "name", ["X-Forwarded-For", "X-Forwarded-Proto", "X-Forwarded-Host", "X-Forwarded-Port", "Forwarded"]
+)
+def test_a_proxy_on_this_machine_does_not_pass_metrics_on(name, browser):
+    assert metrics(browser, "127.0.0.1", **{name: "127.0.0.1"}) == 403
+
+
+def test_a_trusted_proxy_does_not_pass_metrics_on_either(tmp_path):
+    app = make_app(SQLITE, tmp_path, TRUSTED_PROXIES="127.0.0.1")
+
+    assert metrics(app.test_client(), "127.0.0.1", **{"X-Forwarded-For": "127.0.0.1"}) == 403
+    assert metrics(app.test_client(), "127.0.0.1") == 200
+
+
+@pytest.mark.parametrize(
+    ("query", "authorization", "status"),
+    [
+        ("", f"Bearer {METRICS_TOKEN}", 200),
+        (f"?token={METRICS_TOKEN}", "", 200),
+        ("", METRICS_TOKEN[:-1], 403),
+        ("", "Bearer ", 403),
+        ("?token=", "", 403),
+        ("?token=%FF%00", "", 403),
+        ("", "Bearer ünïcödé", 403),
+    ],
+)
+def test_metrics_are_for_who_has_the_token(query, authorization, status, browser, with_token):
+    headers = {"X-Forwarded-For": "10.0.0.1"} | ({"Authorization": authorization} if authorization else {})
+
+    assert metrics(browser, "10.0.0.1", query, **headers) == status
+
+
+def test_without_a_token_in_the_settings_no_token_opens_the_metrics(browser):
+    assert metrics(browser, "10.0.0.1", "?token=None", Authorization="Bearer None") == 403

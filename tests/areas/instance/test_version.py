@@ -1,0 +1,38 @@
+"""What the instance says of itself (supporting resources, section 1)."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.sample_data import ADA, MAX, NOBODY, SAM
+
+ADDRESSES = ["/version", "/metadata"]
+
+
+@pytest.mark.parametrize(("person", "status"), [(ADA, 200), (SAM, 200), (NOBODY, 401)])
+def test_who_may_ask_for_the_version(person, status, as_):
+    assert [as_(person).get(address).status_code for address in ADDRESSES] == [status] * 2
+
+
+@pytest.mark.parametrize("address", ADDRESSES)
+def test_the_version_is_that_of_the_api_spoken_here(address, as_stranger):
+    answer = as_stranger.get(address)
+
+    assert answer.json["version"] == "13.8.1"
+    assert isinstance(answer.json["revision"], str)
+    assert len(answer.json["revision"]) == 11
+    assert answer.json["kas"] == {"enabled": False, "externalUrl": None, "externalK8sProxyUrl": None, "version": None}
+    assert answer.json["enterprise"] is False
+
+
+@pytest.mark.parametrize("address", ADDRESSES)
+def test_which_tokens_may_ask_for_the_version(address, people, client_of):
+    for scope, status in (("api", 200), ("read_api", 200), ("read_user", 200), ("read_repository", 403)):
+        client = client_of(people[MAX], scope)
+        assert (client.get(address).status_code, client.head(address).status_code) == (status, status), scope
+
+
+def test_a_token_without_the_scope_hears_which_would_do(people, client_of):
+    answer = client_of(people[MAX], "read_repository").get("/version")
+
+    assert (answer.json["error"], answer.json["scope"]) == ("insufficient_scope", "read_user api read_api")

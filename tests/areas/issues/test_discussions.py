@@ -1,0 +1,38 @@
+"""Who may still say something, and what is left of what is gone."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.sample_data import ADA, SAM, make_project
+
+
+@pytest.fixture
+def place(people):
+    """A public project in which nobody has a role."""
+    return make_project("place", visibility="public")
+
+
+@pytest.fixture
+def issue(place, as_):
+    return as_(ADA).post(f"/projects/{place.id}/issues", json={"title": "Totals", "discussion_locked": True}).json
+
+
+@pytest.mark.parametrize(("person", "status"), [(ADA, 201), (SAM, 403)])
+def test_a_locked_discussion_is_for_members(person, status, place, issue, as_):
+    answer = as_(person).post(f"/projects/{place.id}/issues/{issue['iid']}/notes", json={"body": "me too"})
+
+    assert answer.status_code == status
+
+
+def test_events_of_a_deleted_milestone_are_for_whoever_sees_the_project(people, as_):
+    place = make_project(
+        "quiet", visibility="public", issues_access_level="private", merge_requests_access_level="private"
+    )
+    milestones, feed = f"/projects/{place.id}/milestones", f"/projects/{place.id}/events?target_type=milestone"
+    made = as_(ADA).post(milestones, json={"title": "Opening day"}).json
+    before = len(as_(SAM).get(feed).json)
+
+    as_(ADA).delete(f"{milestones}/{made['id']}")
+
+    assert (before, [event["action_name"] for event in as_(SAM).get(feed).json]) == (0, ["destroyed", "opened"])

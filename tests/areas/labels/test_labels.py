@@ -1,0 +1,188 @@
+"""Labels of projects through HTTP, in the forms of the real product."""
+
+from __future__ import annotations
+
+import pytest
+
+from project_service.domain.access_levels import Visibility
+from project_service.domain.projects import Project
+from project_service.domain.tracker.issues import Issue
+from project_service.kit.db.session import db
+from tests.support.sample_data import (
+    ADA,
+    DEV,
+    GUS,
+    MAX,
+    NOBODY,
+    OLIVE,
+    RITA,
+    SAM,
+    make_label,
+    make_merge_request,
+    make_project,
+)
+
+MISSING = {"message": "404 Label Not Found"}
+
+
+def of(project, *more):
+    return "/".join((f"/projects/{project.id}/labels", *map(str, more)))
+
+
+def change(project, **fields):
+    found = db.session.get(Project, project.id)
+    for name, value in fields.items():
+        setattr(found, name, value)
+    db.session.commit()
+
+
+def make_issue(project, iid, labels, **fields):
+    db.session.add(Issue(project_id=project.id, iid=iid, title="x", labels=labels, **fields))
+    db.session.commit()
+
+
+def test_a_label_has_the_form_of_the_real_product(project, as_):
+    extra = {"priorities": [{"priority": 3}], "type": "ProjectLabel"}
+    made = make_label(project, "bug", color="#ff0000", description="It does not work", extra=extra)
+
+    expected = {
+        "id": made.id,
+        "name": "bug",
+        "description": "It does not work",
+        "text_color": "#FFFFFF",
+        "color": "#ff0000",
+        "subscribed": False,
+        "priority": 3,
+        "is_project_label": True,
+    }
+    assert as_(GUS).get(of(project)).json == [expected]
+    assert [as_(GUS).get(of(project, name)).json for name in (made.id, "bug")] == [expected] * 2
+
+
+@pytest.mark.parametrize(
+    ("color", "readable"),
+    [("#ffffff", "#333333"), ("#fff", "#333333"), ("#000", "#FFFFFF"), ("#6699cc", "#FFFFFF"), ("#FFECDB", "#333333")],
+)
+def test_the_text_can_be_read_on_the_color(color, readable, project, as_):
+    make_label(project, "a", color=color)
+
+    assert as_(GUS).get(of(project, "a")).json["text_color"] == readable
+
+
+@pytest.mark.parametrize("color", ["", "red", "#ff", "#gggggg", "é"])
+def test_a_color_that_is_none_is_no_fault(color, project, as_):
+    make_label(project, "a", color=color)
+
+    assert as_(GUS).get(of(project, "a")).json["text_color"] == "#FFFFFF"
+
+
+@pytest.mark.parametrize("extra", [None, {}, *({"priorities": it} for it in (None, [], [7], {}, [{"priority": "x"}]))])
+def test_a_label_without_a_priority_has_none(extra, project, as_):
+    make_label(project, "a", extra=extra)
+
+    assert as_(GUS).get(of(project)).json[0]["priority"] is None
+
+
+@pytest.mark.both_databases
+def test_labels_are_in_the_order_of_their_titles_searched_and_cut(project, as_):
+    for title in ("zebra", "bug", "Bug: slow", "api"):
+        make_label(project, title)
+    make_label(make_project(), "elsewhere")
+
+    def names(query):
+        return [label["name"] for label in as_(GUS).get(f"{of(project)}?{query}").json]
+
+    assert sorted(names("")) == sorted(["Bug: slow", "api", "bug", "zebra"])
+    assert names("") == names("per_page=3") + names("per_page=3&page=2")
+    assert sorted(names("search=bug")) == ["Bug: slow", "bug"]
+    assert names("search=nothing") == []
+    assert as_(GUS).get(f"{of(project)}?per_page=1").headers["X-Total"] == "4"
+
+
+@pytest.mark.both_databases
+def test_a_title_of_digits_is_found_unless_it_is_an_id(project, as_):
+    first = make_label(project, "first")
+    by_title = make_label(project, "98765")
+    shadowed = make_label(project, str(first.id))
+
+    found = [as_(GUS).get(of(project, name)).json["id"] for name in ("98765", first.id, shadowed.id)]
+
+    assert found == [by_title.id, first.id, shadowed.id]
+
+
+def test_a_missing_label_is_not_found(project, as_):
+    elsewhere = make_label(make_project(), "elsewhere")
+
+    answers = [as_(GUS).get(of(project, name)) for name in (elsewhere.id, "elsewhere", "9" * 30, "a%2Fb")]
+
+    assert [(answer.status_code, answer.json) for answer in answers] == [(404, MISSING)] * 4
+
+
+@pytest.mark.parametrize(
+    ("fields", "statuses"),
+    [
+        ({}, [200, 200, 200, 200, 200, 200, 404, 401]),
+        ({"visibility": Visibility.PUBLIC}, [200, 200, 200, 200, 200, 200, 200, 401]),
+        ({"visibility": Visibility.PUBLIC, "issues_access_level": "disabled"}, [200] * 7 + [401]),
+        (
+            {
+                "visibility": Visibility.PUBLIC,
+                "issues_access_level": "disabled",
+                "merge_requests_access_level": "private",
+            },
+            [200, 200, 200, 200, 200, 200, 403, 401],
+        ),
+        ({"issues_access_level": "disabled", "merge_requests_access_level": "disabled"}, [403] * 6 + [404, 401]),
+    ],
+)
+@pytest.mark.parametrize("more", [(), ("a",)])
+def test_who_reads_labels(more, fields, statuses, project, as_):
+    make_label(project, "a")
+    change(project, **fields)
+
+    everybody = (ADA, OLIVE, MAX, DEV, RITA, GUS, SAM, NOBODY)
+    assert [as_(person).get(of(project, *more)).status_code for person in everybody] == statuses
+
+
+def test_what_an_archive_still_brings_is_not_there_yet(project, as_):
+    make_label(project, "a")
+    change(project, loading=True)
+
+    assert as_(OLIVE).get(of(project)).json == []
+    assert as_(OLIVE).get(of(project, "a")).status_code == 404
+
+
+def test_labels_tell_how_often_they_are_used_as_far_as_the_caller_sees_it(project, as_):
+    change(project, visibility=Visibility.PUBLIC)
+    for title in ("bug", "api"):
+        make_label(project, title)
+    make_issue(project, 1, ["bug", "api"])
+    make_issue(project, 2, ["bug"], confidential=True)
+    make_issue(project, 3, ["bug"], state="closed")
+    make_issue(make_project(), 1, ["bug"])
+    make_merge_request(project, labels=["bug"])
+    make_merge_request(project, labels=["bug"], state="merged")
+
+    def counts(person):
+        keys = ("name", "open_issues_count", "closed_issues_count", "open_merge_requests_count")
+        return [tuple(row[key] for key in keys) for row in as_(person).get(f"{of(project)}?with_counts=true").json]
+
+    everything = [counts(person) for person in (RITA, GUS)]
+    change(project, issues_access_level="private", merge_requests_access_level="private")
+
+    assert everything == [[("api", 1, 0, 0), ("bug", 2, 1, 1)], [("api", 1, 0, 0), ("bug", 1, 1, 1)]]
+    assert [counts(GUS), as_(SAM).get(of(project)).status_code] == [[("api", 1, 0, 0), ("bug", 1, 1, 0)], 403]
+    assert "open_issues_count" not in as_(GUS).get(of(project)).json[0]
+
+
+@pytest.mark.both_databases
+def test_counts_take_as_many_statements_for_many_labels_as_for_one(project, as_, count_queries):
+    client, sizes = as_(RITA), []
+    for titles in ("a", "bcdef"):
+        for title in titles:
+            make_label(project, title)
+        with count_queries() as queries:
+            client.get(f"{of(project)}?with_counts=true")
+        sizes.append(len(queries))
+
+    assert sizes[0] == sizes[1]

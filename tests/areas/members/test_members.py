@@ -1,0 +1,696 @@
+"""Members of groups and projects through HTTP (supporting resources, section 7)."""
+
+from __future__ import annotations
+
+import datetime as dt
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from sqlalchemy import select
+
+from project_service.domain.access_levels import Role
+from project_service.domain.events.models import Action, Event
+from project_service.domain.memberships import Membership
+from project_service.kit import clock
+from project_service.kit.db.session import db
+from tests.support.sample_data import (
+    DEV,
+    GUS,
+    MAX,
+    NOBODY,
+    OLIVE,
+    PEOPLE,
+    RITA,
+    ROLES,
+    SAM,
+    add_member,
+    make_group,
+    make_project,
+    make_user,
+    share,
+)
+
+MEMBER = {
+    *("id", "name", "username", "state", "avatar_url", "web_url", "access_level", "created_at", "expires_at"),
+    "membership_state",
+}
+UNCHANGED = {"If-Unmodified-Since": "Mon, 01 Jan 1990 00:00:00 GMT"}
+TODAY = clock.today()
+TOMORROW, YESTERDAY = TODAY + dt.timedelta(days=1), TODAY - dt.timedelta(days=1)
+FORBIDDEN = {"message": "403 Forbidden"}
+LOOK_UP_FAILED = {"message": "404 Not found"}
+
+
+def levels(answer):
+    return {member["username"]: member["access_level"] for member in answer.json}
+
+
+def recorded(project):
+    """What was recorded of a project: actions and usernames, oldest first."""
+    found = db.session.scalars(select(Event).where(Event.project_id == project.id).order_by(Event.id))
+    return [(Action(event.action).name, event.author.username, event.target_type) for event in found]
+
+
+@pytest.fixture
+def newcomer(people):
+    return make_user("newcomer")
+
+
+@pytest.fixture
+def staffed(people, group):
+    """The private group ``acme`` in which everybody but the stranger has their role."""
+    for name, role in ROLES.items():
+        if name != OLIVE:
+            add_member(group, people[name], role)
+    return group
+
+
+READERS = [
+    ("GET", "", None, "200 200 200 200 200 200 404 401"),
+    ("GET", "/all", None, "200 200 200 200 200 200 404 401"),
+    ("GET", "/{member}", None, "200 200 200 200 200 200 404 401"),
+    ("GET", "/all/{member}", None, "200 200 200 200 200 200 404 401"),
+    ("GET", "/999999", None, "404 404 404 404 404 404 404 401"),
+]
+WRITERS = [
+    ("POST", "?user_id={newcomer}&access_level=10", "201 409 409 403 403 403 404 401"),
+    ("POST", "?user_id=999999&access_level=10", "404 404 404 403 403 403 404 401"),
+    ("POST", "", "400 400 400 400 400 400 400 401"),
+    ("PUT", "/{member}?access_level=20", "200 200 200 403 403 403 404 401"),
+    ("PUT", "/{member}", "400 400 400 400 400 400 400 401"),
+    ("PUT", "/999999?access_level=20", "404 404 404 403 403 403 404 401"),
+    ("DELETE", "/{member}", "412 412 412 403 403 403 404 401"),
+    ("DELETE", "/999999", "404 404 404 403 403 403 404 401"),
+]
+
+
+def _statuses(as_, method, path):
+    answers = [as_(name).open(method, path, headers=UNCHANGED) for name in (*PEOPLE, NOBODY)]
+    assert all(answer.json == FORBIDDEN for answer in answers if answer.status_code == 403)
+    return " ".join(str(answer.status_code) for answer in answers)
+
+
+@pytest.mark.parametrize(("method", "path", "statuses"), [(row[0], row[1], row[3]) for row in READERS] + WRITERS)
+def test_who_may_do_what_with_members_of_a_project(method, path, statuses, project, newcomer, as_):
+    member = make_user("member")
+    add_member(project, member, Role.REPORTER)
+
+    answered = _statuses(
+        as_, method, f"/projects/{project.id}/members" + path.format(member=member.id, newcomer=newcomer.id)
+    )
+
+    assert answered == statuses
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "statuses"),
+    [(row[0], row[1], row[3]) for row in READERS]
+    + [(method, path, statuses.replace("409 409", "409 403")) for method, path, statuses in WRITERS[:1]]
+    + [
+        ("POST", "?user_id=999999&access_level=10", "404 404 403 403 403 403 404 401"),
+        ("POST", "", "400 400 400 400 400 400 400 401"),
+        ("PUT", "/{member}?access_level=20", "200 200 403 403 403 403 404 401"),
+        ("PUT", "/{member}", "400 400 400 400 400 400 400 401"),
+        ("PUT", "/999999?access_level=20", "404 404 403 403 403 403 404 401"),
+        ("DELETE", "/{member}", "412 412 403 403 403 403 404 401"),
+        ("DELETE", "/999999", "404 404 403 403 403 403 404 401"),
+    ],
+)
+def test_who_may_do_what_with_members_of_a_group(method, path, statuses, staffed, newcomer, as_):
+    member = make_user("member")
+    add_member(staffed, member, Role.REPORTER)
+
+    answered = _statuses(
+        as_, method, f"/groups/{staffed.id}/members" + path.format(member=member.id, newcomer=newcomer.id)
+    )
+
+    assert answered == statuses
+
+
+@pytest.mark.parametrize(("kind", "resource"), [("groups", "Group"), ("projects", "Project")])
+def test_members_of_a_hidden_place_are_not_found(kind, resource, project, group, as_stranger):
+    place = group if kind == "groups" else project
+
+    answers = [
+        as_stranger.get(f"/{kind}/{place}/members{rest}") for place in (place.id, 999999) for rest in ("", "/all")
+    ]
+
+    found = [(answer.status_code, answer.json) for answer in answers]
+    assert found == [(404, {"message": f"404 {resource} Not Found"})] * 4
+
+
+@pytest.mark.parametrize("kind", ["groups", "projects"])
+def test_even_members_of_public_places_are_hidden_from_anonymous_callers(kind, people, as_):
+    place = (make_group if kind == "groups" else make_project)("shown", visibility="public")
+    add_member(place, people[OLIVE], Role.MAINTAINER)
+
+    assert as_(NOBODY).get(f"/{kind}/{place.id}/members").json == {"message": "401 Unauthorized"}
+    assert levels(as_(SAM).get(f"/{kind}/{place.id}/members")) == {OLIVE: 40}
+
+
+def test_parameters_are_read_before_the_place_is_looked_up(project, as_stranger):
+    answer = as_stranger.get(f"/projects/{project.id}/members?page=a")
+
+    assert (answer.status_code, answer.json) == (400, {"error": "page is invalid"})
+
+
+def test_a_member_looks_as_documented(project, as_maintainer):
+    member = make_user("lin", name="Lin Tao")
+    membership = add_member(project, member, Role.DEVELOPER, TOMORROW)
+
+    answer = as_maintainer.get(f"/projects/{project.id}/members/{member.id}")
+
+    assert (answer.status_code, answer.json) == (
+        200,
+        {
+            "id": member.id,
+            "name": "Lin Tao",
+            "username": "lin",
+            "state": "active",
+            "avatar_url": None,
+            "web_url": "http://localhost/lin",
+            "access_level": 30,
+            "created_at": clock.isoformat(membership.created_at),
+            "expires_at": TOMORROW.isoformat(),
+            "membership_state": "active",
+        },
+    )
+
+
+@pytest.mark.both_databases
+def test_direct_members_are_listed_in_the_order_they_came(project, as_):
+    answer = as_(GUS).get(f"/projects/{project.id}/members")
+
+    assert [member["username"] for member in answer.json] == [MAX, DEV, RITA, GUS]
+    assert {frozenset(member) for member in answer.json} == {frozenset(MEMBER)}
+
+
+@pytest.fixture
+def reached(people, group):
+    """``acme/team/tool``, into which people come in every way there is."""
+    team = make_group("team", group)
+    tool = make_project("tool", team)
+    invited, above = make_group("invited"), make_group("above")
+    far = make_group("far", above)
+    share(tool, invited, Role.DEVELOPER)
+    share(group, far, Role.REPORTER)
+    add_member(team, people[MAX], Role.DEVELOPER)
+    add_member(tool, people[MAX], Role.MAINTAINER)
+    add_member(tool, people[RITA], Role.GUEST)
+    add_member(team, people[RITA], Role.REPORTER)
+    add_member(invited, people[DEV], Role.OWNER)
+    add_member(above, people[GUS], Role.MAINTAINER)
+    return tool
+
+
+@pytest.mark.both_databases
+@pytest.mark.parametrize(
+    ("path", "found"),
+    [
+        ("/projects/{tool}/members", {MAX: 40, RITA: 10}),
+        ("/projects/{tool}/members/all", {OLIVE: 50, MAX: 40, RITA: 20, DEV: 30, GUS: 20}),
+        ("/groups/acme%2Fteam/members", {MAX: 30, RITA: 20}),
+        ("/groups/acme%2Fteam/members/all", {OLIVE: 50, MAX: 30, RITA: 20, GUS: 20}),
+        ("/groups/acme/members/all", {OLIVE: 50, GUS: 20}),
+        ("/groups/above%2Ffar/members/all", {GUS: 40}),
+    ],
+)
+def test_all_members_are_listed_once_with_their_highest_role(path, found, reached, as_admin):
+    answer = as_admin.get(path.format(tool=reached.id))
+
+    assert (levels(answer), len(answer.json)) == (found, len(found))
+
+
+@pytest.mark.parametrize(
+    ("person", "direct", "anywhere"),
+    [(OLIVE, 404, 50), (MAX, 200, 40), (RITA, 200, 20), (DEV, 404, 30), (GUS, 404, 20), (SAM, 404, None)],
+)
+def test_one_member_is_found_directly_or_anywhere(person, direct, anywhere, reached, people, as_admin):
+    members = f"/projects/{reached.id}/members"
+
+    here, everywhere = (
+        as_admin.get(f"{members}/{people[person].id}"),
+        as_admin.get(f"{members}/all/{people[person].id}"),
+    )
+
+    assert here.status_code == direct
+    assert everywhere.json.get("access_level") == anywhere
+    assert {answer.json.get("message") for answer in (here, everywhere) if answer.status_code == 404} <= {
+        "404 Not found"
+    }
+
+
+FILTERED = [
+    ("query=max", {MAX}),
+    ("query=MAX", {MAX}),
+    ("query=rita@example.org", {RITA}),
+    ("query=nosuch", set()),
+    ("user_ids[]={max}&user_ids[]={rita}", {MAX, RITA}),
+    ("user_ids={max},{rita}", {MAX, RITA}),
+    ("user_ids=999999", set()),
+]
+
+
+@pytest.mark.both_databases
+@pytest.mark.parametrize("path", ["", "/all"])
+def test_filters_of_members(path, project, people, as_maintainer):
+    ids = {name: people[name].id for name in (MAX, RITA)}
+
+    found = [
+        (query, set(levels(as_maintainer.get(f"/projects/{project.id}/members{path}?{query.format(**ids)}"))))
+        for query, _ in FILTERED
+    ]
+
+    assert found == FILTERED
+
+
+def test_a_filter_of_members_that_cannot_be_read(project, as_maintainer):
+    answer = as_maintainer.get(f"/projects/{project.id}/members?user_ids=a")
+
+    assert (answer.status_code, answer.json) == (400, {"error": "user_ids is invalid"})
+
+
+@pytest.mark.both_databases
+@pytest.mark.parametrize("path", ["", "/all"])
+@pytest.mark.parametrize("kind", ["groups", "projects"])
+def test_a_longer_list_of_members_takes_no_more_queries(path, kind, staffed, as_admin, count_queries):
+    place = staffed if kind == "groups" else make_project("tool", staffed)
+    for _ in range(7 if kind == "projects" else 2):
+        add_member(place, make_user(), Role.GUEST)
+    counts = []
+    for size in (2, 1, 6):  # the first marks the token as used
+        with count_queries() as queries:
+            as_admin.get(f"/{kind}/{place.id}/members{path}?per_page={size}")
+        counts.append(len(queries))
+
+    assert counts[1] == counts[2]
+
+
+@pytest.mark.parametrize("way", ["json", "data", "query_string"])
+def test_a_member_is_added(way, project, newcomer, as_maintainer):
+    fields = {"user_id": newcomer.id, "access_level": 30, "expires_at": TOMORROW.isoformat()}
+
+    answer = as_maintainer.post(f"/projects/{project.id}/members", **{way: fields})
+
+    shown = ("id", "username", "access_level", "expires_at")
+    assert (answer.status_code, set(answer.json)) == (201, MEMBER)
+    assert [answer.json[name] for name in shown] == [newcomer.id, "newcomer", 30, TOMORROW.isoformat()]
+
+
+def test_a_member_is_added_by_name(group, newcomer, as_):
+    answer = as_(OLIVE).post(f"/groups/{group.id}/members", json={"username": "NewComer", "access_level": 50})
+
+    assert (answer.status_code, answer.json["id"], answer.json["access_level"]) == (201, newcomer.id, 50)
+
+
+@pytest.mark.both_databases
+def test_several_members_are_added_at_once(project, newcomer, people, as_maintainer):
+    ids = f"{newcomer.id},{people[SAM].id}"
+
+    answer = as_maintainer.post(f"/projects/{project.id}/members", json={"user_id": ids, "access_level": 10})
+
+    assert (answer.status_code, answer.json) == (201, {"status": "success"})
+    added = levels(as_maintainer.get(f"/projects/{project.id}/members"))
+    assert (added["newcomer"], added[SAM]) == (10, 10)
+
+
+def test_of_several_members_all_are_added_or_none(project, newcomer, people, as_maintainer):
+    ids = f"{newcomer.id},{people[DEV].id}"
+
+    answer = as_maintainer.post(f"/projects/{project.id}/members", json={"user_id": ids, "access_level": 40})
+
+    assert (answer.status_code, answer.json) == (409, {"message": "Member already exists"})
+    assert "newcomer" not in levels(as_maintainer.get(f"/projects/{project.id}/members"))
+
+
+@pytest.mark.parametrize(
+    ("fields", "status", "body"),
+    [
+        ({}, 400, {"error": "user_id is missing, access_level is missing"}),
+        ({"user_id": 1}, 400, {"error": "access_level is missing"}),
+        ({"access_level": 10}, 400, {"error": "user_id is missing"}),
+        ({"user_id": "me", "access_level": 10}, 400, {"error": "user_id is invalid"}),
+        ({"user_id": 1, "access_level": "guest"}, 400, {"error": "access_level is invalid"}),
+        ({"user_id": 1, "access_level": 10, "expires_at": "never"}, 400, {"error": "expires_at is invalid"}),
+        (
+            {"user_id": 1, "username": "sam", "access_level": 10},
+            400,
+            {"error": "user_id, username are mutually exclusive"},
+        ),
+        ({"user_id": 999999, "access_level": 10}, 404, {"message": "404 User Not Found"}),
+        ({"user_id": "", "access_level": 10}, 404, {"message": "404 User Not Found"}),
+        ({"user_id": None, "access_level": 10}, 404, {"message": "404 User Not Found"}),
+        ({"username": "nosuch", "access_level": 10}, 404, {"message": "404 User Not Found"}),
+    ],
+)
+def test_members_that_cannot_be_added(fields, status, body, project, as_maintainer):
+    answer = as_maintainer.post(f"/projects/{project.id}/members", json=fields)
+
+    assert (answer.status_code, answer.json) == (status, body)
+
+
+@pytest.mark.parametrize(("kind", "allowed"), [("groups", [10, 20, 30, 40, 50]), ("projects", [10, 20, 30, 40])])
+def test_which_levels_there_are(kind, allowed, project, group, as_):
+    place, client = group if kind == "groups" else project, as_(OLIVE)
+
+    answers = {
+        level: client.post(f"/{kind}/{place.id}/members", json={"user_id": make_user().id, "access_level": level})
+        for level in (-10, 0, 5, 10, 15, 20, 30, 40, 50, 60, 10**18)
+    }
+
+    assert [level for level, answer in answers.items() if answer.status_code == 201] == allowed
+    refused = [answer.json for level, answer in answers.items() if level not in allowed]
+    assert refused == [{"message": {"access_level": ["is not included in the list"]}}] * len(refused)
+
+
+def test_a_last_day_in_the_past_is_refused(project, newcomer, people, as_maintainer):
+    fields = {"access_level": 10, "expires_at": YESTERDAY.isoformat()}
+    members = f"/projects/{project.id}/members"
+
+    answers = [
+        as_maintainer.post(members, json=fields | {"user_id": newcomer.id}),
+        as_maintainer.put(f"{members}/{people[GUS].id}", json=fields),
+    ]
+
+    assert [(answer.status_code, answer.json) for answer in answers] == [
+        (400, {"message": {"expires_at": ["cannot be a date in the past"]}})
+    ] * 2
+
+
+@pytest.mark.both_databases
+def test_nobody_is_added_twice(project, people, as_maintainer):
+    answer = as_maintainer.post(f"/projects/{project.id}/members", json={"user_id": people[DEV].id, "access_level": 30})
+
+    assert (answer.status_code, answer.json) == (409, {"message": "Member already exists"})
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT"])
+def test_a_level_below_the_inherited_one_is_refused(method, group, newcomer, as_):
+    team = make_group("team", group)
+    add_member(group, newcomer, Role.DEVELOPER)
+    if method == "PUT":
+        add_member(team, newcomer, Role.MAINTAINER)
+    path = f"/groups/{team.id}/members" + (f"/{newcomer.id}" if method == "PUT" else "")
+
+    answer = as_(OLIVE).open(method, path, json={"user_id": newcomer.id, "access_level": 20})
+
+    text = "should be greater than or equal to Developer inherited membership from group Acme"
+    assert (answer.status_code, answer.json) == (400, {"message": {"access_level": [text]}})
+
+
+def test_a_level_equal_to_the_inherited_one_is_fine(project, group, newcomer, as_):
+    add_member(group, newcomer, Role.DEVELOPER)
+
+    answer = as_(MAX).post(f"/projects/{project.id}/members", json={"user_id": newcomer.id, "access_level": 30})
+
+    assert answer.status_code == 201
+
+
+@pytest.fixture
+def lent(people, group):
+    """A group of olive's in which max may do what an owner may, by a share."""
+    friends = make_group("friends")
+    add_member(friends, people[MAX], Role.OWNER)
+    share(group, friends, Role.OWNER)
+    return group
+
+
+def test_nobody_gives_more_than_they_have(project, newcomer, people, as_):
+    add_member(project.namespace, people[SAM], Role.MAINTAINER)
+    other = make_group("other", db.session.merge(project.namespace), subgroup_creation_level="maintainer")
+    add_member(other, people[GUS], Role.OWNER)
+
+    raised = as_(MAX).put(f"/projects/{project.id}/members/{people[DEV].id}", json={"access_level": 40})
+    beyond = as_(MAX).put(f"/projects/{project.id}/members/{people[DEV].id}", json={"access_level": 50})
+
+    assert (raised.status_code, beyond.status_code) == (200, 400)
+
+
+def test_an_owner_by_a_share_may_do_what_an_owner_may(lent, newcomer, as_maintainer):
+    answer = as_maintainer.post(f"/groups/{lent.id}/members", json={"user_id": newcomer.id, "access_level": 50})
+
+    assert answer.status_code == 201
+
+
+def test_nobody_touches_a_member_above_themselves(project, people, as_maintainer):
+    above = make_user("above")
+    membership = add_member(project, above, Role.MAINTAINER)
+    membership.access_level = Role.OWNER
+    db.session.commit()
+    member = f"/projects/{project.id}/members/{above.id}"
+
+    answers = [as_maintainer.put(member, json={"access_level": 30}), as_maintainer.delete(member)]
+
+    assert [(answer.status_code, answer.json) for answer in answers] == [(403, FORBIDDEN)] * 2
+
+
+def test_a_member_is_changed(project, people, as_maintainer):
+    member = f"/projects/{project.id}/members/{people[DEV].id}"
+
+    first = as_maintainer.put(member, json={"access_level": 20, "expires_at": TOMORROW.isoformat()})
+    kept = as_maintainer.put(member, json={"access_level": 30})
+    cleared = as_maintainer.put(member, json={"access_level": 30, "expires_at": None})
+
+    shown = [
+        (answer.status_code, answer.json["access_level"], answer.json["expires_at"])
+        for answer in (first, kept, cleared)
+    ]
+    assert shown == [(200, 20, TOMORROW.isoformat()), (200, 30, TOMORROW.isoformat()), (200, 30, None)]
+
+
+@pytest.mark.parametrize(
+    ("fields", "body"),
+    [
+        ({}, {"error": "access_level is missing"}),
+        ({"access_level": "x"}, {"error": "access_level is invalid"}),
+        ({"access_level": 0}, {"message": {"access_level": ["is not included in the list"]}}),
+    ],
+)
+def test_changes_of_a_member_that_are_refused(fields, body, project, people, as_maintainer):
+    answer = as_maintainer.put(f"/projects/{project.id}/members/{people[DEV].id}", json=fields)
+
+    assert (answer.status_code, answer.json) == (400, body)
+
+
+@pytest.mark.parametrize(("person", "status"), [(GUS, 204), (DEV, 204), (SAM, 404)])
+def test_people_may_leave_a_project(person, status, project, people, as_):
+    answer = as_(person).delete(f"/projects/{project.id}/members/{people[person].id}")
+
+    assert (answer.status_code, answer.data) == (204, b"") or (answer.status_code, status) == (404, 404)
+    assert as_(person).get(f"/projects/{project.id}").status_code == 404
+
+
+@pytest.mark.both_databases
+def test_the_last_owner_stays_an_owner(group, people, as_, as_admin):
+    member = f"/groups/{group.id}/members/{people[OLIVE].id}"
+
+    answers = [
+        client.open(*what)
+        for client in (as_(OLIVE), as_admin)
+        for what in (("DELETE", member), ("PUT", f"{member}?access_level=40"))
+    ]
+
+    assert [(answer.status_code, answer.json) for answer in answers] == [(403, FORBIDDEN)] * 4
+    assert levels(as_admin.get(f"/groups/{group.id}/members")) == {OLIVE: 50}
+
+
+def test_an_owner_leaves_when_there_is_another(group, people, as_):
+    add_member(group, people[MAX], Role.OWNER)
+
+    assert as_(OLIVE).delete(f"/groups/{group.id}/members/{people[OLIVE].id}").status_code == 204
+    assert as_(MAX).put(f"/groups/{group.id}/members/{people[MAX].id}?access_level=40").status_code == 403
+
+
+@pytest.mark.parametrize("other", ["expired", "deleted"])
+def test_an_owner_who_does_not_count_any_more_is_no_other_owner(other, group, people, as_, as_admin):
+    add_member(group, people[MAX], Role.OWNER, YESTERDAY if other == "expired" else None)
+    if other == "deleted":
+        as_admin.delete(f"/users/{people[MAX].id}")
+
+    assert as_(OLIVE).delete(f"/groups/{group.id}/members/{people[OLIVE].id}").status_code == 403
+
+
+def test_the_only_owner_of_a_subgroup_may_leave_it(group, people, as_):
+    team = make_group("team", group)
+    add_member(team, people[SAM], Role.OWNER)
+
+    assert as_(SAM).delete(f"/groups/{team.id}/members/{people[SAM].id}").status_code == 204
+
+
+@pytest.mark.both_databases
+@pytest.mark.parametrize("moment", ["Mon, 01 Jan 1990 00:00:00 GMT", "1990-01-01", "1 January 1990"])
+def test_a_member_who_changed_meanwhile_is_not_removed(moment, project, people, as_maintainer):
+    member = f"/projects/{project.id}/members/{people[DEV].id}"
+
+    answer = as_maintainer.delete(member, headers={"If-Unmodified-Since": moment})
+
+    assert (answer.status_code, answer.json) == (412, {"message": "412 Precondition Failed"})
+    assert as_maintainer.get(member).status_code == 200
+
+
+@pytest.mark.parametrize("moment", ["Fri, 01 Jan 2100 00:00:00 GMT", "when it suits you"])
+def test_a_member_who_did_not_change_is_removed(moment, project, people, as_maintainer):
+    member = f"/projects/{project.id}/members/{people[DEV].id}"
+
+    answer = as_maintainer.delete(member, headers={"If-Unmodified-Since": moment})
+
+    assert (answer.status_code, answer.data, answer.content_type) == (204, b"", None)
+    again = as_maintainer.delete(member)
+    assert (again.status_code, again.json) == (404, LOOK_UP_FAILED)
+
+
+def test_coming_and_going_in_a_project_is_recorded(project, newcomer, people, as_maintainer):
+    members = f"/projects/{project.id}/members"
+
+    as_maintainer.post(members, json={"user_id": newcomer.id, "access_level": 10})
+    as_maintainer.put(f"{members}/{newcomer.id}", json={"access_level": 20})
+    as_maintainer.delete(f"{members}/{newcomer.id}")
+    as_maintainer.delete(f"{members}/{people[MAX].id}")
+
+    assert recorded(project) == [("JOINED", "newcomer", None), ("LEFT", "newcomer", None), ("LEFT", MAX, None)]
+
+
+def test_coming_and_going_in_a_group_is_not_recorded(group, newcomer, as_):
+    members = f"/groups/{group.id}/members"
+
+    as_(OLIVE).post(members, json={"user_id": newcomer.id, "access_level": 10})
+    as_(OLIVE).delete(f"{members}/{newcomer.id}")
+
+    assert db.session.query(Event).count() == 0
+
+
+def test_a_refused_member_leaves_no_event(project, people, as_maintainer):
+    as_maintainer.post(f"/projects/{project.id}/members", json={"user_id": people[DEV].id, "access_level": 10})
+
+    assert recorded(project) == []
+
+
+@pytest.fixture
+def expired(project, group, newcomer, people):
+    """Somebody whose memberships all ended yesterday, and who is in a group that was shared with the project once."""
+    for place in (project, group):
+        add_member(place, newcomer, Role.MAINTAINER, YESTERDAY)
+    once = make_group("once")
+    add_member(once, newcomer, Role.MAINTAINER)
+    share(project, once, Role.MAINTAINER).expires_at = TODAY
+    db.session.commit()
+    return newcomer
+
+
+@pytest.mark.parametrize("day", [YESTERDAY, TODAY])
+def test_an_ended_membership_opens_nothing(day, project, newcomer, client_of):
+    add_member(project, newcomer, Role.MAINTAINER, day)
+
+    assert client_of(newcomer).get(f"/projects/{project.id}").status_code == 404
+
+
+def test_ended_memberships_are_shown_nowhere(expired, project, group, client_of, as_maintainer, as_):
+    theirs = client_of(expired)
+
+    for path in (f"/projects/{project.id}", f"/groups/{group.id}"):
+        assert theirs.get(path).status_code == 404
+        assert "newcomer" not in levels(as_(OLIVE).get(f"{path}/members"))
+        assert "newcomer" not in levels(as_(OLIVE).get(f"{path}/members/all"))
+        for member in (f"{path}/members/{expired.id}", f"{path}/members/all/{expired.id}"):
+            assert as_(OLIVE).get(member).json == LOOK_UP_FAILED
+    assert theirs.get("/projects?membership=true").json == []
+    assert [found["full_path"] for found in theirs.get("/groups").json] == ["once"]
+
+
+def test_somebody_whose_membership_ended_can_be_added_again(expired, project, as_maintainer):
+    answer = as_maintainer.post(f"/projects/{project.id}/members", json={"user_id": expired.id, "access_level": 20})
+
+    assert (answer.status_code, answer.json["access_level"], answer.json["expires_at"]) == (201, 20, None)
+    assert recorded(project) == [("EXPIRED", "newcomer", None), ("JOINED", "newcomer", None)]
+
+
+def test_an_ended_membership_above_does_not_bind_the_level(expired, group, as_):
+    team = make_group("team", group)
+
+    answer = as_(OLIVE).post(f"/groups/{team.id}/members", json={"user_id": expired.id, "access_level": 10})
+
+    assert answer.status_code == 201
+
+
+@pytest.mark.both_databases
+def test_of_many_at_once_one_adds_the_member(app, project, newcomer, as_maintainer):
+    start = threading.Barrier(6)
+
+    def add(number):
+        with app.app_context():
+            start.wait()
+            fields = {"user_id": newcomer.id, "access_level": 10}
+            return as_maintainer.post(f"/projects/{project.id}/members", json=fields)
+
+    with ThreadPoolExecutor(6) as pool:
+        answers = list(pool.map(add, range(6)))
+
+    assert sorted(answer.status_code for answer in answers) == [201] + [409] * 5
+    assert recorded(project) == [("JOINED", "newcomer", None)]
+
+
+@pytest.mark.both_databases
+def test_of_two_owners_who_leave_at_once_one_stays(app, group, people, as_, client_of):
+    add_member(group, people[MAX], Role.OWNER)
+    clients = {name: as_(name) for name in (OLIVE, MAX)}
+    start = threading.Barrier(2)
+
+    def leave(name):
+        with app.app_context():
+            start.wait()
+            return clients[name].delete(f"/groups/{group.id}/members/{people[name].id}").status_code
+
+    with ThreadPoolExecutor(2) as pool:
+        statuses = list(pool.map(leave, clients))
+
+    assert sorted(statuses) == [204, 403]
+    assert db.session.query(Membership).filter_by(namespace_id=group.id, access_level=Role.OWNER).count() == 1
+
+
+@pytest.mark.parametrize("kind", ["groups", "projects"])
+def test_a_place_is_shared_with_a_group_and_back(kind, project, group, people, as_, as_stranger):
+    friends = make_group("friends")
+    add_member(friends, people[SAM], Role.MAINTAINER)
+    add_member(friends, people[OLIVE], Role.GUEST)
+    place = f"/{kind}/{(group if kind == 'groups' else project).id}"
+
+    shared = as_(OLIVE).post(f"{place}/share", json={"group_id": friends.id, "group_access": 20})
+
+    assert shared.status_code == 201
+    assert as_stranger.get(place).status_code == 200
+    assert levels(as_stranger.get(f"{place}/members/all"))[SAM] == 20
+    assert [found["group_id"] for found in as_(OLIVE).get(place).json["shared_with_groups"]] == [friends.id]
+    assert as_(OLIVE).post(f"{place}/share", json={"group_id": friends.id, "group_access": 20}).status_code == 409
+    assert as_(OLIVE).delete(f"{place}/share/{friends.id}").status_code == 204
+    assert as_stranger.get(place).status_code == 404
+    assert as_(OLIVE).delete(f"{place}/share/{friends.id}").json == LOOK_UP_FAILED
+
+
+@pytest.mark.parametrize("kind", ["groups", "projects"])
+@pytest.mark.parametrize(
+    ("fields", "status", "body"),
+    [
+        ({}, 400, {"error": "group_id is missing, group_access is missing"}),
+        ({"group_access": 45}, 400, {"error": "group_access does not have a valid value"}),
+        ({"group_id": 999999}, 404, {"message": "404 Group Not Found"}),
+        ({"expires_at": YESTERDAY.isoformat()}, 400, {"message": {"expires_at": ["cannot be a date in the past"]}}),
+    ],
+)
+def test_shares_that_are_refused(kind, fields, status, body, project, group, as_):
+    friends = make_group("friends", visibility="public")
+    place = group if kind == "groups" else project
+    sent = {"group_id": friends.id, "group_access": 20} | fields if fields else {}
+
+    answer = as_(OLIVE).post(f"/{kind}/{place.id}/share", json=sent)
+
+    assert (answer.status_code, answer.json) == (status, body)
+
+
+@pytest.mark.parametrize("kind", ["groups", "projects"])
+def test_nothing_is_shared_with_a_group_one_does_not_see(kind, project, group, as_):
+    place = group if kind == "groups" else project
+
+    answer = as_(OLIVE).post(f"/{kind}/{place.id}/share", json={"group_id": make_group().id, "group_access": 20})
+
+    assert (answer.status_code, answer.json) == (404, {"message": "404 Group Not Found"})

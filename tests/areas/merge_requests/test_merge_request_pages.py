@@ -1,0 +1,97 @@
+"""Merge requests, as people read them."""
+
+from __future__ import annotations
+
+import pytest
+
+from project_service.domain.events import recording
+from project_service.domain.events.models import Action
+from project_service.kit.db.session import db
+from tests.support.sample_data import DEV, GUS, MAX, RITA, make_merge_request, make_note
+
+LIST = "/acme/shop/-/merge_requests"
+ONE = f"{LIST}/1"
+
+
+@pytest.fixture
+def change(project, people):
+    return make_merge_request(
+        project,
+        "Mend <the> till",
+        description="It **sticks**.",
+        author_id=people[MAX].id,
+        labels=["till"],
+        source_branch="mend",
+        target_branch="main",
+    )
+
+
+def test_the_list_has_tabs_and_a_search(change, project, visit):
+    make_merge_request(project, "Old sums", state="merged")
+    visitor = visit(RITA)
+
+    shown = {
+        query: [
+            title for title in ("Mend &lt;the&gt; till", "Old sums") if title in visitor.get(f"{LIST}?{query}").text
+        ]
+        for query in ("", "state=merged", "state=all", "state=closed", "search=old&state=all", "state=nonsense")
+    }
+
+    both = ["Mend &lt;the&gt; till", "Old sums"]
+    assert shown == {
+        "": both[:1],
+        "state=merged": both[1:],
+        "state=all": both,
+        "state=closed": [],
+        "search=old&state=all": both[1:],
+        "state=nonsense": both[:1],
+    }
+
+
+def test_an_empty_list_says_where_merge_requests_come_from(project, visit):
+    assert "They come with projects that are imported." in visit(DEV).get(LIST).text
+
+
+def test_one_shows_what_it_is_about_and_its_notes(change, people, visit):
+    make_note(change, "Looks *good*", author_id=people[DEV].id)
+    make_note(change, "approved this", system=True)
+    make_note(change, "Among us", confidential=True)
+
+    page = visit(RITA).get(ONE).text
+
+    for part in (
+        *("Mend &lt;the&gt; till", "It <strong>sticks</strong>.", "<code>mend</code> into <code>main</code>"),
+        *("Looks <em>good</em>", "approved this", "Among us"),
+    ):
+        assert part in page, part
+
+
+def test_what_is_not_there_or_not_for_one_is_refused(change, visit):
+    reporter = visit(RITA)
+
+    found = [reporter.get(f"{LIST}/{iid}").status_code for iid in (2, 10**20)]
+
+    assert (found, visit(GUS).get(ONE).status_code) == ([404, 404], 403)
+
+
+def test_a_link_to_a_note_leads_to_the_page_that_it_is_on(change, monkeypatch, visit):
+    monkeypatch.setattr("project_service.access.visible_notes.NOTES_PER_PAGE", 2)
+    notes = [make_note(change, f"word {number}").id for number in range(3)]
+    visitor = visit(RITA)
+
+    pages = {query: visitor.get(f"{ONE}?{query}").text for query in (f"note={notes[2]}", "page=2", "")}
+
+    assert [f'id="note_{notes[2]}"' in page for page in pages.values()] == [True, True, False]
+    assert visitor.get(f"{ONE}?note=999999").status_code == 404
+
+
+def test_the_feed_leads_to_it_and_to_what_was_said(change, people, project, visit):
+    note = make_note(change, "Looks good", author_id=people[DEV].id)
+    recording.record(people[DEV], Action.CREATED, project, change)
+    recording.record(people[DEV], Action.COMMENTED, project, note)
+    db.session.commit()
+
+    page = visit(RITA).get("/acme/shop").text
+
+    assert f'<a href="{ONE}">!1 Mend &lt;the&gt; till</a>' in page
+    assert f'<a href="{ONE}?note={note.id}#note_{note.id}">' in page

@@ -1,0 +1,514 @@
+"""Merge requests that archives brought, through HTTP, in the forms of the real product."""
+
+from __future__ import annotations
+
+import contextvars
+import datetime as dt
+import io
+import runpy
+
+import pytest
+from flask.testing import FlaskClient
+from sqlalchemy import delete, select, text
+
+from project_service.domain.access_levels import Visibility
+from project_service.domain.projects import Project
+from project_service.domain.tracker.merge_requests import MergeRequestLabel
+from project_service.domain.tracker.milestones import Milestone
+from project_service.kit.db.base import MIGRATIONS
+from project_service.kit.db.session import db
+from tests.support.archives import make_archive
+from tests.support.sample_data import (
+    ADA,
+    DEV,
+    GUS,
+    MAX,
+    NOBODY,
+    OLIVE,
+    PEOPLE,
+    RITA,
+    SAM,
+    add_member,
+    make_merge_request,
+    make_note,
+    make_project,
+    make_user,
+)
+
+MISSING = {"message": "404 Not found"}
+NEWS = dt.datetime(2026, 3, 14, 12, tzinfo=dt.UTC)
+DAY = dt.timedelta(days=1)
+
+
+@pytest.fixture(autouse=True)
+def _own_contexts(monkeypatch):
+    # a request inside the context of a test would find what the one before it left in ``g``
+    send = FlaskClient.open
+    monkeypatch.setattr(FlaskClient, "open", lambda *args, **options: contextvars.Context().run(send, *args, **options))
+
+
+def of(project, *more):
+    return "/".join((f"/projects/{project.id}/merge_requests", *map(str, more)))
+
+
+def change(project, **fields):
+    found = db.session.get(Project, project.id)
+    for name, value in fields.items():
+        setattr(found, name, value)
+    db.session.commit()
+
+
+def make_milestone(project, title="1.0", iid=1):
+    milestone = Milestone(project_id=project.id, iid=iid, title=title)
+    db.session.add(milestone)
+    db.session.commit()
+    return milestone
+
+
+# What is shown
+
+
+def test_a_merge_request_has_the_form_of_the_real_product(people, project, as_):
+    milestone = make_milestone(project)
+    made = make_merge_request(
+        project,
+        description="*sums*",
+        author_id=people[DEV].id,
+        milestone_id=milestone.id,
+        labels=["bug", "api"],
+        created_at=NEWS,
+        updated_at=NEWS,
+    )
+    make_note(made)
+    make_note(made, "changed the title", system=True)
+
+    listed = as_(RITA).get(of(project)).json
+    shown = as_(RITA).get(of(project, made.iid)).json
+
+    assert listed == [
+        {
+            "id": made.id,
+            "iid": 1,
+            "project_id": project.id,
+            "title": "Better totals",
+            "description": "*sums*",
+            "state": "opened",
+            "created_at": "2026-03-14T12:00:00.000Z",
+            "updated_at": "2026-03-14T12:00:00.000Z",
+            "target_branch": "main",
+            "source_branch": "totals",
+            "user_notes_count": 1,
+            "author": listed[0]["author"],
+            "target_project_id": project.id,
+            "labels": ["api", "bug"],
+            "draft": False,
+            "work_in_progress": False,
+            "milestone": as_(RITA).get(f"/projects/{project.id}/milestones/{milestone.id}").json,
+            "reference": "!1",
+            "references": {"short": "!1", "relative": "!1", "full": "acme/shop!1"},
+            "web_url": "http://localhost/acme/shop/-/merge_requests/1",
+        }
+    ]
+    assert listed[0]["author"]["username"] == DEV
+    assert shown.items() >= listed[0].items()
+
+
+def test_one_merge_request_shows_what_an_archive_said_of_it(project, as_):
+    extra = {
+        "metrics": {"merged_at": "2021-02-15T15:56:00.645Z", "latest_closed_at": None},
+        "merge_status": "can_be_merged",
+        "diff_head_sha": "a" * 40,
+        "merge_commit_sha": "b" * 40,
+        "squash": True,
+        "merge_request_diff": {
+            "base_commit_sha": "c" * 40,
+            "head_commit_sha": "a" * 40,
+            "start_commit_sha": "c" * 40,
+            "merge_request_diff_files": [{"diff": "+1"}],
+        },
+    }
+    made = make_merge_request(project, state="merged", extra=extra)
+
+    shown = as_(RITA).get(of(project, made.iid)).json
+
+    assert {name: shown[name] for name in list(shown)[20:]} == {
+        "source_project_id": project.id,
+        "merged_at": "2021-02-15T15:56:00.645Z",
+        "closed_at": None,
+        "merge_status": "can_be_merged",
+        "merge_error": None,
+        "sha": "a" * 40,
+        "merge_commit_sha": "b" * 40,
+        "squash_commit_sha": None,
+        "squash": True,
+        "discussion_locked": None,
+        "diff_refs": {"base_sha": "c" * 40, "head_sha": "a" * 40, "start_sha": "c" * 40},
+    }
+
+
+@pytest.mark.parametrize("nonsense", [None, 7, "x", [], {}, {"merged_at": 7}, {"merged_at": "soon"}, [{}]])
+def test_whatever_an_archive_says_is_no_fault(nonsense, project, as_):
+    names = ("metrics", "merge_status", "squash", "merge_request_diff", "diff_head_sha", "discussion_locked")
+    made = make_merge_request(project, extra=dict.fromkeys(names, nonsense))
+
+    shown = as_(RITA).get(of(project, made.iid))
+
+    kept = "x" if nonsense == "x" else None
+    assert (shown.status_code, shown.json["merged_at"], shown.json["diff_refs"]) == (200, None, None)
+    assert (shown.json["merge_status"], shown.json["squash"], shown.json["sha"]) == (kept, None, kept)
+
+
+def test_changes_that_came_from_a_fork_have_no_project_here(project, as_):
+    made = make_merge_request(project, extra={"source_project_id": None})
+
+    assert as_(RITA).get(of(project, made.iid)).json["source_project_id"] is None
+
+
+@pytest.mark.parametrize(
+    ("title", "draft"),
+    [
+        ("Draft: a", True),
+        ("[Draft] a", True),
+        ("(draft) a", True),
+        ("WIP: a", True),
+        ("[wip] a", True),
+        ("WIP", True),
+        ("Drafty", False),
+        ("a draft: b", False),
+        ("Wipe", False),
+    ],
+)
+def test_the_title_says_whether_it_is_a_draft(title, draft, project, as_):
+    make_merge_request(project, title)
+
+    (listed,) = as_(RITA).get(of(project)).json
+
+    assert (listed["draft"], listed["work_in_progress"]) == (draft, draft)
+
+
+@pytest.mark.both_databases
+def test_a_list_takes_nothing_of_what_only_the_view_of_one_shows(project, as_, count_queries):
+    for _ in range(3):
+        make_merge_request(project, extra={"merge_request_diff": {"merge_request_diff_files": ["x" * 1000]}})
+
+    with count_queries() as queries:
+        as_(RITA).get(of(project))
+
+    assert not [statement for statement in queries if "merge_requests.extra" in statement]
+
+
+# Who sees what
+
+
+@pytest.mark.parametrize("more", [(), (1,), (1, "notes"), None])
+@pytest.mark.parametrize(
+    ("visibility", "level", "statuses"),
+    [
+        ("private", "enabled", [200, 200, 200, 200, 200, 403, 404, 401]),
+        ("private", "private", [200, 200, 200, 200, 200, 403, 404, 401]),
+        ("internal", "enabled", [200, 200, 200, 200, 200, 200, 200, 401]),
+        ("public", "enabled", [200, 200, 200, 200, 200, 200, 200, 401]),
+        ("public", "private", [200, 200, 200, 200, 200, 403, 403, 401]),
+        ("public", "disabled", [403, 403, 403, 403, 403, 403, 403, 401]),
+    ],
+)
+def test_who_reads_merge_requests(visibility, level, statuses, more, project, as_):
+    change(project, visibility=Visibility.of(visibility), merge_requests_access_level=level)
+    make_merge_request(project, milestone_id=(milestone := make_milestone(project)).id)
+    path = f"/projects/{project.id}/milestones/{milestone.id}/merge_requests" if more is None else of(project, *more)
+
+    everybody = (ADA, OLIVE, MAX, DEV, RITA, GUS, SAM, NOBODY)
+    assert {*everybody} == {*PEOPLE, NOBODY}
+    assert [as_(person).get(path).status_code for person in everybody] == statuses
+
+
+def test_an_external_person_reads_those_of_public_projects_and_of_their_own(project, client_of):
+    external = make_user(external=True)
+    change(project, visibility=Visibility.INTERNAL)
+    answers = [client_of(external).get(of(project)).status_code]
+    change(project, visibility=Visibility.PUBLIC)
+    answers.append(client_of(external).get(of(project)).status_code)
+    change(project, visibility=Visibility.PRIVATE)
+    add_member(project, external, 20)
+    answers.append(client_of(external).get(of(project)).status_code)
+
+    assert answers == [404, 200, 200]
+
+
+@pytest.mark.parametrize("person", [OLIVE, ADA])
+def test_what_an_archive_still_brings_is_not_there_yet(person, project, as_):
+    made = make_merge_request(project, milestone_id=(milestone := make_milestone(project)).id)
+    change(project, loading=True)
+
+    client = as_(person)
+
+    assert client.get(of(project)).json == []
+    assert client.get(of(project, made.iid)).status_code == 404
+    assert client.get(of(project, made.iid, "notes")).status_code == 404
+    assert client.get(f"/projects/{project.id}/milestones/{milestone.id}/merge_requests").status_code == 404
+
+
+def test_a_missing_merge_request_is_not_found(project, as_):
+    make_merge_request(make_project())
+
+    answers = [as_(RITA).get(of(project, number)) for number in (1, 99, 10**30, "1/notes")]
+
+    assert [(answer.status_code, answer.json) for answer in answers] == [(404, MISSING)] * 4
+    assert as_(RITA).get(of(project, "x")).json == {"error": "404 Not Found"}
+
+
+@pytest.mark.parametrize("path", ["", "/1", "/1/notes"])
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH"])
+def test_merge_requests_are_only_read(method, path, project, as_):
+    make_merge_request(project)
+
+    assert as_(OLIVE).open(method, of(project) + path, json={}).status_code == 405
+
+
+# Filters
+
+
+@pytest.fixture
+def several(people, project):
+    """Five merge requests by name, each a day younger than the one before."""
+    milestone, other = make_milestone(project), make_milestone(project, "2.0", 2)
+    fields = {
+        "plain": {"author_id": people[DEV].id, "description": "All is fine"},
+        "bugs": {
+            "author_id": people[RITA].id,
+            "labels": ["bug"],
+            "milestone_id": milestone.id,
+            "updated_at": NEWS + 9 * DAY,
+        },
+        "both": {"state": "closed", "labels": ["bug", "api"], "milestone_id": milestone.id, "target_branch": "next"},
+        "done": {"state": "merged", "milestone_id": other.id, "source_branch": "done"},
+        "held": {"state": "locked", "title": "Fine totals"},
+    }
+    made = {}
+    for number, (name, values) in enumerate(fields.items()):
+        moments = {"created_at": NEWS + number * DAY, "updated_at": NEWS + number * DAY}
+        made[make_merge_request(project, **moments | values).id] = name
+    return made
+
+
+def named(several, answer):
+    assert answer.status_code == 200, answer.json
+    return " ".join(several[row["id"]] for row in answer.json)
+
+
+@pytest.mark.both_databases
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("", "held done both bugs plain"),
+        ("state=all", "held done both bugs plain"),
+        ("state=opened", "bugs plain"),
+        ("state=closed", "both"),
+        ("state=merged", "done"),
+        ("state=locked", "held"),
+        ("labels=bug", "both bugs"),
+        ("labels=bug,api", "both"),
+        ("labels=Bug", ""),
+        ("labels=None", "held done plain"),
+        ("labels=Any", "both bugs"),
+        ("milestone=1.0", "both bugs"),
+        ("milestone=None", "held plain"),
+        ("milestone=Any", "done both bugs"),
+        ("milestone=3.0", ""),
+        ("iids[]=1&iids[]=3", "both plain"),
+        ("author_username=DEV", "plain"),
+        ("author_username=nemo", ""),
+        ("author_id=99999", ""),
+        ("scope=created_by_me", "bugs"),
+        ("scope=assigned_to_me", ""),
+        ("scope=all", "held done both bugs plain"),
+        ("source_branch=done", "done"),
+        ("target_branch=next", "both"),
+        ("search=fine", "held plain"),
+        ("search=fine&in=title", "held"),
+        ("search=fine&in=description", "plain"),
+        ("search=%25", ""),
+        ("created_after=2026-03-16T12:00:00Z", "held done both"),
+        ("created_before=2026-03-15T12:00:00Z", "bugs plain"),
+        ("updated_after=2026-03-18T12:00:01Z", "bugs"),
+        ("updated_before=2026-03-14T12:00:00Z", "plain"),
+        ("sort=asc", "plain bugs both done held"),
+        ("order_by=updated_at", "bugs held done both plain"),
+        ("order_by=updated_at&sort=asc", "plain both done held bugs"),
+        ("state=opened&labels=bug&milestone=1.0", "bugs"),
+        ("per_page=2&page=2", "both bugs"),
+    ],
+)
+def test_merge_requests_are_filtered_and_ordered(query, expected, several, project, as_):
+    assert named(several, as_(RITA).get(f"{of(project)}?{query}")) == expected
+
+
+@pytest.mark.parametrize(
+    ("query", "error"),
+    [
+        ("state=gone", "state does not have a valid value"),
+        ("scope=mine", "scope does not have a valid value"),
+        ("order_by=title", "order_by does not have a valid value"),
+        ("sort=up", "sort does not have a valid value"),
+        ("author_id=x", "author_id is invalid"),
+        ("in=body", "in does not have a valid value"),
+        ("created_after=soon", "created_after is invalid"),
+        ("per_page=0", "per_page has a value not allowed"),
+    ],
+)
+def test_what_cannot_be_asked_is_refused(query, error, project, as_):
+    answer = as_(RITA).get(f"{of(project)}?{query}")
+
+    assert (answer.status_code, answer.json) == (400, {"error": error})
+
+
+def test_the_merge_requests_of_a_milestone_are_its_own(several, project, as_):
+    path = f"/projects/{project.id}/milestones"
+    first, second = sorted(row["id"] for row in as_(RITA).get(path).json)
+
+    answers = [as_(RITA).get(f"{path}/{number}/merge_requests") for number in (first, second)]
+
+    assert [named(several, answer) for answer in answers] == ["both bugs", "done"]
+    assert answers[0].headers["X-Total"] == "2"
+    assert as_(RITA).get(f"{path}/999/merge_requests").json == {"message": "404 Milestone Not Found"}
+
+
+def test_lists_are_cut_and_linked_from_the_project(several, project, as_):
+    address = as_(RITA).get(f"/projects/{project.id}").json["_links"]["merge_requests"]
+
+    answer = as_(RITA).get(address.partition("/api/v4")[2] + "?per_page=2")
+
+    assert (len(answer.json), answer.headers["X-Total"], answer.headers["X-Next-Page"]) == (2, "5", "2")
+
+
+# Notes
+
+
+def test_notes_are_listed_as_those_of_issues(people, project, as_):
+    made, other = make_merge_request(project), make_merge_request(project)
+    written = [
+        make_note(made, f"{number}", author_id=people[DEV].id, system=number == 1, created_at=NEWS + number * DAY)
+        for number in range(3)
+    ]
+    make_note(other)
+    path = of(project, made.iid, "notes")
+
+    queries = (
+        "",
+        "?sort=asc",
+        "?activity_filter=only_comments",
+        "?activity_filter=only_activity",
+        "?per_page=1&page=2",
+    )
+    bodies = [[note["body"] for note in as_(RITA).get(path + query).json] for query in queries]
+    (note,) = as_(RITA).get(f"{path}?per_page=1").json
+
+    assert bodies == [["2", "1", "0"], ["0", "1", "2"], ["2", "0"], ["1"], ["1"]]
+    assert (
+        note["id"],
+        note["noteable_type"],
+        note["noteable_id"],
+        note["noteable_iid"],
+        note["author"]["username"],
+    ) == (
+        written[2].id,
+        "MergeRequest",
+        made.id,
+        made.iid,
+        DEV,
+    )
+
+
+def test_internal_notes_are_for_reporters_and_above(project, as_):
+    change(project, visibility=Visibility.PUBLIC)
+    made = make_merge_request(project)
+    make_note(made, "among us", confidential=True)
+
+    assert [len(as_(person).get(of(project, made.iid, "notes")).json) for person in (SAM, GUS, RITA)] == [0, 0, 1]
+
+
+# Where they come from
+
+
+def test_an_import_brings_merge_requests_with_labels_and_notes(as_admin, run_jobs):
+    link = {"target_type": "MergeRequest", "label": {"title": "bug", "color": "#ff0000"}}
+    row = {
+        "iid": 3,
+        "title": "Better totals",
+        "source_branch": "totals",
+        "target_branch": "main",
+        "source_project_id": 5,
+        "target_project_id": 5,
+        "author_id": 7,
+        "state": "merged",
+        "label_links": [link, link, {"label": None}],
+        "milestone": {"title": "1.0", "iid": 1},
+        "notes": [{"note": "Good", "author_id": 7, "author": {"name": "Tess"}, "noteable_type": "MergeRequest"}],
+        "metrics": {"merged_at": "2021-02-15T15:56:00.645Z"},
+    }
+    archive = make_archive({"merge_requests": [row]})
+    number = as_admin.post(
+        "/projects/import", data={"path": "brought", "file": (io.BytesIO(archive), "a.tar.gz")}
+    ).json["id"]
+    run_jobs()
+
+    (listed,) = as_admin.get(f"/projects/{number}/merge_requests?labels=bug&milestone=1.0&state=merged").json
+    shown = as_admin.get(f"/projects/{number}/merge_requests/3").json
+    notes = as_admin.get(f"/projects/{number}/merge_requests/3/notes").json
+
+    assert (listed["labels"], listed["user_notes_count"], listed["milestone"]["title"]) == (["bug"], 1, "1.0")
+    assert shown["merged_at"] == "2021-02-15T15:56:00.645Z"
+    assert [note["body"].splitlines()[0] for note in notes] == ["Good"]
+    assert [label["name"] for label in as_admin.get(f"/projects/{number}/labels").json] == ["bug"]
+
+
+def test_labels_that_came_before_there_was_a_table_are_found_by_the_upgrade(app, project):
+    named_labels = [{"label": {"title": title}} for title in ("bug", "api", "bug")]
+    odd = [{"label": {"title": 7}}, {"label": None}, "x", None]
+    brought = make_merge_request(project, extra={"label_links": [*named_labels, *odd]}).id
+    for extra in (None, {}, {"label_links": None}, {"label_links": "x"}, {"label_links": {"label": {"title": "x"}}}):
+        make_merge_request(project, extra=extra)
+    db.session.execute(delete(MergeRequestLabel))
+    db.session.commit()
+
+    titles = runpy.run_path(str(MIGRATIONS / "versions" / "0006_read_merge_requests.py"))["TITLES"]
+
+    with db.engine.begin() as connection:
+        connection.execute(text(titles[connection.dialect.name]))
+
+    rows = db.session.execute(select(MergeRequestLabel.merge_request_id, MergeRequestLabel.title)).all()
+    assert sorted(map(tuple, rows)) == [(brought, "api"), (brought, "bug")]
+
+
+@pytest.mark.parametrize("person", ["\N{SUPERSCRIPT TWO}", "1" * 5000, 10**19, -1, "root", {"odd": 1}])
+def test_a_note_that_nobody_there_can_have_settled_is_settled_all_the_same(person, project, as_):
+    extra = {"resolved_at": "2021-03-04T05:06:07.008Z", "resolved_by_id": person}
+    make_note(make_merge_request(project), "a", type="DiscussionNote", extra=extra)
+
+    (note,) = as_(DEV).get(of(project, 1, "notes")).json
+
+    assert (note["resolved"], note["resolved_by"]) == (True, None)
+
+
+def test_notes_of_discussions_say_whether_they_are_settled(people, project, as_):
+    change = make_merge_request(project)
+    extra = {"resolved_at": "2021-03-04T05:06:07.008Z", "resolved_by_id": people[MAX].id}
+    make_note(change, "a", type="DiscussionNote", extra=extra)
+    make_note(change, "b", type="DiffNote", extra={"resolved_at": "2021-03-04T05:06:07.008Z", "resolved_by_id": None})
+    make_note(change, "c", type="DiscussionNote", extra={"resolved_at": {"odd": 1}})
+    make_note(change, "d", type="DiscussionNote")
+    make_note(change, "e", extra=extra)
+    make_note(change, "f", type="DiscussionNote", system=True)
+
+    notes = as_(DEV).get(of(project, 1, "notes?sort=asc")).json
+
+    keys = ("resolvable", "resolved", "resolved_at")
+    moment = "2021-03-04T05:06:07.008Z"
+    assert [tuple(note.get(key) for key in keys) for note in notes] == [
+        (True, True, moment),
+        (True, True, moment),
+        *[(True, False, None)] * 2,
+        *[(False, None, None)] * 2,
+    ]
+    assert [note["resolved_by"] and note["resolved_by"]["username"] for note in notes[:4]] == [MAX, None, None, None]
+    assert {"resolved", "resolved_by"}.isdisjoint(notes[4])

@@ -1,0 +1,352 @@
+"""Milestones through HTTP, in the forms of the real product."""
+
+from __future__ import annotations
+
+import contextvars
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from flask.testing import FlaskClient
+from sqlalchemy import select
+
+from project_service.domain.access_levels import Visibility
+from project_service.domain.events.models import Action, Event
+from project_service.domain.projects import Project
+from project_service.domain.tracker.milestones import Milestone
+from project_service.kit import clock
+from project_service.kit.db.session import db
+from tests.support.sample_data import DEV, GUS, MAX, NOBODY, OLIVE, PEOPLE, RITA, SAM, make_project
+
+MISSING = {"message": "404 Milestone Not Found"}
+TAKEN = "already being used for another group or project milestone."
+UNCHANGED = {"If-Unmodified-Since": "Mon, 01 Jan 1990 00:00:00 GMT"}
+
+
+@pytest.fixture(autouse=True)
+def _own_contexts(monkeypatch):
+    # a request inside the context of a test would find what the one before it left in ``g``
+    send = FlaskClient.open
+    monkeypatch.setattr(FlaskClient, "open", lambda *args, **options: contextvars.Context().run(send, *args, **options))
+
+
+def milestones(project, number=None):
+    path = f"/projects/{project.id}/milestones"
+    return path if number is None else f"{path}/{number}"
+
+
+def change(project, **fields):
+    found = db.session.get(Project, project.id)
+    for name, value in fields.items():
+        setattr(found, name, value)
+    db.session.commit()
+
+
+@pytest.fixture
+def create(project, as_):
+    """Creates a milestone through the API and answers with it."""
+
+    def create_as_dev(title="1.0", **fields):
+        answer = as_(DEV).post(milestones(project), json={"title": title} | fields)
+        assert answer.status_code == 201, answer.json
+        return answer.json
+
+    return create_as_dev
+
+
+def test_a_milestone_has_the_form_of_the_real_product(project, as_):
+    sent = {"title": "1.0", "description": "soon", "start_date": "2030-01-01", "due_date": "2030-02-01"}
+
+    made = as_(DEV).post(milestones(project), json=sent)
+
+    assert made.status_code == 201
+    moments = {"created_at": made.json["created_at"], "updated_at": made.json["updated_at"]}
+    assert made.json == sent | moments | {
+        "id": made.json["id"],
+        "iid": 1,
+        "project_id": project.id,
+        "state": "active",
+        "expired": False,
+        "web_url": "http://localhost/acme/shop/-/milestones/1",
+    }
+    assert as_(GUS).get(milestones(project, made.json["id"])).json == made.json
+    assert as_(GUS).get(milestones(project)).json == [made.json]
+
+
+@pytest.mark.parametrize(
+    ("method", "number", "statuses"),
+    [
+        ("GET", False, [200, 200, 200, 200, 200, 200, 404, 401]),
+        ("GET", True, [200, 200, 200, 200, 200, 200, 404, 401]),
+        ("POST", False, [201, 201, 201, 201, 403, 403, 404, 401]),
+        ("PUT", True, [200, 200, 200, 200, 403, 403, 404, 401]),
+        ("DELETE", True, [204, 204, 204, 204, 403, 403, 404, 401]),
+    ],
+)
+def test_who_may_do_what_in_a_private_project(method, number, statuses, project, create, as_):
+    found = []
+    for person in (*PEOPLE, NOBODY):
+        path = milestones(project, create(f"for {person}")["id"] if number else None)
+        found.append(as_(person).open(method, path, json={"title": f"by {person}"}).status_code)
+
+    assert found == statuses
+
+
+@pytest.mark.parametrize(
+    ("level", "features", "statuses"),
+    [
+        ("private", ["issues"], [200, 200]),
+        ("private", ["merge_requests"], [200, 200]),
+        ("private", ["issues", "merge_requests"], [403, 200]),
+        ("disabled", ["issues"], [200, 200]),
+        ("disabled", ["issues", "merge_requests"], [403, 403]),
+    ],
+)
+def test_milestones_are_there_with_issues_or_merge_requests(level, features, statuses, project, create, as_):
+    number = create()["id"]
+    change(project, visibility=Visibility.PUBLIC, **{f"{feature}_access_level": level for feature in features})
+
+    found = [
+        [as_(name).get(path).status_code for name in (SAM, GUS)]
+        for path in (milestones(project), milestones(project, number))
+    ]
+
+    assert found == [statuses] * 2
+
+
+def test_an_archived_project_takes_no_changes(project, create, as_):
+    number = create()["id"]
+    as_(OLIVE).post(f"/projects/{project.id}/archive")
+
+    answers = [
+        as_(MAX).post(milestones(project), json={"title": "x"}),
+        as_(MAX).put(milestones(project, number), json={"title": "x"}),
+        as_(MAX).delete(milestones(project, number)),
+    ]
+
+    assert [answer.status_code for answer in answers] == [403] * 3
+
+
+@pytest.mark.parametrize(
+    ("fields", "body"),
+    [
+        ({}, {"error": "title is missing"}),
+        ({"title": ""}, {"message": {"title": ["can't be blank"]}}),
+        ({"title": "  "}, {"message": {"title": ["can't be blank"]}}),
+        ({"title": "x" * 256}, {"message": {"title": ["is too long (maximum is 255 characters)"]}}),
+        ({"title": "1.0"}, {"message": {"title": [TAKEN]}}),
+        (
+            {"title": "x", "start_date": "2030-01-02", "due_date": "2030-01-01"},
+            {"message": {"due_date": ["must be greater than start date"]}},
+        ),
+        ({"title": "x", "due_date": "someday"}, {"error": "due_date is invalid"}),
+        ({"title": "x", "start_date": "2030-02-30"}, {"error": "start_date is invalid"}),
+    ],
+)
+def test_what_is_wrong_with_a_milestone_is_said(fields, body, project, create, as_):
+    create("1.0")
+    other = create("2.0")["id"]
+
+    made = as_(DEV).post(milestones(project), json=fields)
+    changed = as_(DEV).put(milestones(project, other), json=fields)
+
+    assert (made.status_code, made.json) == (400, body)
+    assert (changed.status_code, changed.json["error" if not fields else next(iter(body))]) == (
+        400,
+        NOTHING if not fields else next(iter(body.values())),
+    )
+    assert as_(DEV).get(milestones(project, other)).json["title"] == "2.0"
+
+
+NOTHING = "title, description, start_date, due_date, state_event are missing, at least one parameter must be provided"
+
+
+def test_a_title_is_free_in_another_project_and_for_itself(project, people, create, as_):
+    number = create("1.0")["id"]
+    other = make_project(namespace=people[DEV])
+
+    answers = [
+        as_(DEV).post(milestones(other), json={"title": "1.0"}),
+        as_(DEV).put(milestones(project, number), json={"title": "1.0", "description": "x"}),
+    ]
+
+    assert [answer.status_code for answer in answers] == [201, 200]
+
+
+UPDATES = [
+    ({"title": "2.0"}, {"title": "2.0"}),
+    ({"description": ""}, {"description": ""}),
+    ({"description": None}, {"description": None}),
+    ({"due_date": ""}, {"due_date": None}),
+    ({"start_date": None}, {"start_date": None}),
+    ({"due_date": "2031-01-01"}, {"due_date": "2031-01-01"}),
+    ({"due_date": "2030-01-01"}, {"due_date": "2030-01-01"}),
+    ({"state_event": "close"}, {"state": "closed"}),
+    ({"state_event": "activate"}, {}),
+    ({"state_event": "close", "title": "x", "iid": 9}, {"state": "closed", "title": "x"}),
+]
+
+
+def test_an_update_changes_what_it_names_and_nothing_else(project, create, as_):
+    client, found = as_(DEV), []
+
+    for number, (fields, _) in enumerate(UPDATES):
+        before = create(f"1.{number}", description="soon", start_date="2030-01-01", due_date="2030-02-01")
+        answer = client.put(milestones(project, before["id"]), json=fields)
+        assert answer.status_code == 200
+        assert client.get(milestones(project, before["id"])).json == answer.json
+        found.append({key: value for key, value in answer.json.items() if value != before[key] and key != "updated_at"})
+
+    assert found == [changed for _, changed in UPDATES]
+
+
+def test_an_unknown_state_event_is_refused(project, create, as_):
+    answer = as_(DEV).put(milestones(project, create()["id"]), json={"state_event": "reopen"})
+
+    assert (answer.status_code, answer.json) == (400, {"error": "state_event does not have a valid value"})
+
+
+FILTERS = [
+    ("", ["soon", "late", "b"]),
+    ("state=all", ["soon", "late", "b"]),
+    ("state=active", ["soon", "b"]),
+    ("state=closed", ["late"]),
+    ("iids[]=1&iids[]=3", ["late", "b"]),
+    ("iids=2", ["soon"]),
+    ("title=soon", ["soon"]),
+    ("title=so", []),
+    ("search=oon", ["soon"]),
+    ("search=harvest", ["b"]),
+    ("search=b", ["b"]),
+    ("per_page=1&page=2", ["late"]),
+]
+
+
+def test_milestones_are_filtered_and_ordered_by_their_last_day(project, create, as_):
+    late = create("late", due_date="2031-01-01")
+    create("soon", due_date="2030-01-01")
+    create("b", description="the harvest")
+    as_(DEV).put(milestones(project, late["id"]), json={"state_event": "close"})
+
+    found = [(query, as_(GUS).get(f"{milestones(project)}?{query}").json) for query, _ in FILTERS]
+
+    assert [(query, [milestone["title"] for milestone in listed]) for query, listed in found] == FILTERS
+
+
+@pytest.mark.parametrize(
+    ("query", "text"),
+    [
+        ("state=open", "state does not have a valid value"),
+        ("iids[]=a", "iids is invalid"),
+        ("page=a", "page is invalid"),
+    ],
+)
+def test_wrong_filters_are_named(query, text, project, as_):
+    answer = as_(DEV).get(f"{milestones(project)}?{query}")
+
+    assert (answer.status_code, answer.json) == (400, {"error": text})
+
+
+@pytest.mark.parametrize(("days", "expired"), [(-1, True), (0, False), (1, False), (None, False)])
+def test_a_milestone_has_expired_when_its_last_day_has_passed(days, expired, project, create, as_):
+    number = create()["id"]
+    milestone = db.session.get(Milestone, number)
+    milestone.due_date = None if days is None else clock.today().fromordinal(clock.today().toordinal() + days)
+    db.session.commit()
+
+    assert as_(DEV).get(milestones(project, number)).json["expired"] is expired
+
+
+@pytest.mark.parametrize(("number", "body"), [(9999, MISSING), ("a", {"error": "404 Not Found"}), ("9" * 30, MISSING)])
+def test_what_is_not_there_is_not_found(number, body, project, as_):
+    client = as_(DEV)
+
+    answers = [
+        client.open(method, milestones(project, number), json={"title": "x"}) for method in ("GET", "PUT", "DELETE")
+    ]
+
+    assert [(answer.status_code, answer.json) for answer in answers] == [(404, body)] * 3
+
+
+def test_a_milestone_of_another_project_is_not_found(project, people, create, as_):
+    number = create()["id"]
+    other = make_project(namespace=people[DEV])
+
+    assert as_(DEV).get(milestones(other, number)).json == MISSING
+
+
+def test_a_deleted_milestone_leaves_its_issues(project, create, as_):
+    number = create()["id"]
+    as_(DEV).post(f"/projects/{project.id}/issues", json={"title": "x", "milestone_id": number})
+
+    answer = as_(DEV).delete(milestones(project, number))
+
+    assert (answer.status_code, answer.data) == (204, b"")
+    assert as_(DEV).get(milestones(project, number)).json == MISSING
+    assert as_(DEV).get(f"/projects/{project.id}/issues/1").json["milestone"] is None
+
+
+def test_a_milestone_that_changed_since_is_not_deleted(project, create, as_):
+    number = create()["id"]
+
+    answer = as_(DEV).delete(milestones(project, number), headers=UNCHANGED)
+
+    assert answer.status_code == 412
+    assert as_(DEV).get(milestones(project, number)).status_code == 200
+
+
+@pytest.mark.both_databases
+def test_a_list_takes_as_many_statements_for_ten_as_for_one(project, create, as_, count_queries):
+    create("0")
+    client = as_(RITA)
+    client.get(milestones(project), query_string={"per_page": 50})  # the same request again would ask nothing
+
+    with count_queries() as one:
+        client.get(milestones(project))
+    for number in range(1, 10):
+        create(str(number))
+    with count_queries() as ten:
+        answer = client.get(milestones(project))
+
+    assert (len(answer.json), len(ten)) == (10, len(one))
+
+
+@pytest.fixture
+def at_once(app, as_):
+    """Sends twenty requests, eight at a time, and answers with what they answer."""
+
+    def send(method, path, bodies):
+        token = as_(DEV).token
+        db.session.remove()
+
+        def one(fields):
+            browser = app.test_client(use_cookies=False)
+            return browser.open(f"/api/v4{path}", method=method, json=fields, headers={"PRIVATE-TOKEN": token})
+
+        with ThreadPoolExecutor(8) as pool:
+            return list(pool.map(one, bodies))
+
+    return send
+
+
+@pytest.mark.both_databases
+def test_twenty_at_once_get_twenty_numbers(project, at_once):
+    answers = at_once("POST", milestones(project), [{"title": str(number)} for number in range(20)])
+
+    assert sorted(answer.json["iid"] for answer in answers) == list(range(1, 21))
+
+
+@pytest.mark.both_databases
+def test_of_twenty_with_one_title_at_once_one_is_made(project, at_once):
+    answers = at_once("POST", milestones(project), [{"title": "1.0"}] * 20)
+
+    assert sorted(answer.status_code for answer in answers) == [201] + [400] * 19
+    assert [answer.json for answer in answers if answer.status_code == 400] == [{"message": {"title": [TAKEN]}}] * 19
+
+
+@pytest.mark.both_databases
+def test_twenty_who_close_a_milestone_at_once_close_it_once(project, create, at_once):
+    number = create()["id"]
+
+    at_once("PUT", milestones(project, number), [{"state_event": "close"}] * 20)
+
+    assert db.session.scalars(select(Event.action).order_by(Event.id)).all() == [Action.CREATED, Action.CLOSED]

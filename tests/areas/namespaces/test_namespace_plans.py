@@ -1,0 +1,248 @@
+"""Plans, trials and seats of groups: who sets them, and how seats are counted (namespaces reference, section 1)."""
+
+from __future__ import annotations
+
+import contextvars
+import datetime as dt
+
+import pytest
+from click.testing import CliRunner
+
+from project_service.areas.namespaces import jobs as namespace_jobs
+from project_service.cli import accounts, main
+from project_service.domain.access_levels import Role
+from project_service.domain.namespaces import Group
+from project_service.kit import clock, jobs
+from project_service.kit.db.session import db
+from tests.support.sample_data import ADA, DEV, GUS, MAX, OLIVE, RITA, SAM, add_member, make_group, make_project, reload
+
+pytestmark = pytest.mark.both_databases
+SEATS = {"seats_in_use", "max_seats_used"}
+NO_PLAN = {"plan": "default", "trial_ends_on": None, "trial": False}
+
+
+def show(client, group):
+    answer = client.get(f"/namespaces/{group.id}")
+    assert answer.status_code == 200, answer.json
+    return answer.json
+
+
+def plan_of(client, group):
+    return {name: value for name, value in show(client, group).items() if name in NO_PLAN}
+
+
+def seats_of(client, group):
+    shown = show(client, group)
+    return shown["seats_in_use"], shown["max_seats_used"]
+
+
+@pytest.fixture
+def run(app, monkeypatch):
+    """Runs a command on the application of the test; its exit status and what it printed."""
+    monkeypatch.setattr(accounts, "create_app", lambda: app)
+
+    def call(*words):
+        answer = contextvars.Context().run(CliRunner().invoke, main.main, ["namespace", "set-plan", *words])
+        return answer.exit_code, answer.output
+
+    return call
+
+
+# The command
+
+
+@pytest.mark.parametrize("plan", ["default", "free", "bronze", "silver", "premium", "gold", "ultimate"])
+def test_the_command_gives_a_group_a_plan(plan, run, group, as_):
+    done = run("ACME", plan)
+
+    assert done == (0, f"ACME: {plan}\n")
+    assert plan_of(as_(OLIVE), group) == NO_PLAN | {"plan": plan}
+    assert seats_of(as_(OLIVE), group) == (0, 0)
+
+
+def test_the_command_gives_a_subgroup_a_trial(run, group, as_):
+    below = make_group("below", group)
+
+    run("acme/below", "ultimate", "--trial-ends-on", "2031-02-03")
+
+    assert plan_of(as_(OLIVE), below) == {"plan": "ultimate", "trial_ends_on": "2031-02-03", "trial": True}
+    assert plan_of(as_(OLIVE), group) == NO_PLAN
+
+
+def test_the_command_takes_a_plan_away_with_its_trial_and_seats(run, group, as_):
+    run("acme", "gold", "--trial-ends-on", "2031-02-03")
+
+    done = run("acme", "none")
+
+    assert done[0] == 0
+    assert plan_of(as_(OLIVE), group) == NO_PLAN
+    assert not SEATS & set(show(as_(OLIVE), group))
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "said"),
+    [
+        (["nothing", "gold"], 1, "404 Group Not Found"),
+        (["sam", "gold"], 1, "404 Group Not Found"),
+        (["acme", "platinum"], 2, "'platinum' is not one of"),
+        (["acme", "gold", "--trial-ends-on", "soon"], 2, "not a date"),
+    ],
+)
+def test_the_command_says_what_it_cannot_do(words, status, said, run, group, as_):
+    exit_code, output = run(*words)
+
+    assert (exit_code, said in output) == (status, True)
+    assert plan_of(as_(OLIVE), group) == NO_PLAN
+
+
+# The API of groups
+
+
+def test_administrators_set_a_plan_through_the_group(group, as_admin, as_):
+    sent = {"plan": "premium", "trial": True, "trial_ends_on": "2031-02-03"}
+
+    answer = as_admin.put(f"/groups/{group.id}", json=sent)
+
+    assert answer.status_code == 200
+    assert plan_of(as_(OLIVE), group) == sent
+
+
+def test_administrators_make_a_group_with_a_plan(people, as_admin):
+    made = as_admin.post("/groups", json={"name": "Rich", "path": "rich", "plan": "gold"})
+
+    assert made.status_code == 201
+    assert as_admin.get("/namespaces/rich").json["plan"] == "gold"
+
+
+def test_other_changes_of_a_group_leave_its_plan(group, as_admin, as_):
+    sent = {"plan": "premium", "trial": True, "trial_ends_on": "2031-02-03"}
+    as_admin.put(f"/groups/{group.id}", json=sent)
+
+    answer = as_(OLIVE).put(f"/groups/{group.id}", json={"description": "new"})
+
+    assert answer.status_code == 200
+    assert plan_of(as_(OLIVE), group) == sent
+
+
+def test_administrators_take_a_plan_away_with_its_seats(group, as_admin):
+    as_admin.put(f"/groups/{group.id}", json={"plan": "premium"})
+    namespace_jobs.refresh_seats()
+
+    answer = as_admin.put(f"/groups/{group.id}", json={"plan": None})
+    gone = show(as_admin, group)
+    as_admin.put(f"/groups/{group.id}", json={"plan": "premium"})
+
+    assert (answer.status_code, gone["plan"], SEATS & set(gone)) == (200, "default", set())
+    assert seats_of(as_admin, group) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{"plan": "gold"}, {"plan": None}, {"trial": True}, {"trial_ends_on": "2031-02-03"}, {"trial": False, "name": "X"}],
+)
+@pytest.mark.parametrize("person", [OLIVE, MAX])
+def test_nobody_else_sets_a_plan(person, fields, group, people, as_admin, as_):
+    if person == MAX:
+        add_member(group, people[MAX], Role.MAINTAINER)
+
+    changed = as_(person).put(f"/groups/{group.id}", json=fields)
+    made = as_(person).post("/groups", json={"name": "Rich", "path": "rich"} | fields)
+
+    forbidden = (403, {"message": "403 Forbidden"})
+    assert [(answer.status_code, answer.json) for answer in (changed, made)] == [forbidden] * 2
+    assert (plan_of(as_admin, group), reload(group).name) == (NO_PLAN, "Acme")
+    assert as_admin.get("/namespaces/rich").status_code == 404
+
+
+@pytest.mark.parametrize("plan", ["platinum", "", "GOLD"])
+def test_a_plan_is_one_of_those_there_are(plan, group, as_admin):
+    answer = as_admin.put(f"/groups/{group.id}", json={"plan": plan})
+
+    assert (answer.status_code, answer.json) == (400, {"error": "plan does not have a valid value"})
+    assert plan_of(as_admin, group) == NO_PLAN
+
+
+# Who sees them
+
+
+def test_seats_are_there_for_every_member_and_the_plan_for_owners(group, people, as_admin, as_):
+    add_member(group, people[GUS], Role.GUEST)
+    as_admin.put(f"/groups/{group.id}", json={"plan": "premium"})
+    namespace_jobs.refresh_seats()
+
+    shown = {person: show(as_(person), group) for person in (ADA, OLIVE, GUS)}
+
+    assert [(shown[person]["seats_in_use"], shown[person]["max_seats_used"]) for person in shown] == [(2, 2)] * 3
+    assert {person: "plan" in shown[person] for person in shown} == {ADA: True, OLIVE: True, GUS: False}
+    assert list(shown[OLIVE])[-7:] == [
+        *("members_count_with_descendants", "billable_members_count", "seats_in_use", "max_seats_used"),
+        *("plan", "trial_ends_on", "trial"),
+    ]
+
+
+# Seats
+
+
+def test_seats_are_counted_once_a_day(group, as_admin, run_jobs):
+    as_admin.put(f"/groups/{group.id}", json={"plan": "premium"})
+    entry = next(entry for name, entry in jobs.PERIODIC_JOBS.items() if name.endswith("refresh_seats"))
+
+    jobs.start_periodic()
+    jobs.start_periodic()
+    run_jobs()
+
+    assert entry.every == dt.timedelta(days=1)
+    assert seats_of(as_admin, group) == (1, 1)
+
+
+def test_the_highest_number_of_seats_is_kept(group, people, as_admin):
+    as_admin.put(f"/groups/{group.id}", json={"plan": "premium"})
+    seen = []
+    memberships = [add_member(group, people[name], Role.REPORTER) for name in (DEV, RITA)]
+    for gone in (*memberships, None):
+        namespace_jobs.refresh_seats()
+        seen.append(seats_of(as_admin, group))
+        if gone is not None:
+            db.session.delete(reload(gone))
+            db.session.commit()
+
+    assert seen == [(3, 3), (2, 3), (1, 3)]
+
+
+@pytest.mark.parametrize(
+    ("plan", "seats"), [("default", 0), ("free", 0), ("bronze", 3), ("premium", 3), ("gold", 2), ("ultimate", 2)]
+)
+def test_free_plans_use_no_seats_and_guests_of_the_top_plan_none(plan, seats, group, people, as_admin):
+    add_member(group, people[GUS], Role.GUEST)
+    add_member(make_project("shop", make_group("below", group)), people[SAM], Role.DEVELOPER)
+    as_admin.put(f"/groups/{group.id}", json={"plan": plan})
+
+    namespace_jobs.refresh_seats()
+
+    assert seats_of(as_admin, group) == (seats, seats)
+
+
+def test_the_job_counts_every_group_with_a_plan_and_no_other(people, as_admin, monkeypatch):
+    monkeypatch.setattr(namespace_jobs, "GROUP_BATCH_SIZE", 2)
+    rich = [make_group(f"rich{number}", plan="premium") for number in range(5)]
+    poor = make_group("poor")
+    for group in (*rich, poor):
+        add_member(group, people[DEV], Role.DEVELOPER)
+
+    for _ in range(2):
+        namespace_jobs.refresh_seats()
+
+    assert [seats_of(as_admin, group) for group in rich] == [(1, 1)] * 5
+    assert not SEATS & set(show(as_admin, poor))
+    assert db.session.get(Group, poor.id).seats_in_use == 0
+
+
+def test_people_who_are_gone_free_their_seats(group, people, as_admin):
+    as_admin.put(f"/groups/{group.id}", json={"plan": "premium"})
+    add_member(group, people[DEV], Role.DEVELOPER, clock.today())
+    add_member(group, people[RITA], Role.REPORTER)
+    as_admin.post(f"/users/{people[RITA].id}/block")
+
+    namespace_jobs.refresh_seats()
+
+    assert seats_of(as_admin, group) == (1, 1)

@@ -1,0 +1,795 @@
+"""Namespaces through HTTP (namespaces reference)."""
+
+from __future__ import annotations
+
+import datetime as dt
+import random
+
+import pytest
+
+from project_service.areas.namespaces import suggestions
+from project_service.domain import path_registry
+from project_service.domain.access_levels import Role
+from project_service.domain.memberships import Membership, Share
+from project_service.domain.namespaces import Group, namespace_of
+from project_service.domain.users import BLOCKED
+from project_service.kit import clock
+from project_service.kit.db.session import db
+from tests.support.sample_data import (
+    ADA,
+    DEV,
+    GUS,
+    MAX,
+    NOBODY,
+    OLIVE,
+    PEOPLE,
+    RITA,
+    SAM,
+    add_member,
+    make_group,
+    make_project,
+    make_user,
+    reload,
+    share,
+)
+
+BASIC = ["id", "name", "path", "kind", "full_path", "parent_id", "avatar_url", "web_url"]
+FOR_MEMBERS = [*BASIC, "billable_members_count"]
+PLAN = ["plan", "trial_ends_on", "trial"]
+FOR_OWNERS = [*BASIC, "members_count_with_descendants", "billable_members_count", *PLAN]
+FOR_ONESELF = [*FOR_MEMBERS, *PLAN]
+MISSING = {"message": "404 Namespace Not Found"}
+UNAUTHORIZED = {"message": "401 Unauthorized"}
+FREE = '{"exists":false,"suggests":[]}'
+EVERY_ADDRESS = ["/namespaces", "/namespaces/{}", "/namespaces/acme", "/namespaces/acme/exists", "/namespaces/0"]
+
+
+def paths(answer):
+    assert answer.status_code == 200, answer.json
+    return [namespace["full_path"] for namespace in answer.json]
+
+
+def show(client, namespace):
+    answer = client.get(f"/namespaces/{namespace.id}")
+    assert answer.status_code == 200, answer.json
+    return answer.json
+
+
+@pytest.fixture
+def landscape(people, group):
+    """``acme`` has gus as a guest and two levels below, dev develops the first; others are somebody else's."""
+    made = {"acme": group, "tools": make_group("tools", group, name="Acme Tools")}
+    made |= {"deep": make_group("deep", made["tools"]), "open": make_group("open", visibility="public")}
+    made |= {"lent": make_group("lent"), "other": make_group("other")}
+    add_member(group, people[GUS], Role.GUEST)
+    add_member(made["tools"], people[DEV], Role.DEVELOPER)
+    add_member(made["other"], people[OLIVE], Role.MAINTAINER)
+    add_member(made["other"], people[RITA], Role.MINIMAL)
+    add_member(made["open"], people[MAX], Role.OWNER, clock.today())
+    share(made["lent"], group, Role.DEVELOPER)
+    return made
+
+
+# Who may ask
+
+
+@pytest.mark.parametrize("address", [*EVERY_ADDRESS, "/namespaces?page=a", "/namespaces/acme/exists?parent_id=a"])
+def test_nobody_is_unauthorized_before_anything_else(address, landscape, as_):
+    answer = as_(NOBODY).get(address.format(landscape["acme"].id))
+
+    assert (answer.status_code, answer.json) == (401, UNAUTHORIZED)
+
+
+@pytest.mark.parametrize("address", EVERY_ADDRESS)
+def test_a_token_needs_a_scope_that_reads(address, landscape, people, client_of):
+    address = address.format(landscape["acme"].id)
+    reading, other, old = (
+        client_of(people[ADA], *scopes, expires_at=expires_at)
+        for scopes, expires_at in ((["read_api"], None), (["read_user"], None), (["api"], clock.today()))
+    )
+
+    assert (
+        reading.get(address).status_code
+        == reading.head(address).status_code
+        == (404 if address.endswith("/0") else 200)
+    )
+    assert (other.get(address).status_code, other.get(address).json["error"]) == (403, "insufficient_scope")
+    assert (old.get(address).status_code, old.get(address).json["error"]) == (401, "invalid_token")
+
+
+def test_somebody_who_is_blocked_is_refused(landscape, people, client_of):
+    client = client_of(people[OLIVE])
+    reload(people[OLIVE]).state = BLOCKED
+    db.session.commit()
+
+    answers = [client.get(address.format(landscape["acme"].id)) for address in EVERY_ADDRESS]
+
+    assert {answer.json["message"] for answer in answers} == {"403 Forbidden - Your account has been blocked."}
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
+@pytest.mark.parametrize("address", ["/namespaces", "/namespaces/acme", "/namespaces/acme/exists"])
+def test_namespaces_are_not_changed_here(address, method, landscape, as_):
+    answers = [as_(person).open(method, address) for person in (OLIVE, NOBODY)]
+
+    assert [(answer.status_code, answer.json) for answer in answers] == [
+        (405, {"error": "405 Not Allowed"}),
+        (401, UNAUTHORIZED),
+    ]
+
+
+# List
+
+
+@pytest.mark.parametrize(
+    ("person", "listed"),
+    [
+        (SAM, ["sam"]),
+        (GUS, ["gus", "acme"]),
+        (DEV, ["dev", "acme/tools"]),
+        (OLIVE, ["olive", "acme", "other"]),
+        (RITA, ["rita"]),
+        (MAX, ["max"]),
+        (ADA, [*PEOPLE, "acme", "acme/tools", "acme/tools/deep", "open", "lent", "other"]),
+    ],
+)
+def test_who_gets_which_namespaces(person, listed, landscape, as_):
+    assert paths(as_(person).get("/namespaces")) == listed
+
+
+def test_somebody_without_groups_gets_their_own_namespace(people, as_stranger):
+    mine = namespace_of(people[SAM])
+
+    answer = as_stranger.get("/namespaces")
+
+    assert answer.json == [
+        {
+            "id": mine.id,
+            "name": "Sam",
+            "path": "sam",
+            "kind": "user",
+            "full_path": "sam",
+            "parent_id": None,
+            "avatar_url": None,
+            "web_url": "http://localhost/sam",
+            "billable_members_count": 1,
+            "plan": "default",
+            "trial_ends_on": None,
+            "trial": False,
+        }
+    ]
+
+
+def test_an_owned_group_has_everything(landscape, as_):
+    found = show(as_(OLIVE), landscape["tools"])
+
+    assert found == {
+        "id": landscape["tools"].id,
+        "name": "Acme Tools",
+        "path": "tools",
+        "kind": "group",
+        "full_path": "acme/tools",
+        "parent_id": landscape["acme"].id,
+        "avatar_url": None,
+        "web_url": "http://localhost/groups/acme/tools",
+        "members_count_with_descendants": 1,
+        "billable_members_count": 1,
+        "plan": "default",
+        "trial_ends_on": None,
+        "trial": False,
+    }
+
+
+@pytest.mark.parametrize(
+    ("person", "namespace", "keys"),
+    [
+        (OLIVE, "acme", FOR_OWNERS),
+        (OLIVE, "acme%2Ftools%2Fdeep", FOR_OWNERS),
+        (OLIVE, "other", FOR_MEMBERS),
+        (OLIVE, "lent", FOR_MEMBERS),
+        (OLIVE, "olive", FOR_ONESELF),
+        (GUS, "acme", FOR_MEMBERS),
+        (DEV, "acme%2Ftools", FOR_MEMBERS),
+        (ADA, "acme", FOR_OWNERS),
+        (ADA, "open", FOR_OWNERS),
+        (ADA, "sam", FOR_ONESELF),
+        (ADA, "ada", FOR_ONESELF),
+    ],
+)
+def test_who_sees_which_keys(person, namespace, keys, landscape, as_):
+    shown = as_(person).get(f"/namespaces/{namespace}").json
+    listed = [found for found in as_(person).get("/namespaces").json if found["id"] == shown["id"]]
+
+    assert list(shown) == keys
+    assert listed in ([shown], [])
+
+
+def test_administrators_see_counts_of_all_groups_and_of_no_user(landscape, as_admin):
+    found = {namespace["full_path"]: namespace for namespace in as_admin.get("/namespaces").json}
+
+    counted = {path for path, namespace in found.items() if "members_count_with_descendants" in namespace}
+    assert counted == {"acme", "acme/tools", "acme/tools/deep", "open", "lent", "other"}
+    assert {found[name]["billable_members_count"] for name in PEOPLE} == {1}
+
+
+def test_a_namespace_follows_its_user(people, as_admin):
+    as_admin.put(f"/users/{people[SAM].id}", json={"name": "Samuel Q", "username": "samuel"})
+
+    found = show(as_admin, namespace_of(people[SAM]))
+
+    assert (found["name"], found["path"], found["full_path"]) == ("Samuel Q", "samuel", "samuel")
+
+
+def test_an_avatar_is_that_of_the_user_or_group(people, as_admin):
+    namespace_of(people[SAM]).avatar_url = "https://avatars.example.org/sam.png"
+    group = make_group(avatar_url="http://localhost/uploads/group.png")
+
+    shown = [show(as_admin, namespace)["avatar_url"] for namespace in (namespace_of(people[SAM]), group)]
+
+    assert shown == ["https://avatars.example.org/sam.png", "http://localhost/uploads/group.png"]
+
+
+def test_a_group_on_its_way_out_is_gone(landscape, as_, as_admin):
+    as_(OLIVE).delete(f"/groups/{landscape['tools'].id}")
+
+    assert paths(as_admin.get("/namespaces")) == [*PEOPLE, "acme", "open", "lent", "other"]
+    assert as_admin.get(f"/namespaces/{landscape['deep'].id}").json == MISSING
+    assert as_admin.get(f"/namespaces/tools/exists?parent_id={landscape['acme'].id}").text == FREE
+
+
+@pytest.mark.both_databases
+def test_the_list_is_cut_into_pages(landscape, as_admin):
+    answer = as_admin.get("/namespaces?per_page=5&page=2&search=")
+
+    shown = {name: answer.headers[f"X-{name}"] for name in ("Total", "Total-Pages", "Page", "Next-Page", "Prev-Page")}
+    assert paths(answer) == ["gus", "sam", "acme", "acme/tools", "acme/tools/deep"]
+    assert shown == {"Total": "13", "Total-Pages": "3", "Page": "2", "Next-Page": "3", "Prev-Page": "1"}
+    assert 'page=3&per_page=5&search=&top_level_only=false>; rel="next"' in answer.headers["Link"]
+
+
+@pytest.mark.parametrize(
+    ("query", "error"),
+    [
+        ("per_page=0", "per_page has a value not allowed"),
+        ("page=a&per_page=b", "page is invalid, per_page is invalid"),
+        ("owned_only=perhaps", "owned_only is invalid"),
+        ("search[a]=b", "search is invalid"),
+    ],
+)
+def test_filters_that_cannot_be_read_are_refused(query, error, as_):
+    answer = as_(SAM).get(f"/namespaces?{query}")
+
+    assert (answer.status_code, answer.json) == (400, {"error": error})
+
+
+@pytest.mark.parametrize(
+    ("person", "query", "listed"),
+    [
+        (OLIVE, "owned_only=true", ["olive", "acme"]),
+        (OLIVE, "owned_only=false", ["olive", "acme", "other"]),
+        (DEV, "owned_only=1", ["dev"]),
+        (ADA, "owned_only=true", ["ada"]),
+        (DEV, "top_level_only=true", ["dev"]),
+        (DEV, "top_level_only=", ["dev", "acme/tools"]),
+        (ADA, "top_level_only=true", [*PEOPLE, "acme", "open", "lent", "other"]),
+        (OLIVE, "owned_only=true&top_level_only=true&search=acme", ["acme"]),
+        (DEV, "search=acme/tools", []),
+        (DEV, "search=acme/tools&full_path_search=true", ["acme/tools"]),
+        (DEV, "search=acme/tools&full_path_search=false", []),
+        (DEV, "search=ME/TOOL&full_path_search=true", ["acme/tools"]),
+        (DEV, "search=&full_path_search=true", ["dev", "acme/tools"]),
+        (ADA, "search=acme&full_path_search=true", ["acme", "acme/tools", "acme/tools/deep"]),
+    ],
+)
+def test_the_list_may_be_narrowed(person, query, listed, landscape, as_):
+    assert paths(as_(person).get(f"/namespaces?{query}")) == listed
+
+
+# Search
+
+
+@pytest.fixture
+def library(people):
+    """Groups with paths and names to look for."""
+    parent = make_group("acme-tools", name="Hammers and Saws")
+    for path, name in (
+        ("wood", "Acme Timber"),
+        ("ab", "Short"),
+        ("q", "Ab"),
+        ("a_c", "Under_score"),
+        ("axc", "Underscore"),
+        ("percent", "100% Wool"),
+        ("percentage", "1000 Wool"),
+        ("slash", "back\\slash"),
+    ):
+        make_group(path, name=name)
+    make_group("child", parent, name="Timber Child")
+
+
+SEARCHES = (
+    ("acme", ["acme-tools", "wood"]),
+    ("ACME", ["acme-tools", "wood"]),
+    ("cme-too", ["acme-tools"]),
+    ("  acme  ", ["acme-tools", "wood"]),
+    ("timber acme", ["wood"]),
+    ("acme   timber", ["wood"]),
+    ("acme hammers", []),
+    ("tools acme", ["acme-tools"]),
+    ('"acme timber"', ["wood"]),
+    ('"acme   timber"', ["wood"]),
+    ('"timber acme"', []),
+    ('"ac" timber', ["wood", "acme-tools/child"]),
+    ("ac timber", ["wood", "acme-tools/child"]),
+    ("ab", ["ab", "q"]),
+    ("AB", ["ab", "q"]),
+    ("a", []),
+    ("q", ["q"]),
+    ("a b", []),
+    ("a_c", ["a_c"]),
+    ("r_s", ["a_c"]),
+    ("%", []),
+    ("00%", ["percent"]),
+    ("1%w", []),
+    ("k\\s", ["slash"]),
+    ("back\\\\", []),
+    ("acme-tools/child", []),
+    ("sam", ["sam"]),
+    ("xyzzy", []),
+    (
+        "",
+        [
+            *PEOPLE,
+            "acme-tools",
+            "wood",
+            "ab",
+            "q",
+            "a_c",
+            "axc",
+            "percent",
+            "percentage",
+            "slash",
+            "acme-tools/child",
+        ],
+    ),
+    (
+        " ",
+        [
+            *PEOPLE,
+            "acme-tools",
+            "wood",
+            "ab",
+            "q",
+            "a_c",
+            "axc",
+            "percent",
+            "percentage",
+            "slash",
+            "acme-tools/child",
+        ],
+    ),
+)
+
+
+@pytest.mark.both_databases
+def test_what_a_search_finds(library, as_admin):
+    found = [(search, paths(as_admin.get("/namespaces", query_string={"search": search}))) for search, _ in SEARCHES]
+
+    assert found == [*SEARCHES]
+
+
+@pytest.mark.both_databases
+def test_a_search_finds_only_what_the_list_has(library, as_stranger):
+    assert paths(as_stranger.get("/namespaces?search=acme")) == []
+    assert paths(as_stranger.get("/namespaces?search=SAM")) == ["sam"]
+
+
+# Show
+
+
+@pytest.mark.parametrize(
+    ("person", "shown"),
+    [
+        (SAM, {"sam"}),
+        (GUS, {"gus", "acme", "acme/tools", "acme/tools/deep", "lent"}),
+        (DEV, {"dev", "acme/tools", "acme/tools/deep"}),
+        (OLIVE, {"olive", "acme", "acme/tools", "acme/tools/deep", "lent", "other"}),
+        (RITA, {"rita", "other"}),
+        (MAX, {"max"}),
+        (ADA, {*PEOPLE, "acme", "acme/tools", "acme/tools/deep", "open", "lent", "other"}),
+    ],
+)
+def test_who_is_shown_which_namespace(person, shown, landscape, people, as_):
+    everything = [*landscape.values(), *(namespace_of(user) for user in people.values())]
+    full_paths = {namespace.id: namespace.full_path for namespace in everything}
+    client = as_(person)
+
+    by_id = {path: client.get(f"/namespaces/{number}") for number, path in full_paths.items()}
+    by_path = {path: client.get(f"/namespaces/{path.replace('/', '%2F').upper()}") for path in full_paths.values()}
+
+    for answers in (by_id, by_path):
+        assert {path for path, answer in answers.items() if answer.status_code == 200} == shown
+        assert [answer.json for path, answer in answers.items() if path not in shown] == [MISSING] * (13 - len(shown))
+    assert {path: by_path[path].json for path in shown} == {path: by_id[path].json for path in shown}
+
+
+def test_whoever_only_belongs_to_a_project_is_not_shown_its_group(landscape, people, as_stranger):
+    add_member(make_project("shop", landscape["acme"]), people[SAM], Role.OWNER)
+
+    assert as_stranger.get("/namespaces/acme").json == MISSING
+
+
+@pytest.mark.parametrize(
+    "place", ["0", "-5", "4711", "9" * 30, "nothing", "acme%2Fnothing", "acme%2Ftools%2F", "%20", "größe"]
+)
+def test_what_is_not_there_is_not_found(place, landscape, as_admin):
+    answer = as_admin.get(f"/namespaces/{place}")
+
+    assert (answer.status_code, answer.json) == (404, MISSING)
+
+
+def test_an_unencoded_slash_leads_nowhere(landscape, as_admin):
+    answer = as_admin.get("/namespaces/acme/tools")
+
+    assert (answer.status_code, answer.json) == (404, {"error": "404 Not Found"})
+
+
+def test_digits_are_an_id_and_dots_are_letters(people, as_admin):
+    number, dotted = make_group("123456"), make_group("with.dot")
+
+    assert as_admin.get("/namespaces/123456").json == MISSING
+    assert show(as_admin, number)["path"] == "123456"
+    assert as_admin.get("/namespaces/with.dot").json["id"] == dotted.id
+    assert as_admin.get("/namespaces/with%2Edot").json["id"] == dotted.id
+
+
+def test_parameters_are_judged_before_the_namespace(as_):
+    answer = as_(SAM).get("/namespaces/0?requested_hosted_plan[a]=b")
+
+    assert (answer.status_code, answer.json) == (400, {"error": "requested_hosted_plan is invalid"})
+
+
+# Existence
+
+
+EXISTENCES = (
+    ("/namespace-1/exists", '{"exists":true,"suggests":["namespace-11"]}'),
+    ("/with.dot/exists", '{"exists":true,"suggests":["with.dot1"]}'),
+    ("/with%2Edot/exists/", '{"exists":true,"suggests":["with.dot1"]}'),
+    ("/NAMESPACE-1/exists", '{"exists":true,"suggests":["NAMESPACE-11"]}'),
+    ("/sub/exists?parent_id={a}", '{"exists":true,"suggests":["sub1"]}'),
+    ("/SUB/exists?parent_id={a}", '{"exists":true,"suggests":["SUB1"]}'),
+    ("/sub/exists", FREE),
+    ("/namespace-1/exists?parent_id={a}", FREE),
+    ("/sub2/exists?parent_id={a}", FREE),
+    ("/sub2/exists?parent_id={b}", '{"exists":true,"suggests":["sub21"]}'),
+    ("/deep/exists?parent_id={a}", FREE),
+    ("/a/exists?parent_id={a}", FREE),
+    ("/sub/exists?parent_id=", FREE),
+    ("/namespace-1/exists?parent_id=", '{"exists":true,"suggests":["namespace-11"]}'),
+    ("/sub/exists?parent_id=0", FREE),
+    ("/sub/exists?parent_id=-1", FREE),
+    ("/sub/exists?parent_id=4711", FREE),
+    ("/sam/exists", '{"exists":true,"suggests":["sam1"]}'),
+    ("/Sam/exists", '{"exists":true,"suggests":["Sam1"]}'),
+    ("/sam/exists?parent_id={sam}", FREE),
+    ("/A%20name/exists", FREE),
+    ("/unknown/exists", FREE),
+    ("/a%2Fsub/exists", FREE),
+    ("/gr%C3%B6%C3%9Fe/exists", FREE),
+    ("/%25/exists", FREE),
+    ("/namespace_1/exists", FREE),
+    ("/%20namespace-1/exists", FREE),
+    ("/namespace-1%0A/exists", FREE),
+    ("/1234/exists", '{"exists":true,"suggests":["12341"]}'),
+)
+
+
+def test_what_exists_and_what_is_suggested(people, as_stranger):
+    a, b = make_group("a", name="A name"), make_group("b")
+    for path, parent in (("namespace-1", None), ("with.dot", None), ("1234", None), ("sub2", b)):
+        make_group(path, parent)
+    make_group("deep", make_group("sub", a))
+    ids = {"a": a.id, "b": b.id, "sam": namespace_of(people[SAM]).id}
+
+    answers = [as_stranger.get(f"/namespaces{call.format(**ids)}") for call, _ in EXISTENCES]
+
+    assert {answer.status_code for answer in answers} == {200}
+    assert [(call, answer.text) for (call, _), answer in zip(EXISTENCES, answers, strict=True)] == [*EXISTENCES]
+
+
+@pytest.mark.parametrize("parent_id", ["a", "1.5", "0x1", "1e3", "9" * 25])
+def test_a_parent_is_a_number(parent_id, as_stranger):
+    answer = as_stranger.get("/namespaces/sam/exists", query_string={"parent_id": parent_id})
+
+    assert (answer.status_code, answer.json) == (400, {"error": "parent_id is invalid"})
+
+
+@pytest.mark.parametrize(
+    ("others", "suggested"),
+    [
+        ([], "acme1"),
+        ([("acme1", "x")], "acme2"),
+        ([("ACME1", "x"), ("x", "Acme2")], "acme3"),
+        ([("x", "acme1")], "acme2"),
+        ([("acme2", "x")], "acme1"),
+        ([("acme1", "x"), ("acme3", "x")], "acme2"),
+        ([("acme11", "x"), ("acme-1", "x"), ("xacme1", "x")], "acme1"),
+        ([(f"acme{number}", "x") for number in range(1, 13)], "acme13"),
+    ],
+)
+@pytest.mark.parametrize("nested", [False, True])
+def test_a_suggestion_is_neither_path_nor_name_of_any_namespace(others, suggested, nested, group, as_stranger):
+    parent = make_group("parent") if nested else None
+    for path, name in others:
+        make_group(path, parent, name=name)
+
+    assert as_stranger.get("/namespaces/acme/exists").json == {"exists": True, "suggests": [suggested]}
+
+
+def test_wildcards_of_the_database_are_letters_of_a_suggestion(people, as_stranger):
+    for path in ("a_c", "abc1"):
+        make_group(path)
+
+    assert as_stranger.get("/namespaces/a_c/exists").json["suggests"] == ["a_c1"]
+
+
+def test_a_group_that_is_being_deleted_leaves_its_path_to_suggestions(group, as_, as_stranger):
+    other = make_group("acme1")
+    as_(ADA).delete(f"/groups/{other.id}")
+
+    assert as_stranger.get("/namespaces/acme/exists").json["suggests"] == ["acme1"]
+
+
+@pytest.mark.parametrize(
+    ("text", "cleaned"),
+    [
+        ("acme", "acme"),
+        ("ACME", "ACME"),
+        ("ada@example.org", "ada"),
+        ("ada+x@example.org@y", "adax"),
+        ("@example.org", "blank"),
+        ("", "blank"),
+        ("a b/c", "abc"),
+        ("größe", "gre"),
+        ("日本", "blank"),
+        ("a_b-c.d", "a_b-c.d"),
+        ("a.git", "a"),
+        ("a.atom.git..", "a"),
+        ("a.GIT", "a.GIT"),
+        ("a.git.b", "a.git.b"),
+        ("--a-", "a-"),
+        ("-.git", "blank"),
+        (".git", "blank"),
+        ("...", "blank"),
+        (".a", ".a"),
+        ("a\n", "a"),
+    ],
+)
+def test_a_text_is_made_a_path(text, cleaned):
+    assert suggestions.clean(text) == cleaned
+
+
+# Counts
+
+
+def counts(client, namespace, **query):
+    shown = client.get(f"/namespaces/{namespace.id}", query_string=query).json
+    return shown["members_count_with_descendants"], shown["billable_members_count"]
+
+
+@pytest.mark.parametrize(
+    ("plan", "billable"),
+    [(None, 3), ("none", 3), ("unknown", 3), ("bronze", 3), ("premium", 3), ("gold", 2), ("ultimate", 2), ("", 3)],
+)
+def test_guests_are_free_on_the_top_plan(plan, billable, people, group, as_):
+    add_member(group, people[DEV], Role.DEVELOPER)
+    add_member(group, people[GUS], Role.GUEST)
+    query = {} if plan is None else {"requested_hosted_plan": plan}
+
+    listed = as_(OLIVE).get("/namespaces", query_string=query | {"search": "acme"}).json
+
+    assert counts(as_(OLIVE), group, **query) == (3, billable)
+    assert [found["billable_members_count"] for found in listed] == [billable]
+
+
+@pytest.mark.parametrize(
+    ("plan", "requested", "billable"),
+    [("gold", "bronze", 1), ("ultimate", "", 1), ("premium", "gold", 1), ("premium", "free", 2)],
+)
+def test_a_top_plan_counts_whether_stored_or_asked_for(plan, requested, billable, people, group, as_):
+    reload(group).plan = plan
+    add_member(group, people[GUS], Role.GUEST)
+
+    assert counts(as_(OLIVE), group, requested_hosted_plan=requested) == (2, billable)
+
+
+def test_members_below_count_once_and_those_of_projects_only_as_billable(people, group, as_):
+    below = make_group("below", make_group("middle", group))
+    project = make_project("shop", below)
+    for place, name in ((group, GUS), (below, GUS), (below, DEV), (project, DEV), (project, SAM)):
+        add_member(place, people[name], Role.REPORTER)
+
+    assert counts(as_(OLIVE), group) == (3, 4)
+    assert counts(as_(OLIVE), below) == (2, 3)
+
+
+@pytest.mark.both_databases
+def test_memberships_that_ended_are_not_counted(people, group, as_):
+    project = make_project("shop", group)
+    add_member(group, people[GUS], Role.GUEST, clock.today())
+    add_member(project, people[DEV], Role.DEVELOPER, clock.today() - dt.timedelta(days=9))
+    add_member(group, people[RITA], Role.REPORTER, clock.today() + dt.timedelta(days=1))
+
+    assert counts(as_(OLIVE), group) == (2, 2)
+
+
+@pytest.mark.both_databases
+@pytest.mark.parametrize("state", [BLOCKED, "deactivated"])
+def test_people_who_may_not_sign_in_are_not_counted(state, people, group, as_):
+    add_member(group, people[GUS], Role.GUEST)
+    reload(people[GUS]).state = state
+    db.session.commit()
+
+    assert counts(as_(OLIVE), group) == (1, 1)
+
+
+@pytest.mark.both_databases
+def test_people_on_their_way_out_are_not_counted(people, group, as_, as_admin):
+    add_member(group, people[GUS], Role.GUEST)
+    assert as_admin.delete(f"/users/{people[GUS].id}").status_code == 204
+
+    assert counts(as_(OLIVE), group) == (1, 1)
+
+
+def test_groups_and_projects_on_their_way_out_bring_nobody(people, group, as_):
+    below, invited = make_group("below", group), make_group("invited")
+    project = make_project("shop", group)
+    share(group, invited, Role.DEVELOPER)
+    for place, name in ((below, DEV), (project, RITA), (invited, GUS)):
+        add_member(place, people[name], Role.DEVELOPER)
+    before = counts(as_(OLIVE), group)
+
+    for address in (f"/groups/{below.id}", f"/projects/{project.id}", f"/groups/{invited.id}"):
+        assert as_(ADA).delete(address).status_code == 202
+
+    assert (before, counts(as_(OLIVE), group)) == ((2, 4), (1, 1))
+
+
+def test_members_of_invited_groups_and_of_those_above_them_are_billable(people, group, as_):
+    above = make_group("above")
+    invited = make_group("invited", above)
+    aside = make_group("aside", invited)
+    share(make_project("shop", make_group("middle", group)), invited, Role.DEVELOPER)
+    for place, name in ((above, MAX), (invited, DEV), (aside, SAM)):
+        add_member(place, people[name], Role.DEVELOPER)
+
+    assert counts(as_(OLIVE), group) == (1, 3)
+
+
+def test_an_invitation_that_ended_brings_nobody(people, group, as_):
+    invited = make_group("invited")
+    add_member(invited, people[DEV], Role.DEVELOPER)
+    share(group, invited, Role.DEVELOPER).expires_at = clock.today()
+    db.session.commit()
+
+    assert counts(as_(OLIVE), group) == (1, 1)
+
+
+def test_whoever_is_invited_as_a_guest_is_free_on_the_top_plan(people, group, as_):
+    invited = make_group("invited")
+    add_member(invited, people[DEV], Role.DEVELOPER)
+    share(group, invited, Role.GUEST)
+
+    assert counts(as_(OLIVE), group) == (1, 2)
+    assert counts(as_(OLIVE), group, requested_hosted_plan="gold") == (1, 1)
+
+
+def test_a_group_without_members_counts_nobody(people, as_admin):
+    assert counts(as_admin, make_group()) == (0, 0)
+
+
+class Town:
+    """Groups, projects, people and what binds them, at random; and how they are counted, slowly."""
+
+    def __init__(self, seed: int) -> None:
+        self.chance = random.Random(seed)
+        self.users = [make_user() for _ in range(7)]
+        self.parents: dict[int, int | None] = {}
+        for number in range(7):
+            parent = self.chance.choice([None, *self.parents])
+            group = Group(path=f"g{number}", name=f"G{number}", plan=self.chance.choice([None, "premium", "gold"]))
+            path_registry.store_namespace(
+                group, db.session.get(Group, parent) if parent else None, AssertionError(number)
+            )
+            self.parents[group.id] = parent
+        self.projects = {
+            make_project(f"p{number}", db.session.get(Group, home)).id: home
+            for number, home in enumerate(self.chance.choices(list(self.parents), k=5))
+        }
+        self.states = {user.id: self.chance.choice(["active"] * 4 + [BLOCKED]) for user in self.users}
+        for user in self.users:
+            user.state = self.states[user.id]
+        self.members = self.bind(Membership, "user_id", list(self.states), Role.MINIMAL, 16)
+        self.shares = self.bind(Share, "group_id", list(self.parents), Role.GUEST, 7)
+        db.session.commit()
+
+    def bind(self, kind, who, candidates, least, count):
+        """Rows that bind people or groups to places, and the same as ``(who, place, is_project, level, alive)``."""
+        made = {}
+        for _ in range(count):
+            is_project = self.chance.random() < 0.4
+            place = self.chance.choice(list(self.projects if is_project else self.parents))
+            subject = self.chance.choice(candidates)
+            if (subject, place, is_project) in made or (subject == place and kind is Share):
+                continue
+            level = self.chance.choice([level for level in Role if level >= least])
+            days = self.chance.choice([None, None, None, 0, 1])
+            expires_at = None if days is None else clock.today() + dt.timedelta(days=days)
+            target = {"project_id" if is_project else "namespace_id": place}
+            db.session.add(kind(**{who: subject}, **target, access_level=level, expires_at=expires_at))
+            made[subject, place, is_project] = (subject, place, is_project, level, days != 0)
+        return list(made.values())
+
+    def above(self, group):
+        return [group, *self.above(self.parents[group])] if group else []
+
+    def inside(self, place, is_project, root):
+        return root in self.above(self.projects[place] if is_project else place)
+
+    def members_with_descendants(self, root):
+        return {
+            user
+            for user, place, is_project, _, alive in self.members
+            if alive and not is_project and self.inside(place, False, root) and self.states[user] == "active"
+        }
+
+    def billable(self, root, plan):
+        least = Role.REPORTER if plan in ("gold", "ultimate") else Role.GUEST
+        invited = {
+            above
+            for group, place, is_project, level, alive in self.shares
+            if alive and level >= least and self.inside(place, is_project, root)
+            for above in self.above(group)
+        }
+        return {
+            user
+            for user, place, is_project, level, alive in self.members
+            if alive and level >= least and self.states[user] == "active"
+            if self.inside(place, is_project, root) or (not is_project and place in invited)
+        }
+
+
+@pytest.mark.both_databases
+@pytest.mark.parametrize("seed", range(8))
+def test_whatever_binds_people_to_groups_they_are_counted_rightly(seed, people, as_admin):
+    town = Town(seed)
+    groups = {group: db.session.get(Group, group).plan for group in town.parents}
+
+    found = {entry["id"]: entry for entry in as_admin.get("/namespaces?per_page=100").json if entry["kind"] == "group"}
+    wanted = {
+        group: (len(town.members_with_descendants(group)), len(town.billable(group, plan)))
+        for group, plan in groups.items()
+    }
+
+    counted = {
+        group: (entry["members_count_with_descendants"], entry["billable_members_count"])
+        for group, entry in found.items()
+    }
+    assert counted == wanted
+
+
+@pytest.mark.both_databases
+@pytest.mark.parametrize("person", [ADA, OLIVE, GUS])
+def test_a_longer_list_takes_no_more_queries(person, people, as_, count_queries):
+    for number in range(24):
+        group = make_group(f"group{number}")
+        add_member(group, people[OLIVE], Role.OWNER)
+        add_member(group, people[GUS], Role.GUEST)
+    client, sent = as_(person), []
+    for size in (3, 20):
+        with count_queries() as queries:
+            found = client.get(f"/namespaces?search=group&per_page={size}").json
+        sent.append(len(queries))
+
+    assert len(found) == 20
+    assert sent[0] == sent[1] <= 8

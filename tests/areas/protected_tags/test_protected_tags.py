@@ -1,0 +1,700 @@
+"""Protected tags through HTTP (protected tags reference)."""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+import shutil
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from urllib.parse import quote
+
+import pytest
+
+from project_service.access.abilities import may_create_tag
+from project_service.access.identity import ANONYMOUS as NO_CALLER
+from project_service.access.identity import Caller
+from project_service.areas.protected_tags import queries
+from project_service.areas.protected_tags.models import ProtectedTag
+from project_service.domain.access_levels import Role
+from project_service.domain.repositories import contents, models
+from project_service.domain.users import BLOCKED
+from project_service.kit import clock
+from project_service.kit.db.session import db
+from tests.support import sample_data
+from tests.support.git_repositories import keep_repository
+from tests.support.sample_data import ADA, DEV, GUS, MAX, NOBODY, OLIVE, RITA, SAM
+
+FEATURE = {
+    "name": "feature",
+    "create_access_levels": [{"access_level": 40, "access_level_description": "Maintainers"}],
+}
+MISSING = {"message": "404 Not found"}
+TAKEN = {"message": ["Name has already been taken"]}
+BLANK = {"message": ["Name can't be blank"]}
+NOT_A_LEVEL = "create_access_level does not have a valid value"
+NO_NUMBER = "create_access_level is invalid, create_access_level does not have a valid value"
+OPERATIONS = [("GET", None), ("POST", None), ("GET", "feature"), ("DELETE", "feature")]
+LONG_AGO = "Mon, 01 Jan 1990 00:00:00 GMT"
+
+
+def tags(project, name=None):
+    path = f"/projects/{project.id}/protected_tags"
+    return path if name is None else f"{path}/{quote(name, safe='')}"
+
+
+def everything(client, project, **fields):
+    """The answers to all four operations on a project that has ``feature``."""
+    sent = {"name": "other"} | fields
+    return [client.open(method, tags(project, name), json=sent) for method, name in OPERATIONS]
+
+
+def names_of(client, project):
+    return [tag["name"] for tag in client.get(tags(project)).json]
+
+
+def at_once(count, act):
+    """What ``act(number)`` answers to each of many threads that begin together."""
+    start = threading.Barrier(count)
+
+    def begin(number):
+        start.wait()
+        return act(number)
+
+    with ThreadPoolExecutor(count) as pool:
+        return list(pool.map(begin, range(count)))
+
+
+@pytest.fixture
+def protect(project, as_maintainer):
+    """Protects a tag through the API and answers with it."""
+
+    def create(name="feature", **fields):
+        answer = as_maintainer.post(tags(project), json={"name": name} | fields)
+        assert answer.status_code == 201, answer.json
+        return answer.json
+
+    return create
+
+
+# Who may do what
+
+
+@pytest.mark.parametrize("archived", [False, True])
+@pytest.mark.parametrize("person", [ADA, OLIVE, MAX])
+def test_maintainers_and_those_above_them_may_do_everything(person, archived, project, protect, as_):
+    protect()
+    sample_data.reload(project).archived = archived
+    db.session.commit()
+
+    answers = everything(as_(person), project)
+
+    assert [answer.status_code for answer in answers] == [200, 201, 200, 204]
+
+
+@pytest.mark.parametrize(
+    ("person", "status", "text"),
+    [
+        (DEV, 403, "403 Forbidden"),
+        (RITA, 403, "403 Forbidden"),
+        (GUS, 403, "403 Forbidden"),
+        (SAM, 404, "404 Project Not Found"),
+        (NOBODY, 401, "401 Unauthorized"),
+    ],
+)
+def test_all_others_are_refused_before_their_parameters_are_read(person, status, text, project, protect, as_):
+    protect()
+
+    answers = everything(as_(person), project, name=None, create_access_level="nonsense")
+
+    assert [(answer.status_code, answer.json) for answer in answers] == [(status, {"message": text})] * 4
+
+
+@pytest.mark.parametrize("visibility", ["internal", "public"])
+def test_a_stranger_who_sees_the_project_is_forbidden_and_nobody_unauthorized(visibility, as_):
+    project = sample_data.make_project(visibility=visibility)
+
+    assert [answer.status_code for answer in everything(as_(SAM), project)] == [403] * 4
+    assert [answer.status_code for answer in everything(as_(NOBODY), project)] == [401] * 4
+
+
+def test_an_external_stranger_does_not_see_an_internal_project(people, client_of):
+    project = sample_data.make_project(visibility="internal")
+    client = client_of(sample_data.make_user(external=True))
+
+    assert [answer.json for answer in everything(client, project)] == [{"message": "404 Project Not Found"}] * 4
+
+
+def test_of_a_missing_project_nobody_hears_401_and_others_404(project, as_):
+    project.id = 4711
+
+    assert {answer.status_code for answer in everything(as_(NOBODY), project)} == {401}
+    assert [answer.json for answer in everything(as_(ADA), project)] == [{"message": "404 Project Not Found"}] * 4
+
+
+def test_a_token_that_only_reads_may_not_write(project, protect, people, client_of):
+    protect()
+
+    answers = everything(client_of(people[MAX], "read_api"), project)
+
+    assert [answer.status_code for answer in answers] == [200, 403, 200, 403]
+    assert answers[1].json["error"] == answers[3].json["error"] == "insufficient_scope"
+
+
+def test_a_token_for_something_else_reads_nothing(project, protect, people, client_of):
+    protect()
+
+    answers = everything(client_of(people[MAX], "read_user", "read_repository"), project)
+
+    assert [answer.json["error"] for answer in answers] == ["insufficient_scope"] * 4
+
+
+def test_an_expired_token_is_refused(project, people, client_of):
+    answers = everything(client_of(people[MAX], expires_at=clock.today()), project)
+
+    assert [(answer.status_code, answer.json["error"]) for answer in answers] == [(401, "invalid_token")] * 4
+
+
+def test_an_unknown_token_is_refused_on_a_public_project_too(client_of, people):
+    project = sample_data.make_project(visibility="public")
+    client = client_of(people[MAX])
+    client.token = "nobody-has-this"
+
+    assert [answer.json for answer in everything(client, project)] == [{"message": "401 Unauthorized"}] * 4
+
+
+def test_somebody_who_is_blocked_is_refused(project, people, client_of):
+    client = client_of(people[MAX])
+    sample_data.reload(people[MAX]).state = BLOCKED
+    db.session.commit()
+
+    blocked = {"message": "403 Forbidden - Your account has been blocked."}
+    assert [(answer.status_code, answer.json) for answer in everything(client, project)] == [(403, blocked)] * 4
+
+
+def test_a_membership_that_has_ended_counts_no_more(project, as_, people):
+    sample_data.add_member(project, people[SAM], Role.MAINTAINER, clock.today())
+
+    assert {answer.status_code for answer in everything(as_(SAM), project)} == {404}
+
+
+@pytest.mark.parametrize(("method", "name"), [("PUT", None), ("PATCH", None), ("PUT", "feature"), ("POST", "feature")])
+def test_a_protected_tag_is_not_changed(method, name, project, as_):
+    answers = [as_(person).open(method, tags(project, name)) for person in (MAX, NOBODY)]
+
+    assert [(answer.status_code, answer.json) for answer in answers] == [
+        (405, {"error": "405 Not Allowed"}),
+        (401, {"message": "401 Unauthorized"}),
+    ]
+
+
+# List and show
+
+
+@pytest.mark.both_databases
+def test_protected_tags_are_listed_in_the_order_of_their_creation(project, protect, as_maintainer):
+    for name in ("v*", "nightly", "a", "A"):
+        protect(name)
+    worlds_apart = sample_data.make_project()
+    db.session.add(ProtectedTag(project_id=worlds_apart.id, name="elsewhere", create_access_levels=[40]))
+    db.session.commit()
+
+    assert names_of(as_maintainer, project) == ["v*", "nightly", "a", "A"]
+
+
+def test_a_listed_protected_tag_is_exactly_this(project, protect, as_maintainer):
+    protect("v*", create_access_level=30)
+    protect("nightly", create_access_level=0)
+
+    answer = as_maintainer.get(tags(project))
+
+    assert answer.text == (
+        '[{"name":"v*","create_access_levels":'
+        '[{"access_level":30,"access_level_description":"Developers + Maintainers"}]},'
+        '{"name":"nightly","create_access_levels":[{"access_level":0,"access_level_description":"No one"}]}]'
+    )
+
+
+def test_an_empty_list_has_one_page(project, as_maintainer):
+    answer = as_maintainer.get(tags(project))
+
+    assert (answer.json, answer.headers["X-Total"], answer.headers["X-Total-Pages"]) == ([], "0", "1")
+
+
+@pytest.mark.both_databases
+def test_the_list_is_cut_into_pages(project, protect, as_maintainer):
+    for number in range(5):
+        protect(f"t{number}")
+
+    answer = as_maintainer.get(f"{tags(project)}?per_page=2&page=2")
+
+    shown = {name: answer.headers[f"X-{name}"] for name in ("Total", "Total-Pages", "Page", "Next-Page", "Prev-Page")}
+    assert [tag["name"] for tag in answer.json] == ["t2", "t3"]
+    assert shown == {"Total": "5", "Total-Pages": "3", "Page": "2", "Next-Page": "3", "Prev-Page": "1"}
+    assert f'{tags(project)}?id={project.id}&page=3&per_page=2>; rel="next"' in answer.headers["Link"]
+
+
+def test_a_page_that_cannot_be_read_is_refused(project, as_maintainer):
+    answer = as_maintainer.get(f"{tags(project)}?page=a&per_page=0")
+
+    assert answer.status_code == 400
+    assert answer.json == {"error": "page is invalid, per_page has a value not allowed"}
+
+
+@pytest.mark.both_databases
+def test_a_longer_list_takes_no_more_queries(project, protect, as_maintainer, count_queries):
+    counts = []
+    for number in range(20):
+        protect(f"t{number}")
+    for size in (3, 20):
+        with count_queries() as queries_sent:
+            as_maintainer.get(f"{tags(project)}?per_page={size}&page=1")
+        counts.append(len(queries_sent))
+
+    assert counts[0] >= counts[1]
+
+
+def test_a_protected_tag_is_shown_by_its_stored_name(project, protect, as_maintainer):
+    protect()
+
+    answer = as_maintainer.get(tags(project, "feature"))
+
+    assert (answer.status_code, answer.json) == (200, FEATURE)
+    assert as_maintainer.head(tags(project, "feature")).status_code == 200
+
+
+@pytest.mark.both_databases
+@pytest.mark.parametrize("name", ["v1.0", "V*", "v", "v**", "v%2A", "*", "other"])
+def test_names_are_compared_literally(name, project, protect, as_maintainer):
+    protect("v*")
+
+    answers = [as_maintainer.get(tags(project, name)), as_maintainer.delete(tags(project, name))]
+
+    assert [(answer.status_code, answer.json) for answer in answers] == [(404, MISSING)] * 2
+    assert names_of(as_maintainer, project) == ["v*"]
+
+
+def test_a_star_in_an_address_need_not_be_encoded(project, protect, as_maintainer):
+    protect("feature/*")
+
+    assert as_maintainer.get(f"{tags(project)}/feature%2F*").json["name"] == "feature/*"
+    assert as_maintainer.get(f"{tags(project)}/feature%2f%2A/").json["name"] == "feature/*"
+    assert as_maintainer.get(f"{tags(project)}/feature/*").json == {"error": "404 Not Found"}
+
+
+def test_the_project_may_be_given_by_its_path(project, protect, as_maintainer):
+    protect("v1.0")
+
+    shown = as_maintainer.get("/projects/Acme%2Fshop/protected_tags/v1.0")
+
+    assert shown.json["name"] == "v1.0"
+
+
+# Protect
+
+
+@pytest.mark.parametrize(
+    ("level", "stored", "text"),
+    [
+        (0, 0, "No one"),
+        (30, 30, "Developers + Maintainers"),
+        (40, 40, "Maintainers"),
+        ("0", 0, "No one"),
+        ("30", 30, "Developers + Maintainers"),
+        ("40", 40, "Maintainers"),
+        (None, 40, "Maintainers"),
+        ("", 40, "Maintainers"),
+    ],
+)
+def test_who_may_create_a_tag_is_stored_with_it(level, stored, text, project, as_maintainer):
+    answer = as_maintainer.post(tags(project), json={"name": "new_tag", "create_access_level": level})
+
+    level = {"access_level": stored, "access_level_description": text}
+    assert (answer.status_code, answer.json) == (201, {"name": "new_tag", "create_access_levels": [level]})
+    assert as_maintainer.get(tags(project, "new_tag")).json == answer.json
+
+
+def test_without_a_level_maintainers_create_the_tag(project, as_maintainer):
+    answer = as_maintainer.post(f"{tags(project)}/", json={"name": "feature", "allowed_to_create": [{"user_id": 1}]})
+
+    assert (answer.status_code, answer.json) == (201, FEATURE)
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        {"data": {"name": "feature/*", "create_access_level": "30"}},
+        {"data": {"name": "feature/*", "create_access_level": "30"}, "content_type": "multipart/form-data"},
+        {"query_string": {"name": "feature/*", "create_access_level": "30"}},
+    ],
+)
+def test_forms_and_queries_say_the_same_as_json(sent, project, as_maintainer):
+    answer = as_maintainer.post(tags(project), **sent)
+
+    assert (answer.status_code, answer.json["name"]) == (201, "feature/*")
+    assert answer.json["create_access_levels"][0]["access_level"] == 30
+
+
+REFUSALS = (
+    ({}, 400, {"error": "name is missing"}),
+    ({"create_access_level": 10}, 400, {"error": f"name is missing, {NOT_A_LEVEL}"}),
+    ({"name": ""}, 422, BLANK),
+    ({"name": None}, 422, BLANK),
+    ({"name": "  \t\n"}, 422, BLANK),
+    ({"name": []}, 400, {"error": "name is invalid"}),
+    ({"name": {"a": 1}}, 400, {"error": "name is invalid"}),
+    *(({"name": "x", "create_access_level": level}, 400, {"error": NOT_A_LEVEL}) for level in (5, 10, 20)),
+    *(({"name": "x", "create_access_level": level}, 400, {"error": NOT_A_LEVEL}) for level in ("50", 60, -30)),
+    *(({"name": "x", "create_access_level": level}, 400, {"error": NO_NUMBER}) for level in ("high", "30.0")),
+    *(({"name": "x", "create_access_level": level}, 400, {"error": NO_NUMBER}) for level in (30.5, True, [30])),
+    ({"name": "x" * 256}, 422, {"message": ["Name is too long (maximum is 255 characters)"]}),
+)
+
+
+def test_what_cannot_be_protected(project, as_maintainer):
+    answers = [as_maintainer.post(tags(project), json=fields) for fields, _, _ in REFUSALS]
+
+    assert [(answer.status_code, answer.json) for answer in answers] == [(status, body) for _, status, body in REFUSALS]
+    assert names_of(as_maintainer, project) == []
+
+
+def test_a_long_name_that_no_database_can_squeeze_is_still_a_name(project, as_maintainer):
+    name = "".join(chr(0x10000 + number * 1013 % 0x20000) for number in range(255))
+
+    answer = as_maintainer.post(tags(project), json={"name": name})
+
+    assert (answer.status_code, answer.json["name"]) == (201, name)
+
+
+def test_numbers_and_truths_are_names_too(project, as_maintainer):
+    names = [as_maintainer.post(tags(project), json={"name": name}).json["name"] for name in (17, True)]
+
+    assert names == ["17", "true"]
+
+
+NAMES = (
+    *("feature/*", "*-stable", "v1.0", "v1.json", "a b", " lead", "trail ", "feature/", "/feature", "a//b"),
+    *("Größe", "日本/語", "🚀", "a%2Fb", "100%", "%41", "a+b", "a?b", "a#b", "a&b=c", "a;b", "a\\b", '"q"', "<b>"),
+    *("a.tar.gz", "-x", "~^:", "it's", "**************a", "line\nbreak", "x" * 255),
+)
+
+
+@pytest.mark.both_databases
+def test_every_name_is_kept_as_it_is(project, as_maintainer):
+    made = [as_maintainer.post(tags(project), json={"name": name}).json["name"] for name in NAMES]
+    shown = [as_maintainer.get(tags(project, name)).json["name"] for name in NAMES]
+    removed = [as_maintainer.delete(tags(project, name)).status_code for name in NAMES]
+
+    assert (made, shown) == ([*NAMES], [*NAMES])
+    assert (removed, names_of(as_maintainer, project)) == ([204] * len(NAMES), [])
+
+
+@pytest.mark.both_databases
+def test_a_name_is_protected_once(project, protect, as_maintainer):
+    protect()
+
+    answer = as_maintainer.post(tags(project), json={"name": "feature", "create_access_level": 0})
+
+    assert (answer.status_code, answer.json) == (422, TAKEN)
+    assert as_maintainer.get(tags(project)).json == [FEATURE]
+
+
+@pytest.mark.both_databases
+@pytest.mark.parametrize("name", ["Feature", "feature ", " feature", "feature*"])
+def test_names_that_only_look_alike_are_protected_each(name, protect, project, as_maintainer):
+    protect()
+
+    protect(name)
+
+    assert names_of(as_maintainer, project) == ["feature", name]
+
+
+def test_another_project_may_protect_the_same_name(protect, people, as_maintainer):
+    protect()
+    other = sample_data.make_project()
+    sample_data.add_member(other, people[MAX], Role.MAINTAINER)
+
+    assert as_maintainer.post(tags(other), json={"name": "feature"}).status_code == 201
+
+
+@pytest.mark.both_databases
+def test_of_many_at_once_one_protects_a_name(project, client_of, people, as_maintainer):
+    client = client_of(people[MAX])
+
+    def create(number):
+        sent = {"name": "same", "create_access_level": (0, 30, 40)[number % 3]}
+        headers = {"PRIVATE-TOKEN": client.token}
+        return client.browser.open(f"/api/v4{tags(project)}", method="POST", json=sent, headers=headers)
+
+    answers = at_once(8, create)
+
+    assert sorted(answer.status_code for answer in answers) == [201] + [422] * 7
+    assert [answer.json for answer in answers if answer.status_code == 422] == [TAKEN] * 7
+    assert names_of(as_maintainer, project) == ["same"]
+
+
+# Unprotect
+
+
+def test_a_protection_is_taken_away_once(project, protect, as_maintainer):
+    protect()
+
+    answers = [as_maintainer.delete(tags(project, "feature")) for _ in range(2)]
+
+    assert [(answer.status_code, answer.data) for answer in answers[:1]] == [(204, b"")]
+    assert "Content-Type" not in answers[0].headers
+    assert (answers[1].status_code, answers[1].json) == (404, MISSING)
+
+
+def test_taking_a_wildcard_away_leaves_what_it_covers(project, protect, as_maintainer):
+    for name in ("v*", "v1.*", "v1.0"):
+        protect(name)
+
+    as_maintainer.delete(tags(project, "v1.*"), json={"name": "v1.0"})
+
+    assert names_of(as_maintainer, project) == ["v*", "v1.0"]
+
+
+@pytest.mark.both_databases
+def test_of_many_at_once_none_fails_to_unprotect(project, protect, client_of, people, as_maintainer):
+    protect()
+    client = client_of(people[MAX])
+
+    def remove(_number):
+        headers = {"PRIVATE-TOKEN": client.token}
+        return client.browser.open(f"/api/v4{tags(project, 'feature')}", method="DELETE", headers=headers).status_code
+
+    statuses = at_once(6, remove)
+
+    assert set(statuses) <= {204, 404}
+    assert 204 in statuses
+    assert names_of(as_maintainer, project) == []
+
+
+@pytest.mark.parametrize("since", [LONG_AGO, "1990-01-01"])
+def test_a_tag_that_has_changed_since_is_kept(since, project, protect, as_maintainer):
+    protect()
+
+    answer = as_maintainer.delete(tags(project, "feature"), headers={"If-Unmodified-Since": since})
+
+    assert (answer.status_code, answer.json) == (412, {"message": "412 Precondition Failed"})
+    assert names_of(as_maintainer, project) == ["feature"]
+
+
+@pytest.mark.parametrize("since", ["Fri, 01 Jan 2100 00:00:00 GMT", "no date", ""])
+def test_a_tag_that_has_not_changed_since_is_removed(since, project, protect, as_maintainer):
+    protect()
+
+    answer = as_maintainer.delete(tags(project, "feature"), headers={"If-Unmodified-Since": since})
+
+    assert (answer.status_code, answer.data) == (204, b"")
+
+
+# What else happens
+
+
+@pytest.mark.parametrize(
+    ("method", "name", "fields", "touched"),
+    [
+        ("POST", None, {"name": "new"}, True),
+        ("DELETE", "feature", {}, True),
+        ("POST", None, {"name": "feature"}, False),
+        ("POST", None, {"name": ""}, False),
+        ("DELETE", "other", {}, False),
+        ("GET", "feature", {}, False),
+    ],
+)
+def test_a_project_is_touched_by_what_changes_its_tags(method, name, fields, touched, project, protect, as_maintainer):
+    protect()
+    before = clock.now() - dt.timedelta(days=1)
+    sample_data.reload(project).updated_at = before
+    db.session.commit()
+
+    as_maintainer.open(method, tags(project, name), json=fields)
+
+    assert (sample_data.reload(project).updated_at > before) == touched
+
+
+@pytest.mark.both_databases
+def test_nothing_of_it_is_in_the_feed(project, protect, as_maintainer):
+    protect()
+    as_maintainer.delete(tags(project, "feature"))
+
+    assert as_maintainer.get(f"/projects/{project.id}/events").json == []
+
+
+@pytest.mark.both_databases
+def test_protected_tags_vanish_with_their_project(project, protect, as_, run_jobs):
+    protect()
+
+    deleted = as_(OLIVE).delete(f"/projects/{project.id}")
+    run_jobs()
+
+    assert deleted.status_code == 202
+    assert db.session.query(ProtectedTag).count() == 0
+
+
+# Who may create which tag
+
+
+def caller_of(people, name):
+    return Caller.of(people[name]) if name else NO_CALLER
+
+
+ADMITTED = (
+    ([], {ADA, OLIVE, MAX, DEV}),
+    ([0], set()),
+    ([30], {ADA, OLIVE, MAX, DEV}),
+    ([40], {ADA, OLIVE, MAX}),
+    ([0, 40], {ADA, OLIVE, MAX}),
+    ([40, 0, 30], {ADA, OLIVE, MAX, DEV}),
+    ([0, 0], set()),
+)
+
+
+def test_who_may_create_a_tag_that_is_protected_so(project, people):
+    everybody = (ADA, OLIVE, MAX, DEV, RITA, GUS, SAM, NOBODY)
+
+    found = [
+        (levels, {name for name in everybody if may_create_tag(caller_of(people, name), project, levels)})
+        for levels, _ in ADMITTED
+    ]
+
+    assert found == [*ADMITTED]
+
+
+LEVELS = {
+    "v1.0": [30, 40, 0],
+    "v1.1": [30, 40],
+    "v2": [30],
+    "V1.0": [],
+    "release": [40],
+    "Release": [],
+    "nightly": [],
+    "": [],
+}
+
+
+def test_the_levels_of_a_tag_are_those_of_every_name_that_covers_it(project, protect):
+    for protected, level in (("v*", 30), ("v1.*", 40), ("v1.0", 0), ("release", 40)):
+        protect(protected, create_access_level=level)
+
+    assert {name: queries.levels_for(project, name) for name in LEVELS} == LEVELS
+
+
+@pytest.mark.parametrize(("person", "may"), [(MAX, True), (DEV, False), (ADA, True)])
+def test_what_the_api_protects_decides_who_creates_a_tag(person, may, project, protect, people):
+    protect("release/*", create_access_level=40)
+    protect("release/0*", create_access_level=0)
+
+    levels = queries.levels_for(project, "release/0.1")
+
+    assert may_create_tag(caller_of(people, person), project, levels) == may
+
+
+# The tags of a repository
+
+
+def test_without_a_repository_there_are_no_tags(project):
+    assert contents.tag_names(project) == []
+
+
+@pytest.fixture
+def keep(project, tmp_path):
+    """Keeps a repository with these tags as the project's."""
+    return lambda *tags: keep_repository(project, tmp_path, *tags)
+
+
+@pytest.mark.both_databases
+def test_tags_of_a_repository_are_named_in_order(keep, project):
+    keep("v2", "größe", "v1/rc")
+
+    assert contents.tag_names(project) == ["größe", "v1/rc", "v2"]
+
+
+def test_a_repository_without_tags_has_none(keep, project):
+    keep()
+
+    assert contents.tag_names(project) == []
+
+
+def test_the_bare_repository_of_a_machine_is_made_again_when_it_is_gone(keep, project):
+    keep("v1")
+    contents.tag_names(project)
+    shutil.rmtree(models.root())
+
+    assert contents.tag_names(project) == ["v1"]
+
+
+@pytest.mark.both_databases
+def test_a_bare_repository_whose_bundle_was_replaced_is_forgotten(keep, project):
+    keep("v1")
+    models.remove_unused()
+    contents.tag_names(project)
+    db.session.delete(models.repository_of(project))
+    db.session.commit()
+
+    assert models.remove_unused() == 1
+    assert contents.tag_names(project) == []
+
+
+def test_the_bare_repository_of_an_import_is_left_alone_until_that_has_ended(project):
+    folder = models.root() / f"{project.id}-project-{'0' * 32}.git"
+    folder.mkdir(parents=True)
+    left = []
+    for loading in (True, False):
+        project.loading = loading
+        db.session.commit()
+        models.remove_unused()
+        left.append(folder.exists())
+
+    assert left == [True, False]
+
+
+def test_a_removed_project_leaves_no_bare_repository(keep, project, as_, run_jobs):
+    keep("v1")
+    contents.tag_names(project)
+    begun = models.root() / f".{project.id}-project-{'0' * 32}.git.a069401a"
+    other = models.root() / f"{project.id}0-project-{'0' * 32}.git"
+    for folder in (begun, other):
+        (folder / "objects").mkdir(parents=True)
+    assert list(models.root().glob(f"{project.id}-project-*.git"))
+
+    as_(ADA).delete(f"/projects/{project.id}")
+    run_jobs()
+
+    assert list(models.root().glob(f"*{project.id}*.git*")) == [other]
+
+
+@pytest.mark.both_databases
+@pytest.mark.parametrize(("days", "stays"), [(0, True), (1, True), (3, False)])
+def test_what_a_killed_worker_left_of_a_repository_is_removed_when_it_is_old(days, stays, project):
+    models.root().mkdir(parents=True, exist_ok=True)
+    folder = models.root() / f".{project.id}-project-{'0' * 32}.git.a069401a"
+    bundle = folder.with_name(f"{folder.name}.bundle")
+    (folder / "objects").mkdir(parents=True)
+    bundle.write_bytes(b"# v2 git bundle\n")
+    for path in (folder, bundle):
+        os.utime(path, (time.time() - days * 86400,) * 2)
+
+    models.remove_unused()
+
+    assert [folder.exists(), bundle.exists()] == [stays, stays]
+
+
+def test_a_name_that_ends_like_a_suffix_is_its_own_name(project, as_maintainer):
+    here = f"/projects/{project.id}/protected_tags"
+    for name in ("y", "y.json"):
+        as_maintainer.post(here, json={"name": name})
+
+    as_maintainer.delete(f"{here}/y.json")
+
+    assert [tag["name"] for tag in as_maintainer.get(here).json] == ["y"]
+
+
+@pytest.mark.parametrize("name", [".", ".."])
+def test_names_that_clients_fold_away_are_refused(name, project, as_maintainer):
+    answer = as_maintainer.post(f"/projects/{project.id}/protected_tags", json={"name": name})
+
+    assert (answer.status_code, answer.json) == (422, {"message": ["Name is invalid"]})

@@ -1,0 +1,249 @@
+"""Two who change the same thing at the same moment: the second is answered as if it had come later.
+
+The first is the test itself, which has not committed yet; the second is a request, which has found the thing by then.
+"""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import suppress
+
+import pytest
+from sqlalchemy import delete, select
+
+from project_service.areas.accounts import service as accounts
+from project_service.areas.instance import service as instance
+from project_service.areas.projects import service as projects
+from project_service.areas.protected_tags.models import ProtectedTag
+from project_service.areas.variables.models import Variable
+from project_service.domain import path_registry
+from project_service.domain.access_levels import Role
+from project_service.domain.events.models import Event
+from project_service.domain.memberships import Membership, Share
+from project_service.domain.namespaces import Group, namespace_of
+from project_service.domain.projects import Project
+from project_service.domain.tokens import PersonalAccessToken
+from project_service.domain.tracker.environments import Environment
+from project_service.domain.tracker.issues import Issue
+from project_service.domain.tracker.milestones import Milestone
+from project_service.domain.users import User
+from project_service.kit.db.session import db
+from project_service.transfers.exporting import exporter
+from project_service.transfers.models import ProjectExport
+from tests.support.sample_data import ADA, DEV, SAM, make_group, make_token, make_user, share
+
+pytestmark = pytest.mark.both_databases
+
+RECORD = {"message": "404 Not found"}
+UNUSABLE = 400, {"message": {"namespace": ["is not valid"], "limit_reached": []}}
+
+
+def hidden(what):
+    return {"message": f"404 {what} Not Found"}
+
+
+def while_unfinished(app, request):
+    """The answer to a request that comes before this test's own changes are committed, which it waits for."""
+
+    def inside():
+        with app.app_context():
+            return request()
+
+    db.session.flush()
+    with ThreadPoolExecutor(1) as pool:
+        coming = pool.submit(inside)
+        assert not wait([coming], timeout=0.3).done
+        db.session.commit()
+        answer = coming.result()
+    return answer.status_code, answer.json
+
+
+@pytest.fixture
+def full(project, people, as_admin):
+    """The project, with one of everything that can be removed from it."""
+    path = f"/projects/{project.id}"
+    for address, fields in (
+        ("variables", {"key": "KEY", "value": "1"}),
+        ("protected_tags", {"name": "v1"}),
+        ("environments", {"name": "production"}),
+        ("milestones", {"title": "Opening"}),
+        ("issues", {"title": "Closed"}),
+    ):
+        assert as_admin.post(f"{path}/{address}", json=fields).status_code == 201
+    share(db.session.get_one(Project, project.id), make_group("friends"), Role.GUEST)
+    return project
+
+
+@pytest.mark.parametrize(
+    ("model", "method", "path", "body"),
+    [
+        (Variable, "DELETE", "variables/KEY", None),
+        (Variable, "PUT", "variables/KEY", {"value": "2"}),
+        (ProtectedTag, "DELETE", "protected_tags/v1", None),
+        (Environment, "DELETE", "environments/{id}", None),
+        (Milestone, "DELETE", "milestones/{id}", None),
+        (Milestone, "PUT", "milestones/{id}", {"title": "Closing"}),
+        (Issue, "DELETE", "issues/{iid}", None),
+        (Issue, "PUT", "issues/{iid}", {"state_event": "close"}),
+        (Share, "DELETE", "share/{group_id}", None),
+    ],
+)
+def test_what_somebody_has_just_removed_is_gone(model, method, path, body, app, full, as_admin):
+    row = db.session.scalars(select(model)).one()
+    address = f"/projects/{full.id}/{path.format(**row.__dict__)}"
+    db.session.execute(delete(model))
+
+    status, _ = while_unfinished(app, lambda: as_admin.open(method, address, json=body))
+
+    assert status == 404
+
+
+@pytest.mark.parametrize(("method", "body"), [("DELETE", None), ("PUT", {"access_level": 20})])
+def test_a_membership_ends_once(method, body, app, project, people, as_admin):
+    address = f"/projects/{project.id}/members/{people[DEV].id}"
+    db.session.execute(delete(Membership).where(Membership.user_id == people[DEV].id))
+
+    assert while_unfinished(app, lambda: as_admin.open(method, address, json=body)) == (404, RECORD)
+    assert db.session.scalars(select(Event)).all() == []
+
+
+@pytest.mark.parametrize(("method", "body"), [("DELETE", None), ("PUT", {"path": "till"})])
+def test_a_project_that_is_just_deleted_is_gone(method, body, app, project, as_admin):
+    path_registry.start_deleting_project(db.session.get_one(Project, project.id))
+
+    answer = while_unfinished(app, lambda: as_admin.open(method, f"/projects/{project.id}", json=body))
+
+    assert answer == (404, hidden("Project"))
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        ("DELETE", "/groups/{}", None),
+        ("PUT", "/groups/{}", {"path": "moved"}),
+        ("POST", "/groups?parent_id={}", {"path": "late", "name": "Late"}),
+        ("POST", "/projects?namespace_id={}", {"path": "late"}),
+    ],
+)
+@pytest.mark.parametrize("below", [False, True])
+def test_nothing_happens_in_a_group_that_is_just_deleted(method, path, body, below, app, group, as_admin):
+    place = make_group("below", group) if below else group
+    path_registry.start_deleting_namespace(db.session.get_one(Group, place.id))
+
+    answer = while_unfinished(app, lambda: as_admin.open(method, path.format(place.id), json=body))
+
+    assert answer == (UNUSABLE if "namespace_id" in path else (404, hidden("Group")))
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [("DELETE", "", None), ("PUT", "", {"bio": "late"}), ("POST", "/block", None), ("POST", "/unblock", None)],
+)
+def test_an_account_that_is_just_deleted_is_gone(method, path, body, app, people, as_admin):
+    accounts.delete_user(db.session.get_one(User, people[SAM].id))
+
+    answer = while_unfinished(app, lambda: as_admin.open(method, f"/users/{people[SAM].id}{path}", json=body))
+
+    assert answer == (404, hidden("User"))
+
+
+def test_nothing_is_made_in_the_namespace_of_an_account_that_is_just_deleted(app, people, as_stranger):
+    path_registry.start_deleting_namespace(namespace_of(people[SAM]))
+
+    answer = while_unfinished(app, lambda: as_stranger.post("/projects", json={"path": "late"}))
+
+    assert answer == UNUSABLE
+
+
+def test_an_account_is_blocked_once(app, people, as_admin):
+    accounts.block_user(people[ADA].id, db.session.get_one(User, people[SAM].id))
+
+    assert while_unfinished(app, lambda: as_admin.post(f"/users/{people[SAM].id}/block")) == (201, None)
+
+
+def test_a_token_is_rotated_once(app, people, as_admin):
+    make_token(people[SAM], name="ci")
+    token = db.session.scalars(select(PersonalAccessToken).filter_by(name="ci")).one()
+    accounts.rotate_token(token)
+
+    answer = while_unfinished(app, lambda: as_admin.post(f"/personal_access_tokens/{token.id}/rotate"))
+
+    assert answer == (400, {"message": "400 Bad request - Token already revoked"})
+    assert [one.active for one in db.session.scalars(select(PersonalAccessToken).filter_by(name="ci"))].count(True) == 1
+
+
+def test_nobody_makes_more_projects_than_they_may(app, client_of):
+    user = make_user("frugal", projects_limit=1)
+    client = client_of(user)
+    owner = db.session.get_one(User, user.id)
+    projects.create_project(owner, namespace_of(owner), path="first")
+
+    status, told = while_unfinished(app, lambda: client.post("/projects", json={"path": "second"}))
+
+    assert (status, list(told)) == (403, ["error"])
+
+
+def test_a_feature_has_one_percentage(app, as_admin):
+    instance.set_feature("sails", value="30")
+
+    status, told = while_unfinished(app, lambda: as_admin.post("/features/sails", json={"value": 40}))
+
+    gates = [{"key": "boolean", "value": False}, {"key": "percentage_of_time", "value": 40}]
+    assert (status, told["gates"]) == (201, gates)
+
+
+def test_a_feature_is_not_on_and_off(app, as_admin):
+    instance.set_feature("sails", value="true")
+
+    status, told = while_unfinished(app, lambda: as_admin.post("/features/sails", json={"value": "false"}))
+
+    assert (status, told["state"]) == (201, "off")
+    assert as_admin.get("/features").json == [told]
+
+
+@pytest.mark.parametrize("place", ["projects", "groups"])
+def test_nothing_is_shared_with_a_group_that_is_just_deleted(place, app, project, group, as_admin):
+    other = make_group("friends", make_group("above"))
+    path_registry.start_deleting_namespace(db.session.get_one(Group, other.id))
+    address = f"/{place}/{project.id if place == 'projects' else group.id}/share"
+
+    answer = while_unfinished(
+        app, lambda: as_admin.post(address, json={"group_id": other.id, "group_access": Role.GUEST})
+    )
+
+    assert answer == (404, hidden("Group"))
+
+
+def test_two_who_set_different_settings_of_a_project_set_both(app, project, as_admin):
+    projects.update_project(db.session.get_one(Project, project.id), merge_method="ff")
+
+    status, told = while_unfinished(app, lambda: as_admin.put(f"/projects/{project.id}", json={"build_timeout": 900}))
+
+    assert (status, told["merge_method"], told["build_timeout"]) == (200, "ff", 900)
+
+
+def test_of_two_exports_that_end_together_the_later_one_keeps_its_file(app, people, project, monkeypatch):
+    first, second = (ProjectExport(project_id=project.id, user_id=people[ADA].id, state="started") for _ in range(2))
+    db.session.add_all([first, second])
+    db.session.commit()
+    ids = first.id, second.id
+    db.session.remove()
+    meeting = threading.Barrier(2)
+
+    def named(*_arguments):
+        with suppress(threading.BrokenBarrierError):  # whoever comes second may not come before the first is gone
+            meeting.wait(0.5)
+        return "shop.tar.gz"
+
+    monkeypatch.setattr(exporter, "file_name", named)
+
+    def finish(export_id):
+        with app.app_context():
+            exporter._finish(export_id, f"projects/{export_id}.tar.gz", 1)
+
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(finish, ids))
+
+    kept = db.session.execute(select(ProjectExport.id, ProjectExport.storage_name).order_by(ProjectExport.id)).all()
+    assert [tuple(row) for row in kept] == [(ids[0], None), (ids[1], f"projects/{ids[1]}.tar.gz")]

@@ -1,0 +1,128 @@
+"""``project-service report ingest``."""
+
+from __future__ import annotations
+
+import logging
+import os
+import subprocess
+import sys
+
+import orjson
+import pytest
+from click.testing import CliRunner
+
+from project_service.areas.vulnerabilities.models import Finding, Pipeline
+from project_service.cli import main
+from project_service.factory import create_app
+from project_service.kit.db.session import db
+from project_service.settings import Settings
+from tests.support import sample_data
+from tests.support.security_reports import report, vulnerability
+
+
+@pytest.fixture(autouse=True)
+def _quiet_again():
+    """Put the logs back as the tests have them: every command sets them up anew."""
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    yield
+    root.handlers[:] = handlers
+    root.setLevel(level)
+
+
+@pytest.fixture
+def environment(tmp_path):
+    """A service of its own with the project ``shop/till``."""
+    found = {"PROJECT_SERVICE_DATA_DIR": str(tmp_path / "var"), "PROJECT_SERVICE_LOG_LEVEL": "ERROR"}
+    assert CliRunner().invoke(main.main, ["db", "upgrade"], env=found).exit_code == 0
+    with create_app(Settings.from_environment(found)).app_context():
+        sample_data.make_project("till", sample_data.make_group("shop"))
+        db.session.remove()
+        db.engine.dispose()
+    return found
+
+
+@pytest.fixture
+def ingest(environment, tmp_path):
+    """Runs the command on a report."""
+
+    def run(document, *words, project="shop/till", kind="sast"):
+        file = tmp_path / "report.json"
+        file.write_bytes(document if isinstance(document, bytes) else orjson.dumps(document))
+        arguments = ["report", "ingest", project, str(file), "--report-type", kind, *words]
+        return CliRunner().invoke(main.main, arguments, env=environment)
+
+    return run
+
+
+def stored(environment):
+    with create_app(Settings.from_environment(environment)).app_context():
+        rows = [(one.ref, one.sha) for one in db.session.query(Pipeline)], db.session.query(Finding).count()
+        db.session.remove()
+        db.engine.dispose()
+    return rows
+
+
+def test_a_report_is_taken_in(ingest, environment):
+    document = report(vulnerability("a"), vulnerability("a"))
+
+    answers = [ingest(document, "--ref", "main", "--sha", "ab" * 20), ingest(document, "--pipeline-id", "1")]
+
+    assert [(one.exit_code, one.output) for one in answers] == [
+        (0, "pipeline 1: 2 found, 1 merged, 1 dropped\n"),
+        (0, "pipeline 1: 2 found, 0 merged, 2 dropped\n"),
+    ]
+    assert stored(environment) == ([("main", "ab" * 20)], 4)
+
+
+@pytest.mark.parametrize(
+    ("document", "words", "options", "told"),
+    [
+        (b"{", (), {}, "project-service: JSON parsing failed: "),
+        (
+            {"vulnerabilities": [{"name": "A", "severity": 1}]},
+            *((), {}, "sast security report parsing failed: /vulnerabilities/0/severity must be a string or null"),
+        ),
+        ({}, (), {"project": "shop/none"}, "404 Project Not Found"),
+        ({}, ("--pipeline-id", "77"), {}, "404 Pipeline Not Found"),
+        ({}, ("--sha", "x"), {}, "sha"),
+    ],
+)
+def test_what_is_refused_is_told_in_one_line(document, words, options, told, ingest, environment):
+    answer = ingest(document, *words, **options)
+
+    assert (answer.exit_code, told in answer.output, len(answer.output.splitlines())) == (1, True, 1)
+    assert stored(environment) == ([], 0)
+
+
+def test_a_kind_that_there_is_not_is_a_mistake_of_the_command_line(ingest):
+    assert ingest({}, kind="lint").exit_code == 2
+
+
+def test_a_report_comes_through_a_pipe(environment, tmp_path):
+    """Nothing that comes through one can be read twice."""
+    command = [sys.executable, "-m", "project_service", "report", "ingest", "shop/till", "-", "--report-type", "sast"]
+
+    done = subprocess.run(
+        command,
+        input=orjson.dumps(report(vulnerability("a"))),
+        env=os.environ | environment,
+        capture_output=True,
+        check=False,
+    )
+
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert done.stdout.endswith(b"1 found, 1 merged, 0 dropped\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "told"),
+    [
+        (["--pipeline-id", "9" * 20], 2, "is not in the range"),
+        (["--sha", "main"], 1, "project-service: sha is invalid"),
+    ],
+)
+def test_what_is_wrong_is_said_in_a_line(words, status, told, ingest):
+    done = ingest(report(vulnerability("a")), *words)
+
+    assert (done.exit_code, told in done.output) == (status, True), done.output

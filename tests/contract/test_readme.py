@@ -1,0 +1,152 @@
+"""The tour of the README, run as it is printed against a service that was really started."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).parents[2]
+README = (REPOSITORY / "README.md").read_text()
+ADDRESS = "http://127.0.0.1:8080"
+FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+COMMANDS, OUTPUTS = ("sh", "python"), ("json", "text")
+LISTENS = re.compile(r"listens on (http://\S+)")
+BETWEEN = "-- the next block of the tour --"
+STOP_SECONDS = 60
+
+
+@dataclass
+class Block:
+    """Commands of the README, and what it shows them to print."""
+
+    language: str
+    commands: str
+    shown: str | None = None
+
+
+@dataclass
+class Service:
+    """A service that was started on an empty data directory."""
+
+    address: str
+    data_dir: Path
+    printed: str
+
+
+def blocks_of(text: str) -> list[Block]:
+    found: list[Block] = []
+    for language, content in FENCE.findall(text):
+        if language in COMMANDS:
+            found.append(Block(language, content))
+        elif language in OUTPUTS:
+            assert found[-1].shown is None, f"two outputs of one block: {content}"
+            found[-1].shown = content
+    return found
+
+
+def tour() -> list[Block]:
+    return blocks_of(README.partition("\n## A tour")[2].partition("\n## ")[0])
+
+
+def pattern_of(shown: str) -> str:
+    """What the README shows, as an expression: ``…`` is any run of characters."""
+    return ".*".join(re.escape(part) for part in shown.strip().split("…"))
+
+
+def looks_like(shown: str, printed: str) -> bool:
+    return re.fullmatch(pattern_of(shown), printed.replace("\r", "").strip(), re.DOTALL) is not None
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    directory = tmp_path_factory.mktemp("tour")
+    data_dir = directory / "var"
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PROJECT_SERVICE_")}
+    with (
+        (directory / "log").open("wb") as log,
+        subprocess.Popen(
+            [sys.executable, "-m", "project_service", "serve", "--port", "0", "--workers", "1"],
+            cwd=REPOSITORY,
+            env={**environment, "PROJECT_SERVICE_DATA_DIR": str(data_dir)},
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
+        ) as process,
+    ):
+        try:
+            assert process.stdout is not None
+            printed = ""
+            for line in process.stdout:
+                printed += line
+                if heard := LISTENS.search(line):
+                    yield Service(heard[1], data_dir, printed)
+                    break
+            else:
+                pytest.fail(f"the service did not start:\n{(directory / 'log').read_text()}")
+        finally:
+            process.terminate()
+            process.wait(STOP_SECONDS)
+
+
+@pytest.fixture(scope="module")
+def outputs(service: Service) -> list[str]:
+    """What each block of the tour printed, run one after the other in one shell."""
+    bash = shutil.which("bash")
+    assert bash is not None
+    script = ["set -euo pipefail"]
+    for block in tour():
+        text = (
+            block.commands.replace(ADDRESS, service.address)
+            .replace("var/initial_credentials", str(service.data_dir / "initial_credentials"))
+            .replace(".venv/bin/python", sys.executable)
+        )
+        script.append(f"{sys.executable} - <<'END'\n{text}END" if block.language == "python" else text)
+        script.append(f"echo '{BETWEEN}'")
+    ran = subprocess.run(
+        [bash, "-c", "\n".join(script)], cwd=REPOSITORY, capture_output=True, text=True, timeout=300, check=False
+    )
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    return ran.stdout.split(f"{BETWEEN}\n")[:-1]
+
+
+def test_the_first_start_prints_what_the_readme_shows(service: Service) -> None:
+    shown = next(block.shown for block in blocks_of(README) if block.commands == "make serve\n")
+
+    assert shown is not None
+    assert looks_like(shown.replace(ADDRESS, service.address), service.printed)
+
+
+def test_every_command_of_the_tour_succeeds_and_prints_what_the_readme_shows(outputs: list[str]) -> None:
+    differing = {
+        block.commands: (block.shown, printed)
+        for block, printed in zip(tour(), outputs, strict=True)
+        if not looks_like(block.shown or "", printed)
+    }
+
+    assert differing == {}
+
+
+def test_the_tour_goes_with_curl_and_with_python_gitlab() -> None:
+    assert [block.language for block in tour()].count("python") == 1
+    assert sum("api " in block.commands for block in tour()) >= 5
+
+
+@pytest.mark.parametrize(
+    ("shown", "printed", "same"),
+    [
+        ('{"id":…,"name":"shop",…}', '{"id":7,"description":null,"name":"shop","path":"shop"}', True),
+        ('{"id":…,"name":"shop",…}', '{"id":7,"name":"ship","path":"shop"}', False),
+        ("HTTP/1.1 200 OK\n", "HTTP/1.1 200 OK\r\n", True),
+        ("", "something nobody was told of", False),
+    ],
+)
+def test_what_is_printed_is_compared_with_what_is_shown(shown: str, printed: str, same: bool) -> None:
+    assert looks_like(shown, printed) is same

@@ -1,0 +1,215 @@
+"""The people and things that tests begin with.
+
+The people are always the same: ada administers, olive owns, max maintains, dev develops, rita reports, gus is a guest,
+sam a stranger. Nobody has no account.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import itertools
+from typing import Any
+
+from sqlalchemy import insert
+
+from project_service.areas.alerts.models import Alert, AlertIntegration
+from project_service.domain import path_registry
+from project_service.domain.access_levels import Role, Visibility
+from project_service.domain.memberships import Membership, Share
+from project_service.domain.namespaces import Group, Namespace, NamespaceAncestor, UserNamespace, namespace_of
+from project_service.domain.projects import Project, Route
+from project_service.domain.tokens import PersonalAccessToken, digest_of
+from project_service.domain.tracker.counters import next_iid
+from project_service.domain.tracker.labels import Label
+from project_service.domain.tracker.merge_requests import TARGET as MERGE_REQUEST
+from project_service.domain.tracker.merge_requests import MergeRequest
+from project_service.domain.tracker.notes import Note
+from project_service.domain.users import User
+from project_service.kit import clock
+from project_service.kit.db.session import db, unit_of_work
+from tests.support import security_reports
+
+ADA, OLIVE, MAX, DEV, RITA, GUS, SAM = "ada", "olive", "max", "dev", "rita", "gus", "sam"
+NOBODY = None
+PEOPLE = (ADA, OLIVE, MAX, DEV, RITA, GUS, SAM)
+ROLES = {OLIVE: Role.OWNER, MAX: Role.MAINTAINER, DEV: Role.DEVELOPER, RITA: Role.REPORTER, GUS: Role.GUEST}
+PASSWORD = "correct horse battery"
+
+_numbers = itertools.count(1)
+
+
+def make_user(username: str | None = None, **fields: Any) -> User:
+    """Store a user with a personal namespace; without a password, which would take time to hash."""
+    username = username or f"user{next(_numbers)}"
+    fields = {"name": username.title(), "email": f"{username}@example.org", "confirmed_at": clock.now()} | fields
+    user = User(username=username, last_activity_on=clock.today(), **fields)
+    db.session.add(user)
+    db.session.flush()
+    namespace = UserNamespace(name=user.name, path=username, owner=user)
+    path_registry.store_namespace(namespace, None, AssertionError(f"{username} is taken"))
+    user.namespace_id = namespace.id
+    db.session.commit()
+    return user
+
+
+def make_people() -> dict[str, User]:
+    """Everybody, stored at once: most tests begin with them."""
+    people = [
+        User(
+            username=name,
+            name=name.title(),
+            email=f"{name}@example.org",
+            admin=name == ADA,
+            confirmed_at=clock.now(),
+            last_activity_on=clock.today(),
+        )
+        for name in PEOPLE
+    ]
+    db.session.add_all(people)
+    db.session.flush()
+    namespaces = [
+        UserNamespace(name=user.name, path=user.username, full_path=user.username, full_name=user.name, owner=user)
+        for user in people
+    ]
+    db.session.add_all(namespaces)
+    db.session.flush()
+    for user, namespace in zip(people, namespaces, strict=True):
+        user.namespace_id = namespace.id
+    ids = [namespace.id for namespace in namespaces]
+    routes = [{"path": place.path, "namespace_id": place.id} for place in namespaces]
+    db.session.execute(insert(Route), routes)
+    db.session.execute(insert(NamespaceAncestor), [{"namespace_id": one, "ancestor_id": one} for one in ids])
+    db.session.commit()
+    return {user.username: user for user in people}
+
+
+def make_token(user: User, *scopes: str, **fields: Any) -> str:
+    """Store a token; the text that a client sends."""
+    text = f"token-{user.username}-{next(_numbers)}"
+    fields = {"name": "test", "last_used_at": clock.now()} | fields
+    token = PersonalAccessToken(user_id=user.id, digest=digest_of(text), scopes=list(scopes or ("api",)), **fields)
+    db.session.add(token)
+    db.session.commit()
+    return text
+
+
+def make_group(path: str | None = None, parent: Namespace | None = None, **fields: Any) -> Group:
+    """Store a group nobody belongs to; private unless said otherwise."""
+    path = path or f"group{next(_numbers)}"
+    visibility = Visibility.of(fields.pop("visibility", "private"))
+    parent = None if parent is None else db.session.get_one(Namespace, parent.id)
+    group = Group(path=path, name=fields.pop("name", path.title()), visibility=visibility, **fields)
+    path_registry.store_namespace(group, parent, AssertionError(f"{path} is taken"))
+    db.session.commit()
+    return group
+
+
+def make_project(path: str | None = None, namespace: Namespace | User | None = None, **fields: Any) -> Project:
+    """Store a project nobody belongs to, in a group of its own by default; private unless said otherwise."""
+    path = path or f"project{next(_numbers)}"
+    place = namespace_of(namespace) if isinstance(namespace, User) else namespace or make_group()
+    place = db.session.get_one(Namespace, place.id)
+    visibility = Visibility.of(fields.pop("visibility", "private"))
+    fields = {"name": path, "attributes": {}} | fields
+    project = Project(path=path, namespace=place, namespace_id=place.id, visibility=visibility, **fields)
+    path_registry.store_project(project, AssertionError(f"{path} is taken"))
+    db.session.commit()
+    return project
+
+
+def add_member(
+    place: Project | Namespace, user: User, role: Role | int, expires_at: dt.date | None = None
+) -> Membership:
+    """Make somebody a member."""
+    membership = Membership(user_id=user.id, user=user, access_level=role, expires_at=expires_at)
+    if isinstance(place, Project):
+        membership.project_id = place.id
+    else:
+        membership.namespace_id = place.id
+    db.session.add(membership)
+    db.session.commit()
+    return membership
+
+
+def share(place: Project | Namespace, group: Group, role: Role) -> Share:
+    """Share a place with a group."""
+    made = Share(group_id=group.id, access_level=role)
+    if isinstance(place, Project):
+        made.project_id = place.id
+    else:
+        made.namespace_id = place.id
+    db.session.add(made)
+    db.session.commit()
+    return made
+
+
+def reload(row: Any) -> Any:
+    """The row as the database has it now, or ``None``."""
+    identity = row.id
+    db.session.expire_all()
+    return db.session.get(type(row), identity)
+
+
+def make_label(project: Project, title: str, **fields: Any) -> Label:
+    """Make a label, as an import does."""
+    return _stored(Label(project_id=project.id, title=title, **fields))
+
+
+def make_merge_request(project: Project, title: str = "Better totals", **fields: Any) -> MergeRequest:
+    """Make a merge request, as an import does."""
+    branches = {"source_branch": "totals", "target_branch": "main"}
+    number = next_iid(project.id, "merge_requests")
+    return _stored(MergeRequest(project_id=project.id, iid=number, title=title, **branches | fields))
+
+
+def make_note(merge_request: MergeRequest, body: str = "a word", **fields: Any) -> Note:
+    """Make a note under a merge request, as an import does."""
+    about = {"noteable_type": MERGE_REQUEST, "noteable_id": merge_request.id}
+    return _stored(Note(project_id=merge_request.project_id, body=body, **about | fields))
+
+
+def _stored(row: Any) -> Any:
+    with unit_of_work():
+        db.session.add(row)
+    return row
+
+
+def fill_lists(project: Project, group: Group, people: dict[str, User], client: Any, mark: str = "") -> None:
+    """Have a client of an administrator put something into every list of a project, a group and somebody's account.
+
+    What has a name has ``mark`` in it.
+    """
+    sub, tool = make_group(f"tools{mark}", group), make_project(f"saw{mark}", group)
+    for place in (project, group):
+        add_member(place, make_user(), Role.DEVELOPER)
+        share(place, make_group(), Role.GUEST)
+    make_project(namespace=sub)
+    make_project(namespace=people[OLIVE])
+    path = f"/projects/{project.id}"
+    client.post(f"/projects/{tool.id}/issues", json={"title": "Blunt"})
+    for method, address, fields in (
+        ("POST", f"{path}/variables", {"key": f"A{mark}", "value": "1", "masked": False}),
+        ("POST", f"{path}/variables", {"key": f"B{mark}", "value": "väl\nue", "environment_scope": "prod/*"}),
+        ("POST", f"{path}/protected_tags", {"name": f"v{mark}*"}),
+        ("POST", f"{path}/milestones", {"title": f"Opening{mark}", "due_date": "2030-01-01"}),
+        ("POST", f"{path}/issues", {"title": f"The till is open {mark}", "description": "Since *noon*"}),
+        ("POST", f"{path}/environments", {"name": f"production{mark}", "external_url": "https://shop.example.org"}),
+        ("PUT", f"{path}/error_tracking/settings", {"active": True, "integrated": True}),
+        ("POST", f"/features/a_flag{mark}", {"value": "50"}),
+        ("PUT", "/application/settings", {"max_import_size": 50}),
+    ):
+        answer = client.open(method, address, json=fields)
+        assert answer.status_code < 300, (method, address, answer.text)
+        if address.endswith("/issues"):
+            client.post(f"{address}/{answer.json['iid']}/notes", json={"body": "Still is"})
+    security_reports.ingest(client, project, security_reports.report(security_reports.vulnerability()))
+    with unit_of_work():
+        db.session.add(
+            Alert(project_id=project.id, iid=next_iid(project.id, "alerts"), title="Stuck", started_at=clock.now())
+        )
+        db.session.add(
+            AlertIntegration(project_id=project.id, name=f"Prom{mark}", endpoint_identifier=f"1f{mark}", token="t")
+        )
+    make_label(project, f"tills{mark}")
+    change = make_merge_request(project, f"Oil the till {mark}", author_id=people[DEV].id, labels=[f"tills{mark}"])
+    make_note(change, "Squeaks", author_id=people[DEV].id)

@@ -1,0 +1,207 @@
+"""Fixtures of tests of pages: users with a browser without scripts, and the rows that pages show."""
+
+from __future__ import annotations
+
+import contextvars
+import html
+import re
+from collections.abc import Callable, Container
+from typing import Any
+
+import pytest
+from flask import Flask
+from flask.testing import FlaskClient
+from werkzeug.routing import Rule
+from werkzeug.test import TestResponse
+
+from project_service.access.identity import SESSION_KEY
+from project_service.access.pages import PageBlueprint
+from project_service.areas.alerts.models import Alert, AlertIntegration
+from project_service.areas.protected_tags.models import ProtectedTag
+from project_service.areas.variables.models import Variable
+from project_service.areas.vulnerabilities.models import Finding
+from project_service.domain.access_levels import Role
+from project_service.domain.namespaces import Group
+from project_service.domain.planning import issues as planning
+from project_service.domain.projects import Project
+from project_service.domain.repositories.models import Repository
+from project_service.domain.tokens import SESSION_LENGTH, BrowserSession, digest_of
+from project_service.domain.tracker.environments import Environment
+from project_service.domain.tracker.issues import Issue
+from project_service.domain.tracker.milestones import Milestone
+from project_service.domain.users import User
+from project_service.kit import clock
+from project_service.kit.db.session import db
+from project_service.kit.security import passwords, tokens
+from project_service.kit.storage import storage
+from project_service.transfers.models import FINISHED, ProjectExport
+from tests.support import sample_data
+from tests.support.sample_data import MAX, OLIVE, PASSWORD
+from tests.support.security_reports import ingest_report, report, vulnerability
+
+CSRF = re.compile(r'name="csrf_token"[^>]* value="([^"]+)"')
+
+
+class Visitor:
+    """Somebody with a browser."""
+
+    def __init__(self, app: Flask) -> None:
+        self.cookies: FlaskClient = app.test_client()
+
+    def open(self, method: str, address: str, **options: Any) -> TestResponse:
+        """Send one request, in a context of its own as the server would."""
+        db.session.remove()
+        try:
+            return contextvars.Context().run(self.cookies.open, address, method=method, buffered=True, **options)
+        finally:
+            db.session.remove()
+
+    def get(self, address: str, **options: Any) -> TestResponse:
+        return self.open("GET", address, **options)
+
+    def send(self, address: str, **fields: Any) -> TestResponse:
+        """Send a form with its token."""
+        return self.open("POST", address, data={"csrf_token": self.csrf_token(), **fields})
+
+    def csrf_token(self) -> str:
+        """The token of this browser's session, from a page that everybody has."""
+        text = self.get("/users/sign_in", follow_redirects=True).text
+        return html.unescape(CSRF.search(text).group(1))  # type: ignore[union-attr]  # every page has a form
+
+
+@pytest.fixture
+def visitor(app: Flask) -> Visitor:
+    """Somebody who is not signed in."""
+    return Visitor(app)
+
+
+@pytest.fixture
+def visit(app: Flask, people: dict[str, User]) -> Callable[[str | None], Visitor]:
+    """Makes one of the people sit at a browser, signed in: ``visit(MAX)``."""
+
+    def begin(name: str | None) -> Visitor:
+        made = Visitor(app)
+        if name is not None:
+            secret = tokens.new_token()
+            expires_at = clock.now() + SESSION_LENGTH
+            db.session.add(BrowserSession(user_id=people[name].id, digest=digest_of(secret), expires_at=expires_at))
+            db.session.commit()
+            with made.cookies.session_transaction() as session:
+                session[SESSION_KEY] = secret
+        return made
+
+    return begin
+
+
+@pytest.fixture
+def maintainer(visit: Callable[[str | None], Visitor]) -> Visitor:
+    return visit(MAX)
+
+
+@pytest.fixture
+def paula(app: Flask) -> User:
+    """Somebody with a password."""
+    return sample_data.make_user("paula", password_hash=passwords.hash_password(PASSWORD))
+
+
+@pytest.fixture
+def variable(project: Project) -> Variable:
+    """A variable of the shop."""
+    return store(Variable(project_id=project.id, key="REGION", value="eu-central-1"))
+
+
+@pytest.fixture
+def hidden_variable(project: Project) -> Variable:
+    """A variable whose value nobody may read again."""
+    return store(Variable(project_id=project.id, key="SIGNING", value="never-to-be-seen", masked=True, hidden=True))
+
+
+@pytest.fixture
+def protected_tag(project: Project) -> ProtectedTag:
+    """The wildcard ``v*`` for maintainers."""
+    return store(ProtectedTag(project_id=project.id, name="v*", create_access_levels=[40]))
+
+
+@pytest.fixture
+def issue(project: Project, people: dict[str, User]) -> Issue:
+    """The first issue of the shop."""
+    made = planning.create_issue(people[OLIVE], project, title="The till is open")
+    db.session.commit()
+    return made
+
+
+@pytest.fixture
+def values(
+    project: Project,
+    group: Group,
+    variable: Variable,
+    protected_tag: ProtectedTag,
+    issue: Issue,
+    people: dict[str, User],
+    repository: Repository,
+) -> dict[str, Any]:
+    """What stands in the places of a page's rule; tokens are each person's own."""
+    store(Milestone(project_id=project.id, iid=1, title="Opening day"))
+    store(Alert(project_id=project.id, iid=1, title="The till is stuck", started_at=clock.now()))
+    store_export(project)
+    integration = store(AlertIntegration(project_id=project.id, name="Prom", endpoint_identifier="1f", token="t"))
+    environment = store(Environment(project_id=project.id, name="production", slug="production"))
+    ingest_report(project, report(vulnerability()))
+    finding = db.session.query(Finding).one()
+    sample_data.make_merge_request(project)
+    project.import_status = "failed"  # else there is nothing to ask about
+    note = planning.create_note(people[OLIVE], issue, body="Indeed.")
+    db.session.commit()
+    kay = sample_data.make_user("kay")
+    sample_data.add_member(project, kay, Role.GUEST)
+    sample_data.add_member(group, kay, Role.GUEST)
+    return {
+        "project": "acme/shop",
+        "full_path": "acme/shop",
+        "group": "acme",
+        "page": "ci_cd",
+        "place": "main/README.md",
+        "user_id": kay.id,
+        "variable_id": variable.id,
+        "tag_id": protected_tag.id,
+        "iid": 1,
+        "integration_id": integration.id,
+        "environment_id": environment.id,
+        "note_id": note.id,
+        "finding_id": finding.id,
+        "pipeline_id": finding.pipeline_id,
+        "part": "activity",
+    }
+
+
+def store_export(project: Project, content: bytes = b"\x1f\x8b an archive", **fields: Any) -> ProjectExport:
+    """An export that is ready to be downloaded."""
+    name = f"projects/{project.id}/exports/1.tar.gz"
+    with storage().write(name) as file:
+        file.write(content)
+    own = {"state": FINISHED, "storage_name": name, "file_name": "shop_export.tar.gz", "size": len(content)}
+    return store(ProjectExport(project_id=project.id, **own | fields))
+
+
+def page_rules(app: Flask, method: str) -> list[Rule]:
+    """The rules of all pages."""
+    names = {name for name, blueprint in app.blueprints.items() if isinstance(blueprint, PageBlueprint)}
+    rules = app.url_map.iter_rules()
+    return [rule for rule in rules if rule.endpoint.split(".")[0] in names and method in (rule.methods or ())]
+
+
+def addresses(app: Flask, method: str, values: dict[str, Any], known: Container[str] | None = None) -> dict[str, str]:
+    """Rule → address of the pages, of all or of those that are known."""
+    found = {}
+    with app.test_request_context():
+        for rule in page_rules(app, method):
+            if known is None or rule.rule in known:
+                built: Any = rule.build({name: values.get(name, 1) for name in rule.arguments})
+                found[rule.rule] = built[1].replace("%2F", "/")
+    return found
+
+
+def store(row: Any) -> Any:
+    db.session.add(row)
+    db.session.commit()
+    return row

@@ -56,7 +56,7 @@ def git(*arguments: str, folder: Path | None = None, reads: Path | None = None) 
 
     ``folder`` is the repository; the memory limit grows with its size, or with that of the file ``reads``.
     """
-    done = _run(*arguments, folder=folder, reads=reads)
+    done = run(*arguments, folder=folder, reads=reads)
     if done.returncode:
         raise BadBundle("Invalid bundle file")
     return done.stdout
@@ -68,7 +68,7 @@ def check(folder: Path) -> None:
     Contents were compared with their hashes when git cloned the bundle and are not read again. Irregular objects, which
     old programs created, are accepted.
     """
-    done = _run("fsck", "--connectivity-only", "--no-dangling", "--no-progress", folder=folder)
+    done = run("fsck", "--connectivity-only", "--no-dangling", "--no-progress", folder=folder)
     if done.returncode & FSCK_FAILURES or done.returncode < 0:
         raise BadBundle("Invalid bundle file: objects are missing or cannot be read")
 
@@ -80,7 +80,14 @@ def opened(folder: Path) -> pygit2.Repository:
     return pygit2.Repository(str(folder))
 
 
-def _run(*arguments: str, folder: Path | None, reads: Path | None = None) -> subprocess.CompletedProcess[bytes]:
+def run(
+    *arguments: str, folder: Path | None, reads: Path | None = None, max_seconds: float = MAX_SECONDS
+) -> subprocess.CompletedProcess[bytes]:
+    """Run git and return its exit status and all of its output and errors, which must fit into memory.
+
+    Git is killed after ``max_seconds``, with a negative exit status. Callers put ``--end-of-options`` or ``--`` before
+    revisions and paths of others.
+    """
     config = [part for setting in CONFIG for part in ("-c", setting)]
     repository = ["--git-dir", str(folder)] if folder else []
     environment = {
@@ -99,7 +106,7 @@ def _run(*arguments: str, folder: Path | None, reads: Path | None = None) -> sub
         subprocess.Popen(command, env=environment, stdin=line, stdout=pipe, stderr=pipe, process_group=0) as process,
     ):
         try:
-            out, err = process.communicate(timeout=MAX_SECONDS)
+            out, err = process.communicate(timeout=max_seconds)
         except BaseException as error:
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)  # the children of git do the work

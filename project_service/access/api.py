@@ -58,7 +58,7 @@ class PageOfRows:
     headers: dict[str, str]
 
 
-class ApiBlueprint(Blueprint):  # type: ignore[misc]  # flask-smorest is untyped
+class ApiBlueprint(Blueprint):
     """The routes of one area under ``/api/v4``. ``path_names`` is what links call the parameters of the path."""
 
     def __init__(

@@ -29,4 +29,4 @@ def add_open_issues(caller: Caller, found: Sequence[Project]) -> None:
     )
     counts: dict[int, int] = dict(db.session.execute(shown).all())
     for project in found:
-        project.open_issues_count = 0 if project.loading else counts.get(project.id)  # type: ignore[attr-defined]  # shown beside the columns, never stored
+        project.open_issues_count = 0 if project.loading else counts.get(project.id)

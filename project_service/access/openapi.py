@@ -96,7 +96,7 @@ class SchemaPlugin(MarshmallowPlugin):
     Converter = SchemaConverter
 
 
-class DocumentedApi(Api):  # type: ignore[misc]  # flask-smorest is untyped
+class DocumentedApi(Api):
     """flask-smorest's API with the schema of our errors."""
 
     ERROR_SCHEMA = ErrorSchema

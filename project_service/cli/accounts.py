@@ -55,7 +55,7 @@ def create_token(username: str, name: str, scopes: str, expires_at: str | None) 
         if owner is None:
             raise click.BadParameter(f"there is no user {username}", param_hint="USERNAME")
         created = accounts.create_token(owner, name=name, scopes=requested, expires_at=day)
-        click.echo(created.token)  # type: ignore[attr-defined]  # the plain token, never stored
+        click.echo(created.token)
 
 
 @click.group("namespace")

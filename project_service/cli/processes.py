@@ -75,7 +75,7 @@ def _create_first_administrator(settings: Settings) -> None:
         root = accounts.create_user(
             username=ROOT_USERNAME, name="Administrator", email=ROOT_EMAIL, password=password, admin=True
         )
-        token = accounts.create_token(root, name="first token", scopes=ROOT_SCOPES, secret=settings.root_token).token  # type: ignore[attr-defined]  # the plain token, never stored
+        token = accounts.create_token(root, name="first token", scopes=ROOT_SCOPES, secret=settings.root_token).token
     text = f"username: {ROOT_USERNAME}\npassword: {password}\ntoken: {token}\n"
     path = settings.data_dir / CREDENTIALS_FILE
     private_files.write_private(path, text)

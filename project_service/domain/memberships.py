@@ -204,7 +204,7 @@ def add_shares(found: Sequence[Project]) -> None:
     for share in db.session.scalars(shares):
         by_project[share.project_id or 0].append(share)
     for project in found:
-        project.shares = by_project[project.id]  # type: ignore[attr-defined]  # shown beside the columns, never stored
+        project.shares = by_project[project.id]
 
 
 def authorized_namespaces(user_id: int, least: Role = Role.MINIMAL) -> Select[int]:

@@ -57,6 +57,8 @@ class Namespace(Timestamps, Model):
         Index("ix_namespaces_path", text("lower(path)")),
         Index("ix_namespaces_name", text("lower(name)")),
     )
+    # beside the columns, set by queries for a response
+    details: dict[str, Any]
 
 
 class UserNamespace(Namespace):

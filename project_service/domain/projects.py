@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import functools
+from collections.abc import Sequence
 from typing import Any
 
 from sqlalchemy import ForeignKey, Index, Select, bindparam, false, func, select
@@ -86,6 +87,13 @@ class Project(Timestamps, Model):
         Index("ix_projects_listed_path", "path", "id"),
         Index("ix_projects_visibility_created_at", "visibility", "created_at", "id"),
     )
+    # beside the columns, set by queries for a response
+    permissions: Any
+    shares: list[Any]
+    open_issues_count: int | None
+    record: Any
+    failures: Sequence[Any]
+    export_status: str
 
     @property
     def name_with_namespace(self) -> str:

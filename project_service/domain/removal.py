@@ -16,7 +16,7 @@ from project_service.domain.projects import Project, folder_of, projects_below
 from project_service.domain.repositories import models
 from project_service.domain.users import User
 from project_service.kit import jobs
-from project_service.kit.db.base import Base
+from project_service.kit.db.base import Base, table_of
 from project_service.kit.db.session import db
 from project_service.kit.storage import storage
 
@@ -82,7 +82,7 @@ def empty_project(project_id: int) -> None:
 
 def empty_table(model: type[Base], project_id: int, *conditions: ColumnElement[bool]) -> None:
     """Remove the rows of one table that belong to a project, batch by batch."""
-    table: Table = model.__table__  # type: ignore[assignment]  # of a mapped class it is nothing else
+    table = table_of(model)
     _empty(table, table.c.project_id, project_id, *conditions)
 
 

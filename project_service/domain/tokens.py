@@ -39,6 +39,8 @@ class PersonalAccessToken(Timestamps, Model):
     expires_at: Mapped[dt.date | None]
     revoked: Mapped[bool] = mapped_column(default=False)
     last_used_at: Mapped[dt.datetime | None]
+    # beside the columns: the text of a new token, shown once and never stored
+    token: str
 
     @property
     def expired(self) -> bool:

@@ -43,7 +43,7 @@ def text(queues: dict[str, tuple[int, float]], outcomes: dict[tuple[str, str], i
     of_instance.register(_JobCollector(queues, outcomes))
     of_machine = CollectorRegistry()
     if "PROMETHEUS_MULTIPROC_DIR" in os.environ:
-        multiprocess.MultiProcessCollector(of_machine)  # type: ignore[no-untyped-call]  # untyped in the library
+        multiprocess.MultiProcessCollector(of_machine)
     else:
         for metric in (REQUESTS, SECONDS):
             of_machine.register(metric)

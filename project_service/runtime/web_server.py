@@ -137,7 +137,7 @@ class ConnectionLoop(asyncio.SelectorEventLoop):
         return server
 
 
-class WebWorker(ASGIWorker):  # type: ignore[misc]  # gunicorn has no types
+class WebWorker(ASGIWorker):
     """Gunicorn's ASGI worker for a WSGI application."""
 
     loop: asyncio.AbstractEventLoop

@@ -44,7 +44,7 @@ Send = Callable[[Message], Awaitable[None]]
 T = TypeVar("T")
 
 
-class InsufficientStorage(HTTPException):
+class NoRoomForBody(HTTPException):
     """The disk has no room for the body of a request."""
 
     code = 507
@@ -196,7 +196,7 @@ class WsgiAdapter:
             except OSError as error:
                 if error.errno not in FULL_DISK:
                     raise
-                await send_error(send, InsufficientStorage())
+                await send_error(send, NoRoomForBody())
             await body.drain()
 
     async def _gather(self, body: IncomingBody, spool: IO[bytes]) -> None:

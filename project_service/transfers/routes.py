@@ -18,8 +18,8 @@ api = ApiBlueprint("transfers", __name__, description="Project export and import
 
 def with_import(project: Project) -> Project:
     """Return the project with its import and failures as attributes, for its schema."""
-    project.record = queries.import_of(project)  # type: ignore[attr-defined]  # shown beside the columns, never stored
-    project.failures = queries.failures_of(project)  # type: ignore[attr-defined]  # the same
+    project.record = queries.import_of(project)
+    project.failures = queries.failures_of(project)
     return project
 
 
@@ -79,8 +79,8 @@ def start_export(project: Project, fields: dict[str, Any]) -> dict[str, str]:
 @api.response(200, schemas.ExportStatusSchema)
 def show_export(project: Project) -> Project:
     """Show how the export of a project goes."""
-    project.record = queries.newest_export_of(project)  # type: ignore[attr-defined]  # shown beside the columns
-    project.export_status = queries.status_of(project)  # type: ignore[attr-defined]  # the same
+    project.record = queries.newest_export_of(project)
+    project.export_status = queries.status_of(project)
     return project
 
 

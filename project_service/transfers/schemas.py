@@ -80,7 +80,7 @@ class ExportCreateSchema(Schema):
     upload = Nested(UploadSchema)
 
 
-class OverrideSchema(ProjectOptionsSchema):  # type: ignore[misc, valid-type]  # made from the table of options
+class OverrideSchema(ProjectOptionsSchema):
     """Settings that replace those of the archive; the fields below can be set by archives and imports only."""
 
     class Meta(Schema.Meta):

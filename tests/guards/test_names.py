@@ -9,8 +9,6 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 NESTED = {"Meta"}  # configuration of a marshmallow schema
-# names that are still used twice; to be emptied
-DUPLICATES = {"EventVisibility", "InsufficientStorage"}
 
 
 def class_names() -> Iterator[tuple[str, str]]:
@@ -27,5 +25,4 @@ def test_class_names_are_unique():
         modules[name].append(module)
     duplicates = {name: found for name, found in modules.items() if len(found) > 1}
 
-    assert {name: found for name, found in duplicates.items() if name not in DUPLICATES} == {}
-    assert DUPLICATES <= duplicates.keys(), "these entries are no longer needed"
+    assert duplicates == {}

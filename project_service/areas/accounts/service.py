@@ -132,7 +132,7 @@ def create_token(user: User, **fields: Any) -> PersonalAccessToken:
     )
     db.session.add(token)
     db.session.flush()
-    token.token = secret  # type: ignore[attr-defined]  # shown once, never stored
+    token.token = secret
     return token
 
 

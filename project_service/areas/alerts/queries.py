@@ -136,8 +136,8 @@ def add_open_alerts(environments: Sequence[Environment], most: int) -> None:
         db.session.execute(select(Environment.id, counted).where(Environment.id.in_(ids))).all()
     )
     for environment in environments:
-        environment.open_alerts = found.get(environment.id, [])  # type: ignore[attr-defined]  # shown beside the columns, never stored
-        environment.open_alerts_count = counts.get(environment.id, 0)  # type: ignore[attr-defined]  # as above
+        environment.open_alerts = found.get(environment.id, [])
+        environment.open_alerts_count = counts.get(environment.id, 0)
 
 
 def _newest_open(environment_id: int) -> Select[int]:

@@ -61,17 +61,17 @@ def _parameter(entry: Setting) -> fields.Parameter:
 
 
 _PARAMETERS: dict[str, Any] = {name: _parameter(entry) for name, entry in SETTINGS.items()}
-_Settings = Schema.from_dict({"id": fields.Constant(1), **_PARAMETERS}, name="SettingsSchema")
+_Settings: Any = Schema.from_dict({"id": fields.Constant(1), **_PARAMETERS}, name="SettingsSchema")
 
 
-class SettingsSchema(_Settings):  # type: ignore[misc, valid-type]  # a class created at run time from the table of settings
+class SettingsSchema(_Settings):
     """All application settings."""
 
 
-_Changes = Schema.from_dict(_PARAMETERS, name="SettingsUpdateSchema")
+_Changes: Any = Schema.from_dict(_PARAMETERS, name="SettingsUpdateSchema")
 
 
-class SettingsUpdateSchema(_Changes):  # type: ignore[misc, valid-type]  # a class created at run time from the table of settings
+class SettingsUpdateSchema(_Changes):
     """Application settings to change."""
 
     at_least_one = tuple(SETTINGS)

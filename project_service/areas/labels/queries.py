@@ -31,7 +31,7 @@ def add_priorities(found: Sequence[Label]) -> None:
     brought = select(Label.id, Label.extra["priorities"]).where(Label.id.in_([label.id for label in found]))
     priorities = {number: _first(value) for number, value in db.session.execute(brought)}
     for label in found:
-        label.priority = priorities.get(label.id)  # type: ignore[attr-defined]  # shown beside the columns, never stored
+        label.priority = priorities.get(label.id)
 
 
 def add_counts(caller: Caller, project: Project, found: Sequence[Label]) -> None:
@@ -52,7 +52,7 @@ def add_counts(caller: Caller, project: Project, found: Sequence[Label]) -> None
         by_title = marked.with_only_columns(MergeRequestLabel.title, func.count()).group_by(MergeRequestLabel.title)
         used |= {("merge_requests", title): number for title, number in db.session.execute(by_title)}
     for label in found:
-        label.counts = {  # type: ignore[attr-defined]  # shown beside the columns, never stored
+        label.counts = {
             "open_issues": used.get(("opened_issues", label.title), 0),
             "closed_issues": used.get(("closed_issues", label.title), 0),
             "open_merge_requests": used.get(("merge_requests", label.title), 0),

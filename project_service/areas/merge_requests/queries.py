@@ -47,7 +47,7 @@ def add_notes_counts(found: Sequence[MergeRequest]) -> None:
     )
     counts: dict[int | None, int] = dict(db.session.execute(counted).all())
     for merge_request in found:
-        merge_request.notes_count = counts.get(merge_request.id, 0)  # type: ignore[attr-defined]  # shown beside the columns, never stored
+        merge_request.notes_count = counts.get(merge_request.id, 0)
 
 
 def _conditions(caller: Caller, wanted: dict[str, Any]) -> Iterable[ColumnElement[bool]]:

@@ -59,7 +59,7 @@ def add_details(caller: Caller, found: list[Namespace], requested_plan: str | No
                 "trial_ends_on": namespace.trial_ends_on,
                 "trial": namespace.trial,
             }
-        namespace.details = details  # type: ignore[attr-defined]  # shown beside the columns, never stored
+        namespace.details = details
 
 
 def billable_members(groups: list[Namespace], requested_plan: str | None = None) -> dict[int, int]:

@@ -94,9 +94,7 @@ def add_permissions(caller: Caller, found: Sequence[Project]) -> None:
         .group_by(NamespaceAncestor.namespace_id)
     )
     for project in found:
-        project.permissions = Permissions(  # type: ignore[attr-defined]  # shown beside the columns, never stored
-            direct.get(project.id), above.get(project.namespace_id)
-        )
+        project.permissions = Permissions(direct.get(project.id), above.get(project.namespace_id))
 
 
 def add_details(caller: Caller, found: Sequence[Project]) -> None:

@@ -146,10 +146,10 @@ def _optional() -> dict[str, Any]:
     return found
 
 
-ProjectOptionsSchema: type[Schema] = Schema.from_dict(_optional(), name="ProjectOptionsSchema")  # type: ignore[assignment]  # from_dict returns a subclass
+ProjectOptionsSchema: Any = Schema.from_dict(_optional(), name="ProjectOptionsSchema")
 
 
-class ProjectCreateSchema(ProjectOptionsSchema):  # type: ignore[misc, valid-type]  # a class created at run time from the table of options
+class ProjectCreateSchema(ProjectOptionsSchema):
     """A new project."""
 
     at_least_one = ("name", "path")
@@ -161,7 +161,7 @@ class ProjectCreateSchema(ProjectOptionsSchema):  # type: ignore[misc, valid-typ
     import_url = fields.String()
 
 
-class ProjectUpdateSchema(ProjectOptionsSchema):  # type: ignore[misc, valid-type]  # a class created at run time from the table of options
+class ProjectUpdateSchema(ProjectOptionsSchema):
     """Changes of a project."""
 
     at_least_one = ("name", "path", *_optional())

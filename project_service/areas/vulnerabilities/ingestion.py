@@ -24,19 +24,20 @@ from project_service.areas.vulnerabilities.reports import Report
 from project_service.areas.vulnerabilities.severity_order import numbers_of
 from project_service.domain.projects import Project
 from project_service.domain.repositories.bundles import REF
+from project_service.kit.db.base import table_of
 from project_service.kit.db.session import db, writing
 from project_service.kit.http.errors import Invalid
 
 BATCH_SIZE = 500
 MAX_REF_LENGTH = 255
 SHA = re.compile(r"[0-9a-fA-F]{7,64}")
-FINDINGS: Table = Finding.__table__  # type: ignore[assignment]  # declared as FromClause
+FINDINGS = table_of(Finding)
 COLUMNS = (
     *("project_id", "pipeline_id", "report_id"),
     *("sort", "place", "position", "kept", "dismissed"),
     *("uuid", "project_fingerprint", "compare_key", "remediation", "data"),
 )
-REMEDIATIONS: Table = Remediation.__table__  # type: ignore[assignment]  # as above
+REMEDIATIONS = table_of(Remediation)
 
 
 @dataclass(frozen=True, slots=True)

@@ -106,6 +106,9 @@ class Finding(Model):
     compare_key: Mapped[str]
     remediation: Mapped[int | None]
     data: Mapped[dict[str, Any]]
+    # beside the columns, set by queries for a response
+    remediations: list[Any] | None
+    feedback: dict[str, Any]
 
     @property
     def report_type(self) -> str:

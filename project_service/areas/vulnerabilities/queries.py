@@ -165,9 +165,9 @@ def prepare(findings: list[Finding]) -> None:
     meanings = meanings_in(findings[0].pipeline_id, feedback) if feedback else None
     for finding in findings:
         data = remediations.get((finding.report_id, finding.remediation))
-        finding.remediations = None if data is None else [data]  # type: ignore[attr-defined]  # shown, never stored
+        finding.remediations = None if data is None else [data]
         meant = (one for one in feedback if meanings and meanings.mean(one, finding))
-        finding.feedback = _about(finding, meant)  # type: ignore[attr-defined]  # as above
+        finding.feedback = _about(finding, meant)
 
 
 def find_dismissal(project: Project, feedback_id: int) -> Feedback:

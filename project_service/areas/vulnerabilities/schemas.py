@@ -51,7 +51,7 @@ def _line(value: Any) -> str:
 
 def _feedback_of(feedback_type: str) -> fields.Computed:
     def shown(finding: Finding) -> Any:
-        found = finding.feedback.get(feedback_type)  # type: ignore[attr-defined]  # set by queries.prepare
+        found = finding.feedback.get(feedback_type)
         return None if found is None else FeedbackSchema.dump_value(found)
 
     return fields.Computed(shown, type="object")

@@ -66,7 +66,6 @@ class Event(Model):
     """
 
     __tablename__ = "events"
-    __allow_unmapped__ = True  # for ``target``, which is no column
     __table_args__ = (
         Index("ix_events_author_id_created_at", "author_id", "created_at", "id", *FILTERED, "project_id"),
         Index("ix_events_author_id_project_id", "author_id", "project_id", "restriction"),

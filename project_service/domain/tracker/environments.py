@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from sqlalchemy import ForeignKey, Index, Select, UniqueConstraint, select
 from sqlalchemy.orm import Mapped, mapped_column, relationship
 
@@ -25,6 +27,9 @@ class Environment(Timestamps, Model):
     slug: Mapped[str]
     external_url: Mapped[str | None]
     state: Mapped[str] = mapped_column(default=AVAILABLE)
+    # beside the columns, set by queries for a response
+    open_alerts: list[Any]
+    open_alerts_count: int
 
 
 def environments_of(project: Project) -> Select[Environment]:

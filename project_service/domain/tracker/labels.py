@@ -33,6 +33,9 @@ class Label(Timestamps, Model):
     color: Mapped[str] = mapped_column(default=DEFAULT_COLOR)
     description: Mapped[str | None]
     extra: Mapped[dict[str, Any] | None] = mapped_column(deferred=True)
+    # beside the columns, set by queries for a response
+    priority: int | None
+    counts: dict[str, int]
 
 
 def labels_of(project: Project) -> Select[Label]:

@@ -53,7 +53,6 @@ class Note(Timestamps, Model):
     """A comment, or a system note about what happened. An internal one is for reporters and above."""
 
     __tablename__ = "notes"
-    __allow_unmapped__ = True  # for the attributes below the columns
     __table_args__ = (
         Index("ix_notes_noteable", "noteable_type", "noteable_id", "created_at", "id"),
         Index("ix_notes_project_id", "project_id", "id"),

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import BigInteger, DateTime, Dialect, Index, Integer, MetaData, text
+from sqlalchemy import BigInteger, DateTime, Dialect, Index, Integer, MetaData, Table, text
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column, registry
 from sqlalchemy.types import JSON, TypeDecorator
 
@@ -54,6 +54,8 @@ Key = BigInteger().with_variant(Integer, "sqlite")
 class Base(DeclarativeBase):
     """Base class of all mapped classes: column types by annotation, names of constraints."""
 
+    # annotations without ``Mapped`` declare attributes that queries set for a response and that are never stored
+    __allow_unmapped__ = True
     registry = registry(
         metadata=MetaData(naming_convention=CONSTRAINT_NAMES),
         type_annotation_map={int: Key, dt.datetime: Timestamp, dict[str, Any]: JSON, list[str]: JSON, list[Any]: JSON},
@@ -80,6 +82,11 @@ class Timestamps:
 
     created_at: Mapped[dt.datetime] = mapped_column(default=clock.now, sort_order=-9)
     updated_at: Mapped[dt.datetime] = mapped_column(default=clock.now, onupdate=clock.now, sort_order=-8)
+
+
+def table_of(model: type[Base]) -> Table:
+    """Return the table of a mapped class."""
+    return Base.metadata.tables[model.__tablename__]
 
 
 def index_where_present(name: str, column: str, *more: str) -> Index:

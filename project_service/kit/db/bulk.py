@@ -16,7 +16,6 @@ from sqlalchemy import (
     JSON,
     BigInteger,
     Date,
-    Table,
     TableValuedAlias,
     Text,
     bindparam,
@@ -25,7 +24,7 @@ from sqlalchemy import (
 )
 
 from project_service.kit import bigint_json
-from project_service.kit.db.base import Base, Timestamp
+from project_service.kit.db.base import Base, Timestamp, table_of
 from project_service.kit.db.session import allow_asynchronous_commit, db, unit_of_work
 
 # one scalar: the sequence is looked up once, and one value is returned, not a row for each id
@@ -40,7 +39,7 @@ class Writer:
     """Inserts rows of one table: with ``COPY`` into PostgreSQL, with ``executemany`` into SQLite."""
 
     def __init__(self, model: type[Base], *columns: str) -> None:
-        table: Table = model.__table__  # type: ignore[assignment]  # a mapped class has no other kind
+        table = table_of(model)
         names = ", ".join(columns)
         self._is_sqlite = db.engine.dialect.name == "sqlite"
         self._converters = {

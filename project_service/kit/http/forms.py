@@ -14,7 +14,7 @@ from project_service.kit.http.errors import ServiceError
 STATUSES_SHOWN_IN_FORMS = (400, 409, 422)
 
 
-class Form(FlaskForm):  # type: ignore[misc]  # Flask-WTF is untyped
+class Form(FlaskForm):
     """A form with a CSRF token. ``problems`` are the errors that belong to no field."""
 
     def __init__(self, *args: Any, **options: Any) -> None:

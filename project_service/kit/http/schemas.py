@@ -91,7 +91,7 @@ def load(*schemas: Schema, parameters: Mapping[str, Any]) -> dict[str, Any]:
         try:
             loaded |= schema.load(parameters)
         except ValidationError as error:
-            messages = error.normalized_messages()  # type: ignore[no-untyped-call]  # marshmallow is partly untyped
+            messages = error.normalized_messages()
             for name, other in schema.alternatives.items():
                 if messages.get(name) == [fields.MISSING] and parameters.get(other) is not None:
                     del messages[name]

@@ -79,7 +79,7 @@ def unpack(
     with archive.open("rb") as file:
         if file.read(2) != GZIP:
             raise BadArchive(NOT_GZIP)
-    with _convert_errors(), gzip_ng.open(archive, "rb") as stream:  # type: ignore[no-untyped-call]  # the library has no types
+    with _convert_errors(), gzip_ng.open(archive, "rb") as stream:
         measured = LimitedStream(stream, archive.stat().st_size, limits, check)
         with LimitedTarFile.open(
             fileobj=cast(IO[bytes], measured), mode="r|", tarinfo=LimitedTarInfo, bufsize=BUFFER_BYTES

@@ -21,7 +21,7 @@ FILE_MODE, DIRECTORY_MODE = 0o644, 0o755
 @contextmanager
 def open_archive(path: Path) -> Iterator[ArchiveWriter]:
     """Write an archive to a new file, which is complete when the block ends without an exception."""
-    stream = gzip_ng_threaded.open(path, "wb", COMPRESSION_LEVEL, threads=COMPRESSION_THREADS)  # type: ignore[no-untyped-call]  # the library has no types
+    stream = gzip_ng_threaded.open(path, "wb", COMPRESSION_LEVEL, threads=COMPRESSION_THREADS)
     with stream, tarfile.open(fileobj=stream, mode="w|", format=tarfile.GNU_FORMAT, bufsize=BUFFER_BYTES) as tar:
         yield ArchiveWriter(tar)
 

@@ -8,7 +8,7 @@ from project_service.domain.events.models import Kind
 from project_service.domain.tracker import notes
 from project_service.transfers.archive import layout
 from project_service.transfers.archive.parsing import MAX_DEPTH
-from project_service.transfers.importing.mapping.context import EventVisibility, ImportContext
+from project_service.transfers.importing.mapping.context import ImportContext, VisibilityRule
 from project_service.transfers.importing.mapping.labels import map_mentioned_labels
 from project_service.transfers.importing.mapping.notes import body_of, map_notes
 from project_service.transfers.importing.mapping.values import NESTED, objects_in
@@ -73,6 +73,6 @@ def _map_notes_with_events(context: ImportContext, rows: Any) -> None:
     for row in [row for row in objects_in(rows) if row.get("events")]:
         savepoint = context.batch.savepoint()
         try:
-            map_notes(context, [row], notes.COMMIT, None, EventVisibility(Kind.CODE))
+            map_notes(context, [row], notes.COMMIT, None, VisibilityRule(Kind.CODE))
         except RowRefused:
             context.batch.rollback(savepoint)  # without its event

@@ -59,7 +59,7 @@ class ProjectState:
         return self.labels, self.milestones, self.milestone_iids, self.milestone_events, self.iids
 
 
-class EventVisibility(NamedTuple):
+class VisibilityRule(NamedTuple):
     """The visibility rule for the events of an object and of its notes."""
 
     kind: Kind

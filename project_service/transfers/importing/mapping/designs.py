@@ -6,14 +6,14 @@ from typing import Any
 
 from project_service.domain.tracker import designs
 from project_service.domain.tracker.designs import Design
-from project_service.transfers.importing.mapping.context import EventVisibility, ImportContext
+from project_service.transfers.importing.mapping.context import ImportContext, VisibilityRule
 from project_service.transfers.importing.mapping.events import map_events
 from project_service.transfers.importing.mapping.notes import map_notes
 from project_service.transfers.importing.mapping.values import is_number, objects_in, text_of
 from project_service.transfers.importing.refusals import invalid
 
 
-def map_designs(context: ImportContext, rows: Any, issue_id: int, visibility: EventVisibility) -> None:
+def map_designs(context: ImportContext, rows: Any, issue_id: int, visibility: VisibilityRule) -> None:
     """Add the designs of an issue with their notes and events."""
     for row in objects_in(rows):
         filename = text_of(row.get("filename"))

@@ -9,9 +9,9 @@ from project_service.domain.tracker.notes import NOTE_TYPES
 from project_service.transfers.archive import layout
 from project_service.transfers.importing.mapping.context import (
     MAPPED_BY_ALL,
-    EventVisibility,
     ImportContext,
     MappedKeys,
+    VisibilityRule,
 )
 from project_service.transfers.importing.mapping.values import moment_of, objects_in
 from project_service.transfers.importing.refusals import unreadable
@@ -21,9 +21,7 @@ EVENT_KEYS = MappedKeys(
 )
 
 
-def map_events(
-    context: ImportContext, rows: Any, target_type: str, target_id: int, visibility: EventVisibility
-) -> None:
+def map_events(context: ImportContext, rows: Any, target_type: str, target_id: int, visibility: VisibilityRule) -> None:
     """Add the events of an object, except those without an author."""
     for row in objects_in(rows):
         if row.get("author_id") is None:

@@ -13,9 +13,9 @@ from project_service.transfers.archive.parsing import MAX_DEPTH
 from project_service.transfers.importing.mapping.archived_rows import attribute_notes
 from project_service.transfers.importing.mapping.context import (
     MAPPED_BY_ALL,
-    EventVisibility,
     ImportContext,
     MappedKeys,
+    VisibilityRule,
 )
 from project_service.transfers.importing.mapping.designs import map_designs
 from project_service.transfers.importing.mapping.events import map_events
@@ -71,7 +71,7 @@ def map_issue(context: ImportContext, row: dict[str, Any]) -> None:
     title, iid = title_of(row), context.reserve_iid(row)
     number = next(context.ids[Issue])
     confidential = is_set(row.get("confidential"))
-    visibility = EventVisibility(Kind.ISSUE, Restriction.CONFIDENTIAL if confidential else Restriction.NONE, number)
+    visibility = VisibilityRule(Kind.ISSUE, Restriction.CONFIDENTIAL if confidential else Restriction.NONE, number)
     milestone_id = map_milestone(context, row.get("milestone"))
     map_label_links(context, row, IssueLabel, number)
     _map_assignees(context, row, number)

@@ -10,9 +10,9 @@ from project_service.domain.tracker.merge_requests import MergeRequest, MergeReq
 from project_service.transfers.archive import layout
 from project_service.transfers.importing.mapping.context import (
     MAPPED_BY_ALL,
-    EventVisibility,
     ImportContext,
     MappedKeys,
+    VisibilityRule,
 )
 from project_service.transfers.importing.mapping.events import map_events
 from project_service.transfers.importing.mapping.labels import map_label_links
@@ -50,7 +50,7 @@ def map_merge_request(context: ImportContext, row: dict[str, Any]) -> None:
         if not row.get(name) or not isinstance(row[name], str):
             raise invalid(f"{name.replace('_', ' ').capitalize()} can't be blank")
     number = next(context.ids[MergeRequest])
-    visibility = EventVisibility(Kind.MERGE_REQUEST)
+    visibility = VisibilityRule(Kind.MERGE_REQUEST)
     milestone_id = map_milestone(context, row.get("milestone"))
     map_label_links(context, row, MergeRequestLabel, number)
     map_events(context, row.get("events"), merge_requests.TARGET, number, visibility)

@@ -10,10 +10,10 @@ from project_service.domain.tracker.milestones import Milestone
 from project_service.transfers.archive import layout
 from project_service.transfers.importing.mapping.context import (
     MAPPED_BY_ALL,
-    EventVisibility,
     ImportContext,
     MappedKeys,
     MilestoneEvent,
+    VisibilityRule,
 )
 from project_service.transfers.importing.mapping.events import action_of, map_events
 from project_service.transfers.importing.mapping.values import day_of, is_iid, moment_of, objects_in, text_of, title_of
@@ -53,7 +53,7 @@ def map_milestone(context: ImportContext, row: Any) -> int | None:
         with_author = [event for event in objects_in(row["events"]) if event.get("author_id") is not None]
         events = [(_event_key(context, number, event), event) for event in with_author]
         new = [event for key, event in events if key not in context.state.milestone_events]
-        map_events(context, new, milestones.TARGET, number, EventVisibility(Kind.MILESTONE))
+        map_events(context, new, milestones.TARGET, number, VisibilityRule(Kind.MILESTONE))
         context.state.milestone_events |= dict.fromkeys(key for key, _ in events)
     return number
 

@@ -13,9 +13,9 @@ from project_service.transfers.archive import layout, parsing
 from project_service.transfers.archive.parsing import MAX_DEPTH
 from project_service.transfers.importing.mapping.context import (
     MAPPED_BY_ALL,
-    EventVisibility,
     ImportContext,
     MappedKeys,
+    VisibilityRule,
 )
 from project_service.transfers.importing.mapping.events import map_events
 from project_service.transfers.importing.mapping.parsing import refuse_unstorable
@@ -49,7 +49,7 @@ NOTE_KEYS = MappedKeys(
 
 
 def map_notes(
-    context: ImportContext, rows: Any, noteable_type: str, noteable_id: int | None, visibility: EventVisibility
+    context: ImportContext, rows: Any, noteable_type: str, noteable_id: int | None, visibility: VisibilityRule
 ) -> int:
     """Add the notes of an object; return how many of them are not system notes."""
     if not rows:
@@ -101,7 +101,7 @@ def map_notes(
         user_notes += not system
         if read("events"):
             event_visibility = (
-                EventVisibility(visibility.kind, Restriction.INTERNAL, visibility.issue_id) if internal else visibility
+                VisibilityRule(visibility.kind, Restriction.INTERNAL, visibility.issue_id) if internal else visibility
             )
             # an event of a note is about a note, whatever type the archive states
             map_events(context, row["events"], kind if kind in NOTE_TYPES else notes.TARGET, number, event_visibility)

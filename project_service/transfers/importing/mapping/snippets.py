@@ -12,9 +12,9 @@ from project_service.domain.tracker.snippets import Snippet
 from project_service.transfers.archive import layout
 from project_service.transfers.importing.mapping.context import (
     MAPPED_BY_ALL,
-    EventVisibility,
     ImportContext,
     MappedKeys,
+    VisibilityRule,
 )
 from project_service.transfers.importing.mapping.notes import map_notes
 from project_service.transfers.importing.mapping.values import text_of, title_of
@@ -31,7 +31,7 @@ def map_snippet(context: ImportContext, row: dict[str, Any]) -> None:
     number = next(context.ids[Snippet])
     level = row.get("visibility_level")
     visibility = Visibility(level) if level in tuple(Visibility) else Visibility.PRIVATE
-    map_notes(context, row.get("notes"), snippets.TARGET, number, EventVisibility(Kind.SNIPPET, SNIPPETS[visibility]))
+    map_notes(context, row.get("notes"), snippets.TARGET, number, VisibilityRule(Kind.SNIPPET, SNIPPETS[visibility]))
     context.batch.add(
         Snippet,
         (

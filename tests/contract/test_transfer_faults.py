@@ -236,7 +236,7 @@ def test_no_transfer_here_or_of_somebody_else_waits_for_a_slow_server_elsewhere(
     gl.features.set("import_project_from_remote_file", True)
     gl.http_put("/application/settings", post_data={"outbound_local_requests_whitelist": ["127.0.0.1"]})
     url = remote.url("/it.tar.gz")
-    remote = [gl.http_post("/projects/remote-import", post_data={"url": url, "path": next(names)}) for _ in range(3)]
+    downloads = [gl.http_post("/projects/remote-import", post_data={"url": url, "path": next(names)}) for _ in range(3)]
     try:
         assert wait_for(lambda: any(one.line.startswith("GET") for one in remote.received), PATIENCE)
         here = start_import(gl, make_archive({"issues": [make_issue(1)]}))
@@ -255,12 +255,12 @@ def test_no_transfer_here_or_of_somebody_else_waits_for_a_slow_server_elsewhere(
                 lambda: other.http_get(f"/projects/{theirs}/export")["export_status"] == "finished", PATIENCE
             )
 
-        states = sorted(state_of(service, one["id"])["import_status"] for one in remote)
+        states = sorted(state_of(service, one["id"])["import_status"] for one in downloads)
         assert states == ["scheduled", "started", "started"]
     finally:
         release.set()
-    assert wait_for(lambda: all(has_ended(service, one["id"]) for one in remote), PATIENCE)
-    assert [state_of(service, one["id"])["import_status"] for one in remote] == ["finished"] * 3
+    assert wait_for(lambda: all(has_ended(service, one["id"]) for one in downloads), PATIENCE)
+    assert [state_of(service, one["id"])["import_status"] for one in downloads] == ["finished"] * 3
     assert wait_for(lambda: not list((service.directory / "data" / "transfers").glob("*")), PATIENCE)
 
 

@@ -6,6 +6,7 @@ import asyncio
 import errno
 import json
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +47,8 @@ def call(
     async def send(message: Any) -> None:
         sent.append(message)
 
-    asyncio.run(adapter(scope, receive, send))
+    with ThreadPoolExecutor(1) as thread:  # tests in a browser leave an event loop in the main thread
+        thread.submit(lambda: asyncio.run(adapter(scope, receive, send))).result()
     return sent[0]["status"], json.loads(b"".join(message["body"] for message in sent[1:]))
 
 

@@ -1,6 +1,7 @@
-"""Template globals: the signed-in user, breadcrumbs and the navigation of a project.
+"""Template globals: the signed-in user, breadcrumbs and the menus of pages.
 
-Each area adds its own entries to the navigation of projects.
+Each area adds its own entries to the menus: ``main`` in the header, ``project``, ``group``, ``account`` (of the signed-in
+user) and ``administration``.
 """
 
 from __future__ import annotations
@@ -28,9 +29,10 @@ TIME_UNITS = ((365 * 86400, "year"), (30 * 86400, "month"), (86400, "day"), (360
 
 @dataclass(frozen=True, slots=True)
 class NavigationEntry:
-    """A page in the navigation of projects; ``address`` is appended to the project's path.
+    """A page in a menu; ``address`` is appended to the address of the project or group, if the menu belongs to one.
 
-    It is current on every page whose path begins with its own, or with ``within``.
+    It is current on every page whose path begins with its own, or with ``within``; an empty address is the page of the
+    project or group itself.
     """
 
     title: str
@@ -42,21 +44,22 @@ class NavigationEntry:
 
 @dataclass(frozen=True, slots=True)
 class NavigationLink:
-    """An entry in the navigation of one project."""
+    """An entry in a menu as its template sees it."""
 
     title: str
     address: str
     current: bool
 
 
-ENTRIES: list[NavigationEntry] = []
+MENUS: dict[str, list[NavigationEntry]] = {"main": [], "project": [], "group": [], "account": [], "administration": []}
 
 
-def add(entry: NavigationEntry) -> None:
-    """Add a page to the navigation of every project, once."""
-    if entry not in ENTRIES:
-        ENTRIES.append(entry)
-        ENTRIES.sort(key=lambda one: one.order)
+def add(entry: NavigationEntry, menu: str = "project") -> None:
+    """Add a page to a menu, once."""
+    entries = MENUS[menu]
+    if entry not in entries:
+        entries.append(entry)
+        entries.sort(key=lambda one: one.order)
 
 
 def init_app(app: Flask) -> None:
@@ -65,7 +68,9 @@ def init_app(app: Flask) -> None:
     # globals, not a context processor: macros need them too
     app.jinja_env.globals.update(
         crumbs=crumbs,
+        menu=menu,
         project_navigation=project_navigation,
+        group_navigation=group_navigation,
         settings_pages=sections.pages_of,
         panels_of=panels.panels_of,
         may=lambda ability, subject: allowed(caller(), Ability[ability], subject),
@@ -92,20 +97,35 @@ def crumbs(place: Project | Namespace) -> list[Project | Namespace]:
     return [*found, place] if isinstance(place, Project) else [*found]
 
 
+def menu(name: str, subject: Any = None, home: str = "", base: str = "") -> list[NavigationLink]:
+    """Return the entries of a menu that the caller may see.
+
+    ``home`` is the address of the subject's own page; other pages of it are below ``base``.
+    """
+    links = []
+    for entry in MENUS[name]:
+        if not allowed(caller(), entry.ability, subject):
+            continue
+        address = base + entry.address if entry.address else home
+        is_home = address in (home, "/")
+        within = base + entry.within if entry.within else address
+        links.append(NavigationLink(entry.title, address, _is_here(within, exact=is_home)))
+    return links
+
+
 def project_navigation(project: Project) -> list[NavigationLink]:
     """Return the pages of a project that the caller may see."""
     home = f"/{project.full_path}"
-    links = [
-        NavigationLink(
-            entry.title, home + entry.address, _is_here(home + (entry.within or entry.address), exact=not entry.address)
-        )
-        for entry in ENTRIES
-        if allowed(caller(), entry.ability, project)
-    ]
+    links = menu("project", project, home, home)
     if pages := sections.pages_of(project):
         address = f"{home}/-/settings/{next(iter(pages))}"
         links.append(NavigationLink("Settings", address, _is_here(f"{home}/-/settings", exact=False)))
     return links
+
+
+def group_navigation(group: Namespace) -> list[NavigationLink]:
+    """Return the pages of a group that the caller may see."""
+    return menu("group", group, f"/{group.full_path}", f"/groups/{group.full_path}")
 
 
 def with_query(**changes: Any) -> str:

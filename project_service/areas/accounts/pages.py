@@ -6,6 +6,7 @@ from typing import Any
 
 from flask import redirect, render_template, request, session, url_for
 
+from project_service.access import navigation
 from project_service.access.abilities import Ability, allowed
 from project_service.access.identity import SESSION_KEY, caller, current_user
 from project_service.access.pages import PageBlueprint, back_to
@@ -19,6 +20,9 @@ from project_service.kit.http.forms import confirmation
 
 sessions = PageBlueprint("sessions", __name__)
 pages = PageBlueprint("account_pages", __name__)
+
+TOKENS = "/-/profile/personal_access_tokens"
+navigation.add(navigation.NavigationEntry("Access tokens", TOKENS, 30, Ability.SIGNED_IN), "account")
 
 HOME = "project_pages.show_dashboard"
 WRONG_LOGIN = "Invalid login or password."
@@ -68,7 +72,7 @@ def delete_session() -> Any:
     return redirect(url_for(".sign_in"))
 
 
-@pages.get("/-/profile/personal_access_tokens")
+@pages.get(TOKENS)
 @pages.signed_in
 @pages.allow(Ability.SIGNED_IN)
 def list_tokens() -> Any:
@@ -76,7 +80,7 @@ def list_tokens() -> Any:
     return _tokens(TokenForm())
 
 
-@pages.post("/-/profile/personal_access_tokens")
+@pages.post(TOKENS)
 @pages.signed_in
 @pages.allow(Ability.SIGNED_IN)
 def create_token() -> Any:
@@ -89,7 +93,7 @@ def create_token() -> Any:
     return _tokens(form), 422
 
 
-@pages.get("/-/profile/personal_access_tokens/<int:token_id>/revoke")
+@pages.get(f"{TOKENS}/<int:token_id>/revoke")
 @pages.signed_in
 @pages.allow(Ability.SIGNED_IN)
 def ask_revoke_token(token_id: int) -> Any:
@@ -103,7 +107,7 @@ def ask_revoke_token(token_id: int) -> Any:
     )
 
 
-@pages.post("/-/profile/personal_access_tokens/<int:token_id>/revoke")
+@pages.post(f"{TOKENS}/<int:token_id>/revoke")
 @pages.signed_in
 @pages.allow(Ability.SIGNED_IN)
 def revoke_token(token_id: int) -> Any:

@@ -6,6 +6,7 @@ from typing import Any
 
 from flask import redirect, render_template, request
 
+from project_service.access import navigation
 from project_service.access.abilities import Ability, judge
 from project_service.access.identity import caller, current_user
 from project_service.access.pages import PageBlueprint
@@ -15,6 +16,8 @@ from project_service.domain.namespaces import Group, find_group
 from project_service.kit.db.pagination import read_page
 
 pages = PageBlueprint("group_pages", __name__)
+navigation.add(navigation.NavigationEntry("Groups", "/dashboard/groups", 10, Ability.SIGNED_IN), "main")
+navigation.add(navigation.NavigationEntry("Overview", "", 0, Ability.READ_GROUP), "group")
 
 
 @pages.get("/dashboard/groups")

@@ -138,3 +138,4 @@ def _form(kind: str) -> MemberForm:
 navigation.add(navigation.NavigationEntry("Members", "/-/project_members", 80, Ability.READ_PROJECT))
 register("project", "", Ability.READ_PROJECT, Ability.ADMIN_PROJECT_MEMBERS)
 register("group", "/groups", Ability.READ_GROUP, Ability.ADMIN_GROUP)
+navigation.add(navigation.NavigationEntry("Members", "/-/group_members", 80, Ability.READ_GROUP), "group")

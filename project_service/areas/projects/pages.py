@@ -19,6 +19,7 @@ from project_service.kit.db.pagination import read_page
 from project_service.kit.http.errors import Invalid, NotFound, UnknownRoute
 
 pages = PageBlueprint("project_pages", __name__)
+navigation.add(navigation.NavigationEntry("Projects", "/", 0, Ability.SIGNED_IN), "main")
 navigation.add(navigation.NavigationEntry("Overview", "", 0, Ability.READ_PROJECT))
 
 

@@ -51,6 +51,7 @@ from project_service.areas.projects import pages as projects_pages
 from project_service.areas.projects import routes as projects
 from project_service.areas.protected_tags import pages as protected_tags_pages
 from project_service.areas.protected_tags import routes as protected_tags
+from project_service.areas.repositories.git_http import git_http
 from project_service.areas.variables import pages as variables_pages
 from project_service.areas.variables import routes as variables
 from project_service.areas.vulnerabilities import pages as vulnerabilities_pages
@@ -164,6 +165,7 @@ def create_app(settings: Settings | None = None) -> responses.Application:
     navigation.init_app(app)
     markdown.init_app(app.jinja_env)
     app.register_blueprint(receivers)
+    app.register_blueprint(git_http)
     issue_closed.connect(incidents.on_issue_closed)
     for pages in PAGES:
         app.register_blueprint(pages)

@@ -65,6 +65,9 @@ class Ability(enum.Enum):
     ADMIN_MILESTONES = enum.auto()
     READ_MERGE_REQUESTS = enum.auto()
     READ_CODE = enum.auto()
+    CONTRIBUTE_CODE = enum.auto()  # push, once the project is neither archived nor being imported
+    PUSH_CODE = enum.auto()
+    READ_WIKI = enum.auto()
     READ_LABELS = enum.auto()
     # a group
     READ_GROUP = enum.auto()
@@ -255,6 +258,9 @@ RULES: dict[Ability, tuple[Rule, ...]] = {
     Ability.ADMIN_MILESTONES: (at_least(Role.DEVELOPER), has_issues_or_merge_requests, is_not_archived, is_loaded),
     Ability.READ_MERGE_REQUESTS: (sees, has_from("merge_requests", Role.REPORTER)),
     Ability.READ_CODE: (sees, has_from("repository", Role.REPORTER)),
+    Ability.CONTRIBUTE_CODE: (at_least(Role.DEVELOPER), has("repository")),
+    Ability.PUSH_CODE: (at_least(Role.DEVELOPER), has("repository"), is_not_archived, is_loaded),
+    Ability.READ_WIKI: (sees, has("wiki")),
     Ability.READ_LABELS: (sees, has_issues_or_merge_requests),
     Ability.READ_GROUP: (sees,),
     Ability.ADMIN_GROUP: (at_least(Role.OWNER),),

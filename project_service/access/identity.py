@@ -96,6 +96,22 @@ def by_token(request: Request, allowed: tuple[str, ...] | None, *, unread: bool 
     return Caller(found.user_id, found.username, found.admin, found.external, found.id, tuple(found.scopes))
 
 
+def by_secret(secret: str) -> Caller | None:
+    """Return the caller of a valid token of an active user, else ``None``, and note the use of the token."""
+    found = db.session.execute(_token_row(secret)).first()
+    if found is None or found.revoked or found.state != ACTIVE:
+        return None
+    if found.expires_at is not None and found.expires_at <= clock.today():
+        return None
+    _note_use(found.id, found.last_used_at, found.user_id, found.last_activity_on)
+    return Caller(found.user_id, found.username, found.admin, found.external, found.id, tuple(found.scopes))
+
+
+def note_activity(user: User) -> None:
+    """Note that a user has used the service today, in a transaction of its own."""
+    _note_activity(user.id, user.last_activity_on)
+
+
 def _token_row(token: str) -> Select[*tuple[Any, ...]]:
     """Select a token and its user."""
     return (

@@ -11,6 +11,7 @@ import asyncio
 import contextvars
 import errno
 import io
+import re
 import sys
 import tempfile
 from collections.abc import Awaitable, Callable, Iterable, Iterator, MutableMapping
@@ -35,6 +36,7 @@ FILE_CHUNK_BYTES = 256 << 10
 MAX_DRAINED_BYTES = 256 << 20
 DRAIN_SECONDS = 30.0
 READ_METHODS = ("GET", "HEAD", "OPTIONS")
+GIT = re.compile(r"\.git/(?:info/refs|git-upload-pack|git-receive-pack)\Z")  # paths of requests that wait for git
 FULL_DISK = (errno.ENOSPC, errno.EDQUOT)
 
 Scope = MutableMapping[str, Any]
@@ -188,7 +190,8 @@ class WsgiAdapter:
                     else io.BufferedReader(BodyReader(spool, body, asyncio.get_running_loop()), FILE_CHUNK_BYTES)
                 )
                 executor = self._reads if scope["method"] in READ_METHODS else self._writes
-                await self._respond(environ, send, executor if body.complete else self._transfers)
+                is_long = not body.complete or GIT.search(environ["PATH_INFO"]) is not None
+                await self._respond(environ, send, self._transfers if is_long else executor)
             except ClientDisconnected:
                 return
             except HTTPException as error:

@@ -52,6 +52,9 @@ PROJECT = {
     Ability.ADMIN_MILESTONES: (Role.DEVELOPER,) * 2,
     Ability.READ_MERGE_REQUESTS: (Role.REPORTER, ANYBODY),
     Ability.READ_CODE: (Role.REPORTER, ANYBODY),
+    Ability.CONTRIBUTE_CODE: (Role.DEVELOPER,) * 2,
+    Ability.PUSH_CODE: (Role.DEVELOPER,) * 2,
+    Ability.READ_WIKI: (Role.GUEST, ANYBODY),
     Ability.READ_LABELS: (Role.GUEST, ANYBODY),
 }
 GROUP = {

@@ -7,10 +7,11 @@ import os
 import shutil
 import signal
 import subprocess
-from collections.abc import Iterator
+import threading
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import pygit2
@@ -19,16 +20,16 @@ if TYPE_CHECKING:
 # (RLIMIT_DATA, which counts neither mapped packs nor the program); where that is impossible git runs without a limit
 MAX_MEMORY_BYTES = 1 << 30
 MAX_SECONDS = 12 * 3600
+PIPE_BYTES = 1 << 20
 # Exit bits of git fsck: refs or their targets are missing, unreadable or of a wrong type, or git died
 FSCK_FAILURES = 0b1000_1110
-# A second shell kills git and its children when the pipe on standard input is closed, because the process that started
+# A second shell kills git and its children when the pipe with the number $2 is closed, because the process that started
 # git was killed. The rows of the same transfer are deleted first.
 SCRIPT = """
-ulimit -d "$0" 2>/dev/null
+ulimit -d "$1" 2>/dev/null
+(read -r _; kill -KILL 0) <"/dev/fd/$2" >/dev/null 2>&1 &
+shift 2
 command -v nice >/dev/null && set -- nice -n 10 "$@"
-exec 3<&0 </dev/null
-(read -r _; kill -KILL 0) <&3 >/dev/null 2>&1 &
-exec 3<&-
 "$@"
 status=$?
 { kill -KILL $!; wait $!; } >/dev/null 2>&1
@@ -40,6 +41,7 @@ CONFIG = (
     "core.fsmonitor=false",
     "protocol.allow=never",
     "protocol.file.allow=always",
+    "safe.directory=*",
     "gc.auto=0",
     "pack.threads=1",
     "pack.windowMemory=64m",
@@ -81,39 +83,97 @@ def opened(folder: Path) -> pygit2.Repository:
 
 
 def run(
-    *arguments: str, folder: Path | None, reads: Path | None = None, max_seconds: float = MAX_SECONDS
+    *arguments: str,
+    folder: Path | None,
+    reads: Path | None = None,
+    max_seconds: float = MAX_SECONDS,
+    data: bytes | None = None,
 ) -> subprocess.CompletedProcess[bytes]:
     """Run git and return its exit status and all of its output and errors, which must fit into memory.
 
-    Git is killed after ``max_seconds``, with a negative exit status. Callers put ``--end-of-options`` or ``--`` before
-    revisions and paths of others.
+    ``data`` is its standard input. Git is killed after ``max_seconds``, with a negative exit status. Callers put
+    ``--end-of-options`` or ``--`` before revisions and paths of others.
     """
-    config = [part for setting in CONFIG for part in ("-c", setting)]
+    with started(
+        *arguments,
+        folder=folder,
+        size=size_on_disk(reads or folder),
+        stdin=subprocess.DEVNULL if data is None else subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        max_seconds=max_seconds,
+    ) as process:
+        out, err = process.communicate(data)
+    return subprocess.CompletedProcess(arguments, process.returncode, out, err)
+
+
+@contextmanager
+def started(
+    *arguments: str,
+    folder: Path | None,
+    size: int = 0,
+    stdin: int | IO[bytes] = subprocess.DEVNULL,
+    stderr: int | IO[bytes] = subprocess.DEVNULL,
+    config: tuple[str, ...] = (),
+    variables: Mapping[str, str] | None = None,
+    max_seconds: float = MAX_SECONDS,
+) -> Iterator[subprocess.Popen[bytes]]:
+    """Start git with a pipe for its output; it is killed with all its children when the block ends, if it still runs.
+
+    ``size`` is the number of bytes that it works on, with which the memory limit grows.
+    """
+    settings = [part for setting in (*CONFIG, *config) for part in ("-c", setting)]
     repository = ["--git-dir", str(folder)] if folder else []
-    environment = {
+    max_kibibytes = str((MAX_MEMORY_BYTES + size // 4) >> 10)
+    with _lifeline() as line:
+        command = ["/bin/sh", "-c", SCRIPT, "git", max_kibibytes, str(line)]
+        process = subprocess.Popen(
+            [*command, _program(), *settings, *repository, *arguments],
+            env=_environment() | dict(variables or {}),
+            stdin=stdin,
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+            process_group=0,
+            pass_fds=(line,),
+            pipesize=PIPE_BYTES,
+        )
+        timer = threading.Timer(max_seconds, _kill, (process,))
+        timer.daemon = True
+        timer.start()
+        try:
+            yield process
+            _close(process.stdin)
+        finally:
+            timer.cancel()
+            _kill(process)
+            _close(process.stdin, process.stdout, process.stderr)
+            process.wait()
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    """Kill git and its children, which do the work."""
+    if process.poll() is None:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+
+
+def _close(*pipes: IO[Any] | None) -> None:
+    for pipe in pipes:
+        if pipe is not None:
+            with suppress(BrokenPipeError):  # what was not yet written is of no use to a process that has ended
+                pipe.close()
+
+
+def _environment() -> dict[str, str]:
+    return {
         "PATH": os.environ.get("PATH", os.defpath),
         "HOME": "/nonexistent",
         "GIT_CONFIG_NOSYSTEM": "1",
         "GIT_CONFIG_GLOBAL": os.devnull,
+        "GIT_ATTR_NOSYSTEM": "1",
         "GIT_TERMINAL_PROMPT": "0",
+        "GIT_NO_REPLACE_OBJECTS": "1",
         "LC_ALL": "C",
     }
-    max_kibibytes = (MAX_MEMORY_BYTES + _size_on_disk(reads or folder) // 4) >> 10
-    command = ["/bin/sh", "-c", SCRIPT, str(max_kibibytes), _program(), *config, *repository, *arguments]
-    pipe = subprocess.PIPE
-    with (
-        _lifeline() as line,
-        subprocess.Popen(command, env=environment, stdin=line, stdout=pipe, stderr=pipe, process_group=0) as process,
-    ):
-        try:
-            out, err = process.communicate(timeout=max_seconds)
-        except BaseException as error:
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)  # the children of git do the work
-            if not isinstance(error, subprocess.TimeoutExpired):
-                raise
-            out, err = process.communicate()
-    return subprocess.CompletedProcess(arguments, process.returncode, out, err)
 
 
 @contextmanager
@@ -127,7 +187,7 @@ def _lifeline() -> Iterator[int]:
         os.close(writing)
 
 
-def _size_on_disk(path: Path | None) -> int:
+def size_on_disk(path: Path | None) -> int:
     """The bytes of a bundle, or of the packs of a repository."""
     if path is None or path.is_file():
         return path.stat().st_size if path else 0

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from project_service.domain.projects import Project
-from project_service.domain.repositories.models import CODE, bare, repository_of
+from project_service.domain.repositories.models import CODE, bare, repository_of, root
 
 
 @contextmanager
@@ -19,3 +20,27 @@ def repository_view(project: Project, kind: str = CODE) -> Iterator[Path | None]
     """
     found = repository_of(project, kind)
     yield None if found is None else bare(found)
+
+
+@contextmanager
+def served_view(project: Project, kind: str = CODE) -> Iterator[Path]:
+    """The same for clients of git: an empty repository if there is none."""
+    with repository_view(project, kind) as found:
+        yield _empty("main") if found is None else found
+
+
+def machine_folder() -> Path:
+    """The directory of this machine for repositories."""
+    return root()
+
+
+def _empty(head: str) -> Path:
+    """Return an empty bare repository whose HEAD is a branch."""
+    wanted = root() / f"empty-{head}.git"
+    if not wanted.exists():
+        incomplete = wanted.with_name(f".{wanted.name}.{secrets.token_hex(4)}")
+        (incomplete / "objects").mkdir(parents=True)
+        (incomplete / "refs").mkdir()
+        (incomplete / "HEAD").write_text(f"ref: refs/heads/{head}\n")
+        incomplete.rename(wanted)
+    return wanted

@@ -1,0 +1,1 @@
+"""Repositories: git over HTTP, the rules of pushes, and what a push changes."""

@@ -1,0 +1,86 @@
+"""The application behind a real socket, and real git as its client."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from flask import Flask
+from werkzeug.serving import make_server
+
+from project_service.domain.users import User
+from tests.support.sample_data import make_token
+
+AUTHOR = {f"GIT_{role}_{key}": value for role in ("AUTHOR", "COMMITTER") for key, value in (
+    ("NAME", "Ada"), ("EMAIL", "ada@example.org"), ("DATE", "2021-02-03T04:05:06+01:00")
+)}  # fmt: skip
+
+
+class GitClient:
+    """Runs git in a folder, and knows the address of the server for a user."""
+
+    def __init__(self, folder: Path, address: str, token: str | None) -> None:
+        self.folder = folder
+        self.credentials = f"git:{token}@" if token else ""
+        self.address = address
+
+    def url(self, path: str) -> str:
+        """The address of a repository, with the credentials of the user."""
+        return f"http://{self.credentials}{self.address}/{path}.git"
+
+    def run(self, *words: str, check: bool = True, folder: Path | None = None) -> subprocess.CompletedProcess[str]:
+        """Run git; its output and errors are text."""
+        environment = {"PATH": os.environ["PATH"], "HOME": str(self.folder), "GIT_TERMINAL_PROMPT": "0", **AUTHOR}
+        done = subprocess.run(
+            ["git", *words], cwd=folder or self.folder, env=environment, capture_output=True, text=True, check=False
+        )
+        assert not check or done.returncode == 0, done.stderr
+        return done
+
+    def output(self, *words: str) -> str:
+        """What git says."""
+        return self.run(*words).stdout.strip()
+
+    def commit(self, message: str, **files: str) -> str:
+        """Make a commit on the current branch; its id."""
+        for name, text in files.items():
+            (self.folder / name).write_text(text)
+        self.run("add", "--all")
+        self.run("commit", "--quiet", "--allow-empty", "-m", message)
+        return self.output("rev-parse", "HEAD")
+
+    def push(self, path: str, *words: str, check: bool = True) -> subprocess.CompletedProcess[str]:
+        """Push to the repository at a path."""
+        return self.run("push", self.url(path), *words, check=check)
+
+
+@pytest.fixture
+def address(app: Flask) -> Iterator[str]:
+    """Host and port of a server of the application in threads of this process."""
+    server = make_server("127.0.0.1", 0, app, threaded=True)
+    server.daemon_threads = True
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    yield f"127.0.0.1:{server.server_port}"
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+@pytest.fixture
+def git_of(address: str, tmp_path: Path) -> Callable[..., GitClient]:
+    """Makes a client of a user, or of nobody, in a new repository of its own."""
+    numbers = iter(range(100))
+
+    def make(user: User | None, *scopes: str) -> GitClient:
+        folder = tmp_path / f"client-{next(numbers)}"
+        folder.mkdir()
+        client = GitClient(folder, address, make_token(user, *scopes) if user else None)
+        client.run("init", "--quiet", "-b", "main")
+        return client
+
+    return make

@@ -1,0 +1,101 @@
+"""Who may fetch and push over HTTP: statuses, headers and texts (repositories reference, section 1.2)."""
+
+from __future__ import annotations
+
+import base64
+
+import pytest
+
+from project_service.areas.repositories import git_access
+from project_service.domain.access_levels import Visibility
+from project_service.kit.db.session import db
+from tests.support.sample_data import ADA, DEV, GUS, MAX, NOBODY, RITA, SAM, make_token
+
+FETCH, PUSH = "git-upload-pack", "git-receive-pack"
+
+
+@pytest.fixture
+def ask(app, people):
+    """Asks for the refs of a repository, as git does first."""
+
+    def ask(person, path, service=FETCH, *scopes, login="anything", password=None, **headers):
+        secret = password or (make_token(people[person], *scopes) if person else None)
+        if secret:
+            headers["Authorization"] = "Basic " + base64.b64encode(f"{login}:{secret}".encode()).decode()
+        query = {"service": service} if service else {}
+        return app.test_client().get(f"/{path}.git/info/refs", query_string=query, headers=headers)
+
+    return ask
+
+
+def test_who_may_fetch_and_push_in_a_private_project(ask, project):
+    fetched = {person: ask(person, "acme/shop").status_code for person in (ADA, MAX, DEV, RITA, GUS, SAM, NOBODY)}
+    pushed = {person: ask(person, "acme/shop", PUSH).status_code for person in (ADA, MAX, DEV, RITA, GUS, SAM, NOBODY)}
+
+    assert fetched == {ADA: 200, MAX: 200, DEV: 200, RITA: 200, GUS: 403, SAM: 404, NOBODY: 401}
+    assert pushed == {ADA: 200, MAX: 200, DEV: 200, RITA: 403, GUS: 403, SAM: 404, NOBODY: 401}
+
+
+def test_anybody_may_fetch_from_a_public_project(ask, project, group):
+    group.visibility = project.visibility = Visibility.PUBLIC
+    db.session.commit()
+
+    assert (ask(NOBODY, "ACME/shop").status_code, ask(NOBODY, "acme/shop", PUSH).status_code) == (200, 401)
+    assert ask(NOBODY, "acme/shop", password="nonsense").status_code == 401
+    assert (ask(NOBODY, "acme/shop", "").status_code, ask(SAM, "acme/shop", "").status_code) == (401, 403)
+
+
+def test_refusals_are_plain_text_that_git_can_show(ask, project):
+    denied, hidden, missing, guest = (
+        ask(NOBODY, "acme/no"),
+        ask(SAM, "acme/shop"),
+        ask(SAM, "a/b"),
+        ask(GUS, "acme/shop"),
+    )
+
+    assert denied.headers["WWW-Authenticate"] == 'Basic realm="GitLab"'
+    assert denied.text.startswith("HTTP Basic: Access denied.")
+    assert (hidden.status_code, hidden.text) == (missing.status_code, missing.text) == (404, git_access.NO_PROJECT)
+    assert (guest.text, guest.content_type) == (git_access.NO_FETCH, "text/plain; charset=utf-8")
+    assert guest.headers["Cache-Control"] == "no-cache, max-age=0, must-revalidate"
+    assert ask(GUS, "acme/shop", PUSH).text == git_access.NO_PUSH
+
+
+@pytest.mark.parametrize(
+    ("scope", "fetch", "push"),
+    [("api", 200, 200), ("write_repository", 200, 200), ("read_repository", 200, 403), ("read_user", 403, 403)],
+)
+def test_tokens_need_a_scope(ask, project, scope, fetch, push):
+    assert (ask(DEV, "acme/shop", FETCH, scope).status_code, ask(DEV, "acme/shop", PUSH, scope).status_code) == (
+        fetch,
+        push,
+    )
+
+
+def test_an_archived_project_can_be_fetched_only(ask, project):
+    project.archived = True
+    db.session.commit()
+
+    assert ask(DEV, "acme/shop").status_code == 200
+    assert ask(DEV, "acme/shop", PUSH).text == git_access.ARCHIVED
+    assert ask(RITA, "acme/shop", PUSH).text == git_access.NO_PUSH
+
+
+def test_passwords_are_accepted_until_the_instance_says_no(ask, project, people, as_admin):
+    def by_password(password):
+        return ask(NOBODY, "acme/shop", login=people[ADA].email, password=password).status_code
+
+    as_admin.put(f"/users/{people[ADA].id}", json={"password": "correct horse battery"})
+
+    assert (by_password("correct horse battery"), by_password("wrong")) == (200, 401)
+    as_admin.put("/application/settings", json={"password_authentication_enabled_for_git": False})
+    assert by_password("correct horse battery") == 401
+
+
+def test_the_dumb_protocol_and_lfs_are_not_served(app, project):
+    client = app.test_client()
+
+    assert client.get("/acme/shop/info/refs?service=git-upload-pack").status_code == 301
+    assert client.get("/acme/shop.git/HEAD").status_code == 302
+    assert client.post("/acme/shop.git/info/lfs/objects/batch").status_code == 501
+    assert client.head("/acme/shop.git/info/refs?service=git-upload-pack").status_code == 403

@@ -6,6 +6,7 @@ import datetime as dt
 import re
 import warnings
 from contextlib import suppress
+from decimal import Decimal
 from typing import Any
 
 from dateutil import parser as dates
@@ -59,35 +60,95 @@ TIME_ONLY = re.compile(
     r"T?\d{1,2}(?::\d\d(?::\d\d(?:[.,]\d+)?)?\s*(?:[AP]M)?|\s*[AP]M)\s*(?:[A-Z]{1,5}|[+-]\d\d?(?::?\d\d)?)?",
     re.IGNORECASE,
 )
-SMALL_NUMBER = re.compile(r"\d{1,2}(?:[.,]\d*)?")
+DIGITS = re.compile(r"\d+", re.ASCII)
+FRACTION = re.compile(r"(\d{9,})[.,](\d+)", re.ASCII)  # shorter ones are dates without a year, or counts
+DATE_DIGITS = {8: "%Y%m%d", 14: "%Y%m%d%H%M%S"}
+COMPACT = re.compile(r"(\d{14})(?!\d)", re.ASCII)
+SHORT_NUMBER = re.compile(r"[+-]?[\d.,/\s-]{1,7}", re.ASCII)  # too short for a day, a month and a year
+ISO_MONTH = re.compile(r"\d{4}-\d\d", re.ASCII)
+ISO_WEEK_OR_DAY = re.compile(r"\d{4}-?(W\d\d|\d{3}(?![\d-]))", re.ASCII)  # 2026-W10-3 and 2026-063
+SCIENTIFIC = re.compile(r"[+-]?[\d.,]+e[+-]?\d+", re.ASCII | re.IGNORECASE)
+NUMERIC_DATE = re.compile(r"(?<![\d./-])(\d{1,4})([./-])\s?(\d{1,2})\2\s?(\d{2}|\d{4})(?![./-]|\d)", re.ASCII)
+NAMED_DATE = re.compile(r"(?<!\d)(\d{1,2})/([A-Za-z]{3,9})/(\d{4})(?::(?=\d))?", re.ASCII)  # of access logs
+FIRST_YEAR_OF_1900 = 69  # of two digits, as POSIX and Ruby read them
+EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+# a number below the first is seconds, below the second milliseconds, below the third microseconds, else nanoseconds
+EPOCH_UNITS = ((10**11, 1), (10**14, 10**3), (10**17, 10**6))
+NANOSECONDS = 10**9
 GO_ZERO_TIME = dt.datetime.min.replace(tzinfo=dt.UTC)  # what Go writes for a time that is not set
 
 
-def read_time(value: Any, *, epoch: bool = False) -> dt.datetime | None:
-    """Parse a timestamp in any common format; with ``epoch`` also a 13-digit number of milliseconds."""
+def read_time(value: Any) -> dt.datetime | None:
+    """Parse a timestamp: text in any common format, or a number since 1970; ``None`` if it cannot be read.
+
+    The size of a number, also of a text of digits, gives its unit (``EPOCH_UNITS``). A text of 8 or 14 digits is a
+    date, a date with dots or slashes begins with its day unless four digits lead. Zero and negative numbers are what
+    programs write for a time that is not set.
+    """
     if isinstance(value, bool):
         return None
-    if isinstance(value, int):
-        if not epoch or not 10**12 <= value < 10**13:
-            return None
-        return dt.datetime.fromtimestamp(value / 1000, dt.UTC)
-    if not isinstance(value, str) or len(value) > MAX_LENGTH or not re.search(r"\d", value):
+    if isinstance(value, int | float):
+        return _since_epoch(Decimal(str(value)))
+    if not isinstance(value, str) or len(value) > MAX_LENGTH or not re.search(r"[0-9]", value):
         return None
-    moment = _parse_iso(value) or _parse_any(value.strip())
+    text = value.strip()
+    moment = _parse_iso(text) or (_parse_number(text) if _is_number(text) else _parse_any(text))
     return None if moment == GO_ZERO_TIME else moment
 
 
+def is_unset(value: Any) -> bool:
+    """Whether a value says that there is no time: blank, or what Go writes for a time that is not set."""
+    if isinstance(value, str):
+        return not value.strip() or value.startswith("0001-01-01")
+    return value is None or value is False or value in ([], {})
+
+
+def _is_number(text: str) -> bool:
+    return DIGITS.fullmatch(text) is not None or FRACTION.fullmatch(text) is not None
+
+
+def _parse_number(text: str) -> dt.datetime | None:
+    """Parse digits, with or without a fraction."""
+    whole, _, fraction = text.replace(",", ".").partition(".")
+    layout = DATE_DIGITS.get(len(whole))
+    if layout is None:
+        return _since_epoch(Decimal(f"{whole}.{fraction or 0}"))
+    if fraction and len(whole) == min(DATE_DIGITS):
+        return None
+    try:
+        moment = dt.datetime.strptime(whole, layout).replace(tzinfo=dt.UTC)
+    except ValueError:
+        return None
+    return moment.replace(microsecond=int(f"{fraction:0<6}"[:6]))
+
+
+def _since_epoch(number: Decimal) -> dt.datetime | None:
+    """Convert seconds, milliseconds, microseconds or nanoseconds since 1970."""
+    if not number.is_finite() or number <= 0:
+        return None
+    per_second = next((unit for limit, unit in EPOCH_UNITS if number < limit), NANOSECONDS)
+    try:
+        return EPOCH + dt.timedelta(microseconds=int(number * 10**6 / per_second))
+    except OverflowError:
+        return None
+
+
 def _parse_iso(text: str) -> dt.datetime | None:
-    """Parse the most common format, a hundred times faster than the general parser."""
-    if ISO.fullmatch(text):
-        with suppress(ValueError, OverflowError):
+    """Parse the most common format, a hundred times faster than the general parser, and those it does not know."""
+    with suppress(ValueError, OverflowError):
+        if ISO.fullmatch(text):
             return dt.datetime.fromisoformat(text).astimezone(dt.UTC)
+        if not text.isdigit() and ISO_WEEK_OR_DAY.match(text):
+            moment = dates.isoparse(text)
+            return moment.astimezone(dt.UTC) if moment.tzinfo else moment.replace(tzinfo=dt.UTC)
     return None
 
 
 def _parse_any(text: str) -> dt.datetime | None:
-    if SMALL_NUMBER.fullmatch(text):  # a count rather than a day of this month
+    text = NUMERIC_DATE.sub(_year_first, NAMED_DATE.sub(r"\1 \2 \3 ", text), count=1)
+    if SCIENTIFIC.fullmatch(text) or (SHORT_NUMBER.fullmatch(text) and not ISO_MONTH.fullmatch(text)):
         return None
+    text = COMPACT.sub(_spaced, text, count=1)
     text = SIGNED_UTC.sub("", AFTER_OFFSET.sub(r"\1", text))  # the parser reads "UTC+1" as one hour before UTC
     text, later = _rolled_over(LAST_WORD.sub(_zone_in_capitals, text))
     today = clock.today()
@@ -99,6 +160,24 @@ def _parse_any(text: str) -> dt.datetime | None:
         return moment.astimezone(dt.UTC) + later
     except (ValueError, ArithmeticError, TypeError, AttributeError):
         return None
+
+
+def _year_first(date: re.Match[str]) -> str:
+    """Rewrite a numeric date as ISO; a year comes last unless it leads with four digits.
+
+    Two digits before a dash are the year, as in ISO 8601.
+    """
+    first, separator, month, last = date.groups()
+    leads = len(first) == 4 or (separator == "-" and len(last) == 2)
+    year, day = (first, last) if leads else (last, first)
+    if len(year) == 2:
+        year = f"{19 if int(year) >= FIRST_YEAR_OF_1900 else 20}{year}"
+    return f"{year:0>4}-{month:0>2}-{day:0>2}"
+
+
+def _spaced(digits: re.Match[str]) -> str:
+    text = digits[1]
+    return f"{text[:4]}-{text[4:6]}-{text[6:8]} {text[8:10]}:{text[10:12]}:{text[12:]}"
 
 
 def _zone_in_capitals(word: re.Match[str]) -> str:

@@ -16,6 +16,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Select, bindparam, false, func, select, text, true, update
 
 from project_service.areas.alerts import incidents, mails
+from project_service.areas.alerts.grouping import Mapping
 from project_service.areas.alerts.models import (
     HTTP,
     PROMETHEUS,
@@ -25,7 +26,7 @@ from project_service.areas.alerts.models import (
     IncidentSetting,
     Status,
 )
-from project_service.areas.alerts.payloads import DEFAULT_SOURCE, PROMETHEUS_TOOL, AlertReport, Mapping, ParsedAlert
+from project_service.areas.alerts.payloads import DEFAULT_SOURCE, PROMETHEUS_TOOL, AlertReport, ParsedAlert
 from project_service.domain.bots import ALERT_BOT, bot, id_of_bot
 from project_service.domain.instance_settings import RECEIVERS_THROTTLE, value_of
 from project_service.domain.projects import DISABLED, Project
@@ -154,6 +155,7 @@ class _Step:
         stored = [known.get(one.fingerprint or "") or opened[one.fingerprint or id(one)] for one in self.reports]
         if self.notes:
             db.session.execute(insert(NOTES), self.notes)
+        self._keep_unreadable_times(stored)
         self._follow_up(stored, ended)
         return stored
 
@@ -166,6 +168,13 @@ class _Step:
             rows = db.session.execute(COUNT_EVENTS, values)
             found |= {row.fingerprint: StoredAlert(row.id, row.iid, row.title) for row in rows}
         return found
+
+    def _keep_unreadable_times(self, stored: list[StoredAlert]) -> None:
+        """Store the values that were ignored because they are no times: of a repetition, the newest ones."""
+        unreadable = {one.id: report.unreadable_times for one, report in zip(stored, self.reports, strict=True)}
+        for alert_id in sorted(alert_id for alert_id, times in unreadable.items() if times):
+            values = {"unreadable_times": unreadable[alert_id]}
+            db.session.execute(update(ALERTS).where(alerts.id == alert_id).values(values))
 
     def _resolve(self) -> dict[str, Alert]:
         """Resolve the open alerts that have recovered; those found, by fingerprint."""
@@ -217,8 +226,9 @@ class _Step:
                 "fingerprint": one.fingerprint,
                 "payload": one.payload,
                 "environment_id": environments.get(one.environment or ""),
+                "unreadable_times": report.unreadable_times or None,
             }
-            for iid, one in enumerate(parsed, start=first_iid)
+            for iid, (report, one) in enumerate(zip(new.values(), parsed, strict=True), start=first_iid)
         ]
         inserted = db.session.execute(_insert_alerts(db.engine.dialect.name), rows).all()
         by_iid = {row.iid: row for row in inserted}

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 import secrets
+from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import select
 
 from project_service.areas.alerts import ingestion, payload_mapping, payloads, queries
+from project_service.areas.alerts.grouping import Mapping
 from project_service.areas.alerts.models import HTTP, OPSGENIE, PROMETHEUS, AlertIntegration
 from project_service.areas.alerts.payloads import AlertReport
 from project_service.domain import instance_settings
@@ -87,8 +89,16 @@ def map_sample(text: str, chosen: dict[str, str]) -> dict[str, Any]:
     return {"payload_example": text if text.strip() else None, "mapping": found}
 
 
-def send_test(integration: AlertIntegration, text: str) -> int:
-    """Ingest a payload as if it had been sent to the receiver; return the number of alerts in it.
+@dataclass(frozen=True, slots=True)
+class SentTest:
+    """What became of a test payload: its alerts by ``iid``, and the times in it that could not be read."""
+
+    iids: list[int]
+    unreadable_times: dict[str, dict[str, str]]
+
+
+def send_test(integration: AlertIntegration, text: str) -> SentTest:
+    """Ingest a payload as if it had been sent to the receiver.
 
     The key is not shown to the user who tests. Incidents and mails follow as for any alert.
     """
@@ -105,10 +115,12 @@ def send_test(integration: AlertIntegration, text: str) -> int:
     reports = alerts_in(integration.type, payload, integration.mapping)
     if reports is None:
         raise Invalid(base=f"{INVALID} It {NO_BATCH}.")
-    return len(ingestion.ingest(ingestion.receiver_of(integration), reports))
+    stored = ingestion.ingest(ingestion.receiver_of(integration), reports)
+    unreadable = {field: found for report in reports for field, found in report.unreadable_times.items()}
+    return SentTest([one.iid for one in stored], unreadable)
 
 
-def alerts_in(type_of_integration: str, payload: dict[str, Any], mapped: payloads.Mapping) -> list[AlertReport] | None:
+def alerts_in(type_of_integration: str, payload: dict[str, Any], mapped: Mapping) -> list[AlertReport] | None:
     """Parse the alerts of a payload; ``None`` if an integration of this type does not accept it."""
     if payloads.is_batch(payload):
         return payloads.parse_batch(payload)

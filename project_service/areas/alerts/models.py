@@ -123,6 +123,7 @@ class Alert(Timestamps, Model):
     events: Mapped[int] = mapped_column(default=1)
     fingerprint: Mapped[str | None]
     payload: Mapped[dict[str, Any]] = mapped_column(default=dict)
+    unreadable_times: Mapped[dict[str, Any] | None]  # by field: path and value, ignored because it is no time
     environment_id: Mapped[int | None] = mapped_column(ForeignKey("environments.id", ondelete="SET NULL"))
     environment: Mapped[Environment | None] = relationship()
     issue_id: Mapped[int | None] = mapped_column(ForeignKey("issues.id", ondelete="SET NULL"))

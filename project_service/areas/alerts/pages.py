@@ -17,6 +17,7 @@ from project_service.access.pages import PageBlueprint
 from project_service.areas.alerts import charts, incidents, payloads, queries, service, trees
 from project_service.areas.alerts.forms import CommentForm
 from project_service.areas.alerts.models import OPSGENIE, Alert, AlertIntegration, Severity, Status
+from project_service.areas.alerts.payload_mapping import LABELS
 from project_service.domain.memberships import members_for_choice
 from project_service.domain.projects import Project
 from project_service.domain.tracker.issues import INCIDENT, Issue
@@ -218,6 +219,7 @@ def _page(alert: Alert, form: CommentForm, part: str = "overview") -> str:
         tree=tree,
         left_out=left_out,
         runbook=payloads.runbook_of(alert.payload),
+        field_labels=LABELS,
         query=payloads.query_of(alert.payload),
         source=payloads.source_of(alert.payload),
         parts=PARTS,

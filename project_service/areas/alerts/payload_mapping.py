@@ -11,6 +11,7 @@ from typing import Any
 import orjson
 
 from project_service.areas.alerts import payloads
+from project_service.areas.alerts.payload_values import value_at
 from project_service.kit import bigint_json
 
 TARGETS: dict[str, tuple[str, tuple[str, ...]]] = {
@@ -25,6 +26,7 @@ TARGETS: dict[str, tuple[str, tuple[str, ...]]] = {
     "fingerprint": ("Fingerprint", ("string", "array")),
     "gitlab_environment_name": ("Environment", ("string",)),
 }
+LABELS = {name: label for name, (label, _) in TARGETS.items()}
 DATETIME = re.compile(r"\d{4}")
 MAX_FIELDS = 2000  # that a page offers
 
@@ -43,10 +45,7 @@ class SampleField:
     @property
     def label(self) -> str:
         """``event/hosts[0]/name``."""
-        text = ""
-        for step in self.path:
-            text += f"[{step}]" if isinstance(step, int) else f"/{step}" if text else step
-        return text
+        return payloads.label_of(self.path)
 
     @property
     def key(self) -> str:
@@ -105,7 +104,7 @@ def _field_at(sample: dict[str, Any], key: str) -> SampleField | None:
         path = orjson.loads(key)
     except orjson.JSONDecodeError:
         return None
-    kind = _type_of(payloads.value_at(sample, path)) if isinstance(path, list) else None
+    kind = _type_of(value_at(sample, path)) if isinstance(path, list) else None
     return SampleField(tuple(path), kind) if kind else None
 
 

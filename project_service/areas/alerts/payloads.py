@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import datetime as dt
-import hashlib
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple
 from urllib.parse import unquote_to_bytes
 
+from project_service.areas.alerts.grouping import Mapping, fingerprint_of, sha1
 from project_service.areas.alerts.models import Severity
+from project_service.areas.alerts.payload_values import is_blank, items, plain_text, value_at
 from project_service.kit import bigint_json, clock
-from project_service.kit.times import read_time
+from project_service.kit.times import is_unset, read_time
 
 DEFAULT_TITLE = "New: Alert"
 DEFAULT_SOURCE = "Generic Alert Endpoint"
@@ -27,8 +28,7 @@ BATCH_KEYS = frozenset(
     ("version", "groupKey", "status", "receiver", "groupLabels", "commonLabels", "commonAnnotations", "externalURL")
 ) | {"alerts"}
 MAX_ALERTS_IN_BATCH = 100
-# repetitions of an alert differ in these keys, so a generated fingerprint excludes them (section 6)
-VOLATILE = ("start_time", "end_time", "hosts")
+MAX_SHOWN_CHARACTERS = 100  # of a value that could not be read
 PLAIN_SEVERITIES = {severity.name.lower(): severity for severity in Severity}
 PROMETHEUS_SEVERITIES = {
     word: severity
@@ -42,7 +42,6 @@ PROMETHEUS_SEVERITIES = {
     for word in words.split()
 }
 QUERY = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:(?:[^?#\[\]]|\[[0-9A-Fa-f:.]+\])*\?(?:[^#]*?&)?g0\.expr=([^&#]*)")
-Mapping = dict[str, dict[str, Any]]
 
 
 class Unreadable(Exception):
@@ -56,13 +55,15 @@ class MalformedPayload(Unreadable):
 class AlertReport(NamedTuple):
     """An alert in a payload: what identifies it, and a function that parses the rest, which only new alerts need.
 
-    ``is_recovery``: the alert has ended.
+    ``is_recovery``: the alert has ended. ``unreadable_times``: values that were ignored because they are no times, with
+    their paths, by field.
     """
 
     fingerprint: str | None
     is_recovery: bool
     environment: str | None
     parse: Callable[[], ParsedAlert]
+    unreadable_times: dict[str, dict[str, str]]
 
 
 @dataclass(slots=True)
@@ -127,11 +128,43 @@ def parse_plain(payload: dict[str, Any], mapping: Mapping | None = None) -> Aler
     if payload.get("monitoring_tool") == PROMETHEUS_TOOL and (report := parse_prometheus(payload)) is not None:
         return report
     mapping = mapping or {}
-    fingerprint = _fingerprint(_value_of(payload, "fingerprint", mapping), payload)
-    environment = _plain_text(_value_of(payload, "gitlab_environment_name", mapping))
-    ended_at = _end(payload, mapping)
-    parse = partial(_parse_plain, payload, mapping, fingerprint, environment, ended_at)
-    return AlertReport(fingerprint, ended_at is not None, environment, parse)
+    fingerprint = fingerprint_of(_value_of(payload, "fingerprint", mapping), payload, mapping)
+    environment = plain_text(_value_of(payload, "gitlab_environment_name", mapping))
+    unreadable: dict[str, dict[str, str]] = {}
+    start_paths = [mapping["start_time"]["path"]] if "start_time" in mapping else []
+    started_at = _first_time(payload, "start_time", [*start_paths, ["start_time"]], unreadable)
+    # with a mapping the chosen field alone marks resolution (specification, Alert integration)
+    end_path = mapping["end_time"]["path"] if "end_time" in mapping else ["end_time"]
+    ended_at = _first_time(payload, "end_time", [end_path], unreadable)
+    parse = partial(_parse_plain, payload, mapping, fingerprint, environment, started_at, ended_at)
+    return AlertReport(fingerprint, ended_at is not None, environment, parse, unreadable)
+
+
+def _first_time(
+    payload: dict[str, Any], field: str, paths: list[list[Any]], unreadable: dict[str, dict[str, str]]
+) -> dt.datetime | None:
+    """Return the first of the values at paths that is a time; one that is not is added to ``unreadable``."""
+    for path in paths:
+        value = value_at(payload, path)
+        moment = read_time(value)
+        if moment is not None:
+            return moment
+        if not is_unset(value):
+            unreadable.setdefault(field, _unreadable(path, value))
+    return None
+
+
+def _unreadable(path: list[Any], value: Any) -> dict[str, str]:
+    text = plain_text(value) or ""
+    return {"path": label_of(path), "value": _cut(text, MAX_SHOWN_CHARACTERS)}
+
+
+def label_of(path: Iterable[str | int]) -> str:
+    """Return a path as text: ``event/hosts[0]/name``."""
+    text = ""
+    for step in path:
+        text += f"[{step}]" if isinstance(step, int) else f"/{step}" if text else step
+    return text
 
 
 def _parse_plain(
@@ -139,6 +172,7 @@ def _parse_plain(
     mapping: Mapping,
     fingerprint: str | None,
     environment: str | None,
+    started_at: dt.datetime | None,
     ended_at: dt.datetime | None,
 ) -> ParsedAlert:
     values = {name: _value_of(payload, name, mapping) for name in FIELDS}
@@ -149,7 +183,7 @@ def _parse_plain(
         monitoring_tool=_text(values["monitoring_tool"], MAX_CHARACTERS["monitoring_tool"]),
         hosts=_hosts(values["hosts"]),
         severity=_severity(values["severity"]),
-        started_at=_start(payload, mapping) or clock.now(),
+        started_at=started_at or clock.now(),
         ended_at=ended_at,
         fingerprint=fingerprint,
         environment=environment,
@@ -168,22 +202,32 @@ def parse_prometheus(element: dict[str, Any]) -> AlertReport | None:
     """Parse one alert of Prometheus (section 8.2)."""
     annotations, labels = _object(element, "annotations"), _object(element, "labels")
     candidates = (annotations.get("title"), annotations.get("summary"), labels.get("alertname"))
-    title = next((text for value in candidates if (text := _plain_text(value))), None)
-    if title is None or _blank(element.get("startsAt")):
+    title = next((text for value in candidates if (text := plain_text(value))), None)
+    if title is None or is_blank(element.get("startsAt")):
         return None
     fingerprint = sha1(f"{element['startsAt']}/{title}/{query_of(element) or ''}")
     is_recovery = str(element.get("status", "")).lower() == "resolved"
-    environment = _plain_text(labels.get("gitlab_environment_name"))
+    environment = plain_text(labels.get("gitlab_environment_name"))
+    unreadable: dict[str, dict[str, str]] = {}
+    started_at = _first_time(element, "start_time", [["startsAt"]], unreadable)
+    ended_at = _first_time(element, "end_time", [["endsAt"]], unreadable) if is_recovery else None
+    parse = partial(_parse_prometheus, element, title, fingerprint, environment, started_at)
     return AlertReport(
         fingerprint,
         is_recovery,
         environment,
-        partial(_parse_prometheus, element, title, fingerprint, environment, is_recovery),
+        partial(parse, (ended_at or clock.now()) if is_recovery else None),
+        unreadable,
     )
 
 
 def _parse_prometheus(
-    element: dict[str, Any], title: str, fingerprint: str, environment: str | None, is_recovery: bool
+    element: dict[str, Any],
+    title: str,
+    fingerprint: str,
+    environment: str | None,
+    started_at: dt.datetime | None,
+    ended_at: dt.datetime | None,
 ) -> ParsedAlert:
     word = _object(element, "labels").get("severity")
     return ParsedAlert(
@@ -191,8 +235,8 @@ def _parse_prometheus(
         description=_text(_object(element, "annotations").get("description"), MAX_CHARACTERS["description"]),
         monitoring_tool=PROMETHEUS_TOOL,
         severity=PROMETHEUS_SEVERITIES.get(str(word).lower(), Severity.CRITICAL),
-        started_at=read_time(element["startsAt"]) or clock.now(),
-        ended_at=(read_time(element.get("endsAt")) or clock.now()) if is_recovery else None,
+        started_at=started_at or clock.now(),
+        ended_at=ended_at,
         fingerprint=fingerprint,
         environment=environment,
         payload=element,
@@ -212,17 +256,7 @@ def source_of(element: dict[str, Any]) -> str | None:
 
 def runbook_of(payload: dict[str, Any]) -> str | None:
     """Return the runbook: a top-level key of a plain payload, an annotation of an alert of Prometheus."""
-    return _plain_text(payload.get("runbook")) or _plain_text(_object(payload, "annotations").get("runbook"))
-
-
-def storable(text: str) -> str:
-    """Replace NUL, which PostgreSQL does not store in text."""
-    return text.replace("\0", "\ufffd")
-
-
-def sha1(text: str) -> str:
-    """Return the digest stored as a fingerprint; it identifies, it does not protect."""
-    return hashlib.sha1(text.encode("utf-8", "surrogatepass"), usedforsecurity=False).hexdigest()
+    return plain_text(payload.get("runbook")) or plain_text(_object(payload, "annotations").get("runbook"))
 
 
 FIELDS = (
@@ -236,58 +270,18 @@ FIELDS = (
 
 
 def _value_of(payload: dict[str, Any], name: str, mapping: Mapping) -> Any:
-    if name in mapping and not _blank(chosen := _chosen(payload, name, mapping)):
+    if name in mapping and not is_blank(chosen := _chosen(payload, name, mapping)):
         return chosen
     value = payload.get(name)
-    return None if _blank(value) else value
+    return None if is_blank(value) else value
 
 
 def _chosen(payload: dict[str, Any], name: str, mapping: Mapping) -> Any:
     return value_at(payload, mapping[name].get("path") or [])
 
 
-def value_at(payload: Any, path: list[Any]) -> Any:
-    """Return the value at a path of keys and indexes, ``None`` if the path does not exist."""
-    here = payload
-    for step in path:
-        if isinstance(here, dict) and isinstance(step, str):
-            here = here.get(step)
-        elif isinstance(here, list) and isinstance(step, int) and not isinstance(step, bool) and 0 <= step < len(here):
-            here = here[step]
-        else:
-            return None
-    return here if path else None
-
-
-def _start(payload: dict[str, Any], mapping: Mapping) -> dt.datetime | None:
-    chosen = _chosen(payload, "start_time", mapping) if "start_time" in mapping else None
-    return read_time(chosen) or read_time(payload.get("start_time"))
-
-
-def _end(payload: dict[str, Any], mapping: Mapping) -> dt.datetime | None:
-    # with a mapping the chosen field alone marks resolution (specification, Alert integration)
-    chosen = _chosen(payload, "end_time", mapping) if "end_time" in mapping else payload.get("end_time")
-    return read_time(chosen, epoch=True)
-
-
-def _blank(value: Any) -> bool:
-    if isinstance(value, str):
-        return not value.strip()
-    return value is None or value is False or value == [] or value == {}
-
-
-def _plain_text(value: Any) -> str | None:
-    return None if _blank(value) else storable(_exact_text(value))
-
-
-def _exact_text(value: Any) -> str:
-    if value is None:
-        return ""
-    return value if isinstance(value, str) else bigint_json.dumps(value, sort_keys=True).decode()
-
-
 def _text(value: Any, limit: int) -> str | None:
-    text = _plain_text(value)
+    text = plain_text(value)
     return None if text is None else _cut(text, limit)
 
 
@@ -298,8 +292,8 @@ def _cut(text: str, limit: int) -> str:
 def _hosts(value: Any) -> list[str]:
     hosts: list[str] = []
     left = MAX_HOSTS_CHARACTERS
-    for item in _items(value):
-        text = _plain_text(item)
+    for item in items(value):
+        text = plain_text(item)
         if text is None:
             continue
         if left <= 0:
@@ -309,43 +303,9 @@ def _hosts(value: Any) -> list[str]:
     return hosts
 
 
-def _items(value: Any) -> Iterator[Any]:
-    """Yield the items of nested lists; any other value is an item itself."""
-    if isinstance(value, list):
-        for item in value:
-            yield from _items(item)
-    else:
-        yield value
-
-
 def _severity(value: Any) -> Severity:
     word = value.strip().lower() if isinstance(value, str) else ""
     return PLAIN_SEVERITIES.get(word, Severity.CRITICAL)
-
-
-def _fingerprint(value: Any, payload: dict[str, Any]) -> str | None:
-    if isinstance(value, dict):
-        return _digest_of_object(value)
-    text = "".join(_exact_text(item) for item in _items(value))
-    if not _blank(text):
-        return sha1(text)
-    return _digest_of_object({key: inner for key, inner in payload.items() if key not in VOLATILE})
-
-
-def _digest_of_object(value: dict[str, Any]) -> str | None:
-    pairs = sorted(flatten(value), key=lambda pair: pair[0])
-    if all(_blank(inner) for _, inner in pairs):
-        return None
-    return hashlib.sha1(bigint_json.dumps(pairs, sort_keys=True), usedforsecurity=False).hexdigest()
-
-
-def flatten(value: Any, prefix: str = "") -> list[tuple[str, Any]]:
-    """Return dotted keys and their values; arrays are one value."""
-    if not isinstance(value, dict):
-        return [(prefix, value)]
-    return [
-        pair for key, inner in value.items() for pair in flatten(inner, f"{prefix}.{key}" if prefix else str(key))
-    ] or [(prefix, {})]
 
 
 def _object(element: dict[str, Any], name: str) -> dict[str, Any]:

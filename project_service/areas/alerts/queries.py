@@ -119,6 +119,12 @@ def find_alert(project: Project, iid: int) -> Alert:
     return alert
 
 
+def alerts_numbered(project: Project, iids: Sequence[int]) -> Select[Alert]:
+    """The alerts of a project with these numbers."""
+    found = select(Alert).where(Alert.project_id == project.id, Alert.iid.in_(iids))
+    return found.order_by(Alert.iid).options(NO_LAZY_LOADING)
+
+
 def add_open_alerts(environments: Sequence[Environment], most: int) -> None:
     """Set ``open_alerts`` and ``open_alerts_count`` on each environment of a page, with two statements for all.
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import urlencode
 
 from flask import redirect, render_template, request
 
@@ -28,6 +29,7 @@ pages = PageBlueprint("alert_settings_pages", __name__)
 SETTINGS = "/<path:project>/-/settings/operations"
 HERE = f"{SETTINGS}/integrations"
 ONE = f"{HERE}/<int:integration_id>"
+MAX_LINKED_ALERTS = 10  # after a test with several
 INTEGRATIONS, INCIDENTS = "integrations", "settings"
 TABS = {INTEGRATIONS: "Current integrations", INCIDENTS: "Alert settings"}
 
@@ -180,7 +182,7 @@ def show_test(project: Project, integration_id: int) -> Any:
     integration = queries.find_integration(project, integration_id)
     form = TestAlertForm()
     form.payload.data = (integration.payload_example or "") if integration.type == HTTP else ""
-    return _page("test", integration, form=form, sent=whole_number(request.args.get("sent", "")))
+    return _page("test", integration, form=form, **_outcome(project))
 
 
 @pages.post(f"{ONE}/test")
@@ -190,11 +192,30 @@ def send_test(project: Project, integration_id: int) -> Any:
     """Send a test alert on behalf of the user, who does not see the key."""
     integration = queries.find_integration(project, integration_id)
     form = TestAlertForm()
-    counts: list[int] = []
-    if form.accepted(lambda: counts.append(integrations.send_test(integration, form.payload.data or ""))):
+    sent: list[integrations.SentTest] = []
+    if form.accepted(lambda: sent.append(integrations.send_test(integration, form.payload.data or ""))):
         # a page of its own, so that to load it again sends nothing
-        return redirect(f"{_address(integration, 'test')}?sent={counts[0]}")
-    return _page("test", queries.find_integration(project, integration_id), form=form, sent=None), 422
+        outcome = {
+            "sent": len(sent[0].iids),
+            "alerts": ",".join(map(str, dict.fromkeys(sent[0].iids[:MAX_LINKED_ALERTS]))),
+            "unreadable": ",".join(sent[0].unreadable_times),
+        }
+        return redirect(f"{_address(integration, 'test')}?{urlencode({k: v for k, v in outcome.items() if v != ''})}")
+    return _page("test", queries.find_integration(project, integration_id), form=form, **_outcome(project)), 422
+
+
+def _outcome(project: Project) -> dict[str, Any]:
+    """What became of the test alert that was sent before this page: its alerts, and the times that were ignored."""
+    numbers = (whole_number(text) for text in request.args.get("alerts", "").split(",")[:MAX_LINKED_ALERTS])
+    alerts = list(db.session.scalars(queries.alerts_numbered(project, [one for one in numbers if one is not None])))
+    fields = request.args.get("unreadable", "").split(",")
+    times = {field: found for one in alerts for field, found in (one.unreadable_times or {}).items() if field in fields}
+    return {
+        "sent": whole_number(request.args.get("sent", "")) if request.method == "GET" else None,
+        "alerts": alerts,
+        "unreadable_times": times,
+        "field_labels": payload_mapping.LABELS,
+    }
 
 
 @pages.get(f"{ONE}/delete")

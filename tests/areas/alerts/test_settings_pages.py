@@ -566,3 +566,38 @@ def test_the_preview_follows_the_form_and_stores_nothing(fields, texts, maintain
 @pytest.mark.parametrize(("person", "status"), [(DEV, 403), (SAM, 404)])
 def test_only_who_configures_is_shown_a_preview(person, status, visit, project):
     assert visit(person).send(f"{OPERATIONS}/integrations/preview", type=HTTP).status_code == status
+
+
+def test_a_test_says_which_times_were_ignored_and_so_does_the_alert(maintainer, project):
+    row = make_integration(project, mapping={"end_time": {"path": ["closed"], "type": "string"}})
+    payload = json.dumps({"title": "A <b>", "start_time": "soon <b>", "closed": "04/13/2026"})
+
+    pages = [maintainer.get(maintainer.send(page_of(row, "test"), payload=payload).location) for _ in range(2)]
+    pages.append(maintainer.get("/acme/shop/-/alert_management/1/details"))
+    fine = maintainer.get(maintainer.send(page_of(row, "test"), payload='{"title": "A <b>"}').location).text
+
+    for page in pages:
+        assert "<code>soon &lt;b&gt;</code> in <code>start_time</code> cannot be read as a time" in page.text
+        assert "<code>04/13/2026</code> in <code>closed</code> cannot be read as a time" in page.text
+    assert "#1 A &lt;b&gt;</a>" in pages[1].text
+    assert ("#1 A &lt;b&gt;</a>" in fine, "cannot be read" in fine) == (True, False)
+
+
+@pytest.mark.both_databases
+def test_what_is_mapped_to_times_and_hosts_does_not_keep_repeats_and_recoveries_apart(maintainer, project):
+    fields = {"title": ["name"], "end_time": ["closed_at"], "start_time": ["began"], "hosts": ["nodes"]}
+    row = make_integration(project, mapping={name: {"path": path, "type": "string"} for name, path in fields.items()})
+    full = {"name": "Disk full"}
+    posts = [
+        full,
+        full | {"closed_at": None},
+        full | {"began": 1772600767, "nodes": ["a"]},
+        full | {"began": "4.3.2026"},
+    ]
+    address = f"/acme/shop/alerts/notify/x/{row.endpoint_identifier}.json"
+
+    for body in [*posts, full | {"closed_at": "1772600767"}]:
+        assert tell(maintainer, address, KEY, body) == 200
+
+    [alert] = db.session.query(Alert)
+    assert (alert.status, alert.events, alert.ended_at.isoformat()) == (2, 4, "2026-03-04T05:06:07+00:00")

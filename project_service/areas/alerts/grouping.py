@@ -1,0 +1,77 @@
+"""Fingerprints, by which repetitions and recoveries find their alert (alert ingestion reference, section 6)."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+from project_service.areas.alerts.payload_values import exact_text, is_blank, items
+from project_service.kit import bigint_json
+
+# repetitions of an alert differ in these keys, so a generated fingerprint excludes them
+VOLATILE = ("start_time", "end_time", "hosts")
+Mapping = dict[str, dict[str, Any]]
+
+
+def fingerprint_of(value: Any, payload: dict[str, Any], mapping: Mapping) -> str | None:
+    """Return the digest of a given fingerprint; of a blank one, the digest of the fields that identify an alert."""
+    if isinstance(value, dict):
+        return _digest_of_object(value)
+    text = "".join(exact_text(item) for item in items(value))
+    if not is_blank(text):
+        return sha1(text)
+    return _digest_of_object(_without(payload, excluded_paths(mapping)))
+
+
+def excluded_paths(mapping: Mapping) -> list[list[Any]]:
+    """Return the paths that a generated fingerprint excludes: the volatile keys, and what is mapped to them."""
+    mapped = [mapping[name].get("path") or [] for name in VOLATILE if name in mapping]
+    return [[name] for name in VOLATILE] + [path for path in mapped if path]
+
+
+def sha1(text: str) -> str:
+    """Return the digest stored as a fingerprint; it identifies, it does not protect."""
+    return hashlib.sha1(text.encode("utf-8", "surrogatepass"), usedforsecurity=False).hexdigest()
+
+
+def flatten(value: Any, prefix: str = "") -> list[tuple[str, Any]]:
+    """Return dotted keys and their values; arrays are one value."""
+    if not isinstance(value, dict):
+        return [(prefix, value)]
+    return [
+        pair for key, inner in value.items() for pair in flatten(inner, f"{prefix}.{key}" if prefix else str(key))
+    ] or [(prefix, {})]
+
+
+def _digest_of_object(value: dict[str, Any]) -> str | None:
+    pairs = sorted(flatten(value), key=lambda pair: pair[0])
+    if all(is_blank(inner) for _, inner in pairs):
+        return None
+    return hashlib.sha1(bigint_json.dumps(pairs, sort_keys=True), usedforsecurity=False).hexdigest()
+
+
+def _without(payload: dict[str, Any], paths: list[list[Any]]) -> dict[str, Any]:
+    for path in paths:
+        payload = _pruned(payload, path) or {}
+    return payload
+
+
+def _pruned(value: Any, path: list[Any]) -> Any:
+    """Return a value without what is at a path; ``None`` if nothing is left of it.
+
+    Objects and arrays that become empty are left out as well: whether a source sends an empty one when there is no
+    time makes no other alert. Items of arrays are replaced by ``None``, so that the others keep their positions.
+    """
+    if not path or value is None:
+        return None
+    step, *rest = path
+    if isinstance(value, dict) and isinstance(step, str):
+        inner = _pruned(value.get(step), rest)
+        others = {key: other for key, other in value.items() if key != step}
+        return (others if inner is None else {**value, step: inner}) or None
+    if isinstance(value, list) and isinstance(step, int):
+        kept = [_pruned(item, rest) if position == step else item for position, item in enumerate(value)]
+        while kept and kept[-1] is None:
+            kept.pop()
+        return kept or None
+    return value

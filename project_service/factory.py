@@ -33,6 +33,7 @@ from project_service.areas.error_tracking import pages as error_tracking_pages
 from project_service.areas.error_tracking import routes as error_tracking
 from project_service.areas.groups import pages as groups_pages
 from project_service.areas.groups import routes as groups
+from project_service.areas.groups import settings_pages as groups_settings
 from project_service.areas.instance import routes as instance
 from project_service.areas.instance.probes import probes
 from project_service.areas.issues import pages as issues_pages
@@ -49,6 +50,7 @@ from project_service.areas.namespaces import jobs as namespaces_jobs
 from project_service.areas.namespaces import routes as namespaces
 from project_service.areas.projects import pages as projects_pages
 from project_service.areas.projects import routes as projects
+from project_service.areas.projects import settings_pages as projects_settings
 from project_service.areas.protected_tags import pages as protected_tags_pages
 from project_service.areas.protected_tags import routes as protected_tags
 from project_service.areas.repositories.git_http import git_http
@@ -113,8 +115,10 @@ APIS = (
 PAGES = (
     accounts_pages.sessions,
     accounts_pages.pages,
+    groups_settings.pages,
     groups_pages.pages,
     projects_pages.pages,
+    projects_settings.pages,
     members_pages.pages,
     variables_pages.pages,
     error_tracking_pages.pages,

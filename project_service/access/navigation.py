@@ -1,6 +1,6 @@
 """Template globals: the signed-in user, breadcrumbs and the menus of pages.
 
-Each area adds its own entries to the menus: ``main`` in the header, ``project``, ``group``, ``account`` (of the signed-in
+Each area adds its own entries to the menus: ``main`` in the header, ``project``, ``group``, ``account`` (the signed-in
 user) and ``administration``.
 """
 

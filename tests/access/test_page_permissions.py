@@ -28,6 +28,7 @@ NEEDED = {
     "/<path:project>/-/project_members": Role.GUEST,
     "/<path:project>/-/project_members/<int:user_id>/edit": Role.MAINTAINER,
     "/<path:project>/-/project_members/<int:user_id>/remove": Role.MAINTAINER,
+    "/groups/<path:group>/-/edit": Role.OWNER,
     "/groups/<path:group>/-/group_members": Role.GUEST,
     "/groups/<path:group>/-/group_members/<int:user_id>/edit": Role.OWNER,
     "/groups/<path:group>/-/group_members/<int:user_id>/remove": Role.OWNER,

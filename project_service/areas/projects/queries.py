@@ -114,6 +114,12 @@ def name_taken(project: Project) -> bool:
     return db.session.scalar(same.where(Project.id != (project.id or 0)).limit(1)) is not None
 
 
+def is_direct_member(project: Project, user: User) -> bool:
+    """Whether a user is a member of the project itself."""
+    found = select(Membership.id).where(Membership.project_id == project.id, Membership.user_id == user.id)
+    return db.session.scalar(found.limit(1)) is not None
+
+
 def count_personal(user: User) -> int:
     """The number of projects in the personal namespace of a user."""
     personal = select(UserNamespace.id).where(UserNamespace.owner_id == user.id)

@@ -94,8 +94,7 @@ def create_project_for_user(fields: dict[str, Any], user: str) -> Project:
 @api.response(200, schemas.ProjectFullSchema)
 def update_project(project: Project, fields: dict[str, Any]) -> Project:
     """Change a project; its name and visibility only as its owner."""
-    if fields.get("name") or fields.get("visibility"):
-        judge(caller(), Ability.OWN_PROJECT, project)
+    service.check_changes(caller(), project, fields)
     return _detailed(service.update_project(project, **fields))
 
 

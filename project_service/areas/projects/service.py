@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from project_service.access.abilities import Ability, forget_roles, judge
 from project_service.access.identity import Caller, caller
 from project_service.areas.projects import queries
 from project_service.areas.projects.schemas import NULLABLE, STORED_SETTINGS, SWITCHES
@@ -65,8 +66,14 @@ def create_project(author: User, namespace: Namespace, **fields: Any) -> Project
     return project
 
 
+def check_changes(user: Caller, project: Project, fields: dict[str, Any]) -> None:
+    """Raise ``Forbidden`` if the fields rename a project or change its visibility and the user is not its owner."""
+    if fields.get("name") or fields.get("visibility"):
+        judge(user, Ability.OWN_PROJECT, project)
+
+
 def update_project(project: Project, **fields: Any) -> Project:
-    """Change a project; the caller has checked the permission to rename it."""
+    """Change a project; ``check_changes`` was called before."""
     branch = fields.get("default_branch", project.default_branch) or ""
     if branch != (project.default_branch or "") and not may_be_default(project, branch):
         raise Invalid(base=f"Could not change HEAD: branch '{branch}' does not exist")
@@ -82,6 +89,33 @@ def update_project(project: Project, **fields: Any) -> Project:
         apply(project, fields)
         check(project, project.namespace, new=False, chooser=None if project.visibility == before else caller())
     path_registry.move_project(project, Invalid(path=path_rules.TAKEN))
+    return project
+
+
+def transfer_project(project: Project, namespace: Namespace) -> Project:
+    """Move a project to another namespace, in which the caller may create projects.
+
+    Raises:
+        Invalid: it is there already, its name, path or visibility does not fit there, or the owner of a personal
+            namespace has reached the limit of projects.
+
+    """
+    if namespace.id == project.namespace_id:
+        raise Invalid(to_namespace_id="is where the project is already")
+    for place in sorted((project.namespace, namespace), key=lambda one: one.id):
+        path_registry.lock_tree(place)
+    owner = db.session.get(User, namespace.owner_id) if namespace.owner_id is not None else None
+    if owner is not None:
+        lock_row(owner, "projects_limit")
+        if queries.count_personal(owner) >= owner.projects_limit:
+            raise Invalid(to_namespace_id=f"has reached the limit of {owner.projects_limit} projects")
+    with db.session.no_autoflush:
+        project.namespace, project.namespace_id = namespace, namespace.id
+        check(project, namespace, new=False, chooser=None)
+    path_registry.move_project(project, Invalid(path=path_rules.TAKEN))
+    if owner is not None and not queries.is_direct_member(project, owner):
+        _add_owner(project, owner.id)
+    forget_roles()
     return project
 
 

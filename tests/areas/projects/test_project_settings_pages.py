@@ -1,0 +1,121 @@
+"""The general settings page of a project."""
+
+from __future__ import annotations
+
+import pytest
+
+from project_service.domain.projects import Project
+from tests.support import sample_data
+from tests.support.sample_data import ADA, MAX, OLIVE, reload
+
+pytestmark = pytest.mark.usefixtures("project")
+HERE = "/acme/shop/-/settings/general"
+DETAILS = {"name": "Market", "description": "All goods", "topics": "python, web,", "visibility": "private"}
+
+
+@pytest.fixture
+def owner(visit):
+    return visit(OLIVE)
+
+
+def test_an_owner_changes_name_description_and_topics(owner, project):
+    answer = owner.send(f"{HERE}/details", **DETAILS)
+
+    assert (answer.status_code, answer.headers["Location"]) == (302, f"{HERE}#details")
+    changed = reload(project)
+    assert (changed.name, changed.description, changed.tag_list) == ("Market", "All goods", ["python", "web"])
+    assert "The project was changed." in owner.get(HERE).text
+
+
+def test_a_maintainer_changes_all_but_name_and_visibility(visit, project):
+    name = project.name
+
+    answer = visit(MAX).send(f"{HERE}/details", **DETAILS | {"visibility": "public"})
+
+    assert answer.status_code == 302
+    changed = reload(project)
+    assert (changed.name, changed.visibility, changed.description) == (name, 0, "All goods")
+
+
+def test_a_refused_change_is_shown_beside_its_field(owner, project):
+    answer = owner.send(f"{HERE}/details", **DETAILS | {"name": " "})
+
+    assert answer.status_code == 422
+    assert "Project name can&#39;t be blank" in answer.text
+    assert reload(project).description != "All goods"
+
+
+def test_ci_cd_is_switched_on_and_off(owner, project, as_maintainer):
+    levels = dict.fromkeys(("issues", "merge_requests", "repository", "wiki", "snippets", "forking"), "enabled")
+    levels |= dict.fromkeys(("operations", "analytics", "pages", "security_and_compliance"), "private")
+
+    assert owner.send(f"{HERE}/features", **levels, builds="disabled").status_code == 302
+    assert as_maintainer.get("/projects/acme%2Fshop/variables").status_code == 403
+    assert owner.send(f"{HERE}/features", **levels, builds="enabled").status_code == 302
+    assert as_maintainer.get("/projects/acme%2Fshop/variables").status_code == 200
+    assert owner.send(f"{HERE}/features", **levels, builds="everybody").status_code == 422
+
+
+def test_the_path_is_changed(owner, project):
+    answer = owner.send(f"{HERE}/path", path="market")
+
+    assert answer.headers["Location"] == "/acme/market/-/settings/general#path"
+    assert reload(project).full_path == "acme/market"
+    assert "has already been taken" not in owner.get("/acme/market/-/settings/general").text
+
+
+def test_a_project_is_transferred_to_a_group_and_back(visit, project):
+    other = sample_data.make_group("other")
+    ada = visit(ADA)
+
+    answer = ada.send(f"{HERE}/transfer", to_namespace_id=str(other.id))
+
+    assert answer.headers["Location"] == "/other/shop/-/settings/general"
+    assert reload(project).full_path == "other/shop"
+    assert (ada.get("/acme/shop").status_code, ada.get("/other/shop").status_code) == (404, 200)
+
+
+def test_a_transfer_needs_a_free_name_and_an_allowed_namespace(owner, visit, project):
+    other = sample_data.make_group("other")
+    sample_data.make_project("shop", other)
+
+    assert owner.send(f"{HERE}/transfer", to_namespace_id=str(other.id)).status_code == 422
+    answer = visit(ADA).send(f"{HERE}/transfer", to_namespace_id=str(other.id))
+    assert answer.status_code == 422
+    assert "has already been taken" in answer.text
+    assert reload(project).full_path == "acme/shop"
+
+
+def test_a_project_moves_to_the_personal_namespace_of_its_owner(owner, people, project):
+    answer = owner.send(f"{HERE}/transfer", to_namespace_id=str(people[OLIVE].namespace_id))
+
+    assert answer.headers["Location"] == "/olive/shop/-/settings/general"
+    assert owner.get("/olive/shop").status_code == 200
+
+
+def test_a_project_is_archived_and_unarchived(owner, project):
+    owner.send(f"{HERE}/archive")
+    assert reload(project).archived
+    assert "Unarchive project" in owner.get(HERE).text
+    owner.send(f"{HERE}/unarchive")
+    assert not reload(project).archived
+
+
+def test_a_deletion_needs_the_full_path(owner, project):
+    refused = owner.send(f"{HERE}/delete", typed_path="shop")
+    assert (refused.status_code, "Full path has to be acme/shop" in refused.text) == (422, True)
+    assert owner.get("/acme/shop").status_code == 200
+
+    answer = owner.send(f"{HERE}/delete", typed_path="acme/shop")
+
+    assert (answer.status_code, answer.headers["Location"]) == (302, "/")
+    assert owner.get("/acme/shop").status_code == 404
+
+
+@pytest.mark.parametrize("name", ["transfer", "archive", "unarchive", "delete"])
+def test_what_an_owner_may_do_is_refused_to_a_maintainer(name, visit, project):
+    maintainer = visit(MAX)
+
+    assert maintainer.send(f"{HERE}/{name}", typed_path="acme/shop").status_code == 403
+    assert f'action="{HERE}/{name}"' not in maintainer.get(HERE).text
+    assert isinstance(reload(project), Project)

@@ -7,11 +7,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from flask import Request, g, session
-from sqlalchemy import Select, Update, select, update
+from sqlalchemy import Update, bindparam, select, update
 
 from project_service.domain.tokens import BrowserSession, PersonalAccessToken, digest_of
 from project_service.domain.users import ACTIVE, BLOCKED, User, user_by
 from project_service.kit import clock
+from project_service.kit.db.base import table_of
 from project_service.kit.db.session import db, rollback, unit_of_work
 from project_service.kit.http import urls
 from project_service.kit.http.errors import (
@@ -29,6 +30,32 @@ LAST_USED_INTERVAL = dt.timedelta(minutes=10)
 SESSION_KEY = "session"  # of the secret in the cookie
 EXPIRED = "Token is expired. You can either do re-authorization or token refresh."
 REVOKED = "Token was revoked. You have to re-authorize from the user."
+
+# Every request executes one of these: built once, of tables instead of mapped classes, they are executed as they are.
+_tokens, _users, _sessions = table_of(PersonalAccessToken).c, table_of(User).c, table_of(BrowserSession).c
+_caller_columns = (
+    _users.id.label("user_id"),
+    _users.username,
+    _users.admin,
+    _users.external,
+    _users.state,
+    _users.last_activity_on,
+)
+_select_token = (
+    select(_tokens.id, _tokens.scopes, _tokens.expires_at, _tokens.revoked, _tokens.last_used_at, *_caller_columns)
+    .join(_users.id.table, _users.id == _tokens.user_id)
+    .where(_tokens.digest == bindparam("digest"), _users.deleting_since.is_(None))
+)
+_select_session = (
+    select(*_caller_columns)
+    .join_from(_sessions.id.table, _users.id.table, _users.id == _sessions.user_id)
+    .where(
+        _sessions.digest == bindparam("digest"),
+        _sessions.expires_at > bindparam("now"),
+        _users.state == ACTIVE,
+        _users.deleting_since.is_(None),
+    )
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +110,7 @@ def by_token(request: Request, allowed: tuple[str, ...] | None, *, unread: bool 
     text = token_of(request, query(request) if unread else parameters())
     if text is None:
         return ANONYMOUS
-    found = db.session.execute(_token_row(text)).first()
+    found = db.session.execute(_select_token, {"digest": digest_of(text)}).first()
     if found is None:
         raise Unauthorized
     if found.expires_at is not None and found.expires_at <= clock.today():
@@ -98,7 +125,7 @@ def by_token(request: Request, allowed: tuple[str, ...] | None, *, unread: bool 
 
 def by_secret(secret: str) -> Caller | None:
     """Return the caller of a valid token of an active user, else ``None``, and note the use of the token."""
-    found = db.session.execute(_token_row(secret)).first()
+    found = db.session.execute(_select_token, {"digest": digest_of(secret)}).first()
     if found is None or found.revoked or found.state != ACTIVE:
         return None
     if found.expires_at is not None and found.expires_at <= clock.today():
@@ -110,27 +137,6 @@ def by_secret(secret: str) -> Caller | None:
 def note_activity(user: User) -> None:
     """Note that a user has used the service today, in a transaction of its own."""
     _note_activity(user.id, user.last_activity_on)
-
-
-def _token_row(token: str) -> Select[*tuple[Any, ...]]:
-    """Select a token and its user."""
-    return (
-        select(
-            PersonalAccessToken.id,
-            PersonalAccessToken.scopes,
-            PersonalAccessToken.expires_at,
-            PersonalAccessToken.revoked,
-            PersonalAccessToken.last_used_at,
-            User.id.label("user_id"),
-            User.username,
-            User.admin,
-            User.external,
-            User.state,
-            User.last_activity_on,
-        )
-        .join(User, User.id == PersonalAccessToken.user_id)
-        .where(PersonalAccessToken.digest == digest_of(token), User.deleting_since.is_(None))
-    )
 
 
 def refuse_inactive(state: str) -> None:
@@ -184,32 +190,12 @@ def by_session() -> Caller:
     secret = session.get(SESSION_KEY)
     if not secret:
         return ANONYMOUS
-    found = db.session.execute(_session_row(str(secret))).first()
+    wanted = {"digest": digest_of(str(secret)), "now": clock.now()}
+    found = db.session.execute(_select_session, wanted).first()
     if found is None:
         return ANONYMOUS
     _note_activity(found.user_id, found.last_activity_on)
     return Caller(found.user_id, found.username, found.admin, found.external)
-
-
-def _session_row(secret: str) -> Select[*tuple[Any, ...]]:
-    """Select the active user of a browser session."""
-    return (
-        select(
-            User.id.label("user_id"),
-            User.username,
-            User.admin,
-            User.external,
-            User.last_activity_on,
-        )
-        .select_from(BrowserSession)
-        .join(User, User.id == BrowserSession.user_id)
-        .where(
-            BrowserSession.digest == digest_of(secret),
-            BrowserSession.expires_at > clock.now(),
-            User.state == ACTIVE,
-            User.deleting_since.is_(None),
-        )
-    )
 
 
 def _note_use(token_id: int, last_used_at: dt.datetime | None, user_id: int, last_activity_on: dt.date | None) -> None:

@@ -26,14 +26,8 @@ DAY = dt.timedelta(days=1)
 
 
 def issues_matching(caller: Caller, project: Project, **wanted: Any) -> Select[Issue]:
-    """The issues of a project that the caller may see, filtered and ordered."""
-    here = tracker.issues_of(project).where(visible_issues(caller, project), *_conditions(caller, wanted))
-    column = getattr(Issue, wanted.get("order_by") or "created_at")
-    is_ascending = wanted.get("sort") == "asc"
-    order = (column.asc(), Issue.id.asc()) if is_ascending else (column.desc(), Issue.id.desc())
-    if column is Issue.due_date:  # the databases differ in the position of NULL
-        order = (order[0].nulls_last(), order[1])
-    return here.order_by(*order).options(
+    """The issues of a project that the caller may see, filtered and ordered, with what pages show of them."""
+    return filtered_issues(caller, project, **wanted).options(
         joinedload(Issue.author),
         selectinload(Issue.assignees),
         selectinload(Issue.label_rows),
@@ -43,9 +37,20 @@ def issues_matching(caller: Caller, project: Project, **wanted: Any) -> Select[I
     )
 
 
+def filtered_issues(caller: Caller, project: Project, **wanted: Any) -> Select[Issue]:
+    """The same, without related rows."""
+    here = tracker.issues_of(project).where(visible_issues(caller, project), *_conditions(caller, wanted))
+    column = getattr(Issue, wanted.get("order_by") or "created_at")
+    is_ascending = wanted.get("sort") == "asc"
+    order = (column.asc(), Issue.id.asc()) if is_ascending else (column.desc(), Issue.id.desc())
+    if column is Issue.due_date:  # the databases differ in the position of NULL
+        order = (order[0].nulls_last(), order[1])
+    return here.order_by(*order)
+
+
 def progress_of(caller: Caller, milestone: Milestone) -> tuple[int, int]:
     """The number of issues of a milestone that the caller may see, and of the closed ones among them."""
-    seen = issues_matching(caller, milestone.project, milestone_id=milestone.id).order_by(None)
+    seen = filtered_issues(caller, milestone.project, milestone_id=milestone.id).order_by(None)
     states = seen.with_only_columns(Issue.state, func.count()).group_by(Issue.state)
     counts: dict[str, int] = dict(db.session.execute(states).all())
     return sum(counts.values()), counts.get(tracker.CLOSED, 0)

@@ -10,6 +10,7 @@ from project_service.access.api import ApiBlueprint, WithSchema
 from project_service.access.guards import numeric
 from project_service.access.identity import caller
 from project_service.areas.issues import queries, schemas, service
+from project_service.areas.issues.listing import IssueListing
 from project_service.domain.planning import issues as planning
 from project_service.domain.projects import Project
 from project_service.domain.tracker.issues import Issue
@@ -33,7 +34,7 @@ NOTES = f"{ISSUES}/<iid>/notes"
 @api.paged
 def list_issues(project: Project, fields: dict[str, Any]) -> Any:
     """List the issues of a project."""
-    return queries.issues_matching(caller(), project, **fields)
+    return IssueListing(queries.filtered_issues(caller(), project, **fields), project)
 
 
 @api.get("/projects/<project>/milestones/<milestone>/issues")
@@ -44,7 +45,7 @@ def list_issues(project: Project, fields: dict[str, Any]) -> Any:
 def list_milestone_issues(project: Project, milestone: str) -> Any:
     """List the issues of a milestone."""
     milestone_id = find_milestone(project, numeric(milestone)).id
-    return queries.issues_matching(caller(), project, milestone_id=milestone_id)
+    return IssueListing(queries.filtered_issues(caller(), project, milestone_id=milestone_id), project)
 
 
 @api.get(f"{ISSUES}/<iid>")

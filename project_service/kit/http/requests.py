@@ -44,6 +44,12 @@ class Request(flask.Request):
     """Flask's request, with a body whose framing errors are answered with 400."""
 
     @cached_property
+    def service_url(self) -> str:
+        """Scheme, host and port of the service's public URL, without a trailing slash."""
+        configured: str | None = flask.current_app.config["EXTERNAL_URL"]
+        return configured or self.host_url.rstrip("/")
+
+    @cached_property
     def stream(self) -> IO[bytes]:
         """The request body, limited to ``max_content_length`` bytes."""
         body = RequestBody(self.environ["wsgi.input"])

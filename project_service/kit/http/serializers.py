@@ -58,8 +58,10 @@ def _field_serializer(schema: marshmallow.Schema, name: str, field: marshmallow.
         value = getattr(obj, attribute, missing)
         return value if type(value) in unchanged else convert(value)
 
+    accessor: Any = schema.get_attribute if "." in attribute else getattr
+
     def serialize_by_accessor(obj: Any) -> Any:
-        value = field.get_value(obj, name, accessor=schema.get_attribute)
+        value = field.get_value(obj, name, accessor=accessor)
         return value if type(value) in unchanged else convert(value)
 
     is_simple = "." not in attribute and not isinstance(field, marshmallow_fields.Nested)

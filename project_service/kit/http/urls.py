@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Container, Iterable
-from typing import Any
+from typing import Any, cast
 from urllib.parse import quote, unquote_to_bytes, urlsplit
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 from flask import current_app, has_request_context, request
 from werkzeug.routing import BaseConverter, IntegerConverter, PathConverter
+
+from project_service.kit.http.requests import Request
 
 API = "/api/"
 MAX_ID = 2**63 - 1
@@ -122,14 +124,10 @@ def request_is_raw() -> bool:
 
 def base_url() -> str:
     """Return scheme, host and port of the service's public URL, without a trailing slash."""
-    if not has_request_context():
-        return _configured_url() or "http://localhost"
-    return _configured_url() or request.host_url.rstrip("/")
-
-
-def _configured_url() -> str | None:
+    if has_request_context():
+        return cast(Request, request).service_url
     configured: str | None = current_app.config["EXTERNAL_URL"]
-    return configured
+    return configured or "http://localhost"
 
 
 def absolute(path: str) -> str:

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from project_service.kit.http import urls
+from project_service.kit.http.requests import Request
 from project_service.kit.http.urls import RawPaths, Segment
 
 
@@ -95,6 +96,7 @@ def test_any_text_comes_through_as_one_segment(segments, text):
 )
 def test_an_absolute_address_begins_with_what_is_configured(configured, found):
     app = Flask("addresses")
+    app.request_class = Request
     app.config["EXTERNAL_URL"] = configured
 
     with app.test_request_context(base_url="http://asked.example:8080"):

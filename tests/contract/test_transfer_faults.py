@@ -378,6 +378,7 @@ def test_archives_come_and_go_through_pipes(service, small_archive, tmp_path):
     ]
 
 
+@nightly  # tests/cli covers the refusals of each command
 def test_an_operator_is_told_that_an_archive_cannot_be_written(service, small_archive):
     name = next(names)
     operate(service, "import", "-", name, input=small_archive, text=False)

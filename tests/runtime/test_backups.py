@@ -398,7 +398,6 @@ def test_a_restoration_that_fails_half_way_leaves_nothing_and_can_be_tried_again
     assert (untouched, all(summary.rows.values())) == (True, True)
 
 
-@pytest.mark.both_databases
 def test_a_back_up_of_an_older_release_is_upgraded(backend, another, tmp_path, project, filled, app):
     db.session.remove()
     service.back_up(app.config["SETTINGS"], tmp_path / "backup")

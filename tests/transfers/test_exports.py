@@ -1505,9 +1505,7 @@ MUCH_IN_MEMORY = {
 }
 MUCH_IN_EVERY_RUN = {
     "many notes",
-    "large rows without a table",
     "issues with much in few bytes",
-    "merge requests with much in few bytes",
 }
 
 

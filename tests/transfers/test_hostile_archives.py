@@ -785,7 +785,9 @@ def test_a_row_that_is_too_much_is_left_out_in_either_form(relation, odd, messag
     assert [state["import_status"] for state in (old, new)] == ["finished"] * 2
 
 
-@pytest.mark.parametrize("odd", [nested(300), [[]] * 700_000], ids=["deep", "many"])
+@pytest.mark.parametrize(
+    "odd", [nested(300), pytest.param([[]] * 700_000, marks=pytest.mark.nightly)], ids=["deep", "many"]
+)
 def test_a_project_of_the_old_form_that_is_too_much_fails(odd, bring):
     for path, value in (("one", odd), ("two", {"a": odd})):
         legacy = json.dumps({"issues": [make_issue(1)], "odd": value}).encode()
@@ -1106,16 +1108,24 @@ def test_objects_that_are_merely_odd_are_kept(bring, tmp_path):
 @pytest.mark.parametrize(
     "make",
     [
-        "row(b'{\"title\":\"' + b'x' * (100 << 20) + b'\"}\\n')",
-        "row(b'{}\\n' * 1_000_000)",
-        "legacy(b'{\"issues\":[' + b','.join([b'{\"title\":\"' + b'x' * 1000 + b'\"}'] * 100_000) + b']}')",
-        "legacy(b'{' + b','.join(b'\"a%d\":[]' % n for n in range(300_000)) + b'}')",
+        pytest.param("row(b'{\"title\":\"' + b'x' * (100 << 20) + b'\"}\\n')", marks=pytest.mark.nightly),
+        pytest.param("row(b'{}\\n' * 1_000_000)", marks=pytest.mark.nightly),
+        pytest.param(
+            "legacy(b'{\"issues\":[' + b','.join([b'{\"title\":\"' + b'x' * 1000 + b'\"}'] * 100_000) + b']}')",
+            marks=pytest.mark.nightly,
+        ),
+        pytest.param(
+            "legacy(b'{' + b','.join(b'\"a%d\":[]' % n for n in range(300_000)) + b'}')", marks=pytest.mark.nightly
+        ),
         "members(60_000)",
         "globals_(100)",
-        "row(b'{\"odd\":[' + b'[],' * 5_000_000 + b'[]]}')",
-        "row(b'{\"odd\":[' + b','.join(b'{\"a%d\":%d}' % (n, n) for n in range(1_000_000)) + b']}')",
-        "legacy(b'{\"issues\":[{\"odd\":[' + b'[],' * 5_000_000 + b'[]]}]}')",
-        "legacy(b'{\"odd\":{\"odd\":[' + b'[],' * 5_000_000 + b'[]]}}')",
+        pytest.param("row(b'{\"odd\":[' + b'[],' * 5_000_000 + b'[]]}')", marks=pytest.mark.nightly),
+        pytest.param(
+            "row(b'{\"odd\":[' + b','.join(b'{\"a%d\":%d}' % (n, n) for n in range(1_000_000)) + b']}')",
+            marks=pytest.mark.nightly,
+        ),
+        pytest.param("legacy(b'{\"issues\":[{\"odd\":[' + b'[],' * 5_000_000 + b'[]]}]}')", marks=pytest.mark.nightly),
+        pytest.param("legacy(b'{\"odd\":{\"odd\":[' + b'[],' * 5_000_000 + b'[]]}}')", marks=pytest.mark.nightly),
         "project(b'{\"odd\":[' + b'[],' * 5_000_000 + b'[]]}')",
         "lfs(500_000)",
         "piled(150)",
@@ -1309,6 +1319,7 @@ def test_a_project_with_too_many_values_fails(bring):
     assert error_of(bring(make_archive({}, files=files))) == "Incorrect JSON format"
 
 
+@pytest.mark.nightly  # its parser is given smaller ones in every run
 def test_a_row_of_a_hundred_megabytes_in_the_old_form_fails(bring):
     content = b'{"issues":[{"title":"' + b"x" * (100 * MIB) + b'"}]}'
 

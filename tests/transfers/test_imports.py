@@ -2752,7 +2752,6 @@ def killed_in_each(run_jobs, monkeypatch):
     return run
 
 
-@pytest.mark.both_databases
 def test_an_import_that_was_killed_brings_no_event_of_a_milestone_twice(as_, killed_in_each, monkeypatch):
     monkeypatch.setattr(row_loading, "MAX_LINES_AT_ONCE", 1)
     undated = {"action": "closed", "author_id": 7, "target_type": "Milestone"}

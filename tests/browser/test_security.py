@@ -74,6 +74,8 @@ def test_a_report_is_uploaded_and_a_finding_dismissed(width, open_as_paula, shop
     expect(page.get_by_text("The key is for tests")).to_be_visible()
     page.get_by_role("button", name="Create issue").click()
     expect(page.get_by_role("link", name="View issue #1")).to_be_visible()
+    if width == 400:
+        page.get_by_text("Menu", exact=True).click()
     page.get_by_role("link", name="Security", exact=True).click()
     expect(page.get_by_text("11 findings")).to_be_visible()
 

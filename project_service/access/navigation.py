@@ -1,7 +1,7 @@
 """Template globals: the signed-in user, breadcrumbs and the menus of pages.
 
-Each area adds its own entries to the menus: ``main`` in the header, ``project``, ``group``, ``account`` (the signed-in
-user) and ``administration``.
+Each area adds its own entries to the menus: ``main`` in the header, ``project``, ``group``, and ``account`` (the
+signed-in user).
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class NavigationLink:
     current: bool
 
 
-MENUS: dict[str, list[NavigationEntry]] = {"main": [], "project": [], "group": [], "account": [], "administration": []}
+MENUS: dict[str, list[NavigationEntry]] = {"main": [], "project": [], "group": [], "account": []}
 
 
 def add(entry: NavigationEntry, menu: str = "project") -> None:

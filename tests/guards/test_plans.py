@@ -18,7 +18,6 @@ from tests.support import many_rows, query_plans, sample_data
 from tests.support.query_plans import READ, SORTED, WALKED
 from tests.support.route_survey import offered, variations
 from tests.support.sample_data import ADA, GUS, NOBODY, OLIVE
-from tests.support.visitors import visit  # noqa: F401  # a fixture
 
 COPIES = 120  # of the whole world: some thousand rows
 ORDERS = ("order_by=", "sort=")
@@ -135,7 +134,7 @@ def look(sent):
 
 
 @pytest.mark.both_databases
-def test_whatever_is_read_has_its_index(app, filled, project, group, people, as_, visit, look):  # noqa: F811
+def test_whatever_is_read_has_its_index(app, filled, project, group, people, as_, visit, look):
     document = app.test_client().get("/api/v4/openapi.json").json
     sample_data.fill_lists(project, group, people, filled, mark="x")
     many_rows.fill(filled, project, people, 2)

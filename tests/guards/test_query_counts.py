@@ -9,7 +9,6 @@ import pytest
 from tests.guards.places import page_addresses, places_of, refused
 from tests.support import many_rows, sample_data
 from tests.support.sample_data import ADA, OLIVE
-from tests.support.visitors import visit  # noqa: F401  # a fixture
 
 FEW, MANY = 2, 20
 # a page that holds all there is knows how many that are; any other has it counted
@@ -17,7 +16,7 @@ COUNTED = re.compile(r"SELECT count\(\*\) AS count_1\s+FROM \(SELECT 1\b")
 
 
 @pytest.fixture
-def statements(as_, visit, count_queries):  # noqa: F811
+def statements(as_, visit, count_queries):
     """Tells what is sent to answer each address: to an owner, and outside of projects to an administrator too."""
     clients = {name: (as_(name).get, visit(name).get) for name in (OLIVE, ADA)}
 

@@ -21,7 +21,7 @@ from project_service.runtime.backups import tables
 from tests.support import sample_data
 from tests.support.route_survey import PART, api_rules, body_of, sent
 from tests.support.sample_data import OLIVE
-from tests.support.visitors import page_rules, visit  # noqa: F401  # a fixture
+from tests.support.visitors import page_rules
 
 pytestmark = pytest.mark.sqlite_only
 
@@ -126,7 +126,7 @@ def filled(path, mine, part, value):
     return PART.sub("1", path)
 
 
-def test_pages_reach_nothing_of_others(app, far, theirs, project, group, people, visit):  # noqa: F811  # the fixture
+def test_pages_reach_nothing_of_others(app, far, theirs, project, group, people, visit):
     visitor, reached, tried = visit(OLIVE), {}, 0
     values = [value for value in own_values(far) if isinstance(value, int)]
     mine = {"project": "acme/shop", "group": "acme"}

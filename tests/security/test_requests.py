@@ -13,14 +13,6 @@ from tests.conftest import make_app
 from tests.support.route_survey import api_rules, body_of, sent, survey
 from tests.support.sample_data import MAX, OLIVE
 from tests.support.visitors import addresses as page_addresses
-from tests.support.visitors import (  # noqa: F401  # fixtures
-    issue,
-    page_rules,
-    protected_tag,
-    values,
-    variable,
-    visit,
-)
 
 EVIL = "evil.example"
 MARK = "smuggled-in-4242424242"
@@ -47,7 +39,7 @@ def test_no_answer_speaks_of_a_host_that_a_client_made_up(app, filled, known_by_
     assert ([address for address, found in told.items() if found], len(told) > 60) == ([], True)
 
 
-def test_no_page_speaks_of_a_host_that_a_client_made_up(app, visit, values, known_by_name):  # noqa: F811  # fixtures
+def test_no_page_speaks_of_a_host_that_a_client_made_up(app, visit, values, known_by_name):
     visitor = visit(MAX)
     pages = page_addresses(app, "GET", values).values()
 
@@ -56,7 +48,7 @@ def test_no_page_speaks_of_a_host_that_a_client_made_up(app, visit, values, know
     assert ([address for address, found in told.items() if found], len(told) > 30) == ([], True)
 
 
-def test_every_page_has_its_headers(app, visit, values):  # noqa: F811  # fixtures
+def test_every_page_has_its_headers(app, visit, values):
     visitor = visit(OLIVE)
     pages = [*page_addresses(app, "GET", values).values(), "/no/such/page", "/users/sign_in"]
 

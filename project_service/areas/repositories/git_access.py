@@ -32,6 +32,7 @@ NO_FETCH = "You are not allowed to download code from this project."
 NO_PUSH = "You are not allowed to push code to this project."
 NO_WIKI_PUSH = "You are not allowed to write to this project's wiki."
 ARCHIVED = "You can't push code to an archived project."
+NO_PUSHES = "This server does not receive pushes."
 IMPORTING = "The repository is temporarily read-only. Please try again later."
 
 

@@ -1,4 +1,4 @@
-"""Git over HTTP: ``info/refs``, ``git-upload-pack`` and ``git-receive-pack`` at the full path of a project.
+"""Git over HTTP: ``info/refs`` and ``git-upload-pack`` at the full path of a project. Pushes are refused.
 
 Answers are plain text, which git shows to its user, or the output of git. A view returns after the request was read
 to its end; the rest happens while the response is streamed, without a transaction.
@@ -17,7 +17,7 @@ from flask import Blueprint, Response, request
 from werkzeug.exceptions import HTTPException
 
 from project_service.areas.repositories import fetching, git_access
-from project_service.areas.repositories.git_access import UPLOAD_PACK, GitRefused, GitTarget
+from project_service.areas.repositories.git_access import RECEIVE_PACK, UPLOAD_PACK, GitRefused, GitTarget
 from project_service.areas.repositories.pkt_lines import FLUSH, BadLine, encode_line
 from project_service.areas.repositories.request_bodies import BadBody, body_of
 from project_service.domain.repositories.slots import NoSlot, git_slot
@@ -73,6 +73,8 @@ def advertise_refs(path: str) -> Response:
     service = request.args.get("service")
     with reading():
         target = git_access.authorize(request, path, service)
+    if service == RECEIVE_PACK:
+        raise GitRefused(403, git_access.NO_PUSHES)
     protocol = fetching.protocol_variables(request.headers.get("Git-Protocol"))
     with _slot(target), reading(), served_view(target.project, target.kind) as folder:
         db.session.commit()

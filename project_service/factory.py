@@ -27,6 +27,8 @@ from project_service.areas.alerts import incidents
 from project_service.areas.alerts import pages as alerts_pages
 from project_service.areas.alerts import settings_pages as alerts_settings
 from project_service.areas.alerts.receivers import receivers
+from project_service.areas.audit import jobs as audit_jobs
+from project_service.areas.audit import routes as audit
 from project_service.areas.environments import pages as environments_pages
 from project_service.areas.environments import routes as environments
 from project_service.areas.error_tracking import pages as error_tracking_pages
@@ -110,6 +112,7 @@ APIS = (
     labels.api,
     environments.api,
     vulnerabilities.api,
+    audit.api,
     instance.api,
 )
 PAGES = (
@@ -134,7 +137,7 @@ PAGES = (
     full_path_pages,
 )
 # loaded for what they register: jobs that are known by name, panels of other areas' pages
-LOADED = (accounts_jobs, activity_jobs, activity_pages, namespaces_jobs, members_jobs)
+LOADED = (accounts_jobs, activity_jobs, activity_pages, audit_jobs, namespaces_jobs, members_jobs)
 LARGEST_BODY = 10 << 20
 REDIS_TIMEOUT_SECONDS = 3
 

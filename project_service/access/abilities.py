@@ -48,6 +48,7 @@ class Ability(enum.Enum):
     READ_PROJECT = enum.auto()
     ADMIN_PROJECT = enum.auto()
     OWN_PROJECT = enum.auto()
+    READ_PROJECT_AUDIT_EVENTS = enum.auto()
     EXPORT_PROJECT = enum.auto()
     ADMIN_VARIABLES = enum.auto()
     ADMIN_PROJECT_MEMBERS = enum.auto()
@@ -72,6 +73,7 @@ class Ability(enum.Enum):
     # a group
     READ_GROUP = enum.auto()
     ADMIN_GROUP = enum.auto()
+    READ_GROUP_AUDIT_EVENTS = enum.auto()
     CREATE_SUBGROUP = enum.auto()
     # a namespace of either kind
     READ_NAMESPACE = enum.auto()
@@ -241,6 +243,7 @@ RULES: dict[Ability, tuple[Rule, ...]] = {
     Ability.READ_PROJECT: (sees,),
     Ability.ADMIN_PROJECT: (at_least(Role.MAINTAINER),),
     Ability.OWN_PROJECT: (at_least(Role.OWNER),),
+    Ability.READ_PROJECT_AUDIT_EVENTS: (at_least(Role.OWNER),),
     Ability.EXPORT_PROJECT: (at_least(Role.MAINTAINER),),
     Ability.ADMIN_VARIABLES: (at_least(Role.MAINTAINER), builds_are_on, is_not_archived),
     Ability.ADMIN_PROJECT_MEMBERS: (at_least(Role.MAINTAINER),),
@@ -264,6 +267,7 @@ RULES: dict[Ability, tuple[Rule, ...]] = {
     Ability.READ_LABELS: (sees, has_issues_or_merge_requests),
     Ability.READ_GROUP: (sees,),
     Ability.ADMIN_GROUP: (at_least(Role.OWNER),),
+    Ability.READ_GROUP_AUDIT_EVENTS: (at_least(Role.OWNER),),
     Ability.CREATE_SUBGROUP: (may_create_subgroups,),
     Ability.READ_NAMESPACE: (is_member,),
     Ability.OWN_NAMESPACE: (at_least(Role.OWNER),),

@@ -68,6 +68,7 @@ class Caller:
     external: bool = False
     token_id: int | None = None
     scopes: tuple[str, ...] = ()
+    impersonator: str = ""  # the administrator who acts as this user
 
     @classmethod
     def of(cls, user: User) -> Caller:
@@ -173,7 +174,12 @@ def sudo(request: Request, authenticated: Caller) -> Caller:
     user = user_by(name)
     if user is None:
         raise SudoTargetMissing(name)
-    return replace(Caller.of(user), token_id=authenticated.token_id, scopes=authenticated.scopes)
+    return replace(
+        Caller.of(user),
+        token_id=authenticated.token_id,
+        scopes=authenticated.scopes,
+        impersonator=authenticated.username,
+    )
 
 
 class SudoTargetMissing(ServiceError):

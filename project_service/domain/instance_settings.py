@@ -75,6 +75,7 @@ class Setting:
 
 SETTINGS: dict[str, Setting] = {
     "allow_local_requests_from_web_hooks_and_services": Setting(bool, False),
+    "audit_event_retention_days": Setting(int, 365, at_least_nothing),
     "default_branch_name": Setting(str, None),
     "default_group_visibility": Setting(str, "private", choices=("private", "internal", "public")),
     "default_project_visibility": Setting(str, "private", choices=("private", "internal", "public")),

@@ -35,6 +35,7 @@ PROJECT = {
     Ability.READ_PROJECT: (Role.GUEST, ANYBODY),
     Ability.ADMIN_PROJECT: (Role.MAINTAINER,) * 2,
     Ability.OWN_PROJECT: (Role.OWNER,) * 2,
+    Ability.READ_PROJECT_AUDIT_EVENTS: (Role.OWNER,) * 2,
     Ability.EXPORT_PROJECT: (Role.MAINTAINER,) * 2,
     Ability.ADMIN_VARIABLES: (Role.MAINTAINER,) * 2,
     Ability.ADMIN_PROJECT_MEMBERS: (Role.MAINTAINER,) * 2,
@@ -60,6 +61,7 @@ PROJECT = {
 GROUP = {
     Ability.READ_GROUP: (SEES, ANYBODY),
     Ability.ADMIN_GROUP: (Role.OWNER,) * 2,
+    Ability.READ_GROUP_AUDIT_EVENTS: (Role.OWNER,) * 2,
     Ability.CREATE_SUBGROUP: (Role.OWNER,) * 2,
     Ability.READ_NAMESPACE: (Role.GUEST,) * 2,
     Ability.OWN_NAMESPACE: (Role.OWNER,) * 2,

@@ -15,6 +15,7 @@ from sqlalchemy import insert
 from project_service.areas.alerts.models import Alert, AlertIntegration
 from project_service.domain import path_registry
 from project_service.domain.access_levels import Role, Visibility
+from project_service.domain.audit import recording
 from project_service.domain.memberships import Membership, Share
 from project_service.domain.namespaces import Group, Namespace, NamespaceAncestor, UserNamespace, namespace_of
 from project_service.domain.projects import Project, Route
@@ -210,6 +211,9 @@ def fill_lists(project: Project, group: Group, people: dict[str, User], client: 
         db.session.add(
             AlertIntegration(project_id=project.id, name=f"Prom{mark}", endpoint_identifier=f"1f{mark}", token="t")
         )
+    with unit_of_work():
+        for entity in (project, group, None):
+            recording.record("sample", entity, f"Opened the till {mark}")
     make_label(project, f"tills{mark}")
     change = make_merge_request(project, f"Oil the till {mark}", author_id=people[DEV].id, labels=[f"tills{mark}"])
     make_note(change, "Squeaks", author_id=people[DEV].id)

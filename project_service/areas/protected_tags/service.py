@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from project_service.access import audit
 from project_service.areas.protected_tags import queries
 from project_service.areas.protected_tags.models import ProtectedTag
+from project_service.domain.audit.recording import AuditTarget
 from project_service.domain.projects import Project
 from project_service.kit import clock
 from project_service.kit.db.locking import delete_locked
@@ -29,10 +31,17 @@ def create_protected_tag(project: Project, *, name: str | None, create_access_le
         raise Unprocessable([TAKEN])
     add_unique(tag, Unprocessable([TAKEN]))
     project.updated_at = clock.now()
+    audit.record("protected_tag_created", project, f"Added protected tag {tag.name}", target=_target(tag))
     return tag
 
 
 def delete_protected_tag(tag: ProtectedTag) -> None:
     """Delete a protected tag."""
     delete_locked(tag)
-    db.session.get_one(Project, tag.project_id).updated_at = clock.now()
+    project = db.session.get_one(Project, tag.project_id)
+    project.updated_at = clock.now()
+    audit.record("protected_tag_removed", project, f"Removed protected tag {tag.name}", target=_target(tag))
+
+
+def _target(tag: ProtectedTag) -> AuditTarget:
+    return AuditTarget("ProtectedTag", tag.id, tag.name)

@@ -14,6 +14,7 @@ UNFIT_PREFIX = "can contain only letters of the Base64 alphabet (RFC4648) with t
 DEFAULTS = {
     "id": 1,
     "allow_local_requests_from_web_hooks_and_services": False,
+    "audit_event_retention_days": 365,
     "default_branch_name": None,
     "default_group_visibility": "private",
     "default_project_visibility": "private",

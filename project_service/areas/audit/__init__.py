@@ -1,0 +1,1 @@
+"""Audit events: the API, the page with filters, CSV and removal after the retention time."""

@@ -1,0 +1,49 @@
+"""Queries of audit events."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import Select, select
+
+from project_service.domain.audit.models import AuditEvent
+from project_service.domain.namespaces import Group
+from project_service.domain.projects import Project
+from project_service.kit.db.session import db
+from project_service.kit.http.errors import NotFound
+
+Place = Project | Group
+
+
+def audit_events(**filters: Any) -> Select[AuditEvent]:
+    """The events that match the filters, newest first.
+
+    Filters: ``entity_type``, ``entity_id``, ``author_id``, ``created_after``, ``created_before`` (both inclusive).
+    """
+    statement = select(AuditEvent)
+    for name in ("entity_type", "entity_id", "author_id"):
+        if filters.get(name) is not None:
+            statement = statement.where(getattr(AuditEvent, name) == filters[name])
+    if filters.get("created_after") is not None:
+        statement = statement.where(AuditEvent.created_at >= filters["created_after"])
+    if filters.get("created_before") is not None:
+        statement = statement.where(AuditEvent.created_at <= filters["created_before"])
+    return statement.order_by(AuditEvent.created_at.desc(), AuditEvent.id.desc())
+
+
+def audit_events_of(place: Place, **filters: Any) -> Select[AuditEvent]:
+    """The events of one project or group."""
+    return audit_events(**filters | _entity(place))
+
+
+def find_audit_event(event_id: int, place: Place | None = None) -> AuditEvent:
+    """One event by id, within a project or group if there is one."""
+    event = db.session.get(AuditEvent, event_id)
+    wanted = {} if place is None else _entity(place)
+    if event is None or any(getattr(event, name) != value for name, value in wanted.items()):
+        raise NotFound("Audit Event")
+    return event
+
+
+def _entity(place: Place) -> dict[str, Any]:
+    return {"entity_type": "Project" if isinstance(place, Project) else "Group", "entity_id": place.id}

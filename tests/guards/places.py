@@ -31,7 +31,7 @@ ELSEWHERE = {
     "/users/sign_in": "who is signed in is sent home",
     "/groups/<path:group>": "sends on to the page itself",
 }
-UNFIT = re.compile(r"extern_uid=|provider=|pagination=keyset|filter%5Benvironment_scope%5D")  # not by themselves
+UNFIT = re.compile(r"extern_uid=|entity_id=|provider=|pagination=keyset|filter%5Benvironment_scope%5D")  # not by themselves
 
 
 def places_of(app: Flask, client: Any, project: Project, group: Any) -> dict[str, str]:

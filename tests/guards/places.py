@@ -28,6 +28,12 @@ ELSEWHERE = {
     "/<project_path:project>/download_export": "no archive is made",
     "/<path:project>/-/import/delete": "no import has failed",
     "/projects/<project>/vulnerabilities": "says that the list has another address",
+    "/projects/<project>/repository/archive.<format>": "the format is a part of a segment",
+    "/projects/<project>/repository/compare": "has required parameters",
+    "/projects/<project>/repository/merge_base": "has required parameters",
+    "/projects/<project>/repository/files/<file_path>": "has a required parameter",
+    "/projects/<project>/repository/files/<file_path>/blame": "has a required parameter",
+    "/projects/<project>/repository/commits/<sha>/signature": "signatures are not verified",
     "/users/sign_in": "who is signed in is sent home",
     "/groups/<path:group>": "sends on to the page itself",
 }

@@ -10,6 +10,7 @@ import pytest
 from project_service.access.abilities import RULES
 from project_service.access.api import PREFIX
 from project_service.domain.access_levels import Role
+from tests.support.git_repositories import keep_repository
 from tests.support.sample_data import (
     add_member,
     make_group,
@@ -61,11 +62,12 @@ def test_no_page_has_an_address_of_the_api(app):
 
 
 @pytest.fixture
-def world(people):
+def world(people, tmp_path):
     """Grows all that lists show: each call adds one of everything below one project, one group and one user."""
     owner, group = people["olive"], make_group("world")
     project = make_project("world", group)
     add_member(group, owner, Role.OWNER)
+    keep_repository(project, tmp_path / "repository", files={"README.md": b"# World"})
 
     def grow():
         newcomer = make_user()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
@@ -48,14 +49,73 @@ def _git(folder: Path, *words: str, said: bytes | None = None) -> bytes:
 
 def keep_repository(project: Project, folder: Path, *tags: str, files: Mapping[str, bytes] | None = None) -> Repository:
     """Give a project a repository with these tags and files, and its default branch, as an import does."""
-    bundle = make_bundle(folder, *tags, files=files)
-    name = f"projects/{project.id}/project-{len(tags)}.bundle"
+    return keep_bundle(project, make_bundle(folder, *tags, files=files), f"{len(tags)}")
+
+
+def keep_bundle(project: Project, bundle: bytes, version: str = "1") -> Repository:
+    """Give a project the repository of a bundle, whose default branch is main, as an import does."""
+    name = f"projects/{project.id}/project-{version}.bundle"
     with storage().write(name) as file:
         file.write(bundle)
-    kept = Repository(
-        project_id=project.id, kind=models.CODE, version=str(len(tags)), storage_name=name, size=len(bundle)
-    )
+    kept = Repository(project_id=project.id, kind=models.CODE, version=version, storage_name=name, size=len(bundle))
     db.session.add(kept)
     db.session.get_one(Project, project.id).default_branch = "main"
     db.session.commit()
     return kept
+
+
+# five commits: two branches, a merge, a renamed file, a symbolic link that becomes a file, a submodule, odd names
+HISTORY = r"""
+export GIT_AUTHOR_DATE='2021-02-03T04:05:06+01:00' GIT_COMMITTER_DATE='2021-02-03T04:05:06+01:00'
+git init --quiet --initial-branch=main .
+printf '# Shop\n\n![logo](img/logo.png) [guide](docs/guide.md) <script>alert(1)</script>\n' >README.md
+mkdir -p docs img 'a b'
+printf 'def f(x):\n    return x + 1\n' >app.py
+echo guide >docs/guide.md
+printf '\211PNG\r\n\032\n\000' >img/logo.png
+echo '<html><script>alert(1)</script>' >page.html
+echo '<svg xmlns="http://www.w3.org/2000/svg"><script>alert(1)</script></svg>' >x.svg
+echo odd >'a b/c?d#e%.txt'
+ln -s ../../etc/passwd link
+git add --all
+git commit --quiet -m 'First commit
+
+Its body'
+git tag v1.0
+export GIT_AUTHOR_DATE='2021-02-04T04:05:06+01:00' GIT_COMMITTER_DATE='2021-02-04T04:05:06+01:00'
+printf 'bad\377' >"$(printf 'bad\377.txt')"
+git add --all
+git commit --quiet -m 'Second: ünï'
+git tag -a v1.1 -m 'Release 1.1'
+git checkout --quiet -b feature/x v1.0
+echo more >>app.py
+git mv docs/guide.md docs/manual.md
+chmod +x app.py
+git commit --quiet -a -m 'Feature change'
+git checkout --quiet main
+export GIT_AUTHOR_DATE='2021-02-05T04:05:06+01:00' GIT_COMMITTER_DATE='2021-02-05T04:05:06+01:00'
+git merge --quiet --no-ff feature/x -m 'Merge feature'
+rm link
+echo file >link
+git add link
+git update-index --add --cacheinfo "160000,$(git rev-parse HEAD),sub"
+export GIT_AUTHOR_DATE='2021-02-06T04:05:06+01:00' GIT_COMMITTER_DATE='2021-02-06T04:05:06+01:00'
+git commit --quiet -m 'Change a type and add a submodule'
+git checkout --quiet -b 'other'
+export GIT_AUTHOR_DATE='2021-02-07T04:05:06+01:00' GIT_COMMITTER_DATE='2021-02-07T04:05:06+01:00'
+git commit --quiet --allow-empty -m 'Not merged'
+git checkout --quiet main
+git bundle create --quiet all.bundle HEAD --all
+"""
+
+
+def make_history(folder: Path) -> bytes:
+    """A bundle of ``HISTORY``; equal calls have equal commits."""
+    folder.mkdir(exist_ok=True)
+    person = {f"GIT_{role}_{what}": value for role in ("AUTHOR", "COMMITTER") for what, value in IDENTITY.items()}
+    environment = person | {"PATH": os.environ["PATH"], "HOME": str(folder), "GIT_CONFIG_NOSYSTEM": "1"}
+    subprocess.run(["/bin/sh", "-ec", HISTORY], cwd=folder, env=environment, check=True, capture_output=True)
+    return (folder / "all.bundle").read_bytes()
+
+
+IDENTITY = {"NAME": "Ada", "EMAIL": "ada@example.org"}

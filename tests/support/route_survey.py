@@ -25,6 +25,8 @@ NAMES = ("id", "iid", "key", "name", "path", "full_path", "slug", "uuid")
 # answered by hand or by a library, beside the views of areas
 BESIDE = {"document", "api-docs", "static"}
 FIRST_AND_LAST = 2
+# parts of paths whose list has another address, and the name of a row in it
+LISTED_ELSEWHERE = {"/files": ("/tree", "path"), "/blobs": ("/tree", "id")}
 
 Read = Callable[[str], Any]
 
@@ -57,7 +59,9 @@ def addresses(path: str, read: Read) -> list[str]:
 
 
 def _values(address: str, part: str, read: Read) -> Iterator[Any]:
-    rows = read(address)
+    below, _, last = address.rpartition("/")
+    other, part = LISTED_ELSEWHERE.get(f"/{last}", (f"/{last}", part))
+    rows = read(f"{below}{other}")
     rows = rows if isinstance(rows, list) else []
     for row in rows[:FIRST_AND_LAST] + rows[FIRST_AND_LAST:][-FIRST_AND_LAST:]:
         name = next((name for name in (part, *NAMES) if isinstance(row.get(name), str | int)), None)

@@ -1,1 +1,1 @@
-"""Repositories: git over HTTP, the rules of pushes, and what a push changes."""
+"""Repositories: git over HTTP, the rules of pushes, what a push changes, and their content by API and pages."""

@@ -80,6 +80,30 @@ class Keyset:
     descending: bool
 
 
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """A page that was cut while the list was read, with its headers."""
+
+    rows: list[Any]
+    headers: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class ListedRows:
+    """A list that is in memory."""
+
+    found: list[Any]
+
+    @property
+    def total(self) -> int:
+        """The number of rows."""
+        return len(self.found)
+
+    def rows(self, offset: int, limit: int) -> list[Any]:
+        """Return some of the rows."""
+        return self.found[offset : offset + limit]
+
+
 class Listing(Protocol):
     """A list that is read and counted by other means than one statement."""
 
@@ -115,8 +139,10 @@ def listing_of(found: Select[Any] | Listing) -> Listing:
     return SelectedRows(found) if isinstance(found, Select) else found
 
 
-def cut(found: Select[Any] | Keyset | Listing, page: Page) -> tuple[list[Any], dict[str, str]]:
+def cut(found: Select[Any] | Keyset | Listing | Cut, page: Page) -> tuple[list[Any], dict[str, str]]:
     """The rows of the page, and the headers that speak of the whole list."""
+    if isinstance(found, Cut):
+        return found.rows, found.headers
     if isinstance(found, Keyset):
         return _cut_keyset(found, page)
     listing = listing_of(found)
@@ -154,6 +180,11 @@ def headers(page: Page, total: int, *, more: bool) -> dict[str, str]:
     if counted:
         answer |= {"X-Total": str(total), "X-Total-Pages": str(pages)}
     return answer
+
+
+def uncounted_headers(page: Page, *, more: bool) -> dict[str, str]:
+    """The headers of a list whose rows are not counted."""
+    return headers(page, MAX_COUNTED_ROWS + 1, more=more)
 
 
 def address(changes: Mapping[str, Any]) -> str:

@@ -13,6 +13,7 @@ from flask import Flask
 from werkzeug.serving import make_server
 
 from project_service.domain.users import User
+from tests.support.git_repositories import keep_bundle, make_history
 from tests.support.sample_data import make_token
 
 AUTHOR = {f"GIT_{role}_{key}": value for role in ("AUTHOR", "COMMITTER") for key, value in (
@@ -84,3 +85,15 @@ def git_of(address: str, tmp_path: Path) -> Callable[..., GitClient]:
         return client
 
     return make
+
+
+@pytest.fixture(scope="session")
+def history(tmp_path_factory):
+    return make_history(tmp_path_factory.mktemp("history") / "source")
+
+
+@pytest.fixture
+def code(app, project, history):
+    """The address of the repository of the project in the API."""
+    keep_bundle(project, history)
+    return f"/projects/{project.id}/repository"

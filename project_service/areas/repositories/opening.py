@@ -1,0 +1,81 @@
+"""Open the repository of a project for a request, with the errors that clients read."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from flask import Response
+
+from project_service.domain.projects import Project
+from project_service.domain.repositories.reading.objects import Commit
+from project_service.domain.repositories.reading.processes import ReadingFailed, ReadingTooLarge
+from project_service.domain.repositories.reading.repository import HEAD, CodeRepository, code_of
+from project_service.kit.http.errors import NotFound, ServiceError
+
+
+class TooSlow(ServiceError):
+    """A reading of a repository reached its deadline, or its result is larger than allowed."""
+
+    status = 503
+
+    def __init__(self) -> None:
+        super().__init__("503 The repository is too large to answer this in time", headers={"Retry-After": "60"})
+
+
+@contextmanager
+def reading_code(project: Project, missing: str = "Repository") -> Iterator[CodeRepository]:
+    """Open the repository of a project; ``missing`` is what is not found if it has none or git cannot read it."""
+    with optional_code(project, missing) as code:
+        if code is None:
+            raise NotFound(missing)
+        yield code
+
+
+@contextmanager
+def optional_code(project: Project, missing: str = "Repository") -> Iterator[CodeRepository | None]:
+    """Open the repository of a project, ``None`` if it has none."""
+    try:
+        with code_of(project) as code:
+            yield code
+    except ReadingTooLarge as error:
+        raise TooSlow from error
+    except ReadingFailed as error:
+        raise NotFound(missing) from error
+
+
+def find_commit(code: CodeRepository, revision: str | None, missing: str = "Commit") -> Commit:
+    """The commit of a revision, by default that of the default branch."""
+    found = code.resolve(revision or HEAD)
+    if found is None:
+        raise NotFound(missing)
+    return found
+
+
+def streamed(project: Project, respond: Callable[[CodeRepository], tuple[Iterable[bytes], Response]]) -> Response:
+    """Stream a body that is read from the repository while it is sent; the repository is closed at its end.
+
+    ``respond`` returns the pieces of the body and the response that they belong to.
+    """
+    stack = contextlib.ExitStack()
+    try:
+        code = stack.enter_context(reading_code(project))
+        pieces, response = respond(code)
+    except BaseException:
+        stack.close()
+        raise
+    response.response = pieces
+    response.call_on_close(stack.close)
+    return response
+
+
+@dataclass(frozen=True, slots=True)
+class CommitRow:
+    """A commit of a project, as schemas serialize it."""
+
+    project: Project
+    commit: Commit
+    additions: int | None = None
+    deletions: int | None = None

@@ -1,0 +1,58 @@
+"""Who changed each line of a file last."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from project_service.domain.repositories.reading import processes
+from project_service.domain.repositories.reading.objects import Commit, text_of
+from project_service.domain.repositories.reading.repository import CodeRepository
+
+MAX_FILE_BYTES = 1 << 20
+BLAME_SECONDS = 10.0
+
+
+@dataclass(slots=True)
+class BlameGroup:
+    """Lines in a row whose last change is the same commit; ``first`` is the number of the first line."""
+
+    commit: Commit
+    first: int
+    lines: list[str]
+
+
+def blame(
+    repository: CodeRepository, commit: Commit, path: str, lines: tuple[int, int] | None = None
+) -> list[BlameGroup]:
+    """Blame a file, or a range of its lines."""
+    limits = ["-L", f"{lines[0]},{lines[1]}"] if lines else []
+    output = processes.read(
+        repository.folder, "blame", "--porcelain", *limits, commit.id, "--", path, seconds=BLAME_SECONDS
+    )
+    groups: list[BlameGroup] = []
+    known: dict[str, Commit] = {}
+    commit_id, number = "", 0
+    for line in output.split(b"\n"):
+        if line.startswith(b"\t"):
+            _add(repository, groups, known, commit_id, number, text_of(line[1:]))
+        elif len(parts := line.split(b" ")) in (3, 4) and len(parts[0]) == 40 and parts[1].isdigit():
+            commit_id, number = parts[0].decode(), int(parts[2])
+    return groups
+
+
+def _add(
+    repository: CodeRepository,
+    groups: list[BlameGroup],
+    known: dict[str, Commit],
+    commit_id: str,
+    number: int,
+    text: str,
+) -> None:
+    if not groups or groups[-1].commit.id != commit_id:
+        if commit_id not in known:
+            found = repository.commit_of(commit_id)
+            if found is None:
+                raise processes.ReadingFailed("blame")
+            known[commit_id] = found
+        groups.append(BlameGroup(known[commit_id], number, []))
+    groups[-1].lines.append(text)

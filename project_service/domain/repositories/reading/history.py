@@ -1,0 +1,229 @@
+"""Histories of commits: lists, counts, last commits of paths, statistics and contributors."""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from io import BufferedReader
+
+from project_service.domain.repositories.bundles import BRANCHES, TAGS
+from project_service.domain.repositories.reading import processes
+from project_service.domain.repositories.reading.objects import Commit, Entry, text_of
+from project_service.domain.repositories.reading.repository import CodeRepository
+
+EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"  # git knows it even if no repository has it
+LAST_COMMITS_SECONDS = 0.3
+CHUNK_BYTES = 8 << 10
+MAX_CONTAINING_REFS = 100
+_SHORTSTAT = re.compile(rb"(?:(\d+) insertions?\(\+\))?(?:, )?(?:(\d+) deletions?\(-\))?\s*$")
+_CONTRIBUTOR = re.compile(rb"\s*(\d+)\t(.*?) <([^>]*)>")
+
+
+@dataclass(frozen=True, slots=True)
+class CommitStats:
+    """The numbers of changed lines."""
+
+    additions: int
+    deletions: int
+
+    @property
+    def total(self) -> int:
+        """Additions and deletions."""
+        return self.additions + self.deletions
+
+
+@dataclass(frozen=True, slots=True)
+class Contributor:
+    """An author and the number of their commits, merges left out."""
+
+    name: str
+    email: str
+    commits: int
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryFilter:
+    """Which commits of a history: ``revisions`` are ids, those with ``^`` before them excluded.
+
+    ``author`` and ``message`` are searched in any case, ``path`` is that of a file or folder.
+    """
+
+    revisions: Sequence[str] = ()
+    path: str = ""
+    since: dt.datetime | None = None
+    until: dt.datetime | None = None
+    author: str = ""
+    message: str = ""
+    everything: bool = False
+    first_parent: bool = False
+    topological: bool = False
+
+    def arguments(self) -> list[str]:
+        """The arguments of ``git rev-list``."""
+        found = []
+        if self.since is not None:
+            found.append(f"--since={int(self.since.timestamp())}")
+        if self.until is not None:
+            found.append(f"--until={int(self.until.timestamp())}")
+        if self.author:
+            found.append(f"--author={self.author}")
+        if self.message:
+            found += ["--fixed-strings", f"--grep={self.message}"]
+        if self.author or self.message:
+            found.append("--regexp-ignore-case")
+        found += ["--first-parent"] if self.first_parent else []
+        found += ["--topo-order"] if self.topological else []
+        found += [f"--glob={BRANCHES}", f"--glob={TAGS}"] if self.everything else []
+        return [*found, "--end-of-options", *self.revisions, "--", *([f":(literal){self.path}"] if self.path else [])]
+
+
+def commit_ids(repository: CodeRepository, wanted: HistoryFilter, offset: int, limit: int) -> list[str]:
+    """The ids of the commits of a part of a history, newest first; git stops after the last one."""
+    if not wanted.revisions and not wanted.everything:
+        return []
+    output = processes.read(
+        repository.folder, "rev-list", f"--skip={offset}", f"--max-count={limit}", *wanted.arguments()
+    )
+    return output.decode().split()
+
+
+def commits(repository: CodeRepository, wanted: HistoryFilter, offset: int, limit: int) -> list[Commit]:
+    """The commits of a part of a history, newest first."""
+    return load(repository, commit_ids(repository, wanted, offset, limit))
+
+
+def load(repository: CodeRepository, ids: Iterable[str]) -> list[Commit]:
+    """The commits with these ids; those that do not exist are left out."""
+    found = (repository.commit_of(commit_id) for commit_id in ids)
+    return [commit for commit in found if commit is not None]
+
+
+def count(repository: CodeRepository, wanted: HistoryFilter) -> int:
+    """The number of commits of a history."""
+    if not wanted.revisions and not wanted.everything:
+        return 0
+    return int(processes.read(repository.folder, "rev-list", "--count", *wanted.arguments()))
+
+
+def last_commit(repository: CodeRepository, commit: Commit, path: str) -> Commit:
+    """The newest commit of a history that changed a path; the beginning of the history if git finds none."""
+    if not path:
+        return commit
+    wanted = HistoryFilter(revisions=[commit.id], path=path)
+    return next(iter(commits(repository, wanted, 0, 1)), commit)
+
+
+def stats(repository: CodeRepository, found: Sequence[Commit]) -> dict[str, CommitStats]:
+    """The numbers of lines that commits changed, against their first parents, by id."""
+    if not found:
+        return {}
+    output = processes.read(
+        repository.folder,
+        "log",
+        "--no-walk=unsorted",
+        "--root",
+        "--shortstat",
+        "--diff-merges=first-parent",
+        "--find-renames",
+        "--format=%x00%H",
+        "--end-of-options",
+        *(commit.id for commit in found),
+        "--",
+    )
+    return {part[:40].decode(): _stats(part[40:]) for part in output.split(b"\0")[1:]}
+
+
+def _stats(text: bytes) -> CommitStats:
+    found = _SHORTSTAT.search(text.strip())
+    additions, deletions = found.groups() if found else (None, None)
+    return CommitStats(int(additions or 0), int(deletions or 0))
+
+
+def last_commits(
+    repository: CodeRepository, commit: Commit, folder: bytes, entries: Collection[Entry]
+) -> dict[bytes, Commit]:
+    """The newest commit that changed each entry of a folder, by path, as far as a short walk finds them."""
+    wanted = {entry.path for entry in entries}
+    depth = folder.count(b"/") + 2 if folder else 1
+    arguments: list[str | bytes] = [
+        "log",
+        "--format=%x00%x00%H",
+        "--name-only",
+        "--no-renames",
+        "--diff-merges=first-parent",
+        "-z",
+        "--end-of-options",
+        commit.id,
+        "--",
+        *([b":(literal)" + folder] if folder else []),
+    ]
+    found: dict[bytes, str] = {}
+    try:
+        with processes.output_of(repository.folder, *arguments, seconds=LAST_COMMITS_SECONDS) as output:
+            _collect(output, wanted, depth, found)
+    except processes.ReadingFailed:
+        pass
+    by_id = {one.id: one for one in load(repository, set(found.values()))}
+    return {path: by_id[commit_id] for path, commit_id in found.items() if commit_id in by_id}
+
+
+def _collect(output: BufferedReader, wanted: set[bytes], depth: int, found: dict[bytes, str]) -> None:
+    """Read the paths of commits, newest first, until all wanted ones are found or the output ends."""
+    commit_id, previous, rest = "", b"", b""
+    while len(found) < len(wanted) and (chunk := output.read1(CHUNK_BYTES)):
+        *pieces, rest = (rest + chunk).split(b"\0")
+        for piece in pieces:
+            if piece and not previous:  # paths are never empty
+                commit_id = piece.decode()
+            elif piece:
+                path = b"/".join(piece.removeprefix(b"\n").split(b"/")[:depth])
+                if path in wanted:
+                    found.setdefault(path, commit_id)
+            previous = piece
+
+
+def containing(repository: CodeRepository, commit: Commit, kind: str) -> list[str]:
+    """The names of the branches or tags (``kind`` is their prefix) whose history has a commit, at most some."""
+    output = processes.read(
+        repository.folder,
+        "for-each-ref",
+        f"--count={MAX_CONTAINING_REFS}",
+        "--format=%(refname)",
+        f"--contains={commit.id}",
+        kind,
+    )
+    return [text_of(line.removeprefix(kind.encode())) for line in output.splitlines()]
+
+
+def ahead_behind(repository: CodeRepository, commit_id: str, base_id: str) -> tuple[int, int]:
+    """How many commits a history has that the other one lacks, and how many it lacks."""
+    output = processes.read(
+        repository.folder, "rev-list", "--count", "--left-right", "--end-of-options", f"{commit_id}...{base_id}", "--"
+    )
+    ahead, behind = output.split()
+    return int(ahead), int(behind)
+
+
+def merge_base(repository: CodeRepository, ids: Sequence[str]) -> Commit | None:
+    """The best common ancestor of commits; ``None`` if there is none."""
+    try:
+        output = processes.read(repository.folder, "merge-base", "--octopus", "--end-of-options", *ids)
+    except processes.ReadingTooLarge:
+        raise
+    except processes.ReadingFailed:
+        return None
+    return repository.commit_of(output.decode().split()[0])
+
+
+def contributors(repository: CodeRepository, commit: Commit) -> list[Contributor]:
+    """The authors of a history and the numbers of their commits without merges, in the order of their names."""
+    output = processes.read(
+        repository.folder, "shortlog", "--summary", "--email", "--no-merges", commit.id, "--", seconds=30.0
+    )
+    matches = (_CONTRIBUTOR.match(line) for line in output.splitlines())
+    return [
+        Contributor(text_of(name), text_of(email), int(number))
+        for number, name, email in (match.groups() for match in matches if match)
+    ]

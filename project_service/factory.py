@@ -55,7 +55,7 @@ from project_service.areas.projects import routes as projects
 from project_service.areas.projects import settings_pages as projects_settings
 from project_service.areas.protected_tags import pages as protected_tags_pages
 from project_service.areas.protected_tags import routes as protected_tags
-from project_service.areas.repositories import commit_routes, content_routes, file_routes
+from project_service.areas.repositories import commit_routes, content_routes, file_routes, ref_routes
 from project_service.areas.repositories.git_http import git_http
 from project_service.areas.variables import pages as variables_pages
 from project_service.areas.variables import routes as variables
@@ -107,6 +107,7 @@ APIS = (
     content_routes.api,
     commit_routes.api,
     file_routes.api,
+    ref_routes.api,
     error_tracking.api,
     namespaces.api,
     activity.api,

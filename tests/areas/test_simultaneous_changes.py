@@ -15,7 +15,6 @@ from sqlalchemy import delete, select
 from project_service.areas.accounts import service as accounts
 from project_service.areas.instance import service as instance
 from project_service.areas.projects import service as projects
-from project_service.areas.protected_tags.models import ProtectedTag
 from project_service.areas.variables.models import Variable
 from project_service.domain import path_registry
 from project_service.domain.access_levels import Role
@@ -23,6 +22,7 @@ from project_service.domain.events.models import Event
 from project_service.domain.memberships import Membership, Share
 from project_service.domain.namespaces import Group, namespace_of
 from project_service.domain.projects import Project
+from project_service.domain.repositories.protected_tags import ProtectedTag
 from project_service.domain.tokens import PersonalAccessToken
 from project_service.domain.tracker.environments import Environment
 from project_service.domain.tracker.issues import Issue

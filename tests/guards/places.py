@@ -9,11 +9,11 @@ from flask import Flask
 from sqlalchemy import func, select
 
 from project_service.areas.alerts.models import AlertIntegration
-from project_service.areas.protected_tags.models import ProtectedTag
 from project_service.areas.variables.models import Variable
 from project_service.areas.vulnerabilities.models import Finding, Pipeline
 from project_service.domain.memberships import Membership
 from project_service.domain.projects import Project
+from project_service.domain.repositories.protected_tags import ProtectedTag
 from project_service.domain.tokens import PersonalAccessToken
 from project_service.domain.tracker.environments import Environment
 from project_service.domain.tracker.notes import Note
@@ -33,11 +33,14 @@ ELSEWHERE = {
     "/projects/<project>/repository/merge_base": "has required parameters",
     "/projects/<project>/repository/files/<file_path>": "has a required parameter",
     "/projects/<project>/repository/files/<file_path>/blame": "has a required parameter",
+    "/projects/<project>/repository/tags/<name>/signature": "signatures are not verified",
     "/projects/<project>/repository/commits/<sha>/signature": "signatures are not verified",
     "/users/sign_in": "who is signed in is sent home",
     "/groups/<path:group>": "sends on to the page itself",
 }
-UNFIT = re.compile(r"extern_uid=|entity_id=|provider=|pagination=keyset|filter%5Benvironment_scope%5D")  # not by themselves
+UNFIT = re.compile(
+    r"extern_uid=|entity_id=|provider=|pagination=keyset|filter%5Benvironment_scope%5D"
+)  # not by themselves
 
 
 def places_of(app: Flask, client: Any, project: Project, group: Any) -> dict[str, str]:

@@ -17,7 +17,6 @@ from werkzeug.test import TestResponse
 from project_service.access.identity import SESSION_KEY
 from project_service.access.pages import PageBlueprint
 from project_service.areas.alerts.models import Alert, AlertIntegration
-from project_service.areas.protected_tags.models import ProtectedTag
 from project_service.areas.variables.models import Variable
 from project_service.areas.vulnerabilities.models import Finding
 from project_service.domain.access_levels import Role
@@ -25,6 +24,7 @@ from project_service.domain.namespaces import Group
 from project_service.domain.planning import issues as planning
 from project_service.domain.projects import Project
 from project_service.domain.repositories.models import Repository
+from project_service.domain.repositories.protected_tags import ProtectedTag
 from project_service.domain.tokens import SESSION_LENGTH, BrowserSession, digest_of
 from project_service.domain.tracker.environments import Environment
 from project_service.domain.tracker.issues import Issue

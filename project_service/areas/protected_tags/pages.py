@@ -12,9 +12,9 @@ from project_service.access.pages import PageBlueprint
 from project_service.areas.protected_tags import queries, service
 from project_service.areas.protected_tags.forms import ProtectedTagForm
 from project_service.areas.protected_tags.schemas import LEVELS
-from project_service.areas.protected_tags.wildcards import matches
 from project_service.domain.projects import Project
 from project_service.domain.repositories import contents
+from project_service.domain.repositories.wildcards import matches
 from project_service.kit.db.pagination import read_page
 from project_service.kit.http.forms import confirmation
 

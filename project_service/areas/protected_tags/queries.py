@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from sqlalchemy import Select, select
 
-from project_service.areas.protected_tags.models import ProtectedTag
-from project_service.areas.protected_tags.wildcards import matches
 from project_service.domain.projects import Project
+from project_service.domain.repositories.protected_tags import ProtectedTag
+from project_service.domain.repositories.wildcards import matches
 from project_service.kit.db.session import db
 from project_service.kit.http.errors import RecordNotFound
 

@@ -9,9 +9,9 @@ from sqlalchemy import Select
 from project_service.access.abilities import Ability
 from project_service.access.api import ApiBlueprint
 from project_service.areas.protected_tags import queries, service
-from project_service.areas.protected_tags.models import ProtectedTag
 from project_service.areas.protected_tags.schemas import ProtectedTagCreateSchema, ProtectedTagSchema
 from project_service.domain.projects import Project
+from project_service.domain.repositories.protected_tags import ProtectedTag
 from project_service.kit.http.preconditions import unmodified
 
 api = ApiBlueprint("protected_tags", __name__, description="Tags and wildcards that not everybody may create.")

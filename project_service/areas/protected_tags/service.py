@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from project_service.access import audit
 from project_service.areas.protected_tags import queries
-from project_service.areas.protected_tags.models import ProtectedTag
 from project_service.domain.audit.recording import AuditTarget
 from project_service.domain.projects import Project
+from project_service.domain.repositories.protected_tags import ProtectedTag
 from project_service.kit import clock
 from project_service.kit.db.locking import delete_locked
 from project_service.kit.db.session import add_unique, db

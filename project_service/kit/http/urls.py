@@ -140,6 +140,11 @@ def encode(segment: str) -> str:
     return quote(segment, safe="")
 
 
+def encode_path(path: str) -> str:
+    """Encode a path of several segments; slashes stay."""
+    return quote(path)
+
+
 def host() -> str:
     """Return the public host, with the port unless it is the default."""
     return urlsplit(base_url()).netloc

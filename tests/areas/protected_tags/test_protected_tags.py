@@ -16,9 +16,9 @@ from project_service.access.abilities import may_create_tag
 from project_service.access.identity import ANONYMOUS as NO_CALLER
 from project_service.access.identity import Caller
 from project_service.areas.protected_tags import queries
-from project_service.areas.protected_tags.models import ProtectedTag
 from project_service.domain.access_levels import Role
 from project_service.domain.repositories import contents, models
+from project_service.domain.repositories.protected_tags import ProtectedTag
 from project_service.domain.users import BLOCKED
 from project_service.kit import clock
 from project_service.kit.db.session import db

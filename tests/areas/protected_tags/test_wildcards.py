@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from project_service.areas.protected_tags.wildcards import matches
+from project_service.domain.repositories.wildcards import matches
 
 SOON_SECONDS = 0.5
 LONG = 100_000

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from project_service.areas.protected_tags.models import ProtectedTag
+from project_service.domain.repositories.protected_tags import ProtectedTag
 from project_service.transfers.archive import layout
 from project_service.transfers.exporting.context import ExportContext
 from project_service.transfers.exporting.templates import Line

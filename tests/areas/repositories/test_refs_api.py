@@ -1,0 +1,58 @@
+"""Branches and tags, read through the API."""
+
+from __future__ import annotations
+
+import pytest
+
+
+def names(answer):
+    return [row["name"] for row in answer.json]
+
+
+def test_branches(as_maintainer, code, project):
+    answer = as_maintainer.get(f"{code}/branches")
+    feature, main, other = answer.json
+
+    assert (names(answer), answer.headers["X-Total"]) == (["feature/x", "main", "other"], "3")
+    assert [(row["merged"], row["default"], row["protected"]) for row in (feature, main, other)] == [
+        (True, False, False),
+        (False, True, True),
+        (False, False, False),
+    ]
+    assert feature["web_url"] == f"http://localhost/{project.full_path}/-/tree/feature/x"
+    assert as_maintainer.get(f"{code}/branches/feature%2Fx").json == feature
+    assert as_maintainer.head(f"{code}/branches/nothing").status_code == 404
+    assert names(as_maintainer.get(f"{code}/branches?sort=updated_desc")) == ["other", "main", "feature/x"]
+
+
+@pytest.mark.parametrize(
+    ("search", "expected"),
+    [("a", ["feature/x", "main"]), ("^F", ["feature/x"]), ("R$", ["other"]), ("^main$", ["main"])],
+)
+def test_branches_are_searched(search, expected, as_maintainer, code):
+    assert names(as_maintainer.get(f"{code}/branches", query_string={"search": search})) == expected
+
+
+def test_tags(as_maintainer, code, project):
+    as_maintainer.post(f"/projects/{project.id}/protected_tags", json={"name": "v1.1*"})
+    annotated, light = as_maintainer.get(f"{code}/tags").json
+
+    assert (annotated["name"], annotated["message"], annotated["protected"]) == ("v1.1", "Release 1.1", True)
+    assert annotated["created_at"] == "2021-02-04T04:05:06.000+01:00"
+    assert annotated["target"] != annotated["commit"]["id"]
+    assert (light["name"], light["message"], light["created_at"], light["protected"]) == ("v1.0", None, None, False)
+    assert light["target"] == light["commit"]["id"]
+    assert as_maintainer.get(f"{code}/tags/v1.1").json == annotated
+    assert names(as_maintainer.get(f"{code}/tags?order_by=version&sort=asc")) == ["v1.0", "v1.1"]
+
+
+def test_what_is_no_branch_or_tag(as_maintainer, code):
+    assert as_maintainer.get(f"{code}/branches/nothing").json == {"message": "404 Branch Not Found"}
+    assert as_maintainer.get(f"{code}/branches/a..b").json == {"message": "The branch refname is invalid"}
+    assert as_maintainer.get(f"{code}/tags/nothing").json == {"message": "404 Tag Not Found"}
+    assert as_maintainer.get(f"{code}/tags/v1.1/signature").json == {"message": "404 Signature Not Found"}
+
+
+def test_an_empty_project_has_no_refs(as_maintainer, project):
+    for kind in ("branches", "tags"):
+        assert as_maintainer.get(f"/projects/{project.id}/repository/{kind}").json == []

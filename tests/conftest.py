@@ -267,7 +267,7 @@ def project(people: dict[str, User], group: Group) -> Project:
 @pytest.fixture
 def repository(project: Project, tmp_path: Path) -> Repository:
     """The repository of the shop, with one file."""
-    return keep_repository(project, tmp_path / "repository", files={"README.md": b"Till\n"})
+    return keep_repository(project, tmp_path / "repository", "v1.0", files={"README.md": b"Till\n"})
 
 
 @pytest.fixture

@@ -33,6 +33,7 @@ from project_service.areas.environments import pages as environments_pages
 from project_service.areas.environments import routes as environments
 from project_service.areas.error_tracking import pages as error_tracking_pages
 from project_service.areas.error_tracking import routes as error_tracking
+from project_service.areas.error_tracking.collector import collector
 from project_service.areas.groups import pages as groups_pages
 from project_service.areas.groups import routes as groups
 from project_service.areas.groups import settings_pages as groups_settings
@@ -178,6 +179,7 @@ def create_app(settings: Settings | None = None) -> responses.Application:
     markdown.init_app(app.jinja_env)
     app.register_blueprint(receivers)
     app.register_blueprint(git_http)
+    app.register_blueprint(collector)
     issue_closed.connect(incidents.on_issue_closed)
     for pages in PAGES:
         app.register_blueprint(pages)

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 import structlog
 from flask import Blueprint, Response, request
-from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import DBAPIError
 from werkzeug.exceptions import RequestEntityTooLarge
 
 from project_service.access.api import json_response
@@ -115,7 +115,7 @@ class ReceiverBlueprint(Blueprint):
                     return Response(status=absent)
                 if not tokens.same(receiver.token, given_key()):
                     return Response(status=401)
-                return json_response(_commit(lambda: act(receiver, payload)))
+                return json_response(commit(lambda: act(receiver, payload)))
 
             for number, rule in enumerate(rules):
                 endpoint = f"{act.__name__}_{number}"
@@ -159,16 +159,16 @@ def _not_found(**_url: Any) -> Response:
     return Response(status=404)
 
 
-def _commit(act: Callable[[], Any]) -> Any:
+def commit(act: Callable[[], Any], is_transient: Callable[[Exception], bool] = is_deadlock) -> Any:
     """Run a function in a unit of work, again when the database has ended its transaction to resolve a deadlock."""
     for _ in range(MAX_ATTEMPTS - 1):
         try:
             with unit_of_work():
                 return act()
-        except OperationalError as error:
-            if not is_deadlock(error):
+        except DBAPIError as error:
+            if not is_transient(error):
                 raise
-            log.info("the transaction of a webhook is repeated after a deadlock")
+            log.info("the transaction of a webhook is repeated", error=str(error))
     with unit_of_work():
         return act()
 

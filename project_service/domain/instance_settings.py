@@ -39,6 +39,7 @@ IMPORT_SOURCES = [
 ]
 PREFIX = re.compile(r"[a-zA-Z0-9_+=/@:.-]+")
 LONGEST_PREFIX = 20
+MAX_EVENT_BYTES = 10 << 20
 
 
 def at_least_nothing(value: Any) -> str | None:
@@ -49,6 +50,13 @@ def at_least_nothing(value: Any) -> str | None:
 def above_nothing(value: Any) -> str | None:
     """The message for a number that is not above zero."""
     return "must be greater than 0" if value is not None and value <= 0 else None
+
+
+def event_size_problem(value: Any) -> str | None:
+    """The message for a number of bytes that an event may not have."""
+    if value is not None and value > MAX_EVENT_BYTES:
+        return f"must be less than or equal to {MAX_EVENT_BYTES}"
+    return above_nothing(value)
 
 
 def unfit_as_prefix(value: Any) -> str | None:
@@ -80,6 +88,11 @@ SETTINGS: dict[str, Setting] = {
     "default_group_visibility": Setting(str, "private", choices=("private", "internal", "public")),
     "default_project_visibility": Setting(str, "private", choices=("private", "internal", "public")),
     "default_projects_limit": Setting(int, 100_000, at_least_nothing),
+    "error_tracking_errors_per_project": Setting(int, 10_000, above_nothing),
+    "error_tracking_event_limit": Setting(int, 1000, at_least_nothing),
+    "error_tracking_events_per_error": Setting(int, 100, above_nothing),
+    "error_tracking_max_event_size": Setting(int, 1 << 20, event_size_problem),
+    "error_tracking_retention_days": Setting(int, 90, above_nothing),
     "gravatar_enabled": Setting(bool, True),
     "import_sources": Setting(list, IMPORT_SOURCES, choices=tuple(IMPORT_SOURCES)),
     "max_attachment_size": Setting(int, 10, above_nothing),

@@ -1,11 +1,16 @@
-"""The table of error-tracking settings."""
+"""Tables of error-tracking settings and client keys."""
 
 from __future__ import annotations
 
-from sqlalchemy import ForeignKey
+import datetime as dt
+from typing import Any
+
+from sqlalchemy import ForeignKey, Index, UniqueConstraint, false
 from sqlalchemy.orm import Mapped, mapped_column, relationship
 
 from project_service.domain.projects import Project
+from project_service.domain.users import User
+from project_service.kit import clock
 from project_service.kit.db.base import Model, Timestamps
 from project_service.kit.security.key_ring import Encrypted
 
@@ -13,7 +18,12 @@ API_PATH = "api/0/projects/"
 
 
 class ErrorTrackingSetting(Timestamps, Model):
-    """The error tracker of a project, at most one. The token is encrypted at rest."""
+    """The error tracker of a project, at most one. The token is encrypted at rest.
+
+    ``hidden_keys`` are further names whose values are removed from events. ``user_digest_key`` keys the digests of the
+    users that errors affected. ``sentry_project_id`` is the id of the project on the Sentry server, once known.
+    ``mails_sent`` and ``mails_withheld`` count the mails of ``mails_day``.
+    """
 
     __tablename__ = "error_tracking_settings"
 
@@ -25,6 +35,14 @@ class ErrorTrackingSetting(Timestamps, Model):
     token: Mapped[str | None] = mapped_column(Encrypted)
     project_name: Mapped[str | None]
     organization_name: Mapped[str | None]
+    store_addresses: Mapped[bool] = mapped_column(default=False, server_default=false())
+    hidden_keys: Mapped[list[Any]] = mapped_column(default=list, server_default="[]")
+    resolve_after_days: Mapped[int] = mapped_column(default=0, server_default="0")
+    user_digest_key: Mapped[str | None] = mapped_column(Encrypted)
+    sentry_project_id: Mapped[str | None]
+    mails_day: Mapped[dt.date | None]
+    mails_sent: Mapped[int] = mapped_column(default=0, server_default="0")
+    mails_withheld: Mapped[int] = mapped_column(default=0, server_default="0")
 
     @property
     def external_url(self) -> str | None:
@@ -39,3 +57,26 @@ class ErrorTrackingSetting(Timestamps, Model):
             return name or None
         slug = self.api_url.rstrip("/").rpartition("/")[2]
         return " ".join(word.capitalize() for word in slug.replace("_", "-").split("-") if word)
+
+
+class ClientKey(Model):
+    """A key with which applications send events. It is public by nature: it ships in web pages."""
+
+    __tablename__ = "error_tracking_client_keys"
+    __table_args__ = (Index("ix_error_tracking_client_keys_project_id", "project_id", "id"),)
+
+    project_id: Mapped[int] = mapped_column(ForeignKey("projects.id", ondelete="CASCADE"))
+    active: Mapped[bool] = mapped_column(default=True)
+    public_key: Mapped[str] = mapped_column(unique=True)
+    created_at: Mapped[dt.datetime] = mapped_column(default=clock.now)
+
+
+class ErrorMailSubscription(Model):
+    """A user who gets mails about new errors and regressions of a project."""
+
+    __tablename__ = "error_tracking_subscriptions"
+    __table_args__ = (UniqueConstraint("project_id", "user_id"),)
+
+    project_id: Mapped[int] = mapped_column(ForeignKey("projects.id", ondelete="CASCADE"))
+    user_id: Mapped[int] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"), index=True)
+    user: Mapped[User] = relationship()

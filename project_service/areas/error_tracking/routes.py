@@ -31,7 +31,7 @@ def show_error_tracking_settings(project: Project) -> ErrorTrackingSetting:
 @api.response(200, schemas.ErrorTrackingSettingSchema)
 def switch_error_tracking_settings(project: Project, fields: dict[str, Any]) -> ErrorTrackingSetting:
     """Switch the configured settings on or off."""
-    return service.switch(queries.find_setting(project), **fields)
+    return service.switch(project, queries.find_setting(project), **fields)
 
 
 @api.put(SETTINGS)

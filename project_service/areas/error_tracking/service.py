@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 import orjson
 
-from project_service.areas.error_tracking import queries
+from project_service.areas.error_tracking import client_keys, queries
 from project_service.areas.error_tracking.models import API_PATH, ErrorTrackingSetting
 from project_service.domain import instance_settings
 from project_service.domain.projects import Project
@@ -23,19 +23,22 @@ PATH = re.compile(rf"/{API_PATH}[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+/*|{BARE.pattern}
 MAX_RESPONSE_BYTES = 1 << 20
 
 
-def switch(setting: ErrorTrackingSetting, *, active: bool, integrated: bool | None = None) -> ErrorTrackingSetting:
+def switch(
+    project: Project, setting: ErrorTrackingSetting, *, active: bool, integrated: bool | None = None
+) -> ErrorTrackingSetting:
     """Switch settings on or off; only complete ones can be switched on."""
     setting.enabled = active
     if integrated is not None:
         setting.integrated = integrated
     _check(setting, [])
+    client_keys.ensure_first_key(project, setting)
     return setting
 
 
 def create_or_switch(project: Project, *, active: bool, integrated: bool | None) -> ErrorTrackingSetting:
     """Switch the settings of a project, creating them if there are none."""
     setting = queries.setting_of(project) or ErrorTrackingSetting(project_id=project.id, integrated=False)
-    return add_unique(switch(setting, active=active, integrated=integrated), Conflict("409 Conflict"))
+    return add_unique(switch(project, setting, active=active, integrated=integrated), Conflict("409 Conflict"))
 
 
 def save(project: Project, *, problems: list[str] | None = None, **fields: Any) -> ErrorTrackingSetting:
@@ -50,12 +53,13 @@ def save(project: Project, *, problems: list[str] | None = None, **fields: Any) 
     if address:
         setting.integrated = False
     if (setting.api_url or "").rstrip("/") != (address or "").rstrip("/"):
-        setting.token = None
+        setting.token = setting.sentry_project_id = None
     for name, value in fields.items():
         setattr(setting, name, value)
     if token is not None:
         setting.token = token
     _check(setting, problems)
+    client_keys.ensure_first_key(project, setting)
     return add_unique(setting, Conflict("Somebody else has saved these settings at the same moment"))
 
 

@@ -67,9 +67,15 @@ def is_api() -> bool:
 def before_request() -> Response | None:
     """Give the request its id, and answer CORS preflights."""
     _request_start()
-    if request.method == "OPTIONS" and "Access-Control-Request-Method" in request.headers and is_api():
+    is_preflight = request.method == "OPTIONS" and "Access-Control-Request-Method" in request.headers
+    if is_preflight and is_api() and not _answers_options():
         return Response(status=200)
     return None
+
+
+def _answers_options() -> bool:
+    """Whether the view of the request answers ``OPTIONS`` itself."""
+    return request.url_rule is not None and not getattr(request.url_rule, "provide_automatic_options", True)
 
 
 def after_request(response: Response) -> Response:
@@ -83,7 +89,7 @@ def after_request(response: Response) -> Response:
     headers.update(SECURITY_HEADERS)
     if api:
         headers.add("Vary", "Origin")
-        if "Origin" in request.headers:
+        if "Origin" in request.headers and "Access-Control-Allow-Origin" not in headers:
             _add_cors_headers(headers)
     if is_read:
         _make_conditional(response)

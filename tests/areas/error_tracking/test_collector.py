@@ -1,0 +1,297 @@
+"""The collector through HTTP: what recorded requests of SDKs make, and the checks in their order."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import zlib
+
+import brotli
+import pytest
+import zstandard
+from sqlalchemy import func, select
+
+from project_service.areas.error_tracking.error_models import DroppedEventCount, TrackedError, TrackedErrorEvent
+from project_service.areas.error_tracking.models import ErrorTrackingSetting
+from project_service.kit.db.session import db, unit_of_work
+from tests.support import sample_data
+from tests.support.sentry_requests import RECORDINGS, Sender, track_errors
+
+ID = "0123456789abcdef0123456789abcdef"
+
+
+@pytest.fixture
+def sender(app, project):
+    """A client that sends events to the project."""
+    return Sender(app, track_errors(project))
+
+
+def stored_errors():
+    """All errors, those with most occurrences first."""
+    db.session.expire_all()
+    return list(db.session.scalars(select(TrackedError).order_by(TrackedError.count.desc(), TrackedError.id)))
+
+
+def counts():
+    """The numbers of errors, of occurrences and of stored events."""
+    db.session.expire_all()
+    errors = db.session.execute(select(func.count(), func.coalesce(func.sum(TrackedError.count), 0))).one()
+    return (*errors, db.session.scalar(select(func.count(TrackedErrorEvent.id))))
+
+
+@pytest.mark.both_databases
+@pytest.mark.parametrize("name", RECORDINGS)
+def test_recorded_requests_make_the_errors_of_their_application(sender, name):
+    answers = sender.replay_all(name)
+
+    requests, errors, occurrences = RECORDINGS[name]
+    assert [answer.status_code for answer in answers] == [200] * requests
+    assert counts() == (errors, occurrences, occurrences)
+
+
+def test_errors_of_three_sdks_meet_and_are_told_by_their_newest_event(sender):
+    for name in ("python", "node", "ruby"):
+        sender.replay_all(name)
+
+    assert counts() == (20, 29, 29)
+    assert next((error.title, error.count) for error in stored_errors()) == ("Stock of article 4711 is low", 4)
+
+
+def test_titles_culprits_and_users_are_as_recorded(sender):
+    sender.replay_all("python")
+
+    found = [(error.count, error.title, error.culprit, error.level, error.user_count) for error in stored_errors()]
+    assert found == [
+        (3, "ZeroDivisionError: division by zero", "shop.pricing in price_of", "error", 0),
+        (3, "PriceMissing: article 1 has no price", "shop.pricing in look_up", "error", 0),
+        (2, "Stock of article 4712 is low", "", "warning", 0),
+        (2, "order 18 cannot be shipped to Oslo", "shop.orders", "error", 0),
+        (2, "PriceMissing: article 4001 has no price", "shop.pricing in look_up", "error", 0),
+        (1, "ZeroDivisionError: division by zero", "shop.pricing in price_of", "error", 0),
+        (1, "ValueError: invalid literal for int() with base 10: '12a'", "__main__ in caught", "error", 1),
+        (1, "RuntimeError: Не найдено: 🧨 “商品” café", "__main__ in größe_berechnen", "error", 0),
+        (1, "PriceMissing: article 4711 has no price", "shop.pricing in look_up", "error", 0),
+        (1, "ExceptionGroup: several", "__main__ in <module>", "error", 0),
+    ]
+
+
+def test_secrets_are_not_stored(sender):
+    sender.replay_all("python-flask")
+
+    events = db.session.scalars(select(TrackedErrorEvent))
+    stored = json.dumps([[event.summary, event.details] for event in events])
+    assert len(stored) > 10_000
+    assert [secret for secret in ("4111 1111 1111 1111", "token=abc", "hunter2") if secret in stored] == []
+
+
+@pytest.mark.both_databases
+def test_the_same_event_twice_counts_once(sender):
+    answers = [sender.envelope({"event_id": ID}, {"type": "event"}, {"message": "hello"}) for _ in range(2)]
+
+    assert [answer.json for answer in answers] == [{"id": ID}] * 2
+    assert counts() == (1, 1, 1)
+
+
+def test_a_client_report_adds_to_what_sdks_discarded(sender):
+    sender.replay_all("ignored")
+
+    dropped = db.session.execute(select(DroppedEventCount.reason, DroppedEventCount.count)).all()
+    assert dropped == [("sdk:event_processor", 1)]
+
+
+ENCODINGS = {
+    "gzip": gzip.compress,
+    "deflate": zlib.compress,
+    "br": brotli.compress,
+    "zstd": zstandard.compress,
+    "": bytes,
+    "identity": bytes,
+    "GZIP": gzip.compress,
+}
+
+
+@pytest.mark.parametrize("encoding", ENCODINGS)
+def test_bodies_are_decompressed_with_bounds(sender, encoding):
+    compress, path = ENCODINGS[encoding], f"{sender.base}/store/?sentry_key={sender.key}"
+    headers = {"content-encoding": encoding}
+    body = compress(b'{"message": "hello"}')
+
+    assert sender.post(path, body, headers).status_code == 200
+    if encoding in ("", "identity"):
+        return
+    assert sender.post(path, body[:-3], headers).status_code == 400
+    assert sender.post(path, b"no archive", headers).status_code == 400
+    assert sender.post(path, compress(b'{"message": "' + b"x" * 4_000_000 + b'"}'), headers).status_code == 413
+    assert counts() == (1, 1, 1)
+
+
+def test_a_bomb_is_refused_and_counted(sender):
+    answer = sender.envelope({}, {"type": "attachment"}, b"x", {"type": "event"}, b'{"extra": "' + b"x" * 2_000_000)
+
+    assert (answer.status_code, answer.json) == (413, {"message": "413 Request Entity Too Large"})
+    path, bomb = f"{sender.base}/envelope/?sentry_key={sender.key}", gzip.compress(b"{}\n" + b" " * (101 << 20))
+    assert sender.post(path, bomb, {"content-encoding": "gzip"}).status_code == 413
+    assert db.session.execute(select(DroppedEventCount.reason, DroppedEventCount.count)).all() == [("too_large", 2)]
+
+
+def test_unknown_encodings_are_refused(sender):
+    answer = sender.post(f"{sender.base}/store/?sentry_key={sender.key}", b"{}", {"content-encoding": "lzma"})
+
+    assert (answer.status_code, answer.json) == (415, {"message": "415 Unsupported Media Type"})
+    assert answer.headers["X-Sentry-Error"] == "the content encoding is not supported"
+
+
+@pytest.mark.parametrize(
+    ("header", "status"),
+    [
+        ({"X-Sentry-Auth": "Sentry sentry_version=7, sentry_key={key}"}, 200),
+        ({"X-Sentry-Auth": "sentry sentry_key={key},sentry_client=x"}, 200),
+        ({"Authorization": "Sentry sentry_key={key}, sentry_secret=x"}, 200),
+        ({"X-Sentry-Auth": "Sentry sentry_key=", "Authorization": "Sentry sentry_key={key}"}, 200),
+        ({"X-Sentry-Auth": "Sentry sentry_key=glet_x", "Authorization": "Sentry sentry_key={key}"}, 404),
+        ({"Authorization": "Bearer {key}"}, 400),
+        ({}, 400),
+    ],
+)
+def test_where_the_key_may_be(sender, header, status):
+    headers = {name: value.format(key=sender.key) for name, value in header.items()}
+
+    answer = sender.post(f"{sender.base}/store/", b'{"message": "hello"}', headers)
+
+    assert answer.status_code == status
+    if status == 400:
+        assert answer.json == {"message": "400 Bad request - Failed to parse sentry request"}
+
+
+def test_the_key_may_be_in_the_dsn_of_the_envelope(sender):
+    body = b'{"dsn": "https://%s@elsewhere.example.org/9"}\n{"type":"event"}\n{"message":"x"}' % sender.key.encode()
+
+    assert sender.post(f"{sender.base}/envelope", body).status_code == 200
+    assert sender.post(f"{sender.base}/envelope", body.replace(b"glet_", b"glat_")).status_code == 404
+    assert sender.post(f"{sender.base}/envelope", b"{}\n").status_code == 400
+    assert counts() == (1, 1, 1)
+
+
+def test_who_may_not_send_is_not_told_why(sender, project):
+    other = sample_data.make_project()
+    foreign = Sender(sender.client.application, track_errors(other))
+    addresses = [
+        f"{sender.base}/store/?sentry_key={foreign.key}",
+        f"{foreign.base}/store/?sentry_key={sender.key}",
+        f"{sender.base}0000/store/?sentry_key={sender.key}",
+        f"{sender.base}/store/?sentry_key=%00",
+    ]
+    with unit_of_work():
+        db.session.scalars(
+            select(ErrorTrackingSetting).where(ErrorTrackingSetting.project_id == other.id)
+        ).one().enabled = False
+    addresses.append(f"{foreign.base}/store/?sentry_key={foreign.key}")
+
+    answers = [sender.post(address, b'{"message": "x"}') for address in addresses]
+
+    assert {(answer.status_code, answer.data) for answer in answers} == {(404, b'{"message":"404 Not Found"}')}
+    assert counts() == (0, 0, 0)
+
+
+EVENT = b'{"message":"hello"}'
+ENVELOPES = {
+    b"": 400,
+    b"\n": 400,
+    b"no json": 400,
+    b"[]": 400,
+    b"{}": 200,
+    b"{}\n\n\n": 200,
+    b'{}\n{"type":"event","length":19}\n' + EVENT: 200,
+    b'{}\n\n{"type":"event","length":19}\n' + EVENT + b"\n\n": 200,
+    b'{}\n{"type":"event"}\n' + EVENT + b"\n": 200,
+    b'{}\n{"type":"event","length":20}\n' + EVENT: 400,
+    b'{}\n{"type":"event","length":18}\n' + EVENT: 400,
+    b'{}\n{"type":"event","length":-1}\n' + EVENT: 400,
+    b'{}\n{"type":"event","length":"19"}\n' + EVENT: 400,
+    b'{}\n{"length":19}\n' + EVENT: 400,
+    b'{}\n{"type":"event"}\n': 400,
+    b'{}\n{"type":"event"}': 400,
+    b'{}\n{"type":"event"}\n[]': 400,
+    b'{}\n{"type":"event"}\n{"message":"\xff"}': 400,
+    b'{}\n{"type":"event"}\n' + b'{"extra":' + b"[" * 100_000: 400,
+    b'{}\n{"type":"event"}\n' + EVENT + b'\n{"type":"event"}\n' + EVENT: 400,
+    b'{}\n{"type":"attachment","length":27}\n{"type":"event"}\n{"a":"bc"}\n{"type":"event"}\n' + EVENT: 200,
+    b'{}\n{"type":"whatever"}\n{"type":"event"}\n{"type":"event"}\n' + EVENT: 200,
+    b'{"event_id":"zz"}\n{"type":"event"}\n' + EVENT: 400,
+    b'{"event_id":"01234567-89AB-CDEF-0123-456789abcdef"}\n{"type":"event"}\n' + EVENT: 200,
+}
+
+
+@pytest.mark.parametrize("body", ENVELOPES)
+def test_envelopes_are_read_as_they_are_defined(sender, body):
+    answer = sender.post(f"{sender.base}/envelope/?sentry_key={sender.key}", body)
+
+    assert answer.status_code == ENVELOPES[body], answer.data
+    assert counts()[0] == (1 if EVENT in body and answer.status_code == 200 else 0)
+
+
+@pytest.mark.both_databases
+def test_no_field_of_any_type_is_refused(sender):
+    for value in (None, True, 7, 1e400, 10**30, "text\0\ud83d", [], {}, [[1]], {"values": 7}, {"values": [7, {}]}):
+        names = [
+            "timestamp",
+            "level",
+            "platform",
+            "logger",
+            "server_name",
+            "dist",
+            "release",
+            "transaction",
+            "environment",
+            "message",
+            "logentry",
+            "exception",
+            "threads",
+            "breadcrumbs",
+            "user",
+            "request",
+            "tags",
+            "contexts",
+            "extra",
+            "modules",
+            "sdk",
+            "fingerprint",
+        ]
+        for name in (names,) if value is not None else ([one] for one in names):
+            answer = sender.event(**dict.fromkeys(name, value))
+            assert answer.status_code == 200, answer.data
+
+    assert sum(error.count for error in stored_errors()) == 10 + 22
+
+
+def test_a_huge_stack_is_cut(sender):
+    frames = [{"function": f"f{number}", "lineno": number} for number in range(20_000)]
+
+    assert sender.event(exception={"type": "Deep", "stacktrace": {"frames": frames}}).status_code == 200
+
+    [event] = db.session.scalars(select(TrackedErrorEvent))
+    kept = event.details["exceptions"][0]["frames"]
+    assert [frame["function"] for frame in (kept[0], kept[124], kept[125], kept[-1])] == [
+        "f0",
+        "f124",
+        "f19875",
+        "f19999",
+    ]
+
+
+def test_preflights_and_other_methods(sender):
+    headers = {"Origin": "https://shop.example.org", "Access-Control-Request-Method": "POST"}
+    preflight = sender.client.options(f"{sender.base}/envelope/", headers=headers)
+    refused = sender.client.get(f"{sender.base}/envelope/")
+
+    assert (preflight.status_code, preflight.headers["Access-Control-Allow-Methods"]) == (200, "POST, OPTIONS")
+    assert (refused.status_code, refused.headers["Allow"]) == (405, "OPTIONS, POST")
+    answer = sender.post(f"{sender.base}/store/", b"", {"origin": "https://shop.example.org"})
+    assert answer.headers["Access-Control-Allow-Origin"] == "*"
+    assert answer.headers["Access-Control-Expose-Headers"] == "X-Sentry-Error, X-Sentry-Rate-Limits, Retry-After"
+
+
+def test_the_address_of_hosted_collectors_works_too(sender):
+    path = f"/errortracking/api/v1/projects/api/{sender.project_id}/store/?sentry_key={sender.key}"
+
+    assert sender.post(path, b'{"message": "hello"}').status_code == 200

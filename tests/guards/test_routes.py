@@ -23,8 +23,8 @@ from tests.support.sample_data import (
     share,
 )
 
-# answered by hand or by a library, before or beside the views of areas
-BESIDE = {"document", "api-docs", "static"}
+# answered by hand or by a library, before or beside the views of areas; the collector knows keys of its own
+BESIDE = {"document", "api-docs", "static", "error_collector"}
 
 
 def views(app):

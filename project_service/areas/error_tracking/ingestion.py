@@ -124,7 +124,7 @@ def prune_events(error_id: int, keep: int) -> int:
         .limit(max(keep - 1, 1))
     )
     gone = delete(TrackedErrorEvent).where(of_error, TrackedErrorEvent.id != first, TrackedErrorEvent.id.not_in(newest))
-    removed: int = db.session.execute(gone.execution_options(synchronize_session=False)).rowcount  # type: ignore[attr-defined]
+    removed = len(db.session.scalars(gone.returning(TrackedErrorEvent.id)).all())
     db.session.execute(
         update(TrackedError)
         .where(TrackedError.id == error_id)

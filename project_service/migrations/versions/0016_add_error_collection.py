@@ -195,18 +195,18 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("error_id", "digest", name=op.f("pk_tracked_error_users")),
     )
     integer = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
-    columns: tuple[sa.Column, ...] = (
-        sa.Column("store_addresses", sa.Boolean(), server_default=sa.false(), nullable=False),
-        sa.Column("hidden_keys", sa.JSON(), server_default="[]", nullable=False),
-        sa.Column("resolve_after_days", integer, server_default="0", nullable=False),
-        sa.Column("user_digest_key", sa.Text(), nullable=True),
-        sa.Column("sentry_project_id", sa.String(), nullable=True),
-        sa.Column("mails_day", sa.Date(), nullable=True),
-        sa.Column("mails_sent", integer, server_default="0", nullable=False),
-        sa.Column("mails_withheld", integer, server_default="0", nullable=False),
+    op.add_column(
+        "error_tracking_settings", sa.Column("store_addresses", sa.Boolean(), server_default=sa.false(), nullable=False)
     )
-    for column in columns:
-        op.add_column("error_tracking_settings", column)
+    op.add_column("error_tracking_settings", sa.Column("hidden_keys", sa.JSON(), server_default="[]", nullable=False))
+    op.add_column(
+        "error_tracking_settings", sa.Column("resolve_after_days", integer, server_default="0", nullable=False)
+    )
+    op.add_column("error_tracking_settings", sa.Column("user_digest_key", sa.Text(), nullable=True))
+    op.add_column("error_tracking_settings", sa.Column("sentry_project_id", sa.String(), nullable=True))
+    op.add_column("error_tracking_settings", sa.Column("mails_day", sa.Date(), nullable=True))
+    op.add_column("error_tracking_settings", sa.Column("mails_sent", integer, server_default="0", nullable=False))
+    op.add_column("error_tracking_settings", sa.Column("mails_withheld", integer, server_default="0", nullable=False))
 
 
 def downgrade() -> None:

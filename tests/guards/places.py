@@ -81,6 +81,8 @@ def page_addresses(app: Flask, project: Project, people: dict[str, User]) -> dic
         "iid": 1,
         "part": "metrics",
         "place": "main/README.md",
+        "folder": "main",
+        "sha": "main",
     }
     values["token_id"] = first(PersonalAccessToken.id, PersonalAccessToken.user_id == people["ada"].id)
     newest = select(func.max(Pipeline.id)).where(Pipeline.project_id == project.id)  # what was said of it is of others

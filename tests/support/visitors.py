@@ -161,6 +161,8 @@ def values(
         "group": "acme",
         "page": "ci_cd",
         "place": "main/README.md",
+        "folder": "main",
+        "sha": "main",
         "user_id": kay.id,
         "variable_id": variable.id,
         "tag_id": protected_tag.id,

@@ -1,0 +1,162 @@
+"""Pages of the content of repositories: folders, raw files, commits, branches and tags."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from flask import Response, redirect, render_template, request
+
+from project_service.access import navigation
+from project_service.access.abilities import Ability
+from project_service.access.pages import PageBlueprint
+from project_service.areas.repositories import raw, ref_queries
+from project_service.areas.repositories.opening import find_commit, optional_code, reading_code, streamed
+from project_service.domain.projects import Project
+from project_service.domain.repositories.reading import diffs, history, trees
+from project_service.domain.repositories.reading.history import HistoryFilter
+from project_service.domain.repositories.reading.objects import Commit
+from project_service.domain.repositories.reading.repository import BLOB, CodeRepository
+from project_service.kit.db.pagination import ListedRows, Page, ShownPage, read_page
+from project_service.kit.http.errors import NotFound
+from project_service.kit.http.fields import whole_number
+
+pages = PageBlueprint("repository_pages", __name__)
+navigation.add(navigation.NavigationEntry("Code", "/-/tree", 5, Ability.READ_CODE))
+navigation.add(navigation.NavigationEntry("Commits", "/-/commits", 6, Ability.READ_CODE, within="/-/commit"))
+navigation.add(navigation.NavigationEntry("Branches", "/-/branches", 7, Ability.READ_CODE))
+navigation.add(navigation.NavigationEntry("Tags", "/-/tags", 8, Ability.READ_CODE))
+
+HERE = "/<path:project>/-"
+ENTRIES_PER_PAGE, COMMITS_PER_PAGE, REFS_PER_PAGE, FILES_PER_PAGE = 100, 40, 50, 20
+MAX_REVISION_PARTS = 50
+MAX_PAGE = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A revision and a path of it, as they stand in a URL."""
+
+    revision: str
+    path: str
+    commit: Commit
+
+
+def find_place(code: CodeRepository, text: str) -> Place:
+    """The place that ``REVISION/PATH`` names: the longest revision that exists wins."""
+    parts = text.strip("/").split("/")
+    for count in range(min(len(parts), MAX_REVISION_PARTS), 0, -1):
+        revision = "/".join(parts[:count])
+        commit = code.resolve(revision)
+        if commit is not None:
+            return Place(revision, "/".join(parts[count:]), commit)
+    raise NotFound("Revision")
+
+
+@pages.get(f"{HERE}/tree")
+@pages.allow(Ability.READ_CODE)
+def show_root(project: Project) -> Any:
+    """Lead to the folder at the top of the default branch, or show how to fill an empty repository."""
+    if project.default_branch is None:
+        return render_template("repositories/empty.html", project=project)
+    return _show_folder(project, project.default_branch)
+
+
+@pages.get(f"{HERE}/tree/<path:folder>")
+@pages.allow(Ability.READ_CODE)
+def show_folder(project: Project, folder: str) -> Any:
+    """Show a folder of a revision."""
+    return _show_folder(project, folder)
+
+
+def _show_folder(project: Project, text: str) -> Any:
+    with reading_code(project, "Folder") as code:
+        place = find_place(code, text)
+        entries = trees.folder(code, place.commit, place.path)
+        if entries is None:
+            found = code.entry(place.commit, place.path)
+            if found is None or found.type != BLOB:
+                raise NotFound("Folder")
+            return redirect(f"/{project.full_path}/-/blob/{text}")
+        page = read_page(ListedRows(entries), request.args.get("page"), ENTRIES_PER_PAGE)
+        last = history.last_commits(code, place.commit, place.path.encode(), page.rows)
+    return render_template("repositories/folder.html", project=project, place=place, page=page, last=last)
+
+
+@pages.get(f"{HERE}/raw/<path:place>")
+@pages.allow(Ability.READ_CODE)
+def download_raw(project: Project, place: str) -> Response:
+    """Send a file as it is; nothing in it runs in the origin of the service."""
+
+    def respond(code: CodeRepository) -> tuple[Iterable[bytes], Response]:
+        found = find_place(code, place)
+        entry = code.entry(found.commit, found.path)
+        if entry is None or entry.type != BLOB:
+            raise NotFound("File")
+        headers = raw.headers(raw.start_of(code, entry.id), entry.name, inline=request.args.get("inline") != "false")
+        headers |= {"Content-Length": str(code.size_of(entry.id)), "ETag": f'"{entry.id}"'}
+        headers |= {"Cache-Control": "private, max-age=60, must-revalidate"}
+        return code.chunks(entry.id, 3600.0), Response(headers=headers)
+
+    return streamed(project, respond)
+
+
+@pages.get(f"{HERE}/commits")
+@pages.allow(Ability.READ_CODE)
+def list_commits(project: Project) -> str:
+    """Show the commits of the default branch."""
+    return _show_commits(project, project.default_branch)
+
+
+@pages.get(f"{HERE}/commits/<path:place>")
+@pages.allow(Ability.READ_CODE)
+def list_commits_of(project: Project, place: str) -> str:
+    """Show the commits of a revision, or those that changed a path of it."""
+    return _show_commits(project, place)
+
+
+def _show_commits(project: Project, text: str | None) -> str:
+    number = min(whole_number(request.args.get("page") or "") or 1, MAX_PAGE)
+    page = Page(number, COMMITS_PER_PAGE, COMMITS_PER_PAGE)
+    search = request.args.get("search", "")
+    place, found = None, []
+    with optional_code(project) as code:
+        if code is not None and text:
+            place = find_place(code, text)
+            wanted = HistoryFilter(revisions=[place.commit.id], path=place.path, message=search)
+            found = history.commits(code, wanted, page.offset, page.size + 1)
+    following = number + 1 if len(found) > page.size else None
+    shown = ShownPage(found[: page.size], number, 0, False, following, number - 1 if number > 1 else None)
+    return render_template("repositories/commits.html", project=project, place=place, page=shown, search=search)
+
+
+@pages.get(f"{HERE}/commit/<sha>")
+@pages.allow(Ability.READ_CODE)
+def show_commit(project: Project, sha: str) -> str:
+    """Show a commit with its differences."""
+    with reading_code(project, "Commit") as code:
+        commit = find_commit(code, sha)
+        difference = diffs.of_commit(code, commit, numbers=True)
+        page = read_page(ListedRows(difference.files), request.args.get("page"), FILES_PER_PAGE)
+        diffs.add_patches(code, difference, page.rows)
+    return render_template("repositories/commit.html", project=project, commit=commit, difference=difference, page=page)
+
+
+@pages.get(f"{HERE}/branches")
+@pages.allow(Ability.READ_CODE)
+def list_branches(project: Project) -> str:
+    """Show the branches."""
+    search = request.args.get("search", "")
+    found = ref_queries.branches_of(project, search=search, sort="updated_desc")
+    page = read_page(found, request.args.get("page"), REFS_PER_PAGE)
+    return render_template("repositories/branches.html", project=project, page=page, search=search)
+
+
+@pages.get(f"{HERE}/tags")
+@pages.allow(Ability.READ_CODE)
+def list_tags(project: Project) -> str:
+    """Show the tags."""
+    search = request.args.get("search", "")
+    page = read_page(ref_queries.tags_of(project, search=search), request.args.get("page"), REFS_PER_PAGE)
+    return render_template("repositories/tags.html", project=project, page=page, search=search)

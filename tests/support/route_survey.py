@@ -23,7 +23,7 @@ PART = re.compile(r"<(?:\w+:)?(\w+)>")
 # what a row may be called by in the paths below its list, the name of the part itself first
 NAMES = ("id", "iid", "key", "name", "path", "full_path", "slug", "uuid")
 # answered by hand or by a library, beside the views of areas
-BESIDE = {"document", "api-docs", "static"}
+BESIDE = {"document", "api-docs", "static", "error_collector"}
 FIRST_AND_LAST = 2
 # parts of paths whose list has another address, and the name of a row in it
 LISTED_ELSEWHERE = {"/files": ("/tree", "path"), "/blobs": ("/tree", "id")}

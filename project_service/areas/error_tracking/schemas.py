@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from project_service.areas.error_tracking.client_keys import dsn_of
 from project_service.areas.error_tracking.models import ErrorTrackingSetting
 from project_service.kit.http import fields
 from project_service.kit.http.schemas import Schema
@@ -34,3 +35,12 @@ class ErrorTrackingCreateSchema(Schema):
 
     active = fields.Boolean(required=True, allow_blank=False)
     integrated = fields.Boolean(required=True)
+
+
+class ClientKeySchema(Schema):
+    """A client key with the address that is given to SDKs."""
+
+    id = fields.Integer()
+    active = fields.Boolean()
+    public_key = fields.String()
+    sentry_dsn = fields.Computed(dsn_of)

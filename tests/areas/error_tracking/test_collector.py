@@ -295,3 +295,18 @@ def test_the_address_of_hosted_collectors_works_too(sender):
     path = f"/errortracking/api/v1/projects/api/{sender.project_id}/store/?sentry_key={sender.key}"
 
     assert sender.post(path, b'{"message": "hello"}').status_code == 200
+
+
+def test_client_keys_are_created_listed_and_removed(app, as_maintainer, project):
+    path = f"/projects/{project.id}/error_tracking/client_keys"
+    as_maintainer.put(f"/projects/{project.id}/error_tracking/settings", json={"active": True, "integrated": True})
+
+    created = as_maintainer.post(path)
+    listed = as_maintainer.get(path)
+
+    assert (created.status_code, listed.json[1]) == (201, created.json)
+    key = listed.json[0]
+    assert key["sentry_dsn"].endswith(f"{key['public_key']}@localhost/api/v4/error_tracking/collector/{project.id}")
+    removed = as_maintainer.delete(f"{path}/{key['id']}")
+    assert (removed.status_code, removed.json) == (200, key)
+    assert as_maintainer.delete(f"{path}/{key['id']}").json == {"message": "404 Not found"}

@@ -10,7 +10,7 @@ import redis
 import structlog
 from flask import Flask, Response, current_app, request
 from flask.globals import request_ctx
-from werkzeug.exceptions import MethodNotAllowed
+from werkzeug.exceptions import MethodNotAllowed, NotFound
 
 from project_service.access import navigation, openapi
 from project_service.access.abilities import Ability, judge
@@ -67,7 +67,7 @@ from project_service.domain.namespaces import Group
 from project_service.domain.path_registry import find_by_path
 from project_service.domain.planning.signals import issue_closed
 from project_service.domain.projects import Project
-from project_service.kit import logs, markdown
+from project_service.kit import logs, markdown, metrics
 from project_service.kit.db import session
 from project_service.kit.http import responses
 from project_service.kit.http.errors import Unavailable, UnknownRoute
@@ -186,7 +186,9 @@ def create_app(settings: Settings | None = None) -> responses.Application:
     for pages in PAGES:
         app.register_blueprint(pages)
     raw_paths = RawPaths(app.wsgi_app, _endings(app))
-    app.wsgi_app = TrustedProxies(raw_paths, settings.trusted_proxies)  # type: ignore[method-assign]  # Flask documents this
+    proxies = TrustedProxies(raw_paths, settings.trusted_proxies)
+    app.client_address = proxies.client_address
+    app.wsgi_app = proxies  # type: ignore[method-assign]  # Flask documents this
     return app
 
 
@@ -240,6 +242,8 @@ def _close_uploads(_error: BaseException | None) -> None:
 
 
 def _handle(error: Exception) -> Response:
+    if isinstance(error, NotFound) and request.method not in metrics.KNOWN_METHODS:
+        error = MethodNotAllowed()
     has_addresses = request_ctx.url_adapter is not None  # without a host that can be one no page can be made
     if has_addresses and not responses.is_api() and request.blueprint != "probes" and not is_for_programs():
         return error_page(responses.as_service_error(error))

@@ -18,6 +18,8 @@ from urllib.parse import SplitResult, quote, urlsplit
 
 PREFIX = "PROJECT_SERVICE_"
 MEMORY_DIR = Path("/dev/shm")  # noqa: S108  # a file system in memory, where Linux has one
+DEFAULT_WAITING_BODIES = 100
+MIN_METRICS_BYTES = 16 << 20
 LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
 SYNCHRONOUS = ("OFF", "NORMAL", "FULL", "EXTRA")
 SMTP_SECURITY = ("none", "starttls", "tls")
@@ -42,6 +44,7 @@ class Settings:
     secret_key: str | None = None
     external_url: str | None = None
     trusted_proxies: tuple[Network, ...] = ()
+    max_waiting_bodies: int = DEFAULT_WAITING_BODIES
     root_password: str | None = None
     root_token: str | None = None
     metrics_token: str | None = None
@@ -63,6 +66,7 @@ class Settings:
         reader = _Reader(os.environ if environment is None else environment)
         data_dir = reader.get("DATA_DIR", _directory) or _directory("var")
         redis_url = reader.get("REDIS_URL", _redis_url)
+        waiting = reader.get("MAX_WAITING_BODIES", _whole(0, 1_000_000))
         settings = cls(
             data_dir=data_dir,
             database_url=reader.get("DATABASE_URL", _database_url) or f"sqlite:///{data_dir}/project-service.db",
@@ -72,6 +76,7 @@ class Settings:
             secret_key=reader.get("SECRET_KEY", _keys),
             external_url=reader.get("EXTERNAL_URL", _external_url),
             trusted_proxies=reader.get("TRUSTED_PROXIES", _networks) or (),
+            max_waiting_bodies=DEFAULT_WAITING_BODIES if waiting is None else waiting,
             root_password=reader.get("ROOT_PASSWORD", _at_least(8)),
             root_token=reader.get("ROOT_TOKEN", _at_least(20)),
             metrics_token=reader.get("METRICS_TOKEN", _at_least(20)),
@@ -93,11 +98,16 @@ class Settings:
         return self.database_url.startswith("sqlite")
 
     @property
-    def metrics_dir(self) -> Path:
-        """The directory of memory-mapped metric files: in memory if possible, since a full disk kills their writers."""
-        if os.access(MEMORY_DIR, os.W_OK):
-            return MEMORY_DIR / f"{self.runtime_dir.name}-metrics"
-        return self.runtime_dir / "metrics"
+    def metrics_dir(self) -> Path | None:
+        """The directory of memory-mapped metric files, in memory: a full disk kills the processes that write them.
+
+        ``None`` if this system has no file system in memory, or no room there.
+        """
+        if not os.access(MEMORY_DIR, os.W_OK):
+            return None
+        state = os.statvfs(MEMORY_DIR)
+        has_room = state.f_bavail * state.f_frsize >= MIN_METRICS_BYTES
+        return MEMORY_DIR / f"{self.runtime_dir.name}-metrics" if has_room else None
 
     @property
     def runtime_dir(self) -> Path:

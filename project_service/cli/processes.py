@@ -67,7 +67,11 @@ def doctor() -> None:
 
 
 def _create_first_administrator(settings: Settings) -> None:
-    """Create the administrator of an empty instance, keep the credentials in a private file and print them once."""
+    """Create the administrator of an empty instance and store the credentials in a private file.
+
+    On a terminal they are printed once. Other outputs are often logs that many can read: they get the path of the file
+    only. Secrets that the operator has set are neither stored nor printed.
+    """
     with unit_of_work():
         if db.session.scalar(select(User.id).limit(1)) is not None:
             return
@@ -76,10 +80,15 @@ def _create_first_administrator(settings: Settings) -> None:
             username=ROOT_USERNAME, name="Administrator", email=ROOT_EMAIL, password=password, admin=True
         )
         token = accounts.create_token(root, name="first token", scopes=ROOT_SCOPES, secret=settings.root_token).token
-    text = f"username: {ROOT_USERNAME}\npassword: {password}\ntoken: {token}\n"
+    shown_password = password if settings.root_password is None else "as set in PROJECT_SERVICE_ROOT_PASSWORD"
+    shown_token = token if settings.root_token is None else "as set in PROJECT_SERVICE_ROOT_TOKEN"
+    text = f"username: {ROOT_USERNAME}\npassword: {shown_password}\ntoken: {shown_token}\n"
     path = settings.data_dir / CREDENTIALS_FILE
     private_files.write_private(path, text)
-    click.echo(f"The administrator of this new instance (kept in {path}):\n{text}")
+    if sys.stdout.isatty():
+        click.echo(f"The administrator of this new instance (kept in {path}):\n{text}")
+    else:
+        click.echo(f"The credentials of the administrator of this new instance are in {path}")
 
 
 COMMANDS = (prepare, worker, scheduler, doctor)

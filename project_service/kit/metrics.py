@@ -23,11 +23,16 @@ SECONDS = Histogram(
     ["route"],
     buckets=(0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30),
 )
+KNOWN_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT"})
+OTHER_METHOD = "OTHER"
 
 
 def note_request(method: str, route: str, status: int, seconds: float) -> None:
-    """Count a response. ``route`` is the URL rule, so that the number of label values is bounded."""
-    requests, durations = _counters(method, route, status)
+    """Count a response.
+
+    The number of label values is bounded: ``route`` is a URL rule, and clients cannot add to the methods.
+    """
+    requests, durations = _counters(method if method in KNOWN_METHODS else OTHER_METHOD, route, status)
     requests.inc()
     durations.observe(seconds)
 

@@ -39,7 +39,12 @@ def serve(settings: Settings, host: str, port: int, workers: int) -> int:
         env = dict(os.environ)
         env[PREFIX + "DATA_DIR"] = str(settings.data_dir)
         embedded_redis.prepare_runtime_dir(settings.runtime_dir)
-        env["PROMETHEUS_MULTIPROC_DIR"] = str(_fresh(settings.metrics_dir))
+        env.pop("PROMETHEUS_MULTIPROC_DIR", None)
+        metrics_dir = settings.metrics_dir
+        if metrics_dir is not None:
+            env["PROMETHEUS_MULTIPROC_DIR"] = str(_fresh(metrics_dir))
+        else:
+            print("no room in /dev/shm: each web process counts its requests alone", file=sys.stderr, flush=True)
         env[PREFIX + "EXTERNAL_URL"] = settings.external_url or url_of(
             "localhost" if host in EVERYWHERE else host, bound_port
         )
@@ -75,7 +80,7 @@ def serve(settings: Settings, host: str, port: int, workers: int) -> int:
             print(f"Project Service listens on {url_of(host or 'localhost', bound_port)}", flush=True)
 
         status = Supervisor(children).run(announce)
-        for directory in (settings.runtime_dir, settings.metrics_dir):
+        for directory in filter(None, (settings.runtime_dir, metrics_dir)):
             shutil.rmtree(directory, ignore_errors=True)
         return status
 

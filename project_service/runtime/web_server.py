@@ -16,6 +16,7 @@ from gunicorn.workers.gasgi import ASGIWorker
 from werkzeug.exceptions import RequestTimeout
 
 from project_service.runtime import wsgi_adapter
+from project_service.runtime.waiting_bodies import WaitingBodies, remote_address
 from project_service.runtime.wsgi_adapter import GRACE_SECONDS, MIN_BYTES_PER_SECOND, WsgiAdapter
 
 MEMORY_DIR = "/dev/shm"  # noqa: S108  # gunicorn opens and unlinks its file there safely
@@ -145,7 +146,8 @@ class WebWorker(ASGIWorker):
 
     def init_signals(self) -> None:
         self.connections: dict[tuple[str, int], ClientConnection] = {}
-        self.max_connections = resource.getrlimit(resource.RLIMIT_NOFILE)[0] - RESERVED_FILES
+        # each connection may need a second file, for the body of its request
+        self.max_connections = (resource.getrlimit(resource.RLIMIT_NOFILE)[0] - RESERVED_FILES) // 2
         self.loop.close()
         self.loop = ConnectionLoop(self)
         asyncio.set_event_loop(self.loop)
@@ -153,7 +155,9 @@ class WebWorker(ASGIWorker):
 
     def load_wsgi(self) -> None:
         super().load_wsgi()
-        adapter = WsgiAdapter(self.asgi, getattr(self.asgi, "spool_dir", None))
+        limit = getattr(self.asgi, "max_waiting_bodies_per_client", 0)
+        waiting = WaitingBodies(limit, getattr(self.asgi, "client_address", remote_address))
+        adapter = WsgiAdapter(self.asgi, getattr(self.asgi, "spool_dir", None), waiting)
 
         async def serve(scope: Any, receive: Any, send: Any) -> None:
             connection = self.connections[scope["client"]]

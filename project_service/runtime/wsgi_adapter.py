@@ -24,6 +24,8 @@ from wsgiref.types import WSGIApplication, WSGIEnvironment
 from werkzeug.exceptions import ClientDisconnected, HTTPException, RequestTimeout, ServiceUnavailable
 from werkzeug.wsgi import FileWrapper
 
+from project_service.runtime.waiting_bodies import WaitingBodies
+
 READ_THREADS = 4
 WRITE_THREADS = 8
 TRANSFER_THREADS = 64
@@ -59,6 +61,7 @@ class IncomingBody:
     def __init__(self, receive: Receive, complete: bool) -> None:
         self._receive = receive
         self.complete = complete
+        self.gathered_bytes = 0
 
     async def take(self) -> bytes:
         """Return what came in ``GRACE_SECONDS`` at most, which is the rest or what the minimum rate demands.
@@ -161,11 +164,18 @@ def _write(_data: bytes) -> None:
 
 
 class WsgiAdapter:
-    """An ASGI application that calls a WSGI application. Bodies that need a file get it in ``spool_dir``."""
+    """An ASGI application that calls a WSGI application.
 
-    def __init__(self, application: WSGIApplication, spool_dir: str | None = None) -> None:
+    Bodies that need a file get it in ``spool_dir``. ``waiting`` limits how many of them one client address may send at
+    the same time.
+    """
+
+    def __init__(
+        self, application: WSGIApplication, spool_dir: str | None = None, waiting: WaitingBodies | None = None
+    ) -> None:
         self._application = application
         self._spool_dir = spool_dir
+        self._waiting = waiting or WaitingBodies()
         # apart, since a request that writes may wait for a lock of the database
         self._reads = ThreadPoolExecutor(READ_THREADS, "read")
         self._writes = ThreadPoolExecutor(WRITE_THREADS, "write")
@@ -182,16 +192,17 @@ class WsgiAdapter:
         body = IncomingBody(receive, complete=not length and "HTTP_TRANSFER_ENCODING" not in environ)
         with tempfile.SpooledTemporaryFile(MAX_BODY_BYTES_IN_MEMORY, dir=self._spool_dir) as spool:
             try:
-                if length <= MAX_GATHERED_BODY_BYTES:
-                    await self._gather(body, spool)
-                environ["wsgi.input"] = (
-                    spool
-                    if body.complete
-                    else io.BufferedReader(BodyReader(spool, body, asyncio.get_running_loop()), FILE_CHUNK_BYTES)
-                )
-                executor = self._reads if scope["method"] in READ_METHODS else self._writes
-                is_long = not body.complete or GIT.search(environ["PATH_INFO"]) is not None
-                await self._respond(environ, send, self._transfers if is_long else executor)
+                if not body.complete and length <= MAX_GATHERED_BODY_BYTES:
+                    with self._waiting.count(environ):
+                        await self._gather(body, spool)
+                if body.complete:
+                    environ["wsgi.input"] = spool
+                    await self._respond(environ, send, self._executor_of(environ))
+                else:
+                    reader = BodyReader(spool, body, asyncio.get_running_loop())
+                    environ["wsgi.input"] = io.BufferedReader(reader, FILE_CHUNK_BYTES)
+                    with self._waiting.count(environ):
+                        await self._respond(environ, send, self._transfers)
             except ClientDisconnected:
                 return
             except HTTPException as error:
@@ -200,20 +211,23 @@ class WsgiAdapter:
                 if error.errno not in FULL_DISK:
                     raise
                 await send_error(send, NoRoomForBody())
-            await body.drain()
+            finally:
+                self._gathered_bytes -= body.gathered_bytes
+        await body.drain()
+
+    def _executor_of(self, environ: WSGIEnvironment) -> Executor:
+        if GIT.search(environ["PATH_INFO"]) is not None:
+            return self._transfers
+        return self._reads if environ["REQUEST_METHOD"] in READ_METHODS else self._writes
 
     async def _gather(self, body: IncomingBody, spool: IO[bytes]) -> None:
-        gathered = 0
-        try:
-            while not body.complete and gathered <= MAX_GATHERED_BODY_BYTES:
-                data = await body.take()
-                gathered += len(data)
-                self._gathered_bytes += len(data)
-                if self._gathered_bytes > MAX_GATHERED_BYTES:
-                    raise ServiceUnavailable
-                spool.write(data)
-        finally:
-            self._gathered_bytes -= gathered
+        while not body.complete and body.gathered_bytes <= MAX_GATHERED_BODY_BYTES:
+            data = await body.take()
+            body.gathered_bytes += len(data)
+            self._gathered_bytes += len(data)
+            if self._gathered_bytes > MAX_GATHERED_BYTES:
+                raise ServiceUnavailable
+            spool.write(data)
         spool.seek(0)
 
     async def _respond(self, environ: WSGIEnvironment, send: Send, executor: Executor) -> None:
@@ -255,6 +269,8 @@ def environ_of(scope: Scope) -> WSGIEnvironment:
         "wsgi.file_wrapper": lambda file, _size: FileWrapper(file, FILE_CHUNK_BYTES),
     }
     for name, value in scope["headers"]:
+        if b"_" in name:  # would be taken for the header with hyphens
+            continue
         key = name.decode("latin-1").upper().replace("-", "_")
         key = key if key in ("CONTENT_TYPE", "CONTENT_LENGTH") else "HTTP_" + key
         text = value.decode("latin-1")

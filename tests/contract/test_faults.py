@@ -137,6 +137,8 @@ def test_of_many_equal_variables_at_once_one_is_made(service, project):
 def test_a_service_leaves_nothing_behind_and_finds_everything_again(tmp_path, capsys, name):
     service = Service(tmp_path)
     cold = service.start()
+    kept = (tmp_path / "data" / "initial_credentials").read_text()
+    first_output = (tmp_path / "serve.out").read_text()
     with gitlab.Gitlab(service.url, private_token=TOKEN) as client:
         client.groups.create({"name": name, "path": name})
     # Redis, the web server with its processes, and the workers' process with its four
@@ -148,7 +150,9 @@ def test_a_service_leaves_nothing_behind_and_finds_everything_again(tmp_path, ca
     second = service.start()
     processes = tree_of(service.pid)
     assert service.get(f"/api/v4/groups/{name}") == 200
-    assert "token" not in (tmp_path / "serve.out").read_text()
+    assert "initial_credentials" in first_output
+    assert "initial_credentials" not in (tmp_path / "serve.out").read_text()
+    assert not [secret for secret in (TOKEN, services.PASSWORD) if secret in kept + first_output]
     assert (tmp_path / "data" / "initial_credentials").stat().st_mode & 0o777 == 0o600
 
     stop = service.stop()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pty
 import re
 import shutil
 import subprocess
@@ -70,21 +71,22 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     directory = tmp_path_factory.mktemp("tour")
     data_dir = directory / "var"
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PROJECT_SERVICE_")}
+    read_end, terminal = pty.openpty()
     with (
+        open(read_end) as output,
         (directory / "log").open("wb") as log,
         subprocess.Popen(
             [sys.executable, "-m", "project_service", "serve", "--port", "0", "--workers", "1"],
             cwd=REPOSITORY,
             env={**environment, "PROJECT_SERVICE_DATA_DIR": str(data_dir)},
-            stdout=subprocess.PIPE,
+            stdout=terminal,
             stderr=log,
-            text=True,
         ) as process,
     ):
         try:
-            assert process.stdout is not None
+            os.close(terminal)
             printed = ""
-            for line in process.stdout:
+            for line in output:
                 printed += line
                 if heard := LISTENS.search(line):
                     yield Service(heard[1], data_dir, printed)

@@ -52,10 +52,20 @@ def app(environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
     if path == "/upload":
         with open(os.environ["UPLOADS"], "a") as uploads:
             uploads.write(f"{read}\n")
-    told = {"raw": environ.get("RAW_URI"), "read": read, "scheme": environ["wsgi.url_scheme"]} | {"pid": os.getpid()}
+    forwarded = environ.get("HTTP_X_FORWARDED_FOR")
+    told = (
+        {"forwarded": forwarded}
+        | {"raw": environ.get("RAW_URI"), "read": read, "scheme": environ["wsgi.url_scheme"]}
+        | {"pid": os.getpid()}
+    )
     body = json.dumps(told).encode()
     start_response(status, [("Content-Type", "application/json"), ("Content-Length", str(len(body)))])
     return [body]
 
 
-app.spool_dir = str(Path(os.environ["UPLOADS"]).parent)  # type: ignore[attr-defined]  # where bodies may be stored
+# what the web server looks up: where bodies may be stored, and how many a client may send at the same time
+vars(app).update(
+    spool_dir=str(Path(os.environ["UPLOADS"]).parent),
+    client_address=lambda environ: environ.get("HTTP_X_CLIENT", "127.0.0.1"),
+    max_waiting_bodies_per_client=3,
+)

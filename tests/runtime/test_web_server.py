@@ -385,6 +385,31 @@ def test_a_body_whose_client_left_is_not_taken_for_whole(server: Server, clients
     assert "100000" not in server.uploads.read_text().splitlines()
 
 
+@pytest.mark.parametrize("size", [1000, 30_000_000])
+def test_one_address_sends_only_some_bodies_at_the_same_time(
+    tmp_path: Path, server: Server, clients: Clients, size: int
+) -> None:
+    def sent_by(address: str, length: int) -> bytes:
+        return post("/", length).replace(b"Host", f"X-Client: {address}\r\nHost".encode())
+
+    for number in range(8):  # 3 at each of the 2 workers, and some more
+        clients(server, sent_by(f"2001:db8::{number}", size))
+    time.sleep(0.5)
+    statuses = {address: Counter[int]() for address in ("2001:db8::f:1", "2001:db8:0:1::1", "192.0.2.1", "127.0.0.1")}
+    for address, found in statuses.items():
+        for _ in range(4):
+            found[answers(clients(server, sent_by(address, 1) + b"x"))[0][0]] += 1
+
+    assert statuses.pop("2001:db8::f:1")[429] > 0
+    assert list(statuses.values()) == [{200: 4}] * 3
+
+
+def test_a_header_with_underscores_is_not_taken_for_one_with_hyphens(server: Server, clients: Clients) -> None:
+    sent = b"GET / HTTP/1.1\r\nHost: here\r\nX_Forwarded_For: 192.0.2.1\r\nX-Forwarded_For: 192.0.2.2\r\n\r\n"
+
+    assert answers(clients(server, sent))[0][1]["forwarded"] is None
+
+
 def test_the_target_arrives_as_it_was_sent(server: Server) -> None:
     assert server.get("/api/v4/projects/a%2Fb?x=%2F")[1]["raw"] == "/api/v4/projects/a%2Fb?x=%2F"
 

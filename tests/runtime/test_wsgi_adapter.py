@@ -81,6 +81,13 @@ def test_bodies_that_wait_are_limited_together(monkeypatch: pytest.MonkeyPatch) 
     assert call(adapter, bytes(1000))[0] == 200
 
 
+def test_headers_with_underscores_are_dropped() -> None:
+    headers = [(b"x_forwarded_for", b"192.0.2.9"), (b"content_length", b"9"), (b"x-real", b"1")]
+    environ = call(WsgiAdapter(application), headers=headers)[1]
+
+    assert [environ.get(name) for name in ("HTTP_X_FORWARDED_FOR", "CONTENT_LENGTH", "HTTP_X_REAL")] == [None, "0", "1"]
+
+
 def test_a_body_for_which_the_disk_has_no_room_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     class FullFile:
         def write(self, _data: bytes) -> int:

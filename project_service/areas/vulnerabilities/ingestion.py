@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import IO, Any
 
+from flask import current_app
 from sqlalchemy import Table, case, delete, func, insert, select, update
 
 from project_service.areas.vulnerabilities import deduplication, normalising, reports
@@ -69,7 +70,7 @@ def ingest(
     """
     _check(ref, sha)
     sha = sha.lower() if sha else None
-    with reports.open_report(file, report_type) as report:
+    with reports.open_report(file, report_type, current_app.config["SETTINGS"].data_dir) as report:
         match_keys = [deduplication.match_keys_of(report_type, entry) for entry in report.vulnerabilities]
         with writing():
             lock_feedback(project)

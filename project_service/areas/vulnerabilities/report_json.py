@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, closing, nullcontext
 from decimal import Decimal
+from pathlib import Path
 from typing import IO, Any, ClassVar, Protocol
 
 import ijson
@@ -70,14 +71,15 @@ class BrokenReport(ServiceError):
         return {"message": self.message, "pointer": self.pointer, "reason": self.reason}
 
 
-def open_document(file: IO[bytes]) -> ReportDocument:
-    """Parse a file, or prepare to stream it when it is large.
+def open_document(file: IO[bytes], spool_dir: Path | None = None) -> ReportDocument:
+    """Parse a file, or prepare to stream it when it is large; parts are then stored in ``spool_dir``.
 
     Raises:
         BrokenReport: it is not JSON.
 
     """
-    return (ParsedDocument if file.seek(0, os.SEEK_END) <= MAX_PARSED_BYTES else StreamedDocument)(file)
+    is_large = file.seek(0, os.SEEK_END) > MAX_PARSED_BYTES
+    return StreamedDocument(file, spool_dir) if is_large else ParsedDocument(file)
 
 
 class ReportDocument(Protocol):
@@ -134,8 +136,9 @@ class StreamedDocument:
 
     TYPES: ClassVar[dict[str, type]] = {"start_array": list, "start_map": dict, "null": type(None)}
 
-    def __init__(self, file: IO[bytes]) -> None:
+    def __init__(self, file: IO[bytes], spool_dir: Path | None = None) -> None:
         self.file = file
+        self.spool_dir = spool_dir
         file.seek(0)
         self.start_offset = len(BYTE_ORDER_MARK) if file.read(len(BYTE_ORDER_MARK)) == BYTE_ORDER_MARK else 0
         self.last_offset = self.start_offset
@@ -170,7 +173,7 @@ class StreamedDocument:
         return map(storable, found) if self.has_nul else found
 
     def stored(self, items: Iterator[Any]) -> AbstractContextManager[Iterable[Any]]:
-        return closing(Spool(items))
+        return closing(Spool(items, self.spool_dir))
 
     def read(self, size: int) -> bytes:
         """Read a block for the parser. The last byte comes alone: ``_validate`` sees whether the document needs it."""
@@ -291,8 +294,8 @@ class StreamedDocument:
 class Spool:
     """Values in a temporary file, one JSON document per line, that can be iterated again."""
 
-    def __init__(self, items: Iterator[Any]) -> None:
-        self.file = tempfile.TemporaryFile()  # noqa: SIM115  # open for as long as the spool is
+    def __init__(self, items: Iterator[Any], directory: Path | None) -> None:
+        self.file = tempfile.TemporaryFile(dir=directory)  # noqa: SIM115  # open for as long as the spool is
         try:
             self.file.writelines(serialized(item) + b"\n" for item in items)
         except BaseException:

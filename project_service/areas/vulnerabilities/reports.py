@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import IO, Any
 
 import fastjsonschema
@@ -60,14 +61,16 @@ class Report:
 
 
 @contextmanager
-def open_report(file: IO[bytes], report_type: str) -> Iterator[Report]:
-    """Read a report that was uploaded as one of a type. The entries of a large one are on disk until the block ends.
+def open_report(file: IO[bytes], report_type: str, spool_dir: Path | None = None) -> Iterator[Report]:
+    """Read a report that was uploaded as one of a type.
+
+    The entries of a large one are on disk, in ``spool_dir``, until the block ends.
 
     Raises:
         BrokenReport: it is invalid; the pointer is that of the first error.
 
     """
-    document = open_document(file)
+    document = open_document(file, spool_dir)
     vulnerabilities = _checked(report_type, check_vulnerability, _vulnerabilities(document, report_type))
     remediations = _checked(
         report_type, check_remediation, _with_pointers(f"/{REMEDIATIONS}", document.items(REMEDIATIONS))

@@ -35,6 +35,12 @@ class TrustedProxies:
             environ.pop(name, None)
         return self.app(environ, start_response)
 
+    def client_address(self, environ: WSGIEnvironment) -> str:
+        """Return the address of the client: the one that connected, or the one that a trusted proxy names."""
+        address: str = environ.get("REMOTE_ADDR", "")
+        forwarded = environ.get("HTTP_X_FORWARDED_FOR", "").rpartition(",")[2].strip()
+        return forwarded if forwarded and self.trusts(address) else address
+
     def _trusts(self, address: str) -> bool:
         """Whether an address is one of the configured proxies."""
         try:

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import sqlite3
 import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import orjson
 import redis.exceptions
@@ -24,6 +25,9 @@ from project_service.kit import logs, metrics
 from project_service.kit.db.session import dispose_after_fork
 from project_service.kit.http import errors, urls
 from project_service.kit.http.requests import Request
+
+if TYPE_CHECKING:
+    from wsgiref.types import WSGIEnvironment
 
 EXPOSED_HEADERS = (
     "Link, X-Total, X-Total-Pages, X-Per-Page, X-Page, X-Next-Page, X-Prev-Page, X-Request-Id, ETag, "
@@ -187,12 +191,19 @@ class Application(Flask):
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self.url_map.converters |= {"int": urls.Number, "path": urls.PagePath, "project_path": urls.ProjectPath}
+        self.client_address: Callable[[WSGIEnvironment], str] = lambda environ: str(environ.get("REMOTE_ADDR", ""))
 
     @property
     def spool_dir(self) -> Path:
         """The directory for request bodies that do not fit into memory."""
         directory: Path = self.config["SETTINGS"].data_dir
         return directory
+
+    @property
+    def max_waiting_bodies_per_client(self) -> int:
+        """How many request bodies one client address may be sending to a web process at the same time; 0: any."""
+        limit: int = self.config["SETTINGS"].max_waiting_bodies
+        return limit
 
     def after_fork(self) -> None:
         """Make a forked process open its own connections."""

@@ -548,6 +548,15 @@ def test_a_limit_holds_for_all_ways_to_write_the_url_of_a_receiver(limited, post
     assert [post({}, path=path).status_code for path in paths] == [200, 200, 429]
 
 
+def test_made_up_paths_are_not_counted(limited, post):
+    paths = [f"/acme/shop/alerts/notify/x/{number:016x}.json" for number in range(5)]
+    paths += [f"/acme/none{number}/alerts/notify.json" for number in range(5)]
+    paths += [f"/acme/none{number}/prometheus/alerts/notify.json" for number in range(5)]
+
+    assert {post({}, path=path).status_code for path in paths} <= {403, 404}
+    assert rate_limit_subjects() == set()
+
+
 def test_a_limit_ends_with_its_period(limited, post, monkeypatch):
     before = [post({}).status_code for _ in range(3)]
     later = clock.now() + dt.timedelta(seconds=100_001)

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 
+from project_service.kit import jobs
+from project_service.kit import metrics as known_metrics
 from project_service.kit.storage import Storage
 from tests.conftest import SQLITE, NoRedis, make_app
 
 OK = [{"status": "ok"}]
 METRICS_TOKEN = "a token for metrics only"
+BUCKETS = {*["0.005", "0.01", "0.025", "0.05", "0.1", "0.25", "0.5", "1.0", "2.5", "5.0", "10.0", "30.0", "+Inf"]}
 
 
 class Redis:
@@ -138,6 +142,32 @@ def test_metrics_tell_of_requests_queues_and_jobs(browser, redis_is):
     assert 'project_service_requests_total{method="GET",route="/-/liveness",status="200"}' in answer.text
     assert 'project_service_queue_depth{queue="default"} 0.0' in answer.text
     assert 'project_service_jobs_total{job="some.job",outcome="done"} 3.0' in answer.text
+
+
+def test_every_label_of_every_metric_has_a_bounded_set_of_values(app, browser, redis_is):
+    redis_is(Redis())
+    paths = ("/api/v4/projects", "/api/v4/x{}", "/x/y{}", "/-/metrics", "/a/b{}/alerts/notify.json", "/static/x{}")
+    for number, path in enumerate(paths):
+        for method in (f"M{number}", "PROPFIND", "G-T", "BREW"):
+            answer = browser.open(path.format(number), method=method)
+            assert answer.status_code in (401, 404, 405) if method == "PROPFIND" else answer.status_code in (401, 405)
+    families = text_string_to_metric_families(browser.get("/-/metrics").text)
+    samples = [sample for family in families for sample in family.samples]
+
+    rules = {rule.rule for rule in app.url_map.iter_rules()}
+    bounded = {
+        "method": {*known_metrics.KNOWN_METHODS, "OTHER"},
+        "route": rules | {"unknown", "/counted", "some"},
+        "status": {str(status) for status in range(100, 600)},
+        "queue": set(jobs.QUEUES),
+        "outcome": {"done", "failed", "lost"},
+        "job": {"some.job"},
+        "le": BUCKETS,
+    }
+    unbounded = [
+        (name, value) for sample in samples for name, value in sample.labels.items() if value not in bounded[name]
+    ]
+    assert (unbounded, len(samples) > 10) == ([], True)
 
 
 def test_metrics_do_without_redis(browser):

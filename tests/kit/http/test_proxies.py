@@ -49,6 +49,13 @@ def test_nobody_else_is(address):
     assert not [name for name in environ if name.startswith("HTTP_X_FORWARDED_")]
 
 
+@pytest.mark.parametrize(("address", "client"), [("10.1.2.3", "203.0.113.9"), ("192.0.2.1", "192.0.2.1")])
+def test_the_address_of_a_client_is_the_one_that_a_trusted_proxy_names(address, client):
+    environ = create_environ(headers=FORWARDED) | {"REMOTE_ADDR": address}
+
+    assert TrustedProxies(None, NETWORKS).client_address(environ) == client
+
+
 @pytest.mark.parametrize(
     ("headers", "forwarded"), [(FORWARDED, True), ({"Forwarded": "for=1.1.1.1"}, True), ({"Accept": "*/*"}, False)]
 )

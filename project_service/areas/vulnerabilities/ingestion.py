@@ -20,7 +20,7 @@ from project_service.areas.vulnerabilities.deduplication import MatchKeys
 from project_service.areas.vulnerabilities.dismissals import lock_feedback, reapply_dismissals
 from project_service.areas.vulnerabilities.fingerprints import finding_uuid, fingerprint
 from project_service.areas.vulnerabilities.models import Finding, Pipeline, Remediation, SecurityReport, Tally
-from project_service.areas.vulnerabilities.queries import default_branch, find_pipeline
+from project_service.areas.vulnerabilities.pipelines import next_repetition, pipeline_for
 from project_service.areas.vulnerabilities.reports import Report
 from project_service.areas.vulnerabilities.severity_order import numbers_of
 from project_service.domain.projects import Project
@@ -61,7 +61,7 @@ def ingest(
     sha: str | None = None,
     pipeline_id: int | None = None,
 ) -> Ingested:
-    """Store a report in a new pipeline, or in an existing one.
+    """Store a report in the pipeline of its commit, in a new one, or in the requested one (``pipelines``).
 
     Raises:
         BrokenReport: the file is not a valid report; nothing is stored.
@@ -74,11 +74,9 @@ def ingest(
         match_keys = [deduplication.match_keys_of(report_type, entry) for entry in report.vulnerabilities]
         with writing():
             lock_feedback(project)
-            if pipeline_id is None:
-                pipeline = _add_pipeline(project, ref, sha)
-            else:
-                pipeline = _find_pipeline(project, ref, sha, pipeline_id)
-            stored = _store(pipeline, report, match_keys)
+            scanner = _scanner_of(report)
+            pipeline = pipeline_for(project, report_type, scanner, ref=ref, sha=sha, pipeline_id=pipeline_id)
+            stored = _store(pipeline, report, scanner, match_keys)
             if _has_others(stored):
                 _deduplicate(pipeline, report_type)
             reapply_dismissals(pipeline)
@@ -97,34 +95,23 @@ def _check(ref: str | None, sha: str | None) -> None:
         raise Invalid(**problems)
 
 
-def _add_pipeline(project: Project, ref: str | None, sha: str | None) -> Pipeline:
-    pipeline = Pipeline(project_id=project.id, ref=ref or default_branch(project), sha=sha)
-    db.session.add(pipeline)
-    db.session.flush()
-    return pipeline
-
-
-def _find_pipeline(project: Project, ref: str | None, sha: str | None, pipeline_id: int) -> Pipeline:
-    pipeline = find_pipeline(project, pipeline_id)
-    contradictions: dict[str, str | list[str]] = {
-        name: "is not that of the pipeline"
-        for name, value, own in (("ref", ref, pipeline.ref), ("sha", sha, (pipeline.sha or "").lower()))
-        if value is not None and value != own
-    }
-    if contradictions:
-        raise Invalid(**contradictions)
-    return pipeline
-
-
-def _store(pipeline: Pipeline, report: Report, match_keys: list[MatchKeys]) -> SecurityReport:
+def _scanner_of(report: Report) -> str:
+    """Return the id of the scanner of a report, or else of its first finding; empty if it is not given."""
     scanners = normalising.Scanners(report.scan)
     first: dict[str, Any] = next(iter(report.vulnerabilities), {})
+    return (scanners.main or scanners.of(first))["external_id"] or ""
+
+
+def _store(pipeline: Pipeline, report: Report, scanner: str, match_keys: list[MatchKeys]) -> SecurityReport:
+    scanners = normalising.Scanners(report.scan)
     stored = SecurityReport(
         pipeline_id=pipeline.id,
         report_type=report.report_type,
         version=report.version,
         scan=normalising.scan_of(report.scan),
-        turn=deduplication.order_of_scanner(report.report_type, (scanners.main or scanners.of(first))["external_id"]),
+        turn=deduplication.order_of_scanner(report.report_type, scanner),
+        scanner=scanner,
+        repetition=next_repetition(pipeline, report.report_type, scanner),
     )
     db.session.add(stored)
     db.session.flush()

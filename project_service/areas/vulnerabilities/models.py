@@ -37,23 +37,37 @@ DISMISSAL_REASONS = {
 
 
 class Pipeline(Model):
-    """A pipeline with at least one security report."""
+    """A pipeline with at least one security report.
+
+    ``attempt`` counts the pipelines of a commit; it is empty for those of releases before, and without a ``sha``.
+    """
 
     __tablename__ = "security_pipelines"
-    __table_args__ = (Index("ix_security_pipelines_ref", "project_id", "ref", "id"),)
+    __table_args__ = (
+        Index("ix_security_pipelines_ref", "project_id", "ref", "id"),
+        Index("uq_security_pipelines_attempt", "project_id", "ref", "sha", "attempt", unique=True),
+    )
 
     created_at: Mapped[dt.datetime] = mapped_column(default=clock.now)
     project_id: Mapped[int] = mapped_column(ForeignKey("projects.id", ondelete="CASCADE"))
     project: Mapped[Project] = relationship()
     ref: Mapped[str]
     sha: Mapped[str | None]
+    attempt: Mapped[int | None]
 
 
 class SecurityReport(Model):
-    """One report of a pipeline. ``turn`` orders the reports of a type by their scanner (``deduplication``)."""
+    """One report of a pipeline. ``turn`` orders the reports of a type by their scanner (``deduplication``).
+
+    ``repetition`` counts the reports of one type and ``scanner`` that were added to the pipeline by its id. Both are
+    empty for reports of releases before.
+    """
 
     __tablename__ = "security_reports"
-    __table_args__ = (Index("ix_security_reports_pipeline_id", "pipeline_id", "id"),)
+    __table_args__ = (
+        Index("ix_security_reports_pipeline_id", "pipeline_id", "id"),
+        Index("uq_security_reports_scanner", "pipeline_id", "report_type", "scanner", "repetition", unique=True),
+    )
 
     created_at: Mapped[dt.datetime] = mapped_column(default=clock.now)
     pipeline_id: Mapped[int] = mapped_column(ForeignKey("security_pipelines.id", ondelete="CASCADE"))
@@ -61,6 +75,8 @@ class SecurityReport(Model):
     version: Mapped[str | None]
     scan: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
     turn: Mapped[int]
+    scanner: Mapped[str | None]
+    repetition: Mapped[int | None]
 
 
 class Remediation(Base):

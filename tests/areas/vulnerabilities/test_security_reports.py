@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import orjson
 import pytest
+from sqlalchemy.exc import IntegrityError
 
 from project_service.areas.vulnerabilities import report_json
 from project_service.areas.vulnerabilities.models import Finding, Pipeline, SecurityReport, Tally
@@ -686,3 +687,76 @@ def test_only_who_is_known_may_send_a_large_report(as_, project):
     raw = orjson.dumps(report(vulnerability("a", description="x" * (11 << 20))))
 
     assert send(as_(NOBODY), project, raw).status_code in (401, 413)
+
+
+def pipelines_of(project):
+    db.session.remove()
+    return [row.id for row in db.session.query(Pipeline).filter_by(project_id=project.id).order_by(Pipeline.id)]
+
+
+@pytest.mark.both_databases
+def test_reports_of_one_commit_share_a_pipeline_until_a_job_is_repeated(dev, project):
+    commit = {"sha": "AB" * 20}
+    first = ingest(dev, project, written_by("semgrep", vulnerability("a"), vulnerability("same")), **commit)
+    joined = [
+        ingest(dev, project, written_by("bandit", vulnerability("b"), vulnerability("same")), **commit),
+        ingest(dev, project, report(vulnerability("z")), "dast", **commit),
+    ]
+    before = names(dev, project)
+
+    again = ingest(dev, project, written_by("semgrep", vulnerability("c")), **commit)
+    late = ingest(dev, project, written_by("bandit", vulnerability("d")), **commit)
+    other = ingest(dev, project, written_by("semgrep"), sha="cd" * 20)
+    unnamed = [ingest(dev, project, written_by("semgrep")) for _ in range(2)]
+
+    assert joined == [first, first]
+    assert sorted(before) == ["Finding a", "Finding b", "Finding same", "Finding z"]
+    assert listed_in(dev, project, again) == ["Finding b", "Finding c", "Finding same", "Finding z"]
+    assert listed_in(dev, project, late) == ["Finding c", "Finding d", "Finding z"]
+    assert listed_in(dev, project, first) == sorted(before)
+    assert pipelines_of(project) == sorted({first, again, late, other, *unnamed})
+    assert len(pipelines_of(project)) == 6
+
+
+def listed_in(client, project, pipeline):
+    """The names of the findings of a pipeline, sorted."""
+    answer = client.get(findings(project, f"scope=all&per_page=100&pipeline_id={pipeline}"))
+    return sorted(one["name"] for one in answer.json)
+
+
+@pytest.mark.both_databases
+def test_parallel_reports_of_one_commit_lose_nothing(as_, project, app):
+    clients = [as_(DEV) for _ in range(6)]
+    start = threading.Barrier(6)
+
+    def add(number):
+        start.wait()
+        scanned = written_by(f"scanner-{number % 3}", vulnerability(f"{number}"))
+        with app.app_context():
+            return send(clients[number], project, scanned, sha="ab" * 20).status_code
+
+    with ThreadPoolExecutor(6) as threads:
+        assert list(threads.map(add, range(6))) == [201] * 6
+
+    made = pipelines_of(project)
+    assert 2 <= len(made) <= 4
+    assert len(listed_in(clients[0], project, made[-1])) == 3
+    assert len({name for one in made for name in listed_in(clients[0], project, one)}) == 6
+
+
+@pytest.mark.both_databases
+def test_the_database_refuses_a_second_attempt_and_a_second_report_of_one_name(dev, project):
+    pipeline = ingest(dev, project, report(), sha="ab" * 20)
+    copies = [
+        Pipeline(project_id=project.id, ref="master", sha="ab" * 20, attempt=1),
+        SecurityReport(pipeline_id=pipeline, report_type="sast", turn=0, scanner="", repetition=1),
+    ]
+
+    for copy in copies:
+        db.session.rollback()
+        if isinstance(copy, Pipeline):
+            copy.ref = db.session.get(Pipeline, pipeline).ref
+        db.session.add(copy)
+        with pytest.raises(IntegrityError):
+            db.session.flush()
+    db.session.rollback()

@@ -31,6 +31,7 @@ from project_service.areas.audit import jobs as audit_jobs
 from project_service.areas.audit import routes as audit
 from project_service.areas.environments import pages as environments_pages
 from project_service.areas.environments import routes as environments
+from project_service.areas.error_tracking import error_routes
 from project_service.areas.error_tracking import pages as error_tracking_pages
 from project_service.areas.error_tracking import routes as error_tracking
 from project_service.areas.error_tracking.collector import collector
@@ -111,6 +112,7 @@ APIS = (
     file_routes.api,
     ref_routes.api,
     error_tracking.api,
+    error_routes.api,
     namespaces.api,
     activity.api,
     issues.api,

@@ -55,6 +55,10 @@ class Ability(enum.Enum):
     ADMIN_PROTECTED_TAGS = enum.auto()
     ADMIN_OPERATIONS = enum.auto()
     READ_ALERTS = enum.auto()
+    READ_ERRORS = enum.auto()
+    UPDATE_ERRORS = enum.auto()
+    CREATE_ERROR_ISSUES = enum.auto()
+    DELETE_ERRORS = enum.auto()
     READ_VULNERABILITIES = enum.auto()
     DISMISS_VULNERABILITIES = enum.auto()
     CREATE_SECURITY_REPORTS = enum.auto()
@@ -250,6 +254,10 @@ RULES: dict[Ability, tuple[Rule, ...]] = {
     Ability.ADMIN_PROTECTED_TAGS: (at_least(Role.MAINTAINER),),
     Ability.ADMIN_OPERATIONS: (at_least(Role.MAINTAINER),),
     Ability.READ_ALERTS: (at_least(Role.DEVELOPER),),
+    Ability.READ_ERRORS: (at_least(Role.REPORTER),),
+    Ability.UPDATE_ERRORS: (at_least(Role.DEVELOPER), is_not_archived),
+    Ability.CREATE_ERROR_ISSUES: (at_least(Role.DEVELOPER), has("issues"), is_not_archived, is_loaded),
+    Ability.DELETE_ERRORS: (at_least(Role.MAINTAINER), is_not_archived),
     Ability.READ_VULNERABILITIES: (at_least(Role.DEVELOPER), has("security_and_compliance")),
     Ability.DISMISS_VULNERABILITIES: (at_least(Role.DEVELOPER), has("security_and_compliance"), is_not_archived),
     Ability.CREATE_SECURITY_REPORTS: (at_least(Role.DEVELOPER), has("security_and_compliance"), is_not_archived),

@@ -13,6 +13,7 @@ from project_service.domain.access_levels import Role
 from tests.support.git_repositories import keep_repository
 from tests.support.sample_data import (
     add_member,
+    make_error,
     make_group,
     make_label,
     make_merge_request,
@@ -22,6 +23,7 @@ from tests.support.sample_data import (
     make_user,
     share,
 )
+from tests.support.sentry_requests import track_errors
 
 # answered by hand or by a library, before or beside the views of areas; the collector knows keys of its own
 BESIDE = {"document", "api-docs", "static", "error_collector"}
@@ -68,6 +70,7 @@ def world(people, tmp_path):
     project = make_project("world", group)
     add_member(group, owner, Role.OWNER)
     keep_repository(project, tmp_path / "repository", files={"README.md": b"# World"})
+    track_errors(project)
 
     def grow():
         newcomer = make_user()
@@ -81,6 +84,7 @@ def world(people, tmp_path):
         change = make_merge_request(project, author_id=newcomer.id, labels=[newcomer.username])
         make_note(change, author_id=newcomer.id)
         make_label(project, newcomer.username)
+        make_error(project, newcomer.username)
         return project, group, owner
 
     return grow

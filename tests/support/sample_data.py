@@ -8,11 +8,19 @@ from __future__ import annotations
 
 import datetime as dt
 import itertools
+import secrets
 from typing import Any
 
 from sqlalchemy import insert
 
 from project_service.areas.alerts.models import Alert, AlertIntegration
+from project_service.areas.error_tracking.error_models import (
+    HOUR_SECONDS,
+    TrackedError,
+    TrackedErrorCount,
+    TrackedErrorEvent,
+    TrackedErrorFacet,
+)
 from project_service.domain import path_registry
 from project_service.domain.access_levels import Role, Visibility
 from project_service.domain.audit import recording
@@ -169,6 +177,27 @@ def make_note(merge_request: MergeRequest, body: str = "a word", **fields: Any) 
     return _stored(Note(project_id=merge_request.project_id, body=body, **about | fields))
 
 
+def make_error(project: Project, title: str = "The till is stuck", **fields: Any) -> TrackedError:
+    """Make an error with one event in two environments, as the collector does."""
+    now = clock.now()
+    seen = {"first_seen": now, "last_seen": now, "count": 1, "stored_events": 1, "level": "error", "culprit": "till"}
+    error: TrackedError = _stored(TrackedError(project_id=project.id, title=title, **seen | fields))
+    about = {"error_id": error.id, "project_id": project.id}
+    start = int(now.timestamp()) // HOUR_SECONDS * HOUR_SECONDS
+    with unit_of_work():
+        times = {"occurred_at": now, "received_at": now}
+        db.session.add_all(
+            [
+                TrackedErrorEvent(
+                    **about, **times, event_id=secrets.token_hex(16), summary={"title": title}, details={}
+                ),
+                TrackedErrorCount(error_id=error.id, seconds=HOUR_SECONDS, start=start, count=1),
+                *(TrackedErrorFacet(**about, kind=0, value=name) for name in ("production", "staging")),
+            ]
+        )
+    return error
+
+
 def _stored(row: Any) -> Any:
     with unit_of_work():
         db.session.add(row)
@@ -204,6 +233,7 @@ def fill_lists(project: Project, group: Group, people: dict[str, User], client: 
         if address.endswith("/issues"):
             client.post(f"{address}/{answer.json['iid']}/notes", json={"body": "Still is"})
     security_reports.ingest(client, project, security_reports.report(security_reports.vulnerability()))
+    make_error(project, f"The till is stuck {mark}")
     with unit_of_work():
         db.session.add(
             Alert(project_id=project.id, iid=next_iid(project.id, "alerts"), title="Stuck", started_at=clock.now())

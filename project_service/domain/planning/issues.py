@@ -63,12 +63,12 @@ def update_issue(author: User, issue: Issue, **fields: Any) -> Issue:
     return issue
 
 
-def close_issue(author: User, issue: Issue) -> None:
-    """Close an issue; closing a closed one is nothing."""
+def close_issue(author: User, issue: Issue, *, note: str = "closed") -> None:
+    """Close an issue, and note why; closing a closed one is nothing."""
     if _held_state(issue) == CLOSED:
         return
     issue.state, issue.closed_at, issue.closed_by_id = CLOSED, clock.now(), author.id
-    add_system_note(author, issue, "closed")
+    add_system_note(author, issue, note)
     recording.record(author, Action.CLOSED, issue.project, issue)
     issue_closed.send(issue, by=author)
 

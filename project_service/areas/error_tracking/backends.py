@@ -1,0 +1,105 @@
+"""The backends of a project's errors: this server, or a server of Sentry. Routes and pages use both in the same way."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, Protocol
+
+from project_service.access.api import WithSchema
+from project_service.areas.error_tracking import error_issues, error_queries, error_service, event_views, queries
+from project_service.areas.error_tracking.error_models import ErrorStatus
+from project_service.areas.error_tracking.error_schemas import TrackedErrorSchema
+from project_service.areas.error_tracking.error_views import ErrorView
+from project_service.domain.projects import Project
+from project_service.domain.tracker.issues import Issue
+from project_service.domain.users import User
+from project_service.kit.http.errors import BadRequest, NotFound
+
+
+class ErrorBackend(Protocol):
+    """Where the errors of a project are."""
+
+    def matching(self, fields: dict[str, Any]) -> WithSchema:
+        """Return the list of the API for validated filters."""
+
+    def show(self, error_id: str) -> ErrorView:
+        """One error; raises ``NotFound``."""
+
+    def change_status(self, author: User, error_id: str, status: ErrorStatus) -> ErrorView:
+        """Change the status of an error, and close its issue when it is resolved."""
+
+    def exceptions(self, error_id: str) -> list[dict[str, Any]]:
+        """The exceptions of the newest event, oldest first."""
+
+    def link_issue(self, error_id: str, issue: Issue) -> None:
+        """Link an issue to an error that has none; raises ``Conflict``."""
+
+    def unlink_issue(self, error_id: str) -> None:
+        """Remove the link of an error to its issue; raises ``NotFound`` if there is none."""
+
+
+class IntegratedErrors:
+    """Errors that this server stores."""
+
+    def __init__(self, project: Project) -> None:
+        self.project = project
+
+    def matching(self, fields: dict[str, Any]) -> WithSchema:
+        """Return the statement that selects them; the rows of a page become views."""
+        statement = error_queries.errors_matching(self.project, **fields)
+        return WithSchema(TrackedErrorSchema, statement, prepare=error_queries.views_of)
+
+    def show(self, error_id: str) -> ErrorView:
+        """One error; raises ``NotFound``."""
+        return error_queries.views_of([error_queries.find_error(self.project, error_id)])[0]
+
+    def change_status(self, author: User, error_id: str, status: ErrorStatus) -> ErrorView:
+        """Change the status of an error, and close its issue when it is resolved."""
+        error = error_queries.find_error(self.project, error_id)
+        closed = error_service.change_status(author, error, status)
+        return dataclasses.replace(self.show(error_id), closed_issue_iid=None if closed is None else closed.iid)
+
+    def exceptions(self, error_id: str) -> list[dict[str, Any]]:
+        """The exceptions of the newest event, oldest first."""
+        error = error_queries.find_error(self.project, error_id)
+        try:
+            return event_views.exceptions_of(error_queries.find_event(error, error_queries.LATEST))
+        except NotFound:
+            return []
+
+    def link_issue(self, error_id: str, issue: Issue) -> None:
+        """Link an issue to an error that has none; raises ``Conflict``."""
+        error_issues.link_issue(error_queries.find_error(self.project, error_id), issue)
+
+    def unlink_issue(self, error_id: str) -> None:
+        """Remove the link of an error to its issue; raises ``NotFound`` if there is none."""
+        error_issues.unlink_issue(error_queries.find_error(self.project, error_id))
+
+
+def backend_of(project: Project) -> ErrorBackend:
+    """Return the backend of a project; raises ``NotFound`` if nothing is configured."""
+    setting = queries.find_setting(project)
+    if not setting.integrated:
+        raise not_available()
+    return IntegratedErrors(project)
+
+
+def integrated_only(project: Project) -> None:
+    """Raise unless this server stores the errors of a project."""
+    if not queries.find_setting(project).integrated:
+        raise not_available()
+
+
+def not_available() -> BadRequest:
+    """Return the error of what the backend does not offer."""
+    return BadRequest("400 Bad request - not available for this backend")
+
+
+def open_issue(author: User, backend: ErrorBackend, error_id: str) -> Issue:
+    """Create an issue about an error that has none, and link it."""
+    error = backend.show(error_id)
+    if error.issue is not None:
+        raise error_issues.linked()
+    issue = error_issues.create_issue(author, error, backend.exceptions(error_id))
+    backend.link_issue(error_id, issue)
+    return issue

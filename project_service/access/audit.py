@@ -7,13 +7,16 @@ from typing import Any
 from flask import has_request_context, request
 
 from project_service.access.identity import caller
+from project_service.domain.access_levels import Visibility
 from project_service.domain.audit import recording
 from project_service.domain.audit.models import AuditEvent
 from project_service.domain.audit.recording import SYSTEM, AuditTarget, Author, Entity
-from project_service.domain.users import User
+from project_service.domain.users import User, user_by_login
 from project_service.kit.db.session import db
 
 ANONYMOUS_NAME = "An unauthenticated user"
+UNKNOWN_LOGIN = "unknown login"
+VISIBILITY = "visibility_level"
 
 
 def record(
@@ -27,25 +30,54 @@ def record(
 ) -> AuditEvent:
     """Add an audit event to the current transaction; see ``domain.audit.recording.record``.
 
-    ``author`` replaces the caller where a request authenticates somebody: sign-in, password reset.
+    ``author`` replaces the caller where a request authenticates a user: sign-in, password reset.
     """
     return recording.record(event_name, entity, message, author=_author(author), target=target, **details)
 
 
 def record_changes(
-    event_name: str, entity: Entity, before: dict[str, Any], after: dict[str, Any], *, target: AuditTarget | None = None
+    kind: str, entity: Entity, before: dict[str, Any], after: dict[str, Any], *, target: AuditTarget | None = None
 ) -> None:
-    """Add an audit event for each value that differs, with ``change``, ``from`` and ``to``."""
+    """Add an audit event for each value that differs, with ``change``, ``from`` and ``to``.
+
+    The event of a project's name is ``project_name_updated``, where ``kind`` is ``project``.
+    """
     for name, value in after.items():
         former = before.get(name)
-        if former != value:
-            text = f"Changed {name} from {_shown(former)} to {_shown(value)}"
-            record(event_name, entity, text, target=target, **{"change": name, "from": former, "to": value})
+        if former != value and not (former is None and value is False):
+            words = name.replace("_", " ")
+            text = f"Changed {words} from {_shown(former)} to {_shown(value)}"
+            details = {"change": words, "from": former, "to": value}
+            record(f"{kind}_{name}_updated", entity, text, target=target, **details)
+
+
+def record_failed_sign_in(login: str, method: str = "standard") -> None:
+    """Add an audit event of a failed sign-in; ``login`` is not recorded unless it is that of a user.
+
+    Users type passwords into the wrong field.
+    """
+    user = user_by_login(login)
+    target = AuditTarget("User", None, UNKNOWN_LOGIN) if user is None else AuditTarget("User", user.id, user.username)
+    text = f"Failed to login with {method.upper()} authentication"
+    record(f"login_failed_with_{method}_authentication", user, text, target=target, failed_login=method.upper())
+
+
+def values_of(row: object, *names: str) -> dict[str, Any]:
+    """Return some attributes of a row, for ``record_changes``; ``visibility_level`` is the name of ``visibility``."""
+    found = {name: getattr(row, name) for name in names if name != VISIBILITY}
+    if VISIBILITY in names:
+        found[VISIBILITY] = visibility_text(row)
+    return found
+
+
+def visibility_text(row: Any) -> str:
+    """Return the name of the visibility of a project or group."""
+    return Visibility(row.visibility).text
 
 
 def _author(user: User | None) -> Author:
     if not has_request_context():
-        return SYSTEM
+        return SYSTEM if user is None else Author(user.id, user.name, user.email)
     current, address = caller(), request.remote_addr
     if user is None and current.user_id is not None:
         user = db.session.get(User, current.user_id)

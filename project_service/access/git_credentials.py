@@ -6,6 +6,7 @@ import datetime as dt
 
 from flask import Request
 
+from project_service.access import audit
 from project_service.access.identity import ANONYMOUS, Caller, by_secret, note_activity
 from project_service.domain import instance_settings, sign_ins
 from project_service.domain.users import ACTIVE, user_by_login
@@ -85,6 +86,7 @@ def _by_password(login: str, password: str, address: str | None) -> Caller | Non
     if not passwords.password_matches(user.password_hash, password):
         with unit_of_work():
             sign_ins.count_failure(login, address)
+            audit.record_failed_sign_in(login)
         return None
     note_activity(user)
     return Caller.of(user)

@@ -166,9 +166,11 @@ def download_export(project: Project) -> Any:
     service.check_exports()
     service.count_download(current_user(), project)
     try:
-        return send_export(project)
+        response = send_export(project)
     except NoExport as error:
         return sections.show(project, "general", status=error.status, export_missing=True)
+    service.record_download(project)
+    return response
 
 
 def _check_failed(project: Project) -> None:

@@ -92,4 +92,6 @@ def show_export(project: Project) -> Project:
 def download_export(project: Project) -> Response:
     """Download the archive of a project."""
     service.count_download(current_user(), project)
-    return send_export(project)
+    response = send_export(project)
+    service.record_download(project)
+    return response

@@ -6,6 +6,7 @@ from typing import IO, Any
 
 import structlog
 
+from project_service.access import audit
 from project_service.access.abilities import Ability, allowed
 from project_service.access.identity import caller
 from project_service.areas.projects.service import ProjectLimitReached, create_project
@@ -14,7 +15,7 @@ from project_service.domain.namespaces import Namespace, namespace_by, namespace
 from project_service.domain.projects import Project
 from project_service.domain.users import User
 from project_service.kit import logs
-from project_service.kit.db.session import db, writing
+from project_service.kit.db.session import db, unit_of_work, writing
 from project_service.kit.http.errors import (
     DISK_FULL_ERRNOS,
     BadRequest,
@@ -95,6 +96,12 @@ def count_download(user: User, project: Project) -> None:
     rate_limits.check("project_download_export", user.id, project.id, limit=most)
 
 
+def record_download(project: Project) -> None:
+    """Add the audit event of a download, in a transaction of its own: the request only reads."""
+    with unit_of_work():
+        audit.record("project_export_file_download_started", project, "Export file download started")
+
+
 def import_file(user: User, file: Any, **options: Any) -> Project:
     """Store an uploaded archive, create its project and enqueue the import."""
     if not (file.filename or "").endswith(".gz"):
@@ -140,6 +147,7 @@ def start_export(user: User, project: Project, description: str | None, upload: 
     )
     db.session.add(export)
     db.session.flush()
+    audit.record("project_export_created", project, "Export of the project was started")
     jobs.defer_export(export)
     return export
 
@@ -176,6 +184,7 @@ def _create(user: User, namespace: Namespace, options: dict[str, Any], **source:
     )
     db.session.add(record)
     db.session.flush()
+    audit.record("project_import_created", project, "Import into the project was started", overwrite=bool(overwritten))
     jobs.defer_import(record)
     return project
 

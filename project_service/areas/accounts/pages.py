@@ -6,7 +6,7 @@ from typing import Any
 
 from flask import redirect, render_template, request, session, url_for
 
-from project_service.access import navigation
+from project_service.access import audit, navigation
 from project_service.access.abilities import Ability, allowed
 from project_service.access.identity import SESSION_KEY, caller, current_user
 from project_service.access.pages import PageBlueprint, back_to
@@ -53,6 +53,7 @@ def create_session() -> Any:
     secret = service.sign_in(login, password, address=address, agent=request.user_agent.string[:255])
     if secret is None:
         sign_ins.count_failure(login, address)
+        audit.record_failed_sign_in(login)
         form.problems.append(WRONG_LOGIN)
         return render_template("accounts/sign_in.html", form=form), 401
     sign_ins.reset_failures(login)

@@ -8,8 +8,10 @@ from typing import Any
 
 from sqlalchemy import delete, update
 
+from project_service.access import audit
 from project_service.areas.accounts import queries
 from project_service.domain import instance_settings, path_registry, path_rules, removal
+from project_service.domain.audit.recording import AuditTarget
 from project_service.domain.namespaces import UserNamespace, namespace_of
 from project_service.domain.tokens import SCOPES, SESSION_LENGTH, BrowserSession, PersonalAccessToken, digest_of
 from project_service.domain.users import ACTIVE, BLOCKED, DEACTIVATED, User, user_by, user_by_login
@@ -28,6 +30,7 @@ ROTATED_TOKEN_LIFETIME = dt.timedelta(days=7)
 EMAIL_TAKEN = "Email has already been taken"
 USERNAME_TAKEN = "Username has already been taken"
 UNIQUE_EMAIL = "uq_users_email"
+AUDITED = ("name", "username", "email", "admin", "external", "can_create_group", "projects_limit", "private_profile")
 
 
 def create_user(**fields: Any) -> User:
@@ -47,12 +50,14 @@ def create_user(**fields: Any) -> User:
     namespace = UserNamespace(name=user.name, path=user.username, owner=user, avatar_url=user.avatar_url)
     path_registry.store_namespace(namespace, None, Invalid(username=path_rules.TAKEN))
     user.namespace_id = namespace.id
+    audit.record("user_created", user, f"User {user.username} created", add="user")
     return user
 
 
 def update_user(user: User, **fields: Any) -> User:
     """Change a user; the personal namespace gets the same path and name."""
     _lock(user)
+    former = audit.values_of(user, *AUDITED)
     fields.pop("skip_confirmation", None)
     password = fields.pop("password", None)
     for name, value in _without_nulls(fields).items():
@@ -63,10 +68,12 @@ def update_user(user: User, **fields: Any) -> User:
     if password:
         user.password_hash = passwords.hash_password(password)
         end_sessions(user)
+        audit.record("user_password_updated", user, "Changed password", change="password")
     _save(user)
     namespace = namespace_of(user)
     namespace.name, namespace.path = user.name, user.username
     path_registry.move_namespace(namespace, Invalid(username=path_rules.TAKEN))
+    audit.record_changes("user", user, former, audit.values_of(user, *AUDITED))
     return user
 
 
@@ -79,6 +86,7 @@ def delete_user(user: User, *, hard_delete: bool = False) -> None:
     for group in solely_owned:
         path_registry.start_deleting_namespace(group)
         removal.remove_namespace.defer(group.id)
+    audit.record("user_destroyed", user, f"User {user.username} scheduled for deletion", remove="user")
     user.deleting_since = clock.now()
     end_sessions(user)
     path_registry.start_deleting_namespace(namespace_of(user))
@@ -94,6 +102,7 @@ def block_user(author_id: int | None, user: User) -> bool | None:
         return None
     user.state = BLOCKED
     end_sessions(user)
+    audit.record("user_blocked", user, "Blocked user")
     return True
 
 
@@ -105,6 +114,7 @@ def unblock_user(user: User) -> bool:
     if user.state != BLOCKED:
         return False
     user.state = ACTIVE
+    audit.record("user_unblocked", user, "Unblocked user")
     return True
 
 
@@ -132,6 +142,13 @@ def create_token(user: User, **fields: Any) -> PersonalAccessToken:
     )
     db.session.add(token)
     db.session.flush()
+    audit.record(
+        "personal_access_token_issued",
+        user,
+        f"Created personal access token with id {token.id}",
+        target=_token_target(token),
+        scopes=", ".join(scopes),
+    )
     token.token = secret
     return token
 
@@ -143,7 +160,7 @@ def rotate_token(token: PersonalAccessToken, *, expires_at: dt.date | None = Non
         raise BadRequest("400 Bad request - Token already revoked")
     if expires_at is not None and expires_at <= clock.today():
         raise BadRequest("400 Bad request - Expiration date must be in the future")
-    token.revoked = True
+    revoke_token(token)
     owner = db.session.get_one(User, token.user_id)
     return create_token(
         owner,
@@ -156,6 +173,10 @@ def rotate_token(token: PersonalAccessToken, *, expires_at: dt.date | None = Non
 
 def revoke_token(token: PersonalAccessToken) -> None:
     """Revoke a token."""
+    if not token.revoked:
+        text = f"Revoked personal access token with id {token.id}"
+        owner = db.session.get_one(User, token.user_id)
+        audit.record("personal_access_token_revoked", owner, text, target=_token_target(token))
     token.revoked = True
 
 
@@ -178,6 +199,7 @@ def sign_in(login: str, password: str, *, address: str | None, agent: str | None
     user.last_sign_in_at, user.last_sign_in_ip = user.current_sign_in_at or now, user.current_sign_in_ip or address
     user.current_sign_in_at, user.current_sign_in_ip = now, address
     user.sign_in_count += 1
+    audit.record("authenticated_with_password", user, "Signed in with STANDARD authentication", author=user)
     return secret
 
 
@@ -193,7 +215,12 @@ def end_sessions(user: User) -> None:
 
 def revoke_all_tokens(user: User) -> None:
     """Revoke all tokens of a user."""
+    audit.record("personal_access_token_revoked", user, "Revoked all personal access tokens")
     db.session.execute(update(PersonalAccessToken).where(PersonalAccessToken.user_id == user.id).values(revoked=True))
+
+
+def _token_target(token: PersonalAccessToken) -> AuditTarget:
+    return AuditTarget("PersonalAccessToken", token.id, token.name)
 
 
 def _lock(user: User) -> None:

@@ -9,11 +9,13 @@ from typing import Any
 
 from sqlalchemy import select
 
+from project_service.access import audit
 from project_service.areas.alerts import ingestion, payload_mapping, payloads, queries
 from project_service.areas.alerts.grouping import Mapping
 from project_service.areas.alerts.models import HTTP, OPSGENIE, PROMETHEUS, AlertIntegration
 from project_service.areas.alerts.payloads import AlertReport
 from project_service.domain import instance_settings
+from project_service.domain.audit.recording import AuditTarget
 from project_service.domain.projects import Project
 from project_service.kit.db.locking import delete_locked
 from project_service.kit.db.session import add_unique, db
@@ -55,26 +57,39 @@ def create_integration(project: Project, *, short_address: bool = False, **field
     )
     with db.session.no_autoflush:
         check(integration)
-    return add_unique(integration, Invalid(short_address=TAKEN))
+    add_unique(integration, Invalid(short_address=TAKEN))
+    _record(integration, "created")
+    return integration
 
 
 def update_integration(integration: AlertIntegration, **fields: Any) -> AlertIntegration:
     """Change an integration; its type, URL and key stay."""
     with db.session.no_autoflush:
+        changed = sorted(name for name, value in fields.items() if getattr(integration, name) != value)
         for name, value in fields.items():
             setattr(integration, name, value)
         check(integration)
+    if changed:
+        _record(integration, "updated", change=", ".join(changed))
     return integration
 
 
 def reset_key(integration: AlertIntegration) -> None:
     """Generate a new key; the old one is refused by the next request."""
     integration.token = secrets.token_hex(16)
+    _record(integration, "key_reset")
 
 
 def delete_integration(integration: AlertIntegration) -> None:
     """Remove an integration; its alerts stay."""
+    _record(integration, "destroyed")
     delete_locked(integration)
+
+
+def _record(integration: AlertIntegration, action: str, **details: Any) -> None:
+    target = AuditTarget("AlertManagement::HttpIntegration", integration.id, integration.name)
+    text = f"Alert integration {integration.name}: {action.replace('_', ' ')}"
+    audit.record(f"integration_{action}", integration.project, text, target=target, **details)
 
 
 def map_sample(text: str, chosen: dict[str, str]) -> dict[str, Any]:

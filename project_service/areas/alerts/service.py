@@ -9,6 +9,7 @@ from typing import Any
 
 from sqlalchemy import delete, func, select
 
+from project_service.access import audit
 from project_service.access.abilities import Ability, allowed
 from project_service.access.identity import Caller
 from project_service.areas.alerts import incidents
@@ -26,6 +27,7 @@ from project_service.kit.http.errors import Invalid
 
 MENTION = re.compile(r"(?<![\w@])@([A-Za-z0-9_][A-Za-z0-9_.-]*)")
 MAX_MENTIONED_USERS = 50
+AUDITED = ("create_issue", "send_email", "auto_close_incident", "issue_template_key")
 
 
 def change_status(author: User, alert: Alert, status: Status, *, ended_at: dt.datetime | None = None) -> None:
@@ -95,7 +97,10 @@ def save_incident_setting(project: Project, **fields: Any) -> None:
     fields |= {"issue_template_key": key or None, "issue_template": template}
     now = clock.now()
     row = insert(IncidentSetting).values(project_id=project.id, created_at=now, updated_at=now, **fields)
+    former = db.session.scalar(select(IncidentSetting).where(IncidentSetting.project_id == project.id))
+    before = audit.values_of(former, *AUDITED) if former else {}
     db.session.execute(row.on_conflict_do_update(index_elements=["project_id"], set_={**fields, "updated_at": now}))
+    audit.record_changes("incident_setting", project, before, {name: fields.get(name) for name in AUDITED})
 
 
 def _mentioned(alert: Alert, body: str) -> list[User]:

@@ -8,8 +8,10 @@ from urllib.parse import urlsplit
 
 from sqlalchemy import Select, func, select
 
+from project_service.access import audit
 from project_service.areas.error_tracking import queries
 from project_service.areas.error_tracking.models import ClientKey, ErrorTrackingSetting
+from project_service.domain.audit.recording import AuditTarget
 from project_service.domain.projects import Project
 from project_service.kit.db.locking import delete_locked, lock_row
 from project_service.kit.db.session import db
@@ -46,6 +48,7 @@ def create_key(project: Project) -> ClientKey:
     if (setting := queries.setting_of(project)) is not None:
         ensure_digest_key(setting)
     db.session.flush()
+    _record(project, key, "created")
     return key
 
 
@@ -53,6 +56,12 @@ def delete_key(key: ClientKey) -> None:
     """Remove a client key: its events are refused from then on."""
     delete_locked(key)
     db.session.flush()
+    _record(db.session.get_one(Project, key.project_id), key, "destroyed")
+
+
+def _record(project: Project, key: ClientKey, action: str) -> None:
+    target = AuditTarget("ErrorTracking::ClientKey", key.id, f"client key {key.id}")
+    audit.record(f"error_tracking_client_key_{action}", project, f"Client key {action}", target=target)
 
 
 def ensure_first_key(project: Project, setting: ErrorTrackingSetting) -> None:

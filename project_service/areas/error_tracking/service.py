@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 
 import orjson
 
+from project_service.access import audit
 from project_service.areas.error_tracking import client_keys, queries
 from project_service.areas.error_tracking.models import API_PATH, ErrorTrackingSetting
 from project_service.domain import instance_settings
@@ -18,6 +19,8 @@ from project_service.kit.security.outgoing_http import client, rules
 
 REQUIRED = "is a required field"
 MAX_LENGTH = 255
+AUDIT_KIND = "error_tracking_setting"
+AUDITED = ("enabled", "integrated", "api_url")
 BARE = re.compile(rf"/{API_PATH}?")
 PATH = re.compile(rf"/{API_PATH}[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+/*|{BARE.pattern}")
 MAX_RESPONSE_BYTES = 1 << 20
@@ -27,10 +30,12 @@ def switch(
     project: Project, setting: ErrorTrackingSetting, *, active: bool, integrated: bool | None = None
 ) -> ErrorTrackingSetting:
     """Switch settings on or off; only complete ones can be switched on."""
+    former = audit.values_of(setting, *AUDITED)
     setting.enabled = active
     if integrated is not None:
         setting.integrated = integrated
     _check(setting, [])
+    audit.record_changes(AUDIT_KIND, project, former, audit.values_of(setting, *AUDITED))
     client_keys.ensure_first_key(project, setting)
     return setting
 
@@ -50,6 +55,7 @@ def save(project: Project, *, problems: list[str] | None = None, **fields: Any) 
     if problems is None:
         problems = url_problems(address, instance_settings.outgoing_policy())
     setting = queries.setting_of(project) or ErrorTrackingSetting(project_id=project.id)
+    former = audit.values_of(setting, *AUDITED)
     if address:
         setting.integrated = False
     if (setting.api_url or "").rstrip("/") != (address or "").rstrip("/"):
@@ -59,6 +65,9 @@ def save(project: Project, *, problems: list[str] | None = None, **fields: Any) 
     if token is not None:
         setting.token = token
     _check(setting, problems)
+    audit.record_changes(AUDIT_KIND, project, former, audit.values_of(setting, *AUDITED))
+    if token is not None:
+        audit.record(f"{AUDIT_KIND}_token_updated", project, "Changed token of the error tracker", change="token")
     client_keys.ensure_first_key(project, setting)
     return add_unique(setting, Conflict("Somebody else has saved these settings at the same moment"))
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from project_service.access import audit
 from project_service.access.identity import Caller, caller
 from project_service.domain import instance_settings, path_registry, path_rules, removal
 from project_service.domain.access_levels import Role, Visibility
+from project_service.domain.audit.recording import AuditTarget
 from project_service.domain.memberships import Membership, Share
 from project_service.domain.namespaces import MAX_NAMESPACE_DEPTH, Group, change_plan
 from project_service.domain.users import User
@@ -14,6 +16,16 @@ from project_service.kit import clock
 from project_service.kit.db.locking import delete_locked
 from project_service.kit.db.session import add_unique, db
 from project_service.kit.http.errors import Conflict, Invalid, RecordNotFound
+
+AUDITED = (
+    "name",
+    "path",
+    "plan",
+    "project_creation_level",
+    "subgroup_creation_level",
+    "share_with_group_lock",
+    audit.VISIBILITY,
+)
 
 
 def create_group(author: User, parent: Group | None, **fields: Any) -> Group:
@@ -27,12 +39,14 @@ def create_group(author: User, parent: Group | None, **fields: Any) -> Group:
         Membership(user_id=author.id, namespace_id=group.id, access_level=Role.OWNER, created_by_id=author.id)
     )
     db.session.flush()
+    audit.record("group_created", group, "Added group", add="group")
     return group
 
 
 def update_group(group: Group, **fields: Any) -> Group:
     """Change a group; the full paths and names of everything below it are updated."""
     visibility = fields.pop("visibility", None)
+    former = audit.values_of(group, *AUDITED)
     change_plan(group, **{name: fields.pop(name) for name in ("plan", "trial", "trial_ends_on") if name in fields})
     for name, value in _without_nulls(fields).items():
         setattr(group, name, value)
@@ -46,11 +60,13 @@ def update_group(group: Group, **fields: Any) -> Group:
         if path_registry.path_taken(full_path, besides=group):
             raise Invalid(path=path_rules.TAKEN)
     path_registry.move_namespace(group, Invalid(path=path_rules.TAKEN))
+    audit.record_changes("group", group, former, audit.values_of(group, *AUDITED))
     return group
 
 
 def delete_group(group: Group) -> None:
     """Hide a group and everything below it, and enqueue the job that removes them."""
+    audit.record("group_destroyed", group, "Group destroyed", remove="group")
     path_registry.start_deleting_namespace(group)
     removal.remove_namespace.defer(group.id)
 
@@ -61,7 +77,10 @@ def share_group(group: Group, other: Group, *, group_access: int, expires_at: An
         raise Invalid(expires_at="cannot be a date in the past")
     path_registry.lock_tree(other)
     share = Share(namespace_id=group.id, group_id=other.id, access_level=group_access, expires_at=expires_at)
-    return add_unique(share, Conflict("Group already shared with this group"))
+    add_unique(share, Conflict("Group already shared with this group"))
+    target, role = AuditTarget("Group", other.id, other.full_path), Role(group_access).title
+    audit.record("group_share_with_group_link_created", group, f"Invited group as {role}", target=target)
+    return share
 
 
 def unshare_group(group: Group, other_id: int) -> None:
@@ -70,6 +89,8 @@ def unshare_group(group: Group, other_id: int) -> None:
     if share is None:
         raise RecordNotFound
     delete_locked(share)
+    target = AuditTarget("Group", other_id, db.session.get_one(Group, other_id).full_path)
+    audit.record("group_share_with_group_link_removed", group, "Removed invited group", target=target)
 
 
 def _check(group: Group, parent: Group | None, *, new: bool, chooser: User | Caller | None) -> None:

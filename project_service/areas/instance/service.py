@@ -6,8 +6,10 @@ import itertools
 import re
 from typing import Any
 
+from project_service.access import audit
 from project_service.areas.instance.schemas import SettingsUpdateSchema
 from project_service.domain import instance_settings, path_rules
+from project_service.domain.audit.recording import AuditTarget
 from project_service.domain.instance_settings import FeatureGate
 from project_service.domain.namespaces import GROUP, namespace_by
 from project_service.domain.projects import project_by
@@ -43,12 +45,19 @@ def set_feature(name: str, **fields: Any) -> dict[str, Any]:
             instance_settings.replace_gate(name, fields.get("key") or "percentage_of_time", str(int(value)))
     else:
         raise BadParameters("value is invalid")
-    return feature(name)
+    changed = feature(name)
+    details: dict[str, Any] = {key: str(text) for key, text in fields.items() if text}
+    text = f"Set feature flag {name}, which is now {changed['state']}"
+    audit.record("feature_flag_updated", None, text, target=AuditTarget("Feature", name, name), **details)
+    return changed
 
 
 def delete_feature(name: str) -> None:
     """Delete a feature; one that does not exist is ignored."""
     instance_settings.lock_gates()
+    if instance_settings.gates_of(name):
+        target = AuditTarget("Feature", name, name)
+        audit.record("feature_flag_deleted", None, f"Deleted feature flag {name}", target=target)
     instance_settings.clear_gates(name)
 
 
@@ -88,8 +97,11 @@ def change_settings(changes: dict[str, Any]) -> dict[str, Any]:
         for name, entry in instance_settings.SETTINGS.items()
         if name in changes
     }
+    former = instance_settings.all_settings()
     instance_settings.change_settings(changes)
-    return instance_settings.all_settings()
+    current = instance_settings.all_settings()
+    audit.record_changes("application_setting", None, former, current)
+    return current
 
 
 def change_settings_from_text(texts: dict[str, str]) -> dict[str, Any]:

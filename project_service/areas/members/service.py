@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import datetime as dt
+from typing import Any
 
 from sqlalchemy import select
 
+from project_service.access import audit
 from project_service.access.abilities import forget_roles, role_of
 from project_service.access.identity import Caller, caller
 from project_service.domain.access_levels import MEMBER_ROLES, Role
+from project_service.domain.audit.recording import AuditTarget
 from project_service.domain.events.models import Action
 from project_service.domain.events.recording import record
 from project_service.domain.memberships import Membership, direct_membership, inherited_role, owners_of
@@ -46,6 +49,8 @@ def add_member(place: Place, user: User, *, access_level: int, expires_at: dt.da
     add_unique(membership, Conflict(MEMBER_EXISTS))
     if isinstance(place, Project):
         record(user, Action.JOINED, place)
+    details: dict[str, Any] = {"add": "user_access", "as": Role(access_level).title, "expiry_to": _day(expires_at)}
+    audit.record("member_created", place, "Membership created", target=_target(user), **details)
     forget_roles()
     return membership
 
@@ -60,9 +65,18 @@ def update_member(
     with db.session.no_autoflush:
         _check(place, membership.user, access_level, None if keeps_expiry else expires_at)
     _refuse_above(requester, place, access_level)
+    former_role, former_expiry = Role(membership.access_level).title, membership.expires_at
     membership.access_level = access_level
     if not keeps_expiry:
         membership.expires_at = expires_at
+    details: dict[str, Any] = {
+        "change": "access_level",
+        "from": former_role,
+        "to": Role(access_level).title,
+        "expiry_from": _day(former_expiry),
+        "expiry_to": _day(membership.expires_at),
+    }
+    audit.record("member_updated", place, "Membership updated", target=_target(membership.user), **details)
     forget_roles()
     return membership
 
@@ -76,6 +90,7 @@ def remove_member(place: Place, membership: Membership) -> None:
     delete_locked(membership)
     if isinstance(place, Project):
         record(membership.user, Action.LEFT, place)
+    _record_removal(place, membership, "Membership destroyed")
     forget_roles()
 
 
@@ -85,6 +100,7 @@ def expire_member(place: Place, membership: Membership) -> None:
     db.session.flush()
     if isinstance(place, Project) and place.deleting_since is None:
         record(membership.user, Action.EXPIRED, place)
+    _record_removal(place, membership, f"Membership expired on {_day(membership.expires_at)}")
 
 
 def expired_ids() -> list[int]:
@@ -98,6 +114,19 @@ def expire(membership_id: int) -> None:
     membership = db.session.get(Membership, membership_id)
     if membership is not None and membership.expired:
         expire_member(_place_of(membership), membership)
+
+
+def _record_removal(place: Place, membership: Membership, message: str) -> None:
+    details: dict[str, Any] = {"remove": "user_access", "from": Role(membership.access_level).title}
+    audit.record("member_destroyed", place, message, target=_target(membership.user), **details)
+
+
+def _target(user: User) -> AuditTarget:
+    return AuditTarget("User", user.id, user.name)
+
+
+def _day(day: dt.date | None) -> str | None:
+    return day.isoformat() if day else None
 
 
 def _place_of(membership: Membership) -> Place:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from project_service.access import audit
 from project_service.access.abilities import Ability, forget_roles, judge
 from project_service.access.identity import Caller, caller
 from project_service.areas.projects import queries
 from project_service.areas.projects.schemas import NULLABLE, STORED_SETTINGS, SWITCHES
 from project_service.domain import instance_settings, path_registry, path_rules, removal
 from project_service.domain.access_levels import Role, Visibility
+from project_service.domain.audit.recording import AuditTarget
 from project_service.domain.events.models import Action
 from project_service.domain.events.recording import record
 from project_service.domain.memberships import Membership, Share
@@ -63,6 +65,7 @@ def create_project(author: User, namespace: Namespace, **fields: Any) -> Project
     if namespace.owner_id is not None:
         _add_owner(project, namespace.owner_id)
     record(author, Action.CREATED, project)
+    audit.record("project_created", project, "Added project", add="project")
     return project
 
 
@@ -77,6 +80,7 @@ def update_project(project: Project, **fields: Any) -> Project:
     branch = fields.get("default_branch", project.default_branch) or ""
     if branch != (project.default_branch or "") and not may_be_default(project, branch):
         raise Invalid(base=f"Could not change HEAD: branch '{branch}' does not exist")
+    former = _audited(project)
     lock_row(project, "attributes")  # concurrent requests change different keys of it
     if fields.get("name") is not None:
         project.name = fields["name"]
@@ -89,6 +93,7 @@ def update_project(project: Project, **fields: Any) -> Project:
         apply(project, fields)
         check(project, project.namespace, new=False, chooser=None if project.visibility == before else caller())
     path_registry.move_project(project, Invalid(path=path_rules.TAKEN))
+    audit.record_changes("project", project, former, _audited(project))
     return project
 
 
@@ -102,6 +107,7 @@ def transfer_project(project: Project, namespace: Namespace) -> Project:
     """
     if namespace.id == project.namespace_id:
         raise Invalid(to_namespace_id="is where the project is already")
+    former = {"namespace": project.namespace.full_path}
     for place in sorted((project.namespace, namespace), key=lambda one: one.id):
         path_registry.lock_tree(place)
     owner = db.session.get(User, namespace.owner_id) if namespace.owner_id is not None else None
@@ -115,18 +121,23 @@ def transfer_project(project: Project, namespace: Namespace) -> Project:
     path_registry.move_project(project, Invalid(path=path_rules.TAKEN))
     if owner is not None and not queries.is_direct_member(project, owner):
         _add_owner(project, owner.id)
+    audit.record_changes("project", project, former, {"namespace": namespace.full_path})
     forget_roles()
     return project
 
 
 def delete_project(project: Project) -> None:
     """Hide a project; a background job removes it."""
+    audit.record("project_destroyed", project, "Project destroyed", remove="project")
     path_registry.start_deleting_project(project)
     removal.remove_project.defer(project.id)
 
 
 def archive_project(project: Project, *, archived: bool) -> Project:
     """Archive or unarchive a project."""
+    if project.archived != archived:
+        word = "archived" if archived else "unarchived"
+        audit.record(f"project_{word}", project, f"Project {word}")
     project.archived = archived
     return project
 
@@ -137,7 +148,10 @@ def share_project(project: Project, group: Group, *, group_access: int, expires_
         raise Invalid(expires_at="cannot be a date in the past")
     path_registry.lock_tree(group)
     share = Share(project_id=project.id, group_id=group.id, access_level=group_access, expires_at=expires_at)
-    return add_unique(share, Conflict("The group is already shared with this project"))
+    add_unique(share, Conflict("The group is already shared with this project"))
+    target, role = AuditTarget("Group", group.id, group.full_path), Role(group_access).title
+    audit.record("project_group_link_created", project, f"Added group link as {role}", target=target)
+    return share
 
 
 def unshare_project(project: Project, group_id: int) -> None:
@@ -146,6 +160,13 @@ def unshare_project(project: Project, group_id: int) -> None:
     if share is None:
         raise RecordNotFound
     delete_locked(share)
+    target = AuditTarget("Group", group_id, db.session.get_one(Group, group_id).full_path)
+    audit.record("project_group_link_deleted", project, "Deleted group link", target=target)
+
+
+def _audited(project: Project) -> dict[str, Any]:
+    levels = [f"{feature}_access_level" for feature in FEATURES]
+    return audit.values_of(project, "name", "path", "default_branch", audit.VISIBILITY, *levels)
 
 
 def check(project: Project, namespace: Namespace, *, new: bool, chooser: User | Caller | None) -> None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from project_service.access import audit
 from project_service.areas.variables import queries
 from project_service.areas.variables.models import ENV_VAR, Variable
+from project_service.domain.audit.recording import AuditTarget
 from project_service.domain.projects import Project
 from project_service.kit.db.locking import delete_locked
 from project_service.kit.db.session import add_unique, db, unique
@@ -22,6 +24,8 @@ MASKABLE = re.compile(r"[a-zA-Z0-9_+=/@:.~-]{8,}")
 MASKABLE_RAW = re.compile(r"\S{8,}")
 MAX_DESCRIPTION_LENGTH = 255
 BLANK = "can't be blank"
+# the value is not among them: events never contain secrets
+AUDITED = ("environment_scope", "masked", "hidden", "protected", "raw", "variable_type")
 HIDDEN_IS_FINAL = "The visibility setting cannot be changed for masked and hidden variables."
 
 
@@ -41,7 +45,9 @@ def create_variable(project: Project, **fields: Any) -> Variable:
         **{name: value for name, value in fields.items() if name != "masked"},
     )
     check(variable)
-    return add_unique(variable, _taken(variable))
+    add_unique(variable, _taken(variable))
+    _record(variable, "ci_variable_created", "Added ci variable", add="ci_variable")
+    return variable
 
 
 def update_variable(variable: Variable, **fields: Any) -> Variable:
@@ -55,16 +61,31 @@ def update_variable(variable: Variable, **fields: Any) -> Variable:
             fields[flag] = bool(fields[flag])
     if fields.get("variable_type", ENV_VAR) is None:
         del fields["variable_type"]
+    former, former_value = audit.values_of(variable, *AUDITED), variable.value
     with unique(_taken(variable)), db.session.no_autoflush:
         for name, value in fields.items():
             setattr(variable, name, value)
         check(variable)
+    project = db.session.get_one(Project, variable.project_id)
+    audit.record_changes("ci_variable", project, former, audit.values_of(variable, *AUDITED), target=_target(variable))
+    if variable.value != former_value:
+        _record(variable, "ci_variable_updated", "Changed ci variable value", change="value")
     return variable
 
 
 def delete_variable(variable: Variable) -> None:
     """Delete a variable."""
     delete_locked(variable)
+    _record(variable, "ci_variable_deleted", "Removed ci variable", remove="ci_variable")
+
+
+def _record(variable: Variable, event_name: str, message: str, **details: Any) -> None:
+    project = db.session.get_one(Project, variable.project_id)
+    audit.record(event_name, project, f"{message} {variable.key}", target=_target(variable), **details)
+
+
+def _target(variable: Variable) -> AuditTarget:
+    return AuditTarget("Ci::Variable", variable.id, variable.key)
 
 
 def check(variable: Variable) -> None:

@@ -20,7 +20,7 @@ from flask.testing import FlaskClient
 from benchmarks.alerts import fill
 from benchmarks.cache import application_on, new_database
 from benchmarks.figures import Effort, Figure, Target, run
-from project_service.access.identity import SESSION_SECRET
+from project_service.access.identity import SESSION_KEY
 from project_service.domain.tokens import SESSION_LENGTH, BrowserSession, digest_of
 from project_service.kit import clock
 from project_service.kit.db.base import Base
@@ -84,7 +84,7 @@ def client(database: str, rows: int, directory: Path) -> FlaskClient:
         db.session.remove()
     browser = app.test_client()
     with browser.session_transaction() as cookies:
-        cookies[SESSION_SECRET] = secret
+        cookies[SESSION_KEY] = secret
     return browser
 
 

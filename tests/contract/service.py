@@ -20,6 +20,7 @@ from urllib.parse import urlsplit
 
 REPOSITORY = Path(__file__).parents[2]
 COMMAND = Path(sys.executable).with_name("project-service")
+INSTALLED_COMMAND = Path(".venv/bin/project-service")  # in the folder of another version
 PASSWORD = "a password for the tests"
 TOKEN = "a-token-for-the-tests-0123456789"
 START_SECONDS = 120.0
@@ -32,10 +33,17 @@ ROLES: dict[str, Callable[[list[str]], bool]] = {
 
 
 class Service:
-    """``project-service serve`` on a directory; coverage of its processes is not measured unless it is ``shared``."""
+    """``project-service serve`` on a directory; coverage of its processes is not measured unless it is ``shared``.
 
-    def __init__(self, directory: Path, *, is_measured: bool = False, **environment: str) -> None:
+    ``tree`` is the folder of another version with a virtual environment of its own, to compare with.
+    """
+
+    def __init__(
+        self, directory: Path, *, is_measured: bool = False, tree: Path | None = None, **environment: str
+    ) -> None:
         self.directory = directory
+        self.tree = tree or REPOSITORY
+        self.command = tree / INSTALLED_COMMAND if tree else COMMAND
         self.is_measured = is_measured
         self.log = directory / "serve.log"
         self.environment = environment
@@ -51,7 +59,7 @@ class Service:
         removed = ("PROJECT_SERVICE_",) if self.is_measured else ("PROJECT_SERVICE_", "COVERAGE_")
         env = {name: text for name, text in os.environ.items() if not name.startswith(removed)}
         env |= {
-            "PYTHONPATH": str(REPOSITORY),
+            "PYTHONPATH": str(self.tree),
             "PROJECT_SERVICE_DATA_DIR": str(self.directory / "data"),
             "PROJECT_SERVICE_ROOT_TOKEN": TOKEN,
             "PROJECT_SERVICE_ROOT_PASSWORD": PASSWORD,
@@ -59,7 +67,7 @@ class Service:
         }
         with output.open("wb") as out, self.log.open("ab") as log:
             process = subprocess.Popen(
-                [COMMAND, "serve", "--port", "0", "--workers", "2"], cwd=REPOSITORY, env=env, stdout=out, stderr=log
+                [self.command, "serve", "--port", "0", "--workers", "2"], cwd=self.tree, env=env, stdout=out, stderr=log
             )
         self.pid = process.pid
         found = wait_for(lambda: ADDRESS.search(output.read_text()) or process.poll() is not None, START_SECONDS)

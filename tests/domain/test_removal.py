@@ -91,7 +91,7 @@ def test_nothing_is_left_of_a_deleted_project(group, people, as_, as_admin, run_
     assert filled["variables"] == filled["memberships"] - invited["memberships"] == filled["shares"] == 1
     assert (ran, {table for table, count in rows().items() if count != invited[table]}) == (
         1,
-        {"namespaces", "namespace_ancestors", "routes"},
+        {"namespaces", "namespace_ancestors", "routes", "audit_events"},
     )
     assert rows()["namespaces"] == invited["namespaces"] + 1
 

@@ -53,7 +53,7 @@ def show_blob(project: Project, sha: str) -> dict[str, Any]:
 
 @api.get(f"{REPOSITORY}/blobs/<sha>/raw")
 @api.allow(Ability.READ_CODE)
-@api.response(200, content_type="application/octet-stream")
+@api.response(200, content_type="*/*")
 def download_blob(project: Project, sha: str) -> Response:
     """Download a blob."""
 

@@ -48,7 +48,7 @@ def show_file(project: Project, fields: dict[str, Any], file_path: str) -> Respo
 @api.scopes(SCOPE)
 @api.allow(Ability.READ_CODE)
 @api.arguments(parameter_schemas.FileRawSchema)
-@api.response(200, content_type="application/octet-stream")
+@api.response(200, content_type="*/*")
 def download_file(project: Project, fields: dict[str, Any], file_path: str) -> Response:
     """Download a file of a revision."""
     ref = fields.get("ref") or HEAD

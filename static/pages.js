@@ -63,7 +63,7 @@ const followChoices = (root) => {
   }
 };
 followChoices(document);
-// a part of a form that follows what is typed: the server makes it of the form so far, as soon as typing stops
+// parts of a form that follow what is typed: the server makes them of the form so far, as soon as typing stops
 for (const part of document.querySelectorAll("[data-follows]")) {
   const form = part.closest("form");
   let asked = 0, timer;
@@ -71,12 +71,53 @@ for (const part of document.querySelectorAll("[data-follows]")) {
     const number = ++asked;
     const answer = await fetch(part.dataset.follows, { method: "POST", body: new FormData(form) }).catch(() => null);
     const text = answer?.ok && !answer.redirected ? await answer.text() : null;
-    if (text !== null && number === asked) part.innerHTML = text;
+    if (text === null || number !== asked) return;
+    for (const fresh of new DOMParser().parseFromString(text, "text/html").body.children) {
+      const place = document.getElementById(fresh.id);
+      if (place && place.innerHTML !== fresh.innerHTML) place.innerHTML = fresh.innerHTML;
+    }
   };
   form.addEventListener("input", () => {
     clearTimeout(timer);
     timer = setTimeout(follow, 250);
   });
+}
+// a choice among many is typed: a text field that suggests the options takes the place of the list
+for (const select of document.querySelectorAll("select[data-typed]")) {
+  const field = document.createElement("input"), list = document.createElement("datalist"), fault = document.createElement("p");
+  const options = [...select.options];
+  list.id = `${select.id}-options`;
+  list.append(...options.map((option) => new Option(option.text)));
+  field.id = `${select.id}-typed`;
+  field.setAttribute("list", list.id);
+  field.autocomplete = "off";
+  field.placeholder = `${options[0].text}, type to search`;
+  for (const name of ["aria-describedby", "aria-invalid"]) {
+    if (select.hasAttribute(name)) field.setAttribute(name, select.getAttribute(name));
+  }
+  const show = () => { field.value = select.value ? select.selectedOptions[0].text : ""; };
+  const pick = (option) => { select.value = option ? option.value : ""; };
+  const isLike = (option, text) => option.text.toLowerCase().includes(text);
+  const typed = () => field.value.trim().toLowerCase();
+  const findExact = () => options.find((option) => option.text.toLowerCase() === typed());
+  field.addEventListener("input", () => pick(findExact()));
+  field.addEventListener("change", () => {
+    const text = typed(), near = text ? options.filter((option) => isLike(option, text)) : [];
+    const named = near.filter((option) => `/${option.text.toLowerCase()}`.includes(`/${text}: `));
+    const found = findExact() ?? [named, near].find((ones) => ones.length === 1)?.[0];
+    pick(found);
+    if (found) show();
+    fault.textContent = found || !text ? "" : `${near.length ? "Several keys contain" : "No key contains"} this. Choose one from the list.`;
+    field.setAttribute("aria-invalid", String(Boolean(fault.textContent)));
+    field.dispatchEvent(new Event("input", { bubbles: true }));
+  });
+  field.addEventListener("focus", () => field.select());
+  fault.className = "wrong";
+  fault.setAttribute("role", "status");
+  show();
+  select.hidden = true;
+  document.querySelector(`label[for="${select.id}"]`).htmlFor = field.id;
+  select.after(field, list, fault);
 }
 // buttons that do what scripts do by themselves
 for (const button of document.querySelectorAll("[data-needless]")) button.hidden = true;

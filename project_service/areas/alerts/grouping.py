@@ -5,11 +5,12 @@ from __future__ import annotations
 import hashlib
 from typing import Any
 
-from project_service.areas.alerts.payload_values import exact_text, is_blank, items
+from project_service.areas.alerts.payload_values import exact_text, is_blank, items, label_of
 from project_service.kit import bigint_json
 
 # repetitions of an alert differ in these keys, so a generated fingerprint excludes them
 VOLATILE = ("start_time", "end_time", "hosts")
+OF_PROMETHEUS = "Alerts of Prometheus are grouped by title, start time and query."
 Mapping = dict[str, dict[str, Any]]
 
 
@@ -27,6 +28,20 @@ def excluded_paths(mapping: Mapping) -> list[list[Any]]:
     """Return the paths that a generated fingerprint excludes: the volatile keys, and what is mapped to them."""
     mapped = [mapping[name].get("path") or [] for name in VOLATILE if name in mapping]
     return [[name] for name in VOLATILE] + [path for path in mapped if path]
+
+
+def description_of(mapping: Mapping, *, is_given: bool | None = None) -> str:
+    """Say in one sentence how the alerts of an integration are grouped.
+
+    ``is_given``: whether a sample has a fingerprint; ``None`` without a sample.
+    """
+    *labels, last = dict.fromkeys(label_of(path) for path in excluded_paths(mapping))
+    rest = f"all fields except {', '.join(labels)} and {last}"
+    names = [label_of(mapping["fingerprint"].get("path") or [])] if "fingerprint" in mapping else []
+    if names or is_given is not False:
+        names = list(dict.fromkeys([*names, "fingerprint"]))
+        return f"Alerts are grouped by {' or '.join(names)}; without it, by {rest}."
+    return f"Alerts are grouped by {rest}."
 
 
 def sha1(text: str) -> str:

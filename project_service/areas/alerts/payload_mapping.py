@@ -4,31 +4,38 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
 import orjson
 
 from project_service.areas.alerts import payloads
-from project_service.areas.alerts.payload_values import value_at
+from project_service.areas.alerts.payload_values import exact_text, is_blank, items, label_of, value_at
 from project_service.kit import bigint_json
 
+# Types of the fields of a sample. "null" and "objects", an array with objects, are stored as the type that is expected.
+TEXT = ("string", "datetime", "number", "boolean")
+TIME = ("string", "datetime", "number", "null")
+STORED_TYPES = {"null": "datetime", "objects": "array"}
 TARGETS: dict[str, tuple[str, tuple[str, ...]]] = {
-    "title": ("Title", ("string",)),
-    "description": ("Description", ("string",)),
-    "start_time": ("Start time", ("datetime",)),
-    "end_time": ("End time", ("datetime", "number")),
-    "service": ("Service", ("string",)),
-    "monitoring_tool": ("Monitoring tool", ("string",)),
-    "hosts": ("Hosts", ("string", "array")),
-    "severity": ("Severity", ("string",)),
-    "fingerprint": ("Fingerprint", ("string", "array")),
-    "gitlab_environment_name": ("Environment", ("string",)),
+    "title": ("Title", TEXT),
+    "description": ("Description", TEXT),
+    "start_time": ("Start time", TIME),
+    "end_time": ("End time", TIME),
+    "service": ("Service", TEXT),
+    "monitoring_tool": ("Monitoring tool", TEXT),
+    "hosts": ("Hosts", (*TEXT, "array")),
+    "severity": ("Severity", TEXT),
+    "fingerprint": ("Fingerprint", (*TEXT, "array", "objects")),
+    "gitlab_environment_name": ("Environment", TEXT),
 }
+HINTS: dict[tuple[str, ...], str] = {TEXT: "one value", TIME: "a time or number"}
+LIST_HINT = "one value or a list"
 LABELS = {name: label for name, (label, _) in TARGETS.items()}
 DATETIME = re.compile(r"\d{4}")
 MAX_FIELDS = 2000  # that a page offers
+MAX_SHOWN_CHARACTERS = 40  # of a value of the sample
 
 
 class Unusable(Exception):
@@ -37,15 +44,16 @@ class Unusable(Exception):
 
 @dataclass(frozen=True, slots=True)
 class SampleField:
-    """A field of a sample: its path and its type."""
+    """A field of a sample: its path, its type and its value as text."""
 
     path: tuple[str | int, ...]
     type: str
+    value: str = field(default="", compare=False)
 
     @property
     def label(self) -> str:
         """``event/hosts[0]/name``."""
-        return payloads.label_of(self.path)
+        return label_of(self.path)
 
     @property
     def key(self) -> str:
@@ -55,6 +63,7 @@ class SampleField:
 
 def read_sample(text: str) -> dict[str, Any]:
     """Parse a sample; ``Unusable`` has the problem."""
+    text = text.removeprefix("\ufeff")
     if len(text.encode()) > payloads.MAX_PAYLOAD_BYTES:
         raise Unusable("is too big")
     try:
@@ -78,19 +87,39 @@ def fitting(fields: list[SampleField], target: str) -> list[SampleField]:
     return [field for field in fields if field.type in TARGETS[target][1]]
 
 
-def mapping_of(sample: dict[str, Any], chosen: dict[str, str]) -> dict[str, dict[str, Any]]:
-    """Return the mapping to store; fields that are not in the sample or do not fit their target are left out."""
+def mapped_fields(sample: dict[str, Any], chosen: dict[str, str]) -> dict[str, SampleField]:
+    """Return the chosen fields by target; those not in the sample or that do not fit their target are left out."""
     found = {target: _field_at(sample, key) for target, key in chosen.items()}
+    return {target: one for target, one in found.items() if one is not None and fitting([one], target)}
+
+
+def mapping_of(sample: dict[str, Any], chosen: dict[str, str]) -> dict[str, dict[str, Any]]:
+    """Return the mapping to store, without fields that do not fit."""
     return {
-        target: {"path": list(field.path), "type": field.type, "label": field.label}
-        for target, field in found.items()
-        if field is not None and fitting([field], target)
+        target: {"path": list(one.path), "type": STORED_TYPES.get(one.type, one.type), "label": one.label}
+        for target, one in mapped_fields(sample, chosen).items()
     }
 
 
-def fields_in(mapping: dict[str, dict[str, Any]]) -> list[SampleField]:
-    """Return the fields of a stored mapping."""
-    return [SampleField(tuple(entry["path"]), entry["type"]) for entry in mapping.values()]
+def hint_of(target: str) -> str:
+    """Say which values a target accepts."""
+    return HINTS.get(TARGETS[target][1], LIST_HINT)
+
+
+def values_of(alert: payloads.ParsedAlert) -> dict[str, Any]:
+    """Return by target what an alert stores."""
+    return {name: getattr(alert, name, None) for name in TARGETS} | {
+        "start_time": alert.started_at,
+        "end_time": alert.ended_at,
+        "severity": alert.severity.title,
+        "gitlab_environment_name": alert.environment,
+    }
+
+
+def has_fingerprint(sample: dict[str, Any], mapping: dict[str, dict[str, Any]]) -> bool:
+    """Whether a sample has a fingerprint, where it is mapped or by its plain name."""
+    paths = [mapping["fingerprint"]["path"]] if "fingerprint" in mapping else []
+    return any(not is_blank(value_at(sample, path)) for path in (*paths, ["fingerprint"]))
 
 
 def chosen_of(mapping: dict[str, dict[str, Any]]) -> dict[str, str]:
@@ -104,22 +133,43 @@ def _field_at(sample: dict[str, Any], key: str) -> SampleField | None:
         path = orjson.loads(key)
     except orjson.JSONDecodeError:
         return None
-    kind = _type_of(value_at(sample, path)) if isinstance(path, list) else None
-    return SampleField(tuple(path), kind) if kind else None
+    if not isinstance(path, list) or not path:
+        return None
+    value, (*above, name) = value_at(sample, path), path
+    parent = value_at(sample, above) if above else sample
+    if value is None and not (isinstance(parent, dict) and isinstance(name, str) and name in parent):
+        return None
+    kind = _type_of(value)
+    return SampleField(tuple(path), kind, _shown(value)) if kind else None
 
 
 def _walk(value: Any, path: tuple[str | int, ...]) -> Iterator[SampleField]:
     if kind := _type_of(value):
-        yield SampleField(path, kind)
-    if isinstance(value, dict | list):
-        for key, inner in value.items() if isinstance(value, dict) else enumerate(value):
+        yield SampleField(path, kind, _shown(value))
+    if isinstance(value, dict):
+        for key, inner in value.items():
             yield from _walk(inner, (*path, key))
+    elif isinstance(value, list):
+        for index, inner in enumerate(value):
+            if inner is not None:
+                yield from _walk(inner, (*path, index))
 
 
 def _type_of(value: Any) -> str | None:
-    """Return the type of a value for the mapping; ``None`` for objects, null, booleans and fractions."""
+    """Return the type of a value for the mapping; ``None`` for objects."""
     if isinstance(value, list):
-        return "array"
+        return "objects" if any(isinstance(item, dict) for item in items(value)) else "array"
     if isinstance(value, str):
         return "datetime" if DATETIME.match(value) else "string"
-    return "number" if isinstance(value, int) and not isinstance(value, bool) else None
+    if isinstance(value, bool):
+        return "boolean"
+    if isinstance(value, int | float):
+        return "number"
+    return "null" if value is None else None
+
+
+def _shown(value: Any) -> str:
+    """Return a value of the sample on one line."""
+    text = "null" if value is None else exact_text(value[:MAX_SHOWN_CHARACTERS] if isinstance(value, list) else value)
+    text = " ".join(text[: 4 * MAX_SHOWN_CHARACTERS].split())
+    return text if len(text) <= MAX_SHOWN_CHARACTERS else f"{text[: MAX_SHOWN_CHARACTERS - 1]}…"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from project_service.kit import bigint_json
@@ -19,6 +19,14 @@ def value_at(payload: Any, path: list[Any]) -> Any:
         else:
             return None
     return here if path else None
+
+
+def label_of(path: Iterable[str | int]) -> str:
+    """Return a path as text: ``event/hosts[0]/name``."""
+    text = ""
+    for step in path:
+        text += f"[{step}]" if isinstance(step, int) else f"/{step}" if text else step
+    return text
 
 
 def is_blank(value: Any) -> bool:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import codecs
 import datetime as dt
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple
@@ -12,7 +13,7 @@ from urllib.parse import unquote_to_bytes
 
 from project_service.areas.alerts.grouping import Mapping, fingerprint_of, sha1
 from project_service.areas.alerts.models import Severity
-from project_service.areas.alerts.payload_values import is_blank, items, plain_text, value_at
+from project_service.areas.alerts.payload_values import is_blank, items, label_of, plain_text, value_at
 from project_service.kit import bigint_json, clock
 from project_service.kit.times import is_unset, read_time
 
@@ -68,7 +69,10 @@ class AlertReport(NamedTuple):
 
 @dataclass(slots=True)
 class ParsedAlert:
-    """All attributes of an alert in a payload; one with ``ended_at`` is a recovery."""
+    """All attributes of an alert in a payload; one with ``ended_at`` is a recovery.
+
+    ``starts_at_receipt``: the payload gives no start. ``unknown_severity``: the text in place of a severity.
+    """
 
     title: str
     payload: dict[str, Any]
@@ -81,13 +85,16 @@ class ParsedAlert:
     fingerprint: str | None = None
     environment: str | None = None
     ended_at: dt.datetime | None = None
+    starts_at_receipt: bool = False
+    unknown_severity: str | None = None
 
 
 def read(body: bytes) -> dict[str, Any]:
-    """Parse a body; an empty one is an empty object.
+    """Parse a body; an empty one is an empty object. A byte order mark before it says how its text is encoded.
 
     An integer with more digits than Python parses is kept as text, so that the alert is not lost.
     """
+    body = _without_byte_order_mark(body)
     if not body.strip():
         return {}
     if bigint_json.has_too_many_values(body):
@@ -101,6 +108,16 @@ def read(body: bytes) -> dict[str, Any]:
     if len(body) > MAX_PAYLOAD_BYTES and len(bigint_json.dumps(payload)) > MAX_PAYLOAD_BYTES:
         raise Unreadable
     return payload
+
+
+def _without_byte_order_mark(body: bytes) -> bytes:
+    """Return a body as UTF-8 without a byte order mark; programs on Windows send UTF-8 or UTF-16 with one."""
+    if body.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        try:
+            return body.decode("utf-16").encode()
+        except UnicodeError as error:
+            raise MalformedPayload from error
+    return body.removeprefix(codecs.BOM_UTF8)
 
 
 def depth_exceeds(value: Any, limit: int) -> bool:
@@ -159,14 +176,6 @@ def _unreadable(path: list[Any], value: Any) -> dict[str, str]:
     return {"path": label_of(path), "value": _cut(text, MAX_SHOWN_CHARACTERS)}
 
 
-def label_of(path: Iterable[str | int]) -> str:
-    """Return a path as text: ``event/hosts[0]/name``."""
-    text = ""
-    for step in path:
-        text += f"[{step}]" if isinstance(step, int) else f"/{step}" if text else step
-    return text
-
-
 def _parse_plain(
     payload: dict[str, Any],
     mapping: Mapping,
@@ -176,14 +185,17 @@ def _parse_plain(
     ended_at: dt.datetime | None,
 ) -> ParsedAlert:
     values = {name: _value_of(payload, name, mapping) for name in FIELDS}
+    severity = _severity(values["severity"])
     return ParsedAlert(
         title=_text(values["title"], MAX_CHARACTERS["title"]) or DEFAULT_TITLE,
         description=_text(values["description"], MAX_CHARACTERS["description"]),
         service=_text(values["service"], MAX_CHARACTERS["service"]),
         monitoring_tool=_text(values["monitoring_tool"], MAX_CHARACTERS["monitoring_tool"]),
         hosts=_hosts(values["hosts"]),
-        severity=_severity(values["severity"]),
+        severity=Severity.CRITICAL if severity is None else severity,
+        unknown_severity=_text(values["severity"], MAX_SHOWN_CHARACTERS) if severity is None else None,
         started_at=started_at or clock.now(),
+        starts_at_receipt=started_at is None,
         ended_at=ended_at,
         fingerprint=fingerprint,
         environment=environment,
@@ -236,6 +248,7 @@ def _parse_prometheus(
         monitoring_tool=PROMETHEUS_TOOL,
         severity=PROMETHEUS_SEVERITIES.get(str(word).lower(), Severity.CRITICAL),
         started_at=started_at or clock.now(),
+        starts_at_receipt=started_at is None,
         ended_at=ended_at,
         fingerprint=fingerprint,
         environment=environment,
@@ -270,8 +283,12 @@ FIELDS = (
 
 
 def _value_of(payload: dict[str, Any], name: str, mapping: Mapping) -> Any:
-    if name in mapping and not is_blank(chosen := _chosen(payload, name, mapping)):
-        return chosen
+    if name in mapping:
+        chosen = _chosen(payload, name, mapping)
+        if chosen is False:  # a mapped value is text; in a plain key it counts as missing
+            return "false"
+        if not is_blank(chosen):
+            return chosen
     value = payload.get(name)
     return None if is_blank(value) else value
 
@@ -303,9 +320,9 @@ def _hosts(value: Any) -> list[str]:
     return hosts
 
 
-def _severity(value: Any) -> Severity:
-    word = value.strip().lower() if isinstance(value, str) else ""
-    return PLAIN_SEVERITIES.get(word, Severity.CRITICAL)
+def _severity(value: Any) -> Severity | None:
+    """Return the severity that a value names; ``None`` if it names none."""
+    return PLAIN_SEVERITIES.get(value.strip().lower()) if isinstance(value, str) else None
 
 
 def _object(element: dict[str, Any], name: str) -> dict[str, Any]:

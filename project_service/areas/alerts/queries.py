@@ -176,6 +176,12 @@ def has_short_address(project: Project) -> bool:
     return db.session.scalar(here.where(AlertIntegration.endpoint_identifier == LEGACY)) is not None
 
 
+def has_environment(project: Project, name: str) -> bool:
+    """Whether the project has an environment of exactly this name."""
+    found = select(Environment.id).where(Environment.project_id == project.id, Environment.name == name)
+    return db.session.scalar(found.limit(1)) is not None
+
+
 def incident_setting_of(project_id: int) -> IncidentSetting:
     """The incident settings of a project, or the defaults."""
     stored = db.session.scalar(select(IncidentSetting).where(IncidentSetting.project_id == project_id))

@@ -15,7 +15,7 @@ from project_service.access import sections
 from project_service.access.abilities import Ability, allowed
 from project_service.access.identity import caller
 from project_service.access.pages import PageBlueprint
-from project_service.areas.alerts import integrations, payload_mapping, payloads, queries, service
+from project_service.areas.alerts import grouping, integrations, payload_mapping, payloads, queries, service
 from project_service.areas.alerts.forms import IncidentSettingsForm, IntegrationForm, TestAlertForm
 from project_service.areas.alerts.models import HTTP, OPSGENIE, AlertIntegration
 from project_service.domain.projects import Project
@@ -113,7 +113,13 @@ def create_integration(project: Project) -> Any:
 def preview_integration(project: Project) -> Any:
     """Show the part of the page with the parsed sample, for scripts that replace it."""
     form = IntegrationForm()
-    return render_template("alerts/_preview.html", sample=_read_sample(form, {}))
+    return render_template(
+        "alerts/_preview_parts.html",
+        sample=_read_sample(project, form, {}),
+        stored=payload_mapping.values_of,
+        targets=payload_mapping.TARGETS if "parsed_example" in request.form else (),
+        field_labels=payload_mapping.LABELS,
+    )
 
 
 @pages.get(f"{ONE}/edit")
@@ -249,12 +255,16 @@ class Sample:
     fields: list[payload_mapping.SampleField] = field(default_factory=list)
     chosen: dict[str, str] = field(default_factory=dict)
     alerts: list[payloads.ParsedAlert] | None = None
+    unreadable_times: dict[str, dict[str, str]] = field(default_factory=dict)
+    grouping: str = field(default_factory=lambda: grouping.description_of({}))
+    has_fingerprint: bool = False
+    is_new_environment: bool = False  # the alert names an environment that the project does not have
     problem: str | None = None
     has_changed: bool = False
     left_out_after: int | None = None  # how many fields are offered, when that is not all of them
 
 
-def _read_sample(form: IntegrationForm, stored: dict[str, Any]) -> Sample:
+def _read_sample(project: Project, form: IntegrationForm, stored: dict[str, Any]) -> Sample:
     """Parse the sample of a submitted form, or of the stored integration."""
     text = _sample_text(form)
     if not text.strip():
@@ -269,10 +279,21 @@ def _read_sample(form: IntegrationForm, stored: dict[str, Any]) -> Sample:
     chosen = payload_mapping.chosen_of(stored) if request.method == "GET" else {} if has_changed else _chosen()
     mapped = payload_mapping.mapping_of(payload, chosen)
     reports = integrations.alerts_in(form.type.data, payload, mapped)
+    alerts = None if reports is None else [one.parse() for one in reports]
+    first = alerts[0] if alerts else None
+    given = payload_mapping.has_fingerprint(payload, mapped)
+    environment = first.environment if first else None
+    is_prometheus = (
+        first is not None and first.monitoring_tool == payloads.PROMETHEUS_TOOL and "startsAt" in first.payload
+    )
     return Sample(
-        list(dict.fromkeys([*offered, *payload_mapping.fields_in(mapped)])),
+        list(dict.fromkeys([*offered, *payload_mapping.mapped_fields(payload, chosen).values()])),
         chosen,
-        None if reports is None else [one.parse() for one in reports],
+        alerts,
+        unreadable_times=reports[0].unreadable_times if reports else {},
+        grouping=grouping.OF_PROMETHEUS if is_prometheus else grouping.description_of(mapped, is_given=given),
+        has_fingerprint=given or "fingerprint" in mapped or is_prometheus,
+        is_new_environment=environment is not None and not queries.has_environment(project, environment),
         problem=integrations.NO_BATCH if reports is None else None,
         has_changed=has_changed and bool(_parsed_text()),
         left_out_after=len(offered) if len(fields) > len(offered) else None,
@@ -311,7 +332,7 @@ def _form_page(
 ) -> str:
     sample = Sample()
     if parsed:
-        sample = _read_sample(form, integration.mapping if integration is not None else {})
+        sample = _read_sample(project, form, integration.mapping if integration is not None else {})
         is_seen = form.type.data == HTTP or "parse" in request.form
         if sample.problem and is_seen and not form.payload_example.errors:
             form.payload_example.errors = [sample.problem]
@@ -322,6 +343,9 @@ def _form_page(
         form=form,
         sample=sample,
         targets=payload_mapping.TARGETS,
+        hint=payload_mapping.hint_of,
+        stored=payload_mapping.values_of,
+        field_labels=payload_mapping.LABELS,
         fitting=payload_mapping.fitting,
         offers_short_address=integration is None
         and (bool(form.short_address.errors) or not queries.has_short_address(project)),

@@ -20,6 +20,7 @@ JSON = st.recursive(
     max_leaves=10,
 )
 SAMPLES = st.dictionaries(st.text(max_size=3), JSON, max_size=4)
+TEXT = {"string", "datetime", "number", "boolean"}
 MOST = payload_mapping.MAX_FIELDS
 SAMPLE = {
     "event": {
@@ -41,11 +42,14 @@ def test_the_fields_of_a_sample_have_labels_and_types():
         "event/name": "string",
         "event/times": "array",
         "event/times[0]": "datetime",
-        "event/hosts": "array",
+        "event/hosts": "objects",
         "event/hosts[0]/name": "string",
         "event/hosts[1]/name": "string",
         "event/count": "number",
         "id": "datetime",
+        "nothing": "null",
+        "yes": "boolean",
+        "share": "number",
     }
 
 
@@ -58,20 +62,20 @@ def test_a_path_is_a_list_of_keys_and_indexes():
 @pytest.mark.parametrize(
     ("target", "types"),
     [
-        ("title", {"string"}),
-        ("description", {"string"}),
-        ("start_time", {"datetime"}),
-        ("end_time", {"datetime", "number"}),
-        ("service", {"string"}),
-        ("monitoring_tool", {"string"}),
-        ("hosts", {"string", "array"}),
-        ("severity", {"string"}),
-        ("fingerprint", {"string", "array"}),
-        ("gitlab_environment_name", {"string"}),
+        ("title", TEXT),
+        ("description", TEXT),
+        ("start_time", {"string", "datetime", "number", "null"}),
+        ("end_time", {"string", "datetime", "number", "null"}),
+        ("service", TEXT),
+        ("monitoring_tool", TEXT),
+        ("hosts", {*TEXT, "array"}),
+        ("severity", TEXT),
+        ("fingerprint", {*TEXT, "array", "objects"}),
+        ("gitlab_environment_name", TEXT),
     ],
 )
 def test_each_target_takes_fitting_types(target, types):
-    fields = [SampleField((kind,), kind) for kind in ("string", "datetime", "number", "array")]
+    fields = [SampleField((kind,), kind) for kind in (*TEXT, "null", "array", "objects")]
 
     assert {field.type for field in fitting(fields, target)} == types
 
@@ -83,19 +87,20 @@ def test_all_targets_are_told():
 
 
 def test_what_was_chosen_becomes_the_stored_mapping_and_back():
-    chosen = {"title": '["event","name"]', "hosts": '["event","hosts"]'}
+    chosen = {"title": '["event","name"]', "hosts": '["event","times"]', "end_time": '["nothing"]'}
 
     stored = payload_mapping.mapping_of(SAMPLE, chosen)
 
     assert stored == {
         "title": {"path": ["event", "name"], "type": "string", "label": "event/name"},
-        "hosts": {"path": ["event", "hosts"], "type": "array", "label": "event/hosts"},
+        "hosts": {"path": ["event", "times"], "type": "array", "label": "event/times"},
+        "end_time": {"path": ["nothing"], "type": "datetime", "label": "nothing"},
     }
     assert payload_mapping.chosen_of(stored) == chosen
 
 
 @pytest.mark.parametrize(
-    "key", ['["event","count"]', '["nothing"]', '["event"]', "nonsense", "[]", "7", '["gone"]', "[{}]"]
+    "key", ['["event","times"]', '["nothing"]', '["event"]', "nonsense", "[]", "7", '["gone"]', "[{}]"]
 )
 def test_what_does_not_fit_is_not_stored(key):
     assert payload_mapping.mapping_of(SAMPLE, {"title": key}) == {}
@@ -136,7 +141,8 @@ def test_any_text_is_a_sample_or_unusable(text):
 
 @given(SAMPLES)
 def test_every_field_leads_to_a_value_of_its_type(sample):
-    kinds = {"string": str, "datetime": str, "number": int, "array": list}
+    kinds = {"string": str, "datetime": str, "number": int, "boolean": bool, "array": list, "objects": list}
+    kinds["null"] = type(None)
 
     for field in fields_of(sample, MOST):
         assert isinstance(value_at(sample, list(field.path)), kinds[field.type])

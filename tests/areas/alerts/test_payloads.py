@@ -754,3 +754,20 @@ def test_whatever_is_sent_becomes_an_alert_that_can_be_stored(payload):
     assert sum(map(len, parsed.hosts)) <= 255
     assert parsed.fingerprint is None or len(parsed.fingerprint) == 40
     assert not any("\0" in text for text in (parsed.title, parsed.description or "", *parsed.hosts))
+
+
+@pytest.mark.parametrize(
+    ("body", "payload"),
+    [
+        (b'\xef\xbb\xbf{"title": "A"}', {"title": "A"}),
+        ('{"title": "é"}'.encode("utf-16"), {"title": "é"}),
+        (b"\xef\xbb\xbf", {}),
+    ],
+)
+def test_a_body_may_begin_with_a_byte_order_mark(body, payload):
+    assert payloads.read(body) == payload
+
+
+def test_half_a_character_after_a_byte_order_mark_is_refused():
+    with pytest.raises(payloads.MalformedPayload):
+        payloads.read(b"\xff\xfe{")

@@ -12,6 +12,7 @@ import pytest
 from project_service.areas.alerts import payload_mapping as mapping
 from project_service.areas.alerts import queries
 from project_service.areas.alerts.models import HTTP, OPSGENIE, PROMETHEUS, Alert, AlertIntegration, IncidentSetting
+from project_service.domain.tracker.environments import Environment
 from project_service.kit.db.session import db
 from tests.support import sample_data
 from tests.support.git_repositories import keep_repository
@@ -25,6 +26,7 @@ EVENT = {"title": "Oven cold", "at": "2026-03-04T05:06:07Z", "hosts": ["a", "b"]
 SAMPLE = json.dumps({"event": EVENT})
 OTHER_SAMPLE = json.dumps({"event": {"title": "Oven cold"}})
 TITLE = '["event","title"]'
+SINGLE = ["event/title", "event/at", "event/hosts[0]", "event/hosts[1]", "event/code", "event/up"]
 BATCH = json.dumps(
     dict.fromkeys(("groupKey", "status", "receiver", "groupLabels", "commonLabels", "commonAnnotations"), "x")
     | {"externalURL": "x", "version": "4"}
@@ -63,10 +65,16 @@ def credentials(answer):
 
 
 def options(answer, target):
-    """What the select of an alert field offers: label → whether it is chosen."""
+    """What the select of an alert field offers: label → whether it is chosen; without values of the sample."""
     select = re.search(f'<select id="map_{target}".*?</select>', answer.text, re.DOTALL).group()
-    found = re.findall(r'<option value="[^"]+"( selected)?>([^<]*)<', select)
+    found = re.findall(r'<option value="[^"]+"( selected)?>([^<:]*):', select)
     return {html.unescape(label): bool(selected) for selected, label in found}
+
+
+def stored_as(answer, target):
+    """What the form says is stored in an alert field."""
+    cell = re.search(rf'id="stored-{target}"[^>]*>(.*?)</div>', answer.text, re.DOTALL)[1]
+    return " ".join(html.unescape(re.sub("<[^>]+>", "", cell)).split())
 
 
 def tell(visitor, address, key, body):
@@ -204,11 +212,11 @@ def test_a_new_form_asks_for_everything_and_offers_no_fields_yet(maintainer, pro
 @pytest.mark.parametrize(
     ("target", "labels"),
     [
-        ("title", ["event/title", "event/hosts[0]", "event/hosts[1]"]),
-        ("start_time", ["event/at"]),
-        ("end_time", ["event/at", "event/code"]),
-        ("hosts", ["event/title", "event/hosts", "event/hosts[0]", "event/hosts[1]"]),
-        ("severity", ["event/title", "event/hosts[0]", "event/hosts[1]"]),
+        ("title", SINGLE),
+        ("start_time", [*(label for label in SINGLE if label != "event/up"), "event/of"]),
+        ("end_time", [*(label for label in SINGLE if label != "event/up"), "event/of"]),
+        ("hosts", [*SINGLE, "event/hosts"]),
+        ("severity", SINGLE),
     ],
 )
 def test_a_parsed_sample_offers_each_field_what_fits(target, labels, maintainer, project):
@@ -235,10 +243,17 @@ def test_the_preview_shows_the_alert_that_the_sample_makes(maintainer, project):
     hosts, end = '["event","hosts"]', '["event","at"]'
     mapped = maintainer.send(NEW, parsed_example=SAMPLE, map_title=TITLE, map_hosts=hosts, map_end_time=end, **fields)
 
-    assert [text in plain.text for text in ("<dd>New: Alert</dd>", "<dd>Triggered</dd>")] == [True, True]
+    assert (stored_as(plain, "title"), "<dd>Triggered</dd>" in plain.text) == ("New: Alert", True)
     assert options(mapped, "title")["event/title"] is True
-    shown = ("<dd>Oven cold</dd>", "<dd>a, b</dd>", "<dd>Resolved</dd>")
-    assert [text in mapped.text for text in shown] == [True] * 3
+    assert (stored_as(mapped, "title"), stored_as(mapped, "hosts"), stored_as(mapped, "start_time")) == (
+        "Oven cold",
+        "a, b",
+        "time of receipt",
+    )
+    assert ("<dd>Resolved</dd>" in mapped.text, ">event/hosts: [&#34;a&#34;,&#34;b&#34;]<" in mapped.text) == (
+        True,
+        True,
+    )
 
 
 def test_a_mapping_is_stored_shown_again_and_used_by_the_receiver(maintainer, project):
@@ -254,7 +269,7 @@ def test_a_mapping_is_stored_shown_again_and_used_by_the_receiver(maintainer, pr
     assert titles() == ["Oven on fire"]
 
 
-@pytest.mark.parametrize("key", [TITLE, '["event","gone"]', "nonsense"])
+@pytest.mark.parametrize("key", ['["event","hosts"]', '["event","gone"]', "nonsense"])
 def test_what_cannot_be_mapped_is_refused_beside_its_field(key, maintainer, integration):
     fields = {"name": "Kitchen", "payload_example": SAMPLE, "parsed_example": SAMPLE, "map_title": TITLE}
 
@@ -546,11 +561,28 @@ def test_an_unknown_tab_of_the_section_is_the_first(visit, integration):
             ["Oven &lt;cold&gt;", "Critical", "Triggered", "Fingerprint"],
         ),
         ({"payload_example": '{"end_time": "2026-03-04T05:06:07Z"}'}, ["Resolved", "4 Mar 2026 05:06:07 UTC"]),
-        ({"payload_example": SAMPLE, "parsed_example": SAMPLE, "map_title": TITLE}, ["<dd>Oven cold</dd>"]),
+        (
+            {"payload_example": SAMPLE, "parsed_example": SAMPLE, "map_title": TITLE},
+            ['<div id="stored-title">Oven cold', "grouped by all fields except start_time, end_time and hosts."],
+        ),
+        (
+            {"payload_example": SAMPLE, "parsed_example": SAMPLE, "map_end_time": '["event","at"]'},
+            ["grouped by all fields except start_time, end_time, hosts and event/at.", "Map a fingerprint"],
+        ),
+        (
+            {"payload_example": SAMPLE, "parsed_example": SAMPLE, "map_fingerprint": '["event","code"]'},
+            ["grouped by event/code or fingerprint; without it, by all fields except start_time"],
+        ),
         (
             {"payload_example": SAMPLE, "parsed_example": "{}", "map_title": TITLE},
-            ["<dd>New: Alert</dd>", "has changed"],
+            ['<div id="stored-title">New: Alert', "has changed"],
         ),
+        (
+            {"payload_example": '{"start_time": "soon"}'},
+            ["<code>soon</code> in <code>start_time</code> cannot be read"],
+        ),
+        ({"payload_example": '{"severity": "sev1"}'}, ["Critical<br>", "“sev1” is not a severity"]),
+        ({"payload_example": '{"gitlab_environment_name": "Prod"}'}, ["not an environment of this project yet"]),
         ({"payload_example": "{}", "type": PROMETHEUS}, ["no body of an Alertmanager webhook"]),
         ({"payload_example": BATCH, "type": PROMETHEUS}, ["Latency", "Prometheus"]),
     ],
@@ -561,6 +593,30 @@ def test_the_preview_follows_the_form_and_stores_nothing(fields, texts, maintain
     assert (answer.status_code, [text for text in texts if text not in answer.text]) == (200, [])
     assert "<html" not in answer.text
     assert stored() == []
+
+
+def test_an_environment_of_the_project_is_not_said_to_be_new(maintainer, project):
+    store(Environment(project_id=project.id, name="Prod", slug="prod"))
+    sample = {"payload_example": '{"gitlab_environment_name": "Prod"}'}
+
+    page = maintainer.send(f"{OPERATIONS}/integrations/preview", type=HTTP, **sample).text
+
+    assert ("<dd>Prod" in page, "not an environment" in page) == (True, False)
+
+
+def test_whatever_single_value_is_mapped_is_stored_as_text(maintainer, visit, project):
+    sample = json.dumps({"a": 7, "b": 1.5, "c": False, "d": [1, "x", True], "e": None})
+    mapped = {"title": "a", "description": "b", "service": "c", "hosts": "d", "monitoring_tool": "a", "end_time": "e"}
+    fields = {f"map_{target}": json.dumps([key]) for target, key in mapped.items()}
+    texts = {"payload_example": sample, "parsed_example": sample}
+    answer = maintainer.send(NEW, type=HTTP, name="Kitchen", active="y", **texts, **fields)
+
+    sent = [tell(visit(None), *credentials(maintainer.get(answer.location)), json.loads(sample)) for _ in "ab"]
+
+    [alert] = db.session.query(Alert)
+    assert (sent, alert.events, alert.status) == ([200, 200], 2, 0)
+    assert (alert.title, alert.description, alert.service, alert.monitoring_tool) == ("7", "1.5", "false", "7")
+    assert alert.hosts == ["1", "x", "true"]
 
 
 @pytest.mark.parametrize(("person", "status"), [(DEV, 403), (SAM, 404)])

@@ -315,6 +315,20 @@ def test_variables_of_one_key_are_told_apart_by_filter(project):
     assert names(project.variables.list(), "value") == ["production"]
 
 
+@pytest.mark.parametrize("kind", ["group", "gl"])
+def test_variables_of_groups_and_of_the_instance_come_change_and_go(kind, request, name):
+    variables, key = request.getfixturevalue(kind).variables, f"HOST_{name}".replace("-", "_").replace(".", "_")
+    variable = variables.create({"key": key, "value": "web01.example.org", "masked": True})
+
+    variable.value = "web02.example.org"
+    variable.save()
+
+    assert (variables.get(key).value, variables.get(key).masked) == ("web02.example.org", True)
+    assert key in [one.key for one in variables.list(iterator=True)]
+    variable.delete()
+    assert is_gone(variables.get, key)
+
+
 def test_a_variable_is_refused_with_its_reasons(project):
     with pytest.raises(gitlab.exceptions.GitlabCreateError) as refused:
         project.variables.create({"key": "A", "value": "short", "masked": True})

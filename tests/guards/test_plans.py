@@ -61,6 +61,7 @@ ALLOWED = (
     Allowed(WALKED, "users", "/users /personal_access_tokens", ALL),
     Allowed(WALKED, TOKENS, "/personal_access_tokens", ALL),
     Allowed(WALKED, "projects", "/projects", ALL),
+    Allowed(WALKED, "instance_variables", "/admin/ci/variables", "25 at most"),
     Allowed(WALKED, "audit_events", "/audit_events", ALL),
     Allowed(WALKED, "namespaces", "/groups /namespaces /dashboard/groups /projects/new /projects/new/import", ALL),
     Allowed(WALKED, "namespaces", "/<path:project>/-/settings/general /<project_path:project>/download_export", ALL),

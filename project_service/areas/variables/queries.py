@@ -1,49 +1,72 @@
-"""Queries of variables."""
+"""Queries of the variables of a project, a group or the instance (``None``)."""
 
 from __future__ import annotations
 
-from sqlalchemy import Select, select
+from typing import Any
 
-from project_service.areas.variables.models import Variable
-from project_service.domain.projects import Project
+from sqlalchemy import Select, func, select
+
+from project_service.areas.variables.models import (
+    AnyVariable,
+    GroupVariable,
+    Variable,
+    VariableOwner,
+    model_of,
+)
 from project_service.kit.db.session import db
 from project_service.kit.http.errors import Conflict, NotFound
 
 AMBIGUOUS = "There are multiple variables with provided parameters. Please use 'filter[environment_scope]'"
 
 
-def variables_of(project: Project) -> Select[Variable]:
-    """The variables of a project, oldest first."""
-    return select(Variable).where(Variable.project_id == project.id).order_by(Variable.id)
+def owner_columns(owner: VariableOwner) -> dict[str, int]:
+    """Return the column, with its value, that ties a variable to its owner; none for the instance."""
+    if owner is None:
+        return {}
+    return {"project_id" if model_of(owner) is Variable else "namespace_id": owner.id}
 
 
-def find_variable(project: Project, key: str, environment_scope: str | None = None) -> Variable:
+def variables_of(owner: VariableOwner) -> Select[Any]:
+    """The variables of an owner, oldest first."""
+    model = model_of(owner)
+    return select(model).filter_by(**owner_columns(owner)).order_by(model.id)
+
+
+def number_of_variables(owner: VariableOwner) -> int:
+    """The number of variables of an owner."""
+    counted = select(func.count()).select_from(model_of(owner)).filter_by(**owner_columns(owner))
+    return db.session.scalar(counted) or 0
+
+
+def find_variable(owner: VariableOwner, key: str, environment_scope: str | None = None) -> AnyVariable:
     """One variable by its key and, where several share it, its scope; both compared literally."""
-    statement = variables_of(project).where(Variable.key == key)
+    statement = variables_of(owner).filter_by(key=key)
     if environment_scope:
-        statement = statement.where(Variable.environment_scope == environment_scope)
-    found = list(db.session.scalars(statement.limit(2)))
+        statement = statement.filter_by(environment_scope=environment_scope)
+    found: list[AnyVariable] = list(db.session.scalars(statement.limit(2)))
     if not found:
-        raise NotFound("Variable")
+        raise NotFound(model_of(owner).__name__)
     if len(found) > 1:
         raise Conflict(AMBIGUOUS)
     return found[0]
 
 
-def has_twin(variable: Variable) -> bool:
-    """Whether another variable of the project has this key and scope."""
-    same = select(Variable.id).where(
-        Variable.project_id == variable.project_id,
-        Variable.key == variable.key,
-        Variable.environment_scope == variable.environment_scope,
-        Variable.id != (variable.id or 0),
-    )
+def has_twin(variable: AnyVariable) -> bool:
+    """Whether another variable of the same owner has this key and scope."""
+    model = type(variable)
+    names: dict[str, Any] = {"key": variable.key}
+    if isinstance(variable, Variable):
+        names |= {"environment_scope": variable.environment_scope, "project_id": variable.project_id}
+    elif isinstance(variable, GroupVariable):
+        names |= {"environment_scope": variable.environment_scope, "namespace_id": variable.namespace_id}
+    same = select(model.id).filter_by(**names).where(model.id != (variable.id or 0))
     return db.session.scalar(same) is not None
 
 
-def find_variable_by_id(project: Project, variable_id: int) -> Variable:
-    """One variable of a project by its number, as the pages address it."""
-    variable = db.session.scalar(variables_of(project).where(Variable.id == variable_id))
+def find_variable_by_id(owner: VariableOwner, variable_id: int) -> AnyVariable:
+    """One variable of an owner by its number, as the pages address it."""
+    model = model_of(owner)
+    variable: AnyVariable | None = db.session.scalar(variables_of(owner).where(model.id == variable_id))
     if variable is None:
-        raise NotFound("Variable")
+        raise NotFound(model.__name__)
     return variable

@@ -1,4 +1,4 @@
-"""The API of CI/CD variables (variables reference)."""
+"""The API of CI/CD variables of projects (variables reference)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from sqlalchemy import Select
 from project_service.access.abilities import Ability
 from project_service.access.api import ApiBlueprint
 from project_service.areas.variables import queries, service
-from project_service.areas.variables.models import Variable
+from project_service.areas.variables.models import AnyVariable, VariableOwner
 from project_service.areas.variables.schemas import (
     VariableCreateSchema,
     VariableFilterSchema,
@@ -18,7 +18,7 @@ from project_service.areas.variables.schemas import (
 )
 from project_service.domain.projects import Project
 
-api = ApiBlueprint("variables", __name__, description="CI/CD variables of a project.")
+api = ApiBlueprint("variables", __name__, description="CI/CD variables of projects, groups and the instance.")
 
 
 @api.get("/projects/<project>/variables")
@@ -26,7 +26,7 @@ api = ApiBlueprint("variables", __name__, description="CI/CD variables of a proj
 @api.allow(Ability.ADMIN_VARIABLES)
 @api.response(200, VariableSchema(many=True))
 @api.paged
-def list_variables(project: Project) -> Select[Variable]:
+def list_variables(project: Project) -> Select[Any]:
     """List the variables of a project."""
     return queries.variables_of(project)
 
@@ -36,9 +36,9 @@ def list_variables(project: Project) -> Select[Variable]:
 @api.allow(Ability.ADMIN_VARIABLES)
 @api.arguments(VariableFilterSchema)
 @api.response(200, VariableSchema)
-def show_variable(project: Project, fields: dict[str, Any], key: str) -> Variable:
+def show_variable(project: Project, fields: dict[str, Any], key: str) -> AnyVariable:
     """Show one variable."""
-    return _find(project, key, fields)
+    return find(project, key, fields)
 
 
 @api.post("/projects/<project>/variables")
@@ -46,7 +46,7 @@ def show_variable(project: Project, fields: dict[str, Any], key: str) -> Variabl
 @api.allow(Ability.ADMIN_VARIABLES)
 @api.arguments(VariableCreateSchema)
 @api.response(201, VariableSchema)
-def create_variable(project: Project, fields: dict[str, Any]) -> Variable:
+def create_variable(project: Project, fields: dict[str, Any]) -> AnyVariable:
     """Create a variable."""
     return service.create_variable(project, **fields)
 
@@ -56,9 +56,9 @@ def create_variable(project: Project, fields: dict[str, Any]) -> Variable:
 @api.allow(Ability.ADMIN_VARIABLES)
 @api.arguments(VariableUpdateSchema)
 @api.response(200, VariableSchema)
-def update_variable(project: Project, fields: dict[str, Any], key: str) -> Variable:
+def update_variable(project: Project, fields: dict[str, Any], key: str) -> AnyVariable:
     """Change a variable."""
-    return service.update_variable(_find(project, key, fields), **fields)
+    return service.update_variable(find(project, key, fields), **fields)
 
 
 @api.delete("/projects/<project>/variables/<key>")
@@ -68,10 +68,11 @@ def update_variable(project: Project, fields: dict[str, Any], key: str) -> Varia
 @api.response(204)
 def delete_variable(project: Project, fields: dict[str, Any], key: str) -> None:
     """Delete a variable."""
-    service.delete_variable(_find(project, key, fields))
+    service.delete_variable(find(project, key, fields))
 
 
-def _find(project: Project, key: str, fields: dict[str, Any]) -> Variable:
+def find(owner: VariableOwner, key: str, fields: dict[str, Any]) -> AnyVariable:
+    """Return the variable of a path; ``filter`` is taken out of the fields."""
     filters = fields.pop("filter", None) or {}
     key = key.removesuffix(".json")  # no key has a dot; clients may append a format to any URL
-    return queries.find_variable(project, key, filters.get("environment_scope"))
+    return queries.find_variable(owner, key, filters.get("environment_scope"))

@@ -23,6 +23,18 @@ class VariableSchema(Schema):
     description = fields.String()
 
 
+class InstanceVariableSchema(Schema):
+    """A variable of the instance, which has no scope and is never hidden."""
+
+    variable_type = fields.String()
+    key = fields.String()
+    value = fields.String()
+    protected = fields.Boolean()
+    masked = fields.Boolean()
+    raw = fields.Boolean()
+    description = fields.String()
+
+
 class ScopeSchema(Schema):
     """Selects one of several variables with the same key."""
 
@@ -35,27 +47,37 @@ class VariableFilterSchema(Schema):
     filter = Nested(ScopeSchema)
 
 
-class VariableUpdateSchema(VariableFilterSchema):
-    """Changes of a variable; without ``value`` the stored one is kept."""
+class InstanceVariableUpdateSchema(Schema):
+    """Changes of a variable of the instance; without ``value`` the stored one is kept."""
 
     value = fields.String()
     variable_type = fields.String(choices=TYPES)
     protected = fields.Boolean()
     masked = fields.Boolean()
     raw = fields.Boolean()
-    environment_scope = fields.String()
     description = fields.String()
 
 
-class VariableCreateSchema(Schema):
-    """A new variable."""
+class VariableUpdateSchema(InstanceVariableUpdateSchema, VariableFilterSchema):
+    """Changes of a variable, and which one of several with the same key."""
+
+    environment_scope = fields.String()
+
+
+class InstanceVariableCreateSchema(Schema):
+    """A new variable of the instance."""
 
     key = fields.String(required=True)
     value = fields.String(required=True)
     variable_type = fields.String(default=ENV_VAR, choices=TYPES)
     protected = fields.Boolean()
     masked = fields.Boolean()
-    masked_and_hidden = fields.Boolean()
     raw = fields.Boolean()
-    environment_scope = fields.String()
     description = fields.String()
+
+
+class VariableCreateSchema(InstanceVariableCreateSchema):
+    """A new variable of a project or group."""
+
+    masked_and_hidden = fields.Boolean()
+    environment_scope = fields.String()

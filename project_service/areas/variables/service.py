@@ -1,4 +1,7 @@
-"""Create, change and delete variables, with their rules (variables reference, sections 8 to 12)."""
+"""Create, change and delete variables, with their rules.
+
+Variables reference, sections 8 to 12; group and instance variables reference, sections 1 to 3.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,19 @@ from typing import Any
 
 from project_service.access import audit
 from project_service.areas.variables import queries
-from project_service.areas.variables.models import ENV_VAR, Variable
+from project_service.areas.variables.models import (
+    ANY_SCOPE,
+    ENV_VAR,
+    FILE,
+    AnyVariable,
+    GroupVariable,
+    InstanceVariable,
+    Variable,
+    VariableOwner,
+    model_of,
+)
 from project_service.domain.audit.recording import AuditTarget
+from project_service.domain.namespaces import Group
 from project_service.domain.projects import Project
 from project_service.kit.db.locking import delete_locked
 from project_service.kit.db.session import add_unique, db, unique
@@ -26,31 +40,45 @@ MAX_DESCRIPTION_LENGTH = 255
 BLANK = "can't be blank"
 # the value is not among them: events never contain secrets
 AUDITED = ("environment_scope", "masked", "hidden", "protected", "raw", "variable_type")
+# what audit events call the variables of an owner
+EVENT_NAMES = {Variable: "ci_variable", GroupVariable: "ci_group_variable", InstanceVariable: "ci_instance_variable"}
+# how many variables an owner may have, and what the message calls them
+LIMITS = {
+    Variable: (8000, "project ci variables"),
+    GroupVariable: (30_000, "group ci variables"),
+    InstanceVariable: (25, "ci instance level variables"),
+}
+MAX_INSTANCE_VALUE_LENGTH = 10_000
+MAX_INSTANCE_FILE_LENGTH = 50_000
 HIDDEN_IS_FINAL = "The visibility setting cannot be changed for masked and hidden variables."
 
 
-def create_variable(project: Project, **fields: Any) -> Variable:
-    """Create a variable in a project."""
+def create_variable(owner: VariableOwner, **fields: Any) -> AnyVariable:
+    """Create a variable in a project, a group or, without an owner, the instance."""
     hidden = bool(fields.pop("masked_and_hidden", False))
     masked = True if hidden else fields.pop("masked", False)
-    scope = fields.pop("environment_scope", "*")
-    variable = Variable(
-        project_id=project.id,
+    scope = fields.pop("environment_scope", ANY_SCOPE)
+    model = model_of(owner)
+    if model is not InstanceVariable:
+        fields |= {"environment_scope": (scope or "").strip(), "hidden": hidden}
+    variable = model(
+        **queries.owner_columns(owner),
         key=(fields.pop("key") or "").strip(),
-        environment_scope=(scope or "").strip(),
         masked=masked,
-        hidden=hidden,
         protected=bool(fields.pop("protected", False)),
         raw=bool(fields.pop("raw", False)),
         **{name: value for name, value in fields.items() if name != "masked"},
     )
     check(variable)
+    limit, text = LIMITS[model]
+    if queries.number_of_variables(owner) >= limit:
+        raise Invalid(base=f"Maximum number of {text} ({limit}) exceeded")
     add_unique(variable, _taken(variable))
-    _record(variable, "ci_variable_created", "Added ci variable", add="ci_variable")
+    _record(variable, "created", "Added {}", add=EVENT_NAMES[model])
     return variable
 
 
-def update_variable(variable: Variable, **fields: Any) -> Variable:
+def update_variable(variable: AnyVariable, **fields: Any) -> AnyVariable:
     """Change attributes of a variable, all or none of them."""
     if variable.hidden and fields.get("masked") is False:
         raise Invalid(base=HIDDEN_IS_FINAL)
@@ -66,29 +94,37 @@ def update_variable(variable: Variable, **fields: Any) -> Variable:
         for name, value in fields.items():
             setattr(variable, name, value)
         check(variable)
-    project = db.session.get_one(Project, variable.project_id)
-    audit.record_changes("ci_variable", project, former, audit.values_of(variable, *AUDITED), target=_target(variable))
+    kind, changed = EVENT_NAMES[type(variable)], audit.values_of(variable, *AUDITED)
+    audit.record_changes(kind, owner_of(variable), former, changed, target=_target(variable))
     if variable.value != former_value:
-        _record(variable, "ci_variable_updated", "Changed ci variable value", change="value")
+        _record(variable, "updated", "Changed {} value", change="value")
     return variable
 
 
-def delete_variable(variable: Variable) -> None:
+def delete_variable(variable: AnyVariable) -> None:
     """Delete a variable."""
     delete_locked(variable)
-    _record(variable, "ci_variable_deleted", "Removed ci variable", remove="ci_variable")
+    _record(variable, "deleted", "Removed {}", remove=EVENT_NAMES[type(variable)])
 
 
-def _record(variable: Variable, event_name: str, message: str, **details: Any) -> None:
-    project = db.session.get_one(Project, variable.project_id)
-    audit.record(event_name, project, f"{message} {variable.key}", target=_target(variable), **details)
+def owner_of(variable: AnyVariable) -> VariableOwner:
+    """Return the project or group that a variable belongs to; ``None`` for the instance."""
+    if isinstance(variable, Variable):
+        return db.session.get_one(Project, variable.project_id)
+    return db.session.get_one(Group, variable.namespace_id) if isinstance(variable, GroupVariable) else None
 
 
-def _target(variable: Variable) -> AuditTarget:
-    return AuditTarget("Ci::Variable", variable.id, variable.key)
+def _record(variable: AnyVariable, verb: str, message: str, **details: Any) -> None:
+    kind = EVENT_NAMES[type(variable)]
+    text = f"{message.format(kind.replace('_', ' '))} {variable.key}"
+    audit.record(f"{kind}_{verb}", owner_of(variable), text, target=_target(variable), **details)
 
 
-def check(variable: Variable) -> None:
+def _target(variable: AnyVariable) -> AuditTarget:
+    return AuditTarget(f"Ci::{type(variable).__name__}", variable.id, variable.key)
+
+
+def check(variable: AnyVariable) -> None:
     """Validate a variable; ``Invalid`` carries all problems."""
     problems = {
         "key": _key_problems(variable),
@@ -102,7 +138,7 @@ def check(variable: Variable) -> None:
         raise Invalid(**found)
 
 
-def _key_problems(variable: Variable) -> list[str]:
+def _key_problems(variable: AnyVariable) -> list[str]:
     if not variable.key:
         return [BLANK, KEY_MESSAGE]
     found = _length_problems(variable.key, MAX_KEY_LENGTH)
@@ -113,11 +149,17 @@ def _key_problems(variable: Variable) -> list[str]:
     return found
 
 
-def _value_problems(variable: Variable) -> list[str]:
+def _value_problems(variable: AnyVariable) -> list[str]:
+    if isinstance(variable, InstanceVariable) and len(variable.value or "") > (limit := _instance_limit(variable)):
+        return [f"The value of the provided variable exceeds the {limit} character limit"]
     if not variable.masked:
         return []
     pattern = MASKABLE_RAW if variable.raw else MASKABLE
     return [] if pattern.fullmatch(variable.value or "") else ["is invalid"]
+
+
+def _instance_limit(variable: InstanceVariable) -> int:
+    return MAX_INSTANCE_FILE_LENGTH if variable.variable_type == FILE else MAX_INSTANCE_VALUE_LENGTH
 
 
 def _scope_problems(scope: str) -> list[str]:
@@ -130,9 +172,9 @@ def _length_problems(text: str | None, max_length: int) -> list[str]:
     return [f"is too long (maximum is {max_length} characters)"] if len(text or "") > max_length else []
 
 
-def _taken_text(variable: Variable) -> str:
+def _taken_text(variable: AnyVariable) -> str:
     return f"({variable.key}) has already been taken"
 
 
-def _taken(variable: Variable) -> Invalid:
+def _taken(variable: AnyVariable) -> Invalid:
     return Invalid(key=_taken_text(variable))

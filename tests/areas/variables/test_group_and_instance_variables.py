@@ -1,0 +1,152 @@
+"""CI/CD variables of groups and of the instance through HTTP (group and instance variables reference, 1 to 3 and 8)."""
+
+from __future__ import annotations
+
+import datetime as dt
+from email.utils import format_datetime
+
+import pytest
+
+from project_service.areas.variables import service
+from project_service.areas.variables.models import GroupVariable, InstanceVariable, Variable
+from project_service.kit import clock
+from tests.support.sample_data import ADA, DEV, NOBODY, OLIVE, SAM, add_member, make_user
+
+INSTANCE = "/admin/ci/variables"
+OPERATIONS = [("GET", ""), ("POST", ""), ("GET", "/FOO"), ("PUT", "/FOO"), ("DELETE", "/FOO")]
+GROUP_KEYS = [
+    "variable_type",
+    "key",
+    "value",
+    "hidden",
+    "protected",
+    "masked",
+    "raw",
+    "environment_scope",
+    "description",
+]
+INSTANCE_KEYS = ["variable_type", "key", "value", "protected", "masked", "raw", "description"]
+
+
+@pytest.fixture
+def of_group(group):
+    return f"/groups/{group.id}/variables"
+
+
+def everything(client, path):
+    return [client.open(method, f"{path}{key}", json={"key": "BAR", "value": "v"}) for method, key in OPERATIONS]
+
+
+@pytest.mark.parametrize(
+    ("person", "in_group", "of_instance"),
+    [(ADA, 0, 0), (OLIVE, 0, 403), (DEV, 403, 403), (SAM, 404, 403), (NOBODY, 401, 401)],
+)
+def test_owners_manage_variables_of_a_group_and_administrators_those_of_the_instance(
+    person, in_group, of_instance, as_, as_admin, project, of_group
+):
+    for path, refusal in ((of_group, in_group), (INSTANCE, of_instance)):
+        as_admin.post(path, json={"key": "FOO", "value": "a"})
+
+        statuses = [answer.status_code for answer in everything(as_(person), path)]
+
+        assert statuses == ([refusal] * 5 if refusal else [200, 201, 200, 200, 204])
+
+
+def test_a_maintainer_of_a_group_is_forbidden_and_a_reading_token_reads(group, of_group, people, client_of):
+    maintainer = make_user()
+    add_member(group, maintainer, 40)
+
+    assert {answer.status_code for answer in everything(client_of(maintainer, "api"), of_group)} == {403}
+    assert [answer.status_code for answer in everything(client_of(people[OLIVE], "read_api"), of_group)] == [
+        200,
+        403,
+        404,
+        403,
+        403,
+    ]
+
+
+def test_answers_have_the_keys_of_their_kind(as_admin, of_group):
+    fields = {"key": "A", "value": "hidden-value", "masked_and_hidden": True, "environment_scope": "prod/*"}
+
+    in_group, of_instance = (as_admin.post(path, json=fields).json for path in (of_group, INSTANCE))
+
+    assert (list(in_group), in_group["value"], in_group["hidden"]) == (GROUP_KEYS, None, True)
+    assert (list(of_instance), of_instance["value"]) == (INSTANCE_KEYS, "hidden-value")
+    assert (as_admin.get(of_group).json, as_admin.get(INSTANCE).json) == ([in_group], [of_instance])
+
+
+@pytest.mark.parametrize(
+    ("path", "name"), [("/groups/acme/variables", "GroupVariable"), (INSTANCE, "InstanceVariable")]
+)
+def test_what_is_missing_or_taken_is_said(path, name, as_admin, group):
+    as_admin.post(path, json={"key": "A", "value": "1"})
+
+    assert as_admin.get(f"{path}/B").json == {"message": f"404 {name} Not Found"}
+    assert as_admin.post(path, json={"key": "A", "value": "2"}).json == {
+        "message": {"key": ["(A) has already been taken"]}
+    }
+
+
+def test_a_filter_selects_a_group_variable_for_every_operation(as_admin, of_group):
+    for scope in ("*", "production"):
+        as_admin.post(of_group, json={"key": "A", "value": scope, "environment_scope": scope})
+    only = {"filter": {"environment_scope": "production"}}
+
+    assert as_admin.put(f"{of_group}/A", json={"value": "new"}).status_code == 409
+    assert as_admin.put(f"{of_group}/A", json={"filter": {"environment_scope": "x"}}).status_code == 404
+    assert as_admin.put(f"{of_group}/A", json={"value": "new"} | only).json["value"] == "new"
+    assert as_admin.delete(f"{of_group}/A?filter[environment_scope]=production").status_code == 204
+    assert [row["value"] for row in as_admin.get(of_group).json] == ["*"]
+
+
+def test_an_update_changes_only_what_is_sent(as_admin, of_group):
+    for path in (of_group, INSTANCE):
+        before = as_admin.post(path, json={"key": "A", "value": "long-enough", "description": "what for"}).json
+
+        assert as_admin.put(f"{path}/A", json={}).json == before
+        assert as_admin.put(f"{path}/A", json={"masked": True}).json == before | {"masked": True}
+
+
+def test_hidden_is_final_in_a_group(as_admin, of_group):
+    as_admin.post(of_group, json={"key": "A", "value": "long-enough", "masked_and_hidden": True})
+
+    answer = as_admin.put(f"{of_group}/A", json={"masked": False})
+
+    assert (answer.status_code, list(answer.json["message"])) == (400, ["base"])
+
+
+def test_deletion_in_a_group_honours_if_unmodified_since(as_admin, of_group):
+    as_admin.post(of_group, json={"key": "A", "value": "1"})
+    old = {"If-Unmodified-Since": format_datetime(clock.now() - dt.timedelta(days=1))}
+
+    assert as_admin.delete(f"{of_group}/A", headers=old).status_code == 412
+    assert as_admin.get(f"{of_group}/A").status_code == 200
+
+
+def test_values_of_the_instance_have_a_length(as_admin):
+    def status(length, **fields):
+        return as_admin.post(INSTANCE, json={"key": f"A{length}", "value": "x" * length} | fields)
+
+    assert status(10_000).status_code == status(50_000, variable_type="file").status_code == 201
+    assert status(10_001).json == {
+        "message": {"value": ["The value of the provided variable exceeds the 10000 character limit"]}
+    }
+    assert "50000" in status(50_001, variable_type="file").json["message"]["value"][0]
+
+
+@pytest.mark.parametrize(
+    ("model", "path", "text"),
+    [
+        (Variable, "/projects/acme%2Fshop/variables", "project ci variables"),
+        (GroupVariable, "/groups/acme/variables", "group ci variables"),
+        (InstanceVariable, INSTANCE, "ci instance level variables"),
+    ],
+)
+def test_there_is_a_limit_of_variables(model, path, text, as_admin, project, monkeypatch):
+    monkeypatch.setitem(service.LIMITS, model, (1, text))
+    as_admin.post(path, json={"key": "A", "value": "1"})
+
+    answer = as_admin.post(path, json={"key": "B", "value": "1"})
+
+    assert (answer.status_code, answer.json) == (400, {"message": {"base": [f"Maximum number of {text} (1) exceeded"]}})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import IO
+from typing import IO, Any
 
 import click
 
@@ -22,7 +22,12 @@ def security_report() -> None:
 @security_report.command("ingest")
 @click.argument("project")
 @click.argument("file", type=click.File("rb"))
-@click.option("--report-type", required=True, type=click.Choice(list(REPORT_TYPES)), help="The kind of report.")
+@click.option(
+    "--report-type",
+    default=None,
+    type=click.Choice(list(REPORT_TYPES)),
+    help="The kind; found out from the file if absent.",
+)
 @click.option("--ref", default=None, help="The branch; the project's default branch when absent.")
 @click.option("--sha", default=None, help="The commit.")
 @click.option(
@@ -31,13 +36,16 @@ def security_report() -> None:
     type=click.IntRange(1, LARGEST_INTEGER),
     help="Add the report to an existing pipeline.",
 )
-def ingest_report(
-    project: str, file: IO[bytes], report_type: str, ref: str | None, sha: str | None, pipeline_id: int | None
-) -> None:
-    """Ingest a report. PROJECT is an id or a full path; FILE may be - for standard input."""
+@click.option("--category", default=None, help="Distinguishes several runs of one scanner.")
+@click.option("--source-root", default=None, help="Absolute path that is cut off from paths of files.")
+def ingest_report(project: str, file: IO[bytes], report_type: str | None, **options: Any) -> None:
+    """Ingest a report, whose format is found out. PROJECT is an id or a full path; FILE may be - for standard input."""
     with create_app().app_context(), seekable_stream(file) as report:
-        result = ingestion.ingest(find_project(project), report, report_type, ref=ref, sha=sha, pipeline_id=pipeline_id)
-    click.echo(f"pipeline {result.pipeline_id}: {result.found} found, {result.merged} merged, {result.dropped} dropped")
+        result = ingestion.ingest(find_project(project), report, report_type, **options)
+    left = f", {result.left['total']} left out" if result.left["total"] else ""
+    click.echo(
+        f"pipeline {result.pipeline_id}: {result.found} found, {result.merged} merged, {result.dropped} dropped{left}"
+    )
 
 
 COMMANDS = (security_report,)

@@ -10,10 +10,11 @@ import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from project_service.areas.vulnerabilities.locations import place_of, text
+from project_service.areas.vulnerabilities.locations import package_place_of, place_of, text
 from project_service.areas.vulnerabilities.report_types import DEPENDENCY_SCANNING, SAST
 
 WEAKNESS_CLASSES = ("cwe", "wasc")
+MORE_CLASSES = (*WEAKNESS_CLASSES, "owasp")  # in other formats than GitLab's
 UNKNOWN_SCANNER_ORDER = 99
 SCANNER_ORDER: dict[str, dict[str, int]] = {
     DEPENDENCY_SCANNING: {
@@ -54,14 +55,22 @@ def match_keys_of(report_type: str, vulnerability: dict[str, Any]) -> MatchKeys:
 
 
 def match_keys(
-    report_type: str, compare_key: str, location: dict[str, Any], identifiers: list[tuple[str, str]]
+    report_type: str,
+    compare_key: str,
+    location: dict[str, Any],
+    identifiers: list[tuple[str, str]],
+    *,
+    is_foreign: bool = False,
 ) -> MatchKeys:
-    """Return the match keys of a finding; each identifier is a type and a value."""
-    location_digest = _digest(place_of(report_type, location))
+    """Return the match keys of a finding; each identifier is a type and a value.
+
+    In other formats than GitLab's (``is_foreign``) the place of a package has its version.
+    """
+    place = (package_place_of(report_type, location) if is_foreign else "") or place_of(report_type, location)
+    classes = MORE_CLASSES if is_foreign else WEAKNESS_CLASSES
+    location_digest = _digest(place)
     digests = [_digest(f"{kind}:{value}") for kind, value in identifiers]
-    specific = (
-        digest for (kind, _), digest in zip(identifiers, digests, strict=True) if kind.lower() not in WEAKNESS_CLASSES
-    )
+    specific = (digest for (kind, _), digest in zip(identifiers, digests, strict=True) if kind.lower() not in classes)
     return MatchKeys(
         compare_key,
         location_digest,

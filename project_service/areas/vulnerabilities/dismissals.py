@@ -69,7 +69,7 @@ def apply_dismissal(feedback: Feedback) -> None:
 
 def withdraw_dismissal(feedback: Feedback) -> None:
     """Reset ``dismissed`` for the findings that a dismissal matched and no other one matches."""
-    meant = and_(meant_by(feedback), Finding.dismissed.is_(True))
+    meant = and_(meant_by(feedback), Finding.dismissed.is_(True), Finding.suppressed.is_(False))
     others = select(Feedback).where(
         Feedback.project_id == feedback.project_id,
         Feedback.feedback_type == DISMISSAL,
@@ -88,7 +88,8 @@ def withdraw_dismissal(feedback: Feedback) -> None:
 def reapply_dismissals(pipeline: Pipeline) -> None:
     """Set ``dismissed`` for all findings of a pipeline, by all dismissals of its project.
 
-    The rule is that of ``meant_by``, for all dismissals and one pipeline. The caller updates the counts.
+    The rule is that of ``meant_by``, for all dismissals and one pipeline. Findings that their report dismissed stay so.
+    The caller updates the counts.
     """
     dismissals = (Feedback.project_id == pipeline.project_id, Feedback.feedback_type == DISMISSAL)
     if db.session.scalar(select(Feedback.id).where(*dismissals).limit(1)) is None:
@@ -104,7 +105,7 @@ def reapply_dismissals(pipeline: Pipeline) -> None:
         Finding.uuid.in_(select(Feedback.finding_uuid).where(*dismissals, Feedback.finding_uuid.is_not(None))),
         Finding.project_fingerprint.in_(select(Feedback.meant).where(*dismissals, by_fingerprint)),
     )
-    dismissed = func.coalesce(means, False)  # NULL where there is no uuid
+    dismissed = or_(Finding.suppressed.is_(True), func.coalesce(means, False))  # NULL where there is no uuid
     db.session.execute(
         update(Finding)
         .where(Finding.pipeline_id == pipeline.id, Finding.dismissed != dismissed)

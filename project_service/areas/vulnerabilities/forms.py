@@ -20,7 +20,11 @@ class DismissForm(Form):
 class UploadForm(Form):
     """Upload of a report, with branch and commit of its pipeline."""
 
-    file = FileField("Report", description="A JSON report of a scanner.")
-    report_type = SelectField("Kind of report", choices=REPORT_TYPES)
+    file = FileField("Report", description="SARIF, CycloneDX, GitLab's format, or the JSON of a scanner; also as .gz.")
+    report_type = SelectField("Kind of report", choices={"": "Found out from the file"} | REPORT_TYPES)
     ref = StringField("Branch", description="The project's default branch when empty.")
     sha = StringField("Commit", description="Its SHA.")
+    category = StringField(
+        "Category", description="Distinguishes several runs of one scanner, such as parts of a project."
+    )
+    source_root = StringField("Folder of the sources", description="Absolute path that is cut off from paths of files.")

@@ -9,20 +9,37 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from contextlib import contextmanager
+from pathlib import Path
 from typing import IO, Any
 
 from flask import current_app
 from sqlalchemy import Table, case, delete, func, insert, select, update
 
-from project_service.areas.vulnerabilities import deduplication, normalising, reports
-from project_service.areas.vulnerabilities.deduplication import MatchKeys
+from project_service.areas.vulnerabilities import deduplication, gitlab_reports, reports
 from project_service.areas.vulnerabilities.dismissals import lock_feedback, reapply_dismissals
-from project_service.areas.vulnerabilities.fingerprints import finding_uuid, fingerprint
-from project_service.areas.vulnerabilities.models import Finding, Pipeline, Remediation, SecurityReport, Tally
-from project_service.areas.vulnerabilities.pipelines import next_repetition, pipeline_for
-from project_service.areas.vulnerabilities.reports import Report
+from project_service.areas.vulnerabilities.formats.detection import (
+    GITLAB,
+    Format,
+    format_of,
+    type_of_gitlab_report,
+)
+from project_service.areas.vulnerabilities.formats.shapes import Options, Reading
+from project_service.areas.vulnerabilities.formats.splitting import Document
+from project_service.areas.vulnerabilities.formats.unpacking import unpacked
+from project_service.areas.vulnerabilities.gathering import gathered
+from project_service.areas.vulnerabilities.models import (
+    Component,
+    Finding,
+    Pipeline,
+    Remediation,
+    SecurityReport,
+    Tally,
+)
+from project_service.areas.vulnerabilities.pipelines import Series, next_repetition, pipeline_for
+from project_service.areas.vulnerabilities.report_json import BrokenReport
 from project_service.areas.vulnerabilities.severity_order import numbers_of
+from project_service.areas.vulnerabilities.uploads import GITLAB_FORMATS, Ingested, Part, ReadReport, ingested
 from project_service.domain.projects import Project
 from project_service.domain.repositories.bundles import REF
 from project_service.kit.db.base import table_of
@@ -31,131 +48,159 @@ from project_service.kit.http.errors import Invalid
 
 BATCH_SIZE = 500
 MAX_REF_LENGTH = 255
+MAX_CATEGORY_LENGTH = 255
+MAX_ROOT_LENGTH = 1024
 SHA = re.compile(r"[0-9a-fA-F]{7,64}")
 FINDINGS = table_of(Finding)
-COLUMNS = (
-    *("project_id", "pipeline_id", "report_id"),
-    *("sort", "place", "position", "kept", "dismissed"),
-    *("uuid", "project_fingerprint", "compare_key", "remediation", "data"),
+ROW = (
+    *("sort", "place", "position", "kept", "dismissed", "suppressed"),
+    *("uuid", "project_fingerprint", "compare_key", "remediation", "package", "data"),
 )
+COLUMNS = ("project_id", "pipeline_id", "report_id", *ROW)
 REMEDIATIONS = table_of(Remediation)
+COMPONENTS = table_of(Component)
+COMPONENT_COLUMNS = tuple(column.name for column in COMPONENTS.columns)
 
 
-@dataclass(frozen=True, slots=True)
-class Ingested:
-    """Result of an ingestion: ``merged`` findings are listed in the pipeline, ``dropped`` ones are duplicates."""
+class _DryRun(Exception):
+    """Ends the transaction of a dry run without storing anything."""
 
-    pipeline_id: int
-    report_type: str
-    found: int
-    merged: int
-    dropped: int
+    def __init__(self, result: Ingested) -> None:
+        super().__init__()
+        self.result = result
 
 
 def ingest(
     project: Project,
     file: IO[bytes],
-    report_type: str,
+    report_type: str | None = None,
     *,
     ref: str | None = None,
     sha: str | None = None,
     pipeline_id: int | None = None,
+    category: str | None = None,
+    source_root: str | None = None,
+    dry_run: bool = False,
 ) -> Ingested:
     """Store a report in the pipeline of its commit, in a new one, or in the requested one (``pipelines``).
 
+    Without ``report_type`` the type is found out. ``dry_run`` does everything but store.
+
     Raises:
         BrokenReport: the file is not a valid report; nothing is stored.
-        Invalid: ``ref`` or ``sha`` is invalid, or not that of the existing pipeline.
+        Invalid: a parameter is invalid, or ``ref`` or ``sha`` is not that of the existing pipeline.
 
     """
-    _check(ref, sha)
+    _check(ref, sha, category, source_root)
     sha = sha.lower() if sha else None
-    with reports.open_report(file, report_type, current_app.config["SETTINGS"].data_dir) as report:
-        match_keys = [deduplication.match_keys_of(report_type, entry) for entry in report.vulnerabilities]
-        with writing():
+    options = Options(report_type, category, source_root, project.full_path)
+    spool_dir = current_app.config["SETTINGS"].data_dir
+    try:
+        with unpacked(file, spool_dir) as plain, _opened(plain, options, spool_dir) as upload, writing():
             lock_feedback(project)
-            scanner = _scanner_of(report)
-            pipeline = pipeline_for(project, report_type, scanner, ref=ref, sha=sha, pipeline_id=pipeline_id)
-            stored = _store(pipeline, report, scanner, match_keys)
-            if _has_others(stored):
-                _deduplicate(pipeline, report_type)
-            reapply_dismissals(pipeline)
-            _recount(pipeline)
-            merged = _count_kept(stored)
-    return Ingested(pipeline.id, report_type, len(match_keys), merged, len(match_keys) - merged)
+            pipeline = pipeline_for(project, _series_of(upload), ref=ref, sha=sha, pipeline_id=pipeline_id)
+            result = _store(pipeline, upload)
+            if dry_run:
+                raise _DryRun(result)
+            return result
+    except _DryRun as done:
+        return done.result
 
 
-def _check(ref: str | None, sha: str | None) -> None:
+def _check(ref: str | None, sha: str | None, category: str | None, source_root: str | None) -> None:
     problems: dict[str, str | list[str]] = {}
     if ref is not None and (len(ref) > MAX_REF_LENGTH or not ref.isprintable() or not REF.fullmatch(ref)):
         problems["ref"] = "is invalid"
     if sha is not None and not SHA.fullmatch(sha):
         problems["sha"] = "is invalid"
+    if category is not None and (len(category) > MAX_CATEGORY_LENGTH or not category.isprintable()):
+        problems["category"] = "is invalid"
+    if source_root is not None and (len(source_root) > MAX_ROOT_LENGTH or not source_root.isprintable()):
+        problems["source_root"] = "is invalid"
     if problems:
         raise Invalid(**problems)
 
 
-def _scanner_of(report: Report) -> str:
-    """Return the id of the scanner of a report, or else of its first finding; empty if it is not given."""
-    scanners = normalising.Scanners(report.scan)
-    first: dict[str, Any] = next(iter(report.vulnerabilities), {})
-    return (scanners.main or scanners.of(first))["external_id"] or ""
-
-
-def _store(pipeline: Pipeline, report: Report, scanner: str, match_keys: list[MatchKeys]) -> SecurityReport:
-    scanners = normalising.Scanners(report.scan)
-    stored = SecurityReport(
-        pipeline_id=pipeline.id,
-        report_type=report.report_type,
-        version=report.version,
-        scan=normalising.scan_of(report.scan),
-        turn=deduplication.order_of_scanner(report.report_type, scanner),
-        scanner=scanner,
-        repetition=next_repetition(pipeline, report.report_type, scanner),
-    )
-    db.session.add(stored)
-    db.session.flush()
-    remedies = normalising.Remedies(report.remediations)
-    remediations = ((stored.id, position, data) for position, data in enumerate(report.remediations))
-    _insert(REMEDIATIONS, ("report_id", "position", "data"), remediations)
-    rows = _rows(report, match_keys, scanners, remedies, pipeline.project_id)
-    origins = (pipeline.project_id, pipeline.id, stored.id)
-    _insert(FINDINGS, COLUMNS, (origins + row for row in rows))
-    return stored
-
-
-def _rows(
-    report: Report,
-    match_keys: list[MatchKeys],
-    scanners: normalising.Scanners,
-    remedies: normalising.Remedies,
-    project_id: int,
-) -> Iterator[tuple[Any, ...]]:
-    """Return the values of the columns after the ids of project, pipeline and report."""
-    report_type = report.report_type
-    ranks = deduplication.ranks([keys.compare_key for keys in match_keys])
-    kept = deduplication.first_occurrences(keys.digests for keys in match_keys)
-    entries = zip(report.vulnerabilities, match_keys, ranks, kept, strict=True)
-    for position, (vulnerability, keys, rank, is_kept) in enumerate(entries):
-        remedy = remedies.position_of(vulnerability)
-        identity = None
-        if keys.identifier is not None:
-            identity = finding_uuid(report_type, keys.identifier.hex(), keys.location.hex(), project_id)
-        project_fingerprint = fingerprint(keys.compare_key)
-        scanner = scanners.of(vulnerability)
-        data = normalising.finding_data(report_type, vulnerability, scanner, remedies.summary(remedy))
-        yield (
-            normalising.sort_of(report_type, vulnerability).number,
-            rank,
-            position,
-            is_kept,
-            False,  # set when all findings are stored: which one a dismissal matches depends on the others
-            identity,
-            project_fingerprint,
-            keys.compare_key,
-            remedy,
-            data,
+@contextmanager
+def _opened(file: IO[bytes], options: Options, spool_dir: Path) -> Iterator[ReadReport]:
+    """Read a report of whatever format."""
+    found, top = _recognised(file, options.report_type)
+    if found.reader is None:
+        report_type = options.report_type or (found.types[0] if found.types else type_of_gitlab_report(top))
+        del top
+        with reports.open_report(file, report_type, spool_dir) as report:
+            yield gitlab_reports.upload_of(report, found.name, options.report_type, options.category or "")
+        return
+    reading = Reading(options)
+    with gathered(found.reader(top, reading), reading, spool_dir) as gathering:
+        yield ReadReport(
+            found.name,
+            found.version(top),
+            options.report_type,
+            gathering.groups,
+            gathering.rows,
+            list(reading.warnings.values()),
+            reading.components,
         )
+
+
+def _recognised(file: IO[bytes], report_type: str | None) -> tuple[Format, Any]:
+    """Return the format of a file, and its value."""
+    try:
+        top = Document(file).top
+    except BrokenReport:
+        if report_type is None:
+            raise
+        return GITLAB, None  # its own reader tells what is wrong
+    return format_of(top, report_type), top
+
+
+def _series_of(upload: ReadReport) -> set[Series]:
+    """Return what an upload repeats: of other formats than GitLab's all types of a scanner, unless one was given."""
+    has_type = upload.given_type is not None or not upload.is_foreign
+    return {Series(part.report_type if has_type else None, _scanner_of(part), part.category) for part in upload.parts}
+
+
+def _scanner_of(part: Part) -> str:
+    return part.scanner["external_id"] or ""
+
+
+def _store(pipeline: Pipeline, upload: ReadReport) -> Ingested:
+    stored = [_add_report(pipeline, upload, part) for part in upload.parts]
+    origins = [(pipeline.project_id, pipeline.id, report.id) for report in stored]
+    _insert(FINDINGS, COLUMNS, ((*origins[row[0]], *row[1:]) for row in upload.rows(pipeline.project_id)))
+    if upload.components:
+        components = (
+            {"report_id": stored[0].id, "position": position, **one} for position, one in enumerate(upload.components)
+        )
+        _insert(COMPONENTS, COMPONENT_COLUMNS, (tuple(one[name] for name in COMPONENT_COLUMNS) for one in components))
+    for report_type in {report.report_type for report in stored}:
+        if _has_several(pipeline, report_type):
+            _deduplicate(pipeline, report_type)
+    reapply_dismissals(pipeline)
+    _recount(pipeline)
+    counts = _counts_of(stored)
+    return ingested(upload, pipeline.id, {index: counts[report.id] for index, report in enumerate(stored)})
+
+
+def _add_report(pipeline: Pipeline, upload: ReadReport, part: Part) -> SecurityReport:
+    scanner = _scanner_of(part)
+    report = SecurityReport(
+        pipeline_id=pipeline.id,
+        report_type=part.report_type,
+        version=upload.format_version,
+        scan=part.scan,
+        turn=deduplication.order_of_scanner(part.report_type, scanner),
+        scanner=scanner,
+        category=part.category,
+        format=upload.format,
+        repetition=next_repetition(pipeline, part.report_type, scanner),
+    )
+    db.session.add(report)
+    db.session.flush()
+    remediations = ((report.id, position, data) for position, data in enumerate(part.remediations))
+    _insert(REMEDIATIONS, ("report_id", "position", "data"), remediations)
+    return report
 
 
 def _insert(table: Table, columns: tuple[str, ...], rows: Iterator[tuple[Any, ...]]) -> None:
@@ -164,19 +209,17 @@ def _insert(table: Table, columns: tuple[str, ...], rows: Iterator[tuple[Any, ..
         db.session.execute(insert(table), [dict(zip(columns, row, strict=True)) for row in batch])
 
 
-def _has_others(stored: SecurityReport) -> bool:
-    others = select(SecurityReport.id).where(
-        SecurityReport.pipeline_id == stored.pipeline_id,
-        SecurityReport.report_type == stored.report_type,
-        SecurityReport.id != stored.id,
+def _has_several(pipeline: Pipeline, report_type: str) -> bool:
+    of_type = select(func.count()).where(
+        SecurityReport.pipeline_id == pipeline.id, SecurityReport.report_type == report_type
     )
-    return db.session.scalar(others.limit(1)) is not None
+    return (db.session.scalar(of_type) or 0) > 1
 
 
 def _deduplicate(pipeline: Pipeline, report_type: str) -> None:
     """Deduplicate the findings of all reports of a type, after another one was added."""
     rows = db.session.execute(
-        select(Finding.id, Finding.compare_key, Finding.kept, Finding.place, Finding.data)
+        select(Finding.id, Finding.compare_key, Finding.kept, Finding.place, Finding.data, SecurityReport.format)
         .join(SecurityReport, SecurityReport.id == Finding.report_id)
         .where(Finding.pipeline_id == pipeline.id, Finding.sort.between(*numbers_of(report_type)))
         .order_by(SecurityReport.turn, SecurityReport.id, Finding.position)
@@ -186,7 +229,10 @@ def _deduplicate(pipeline: Pipeline, report_type: str) -> None:
     for row in rows:
         before.append((row.id, row.kept, row.place))
         pairs = [(one["external_type"] or "", one["external_id"] or "") for one in row.data["identifiers"]]
-        match_keys.append(deduplication.match_keys(report_type, row.compare_key, row.data["location"], pairs))
+        is_foreign = row.format is not None and row.format not in GITLAB_FORMATS
+        match_keys.append(
+            deduplication.match_keys(report_type, row.compare_key, row.data["location"], pairs, is_foreign=is_foreign)
+        )
     ranks = deduplication.ranks([keys.compare_key for keys in match_keys])
     kept = deduplication.first_occurrences(keys.digests for keys in match_keys)
     changes = (
@@ -211,6 +257,13 @@ def _recount(pipeline: Pipeline) -> None:
     db.session.execute(insert(Tally).from_select(["pipeline_id", "sort", "found", "dismissed"], counted))
 
 
-def _count_kept(stored: SecurityReport) -> int:
-    kept = select(func.count()).select_from(Finding).where(Finding.report_id == stored.id, Finding.kept.is_(True))
-    return db.session.scalar(kept) or 0
+def _counts_of(stored: list[SecurityReport]) -> dict[int, tuple[int, int]]:
+    """Return how many findings of each report are listed, and how many of those the report dismissed."""
+    suppressed = func.sum(case((Finding.suppressed.is_(True), 1), else_=0))
+    counted = (
+        select(Finding.report_id, func.count(), suppressed)
+        .where(Finding.report_id.in_([report.id for report in stored]), Finding.kept.is_(True))
+        .group_by(Finding.report_id)
+    )
+    none = dict.fromkeys((report.id for report in stored), (0, 0))
+    return none | {report_id: (kept, dismissed) for report_id, kept, dismissed in db.session.execute(counted)}

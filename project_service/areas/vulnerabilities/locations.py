@@ -38,6 +38,18 @@ def place_of(report_type: str, location: Location) -> str:
     return _LOCATION_TEXTS[report_type](location)
 
 
+def package_place_of(report_type: str, location: Location) -> str:
+    """Return the text of a location in a package, with its version; empty for one that is in no package."""
+    name = _package(location)
+    if not name:
+        return ""
+    version = text(location["dependency"].get("version"))
+    place = text(location.get("file"))
+    if report_type == CONTAINER_SCANNING:
+        place = image_without_tag(text(location.get("image")))
+    return f"{place}:{name}@{version}"
+
+
 def short_name(report_type: str, location: Location) -> str:
     """Return the name of a location in a generated title; empty without a location."""
     name = _SHORT_NAMES[report_type](location)

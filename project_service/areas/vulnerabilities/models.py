@@ -10,7 +10,7 @@ from __future__ import annotations
 import datetime as dt
 from typing import Any
 
-from sqlalchemy import JSON, ForeignKey, Index, UniqueConstraint
+from sqlalchemy import JSON, ForeignKey, Index, UniqueConstraint, false
 from sqlalchemy.orm import Mapped, mapped_column, relationship
 
 from project_service.areas.vulnerabilities.levels import Confidence, FindingSeverity
@@ -59,8 +59,8 @@ class Pipeline(Model):
 class SecurityReport(Model):
     """One report of a pipeline. ``turn`` orders the reports of a type by their scanner (``deduplication``).
 
-    ``repetition`` counts the reports of one type and ``scanner`` that were added to the pipeline by its id. Both are
-    empty for reports of releases before.
+    ``category`` distinguishes several runs of one scanner. ``repetition`` counts the reports of one type and
+    ``scanner`` that were added to the pipeline by its id. All are empty for reports of releases before.
     """
 
     __tablename__ = "security_reports"
@@ -75,6 +75,8 @@ class SecurityReport(Model):
     version: Mapped[str | None]
     scan: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
     turn: Mapped[int]
+    format: Mapped[str | None]
+    category: Mapped[str | None]
     scanner: Mapped[str | None]
     repetition: Mapped[int | None]
 
@@ -89,11 +91,29 @@ class Remediation(Base):
     data: Mapped[dict[str, Any]]
 
 
+class Component(Base):
+    """A component of a bill of materials, for the list of dependencies. ``direct`` is empty if it is not told."""
+
+    __tablename__ = "security_components"
+
+    report_id: Mapped[int] = mapped_column(Key, ForeignKey("security_reports.id", ondelete="CASCADE"), primary_key=True)
+    position: Mapped[int] = mapped_column(Key, primary_key=True, autoincrement=False)
+    name: Mapped[str]
+    version: Mapped[str]
+    package_manager: Mapped[str]
+    dependency_file_path: Mapped[str]
+    purl: Mapped[str | None]
+    type: Mapped[str]
+    direct: Mapped[bool | None]
+    licenses: Mapped[list[dict[str, Any]]] = mapped_column(JSON)
+
+
 class Finding(Model):
     """A vulnerability that a report has found. One that is not ``kept`` is a duplicate of another in the pipeline.
 
     ``place`` orders the findings of a report type in a pipeline, ``position`` is the index in the report. ``dismissed``
-    is updated in the transaction that changes the feedback of the project.
+    is updated in the transaction that changes the feedback of the project; ``suppressed`` is a dismissal by the report,
+    which no feedback ends. ``package`` is the name and version of the package that the finding is about, with an ``@``.
     """
 
     __tablename__ = "findings"
@@ -117,10 +137,12 @@ class Finding(Model):
     position: Mapped[int]
     kept: Mapped[bool]
     dismissed: Mapped[bool]
+    suppressed: Mapped[bool] = mapped_column(default=False, server_default=false())
     uuid: Mapped[str | None]
     project_fingerprint: Mapped[str]
     compare_key: Mapped[str]
     remediation: Mapped[int | None]
+    package: Mapped[str | None]
     data: Mapped[dict[str, Any]]
     # beside the columns, set by queries for a response
     remediations: list[Any] | None

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
-from flask import Response, redirect, render_template, request
+from flask import Response, flash, redirect, render_template, request
 
 from project_service.access import navigation
 from project_service.access.abilities import Ability, allowed, judge
 from project_service.access.api import json_response, no_content
 from project_service.access.identity import caller, current_user
 from project_service.access.pages import PageBlueprint
-from project_service.areas.vulnerabilities import charts, ingestion, queries, service
+from project_service.areas.vulnerabilities import charts, ingestion, queries, service, uploads
+from project_service.areas.vulnerabilities.formats.unpacking import MAX_REPORT_BYTES
 from project_service.areas.vulnerabilities.forms import DismissForm, UploadForm
 from project_service.areas.vulnerabilities.levels import Confidence, FindingSeverity
 from project_service.areas.vulnerabilities.locations import lines_of, where_of
 from project_service.areas.vulnerabilities.models import DISMISSAL_REASONS, ISSUE, Finding, Pipeline
 from project_service.areas.vulnerabilities.report_json import BrokenReport
 from project_service.areas.vulnerabilities.report_types import REPORT_TYPES
-from project_service.areas.vulnerabilities.routes import MAX_REPORT_BYTES
 from project_service.areas.vulnerabilities.schemas import FeedbackEnvelopeSchema, FeedbackSchema, blob_path
 from project_service.domain.projects import Project
 from project_service.kit.db.pagination import read_page
@@ -176,18 +176,20 @@ def new_report(project: Project) -> str:
 def create_report(project: Project) -> Any:
     """Ingest a report."""
     form = UploadForm()
-    ingested: list[ingestion.Ingested] = []
+    ingested: list[uploads.Ingested] = []
 
     def ingest() -> None:
         if not form.file.data:
             raise Invalid(file="can't be blank")
-        ref, sha = ((form[name].data or "").strip() or None for name in ("ref", "sha"))
+        names = ("ref", "sha", "category", "source_root")
+        told: dict[str, Any] = {name: (form[name].data or "").strip() or None for name in names}
         try:
-            ingested.append(ingestion.ingest(project, form.file.data.stream, form.report_type.data, ref=ref, sha=sha))
+            ingested.append(ingestion.ingest(project, form.file.data.stream, form.report_type.data or None, **told))
         except BrokenReport as error:
             raise Unprocessable([str(error)]) from error
 
     if form.accepted(ingest):
+        flash(uploads.summary(ingested[0]))
         return redirect(f"/{project.full_path}{HOME}/dashboard?pipeline_id={ingested[0].pipeline_id}")
     return _upload_page(project, form), 422
 

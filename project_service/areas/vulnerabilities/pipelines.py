@@ -6,11 +6,12 @@ neither start the same attempt of a commit nor be the same report of a pipeline.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Collection
+from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, func, insert, literal, or_, select
+from sqlalchemy import ColumnElement, and_, false, func, insert, literal, or_, select
 
-from project_service.areas.vulnerabilities.models import Finding, Pipeline, Remediation, SecurityReport
+from project_service.areas.vulnerabilities.models import Component, Finding, Pipeline, Remediation, SecurityReport
 from project_service.areas.vulnerabilities.queries import default_branch, find_pipeline
 from project_service.domain.projects import Project
 from project_service.kit.db.base import Base, table_of
@@ -18,13 +19,21 @@ from project_service.kit.db.session import db
 from project_service.kit.http.errors import Invalid
 
 
-def pipeline_for(
-    project: Project, report_type: str, scanner: str, *, ref: str | None, sha: str | None, pipeline_id: int | None
-) -> Pipeline:
-    """Return the pipeline to which a report is added.
+class Series(NamedTuple):
+    """What a report repeats: an earlier one of the same scanner and category, and of the same type if it has one."""
 
-    That is the newest of the commit, unless it has a report of the same type and scanner. Then a new one begins, with
-    copies of the reports of other types and scanners, so that a repeated job hides nothing.
+    report_type: str | None
+    scanner: str
+    category: str
+
+
+def pipeline_for(
+    project: Project, series: Collection[Series], *, ref: str | None, sha: str | None, pipeline_id: int | None
+) -> Pipeline:
+    """Return the pipeline to which the reports of some series are added.
+
+    That is the newest of the commit, unless it has a report of one of the series. Then a new one begins, with copies of
+    the reports of other series, so that a repeated job hides nothing.
 
     Raises:
         Invalid: ``ref`` or ``sha`` is not that of the requested pipeline.
@@ -34,11 +43,11 @@ def pipeline_for(
         return _requested(project, ref, sha, pipeline_id)
     ref = ref or default_branch(project)
     newest = _newest(project, ref, sha) if sha else None
-    if newest is not None and not _has_report(newest, report_type, scanner):
+    if newest is not None and not _has_report(newest, series):
         return newest
     pipeline = _add(project, ref, sha)
     if newest is not None:
-        _copy_reports(newest, pipeline, ~_is_same(report_type, scanner))
+        _copy_reports(newest, pipeline, ~_is_of(series))
     return pipeline
 
 
@@ -78,14 +87,21 @@ def _add(project: Project, ref: str, sha: str | None) -> Pipeline:
     return pipeline
 
 
-def _is_same(report_type: str, scanner: str) -> ColumnElement[bool]:
-    """Whether a report is of the same type and scanner; the scanners of reports of releases before are unknown."""
-    same_scanner = or_(SecurityReport.scanner == scanner, SecurityReport.scanner.is_(None))
-    return (SecurityReport.report_type == report_type) & same_scanner
+def _is_of(series: Collection[Series]) -> ColumnElement[bool]:
+    """Whether a report is of one of the series; the scanners of reports of releases before are unknown."""
+    return or_(false(), *map(_is_of_one, series))
 
 
-def _has_report(pipeline: Pipeline, report_type: str, scanner: str) -> bool:
-    found = select(SecurityReport.id).where(SecurityReport.pipeline_id == pipeline.id, _is_same(report_type, scanner))
+def _is_of_one(series: Series) -> ColumnElement[bool]:
+    same_category = func.coalesce(SecurityReport.category, "") == series.category
+    known = and_(func.coalesce(SecurityReport.scanner, "") == series.scanner, same_category)
+    if series.report_type is None:
+        return known
+    return and_(SecurityReport.report_type == series.report_type, or_(known, SecurityReport.scanner.is_(None)))
+
+
+def _has_report(pipeline: Pipeline, series: Collection[Series]) -> bool:
+    found = select(SecurityReport.id).where(SecurityReport.pipeline_id == pipeline.id, _is_of(series))
     return db.session.scalar(found.limit(1)) is not None
 
 
@@ -95,12 +111,16 @@ def _copy_reports(source: Pipeline, target: Pipeline, condition: ColumnElement[b
     for report in db.session.scalars(reports.order_by(SecurityReport.id)).all():
         values = {
             name: getattr(report, name)
-            for name in ("report_type", "version", "scan", "turn", "scanner", "repetition", "created_at")
+            for name in (
+                *("report_type", "version", "scan", "turn", "format", "category"),
+                *("scanner", "repetition", "created_at"),
+            )
         }
         copy = SecurityReport(pipeline_id=target.id, **values)
         db.session.add(copy)
         db.session.flush()
         _copy_rows(Remediation, report.id, report_id=copy.id)
+        _copy_rows(Component, report.id, report_id=copy.id)
         _copy_rows(Finding, report.id, report_id=copy.id, pipeline_id=target.id)
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from project_service.access.abilities import Ability
-from project_service.access.api import ApiBlueprint, WithSchema
+from project_service.access.api import ApiBlueprint, WithSchema, json_response
 from project_service.areas.vulnerabilities import ingestion, queries
-from project_service.areas.vulnerabilities.ingestion import Ingested
+from project_service.areas.vulnerabilities.formats.unpacking import MAX_REPORT_BYTES
 from project_service.areas.vulnerabilities.schemas import (
     FindingFilterSchema,
     FindingSchema,
@@ -15,10 +15,9 @@ from project_service.areas.vulnerabilities.schemas import (
     ReportUploadSchema,
 )
 from project_service.domain.projects import Project
-from project_service.kit.http.errors import NotFound
+from project_service.kit.http.errors import Invalid, NotFound
 
 api = ApiBlueprint("vulnerabilities", __name__, description="Vulnerability findings of projects.")
-MAX_REPORT_BYTES = 512 << 20
 
 
 class RenamedRoute(NotFound):
@@ -55,6 +54,23 @@ def list_vulnerabilities(**_url: str) -> None:
 @api.arguments(ReportUploadSchema)
 @api.allow(Ability.CREATE_SECURITY_REPORTS)
 @api.response(201, IngestedSchema)
-def create_security_report(project: Project, fields: dict[str, Any]) -> Ingested:
-    """Ingest a report of a scanner into a new pipeline, or into an existing one."""
-    return ingestion.ingest(project, fields.pop("file"), fields.pop("report_type"), **fields)
+def create_security_report(project: Project, fields: dict[str, Any]) -> Any:
+    """Ingest a report of a scanner, whose format is found out, and store its findings in a pipeline."""
+    file, report_type = fields.pop("file"), fields.pop("report_type", None)
+    ref, sha = (_either(fields, *names) for names in (("ref", "branch"), ("sha", "commit")))
+    found = ingestion.ingest(project, file, report_type, **fields | {"ref": ref, "sha": sha})
+    return json_response(IngestedSchema.dump_value(found)) if found.pipeline_id is None else found
+
+
+def _either(fields: dict[str, Any], name: str, other_name: str) -> str | None:
+    """Return a parameter that has two names.
+
+    Raises:
+        Invalid: both are given, and differ.
+
+    """
+    value, other = fields.pop(name, None), fields.pop(other_name, None)
+    if value is not None and other is not None and value != other:
+        raise Invalid(**{other_name: f"is not the {name}"})
+    value = other if value is None else value
+    return None if value is None else str(value)

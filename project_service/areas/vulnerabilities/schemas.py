@@ -171,6 +171,9 @@ class FindingSchema(Schema):
     assets = _from_report("assets", "array")
     details = _from_report("details", "object")
     state = fields.Computed(lambda finding: "dismissed" if finding.dismissed else "detected")
+    suppression = fields.When(
+        lambda finding: "suppression" in finding.data, lambda finding: finding.data["suppression"], type="object"
+    )
     scan = fields.Computed(lambda finding: finding.report.scan, type="object")
     blob_path = fields.Computed(blob_path)
 
@@ -194,21 +197,77 @@ class OptionalString(fields.String):
 class ReportUploadSchema(Schema):
     """A report to upload, and its pipeline."""
 
-    file = fields.Upload(required=True)
-    report_type = fields.String(required=True, choices=tuple(REPORT_TYPES))
-    ref = OptionalString()
+    file = fields.Upload(
+        required=True, metadata={"description": "JSON in UTF-8 or UTF-16, also compressed with gzip; at most 512 MB."}
+    )
+    report_type = OptionalString(
+        choices=tuple(REPORT_TYPES), metadata={"description": "Found out from the file by default."}
+    )
+    ref = OptionalString(metadata={"description": "The branch; the default branch by default."})
+    branch = OptionalString(metadata={"description": "Another name of `ref`."})
     sha = OptionalString()
+    commit = OptionalString(metadata={"description": "Another name of `sha`."})
+    category = OptionalString(
+        metadata={"description": "Distinguishes several runs of one scanner; the same in every pipeline."}
+    )
+    source_root = OptionalString(metadata={"description": "Absolute path that is cut off from paths of files."})
     pipeline_id = fields.Integer()
+    dry_run = fields.Boolean(metadata={"description": "Do everything but store; the answer is 200 then."})
 
 
-class IngestedSchema(Schema):
-    """Result of an ingestion."""
+class LeftSchema(Schema):
+    """Entries of a report that are no findings."""
 
-    pipeline_id = fields.Integer()
-    report_type = fields.String()
+    total = fields.Integer()
+    reasons = fields.Anything(metadata={"type": "object", "additionalProperties": {"type": "integer"}})
+
+
+class CountsSchema(Schema):
+    """Counts of a report: `found` is `merged` + `dropped` + `left.total`."""
+
     found = fields.Integer(metadata={"description": "Entries of the report."})
     merged = fields.Integer(metadata={"description": "Findings that are in the list of the pipeline."})
     dropped = fields.Integer(metadata={"description": "Findings that are the same as others of the pipeline."})
+    left = Inside(LeftSchema)
+    suppressed = fields.Integer(metadata={"description": "Merged findings that the report itself has dismissed."})
+
+
+class ScannerOfReportSchema(Schema):
+    """The scanner of a report."""
+
+    external_id = fields.String()
+    name = fields.String()
+    version = fields.String()
+
+
+class ReportOfScannerSchema(CountsSchema):
+    """What one scanner and category of an upload has."""
+
+    scanner = Inside(ScannerOfReportSchema)
+    category = fields.String()
+    report_types = fields.Array(fields.String())
+    complete = fields.Boolean(metadata={"description": "Whether the scanner looked at everything."})
+
+
+class ReportWarningSchema(Schema):
+    """A kind of remark about an upload, with the pointer of the first occurrence."""
+
+    code = fields.String()
+    count = fields.Integer()
+    pointer = fields.String()
+    message = fields.String()
+
+
+class IngestedSchema(CountsSchema):
+    """Result of an ingestion."""
+
+    pipeline_id = fields.Integer()
+    format = fields.String(metadata={"description": "The recognised format."})
+    format_version = fields.String()
+    report_type = fields.String(metadata={"description": "The type, if all findings have the same one."})
+    components = fields.Integer(metadata={"description": "Components for the list of dependencies."})
+    reports = Inside(ReportOfScannerSchema, many=True)
+    warnings = Inside(ReportWarningSchema, many=True)
 
 
 class FeedbackCreateSchema(Schema):

@@ -1,0 +1,1 @@
+"""Reports that scanners write in formats of their own: recognition, reading, and mapping to findings."""

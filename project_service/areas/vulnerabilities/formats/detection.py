@@ -1,0 +1,226 @@
+"""The format of a report, found out from its content (scanner formats reference, sections 3 and 11)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from project_service.areas.vulnerabilities.formats import (
+    bandit,
+    cyclonedx,
+    grype,
+    npm_audit,
+    osv_scanner,
+    pip_audit,
+    safety,
+    sarif,
+    trivy,
+)
+from project_service.areas.vulnerabilities.formats.shapes import Data, Left, Reading, ReportEntry, obj, objs, text
+from project_service.areas.vulnerabilities.formats.splitting import Entries
+from project_service.areas.vulnerabilities.report_json import BrokenReport
+from project_service.areas.vulnerabilities.report_types import (
+    CONTAINER_SCANNING,
+    DAST,
+    DEPENDENCY_SCANNING,
+    REPORT_TYPES,
+    SAST,
+)
+
+UNKNOWN = "Report format is not recognised"
+NOTHING_FITS = (
+    "none of GitLab, ZAP, SARIF, CycloneDX, bandit, pip-audit, npm audit, trivy, grype, osv-scanner and safety; "
+    "give report_type for a report without entries"
+)
+NO_TYPE = "a GitLab report whose scan.type or category does not tell its type: give report_type"
+TITLES = {"gitlab": "GitLab", "zap": "ZAP", "sarif": "SARIF", "cyclonedx": "CycloneDX", "npm-audit": "npm audit"}
+PACKAGE_TYPES = DEPENDENCY_SCANNING, CONTAINER_SCANNING
+OSV_KEYS = {"results", "experimental_config", "license_summary", "image_metadata"}
+Reader = Callable[[Any, Reading], Iterator[ReportEntry | Left]]
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """A format: its name in the API, and the types that a report of it may be given; all if there are none.
+
+    ``version`` returns the version of the format that a document tells. GitLab's and ZAP's have no ``reader``.
+    """
+
+    name: str
+    types: tuple[str, ...] = ()
+    version: Callable[[Data], str | None] = lambda _top: None
+    reader: Reader | None = None
+
+    @property
+    def title(self) -> str:
+        """The name in messages."""
+        return TITLES.get(self.name, self.name)
+
+
+def version_at(name: str) -> Callable[[Data], str | None]:
+    """Return a function that takes the version of the format from a member of the document."""
+    return lambda top: text(top.get(name)) or None
+
+
+GITLAB = Format("gitlab", version=version_at("version"))
+ZAP = Format("zap", (DAST,))
+CYCLONEDX = Format("cyclonedx", PACKAGE_TYPES, version_at("specVersion"), cyclonedx.read)
+TRIVY = Format("trivy", PACKAGE_TYPES, lambda top: text(obj(top).get("SchemaVersion")) or None, trivy.read)
+GRYPE = Format("grype", PACKAGE_TYPES, reader=grype.read)
+BANDIT = Format("bandit", (SAST,), reader=bandit.read)
+PIP_AUDIT = Format("pip-audit", PACKAGE_TYPES, reader=pip_audit.read)
+NPM_AUDIT = Format("npm-audit", (DEPENDENCY_SCANNING,), npm_audit.version_of, npm_audit.read)
+SAFETY = Format("safety", (DEPENDENCY_SCANNING,), reader=safety.read)
+OSV_SCANNER = Format("osv-scanner", PACKAGE_TYPES, reader=osv_scanner.read)
+SARIF = Format("sarif", version=lambda _top: sarif.VERSION, reader=sarif.read)
+
+
+def format_of(top: Any, report_type: str | None) -> Format:
+    """Return the format of a document.
+
+    Raises:
+        BrokenReport: it has none that is taken, or one whose reports are not of the type that was given.
+
+    """
+    found = next((one for fits, one in FORMATS if fits(top)), None)
+    if found is None:
+        _refuse_others(top)
+        if report_type is None:
+            raise BrokenReport(UNKNOWN, NOTHING_FITS)
+        found = GITLAB
+    if report_type is not None and found.types and report_type not in found.types:
+        reason = f"{found.title} reports are {' or '.join(found.types)}, not {report_type}"
+        raise BrokenReport(f"{found.title} report parsing failed", reason)
+    return found
+
+
+def type_of_gitlab_report(top: Any) -> str:
+    """Return the type of a report in GitLab's format that was uploaded without one.
+
+    Raises:
+        BrokenReport: it does not tell it.
+
+    """
+    told = text(obj(obj(top).get("scan")).get("type"))
+    if told in REPORT_TYPES:
+        return told
+    categories = {text(one.get("category")) for one in objs(obj(top).get("vulnerabilities"))}
+    only = categories.pop() if len(categories) == 1 else ""
+    if only in REPORT_TYPES:
+        return only
+    raise BrokenReport(UNKNOWN, NO_TYPE, "/scan/type")
+
+
+def is_list(value: Any) -> bool:
+    """Whether a value is a list."""
+    return isinstance(value, list | Entries)
+
+
+def every(value: Any, fits: Callable[[Data], bool]) -> bool:
+    """Whether a value is a list of nothing but objects that fit."""
+    return is_list(value) and all(isinstance(one, dict) and fits(one) for one in value)
+
+
+def first_of(value: Any) -> Data:
+    """Return the first entry of a list; an empty object if there is none, or if it is something else."""
+    return obj(next(iter(value), None)) if is_list(value) else {}
+
+
+def _is_sarif(top: Any) -> bool:
+    return isinstance(top, dict) and "runs" in top and ("version" in top or "sarif" in text(top.get("$schema")))
+
+
+def _is_trivy(top: Any) -> bool:
+    if isinstance(top, dict):
+        return ("SchemaVersion" in top and ("Results" in top or "ArtifactName" in top)) or "ClusterName" in top
+    return bool(first_of(top)) and every(top, lambda one: "Target" in one)
+
+
+def _is_bandit(top: Any) -> bool:
+    return isinstance(top, dict) and is_list(top.get("results")) and {"metrics", "generated_at"} <= top.keys()
+
+
+def _is_pip_audit(top: Any) -> bool:
+    if isinstance(top, dict):
+        return every(top.get("dependencies"), lambda one: "vulns" in one or "skip_reason" in one)
+    return bool(first_of(top)) and every(top, lambda one: "name" in one and ("vulns" in one or "skip_reason" in one))
+
+
+def _is_npm_audit(top: Any) -> bool:
+    if not isinstance(top, dict):
+        return False
+    error = obj(top.get("error"))
+    return (
+        "auditReportVersion" in top
+        or isinstance(top.get("advisories"), dict)
+        or isinstance(top.get("audit"), dict)
+        or "code" in error
+        or "summary" in error
+    )
+
+
+def _is_osv_scanner(top: Any) -> bool:
+    if not isinstance(top, dict) or not every(top.get("results"), lambda one: "packages" in one):
+        return False
+    return bool(first_of(top["results"])) or top.keys() <= OSV_KEYS
+
+
+def _is_zap(top: Any) -> bool:
+    return isinstance(top, dict) and "site" in top and "vulnerabilities" not in top
+
+
+def _is_gitlab(top: Any) -> bool:
+    named = isinstance(top, dict) and "vulnerabilities" in top
+    return named and any(name in top for name in ("version", "scan", "schema"))
+
+
+FORMATS: tuple[tuple[Callable[[Any], bool], Format], ...] = (
+    (_is_sarif, SARIF),
+    (lambda top: obj(top).get("bomFormat") == "CycloneDX", CYCLONEDX),
+    (_is_trivy, TRIVY),
+    (lambda top: is_list(obj(top).get("matches")), GRYPE),
+    (_is_bandit, BANDIT),
+    (_is_pip_audit, PIP_AUDIT),
+    (_is_npm_audit, NPM_AUDIT),
+    (lambda top: "report_meta" in obj(top) and is_list(top.get("vulnerabilities")), SAFETY),
+    (_is_osv_scanner, OSV_SCANNER),
+    (_is_zap, ZAP),
+    (_is_gitlab, GITLAB),
+)
+
+
+def _is_semgrep(top: Any) -> bool:
+    results = obj(top).get("results")
+    return is_list(results) and ("check_id" in first_of(results) or ("errors" in top and "paths" in top))
+
+
+# scanners whose SARIF tells more than their own JSON: how to recognise that, and the option to write SARIF
+OTHERS: tuple[tuple[str, Callable[[Any], bool], str], ...] = (
+    ("semgrep", _is_semgrep, "write SARIF (semgrep scan --sarif)"),
+    (
+        "ESLint",
+        lambda top: {"filePath", "messages"} <= first_of(top).keys(),
+        "write SARIF (eslint -f @microsoft/eslint-formatter-sarif)",
+    ),
+    (
+        "ruff",
+        lambda top: {"code", "filename"} <= first_of(top).keys(),
+        "write SARIF (ruff check --output-format sarif)",
+    ),
+    (
+        "checkov",
+        lambda top: "check_type" in obj(top) or "check_type" in first_of(top),
+        "write SARIF (checkov --output sarif)",
+    ),
+    ("gitleaks", lambda top: "RuleID" in first_of(top), "write SARIF (gitleaks --report-format sarif)"),
+    ("gosec", lambda top: "Issues" in obj(top) or "GosecVersion" in obj(top), "write SARIF (gosec -fmt sarif)"),
+    ("SPDX", lambda top: "spdxVersion" in obj(top), "write CycloneDX"),
+)
+
+
+def _refuse_others(top: Any) -> None:
+    for name, fits, advice in OTHERS:
+        if fits(top):
+            form = "SPDX" if name == "SPDX" else f"{name}'s own JSON"
+            raise BrokenReport(UNKNOWN, f"this is {form}: {advice}")

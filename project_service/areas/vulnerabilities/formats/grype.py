@@ -1,0 +1,88 @@
+"""grype's JSON (scanner formats reference, section 8). An entry is a match."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from project_service.areas.vulnerabilities.formats import identifying, shapes
+from project_service.areas.vulnerabilities.formats.grading import severity_word
+from project_service.areas.vulnerabilities.formats.packages import Package, dismissal, package_entry, upgrade
+from project_service.areas.vulnerabilities.formats.shapes import (
+    BrokenEntry,
+    Data,
+    Left,
+    Reading,
+    ReportEntry,
+    Scanner,
+    ScannerSection,
+    obj,
+    objs,
+    text,
+    texts,
+)
+from project_service.areas.vulnerabilities.formats.splitting import Entries
+from project_service.areas.vulnerabilities.levels import FindingSeverity
+from project_service.areas.vulnerabilities.report_types import CONTAINER_SCANNING, DEPENDENCY_SCANNING
+
+FORM = "grype"
+
+
+def read(top: Data, reading: Reading) -> Iterator[ReportEntry | Left]:
+    """Return the entries of a document."""
+    descriptor, source = obj(top.get("descriptor")), obj(top.get("source"))
+    is_image = text(source.get("type")) == "image"
+    scanner = Scanner("grype", "Grype", text(descriptor.get("version")) or None)
+    section = reading.section(scanner, CONTAINER_SCANNING if is_image else DEPENDENCY_SCANNING)
+    section.ended = text(descriptor.get("timestamp")) or None
+    image = text(obj(source.get("target")).get("userInput")) if is_image else ""
+    distribution = obj(top.get("distro"))
+    system = (
+        " ".join(part for name in ("name", "version") if (part := text(distribution.get(name)))) if is_image else ""
+    )
+    for match, pointer in shapes.within_limit(_matches(top), "matches", FORM):
+        try:
+            yield _finding(obj(match), section, image, system)
+        except BrokenEntry:
+            yield reading.broken(section, pointer)
+
+
+def _matches(top: Data) -> Iterator[tuple[Any, str]]:
+    for name in ("matches", "ignoredMatches"):
+        found = top.get(name)
+        for number, match in enumerate(found if isinstance(found, list | Entries) else ()):
+            yield match, f"/{name}/{number}"
+
+
+def _finding(match: Data, section: ScannerSection, image: str, system: str) -> ReportEntry:
+    told, artifact = obj(match.get("vulnerability")), obj(match.get("artifact"))
+    name, url = text(artifact.get("name")), text(told.get("dataSource"))
+    related = _objects(match.get("relatedVulnerabilities"))
+    identifiers = identifying.advisories(
+        [(told.get("id"), url), *((one.get("id"), one.get("dataSource")) for one in related)], "grype"
+    )
+    if not name or not text(told.get("id")).strip():
+        raise BrokenEntry
+    locations = _objects(artifact.get("locations"))
+    path = text(locations[0].get("path")).lstrip("/") if locations and not image else ""
+    words = (severity_word(one.get("severity")) for one in (told, *related))
+    severity = next((one for one in words if one not in (None, FindingSeverity.UNKNOWN)), None)
+    rules = match.get("appliedIgnoreRules")
+    suppression = None
+    if isinstance(rules, list):
+        suppression = dismissal("acceptable_risk", text(obj(next(iter(rules), None)).get("reason")))
+    return package_entry(
+        section,
+        section.default_type,
+        Package(name, text(artifact.get("version")), path, image, system),
+        identifiers,
+        severity or FindingSeverity.UNKNOWN,
+        texts=[text(told.get("description"))],
+        solution=upgrade(name, texts(obj(told.get("fix")).get("versions"))),
+        urls=[(url, ""), *((one, "") for one in texts(told.get("urls")))],
+        suppression=suppression,
+    )
+
+
+def _objects(value: Any) -> list[Data]:
+    return list(objs(value)) if isinstance(value, list) else []

@@ -1,0 +1,176 @@
+"""Identifiers of findings, and the keys by which a finding is recognised (scanner formats reference, 4 and 12)."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from project_service.areas.vulnerabilities.formats.shapes import Data, collapsed, obj, text, web
+from project_service.areas.vulnerabilities.locations import image_without_tag
+from project_service.areas.vulnerabilities.report_types import CONTAINER_SCANNING, DAST
+
+MAX_IDENTIFIERS = 50
+MAX_ID_LENGTH = 1_024
+CVE = re.compile(r"CVE-[0-9]{4}-[0-9]+", re.IGNORECASE)
+GHSA = re.compile(r"GHSA(-[0-9a-z]{4}){3}", re.IGNORECASE)
+PREFIX = re.compile(r"(PYSEC|GO|RUSTSEC|OSV|MAL|SNYK|TEMP|DSA|USN|RHSA|ALAS|BIT)-.+", re.IGNORECASE)
+WEAKNESS = re.compile(r"(?<![a-z0-9])cwe[-:_ ]*0*([0-9]{1,6})(?![0-9])", re.IGNORECASE)
+NUMBER = re.compile(r"0*([0-9]{1,6})")
+OWASP = re.compile(r"(?:owasp)[-:_ ]*(A[0-9]{1,2})[:_-]([0-9]{4})(?:\s*-\s*(.+))?", re.IGNORECASE | re.DOTALL)
+VERSION_OF_NAME = re.compile(r"/v([0-9]{1,9})\Z")
+NOT_TOLD = "requires login"  # semgrep's fingerprint for people without an account
+OF_THE_COMMIT = frozenset({"commitSha", "email", "author", "date", "commitMessage"})
+LINE_HASH = "primaryLocationLineHash"
+
+
+def identifier(kind: str, value: str, name: str | None = None, url: str | None = None) -> Data:
+    """Return an identifier in the form of the API."""
+    return {"external_type": kind, "external_id": value, "name": name or value, "url": url}
+
+
+def known_id(value: str, url: str | None = None) -> Data | None:
+    """Return the identifier of an id that is a CVE or GHSA one."""
+    if CVE.fullmatch(value):
+        return identifier("cve", value.upper(), url=url)
+    if GHSA.fullmatch(value):
+        return identifier("ghsa", f"GHSA{value[4:].lower()}", url=url)
+    return None
+
+
+def advisory(value: str, source: str, url: str | None = None) -> Data:
+    """Return the identifier of an advisory; ``source`` is the id of who issued it, for ids without a known form."""
+    value = value.strip()[:MAX_ID_LENGTH]
+    found = known_id(value, url)
+    if found is None:
+        prefix = PREFIX.fullmatch(value)
+        found = identifier(prefix[1].lower() if prefix else f"{source}_id", value, url=url)
+    return found
+
+
+def advisories(values: Iterable[tuple[Any, Any]], source: str) -> list[Data]:
+    """Return identifiers from pairs of id and url, each once."""
+    found: dict[tuple[str, str], Data] = {}
+    for value, url in values:
+        if told := text(value).strip():
+            one = advisory(told, source, web(url))
+            found.setdefault((one["external_type"], one["external_id"]), one)
+    return list(found.values())
+
+
+def weaknesses(values: Iterable[Any]) -> list[Data]:
+    """Return CWE identifiers from numbers and texts, each once."""
+    numbers: dict[str, None] = {}
+    for value in values:
+        if type(value) is int and 0 < value < 10**6:
+            numbers[str(value)] = None
+        elif isinstance(value, str):
+            whole = NUMBER.fullmatch(value.strip())
+            numbers.update(dict.fromkeys([whole[1]] if whole else WEAKNESS.findall(value)))
+    return [
+        identifier("cwe", number, f"CWE-{number}", f"https://cwe.mitre.org/data/definitions/{number}.html")
+        for number in numbers
+    ]
+
+
+def owasp(tags: Iterable[str]) -> list[Data]:
+    """Return OWASP identifiers from tags, each once."""
+    found: dict[str, Data] = {}
+    for tag in tags:
+        if told := OWASP.match(tag.strip()):
+            value = f"{told[1].upper()}:{told[2]}"
+            name = f"{value} - {collapsed(told[3])}" if told[3] else value
+            found.setdefault(value, identifier("owasp", value, name[:255]))
+    return list(found.values())
+
+
+def package_title(identifiers: list[Data], package: str, version: str) -> str:
+    """Return the name of a finding about a package."""
+    first = next((one for one in identifiers if one["external_type"] == "cve"), identifiers[0])
+    return f"{first['external_id']} in {package}" + (f" {version}" if version else "")
+
+
+def package_location(package: str, version: str, *, file: str = "", image: str = "", system: str = "") -> Data:
+    """Return the location of a finding about a package; parts that are not told are left out."""
+    told = {"file": file, "image": image, "operating_system": system}
+    location: Data = {name: value for name, value in told.items() if value}
+    location["dependency"] = {"package": {"name": package}, "version": version or None}
+    return location
+
+
+def package_of(location: Data) -> str | None:
+    """Return the package of a location as ``name@version``; ``None`` without one."""
+    dependency = obj(location.get("dependency"))
+    name = text(obj(dependency.get("package")).get("name"))
+    return f"{name}@{text(dependency.get('version'))}" if name else None
+
+
+def package_key(report_type: str, location: Data, primary: Data) -> str:
+    """Return the key of a finding about a package."""
+    place = location.get("file", "")
+    if report_type == CONTAINER_SCANNING:
+        place = image_without_tag(location.get("image", ""))
+    return f"{place}:{package_of(location)}:{primary['external_type']}:{primary['external_id']}"
+
+
+def key_of(
+    report_type: str,
+    location: Data,
+    primary: Data,
+    *,
+    message: str,
+    snippet: str = "",
+    fingerprints: Any = None,
+    partial: Any = None,
+) -> str:
+    """Return the key of a finding: the most stable of what its scanner tells about it."""
+    kind = f"{primary['external_type']}:{primary['external_id']}"
+    if "dependency" in location:
+        return package_key(report_type, location, primary)
+    if report_type == DAST:
+        return ":".join(text(location.get(name)) for name in ("path", "method", "param")) + f":{kind}"
+    begin = f"{location.get('file', '')}:{kind}"
+    partial = obj(partial)
+    found = (
+        ("fingerprint", _newest(obj(fingerprints))),
+        ("linehash", _usable(partial.get(LINE_HASH))),
+        ("snippet", collapsed(snippet)),
+        ("partial", _joined(partial)),
+    )
+    for name, value in found:
+        if value:
+            return f"{begin}:{name}:{sha1(f'{begin}:{value}')}"
+    if "start_line" in location:
+        return f"{begin}:line:{location['start_line']}:{location['end_line']}"
+    return f"{begin}:message:{sha1(f'{begin}:{collapsed(message)}')}"
+
+
+def sha1(value: str) -> str:
+    """Return the SHA-1 of a text in hex: an identifier, not a protection."""
+    return hashlib.sha1(value.encode(), usedforsecurity=False).hexdigest()
+
+
+def _usable(value: Any) -> str:
+    found = text(value.get("value") if isinstance(value, dict) else value)
+    return "" if found.strip() == NOT_TOLD or not found.strip() else found
+
+
+def _newest(fingerprints: Data) -> str:
+    """Join fingerprints, of each name that of the highest version."""
+    newest: dict[str, tuple[int, str]] = {}
+    for name, value in fingerprints.items():
+        if found := _usable(value):
+            version = VERSION_OF_NAME.search(name)
+            stem = name[: version.start()] if version else name
+            candidate = (int(version[1]) if version else -1, found)
+            newest[stem] = max(newest.get(stem, candidate), candidate)
+    return "|".join(f"{name}={newest[name][1]}" for name in sorted(newest))
+
+
+def _joined(partial: Data) -> str:
+    return "|".join(
+        f"{name}={found}"
+        for name in sorted(partial)
+        if name not in OF_THE_COMMIT and name != LINE_HASH and (found := _usable(partial[name]))
+    )

@@ -1,0 +1,129 @@
+"""JSON of npm audit 6 and later (scanner formats reference, section 8). An entry is an advisory about a package."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from project_service.areas.vulnerabilities.formats import identifying, shapes
+from project_service.areas.vulnerabilities.formats.grading import severity_word
+from project_service.areas.vulnerabilities.formats.packages import Package, package_entry, pointer_part
+from project_service.areas.vulnerabilities.formats.shapes import (
+    BrokenEntry,
+    Data,
+    Left,
+    Reading,
+    ReportEntry,
+    Scanner,
+    ScannerSection,
+    obj,
+    objs,
+    text,
+    texts,
+    web,
+)
+from project_service.areas.vulnerabilities.levels import FindingSeverity
+from project_service.areas.vulnerabilities.report_json import BrokenReport
+from project_service.areas.vulnerabilities.report_types import DEPENDENCY_SCANNING
+
+FORM = "npm audit"
+FAILED = f"{FORM} report parsing failed"
+NPM_AUDIT = Scanner("npm-audit", "npm audit")
+LOCK_FILE = "package-lock.json"
+GHSA_IN_URL = re.compile(r"GHSA(?:-[0-9a-z]{4}){3}", re.IGNORECASE)
+
+
+def version_of(top: Data) -> str | None:
+    """Return the version of the format: that of npm 7 and later tells it."""
+    return text(top.get("auditReportVersion", obj(top.get("audit")).get("auditReportVersion"))) or None
+
+
+def read(top: Data, reading: Reading) -> Iterator[ReportEntry | Left]:
+    """Return the entries of a document.
+
+    Raises:
+        BrokenReport: npm could not audit, or parts that decide about the rest are invalid.
+
+    """
+    section = reading.section(NPM_AUDIT, DEPENDENCY_SCANNING)
+    above = ""
+    if isinstance(top.get("audit"), dict):  # of npm audit fix --dry-run
+        top, above = top["audit"], "/audit"
+    error = top.get("error")
+    if isinstance(error, dict):
+        told = " ".join(part for name in ("code", "summary") if (part := text(error.get(name))))
+        raise BrokenReport(FAILED, f"npm audit failed: {told}", f"{above}/error")
+    found = _of_npm_6(top, above) if "advisories" in top else _of_npm_7(top, above)
+    for one, package, fix, pointer in shapes.within_limit(found, "vulnerabilities", FORM):
+        try:
+            yield _finding(obj(one), package, fix, section)
+        except BrokenEntry:
+            yield reading.broken(section, pointer)
+
+
+def _of_npm_7(top: Data, above: str) -> Iterator[tuple[Any, Package, str | None, str]]:
+    """Return each advisory with its package, its solution and its pointer, once for each package."""
+    seen: set[tuple[str, str]] = set()
+    for name, entry in _members(top, "vulnerabilities", above):
+        via = obj(entry).get("via")
+        for place, one in enumerate(via if isinstance(via, list) else ()):
+            if isinstance(one, str):
+                continue  # the name of another entry
+            package = text(obj(one).get("name")) or text(obj(entry).get("name")) or name
+            key = package, text(obj(one).get("url")) or text(obj(one).get("source"))
+            if key in seen and key[1]:
+                continue
+            seen.add(key)
+            pointer = f"{above}/vulnerabilities/{pointer_part(name)}/via/{place}"
+            yield one, Package(package, file=LOCK_FILE), _fix(obj(entry).get("fixAvailable")), pointer
+
+
+def _of_npm_6(top: Data, above: str) -> Iterator[tuple[Any, Package, str | None, str]]:
+    for name, one in _members(top, "advisories", above):
+        advisory = obj(one)
+        versions = dict.fromkeys(text(found.get("version")) for found in _objects(advisory.get("findings"))) or [""]
+        for version in versions:
+            package = Package(text(advisory.get("module_name")), version, LOCK_FILE)
+            solution = text(advisory.get("recommendation")) or None
+            yield one, package, solution, f"{above}/advisories/{pointer_part(name)}"
+
+
+def _finding(advisory: Data, package: Package, solution: str | None, section: ScannerSection) -> ReportEntry:
+    url = web(advisory.get("url"))
+    known = GHSA_IN_URL.search(text(advisory.get("github_advisory_id")) or url or "")
+    first = known[0] if known else text(advisory.get("source")) or text(advisory.get("id"))
+    if not package.name or not first:
+        raise BrokenEntry
+    identifiers = identifying.advisories(
+        [(first, url), *((one, None) for one in texts(advisory.get("cves")))], "npm-audit"
+    )
+    cwe = advisory.get("cwe")
+    return package_entry(
+        section,
+        section.default_type,
+        package,
+        [*identifiers, *identifying.weaknesses(cwe if isinstance(cwe, list) else [cwe])],
+        severity_word(advisory.get("severity")) or FindingSeverity.UNKNOWN,
+        texts=[text(advisory.get("title")), text(advisory.get("overview"))],
+        solution=solution,
+        urls=[(url or "", "")],
+    )
+
+
+def _members(top: Data, name: str, above: str) -> Iterator[tuple[str, Any]]:
+    found = top.get(name)
+    if found is not None and not isinstance(found, dict):
+        raise BrokenReport(FAILED, "must be an object", f"{above}/{name}")
+    return iter((found or {}).items())
+
+
+def _objects(value: Any) -> Iterator[Data]:
+    return objs(value if isinstance(value, list) else ())
+
+
+def _fix(available: Any) -> str | None:
+    name, version = text(obj(available).get("name")), text(obj(available).get("version"))
+    if not name or not version:
+        return None
+    return f"Upgrade {name} to {version}." + (" This is a breaking change." if available.get("isSemVerMajor") else "")

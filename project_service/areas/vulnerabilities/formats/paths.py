@@ -1,0 +1,172 @@
+"""Paths of files, made relative to the sources (scanner formats reference, section 6)."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterable
+from typing import Any
+from urllib.parse import unquote
+
+from project_service.areas.vulnerabilities.formats.shapes import (
+    MAX_PATH_LENGTH,
+    BrokenEntry,
+    Data,
+    Reading,
+    obj,
+    text,
+    web,
+)
+
+MAX_BASES = 8
+FILE_URI = re.compile(r"file:/*(?=/)", re.IGNORECASE)
+FILE_URI_WITH_HOST = re.compile(r"file://[^/]+(?=/)", re.IGNORECASE)
+DRIVE = re.compile(r"/?([A-Za-z]:/)")
+OTHER_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
+OF_RUNNERS = ("/github/workspace/", "/workspace/", "/src/", "/code/")
+ESCAPES = re.compile(r"(?:%[0-9A-Fa-f]{2})+")
+
+
+class BrokenPath(BrokenEntry):
+    """A path that is too long, or above the root."""
+
+
+class Paths:
+    """Paths of one run. ``roots`` are the folders that absolute paths are made relative to, the first that fits."""
+
+    def __init__(self, reading: Reading, roots: Iterable[str] = (), bases: Any = None) -> None:
+        self._reading = reading
+        self._bases = obj(bases)
+        self._found: dict[tuple[str, str], str] = {}
+        own = reading.options.source_root
+        told = [own] if own else []
+        path = reading.options.project_path
+        runners = (*([f"/builds/{path}/"] if path else []), *OF_RUNNERS)
+        self._roots = [root for one in (*told, *roots, *runners) if (root := as_root(one))]
+
+    def relative(self, uri: str, base: str = "", pointer: str = "") -> str:
+        """Return a path as it is shown.
+
+        Raises:
+            BrokenPath: it is too long, or above the root.
+
+        """
+        key = uri, base
+        path = self._found.get(key)
+        if path is None:
+            path = self._found[key] = self._made_relative(uri, base)
+        if is_absolute(path):
+            self._reading.warn("absolute_path", pointer)
+        return path
+
+    def base(self, name: str) -> str:
+        """Return the absolute folder of a base, with those that it is relative to; empty if there is none."""
+        parts: list[str] = []
+        for _ in range(MAX_BASES):
+            found = obj(self._bases.get(name))
+            uri = text(found.get("uri"))
+            path = plain(uri)
+            parts.append(path if not path or path.endswith("/") else f"{path}/")
+            if is_absolute(path):
+                return folded("".join(reversed(parts)))
+            name = text(found.get("uriBaseId"))
+            if not name:
+                break
+        return ""
+
+    def _made_relative(self, uri: str, base: str) -> str:
+        if len(uri) > 3 * MAX_PATH_LENGTH:  # each byte of a path may be three characters of a URI
+            raise BrokenPath
+        path = plain(uri)
+        if web(path) or (OTHER_SCHEME.match(path) and not DRIVE.match(path)):
+            return _short(path)
+        if not is_absolute(path) and base:
+            folder = self.base(base)
+            if folder and (joined := self._below_root(folded(f"{folder}/{path}"))):
+                return _short(joined)
+        path = folded(path)
+        if path.startswith("../") or path == "..":
+            raise BrokenPath
+        return _short(self._below_root(path) or path) if is_absolute(path) else _short(path)
+
+    def _below_root(self, path: str) -> str:
+        """Return an absolute path without the first root that it is below; empty if it is below none."""
+        for root in self._roots:
+            ignores_case = ":" in root
+            start = path[: len(root)]
+            if start == root or (ignores_case and start.lower() == root.lower()):
+                return path[len(root) :]
+        return ""
+
+
+def roots_of_run(run: Data, paths: Paths) -> list[str]:
+    """Return the folders that a SARIF run tells, in their order."""
+    provenance = next(iter(run.get("versionControlProvenance") or ()), None)
+    mapped = _place(obj(provenance).get("mappedTo"), paths)
+    bases = obj(run.get("originalUriBaseIds"))
+    outermost = [paths.base(name) for name, base in bases.items() if not text(obj(base).get("uriBaseId"))]
+    invocations = run.get("invocations")
+    working = [
+        _place(obj(one).get("workingDirectory"), paths)
+        for one in (invocations if isinstance(invocations, list) else ())
+    ]
+    return [root for root in (mapped, *sorted(outermost, key=len, reverse=True), *working) if root]
+
+
+def _place(value: Any, paths: Paths) -> str:
+    place = obj(value)
+    path, base = plain(text(place.get("uri"))), text(place.get("uriBaseId"))
+    if is_absolute(path) or not base:
+        return path
+    folder = paths.base(base)
+    return folded(f"{folder}/{path}") if folder else ""
+
+
+def plain(uri: str) -> str:
+    """Return the path of a URI: decoded once, with slashes, without the scheme of files."""
+    path = uri.strip().replace("\\", "/").replace("\0", "")
+    if "%" in path:
+        path = ESCAPES.sub(_decoded, path)
+    if path[:5].lower() == "file:":
+        shorter = FILE_URI.sub("", path, count=1)
+        path = FILE_URI_WITH_HOST.sub("", path, count=1) if shorter == path else shorter
+        path = path[5:] if path[:5].lower() == "file:" else path
+        path = path if path.startswith("/") else f"/{path}"
+    drive = DRIVE.match(path)
+    return path[drive.start(1) :] if drive else path
+
+
+def folded(path: str) -> str:
+    """Return a path without ``.`` and ``..`` parts; those that would be above an absolute root stay at it."""
+    if not path:
+        return path
+    result = posixpath.normpath(path)
+    if result.startswith("//"):
+        result = result[1:]
+    return "" if result == "." else result
+
+
+def as_root(path: str) -> str:
+    """Return a folder in the form of a root, with a slash at its end; empty for one that is not absolute."""
+    found = folded(plain(path))
+    if not is_absolute(found) or found == "/":
+        return ""
+    return found if found.endswith("/") else f"{found}/"
+
+
+def is_absolute(path: str) -> bool:
+    """Whether a path begins with a slash or a drive."""
+    return path.startswith("/") or DRIVE.match(path) is not None
+
+
+def _decoded(found: re.Match[str]) -> str:
+    try:
+        return unquote(found[0], errors="strict")
+    except UnicodeDecodeError:
+        return found[0]
+
+
+def _short(path: str) -> str:
+    if len(path) > MAX_PATH_LENGTH:
+        raise BrokenPath
+    return path

@@ -1,0 +1,90 @@
+"""SARIF 2.1.0 (scanner formats reference, section 5). An entry is one location of one result."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from project_service.areas.vulnerabilities.formats import shapes
+from project_service.areas.vulnerabilities.formats.paths import BrokenPath
+from project_service.areas.vulnerabilities.formats.sarif_results import Result
+from project_service.areas.vulnerabilities.formats.sarif_runs import FAILED, Run
+from project_service.areas.vulnerabilities.formats.shapes import Data, Left, Reading, ReportEntry, obj, text
+from project_service.areas.vulnerabilities.report_json import BrokenReport
+
+VERSION = "2.1.0"
+MAX_RUNS = 100
+MAX_LOCATIONS = 100
+LEFT_KINDS = {"pass": "pass", "notApplicable": "not_applicable", "informational": "informational"}
+LICENSE_RULE = "License"  # trivy's
+
+
+def read(top: Data, reading: Reading) -> Iterator[ReportEntry | Left]:
+    """Return the entries of a document.
+
+    Raises:
+        BrokenReport: the version is another one, or parts that decide about the rest are invalid.
+
+    """
+    check_version(top)
+    runs = top.get("runs")
+    if runs is None:
+        return
+    if not isinstance(runs, list):
+        raise BrokenReport(FAILED, "must be an array", "/runs")
+    if len(runs) > MAX_RUNS:
+        raise BrokenReport(FAILED, f"has {len(runs)} runs, at most {MAX_RUNS} are taken", "/runs")
+    results = 0
+    for number, run in enumerate(runs):
+        pointer = f"/runs/{number}"
+        if not isinstance(run, dict):
+            raise BrokenReport(FAILED, "must be an object", pointer)
+        reader = Run(run, reading, pointer)
+        for position, result in enumerate(reader.results()):
+            results += 1
+            if results > shapes.MAX_ENTRIES:
+                reason = f"has {results} results, at most {shapes.MAX_ENTRIES} are taken"
+                raise BrokenReport(FAILED, reason, f"{pointer}/results")
+            yield from entries(reader, result, f"{pointer}/results/{position}")
+
+
+def check_version(top: Data) -> None:
+    """Refuse another version than 2.1.0."""
+    version = top.get("version")
+    if version is None:
+        version = VERSION if VERSION in text(top.get("$schema")) else ""
+    if not text(version).startswith(VERSION):
+        found = text(version) or "without a version"
+        raise BrokenReport(FAILED, f"SARIF {found} is not supported: {VERSION} is", "/version")
+
+
+def entries(run: Run, result: Any, pointer: str) -> Iterator[ReportEntry | Left]:
+    """Return the entries of one result of a run."""
+    if not isinstance(result, dict):
+        yield run.reading.broken(run.section, pointer)
+        return
+    locations = result.get("locations")
+    found = list(locations) if isinstance(locations, list) else []
+    count = len(found) or 1
+    reason = LEFT_KINDS.get(text(result.get("kind")))
+    if reason is None and result.get("baselineState") == "absent":
+        reason = "absent"
+    name, rule = run.rules.of(result)
+    if reason is None and rule.name == LICENSE_RULE and run.scanner.id == "trivy":
+        reason = "license"
+    if reason is not None:
+        yield Left(run.section, reason, pointer, count)
+        return
+    read = Result(run, result, name, rule, pointer)
+    if not read.message:
+        run.reading.warn("broken_entry", pointer)
+        yield Left(run.section, shapes.BROKEN, pointer, count)
+        return
+    for location in found[:MAX_LOCATIONS] or [{}]:
+        try:
+            yield read.entry(obj(location))
+        except BrokenPath:
+            yield run.reading.broken(run.section, pointer)
+    if count > MAX_LOCATIONS:
+        run.reading.warn("over_limit", pointer)
+        yield Left(run.section, shapes.LIMIT, pointer, count - MAX_LOCATIONS)

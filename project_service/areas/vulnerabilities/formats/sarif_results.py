@@ -1,0 +1,252 @@
+"""Results of a SARIF run, as findings (scanner formats reference, section 5)."""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import urlsplit
+
+from project_service.areas.vulnerabilities.formats import identifying, sarif_texts, shapes
+from project_service.areas.vulnerabilities.formats.grading import confidence_word, severity_word
+from project_service.areas.vulnerabilities.formats.paths import BrokenPath
+from project_service.areas.vulnerabilities.formats.sarif_rules import (
+    LEVELS,
+    Rule,
+    confidence_of_tags,
+    severities_of,
+)
+from project_service.areas.vulnerabilities.formats.sarif_runs import TYPES_OF_SCANNERS, Run
+from project_service.areas.vulnerabilities.formats.shapes import Data, ReportEntry, obj, objs, text, texts
+from project_service.areas.vulnerabilities.levels import Confidence, FindingSeverity
+from project_service.areas.vulnerabilities.report_types import (
+    CONTAINER_SCANNING,
+    DAST,
+    DEPENDENCY_SCANNING,
+    REPORT_TYPES,
+    SAST,
+    SECRET_DETECTION,
+)
+
+OPEN_KINDS = ("review", "open")
+NOT_SETTLED = ("underReview", "rejected")
+OWN_FINGERPRINT = "projectService/v1"
+TYPES_OF_RULES = {  # trivy's
+    "OsPackageVulnerability": CONTAINER_SCANNING,
+    "LanguageSpecificPackageVulnerability": DEPENDENCY_SCANNING,
+    "Misconfiguration": SAST,
+    "Secret": SECRET_DETECTION,
+}
+SYSTEM_PACKAGES = ("apk", "deb", "rpm")
+FALSE_POSITIVE = re.compile(r"false[ -]positive", re.IGNORECASE)
+
+
+class Result:
+    """One result: what its entries have in common."""
+
+    def __init__(self, run: Run, result: Data, rule_id: str, rule: Rule, pointer: str) -> None:
+        self.run, self.result, self.rule_id, self.rule, self.pointer = run, result, rule_id, rule, pointer
+        self.properties = obj(result.get("properties"))
+        self.tags = texts(self.properties.get("tags")) if self.properties else []
+        related = result.get("relatedLocations")
+        self.related = related if isinstance(related, list) else []
+        plain, marked = sarif_texts.message_of(obj(result.get("message")), rule.messages, run.rules.messages)
+        if not plain.strip():
+            plain = next((one for one in (rule.summary, rule.full, rule.name, rule_id) if one.strip()), "")
+        places = self._places() if "](" in plain or "](" in marked else {}
+        self.message, told = sarif_texts.without_links(plain, places)
+        self.told = sarif_texts.without_links(marked, places)[1] if marked else told
+        self.package = self._package()
+        self.report_type, self.image = self._type()
+        self.identifiers = self._identifiers()
+
+    def entry(self, location: Data) -> ReportEntry:
+        """Return the finding at one location."""
+        physical = obj(location.get("physicalLocation"))
+        place = self._place(location, physical)
+        region = obj(physical.get("region"))
+        snippet = text(obj(region.get("snippet")).get("text"))
+        key = identifying.key_of(
+            self.report_type,
+            place,
+            self.identifiers[0],
+            message=self.message,
+            snippet=snippet,
+            fingerprints=self.result.get("fingerprints"),
+            partial=self.result.get("partialFingerprints"),
+        )
+        title = shapes.title(self.message)
+        if "dependency" in place and self.package:
+            title = identifying.package_title(self.identifiers, self.package[0], self.package[1])
+        code = ""
+        if self.report_type != SECRET_DETECTION:
+            code = snippet or text(obj(obj(physical.get("contextRegion")).get("snippet")).get("text"))
+        rule = self.rule
+        data = shapes.finding_data(
+            scanner=self.run.scanner,
+            name=shapes.cut(title, shapes.MAX_NAME_LENGTH),
+            identifiers=self.identifiers,
+            location=place,
+            described=shapes.description(title, self.told, rule.full or rule.summary, rule.help, code=code),
+            solution=self._solution(),
+            urls=shapes.links(((rule.url or "", ""), (text(self.result.get("hostedViewerUri")), ""))),
+            details=self._details(),
+        )
+        return ReportEntry(self.run.section, self.report_type, *self._levels(), key, data, self._suppression())
+
+    def _place(self, location: Data, physical: Data) -> Data:
+        place = self.run.place(physical, self.pointer)
+        if self.report_type == DAST:
+            return self._on_site(place)
+        if self.package:
+            name, version, _ = self.package
+            file = place.get("file", "")
+            return identifying.package_location(name, version, file=file, image=self.image)
+        if self.image and self.report_type == CONTAINER_SCANNING:
+            place["image"] = self.image
+        method = self._method(location)
+        if method:
+            place["method"] = method
+        return place
+
+    def _method(self, location: Data) -> str:
+        logical = location.get("logicalLocations")
+        first = obj(logical[0]) if isinstance(logical, list) and logical else {}
+        index, known = first.get("index"), self.run.run.get("logicalLocations")
+        if type(index) is int and isinstance(known, list) and 0 <= index < len(known):
+            first = {**obj(known[index]), **first}
+        return shapes.cut(text(first.get("fullyQualifiedName")) or text(first.get("name")), shapes.MAX_PATH_LENGTH)
+
+    def _on_site(self, place: Data) -> Data:
+        request = obj(self.result.get("webRequest"))
+        target = text(request.get("target"))
+        if not target and shapes.is_web(place.get("file", "")):
+            target = place["file"]
+        if not target:
+            return place
+        try:
+            parts = urlsplit(target)
+        except ValueError:
+            return {"path": target[: shapes.MAX_PATH_LENGTH]}
+        path = parts.path + (f"?{parts.query}" if parts.query else "")
+        site: Data = {"path": path[: shapes.MAX_PATH_LENGTH]}
+        if parts.netloc:
+            site = {"hostname": f"{parts.scheme}://{parts.netloc}", **site}
+        if method := text(request.get("method")):
+            site["method"] = method
+        return site
+
+    def _levels(self) -> tuple[FindingSeverity, Confidence]:
+        own = severities_of(self.properties)
+        rule = self.rule.severities
+        kind = text(self.result.get("kind"))
+        level = next(
+            (one for one in (text(self.result.get("level")), self.run.rules.level_of(self.rule)) if one in LEVELS), ""
+        )
+        words = (severity_word(self.properties.get("issue_severity")), own[2], rule[2])
+        severity = next((one for one in (own[0], rule[0], own[1], rule[1], *words) if one is not None), None)
+        if severity is None and kind in OPEN_KINDS:
+            severity = FindingSeverity.UNKNOWN
+        return severity or LEVELS[level or "warning"], self._confidence()
+
+    def _confidence(self) -> Confidence:
+        told = (self.properties.get("confidence"), self.properties.get("issue_confidence"))
+        own = next((found for one in told if (found := confidence_word(one))), None)
+        return own or confidence_of_tags(self.tags) or self.rule.confidence or Confidence.UNKNOWN
+
+    def _identifiers(self) -> list[Data]:
+        rule_id, rule, scanner = self.rule_id, self.rule, self.run.scanner.id
+        if rule_id:
+            primary = identifying.known_id(rule_id, rule.url)
+            found = [primary or identifying.identifier(f"{scanner}_rule_id", rule_id, url=rule.url)]
+            if primary is None and (inside := identifying.CVE.search(rule_id)):
+                found.append(identifying.identifier("cve", inside[0].upper()))
+        else:
+            found = [identifying.identifier(f"{scanner}_message", shapes.title(self.message))]
+        taxa = self.result.get("taxa")
+        references = [one for one in objs(taxa if isinstance(taxa, list) else ()) if self.run.rules.is_weakness(one)]
+        cwe = self.properties.get("cwe")
+        tags = (*rule.tags, *self.tags)
+        found += identifying.weaknesses(
+            (
+                *(one.get("id") for one in references),
+                *rule.related_weaknesses,
+                *(cwe if isinstance(cwe, list) else [cwe]),
+                *rule.weaknesses,
+                *(tag for tag in tags if "cwe-" in tag.lower()),
+            )
+        )
+        found += identifying.owasp(tags)
+        if len(found) > identifying.MAX_IDENTIFIERS:
+            self.run.reading.warn("over_limit", self.pointer)
+        return found[: identifying.MAX_IDENTIFIERS]
+
+    def _package(self) -> tuple[str, str, str] | None:
+        """Return name, version and fixed version of the package that the message or the help of the rule names."""
+        for told in (self.message, self.rule.help_text):
+            if "Package:" in told and (name := sarif_texts.PACKAGE.search(told)):
+                version, fixed = sarif_texts.VERSION.search(told), sarif_texts.FIXED.search(told)
+                return name[1], version[1] if version else "", fixed[1] if fixed else ""
+        return None
+
+    def _type(self) -> tuple[str, str]:
+        """Return the report type and the image."""
+        given, image = self.run.reading.options.report_type, self.run.image
+        if OWN_FINGERPRINT in obj(self.result.get("fingerprints")):
+            image = text(self.properties.get("image")) or image
+            own = text(self.properties.get("report_type"))
+            if own in REPORT_TYPES:
+                return given or own, image
+        if given:
+            return given, image
+        found = TYPES_OF_RULES.get(self.rule.name) if self.run.scanner.id == "trivy" else None
+        if found is None and self.package:
+            told = sarif_texts.TYPE.search(self.message) or sarif_texts.TYPE.search(self.rule.help_text)
+            is_system = told is not None and told[1].lower() in SYSTEM_PACKAGES
+            found = CONTAINER_SCANNING if is_system else DEPENDENCY_SCANNING
+        found = found or TYPES_OF_SCANNERS.get(self.run.scanner.id, SAST)
+        return CONTAINER_SCANNING if self.run.image and found == DEPENDENCY_SCANNING else found, image
+
+    def _solution(self) -> str | None:
+        if self.package and self.package[2]:
+            return f"Upgrade {self.package[0]} to {self.package[2]}."
+        fixes = self.result.get("fixes")
+        told = (text(obj(one.get("description")).get("text")) for one in objs(fixes if isinstance(fixes, list) else ()))
+        return "\n".join(one for one in told if one.strip()) or None
+
+    def _details(self) -> Data:
+        flows = self.result.get("codeFlows")
+        found: Data = {}
+        threads = obj(flows[0]).get("threadFlows") if isinstance(flows, list) and flows else None
+        steps = obj(threads[0]).get("locations") if isinstance(threads, list) and threads else None
+        locations = [obj(step.get("location")) for step in objs(steps)] if isinstance(steps, list) else []
+        if items := self.run.steps(locations, self.pointer):
+            found["code_flow"] = {"name": "Code flow", "type": "list", "items": items}
+        if items := self.run.steps(self.related, self.pointer):
+            found["related_locations"] = {"name": "Related locations", "type": "list", "items": items}
+        return found
+
+    def _places(self) -> dict[str, str]:
+        """Return the places of related locations by their ids, as links of messages refer to them."""
+        found: dict[str, str] = {}
+        for one in objs(self.related[: shapes.MAX_STEPS]):
+            try:
+                place = self.run.place(obj(one.get("physicalLocation")), self.pointer)
+            except BrokenPath:
+                continue
+            if "file" in place and (number := text(one.get("id"))):
+                line = f":{place['start_line']}" if "start_line" in place else ""
+                found.setdefault(number, f"{place['file']}{line}")
+        return found
+
+    def _suppression(self) -> Data | None:
+        told = self.result.get("suppressions")
+        found = list(objs(told)) if isinstance(told, list) else []
+        if not found or any(one.get("status") in NOT_SETTLED for one in found):
+            return None
+        justification = next((told for one in found if (told := text(one.get("justification")))), "")
+        is_false = FALSE_POSITIVE.search(justification) is not None
+        return {
+            "kind": text(found[0].get("kind")) or None,
+            "status": text(found[0].get("status")) or None,
+            "justification": shapes.cut(justification, shapes.MAX_DESCRIPTION_LENGTH) or None,
+            "dismissal_reason": "false_positive" if is_false else "acceptable_risk",
+        }

@@ -1,0 +1,196 @@
+"""Rules of a SARIF run: what a result takes from its rule (scanner formats reference, section 5)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any
+
+from project_service.areas.vulnerabilities.formats.grading import (
+    confidence_word,
+    severity_of_either,
+    severity_score,
+    severity_word,
+)
+from project_service.areas.vulnerabilities.formats.identifying import MAX_ID_LENGTH
+from project_service.areas.vulnerabilities.formats.shapes import MAX_HELD, Data, obj, objs, text, texts, web
+from project_service.areas.vulnerabilities.formats.splitting import Entries
+from project_service.areas.vulnerabilities.levels import Confidence, FindingSeverity
+from project_service.areas.vulnerabilities.report_json import BrokenReport
+
+LEVELS = {
+    "error": FindingSeverity.HIGH,
+    "warning": FindingSeverity.MEDIUM,
+    "note": FindingSeverity.LOW,
+    "none": FindingSeverity.INFO,
+}
+SEMGREP = "semgrep"
+CWE = "CWE"
+SURE = " CONFIDENCE"
+NOTHING: Data = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """What is used of a rule. ``severities`` are those of its properties, by their priority."""
+
+    id: str
+    name: str
+    url: str | None
+    level: str
+    severities: tuple[FindingSeverity | None, ...]
+    confidence: Confidence | None
+    summary: str
+    full: str
+    help: str
+    help_text: str
+    messages: Data
+    tags: tuple[str, ...]
+    related_weaknesses: tuple[str, ...]
+    weaknesses: tuple[Any, ...]
+
+
+NO_RULE = Rule("", "", None, "", (None, None, None), None, "", "", "", "", NOTHING, (), (), ())
+
+
+class Rules:
+    """The rules of the driver and the extensions of a run."""
+
+    def __init__(self, run: Data, scanner_id: str, pointer: str) -> None:
+        self._run = run
+        self._scanner_id = scanner_id
+        tool = obj(run.get("tool"))
+        driver = obj(tool.get("driver"))
+        extensions = tool.get("extensions")
+        self._extensions = list(objs(extensions)) if isinstance(extensions, list) else []
+        self._components: list[tuple[str, list[Rule]]] = [
+            (text(one.get("name")), list(self._read(one.get("rules"), pointer))) for one in (driver, *self._extensions)
+        ]
+        self._by_id: list[dict[str, Rule]] = []
+        for _, rules in self._components:
+            ids: dict[str, Rule] = {}
+            for rule in rules:
+                ids.setdefault(rule.id, rule)
+            self._by_id.append(ids)
+        self.messages = obj(driver.get("globalMessageStrings"))
+        self._overrides = self._read_overrides()
+
+    def of(self, result: Data) -> tuple[str, Rule]:
+        """Return the id of the rule that a result names, and the rule."""
+        reference = obj(result.get("rule"))
+        name = (text(result.get("ruleId")) or text(reference.get("id"))).strip()[:MAX_ID_LENGTH]
+        index = reference.get("index", result.get("ruleIndex"))
+        rule = self._at(self._component(reference.get("toolComponent")), index)
+        if rule is not None and (not name or name == rule.id or name.startswith(f"{rule.id}/")):
+            return name or rule.id, rule
+        return name, self._named(name)
+
+    def level_of(self, rule: Rule) -> str:
+        """Return the level of results that have none: that of the invocation, else of the rule; may be empty."""
+        return self._overrides.get(rule.id, rule.level) if rule.id else ""
+
+    def is_weakness(self, reference: Data) -> bool:
+        """Whether a reference of a taxonomy is one to CWE."""
+        component = obj(reference.get("toolComponent"))
+        name = text(component.get("name"))
+        index = component.get("index")
+        taxonomies = self._run.get("taxonomies")
+        if not name and type(index) is int and isinstance(taxonomies, list) and 0 <= index < len(taxonomies):
+            name = text(obj(taxonomies[index]).get("name"))
+        return name.upper() == CWE
+
+    def _component(self, reference: Any) -> int:
+        """Return the index among the components: 0 for the driver, -1 for one that does not exist."""
+        if not isinstance(reference, dict):
+            return 0
+        index, name = reference.get("index"), text(reference.get("name"))
+        if type(index) is int:
+            return index + 1 if 0 <= index < len(self._extensions) else -1
+        return next((place for place, (known, _) in enumerate(self._components) if known == name), -1) if name else 0
+
+    def _at(self, component: int, index: Any) -> Rule | None:
+        if component < 0 or type(index) is not int:
+            return None
+        rules = self._components[component][1]
+        return rules[index] if 0 <= index < len(rules) else None
+
+    def _named(self, name: str) -> Rule:
+        while name:
+            for ids in self._by_id:
+                if name in ids:
+                    return ids[name]
+            shorter = name.rpartition("/")[0]
+            if "/" in name and shorter != name:
+                found = next((ids[shorter] for ids in self._by_id if shorter in ids), None)
+                return found or NO_RULE
+            break
+        return NO_RULE
+
+    def _read(self, rules: Any, pointer: str) -> Iterator[Rule]:
+        if rules is None:
+            return
+        if not isinstance(rules, list | Entries):
+            raise BrokenReport("SARIF report parsing failed", "must be an array", f"{pointer}/tool/driver/rules")
+        for number, rule in enumerate(rules):
+            if number == MAX_HELD:
+                reason = f"has more than {MAX_HELD} rules"
+                raise BrokenReport("SARIF report parsing failed", reason, f"{pointer}/tool")
+            yield self._rule(obj(rule))
+
+    def _rule(self, rule: Data) -> Rule:
+        properties = obj(rule.get("properties"))
+        help_, full = obj(rule.get("help")), obj(rule.get("fullDescription"))
+        tags = tuple(texts(properties.get("tags")))
+        relations = rule.get("relationships")
+        targets = [obj(one.get("target")) for one in (objs(relations) if isinstance(relations, list) else ())]
+        cwe = properties.get("cwe")
+        sure = confidence_of_tags(tags)
+        if sure is None and self._scanner_id != SEMGREP:
+            sure = confidence_word(properties.get("precision"))
+        return Rule(
+            id=text(rule.get("id")).strip()[:MAX_ID_LENGTH],
+            name=text(rule.get("name")),
+            url=web(rule.get("helpUri")),
+            level=text(obj(rule.get("defaultConfiguration")).get("level")),
+            severities=severities_of(properties),
+            confidence=sure,
+            summary=text(obj(rule.get("shortDescription")).get("text")),
+            full=text(full.get("markdown")) or text(full.get("text")),
+            help=text(help_.get("markdown")) or text(help_.get("text")),
+            help_text=text(help_.get("text")),
+            messages=obj(rule.get("messageStrings")),
+            tags=tags,
+            related_weaknesses=tuple(text(one.get("id")) for one in targets if self.is_weakness(one)),
+            weaknesses=tuple(cwe if isinstance(cwe, list) else [cwe]),
+        )
+
+    def _read_overrides(self) -> dict[str, str]:
+        found: dict[str, str] = {}
+        invocations = self._run.get("invocations")
+        lists = (one.get("ruleConfigurationOverrides") for one in objs(invocations or ()))
+        for override in chain.from_iterable(objs(one) for one in lists if isinstance(one, list)):
+            level = text(obj(override.get("configuration")).get("level"))
+            descriptor = obj(override.get("descriptor"))
+            rule = self._at(self._component(descriptor.get("toolComponent")), descriptor.get("index"))
+            name = text(descriptor.get("id")) or (rule.id if rule else "")
+            if name and level in LEVELS:
+                found.setdefault(name, level)
+        return found
+
+
+def severities_of(properties: Data) -> tuple[FindingSeverity | None, ...]:
+    """Return what properties of a result or a rule tell: security-severity, scores of CVSS, words."""
+    if not properties:
+        return (None, None, None)
+    cvss = severity_score(properties.get("cvssv3_baseScore")) or severity_score(properties.get("cvssv2_score"))
+    word = severity_word(properties.get("severity"))
+    return severity_of_either(properties.get("security-severity")), cvss, word
+
+
+def confidence_of_tags(tags: Iterable[str]) -> Confidence | None:
+    """Return the confidence of a tag such as ``HIGH CONFIDENCE``."""
+    for tag in tags:
+        if tag.upper().endswith(SURE):
+            return confidence_word(tag[: -len(SURE)])
+    return None

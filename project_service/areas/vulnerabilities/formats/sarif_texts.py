@@ -1,0 +1,51 @@
+"""Messages of SARIF results (scanner formats reference, section 5)."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from project_service.areas.vulnerabilities.formats.shapes import Data, obj, text
+
+PLACEHOLDER = re.compile(r"\{([0-9]{1,3})\}|\{\{|\}\}")
+# [text](3): the number of a related location
+LINK = re.compile(r"(?<!\\)\[((?:[^\[\]\\]|\\.)*)\]\(([0-9]{1,9})\)")
+PACKAGE = re.compile(r"^[ \t]*Package:[ \t]*(\S.*?)[ \t\r]*$", re.MULTILINE)
+VERSION = re.compile(r"^[ \t]*(?:Installed )?Version:[ \t]*(\S.*?)[ \t\r]*$", re.MULTILINE)
+FIXED = re.compile(r"^[ \t]*(?:Fixed|Fix) Version:[ \t]*(\S.*?)[ \t\r]*$", re.MULTILINE)
+TYPE = re.compile(r"^[ \t]*Type:[ \t]*(\S.*?)[ \t\r]*$", re.MULTILINE)
+
+
+def message_of(message: Data, strings: Data, shared: Data) -> tuple[str, str]:
+    """Return the text and the Markdown of a message, with its arguments put in; either may be empty."""
+    plain, marked = text(message.get("text")), text(message.get("markdown"))
+    name = text(message.get("id"))
+    if not plain.strip() and name:
+        found = obj(strings.get(name)) or obj(shared.get(name))
+        plain, marked = text(found.get("text")), marked or text(found.get("markdown"))
+    arguments = message.get("arguments")
+    if isinstance(arguments, list) and arguments:
+        plain, marked = _filled(plain, arguments), _filled(marked, arguments)
+    return plain, marked if marked.strip() else ""
+
+
+def without_links(message: str, places: dict[str, str]) -> tuple[str, str]:
+    """Return a message for a name and for a description: links to locations are their text, there with the place."""
+    if "[" not in message:
+        return message, message
+    told = LINK.sub(lambda found: f"{found[1]} ({places[found[2]]})" if found[2] in places else found[1], message)
+    return _unescaped(LINK.sub(r"\1", message)), _unescaped(told)
+
+
+def _unescaped(message: str) -> str:
+    return message.replace("\\[", "[").replace("\\]", "]") if "\\" in message else message
+
+
+def _filled(message: str, arguments: list[Any]) -> str:
+    def value(found: re.Match[str]) -> str:
+        if found[1] is None:
+            return found[0][0]
+        number = int(found[1])
+        return text(arguments[number]) if number < len(arguments) else found[0]
+
+    return PLACEHOLDER.sub(value, message)

@@ -1,0 +1,209 @@
+"""trivy's JSON (scanner formats reference, section 8).
+
+An entry is a vulnerability, a misconfiguration, a secret or a licence.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from project_service.areas.vulnerabilities.formats import identifying, shapes
+from project_service.areas.vulnerabilities.formats.grading import severity_word
+from project_service.areas.vulnerabilities.formats.packages import Package, package_entry, upgrade
+from project_service.areas.vulnerabilities.formats.paths import Paths
+from project_service.areas.vulnerabilities.formats.shapes import (
+    BrokenEntry,
+    Data,
+    Left,
+    Reading,
+    ReportEntry,
+    Scanner,
+    ScannerSection,
+    obj,
+    text,
+    texts,
+    web,
+)
+from project_service.areas.vulnerabilities.formats.splitting import Entries
+from project_service.areas.vulnerabilities.levels import Confidence, FindingSeverity
+from project_service.areas.vulnerabilities.report_types import (
+    CONTAINER_SCANNING,
+    DEPENDENCY_SCANNING,
+    SAST,
+    SECRET_DETECTION,
+)
+
+FORM = "trivy"
+IMAGE = "container_image"
+OS_PACKAGES = "os-pkgs"
+BRACKET = re.compile(r"\A(.*?) \(([^()]*)\)\Z", re.DOTALL)
+KINDS = ("Vulnerabilities", "Misconfigurations", "Secrets", "Licenses")
+
+
+@dataclass(frozen=True, slots=True)
+class _Target:
+    """What was scanned: an image or a resource of a cluster, or else files."""
+
+    name: str
+    system: str
+    is_system: bool  # whether its packages are those of the operating system
+    image: str
+    is_within_image: bool
+
+
+def read(top: Any, reading: Reading) -> Iterator[ReportEntry | Left]:
+    """Return the entries of a document: of an artifact, of a cluster or, from old releases, a list of results."""
+    document = obj(top)
+    version = text(obj(document.get("Trivy")).get("Version")) or None
+    is_image = document.get("ArtifactType") == IMAGE
+    is_cluster = "ClusterName" in document
+    default_type = CONTAINER_SCANNING if is_image or is_cluster else DEPENDENCY_SCANNING
+    section = reading.section(Scanner("trivy", "Trivy", version), default_type)
+    section.ended = text(document.get("CreatedAt")) or None
+    image = text(document.get("ArtifactName")) if is_image else ""
+    reader = _TrivyReader(reading, section)
+    entries = _entries(top, image, is_cluster=is_cluster)
+    for kind, target, entry, pointer in shapes.within_limit(entries, "entries", FORM):
+        try:
+            yield reader.read(kind, target, obj(entry), pointer)
+        except BrokenEntry:
+            yield reading.broken(section, pointer)
+
+
+def _entries(top: Any, image: str, *, is_cluster: bool) -> Iterator[tuple[str, _Target, Any, str]]:
+    for result, above in _results(top, is_cluster=is_cluster):
+        target = _target(result, image, is_cluster=is_cluster)
+        for kind in KINDS:
+            for number, entry in enumerate(_list(result.get(kind))):
+                yield kind, target, entry, f"{above}/{kind}/{number}"
+
+
+def _results(top: Any, *, is_cluster: bool) -> Iterator[tuple[Data, str]]:
+    if not isinstance(top, dict):
+        for number, result in enumerate(_list(top)):
+            yield obj(result), f"/{number}"
+        return
+    for number, result in enumerate(_list(top.get("Results"))):
+        yield obj(result), f"/Results/{number}"
+    if is_cluster:
+        for place, resource in enumerate(_list(top.get("Resources"))):
+            for number, result in enumerate(_list(obj(resource).get("Results"))):
+                yield obj(result), f"/Resources/{place}/Results/{number}"
+
+
+def _target(result: Data, image: str, *, is_cluster: bool) -> _Target:
+    name, system = text(result.get("Target")), ""
+    if found := BRACKET.match(name):
+        name, system = found[1], found[2]
+    class_ = text(result.get("Class"))
+    is_system = class_ == OS_PACKAGES or (not class_ and bool(system))
+    is_within_image = bool(image) or is_cluster
+    return _Target(name, system, is_system, image or (name if is_system or is_cluster else ""), is_within_image)
+
+
+class _TrivyReader:
+    """Entries of one document, as findings."""
+
+    def __init__(self, reading: Reading, section: ScannerSection) -> None:
+        self._section = section
+        self._given_type = reading.options.report_type
+        self._paths = Paths(reading)
+
+    def read(self, kind: str, target: _Target, entry: Data, pointer: str) -> ReportEntry | Left:
+        """Return the finding of an entry, or why it is none."""
+        if not entry:
+            raise BrokenEntry
+        if kind == "Licenses":
+            return Left(self._section, "license", pointer)
+        if kind == "Vulnerabilities":
+            if entry.get("Status") == "not_affected":
+                return Left(self._section, "not_affected", pointer)
+            return self._vulnerability(target, entry, pointer)
+        if kind == "Secrets":
+            return self._secret(target, entry, pointer)
+        if entry.get("Status", "FAIL") != "FAIL":
+            return Left(self._section, "pass", pointer)
+        return self._misconfiguration(target, entry, pointer)
+
+    def _vulnerability(self, target: _Target, entry: Data, pointer: str) -> ReportEntry:
+        name, package = text(entry.get("VulnerabilityID")).strip(), text(entry.get("PkgName"))
+        if not name or not package:
+            raise BrokenEntry
+        in_image = target.is_system or target.is_within_image
+        report_type = self._given_type or (CONTAINER_SCANNING if in_image else DEPENDENCY_SCANNING)
+        file = "" if target.is_system else self._file(text(entry.get("PkgPath")) or target.name, target, pointer)
+        url, fixed = web(entry.get("PrimaryURL")), text(entry.get("FixedVersion"))
+        return package_entry(
+            self._section,
+            report_type,
+            Package(package, text(entry.get("InstalledVersion")), file, target.image, target.system),
+            [identifying.advisory(name, FORM, url), *identifying.weaknesses(texts(entry.get("CweIDs")))],
+            severity_word(entry.get("Severity")) or FindingSeverity.UNKNOWN,
+            texts=[text(entry.get("Title")), text(entry.get("Description"))],
+            solution=upgrade(package, [fixed] if fixed else []),
+            urls=_urls(entry),
+        )
+
+    def _misconfiguration(self, target: _Target, entry: Data, pointer: str) -> ReportEntry:
+        texts_ = [text(entry.get("Message")), text(entry.get("Description"))]
+        cause = obj(entry.get("CauseMetadata"))
+        return self._of_rule(
+            SAST, text(entry.get("ID")), target, entry, cause, pointer, texts_, text(entry.get("Resolution"))
+        )
+
+    def _secret(self, target: _Target, entry: Data, pointer: str) -> ReportEntry:
+        return self._of_rule(SECRET_DETECTION, text(entry.get("RuleID")), target, entry, entry, pointer, [], "")
+
+    def _of_rule(
+        self,
+        report_type: str,
+        rule: str,
+        target: _Target,
+        entry: Data,
+        lines: Data,
+        pointer: str,
+        more: list[str],
+        solution: str,
+    ) -> ReportEntry:
+        rule = rule.strip()[: identifying.MAX_ID_LENGTH]
+        message = text(entry.get("Title")) or next((one for one in more if one), rule)
+        if not rule:
+            raise BrokenEntry
+        location: Data = {}
+        if file := self._file(target.name, target, pointer):
+            location["file"] = file
+        start, end = lines.get("StartLine"), lines.get("EndLine")
+        if type(start) is int and 0 < start < 2**31:
+            location |= {"start_line": start, "end_line": end if type(end) is int and start <= end < 2**31 else start}
+        primary = identifying.identifier("trivy_rule_id", rule, url=web(entry.get("PrimaryURL")))
+        title = shapes.title(message)
+        data = shapes.finding_data(
+            scanner=self._section.scanner,
+            name=title,
+            identifiers=[primary],
+            location=location,
+            described=shapes.description(title, message, *more),
+            solution=solution or None,
+            urls=shapes.links(_urls(entry)),
+        )
+        severity = severity_word(entry.get("Severity")) or FindingSeverity.UNKNOWN
+        key = identifying.key_of(report_type, location, primary, message=message)
+        return ReportEntry(self._section, report_type, severity, Confidence.UNKNOWN, key, data)
+
+    def _file(self, path: str, target: _Target, pointer: str) -> str:
+        if target.is_within_image:
+            if len(path) > shapes.MAX_PATH_LENGTH:
+                raise BrokenEntry
+            return path
+        return self._paths.relative(path, pointer=pointer) if path else ""
+
+
+def _urls(entry: Data) -> list[tuple[str, str]]:
+    return [(one, "") for one in (text(entry.get("PrimaryURL")), *texts(entry.get("References")))]
+
+
+def _list(value: Any) -> Any:
+    return value if isinstance(value, list | Entries) else ()

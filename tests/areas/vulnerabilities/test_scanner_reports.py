@@ -1,0 +1,305 @@
+"""Reports of real scanners give exactly what their description says."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+
+import orjson
+import pytest
+
+from tests.support import sample_data
+from tests.support.sample_data import DEV
+from tests.support.security_reports import DATA, findings, send
+
+REPORTS = DATA / "scanner-reports"
+README = REPORTS / "README.md"
+pytestmark = pytest.mark.skipif(not README.exists(), reason="the reports of scanners are not here")
+TEXT = README.read_text() if README.exists() else ""
+CELL = re.compile(r"\s*\|\s*")
+ROWS = re.findall(r"^\| (\S+\.(?:json|sarif))(?: ✎)? \| (\d.*) \|$", TEXT, re.MULTILINE)
+COUNTED = {name: CELL.split(cells) for name, cells in ROWS if len(CELL.split(cells)) == 9}
+SOURCE_ROOTS = {"eslint.sarif": "/builds/acme/shop"}
+VERSIONS = {
+    **dict.fromkeys((name for name in COUNTED if name.endswith(".sarif")), "2.1.0"),
+    "cyclonedx-inventory.json": "1.6",
+    "cyclonedx-vulnerabilities.json": "1.5",
+    "npm-audit.json": "2",
+    "trivy.json": "2",
+}
+COMPONENTS = {"cyclonedx-inventory.json": 4, "cyclonedx-vulnerabilities.json": 5}
+
+
+@pytest.fixture
+def first_project(people):
+    """The project that the identities of the description are of."""
+    made = sample_data.make_project("store", sample_data.make_group("acme"), id=1)
+    sample_data.add_member(made, people[DEV], sample_data.ROLES[DEV])
+    return made
+
+
+def counts(cell):
+    """``high 2, low 1`` as a dictionary; a dash is none."""
+    return {} if cell == "–" else {part.rpartition(" ")[0]: int(part.rpartition(" ")[2]) for part in cell.split(", ")}
+
+
+def upload(client, project, name, **fields):
+    """Send a file without its type; the answer and the findings that are listed then."""
+    fields = {"source_root": SOURCE_ROOTS[name]} | fields if name in SOURCE_ROOTS else fields
+    answer = send(client, project, (REPORTS / name).read_bytes(), "", **fields)
+    assert answer.status_code == 201, answer.json
+    return answer.json, client.get(findings(project)).json
+
+
+def named(listed, name):
+    """The findings whose first identifier has a value."""
+    return [one for one in listed if one["identifiers"][0]["external_id"] == name]
+
+
+def identified(finding):
+    return [f"{one['external_type']}:{one['external_id']}" for one in finding["identifiers"]]
+
+
+def lines(finding):
+    location = finding["location"]
+    return location.get("file"), location.get("start_line"), location.get("end_line")
+
+
+def test_the_description_is_understood():
+    assert len(COUNTED) == 14
+
+
+@pytest.mark.parametrize("name", COUNTED)
+def test_a_report_gives_what_its_description_says(name, as_, first_project):
+    found, merged, dropped, left, suppressed, types, severity, confidence, warnings = COUNTED[name]
+
+    answer, listed = upload(as_(DEV), first_project, name)
+
+    assert (answer["found"], answer["merged"], answer["dropped"]) == (int(found), int(merged), int(dropped))
+    assert answer["left"] == {"total": sum(counts(left).values()), "reasons": counts(left)}
+    assert answer["suppressed"] == int(suppressed) == sum(one["state"] == "dismissed" for one in listed)
+    assert Counter(one["report_type"] for one in listed) == counts(types)
+    assert Counter(one["severity"] for one in listed) == counts(severity)
+    assert Counter(one["confidence"] for one in listed) == counts(confidence)
+    assert {one["code"]: one["count"] for one in answer["warnings"]} == counts(warnings)
+    assert (answer["format_version"], answer["components"]) == (VERSIONS.get(name), COMPONENTS.get(name, 0))
+    assert len(listed) == answer["merged"]
+    told = [
+        (one["category"], one["complete"], one["found"] - one["merged"] - one["dropped"]) for one in answer["reports"]
+    ]
+    if name != "every-rule.sarif":
+        assert told == [("", name != "cyclonedx-inventory.json", answer["left"]["total"])]
+
+
+def test_absolute_paths_are_told(as_, first_project):
+    answer, _ = upload(as_(DEV), first_project, "eslint.sarif", source_root="")
+
+    assert [(one["code"], one["count"]) for one in answer["warnings"]] == [("absolute_path", 6)]
+
+
+def test_the_runs_of_a_file_are_told_apart(as_, first_project):
+    answer, _ = upload(as_(DEV), first_project, "every-rule.sarif")
+
+    told = [
+        (one["scanner"]["external_id"], one["category"], one["found"], one["merged"], one["dropped"], one["complete"])
+        for one in answer["reports"]
+    ]
+    assert told == [
+        ("acme-scan", "nightly/backend", 16, 10, 1, False),
+        ("acme-licences", "", 0, 0, 0, False),
+        ("gitleaks", "", 1, 1, 0, True),
+    ]
+
+
+def test_every_rule_of_sarif(as_, first_project):
+    _, listed = upload(as_(DEV), first_project, "every-rule.sarif")
+
+    (first,) = named(listed, "AS100")
+    assert first["name"] == "A query is built from `name` that comes in here."
+    assert (first["severity"], first["confidence"]) == ("critical", "high")
+    location = {"file": "src/db/query.py", "start_line": 12, "end_line": 12, "method": "db.query.find"}
+    assert first["location"] == location
+    assert identified(first) == ["acme-scan_rule_id:AS100", "cwe:89", "owasp:A03:2021"]
+    assert first["solution"] == "Give the name as a parameter of the statement."
+    assert len(first["details"]["code_flow"]["items"]) == 3
+    assert len(first["details"]["related_locations"]["items"]) == 1
+    (second,) = named(listed, "AS200")
+    assert (second["severity"], second["confidence"], identified(second)[1]) == ("medium", "medium", "cwe:79")
+    assert lines(second) == ("web/café menu.html", 3, 5)
+    third = named(listed, "AS300")
+    assert [(one["severity"], one["state"], one["location"].get("start_line")) for one in third] == [
+        ("low", "dismissed", 8),
+        ("unknown", "detected", None),
+        ("info", "detected", None),
+    ]
+    assert third[0]["suppression"]["dismissal_reason"] == "false_positive"
+    assert third[0]["dismissal_feedback"] is None
+    (cipher,), (door,) = named(listed, "AS400"), named(listed, "AS500")
+    assert (cipher["severity"], lines(cipher), identified(cipher)[1]) == ("high", ("src/tls.py", 21, 21), "cwe:327")
+    assert (door["severity"], door["location"]["file"], door["state"]) == ("high", "src/deploy/door.yml", "detected")
+    both = named(listed, "AC1/md5")
+    assert [(one["severity"], identified(one)[1], one["identifiers"][0]["url"]) for one in both] == [
+        ("high", "cwe:328", "https://scan.example.com/AC1")
+    ] * 2
+    (unknown,), (secret,) = named(listed, "ZZ9"), named(listed, "aws-access-token")
+    assert (unknown["severity"], unknown["location"]) == ("medium", {})
+    assert unknown["name"] == "Unknown rule, with {} and {0} in its text."
+    assert (secret["report_type"], lines(secret)) == ("secret_detection", (".env", 4, 4))
+    shown = orjson.dumps(listed)
+    assert b"AKIAEXAMPLE" not in shown
+    assert b"somebody@" not in shown
+
+
+def test_findings_of_semgrep(as_, first_project):
+    _, listed = upload(as_(DEV), first_project, "semgrep.sarif")
+
+    (sql,) = named(listed, "rules.name-into-sql")
+    assert (sql["severity"], identified(sql)[1:]) == ("critical", ["cwe:564", "cwe:89"])
+    assert sql["name"] == "Input of `find` reaches a statement."
+    shell = {lines(one)[1]: one for one in named(listed, "rules.shell-call")}
+    assert (shell[13]["severity"], shell[13]["confidence"]) == ("high", "high")
+    assert identified(shell[13])[-2:] == ["owasp:A01:2017", "owasp:A03:2021"]
+    assert shell[13]["scanner"] == {"external_id": "semgrep", "name": "Semgrep OSS", "version": "1.185.0"}
+    assert shell[33]["suppression"] == {
+        "kind": "inSource",
+        "status": None,
+        "justification": None,
+        "dismissal_reason": "acceptable_risk",
+    }
+
+
+def test_identities_survive_moved_lines(as_, first_project):
+    dev = as_(DEV)
+    _, before = upload(dev, first_project, "semgrep.sarif")
+    _, after = upload(dev, first_project, "semgrep-moved.sarif")
+
+    assert len({one["uuid"] for one in before} & {one["uuid"] for one in after}) == 4
+
+
+def test_findings_of_ruff_and_eslint(as_, first_project):
+    _, listed = upload(as_(DEV), first_project, "ruff.sarif")
+
+    (random,) = named(listed, "S311")
+    assert lines(random) == ("src/häuser und straßen.py", 5, 5)
+    (password,) = named(listed, "S105")
+    assert password["project_fingerprint"] == "3351bba768512a14c73d2c52ef982250bf408c5c"
+    assert password["uuid"] == "c683a824-09cc-5b8e-98c6-fb5a80955894"
+
+    _, listed = upload(as_(DEV), first_project, "eslint.sarif")
+    dismissed = [one for one in listed if one["state"] == "dismissed"]
+    assert [(identified(one)[0], lines(one)) for one in dismissed] == [
+        ("eslint_rule_id:no-eval", ("web/cart.js", 18, 18))
+    ]
+    assert dismissed[0]["suppression"]["justification"] == "the console is for operators only"
+
+
+def test_bandit_has_the_same_findings_in_both_of_its_formats(as_, first_project):
+    dev = as_(DEV)
+    _, of_json = upload(dev, first_project, "bandit.json")
+    _, of_sarif = upload(dev, first_project, "bandit.sarif")
+
+    assert [one["uuid"] for one in of_json] == [one["uuid"] for one in of_sarif]
+    (pickle,) = named(of_json, "B403")
+    assert pickle["project_fingerprint"] == "0dfebd45fbc283dd19675917def97bf09b2e7918"
+    assert pickle["uuid"] == "bbdd049e-6ea9-597b-a58c-30701bd0873a"
+    (shell,) = named(of_json, "B602")
+    assert shell["name"] == "subprocess call with shell=True identified, security issue."
+    assert (lines(shell), identified(shell)) == (("src/app.py", 13, 13), ["bandit_rule_id:B602", "cwe:78"])
+    assert shell["scanner"] == {"external_id": "bandit", "name": "Bandit", "version": None}
+    assert [named(found, "B311")[0]["location"]["file"] for found in (of_json, of_sarif)] == [
+        "src/häuser und straßen.py"
+    ] * 2
+
+
+def test_both_formats_of_bandit_in_one_pipeline_are_one(as_, first_project):
+    dev = as_(DEV)
+    answer, _ = upload(dev, first_project, "bandit.json")
+    again, listed = upload(dev, first_project, "bandit.sarif", pipeline_id=answer["pipeline_id"])
+
+    assert (again["found"], again["merged"], again["dropped"], len(listed)) == (10, 0, 10, 10)
+
+
+def package(finding):
+    dependency = finding["location"]["dependency"]
+    return dependency["package"]["name"], dependency["version"]
+
+
+def test_vulnerabilities_of_a_bill_of_materials(as_, first_project):
+    _, listed = upload(as_(DEV), first_project, "cyclonedx-vulnerabilities.json")
+
+    dates = named(listed, "CVE-2099-0001")
+    assert sorted(package(one) for one in dates) == [("acme-date", "1.0.0"), ("acme-date", "2.0.0")]
+    assert {(one["severity"], one["location"]["file"]) for one in dates} == {("low", "web/package-lock.json")}
+    assert identified(dates[0])[1:] == ["ghsa:GHSA-aaaa-bbbb-0001", "cwe:400", "cwe:1333"]
+    told = {
+        one["identifiers"][0]["external_id"]: (one["severity"], package(one), (one.get("suppression") or {}))
+        for one in listed
+    }
+    assert told["GHSA-aaaa-bbbb-0002"][:2] == ("critical", ("acme-xml", "3.0.1"))
+    _, where, suppression = told["CVE-2099-0003"]
+    assert (where[0], suppression["dismissal_reason"]) == ("@acme/http", "mitigating_control")
+    assert suppression["justification"] == "The gateway refuses such requests."
+    assert (told["CVE-2099-0004"][0], told["CVE-2099-0004"][2]["dismissal_reason"]) == ("info", "false_positive")
+    assert told["ACME-2099-6"][1] == ("shop", None)
+    assert identified(named(listed, "ACME-2099-6")[0]) == ["acme-advisories_id:ACME-2099-6"]
+    assert told["CVE-2099-0007"][:2] == ("high", ("acme/yaml", "0.9"))
+    assert told["CVE-2099-0008"][1] == ("left-behind", "1.0.0")
+
+
+def test_findings_of_pip_audit_and_npm_audit(as_, first_project):
+    _, listed = upload(as_(DEV), first_project, "pip-audit.json")
+
+    (cookies,) = named(listed, "PYSEC-2099-1")
+    assert identified(cookies) == ["pysec:PYSEC-2099-1", "cve:CVE-2099-1001", "ghsa:GHSA-aaaa-bbbb-1001"]
+    assert cookies["name"] == "CVE-2099-1001 in acme-web 2.2.2"
+    assert cookies["solution"] == "Upgrade acme-web to 2.2.5 or 2.3.2."
+
+    _, listed = upload(as_(DEV), first_project, "npm-audit.json")
+    told = {one["identifiers"][0]["external_id"][-4:]: one for one in listed}
+    assert [(told[one]["severity"], package(told[one])) for one in ("2001", "2002", "2003")] == [
+        ("high", ("acme-merge", None)),
+        ("critical", ("acme-merge", None)),
+        ("medium", ("@acme/args", None)),
+    ]
+    assert identified(told["2001"])[1:] == ["cwe:1321"]
+    assert identified(told["2002"])[1:] == ["cwe:77", "cwe:94"]
+    assert told["2002"]["solution"] == "Upgrade acme-build to 3.0.0. This is a breaking change."
+    assert told["2001"]["project_fingerprint"] == "976ed98be6d61823d23ec69722d617091ba9c018"
+    assert told["2001"]["uuid"] == "1e98f11b-c32e-5a81-9ef2-2dd570815854"
+
+
+def test_findings_of_trivy(as_, first_project):
+    _, listed = upload(as_(DEV), first_project, "trivy.json")
+
+    (library,), (web,) = named(listed, "CVE-2099-3002"), named(listed, "CVE-2099-3003")
+    assert library["location"] == {
+        "image": "registry.example.com:5000/acme/shop:4f1c2d3e",
+        "operating_system": "debian 12.8",
+        "dependency": {"package": {"name": "libacme1"}, "version": "1.0-2"},
+    }
+    assert library["solution"] == "Upgrade libacme1 to 1.0-3."
+    assert (web["report_type"], web["location"]["file"][:4]) == ("container_scanning", "usr/")
+    (user,), (key,) = named(listed, "DS-0002"), named(listed, "private-key")
+    assert (user["report_type"], lines(user), user["solution"]) == (
+        "sast",
+        ("app/Dockerfile", 3, 5),
+        "Add a USER line.",
+    )
+    assert (key["report_type"], lines(key)) == ("secret_detection", ("/app/.env", 1, 3))
+
+
+def test_findings_of_grype_and_osv_scanner(as_, first_project):
+    _, listed = upload(as_(DEV), first_project, "grype.json")
+
+    assert [named(listed, f"{name}")[0]["severity"] for name in ("CVE-2099-4003", "CVE-2099-4004")] == ["info", "high"]
+    (ignored,) = [one for one in listed if one["state"] == "dismissed"]
+    assert identified(ignored)[0].endswith("4005")
+    assert ignored["suppression"]["justification"] == "the feature is off"
+
+    _, listed = upload(as_(DEV), first_project, "osv-scanner.json")
+    (first,) = named(listed, "GHSA-aaaa-bbbb-5001")
+    assert (first["severity"], [one.partition(":")[0] for one in identified(first)]) == (
+        "critical",
+        ["ghsa", "pysec", "cve", "cwe"],
+    )
+    assert identified(first)[-1] == "cwe:539"

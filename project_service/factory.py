@@ -31,7 +31,7 @@ from project_service.areas.audit import jobs as audit_jobs
 from project_service.areas.audit import routes as audit
 from project_service.areas.environments import pages as environments_pages
 from project_service.areas.environments import routes as environments
-from project_service.areas.error_tracking import error_routes
+from project_service.areas.error_tracking import error_pages, error_routes
 from project_service.areas.error_tracking import pages as error_tracking_pages
 from project_service.areas.error_tracking import routes as error_tracking
 from project_service.areas.error_tracking.collector import collector
@@ -136,6 +136,7 @@ PAGES = (
     members_pages.pages,
     variables_pages.pages,
     error_tracking_pages.pages,
+    error_pages.pages,
     protected_tags_pages.pages,
     repositories_pages.pages,
     issues_pages.pages,

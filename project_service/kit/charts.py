@@ -36,6 +36,29 @@ class Chart:
         return sum(sum(found.values()) for _, found in self.columns)
 
 
+@dataclass(frozen=True, slots=True)
+class Sparkline:
+    """A small bar chart without axes as one SVG path, in SVG units. ``highest`` is the position of the highest bar."""
+
+    path: str
+    width: int
+    height: int
+    total: int
+    highest: int
+
+
+def sparkline(counts: Sequence[int], step: int = 4, height: int = 24) -> Sparkline:
+    """Lay out one bar per count; the highest has the full height, and no count above 0 is invisible."""
+    maximum = max(counts, default=0)
+    bars = []
+    for position, count in enumerate(counts):
+        if count:
+            length = max(round(count / maximum * height, 1), 1)
+            bars.append(f"M{position * step} {height}v-{length:g}h{step - 1}v{length:g}z")
+    highest = max(range(len(counts)), key=counts.__getitem__, default=0)
+    return Sparkline("".join(bars), len(counts) * step, height, sum(counts), highest)
+
+
 def stacked(columns: Sequence[tuple[Any, Mapping[Any, int]]], levels: Sequence[Any]) -> Chart:
     """Lay out columns of equal width, with the first level on top; the highest column has the full height."""
     step = WIDTH / max(len(columns), 1)

@@ -38,6 +38,11 @@ def find_key(project: Project, key_id: int) -> ClientKey:
     return found
 
 
+def first_active_key(project: Project) -> ClientKey | None:
+    """Return the oldest key with which events are taken."""
+    return db.session.scalar(keys_of(project).where(ClientKey.active.is_(True)).limit(1))
+
+
 def create_key(project: Project) -> ClientKey:
     """Create a client key; a project has at most ``MAX_KEYS``."""
     lock_row(project, "id")
@@ -69,7 +74,7 @@ def ensure_first_key(project: Project, setting: ErrorTrackingSetting) -> None:
     if not (setting.enabled and setting.integrated):
         return
     ensure_digest_key(setting)
-    if db.session.scalar(keys_of(project).where(ClientKey.active.is_(True)).limit(1)) is None:
+    if first_active_key(project) is None:
         create_key(project)
 
 

@@ -7,10 +7,9 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 from sqlalchemy import ColumnElement, Select, func, or_, select
-from sqlalchemy.orm import joinedload
+from sqlalchemy.orm import joinedload, undefer
 
 from project_service.areas.error_tracking.error_models import (
-    HOUR_SECONDS,
     ErrorStatus,
     Facet,
     TrackedError,
@@ -18,7 +17,7 @@ from project_service.areas.error_tracking.error_models import (
     TrackedErrorEvent,
     TrackedErrorFacet,
 )
-from project_service.areas.error_tracking.error_views import ErrorView, Frequency, last_day, period_starts
+from project_service.areas.error_tracking.error_views import LAST_DAY, ErrorView, Frequency, Period
 from project_service.domain.projects import Project
 from project_service.kit.db.searching import folded
 from project_service.kit.db.session import NO_LAZY_LOADING, db
@@ -65,10 +64,10 @@ def has_errors(project: Project) -> bool:
     return db.session.scalar(some) is not None
 
 
-def views_of(errors: Sequence[TrackedError]) -> list[ErrorView]:
-    """Return errors as they are shown, with the occurrences of their last day."""
+def views_of(errors: Sequence[TrackedError], period: Period = LAST_DAY) -> list[ErrorView]:
+    """Return errors as they are shown, with their occurrences in a period."""
     ids = [error.id for error in errors]
-    counted = counts_of(ids, HOUR_SECONDS, period_starts(HOUR_SECONDS, 24)[0])
+    counted = counts_of(ids, period)
     environments = _environments_of(ids)
     return [
         ErrorView(
@@ -86,7 +85,7 @@ def views_of(errors: Sequence[TrackedError]) -> list[ErrorView]:
             user_count=error.user_count,
             first_seen=error.first_seen,
             last_seen=error.last_seen,
-            frequency=last_day(counted.get(error.id, {})),
+            frequency=period.frequency(counted.get(error.id, {})),
             first_release=error.first_release,
             last_release=error.last_release,
             environments=environments.get(error.id, []),
@@ -99,12 +98,12 @@ def views_of(errors: Sequence[TrackedError]) -> list[ErrorView]:
     ]
 
 
-def counts_of(error_ids: Collection[int], seconds: int, since: int) -> dict[int, dict[int, int]]:
-    """Return the occurrences of errors by the beginning of each hour or day (``seconds``) from ``since`` (epoch) on."""
+def counts_of(error_ids: Collection[int], period: Period) -> dict[int, dict[int, int]]:
+    """Return the occurrences of errors in a period, by the beginning of each hour or day."""
     count = TrackedErrorCount
     rows = db.session.execute(
         select(count.error_id, count.start, count.count).where(
-            count.error_id.in_(error_ids), count.seconds == seconds, count.start >= since
+            count.error_id.in_(error_ids), count.seconds == period.seconds, count.start >= period.starts[0]
         )
     )
     found: dict[int, dict[int, int]] = {}
@@ -113,11 +112,9 @@ def counts_of(error_ids: Collection[int], seconds: int, since: int) -> dict[int,
     return found
 
 
-def frequency_of(error_id: int, seconds: int, periods: int) -> Frequency:
-    """Return the occurrences of an error in each of the last hours or days (``seconds``), with zeros."""
-    starts = period_starts(seconds, periods)
-    counted = counts_of([error_id], seconds, starts[0]).get(error_id, {})
-    return [(start, counted.get(start, 0)) for start in starts]
+def frequency_of(error_id: int, period: Period) -> Frequency:
+    """Return the occurrences of an error in a period."""
+    return period.frequency(counts_of([error_id], period).get(error_id, {}))
 
 
 def environments_in(project: Project) -> list[str]:
@@ -150,10 +147,20 @@ def find_event(error: TrackedError, event_id: str) -> TrackedErrorEvent:
         statement = statement.where(
             event.project_id == error.project_id, event.event_id == event_id.replace("-", "").lower()
         )
-    found = db.session.scalar(statement.limit(1))
+    found = db.session.scalar(statement.options(undefer(event.details)).limit(1))
     if found is None:
         raise NotFound("Event")
     return found
+
+
+def event_or_newest(error: TrackedError, event_id: str) -> TrackedErrorEvent | None:
+    """One stored event of an error; the newest if there is none with this id, ``None`` if none is stored."""
+    for wanted in (event_id, LATEST):
+        try:
+            return find_event(error, wanted)
+        except NotFound:
+            continue
+    return None
 
 
 def neighbours_of(event: TrackedErrorEvent) -> tuple[str | None, str | None]:

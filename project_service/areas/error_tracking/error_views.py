@@ -6,13 +6,12 @@ import datetime as dt
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from project_service.areas.error_tracking.error_models import HOUR_SECONDS
+from project_service.areas.error_tracking.error_models import DAY_SECONDS, HOUR_SECONDS
+from project_service.areas.error_tracking.event_views import EventView
 from project_service.domain.projects import Project
 from project_service.domain.tracker.issues import Issue
 from project_service.kit import clock
 from project_service.kit.http import urls
-
-FREQUENCY_HOURS = 24
 
 Frequency = list[tuple[int, int]]
 """Occurrences by period: the epoch of its beginning and their number, oldest first."""
@@ -76,12 +75,58 @@ class ErrorView:
         return self.status == "unresolved" and self.regressed_at is not None
 
 
-def period_starts(seconds: int, count: int) -> list[int]:
-    """Return the beginnings (epoch) of the last periods of some seconds, oldest first."""
-    current = int(clock.now().timestamp()) // seconds * seconds
-    return [current - number * seconds for number in reversed(range(count))]
+@dataclass(frozen=True, slots=True)
+class Period:
+    """A time back from now, in hours or days: ``count`` of ``seconds`` each."""
+
+    title: str
+    seconds: int
+    count: int
+
+    @property
+    def starts(self) -> list[int]:
+        """The beginnings (epoch) of its hours or days, oldest first; the last has not ended."""
+        current = int(clock.now().timestamp()) // self.seconds * self.seconds
+        return [current - number * self.seconds for number in reversed(range(self.count))]
+
+    def name_of(self, start: int) -> str:
+        """Return an hour or day as it is shown."""
+        moment = dt.datetime.fromtimestamp(start, dt.UTC)
+        return f"{moment:%-d %b %H:%M} UTC" if self.seconds == HOUR_SECONDS else f"{moment:%-d %b %Y}"
+
+    def frequency(self, counted: dict[int, int]) -> Frequency:
+        """Return the occurrences of each of its hours or days, with zeros."""
+        return [(start, counted.get(start, 0)) for start in self.starts]
 
 
-def last_day(counted: dict[int, int]) -> Frequency:
-    """Return the occurrences of each of the last 24 hours, with zeros."""
-    return [(start, counted.get(start, 0)) for start in period_starts(HOUR_SECONDS, FREQUENCY_HOURS)]
+LAST_DAY = Period("24 hours", HOUR_SECONDS, 24)
+PERIODS = {
+    "24h": LAST_DAY,
+    "7d": Period("7 days", DAY_SECONDS, 7),
+    "30d": Period("30 days", DAY_SECONDS, 30),
+    "90d": Period("90 days", DAY_SECONDS, 90),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorPage:
+    """A page of a list. ``previous`` and ``following`` are the query parameters of the pages beside it.
+
+    ``notice`` says why the errors are not the current ones, or why there are none.
+    """
+
+    errors: list[ErrorView]
+    previous: dict[str, str | int] | None = None
+    following: dict[str, str | int] | None = None
+    notice: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorDetails:
+    """An error with one of its events. ``older`` and ``newer`` are the ids of the events beside it."""
+
+    error: ErrorView
+    event: EventView | None
+    older: str | None = None
+    newer: str | None = None
+    notice: str | None = None

@@ -23,3 +23,9 @@ class ErrorTrackingForm(Form):
     )
     organization_name = StringField("Organisation")
     project_name = StringField("Project name", description="Made from the URL when empty.")
+
+
+class ErrorIssueForm(Form):
+    """Link an existing issue to an error."""
+
+    issue_iid = StringField("Issue number", render_kw={"inputmode": "numeric", "autocomplete": "off"})

@@ -32,6 +32,7 @@ from project_service.areas.audit import routes as audit
 from project_service.areas.environments import pages as environments_pages
 from project_service.areas.environments import routes as environments
 from project_service.areas.error_tracking import error_pages, error_routes
+from project_service.areas.error_tracking import jobs as error_tracking_jobs
 from project_service.areas.error_tracking import pages as error_tracking_pages
 from project_service.areas.error_tracking import routes as error_tracking
 from project_service.areas.error_tracking.collector import collector
@@ -150,7 +151,7 @@ PAGES = (
     full_path_pages,
 )
 # loaded for what they register: jobs that are known by name, panels of other areas' pages
-LOADED = (accounts_jobs, activity_jobs, activity_pages, audit_jobs, namespaces_jobs, members_jobs)
+LOADED = (accounts_jobs, error_tracking_jobs, activity_jobs, activity_pages, audit_jobs, namespaces_jobs, members_jobs)
 LARGEST_BODY = 10 << 20
 REDIS_TIMEOUT_SECONDS = 3
 

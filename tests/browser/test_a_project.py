@@ -134,6 +134,7 @@ def test_tags_are_protected_and_set_free(open_as_paula, shop):
 def test_error_tracking_is_saved_and_tried(token, outcome, open_as_paula, shop, tracker):
     page = open_as_paula(f"/{shop}/-/settings/operations")
     page.get_by_label("Enable error tracking").check()
+    page.get_by_label("A server of Sentry").check()
     page.get_by_label("Tracker API URL").fill(tracker)
     page.get_by_label("Auth token").fill(token)
 

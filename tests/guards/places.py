@@ -9,6 +9,8 @@ from flask import Flask
 from sqlalchemy import func, select
 
 from project_service.areas.alerts.models import AlertIntegration
+from project_service.areas.error_tracking.error_models import TrackedError
+from project_service.areas.error_tracking.models import ClientKey
 from project_service.areas.variables.models import Variable
 from project_service.areas.vulnerabilities.models import Finding, Pipeline
 from project_service.domain.memberships import Membership
@@ -71,6 +73,8 @@ def page_addresses(app: Flask, project: Project, people: dict[str, User]) -> dic
         "tag_id": ProtectedTag,
         "integration_id": AlertIntegration,
         "environment_id": Environment,
+        "error_id": TrackedError,
+        "key_id": ClientKey,
         "finding_id": Finding,
     }
     values: dict[str, Any] = {name: first(kind.id, kind.project_id == project.id) for name, kind in places.items()}

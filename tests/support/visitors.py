@@ -38,6 +38,7 @@ from project_service.transfers.models import FINISHED, ProjectExport
 from tests.support import sample_data
 from tests.support.sample_data import MAX, OLIVE, PASSWORD
 from tests.support.security_reports import ingest_report, report, vulnerability
+from tests.support.sentry_requests import track_errors
 
 CSRF = re.compile(r'name="csrf_token"[^>]* value="([^"]+)"')
 
@@ -149,6 +150,8 @@ def values(
     ingest_report(project, report(vulnerability()))
     finding = db.session.query(Finding).one()
     sample_data.make_merge_request(project)
+    key = track_errors(project)
+    error = sample_data.make_error(project)
     project.import_status = "failed"  # else there is nothing to ask about
     note = planning.create_note(people[OLIVE], issue, body="Indeed.")
     db.session.commit()
@@ -169,6 +172,8 @@ def values(
         "iid": 1,
         "integration_id": integration.id,
         "environment_id": environment.id,
+        "error_id": error.id,
+        "key_id": key.id,
         "note_id": note.id,
         "finding_id": finding.id,
         "pipeline_id": finding.pipeline_id,

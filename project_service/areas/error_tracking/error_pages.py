@@ -31,7 +31,7 @@ from project_service.domain.projects import Project
 from project_service.domain.tracker.issues import Issue
 from project_service.kit.charts import sparkline
 from project_service.kit.db.session import db
-from project_service.kit.http.errors import Invalid
+from project_service.kit.http.errors import Invalid, NotFound
 from project_service.kit.http.fields import whole_number
 from project_service.kit.http.forms import Form, confirmation
 
@@ -126,7 +126,10 @@ def create_error_issue(project: Project, error_id: str) -> Any:
         if iid is None:
             raise Invalid(issue_iid="is not a number")
         backend.show(error_id)
-        issue = error_issues.find_linkable_issue(project, iid)
+        try:
+            issue = error_issues.find_linkable_issue(project, iid)
+        except NotFound as error:
+            raise Invalid(issue_iid="is that of no issue of this project") from error
         backend.link_issue(error_id, issue)
         return issue
 
@@ -143,7 +146,10 @@ def create_error_issue(project: Project, error_id: str) -> Any:
 @pages.allow(Ability.CREATE_ERROR_ISSUES)
 def delete_error_issue(project: Project, error_id: str) -> Any:
     """Remove the link of an error to its issue."""
-    return _acted(project, error_id, lambda: backends.backend_of(project).unlink_issue(error_id))
+    backend = backends.backend_of(project)
+    if backend.show(error_id).issue is None:  # another page has removed it
+        return redirect(_address(project, error_id))
+    return _acted(project, error_id, lambda: backend.unlink_issue(error_id))
 
 
 @pages.get(f"{ONE}/delete")

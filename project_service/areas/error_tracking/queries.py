@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from sqlalchemy import select
+import datetime as dt
 
+from sqlalchemy import func, select
+
+from project_service.areas.error_tracking.error_models import HOUR_SECONDS, DroppedEventCount
 from project_service.areas.error_tracking.models import ErrorTrackingSetting
 from project_service.domain.projects import Project
 from project_service.kit.db.session import db
@@ -21,3 +24,21 @@ def find_setting(project: Project) -> ErrorTrackingSetting:
     if setting is None:
         raise NotFound("Error Tracking Setting")
     return setting
+
+
+def dropped_events(project: Project, now: dt.datetime, hours: int) -> dict[str, int]:
+    """Return how many events were not stored in the last hours, by reason as people read it."""
+    drops = DroppedEventCount
+    rows = db.session.execute(
+        select(drops.reason, func.sum(drops.count))
+        .where(drops.project_id == project.id, drops.start > int(now.timestamp()) - hours * HOUR_SECONDS)
+        .group_by(drops.reason)
+        .order_by(drops.reason)
+    )
+    return {_reason(name): int(count) for name, count in rows}
+
+
+def _reason(name: str) -> str:
+    by_sdk, _, reason = name.rpartition(":")
+    words = reason.replace("_", " ")
+    return f"discarded by SDKs: {words}" if by_sdk else words

@@ -24,6 +24,9 @@ AUDITED = ("enabled", "integrated", "api_url")
 BARE = re.compile(rf"/{API_PATH}?")
 PATH = re.compile(rf"/{API_PATH}[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+/*|{BARE.pattern}")
 MAX_RESPONSE_BYTES = 1 << 20
+MAX_RESOLVE_DAYS = 3650
+MAX_HIDDEN_KEYS = 50
+MAX_HIDDEN_KEY_LENGTH = 100
 
 
 def switch(
@@ -49,14 +52,15 @@ def create_or_switch(project: Project, *, active: bool, integrated: bool | None)
 def save(project: Project, *, problems: list[str] | None = None, **fields: Any) -> ErrorTrackingSetting:
     """Save the settings from the settings page; an empty token keeps the stored one, unless the URL changes.
 
-    A URL replaces the integrated tracker. ``problems`` is the result of ``url_problems``, if it was called before.
+    Unless ``integrated`` is given, a URL replaces the integrated tracker. ``problems`` is the result of
+    ``url_problems``, if it was called before.
     """
     address, token = fields["api_url"], fields.pop("token") or None
     if problems is None:
         problems = url_problems(address, instance_settings.outgoing_policy())
     setting = queries.setting_of(project) or ErrorTrackingSetting(project_id=project.id)
     former = audit.values_of(setting, *AUDITED)
-    if address:
+    if address and "integrated" not in fields:
         setting.integrated = False
     if (setting.api_url or "").rstrip("/") != (address or "").rstrip("/"):
         setting.token = setting.sentry_project_id = None
@@ -127,20 +131,30 @@ def _outcome(status: int, body: bytes) -> tuple[bool, str]:
 
 
 def _check(setting: ErrorTrackingSetting, problems: list[str]) -> None:
-    """Raise ``Invalid`` with all problems of the settings; the integrated tracker needs no fields."""
-    if setting.integrated:
-        return
+    """Raise ``Invalid`` with all problems of the settings; the integrated tracker requires no fields."""
     messages: dict[str, str | list[str]] = {}
     if problems:
         messages["api_url"] = problems
-    elif setting.enabled and not setting.api_url:
-        messages["api_url"] = REQUIRED
-    elif setting.api_url and BARE.fullmatch(urlsplit(setting.api_url).path):
-        messages["project"] = REQUIRED
+    elif not setting.integrated:
+        messages |= _missing(setting)
     for name in ("project_name", "organization_name"):
         if len(getattr(setting, name) or "") > MAX_LENGTH:
             messages[name] = f"is too long (maximum is {MAX_LENGTH} characters)"
-    if setting.enabled and not setting.token:
+    if not 0 <= (setting.resolve_after_days or 0) <= MAX_RESOLVE_DAYS:
+        messages["resolve_after_days"] = f"must be between 0 and {MAX_RESOLVE_DAYS}"
+    if len(setting.hidden_keys or ()) > MAX_HIDDEN_KEYS:
+        messages["hidden_keys"] = f"are too many (maximum is {MAX_HIDDEN_KEYS})"
+    elif any(len(name) > MAX_HIDDEN_KEY_LENGTH for name in setting.hidden_keys or ()):
+        messages["hidden_keys"] = f"must have at most {MAX_HIDDEN_KEY_LENGTH} characters each"
+    if not setting.integrated and setting.enabled and not setting.token:
         messages["token"] = REQUIRED
     if messages:
         raise Invalid(**messages)
+
+
+def _missing(setting: ErrorTrackingSetting) -> dict[str, str]:
+    if setting.enabled and not setting.api_url:
+        return {"api_url": REQUIRED}
+    if setting.api_url and BARE.fullmatch(urlsplit(setting.api_url).path):
+        return {"project": REQUIRED}
+    return {}

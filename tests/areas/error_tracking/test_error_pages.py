@@ -131,7 +131,9 @@ def test_issues_are_created_linked_and_removed(visit, sender):
     assert f"{one}/details" in developer.get("/acme/shop/-/issues/1").text
     assert developer.send(f"{one}/issue", create="1").status_code == 422
     assert developer.send(f"{one}/unlink").status_code == 302
+    assert developer.send(f"{one}/unlink").status_code == 302
     assert developer.send(f"{one}/issue", issue_iid="x").status_code == 422
+    assert "is that of no issue" in developer.send(f"{one}/issue", issue_iid="9").text
     assert developer.send(f"{one}/issue", issue_iid="#1").status_code == 302
     assert "View issue #1" in developer.get(f"{one}/details").text
 

@@ -176,6 +176,7 @@ class Client:
         if self.token is not None:
             headers.setdefault("PRIVATE-TOKEN", self.token)
         db.session.remove()
+        options.setdefault("buffered", True)  # reads and closes responses that are files
         answer = self.browser.open(API + path, method=method, headers=headers, **options)
         db.session.remove()
         return answer

@@ -7,7 +7,8 @@ before the unit of work begins, so that no lock is held while a client sends.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
@@ -15,16 +16,18 @@ from typing import Any
 import marshmallow
 from flask import Response, current_app, g, request
 from flask_smorest import Blueprint
+from sqlalchemy.orm.exc import ObjectDeletedError
 from werkzeug.exceptions import HTTPException, MethodNotAllowed
 
 from project_service.access import api_documentation, guards, identity
 from project_service.access.abilities import Ability
 from project_service.kit import bigint_json
-from project_service.kit.db import pagination
+from project_service.kit.db import large_texts, pagination
 from project_service.kit.db.session import reading, unit_of_work
 from project_service.kit.http import responses
 from project_service.kit.http.errors import MethodNotAllowed as NotAllowed
 from project_service.kit.http.errors import ServiceError, Unauthorized
+from project_service.kit.http.list_responses import list_response
 from project_service.kit.http.parameters import parameters
 from project_service.kit.http.schemas import Schema, load
 
@@ -234,8 +237,17 @@ def _serialized(found: Any, status: int, schema: marshmallow.Schema | None) -> R
     if isinstance(found, WithSchema):
         schema, found = _instance_of(found.schema, isinstance(found.found, PageOfRows)), found.found
     if isinstance(found, PageOfRows):
-        return json_response(_dump(found.rows, schema), status, found.headers)
+        rows, directory = _rows_as_json(found.rows, schema), current_app.config["SETTINGS"].data_dir
+        return list_response(rows, status, found.headers, directory)
     return json_response(_dump(found, schema), status)
+
+
+def _rows_as_json(rows: Iterable[Any], schema: marshmallow.Schema | None) -> Iterator[bytes]:
+    """Serialize rows one by one; the long texts of a row are loaded for it alone."""
+    for row in rows:
+        with suppress(ObjectDeletedError):  # another request removed it since the list was read
+            yield bigint_json.dumps(row if schema is None else schema.dump(row, many=False))
+        large_texts.release()
 
 
 @functools.cache

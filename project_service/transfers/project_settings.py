@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,6 +13,7 @@ from project_service.areas.projects.schemas import (
     STORED_SETTINGS,
     STORED_TEXTS,
 )
+from project_service.areas.projects.service import MAX_SETTING_LENGTH, MAX_TOPICS_LENGTH
 
 MERGE_METHODS = ("merge_requests_ff_only_enabled", "merge_requests_rebase_enabled")
 AUTO_DEVOPS = {"auto_devops_enabled": "enabled", "auto_devops_deploy_strategy": "deploy_strategy"}
@@ -49,7 +51,11 @@ def has_boolean(row: Row, name: str) -> bool:
 def _settings_among(row: Row) -> dict[str, Any]:
     settings: dict[str, Any] = {name: row[name] for name in STORED_BOOLEANS if has_boolean(row, name)}
     settings |= {name: row[name] for name in STORED_INTEGERS if type(row.get(name)) is int}
-    settings |= {name: row[name] for name in STORED_TEXTS if isinstance(row.get(name), str)}
+    settings |= {
+        name: row[name]
+        for name in STORED_TEXTS
+        if isinstance(row.get(name), str) and len(row[name]) <= MAX_SETTING_LENGTH
+    }
     for name in ("auto_cancel_pending_pipelines", "auto_devops_deploy_strategy"):
         if row.get(name) in STORED_CHOICES[name]:
             settings[name] = row[name]
@@ -65,7 +71,9 @@ def merge_method_of(row: Row) -> str | None:
 def tags_in(attributes: Row) -> list[str]:
     """Return the tags of the project in an archive, each once."""
     found: list[Any] = next((attributes[name] for name in TAGS if isinstance(attributes.get(name), list)), [])
-    return list(dict.fromkeys(word for word in found if isinstance(word, str)))
+    words = list(dict.fromkeys(word for word in found if isinstance(word, str)))
+    lengths = itertools.accumulate(map(len, words))
+    return [word for word, length in zip(words, lengths, strict=True) if length <= MAX_TOPICS_LENGTH]
 
 
 def settings_changed_since(imported: Row, current: Row) -> dict[str, Any]:

@@ -48,9 +48,10 @@ from project_service.transfers.archive.diff import compare
 from project_service.transfers.exporting import context as export_context
 from project_service.transfers.exporting.serializers import nested as nested_serializer
 from project_service.transfers.importing import files as file_import
-from project_service.transfers.importing import finalization, row_loading
+from project_service.transfers.importing import finalization, mapping, row_loading
 from project_service.transfers.importing import importer as importing
 from project_service.transfers.importing import user_mapping as transfer_people
+from project_service.transfers.importing.mapping import context as mapping_context
 from project_service.transfers.importing.mapping.values import moment_of
 from project_service.transfers.importing.row_loading import LINES_PARSED_AT_ONCE
 from project_service.transfers.models import ImportFailure, ProjectExport, ProjectImport
@@ -1560,6 +1561,51 @@ def test_an_importer_who_is_gone_meanwhile(as_, as_admin, group, people, run_job
 
 
 # rows that are left out
+
+
+def test_texts_longer_than_the_api_accepts_are_cut_and_listed(bring, as_, monkeypatch):
+    for module in (mapping, mapping_context):
+        monkeypatch.setattr(module, "LONGEST_TEXT", 2000)
+    long = "d" * 2001
+    archive = make_archive(
+        {
+            "labels": [{"title": "bug", "description": long}],
+            "milestones": [{"title": "v1", "iid": 1, "description": long}],
+            "issues": [
+                make_issue(1, description=long, notes=[make_note(long)]),
+                make_issue(
+                    2, description=long[1:], notes=[make_note(attachment="a" * 2000, position={"x": "p" * 70_000})]
+                ),
+            ],
+            "merge_requests": [
+                make_issue(1, description=long, source_branch="a", target_branch="b"),
+                make_issue(2, source_branch=long, target_branch="b"),
+            ],
+            "snippets": [{"title": "s", "content": long, "author_id": 7}],
+        },
+        {"description": long, "tags": ["t" * 9_000, "t" * 1_000, "t"]},
+    )
+
+    state = bring(archive)
+    found = {(one["relation_name"], one["line_number"], one["exception_message"]) for one in state["failed_relations"]}
+    issues = as_(MAX).get(f"/projects/{state['id']}/issues?sort=asc").json
+    shown = as_(MAX).get(f"/projects/{state['id']}").json
+
+    def cut(label):
+        return f"Validation failed: {label} is too long (maximum is 2000 characters) and was cut"
+
+    assert found == {
+        ("labels", 1, cut("Description")),
+        ("milestones", 1, cut("Description")),
+        ("issues", 1, cut("Description")),
+        ("issues", 1, cut("Note")),
+        ("merge_requests", 1, cut("Description")),
+        ("merge_requests", 2, "Validation failed: Source branch is too long (maximum is 1024 characters)"),
+        ("snippets", 1, cut("Content")),
+        ("project", 0, cut("Description")),
+    }
+    assert [len(issue["description"]) for issue in issues] == [2000, 2000]
+    assert len(shown["description"]) == 2000
 
 
 @pytest.mark.both_databases

@@ -39,7 +39,7 @@ def _feed(found: Select[int] | Listing, chosen: str) -> dict[str, Any]:
     skipped = min(_number("skip"), MAX_EVENTS_SKIPPED)
     ids = listing_of(found).rows(skipped, shown + 1)
     more = len(ids) > shown
-    events = events_with_targets(ids[:shown], selectinload(Event.project).joinedload(Project.namespace))
+    events = events_with_targets(ids[:shown], selectinload(Event.project).joinedload(Project.namespace), shorten=True)
     return {
         "events": [(event, sentence_of(event, event.project)) for event in events],
         "more": {"shown": shown + EVENTS_PER_STEP} if more and shown < MAX_EVENTS_SHOWN else None,

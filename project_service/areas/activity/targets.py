@@ -21,7 +21,7 @@ from project_service.domain.tracker.milestones import Milestone
 from project_service.domain.tracker.notes import COMMIT, FINDERS, NOTE_TYPES, TARGET, Note, add_resolutions
 from project_service.domain.tracker.snippets import Snippet
 from project_service.domain.tracker.wiki_pages import WikiPage
-from project_service.kit.db.session import db
+from project_service.kit.db import large_texts
 
 MODELS: dict[str, type[Any]] = {
     issues.TARGET: Issue,
@@ -44,10 +44,10 @@ class EventTarget:
     noteable: Any = None
 
 
-def events_with_targets(ids: Sequence[int], *options: ORMOption) -> list[Event]:
+def events_with_targets(ids: Sequence[int], *options: ORMOption, shorten: bool = False) -> list[Event]:
     """Load the events of a page in its order, with ``target`` set; events deleted meanwhile are left out.
 
-    ``options`` load further relationships of the events.
+    ``options`` load further relationships of the events. With ``shorten`` long comments are cut.
     """
     loaded = _load(Event, ids, joinedload(Event.author), *options)
     events = [loaded[event_id] for event_id in ids if event_id in loaded]
@@ -56,7 +56,7 @@ def events_with_targets(ids: Sequence[int], *options: ORMOption) -> list[Event]:
         if event.target_id is not None and event.target_type:
             target_type = TARGET if event.target_type in NOTE_TYPES else event.target_type
             ids_by_type.setdefault(target_type, set()).add(event.target_id)
-    notes = _load(Note, ids_by_type.pop(TARGET, ()), joinedload(Note.author))
+    notes = _load(Note, ids_by_type.pop(TARGET, ()), joinedload(Note.author), shorten=shorten)
     add_resolutions(notes.values())
     for note in notes.values():
         if note.noteable_id is not None:
@@ -71,11 +71,11 @@ def events_with_targets(ids: Sequence[int], *options: ORMOption) -> list[Event]:
     return events
 
 
-def _load(model: type[Any], ids: Collection[int], *options: ORMOption) -> dict[int, Any]:
+def _load(model: type[Any], ids: Collection[int], *options: ORMOption, shorten: bool = False) -> dict[int, Any]:
     if not ids:
         return {}
     statement = select(model).where(model.id.in_(ids)).options(*options, raiseload("*"))
-    return {row.id: row for row in db.session.scalars(statement)}
+    return {row.id: row for row in large_texts.load(statement, shorten=shorten)}
 
 
 def _target(

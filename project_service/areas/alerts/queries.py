@@ -8,7 +8,7 @@ from functools import reduce
 from typing import Any
 
 from sqlalchemy import ColumnElement, Select, TextClause, func, select, text, union_all
-from sqlalchemy.orm import aliased, selectinload
+from sqlalchemy.orm import aliased, defer, selectinload
 
 from project_service.areas.alerts.models import TARGET, Alert, AlertIntegration, AlertTodo, IncidentSetting, Status
 from project_service.domain.projects import Project
@@ -65,7 +65,7 @@ def alerts_matching(project: Project, **wanted: Any) -> Select[Alert]:
     order = [column.desc() if descending else column.asc() for column in SORTS[name]]
     if name == "ended_at":  # the databases disagree where nothing goes
         order[0] = order[0].nulls_last()
-    loaded = selectinload(Alert.issue), selectinload(Alert.assignee)
+    loaded = selectinload(Alert.issue), selectinload(Alert.assignee), defer(Alert.payload)
     return statement.order_by(*order).options(*loaded, NO_LAZY_LOADING)
 
 

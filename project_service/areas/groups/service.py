@@ -17,6 +17,7 @@ from project_service.kit.db.locking import delete_locked
 from project_service.kit.db.session import add_unique, db
 from project_service.kit.http.errors import Conflict, Invalid, RecordNotFound
 
+MAX_DESCRIPTION_LENGTH = 500
 AUDITED = (
     "name",
     "path",
@@ -100,6 +101,8 @@ def _check(group: Group, parent: Group | None, *, new: bool, chooser: User | Cal
     if found := path_rules.namespace_path_problems(group.path or "", top_level=parent is None):
         problems["path"] = found
     below = None if new else path_registry.visibility_problem_below(group)
+    if len(group.description or "") > MAX_DESCRIPTION_LENGTH:
+        problems["description"] = [f"is too long (maximum is {MAX_DESCRIPTION_LENGTH} characters)"]
     restricted = path_registry.restriction_problem(group.visibility, chooser.admin) if chooser else None
     if text := path_registry.visibility_problem(group.visibility, parent, "group") or below or restricted:
         problems["visibility_level"] = [text]

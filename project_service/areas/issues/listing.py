@@ -13,7 +13,7 @@ from operator import itemgetter
 from types import SimpleNamespace
 from typing import Any
 
-from sqlalchemy import Row, Select, bindparam, select
+from sqlalchemy import Row, Select, bindparam, func, select
 from sqlalchemy.orm import aliased
 
 from project_service.domain.projects import Project
@@ -21,15 +21,21 @@ from project_service.domain.tracker.issues import Issue, IssueAssignee, IssueLab
 from project_service.domain.tracker.milestones import Milestone
 from project_service.domain.users import User
 from project_service.kit.db.base import table_of
+from project_service.kit.db.large_texts import MAX_LISTED_CHARACTERS
 from project_service.kit.db.pagination import SelectedRows
 from project_service.kit.db.session import NO_LAZY_LOADING, db
 
-ISSUE_COLUMNS = tuple(column.name for column in table_of(Issue).columns if column.name != "extra")
+DESCRIPTION = "description"
+ISSUE_COLUMNS = (
+    *(column.name for column in table_of(Issue).columns if column.name not in ("extra", DESCRIPTION)),
+    DESCRIPTION,
+)
 USER_COLUMNS = ("id", "name", "username", "state", "avatar_url")
 
 _author, _closed_by = aliased(User), aliased(User)
 _shown_columns = (
-    *(getattr(Issue, name) for name in ISSUE_COLUMNS),
+    *(getattr(Issue, name) for name in ISSUE_COLUMNS[:-1]),
+    func.substr(Issue.description, 1, MAX_LISTED_CHARACTERS + 1).label(DESCRIPTION),
     *(getattr(_author, name) for name in USER_COLUMNS),
     *(getattr(_closed_by, name) for name in USER_COLUMNS),
 )
@@ -46,6 +52,18 @@ _select_assignees = (
     .where(_assignees.issue_id.in_(_issue_ids))
     .order_by(_assignees.issue_id, _assignees.user_id)
 )
+
+
+class ListedIssue(SimpleNamespace):
+    """An issue of a list. A long description is loaded whenever it is read."""
+
+    id: int
+
+    def __getattr__(self, name: str) -> Any:
+        """Load the description if it is not there."""
+        if name != DESCRIPTION:
+            raise AttributeError(name)
+        return db.session.scalar(select(Issue.description).where(Issue.id == self.id))
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +103,9 @@ class IssueListing:
 
     def _issue(self, row: Row[Any]) -> SimpleNamespace:
         author_at, closed_by_at = len(ISSUE_COLUMNS), len(ISSUE_COLUMNS) + len(USER_COLUMNS)
-        issue = SimpleNamespace(**dict(zip(ISSUE_COLUMNS, row, strict=False)))
+        issue = ListedIssue(**dict(zip(ISSUE_COLUMNS, row, strict=False)))
+        if issue.description is not None and len(issue.description) > MAX_LISTED_CHARACTERS:
+            del issue.description
         issue.project = self.project
         issue.author = _user(row[author_at:closed_by_at])
         issue.closed_by = _user(row[closed_by_at:])

@@ -24,6 +24,9 @@ from project_service.kit.db.locking import delete_locked, lock_row
 from project_service.kit.db.session import add_unique, db
 from project_service.kit.http.errors import Conflict, Invalid, NotFound, RecordNotFound, ServiceError
 
+MAX_DESCRIPTION_LENGTH = 2000
+MAX_TOPICS_LENGTH, MAX_SETTING_LENGTH = 10_000, 10_000  # characters; not limits of GitLab
+
 
 class ProjectLimitReached(ServiceError):
     """A user has reached the limit of personal projects."""
@@ -186,6 +189,12 @@ def check(project: Project, namespace: Namespace, *, new: bool, chooser: User | 
     restricted = path_registry.restriction_problem(project.visibility, chooser.admin) if chooser else None
     if text := path_registry.visibility_problem(project.visibility, namespace, "project") or restricted:
         problems["visibility_level"] = [text]
+    if len(project.description or "") > MAX_DESCRIPTION_LENGTH:
+        problems["description"] = [f"is too long (maximum is {MAX_DESCRIPTION_LENGTH} characters)"]
+    if sum(map(len, project.tag_list or ())) > MAX_TOPICS_LENGTH:
+        problems["topics"] = [f"is too long (maximum is {MAX_TOPICS_LENGTH} characters)"]
+    if any(isinstance(value, str) and len(value) > MAX_SETTING_LENGTH for value in (project.attributes or {}).values()):
+        problems["settings"] = [f"is too long (maximum is {MAX_SETTING_LENGTH} characters)"]
     if problems:
         if new and ("name" in problems or "path" in problems):
             problems["limit_reached"] = []

@@ -22,6 +22,7 @@ from project_service.domain.tracker.merge_requests import MergeRequest
 from project_service.domain.users import User
 from project_service.kit import clock
 from project_service.kit.db.base import Base, Key, Model, Timestamps
+from project_service.kit.db.large_texts import LargeJson
 
 DISMISSAL = "dismissal"
 ISSUE = "issue"
@@ -143,7 +144,7 @@ class Finding(Model):
     compare_key: Mapped[str]
     remediation: Mapped[int | None]
     package: Mapped[str | None]
-    data: Mapped[dict[str, Any]]
+    data: Mapped[LargeJson]
     # beside the columns, set by queries for a response
     remediations: list[Any] | None
     feedback: dict[str, Any]

@@ -27,6 +27,7 @@ from project_service.areas.vulnerabilities.severity_order import Sort
 from project_service.domain import instance_settings
 from project_service.domain.projects import Project
 from project_service.domain.tracker.issues import Issue
+from project_service.kit.db import large_texts
 from project_service.kit.db.session import NO_LAZY_LOADING, db
 from project_service.kit.http.errors import NotFound, RecordNotFound
 from project_service.kit.http.fields import LARGEST_INTEGER, whole_number
@@ -142,12 +143,12 @@ class Findings:
                 # the index alone tells which rows these are: only they are read
                 of_sort = select(Finding.id).where(*self._conditions(self.pipeline), Finding.sort == sort.number)
                 cut = of_sort.order_by(Finding.place).offset(offset).limit(taken)
-                found += db.session.scalars(listed.where(Finding.id.in_(cut)))
+                found += large_texts.load(listed.where(Finding.id.in_(cut)))
             offset, limit = max(offset - count, 0), limit - taken
             if not limit:
                 break
         if whole:
-            found += db.session.scalars(listed.where(Finding.sort.in_(whole)))
+            found += large_texts.load(listed.where(Finding.sort.in_(whole)))
         turns = {tallied.sort.number: turn for turn, tallied in enumerate(self.tallied)}
         return sorted(found, key=lambda one: (turns[one.sort], one.place))
 

@@ -8,6 +8,7 @@ from sqlalchemy import select
 
 from project_service.domain.events import recording
 from project_service.domain.events.models import Action, Kind
+from project_service.domain.planning.issues import LONGEST_TEXT
 from project_service.domain.projects import Project
 from project_service.domain.tracker.counters import next_iid
 from project_service.domain.tracker.milestones import ACTIVE, CLOSED, Milestone
@@ -66,6 +67,8 @@ def check(milestone: Milestone) -> None:
         problems["title"] = [f"is too long (maximum is {LONGEST_TITLE} characters)"]
     elif _title_taken(milestone):
         problems["title"] = [TAKEN]
+    if len(milestone.description or "") > LONGEST_TEXT:
+        problems["description"] = [f"is too long (maximum is {LONGEST_TEXT} characters)"]
     if milestone.start_date and milestone.due_date and milestone.start_date > milestone.due_date:
         problems["due_date"] = ["must be greater than start date"]
     if problems:

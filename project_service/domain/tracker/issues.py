@@ -13,6 +13,7 @@ from project_service.domain.projects import Project
 from project_service.domain.tracker.milestones import Milestone
 from project_service.domain.users import User
 from project_service.kit.db.base import Base, Key, Model, Timestamps, index_where_present
+from project_service.kit.db.large_texts import LargeText
 from project_service.kit.db.session import db
 from project_service.kit.http.errors import RecordNotFound
 
@@ -47,7 +48,7 @@ class Issue(Timestamps, Model):
     project: Mapped[Project] = relationship()
     iid: Mapped[int]
     title: Mapped[str]
-    description: Mapped[str | None]
+    description: Mapped[LargeText | None]
     state: Mapped[str] = mapped_column(default=OPENED)
     issue_type: Mapped[str] = mapped_column(default=ISSUE)
     severity: Mapped[str] = mapped_column(default=UNKNOWN, server_default=UNKNOWN)

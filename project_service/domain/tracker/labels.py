@@ -10,6 +10,7 @@ from sqlalchemy.orm import Mapped, mapped_column, relationship
 
 from project_service.domain.projects import Project
 from project_service.kit.db.base import Model, Timestamps
+from project_service.kit.db.large_texts import LargeText
 from project_service.kit.db.session import db
 from project_service.kit.http.errors import NotFound
 from project_service.kit.http.fields import whole_number
@@ -31,7 +32,7 @@ class Label(Timestamps, Model):
     project: Mapped[Project] = relationship()
     title: Mapped[str]
     color: Mapped[str] = mapped_column(default=DEFAULT_COLOR)
-    description: Mapped[str | None]
+    description: Mapped[LargeText | None]
     extra: Mapped[dict[str, Any] | None] = mapped_column(deferred=True)
     # beside the columns, set by queries for a response
     priority: int | None

@@ -12,6 +12,7 @@ from project_service.domain.projects import Project
 from project_service.domain.tracker.milestones import Milestone
 from project_service.domain.users import User
 from project_service.kit.db.base import Base, Key, Model, Timestamps
+from project_service.kit.db.large_texts import LargeText
 from project_service.kit.db.session import db
 from project_service.kit.http.errors import RecordNotFound
 
@@ -33,7 +34,7 @@ class MergeRequest(Timestamps, Model):
     project: Mapped[Project] = relationship()
     iid: Mapped[int]
     title: Mapped[str]
-    description: Mapped[str | None]
+    description: Mapped[LargeText | None]
     state: Mapped[str] = mapped_column(default="opened")
     source_branch: Mapped[str | None]
     target_branch: Mapped[str | None]

@@ -10,6 +10,7 @@ from sqlalchemy.orm import Mapped, mapped_column, relationship
 
 from project_service.domain.projects import Project
 from project_service.kit.db.base import Model, Timestamps
+from project_service.kit.db.large_texts import LargeText
 from project_service.kit.db.session import db
 from project_service.kit.http.errors import NotFound
 
@@ -32,7 +33,7 @@ class Milestone(Timestamps, Model):
     project: Mapped[Project] = relationship()
     iid: Mapped[int]
     title: Mapped[str]
-    description: Mapped[str | None]
+    description: Mapped[LargeText | None]
     state: Mapped[str] = mapped_column(default=ACTIVE)
     start_date: Mapped[dt.date | None]
     due_date: Mapped[dt.date | None]

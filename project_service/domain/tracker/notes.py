@@ -17,6 +17,7 @@ from project_service.domain.tracker.issues import Issue
 from project_service.domain.tracker.merge_requests import MergeRequest
 from project_service.domain.users import User
 from project_service.kit.db.base import Model, Timestamps
+from project_service.kit.db.large_texts import LargeText
 from project_service.kit.db.session import db
 from project_service.kit.http.errors import RecordNotFound
 from project_service.kit.http.fields import read_moment, whole_number
@@ -65,7 +66,7 @@ class Note(Timestamps, Model):
     noteable_id: Mapped[int | None]
     commit_id: Mapped[str | None]
     type: Mapped[str | None]
-    body: Mapped[str]
+    body: Mapped[LargeText]
     attachment: Mapped[str | None]
     system: Mapped[bool] = mapped_column(default=False)
     confidential: Mapped[bool] = mapped_column(default=False)
@@ -73,6 +74,7 @@ class Note(Timestamps, Model):
     author_id: Mapped[int | None] = mapped_column(ForeignKey("users.id", ondelete="SET NULL"))
     author: Mapped[User | None] = relationship()
     extra: Mapped[dict[str, Any] | None] = mapped_column(deferred=True)
+    shortened: tuple[str, ...] = ()  # set when a page is loaded: the texts of which it has the beginning
     noteable_iid: int | None = None  # set when notes are loaded for a response
     resolution: Resolution | None = None  # set by ``add_resolutions``
 

@@ -11,6 +11,7 @@ from project_service.domain.access_levels import Visibility
 from project_service.domain.projects import Project
 from project_service.domain.users import User
 from project_service.kit.db.base import Model, Timestamps
+from project_service.kit.db.large_texts import LargeText
 
 TARGET = "Snippet"
 
@@ -25,7 +26,7 @@ class Snippet(Timestamps, Model):
     project: Mapped[Project] = relationship()
     title: Mapped[str]
     file_name: Mapped[str | None]
-    content: Mapped[str | None]
+    content: Mapped[LargeText | None]
     visibility: Mapped[int] = mapped_column(default=Visibility.PRIVATE)
     author_id: Mapped[int | None] = mapped_column(ForeignKey("users.id", ondelete="SET NULL"), index=True)
     author: Mapped[User | None] = relationship()

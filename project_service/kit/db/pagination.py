@@ -13,6 +13,7 @@ from urllib.parse import quote
 from flask import g, request
 from sqlalchemy import ColumnElement, Select, func, literal_column, select
 
+from project_service.kit.db import large_texts
 from project_service.kit.db.session import db
 from project_service.kit.http import fields, urls
 from project_service.kit.http.parameters import Repeated, parameters
@@ -130,8 +131,17 @@ class SelectedRows:
         return db.session.scalar(select(func.count()).select_from(limited)) or 0
 
     def rows(self, offset: int, limit: int) -> list[Any]:
+        """Return some of the rows; long texts are loaded when they are read."""
+        return large_texts.load(self.statement.limit(limit).offset(offset))
+
+
+@dataclass(frozen=True, slots=True)
+class ShortenedRows(SelectedRows):
+    """The same for pages: with the beginnings of long texts."""
+
+    def rows(self, offset: int, limit: int) -> list[Any]:
         """Return some of the rows."""
-        return list(db.session.scalars(self.statement.limit(limit).offset(offset)))
+        return large_texts.load(self.statement.limit(limit).offset(offset), shorten=True)
 
 
 def listing_of(found: Select[Any] | Listing) -> Listing:
@@ -249,10 +259,10 @@ class ShownPage:
 
 
 def read_page(statement: Select[Any] | Listing, number: str | None, size: int = DEFAULT_SIZE) -> ShownPage:
-    """Cut a list for a page of HTML; nonsense in the address is the first page."""
+    """Cut a list for a page of HTML; nonsense in the address is the first page. Long texts are shortened."""
     at = min(fields.whole_number(number or "") or 1, 1_000_000)
     page = Page(at, size, size)
-    rows, head = cut(statement, page)
+    rows, head = cut(ShortenedRows(statement) if isinstance(statement, Select) else statement, page)
     counted = "X-Total" in head
     return ShownPage(
         rows=rows,

@@ -120,9 +120,10 @@ def _request_start() -> RequestStart:
 
 def _make_conditional(response: Response) -> None:
     """Add a weak ETag of the body, and answer 304 if the client has this version."""
-    if response.is_streamed or response.direct_passthrough:
-        return
-    response.add_etag(weak=True)
+    if "ETag" not in response.headers:
+        if response.is_streamed or response.direct_passthrough:
+            return
+        response.add_etag(weak=True)
     # a weak ETag never matches If-Match (RFC 9110, section 13.1.1), and reads have no use for it
     environ = {name: value for name, value in request.environ.items() if name != "HTTP_IF_MATCH"}
     response.make_conditional(environ)

@@ -11,7 +11,8 @@ from sqlalchemy import func, select, update
 from project_service.access.abilities import Ability, allowed
 from project_service.access.identity import Caller
 from project_service.areas.error_tracking.models import ErrorTrackingSetting
-from project_service.areas.projects.service import apply
+from project_service.areas.error_tracking.service import MAX_LENGTH
+from project_service.areas.projects.service import MAX_DESCRIPTION_LENGTH, apply
 from project_service.domain import instance_settings, path_registry, removal
 from project_service.domain.access_levels import Role, Visibility
 from project_service.domain.memberships import Membership, Share, memberships_of
@@ -34,8 +35,8 @@ from project_service.transfers.importing.feature_levels import set_features
 from project_service.transfers.importing.mapping.parsing import refuse_unstorable
 from project_service.transfers.importing.mapping.values import day_of, is_set, moment_of, text_of
 from project_service.transfers.importing.protected_tags import store_protected_tags
-from project_service.transfers.importing.refusals import RowRefused
-from project_service.transfers.importing.single_rows import first_row, single_row
+from project_service.transfers.importing.refusals import RowRefused, invalid
+from project_service.transfers.importing.single_rows import failure_of, first_row, single_row
 from project_service.transfers.importing.user_mapping import ImportedRole, UserMapping
 from project_service.transfers.models import (
     ENDED,
@@ -43,6 +44,7 @@ from project_service.transfers.models import (
     MAX_PREFIX_LENGTH,
     TEMPORARY_SUFFIX,
     ArchivedRow,
+    ImportFailure,
     ProjectImport,
 )
 from project_service.transfers.project_settings import settings_in, tags_in
@@ -122,8 +124,11 @@ def attributes_of(unpacked: Unpacked) -> dict[str, Any]:
 
 
 def _set_attributes(project: Project, row: dict[str, Any]) -> None:
-    description = row.get("description")
-    project.description = text_of(description)
+    description = text_of(row.get("description"))
+    project.description = description and description[:MAX_DESCRIPTION_LENGTH]
+    if project.description != description:
+        cut = invalid(f"Description is too long (maximum is {MAX_DESCRIPTION_LENGTH} characters) and was cut")
+        db.session.add(ImportFailure(project_id=project.id, **failure_of(cut, layout.PROJECT, 0)))
     project.archived = is_set(row.get("archived"))
     project.tag_list = tags_in(row)
 
@@ -134,9 +139,9 @@ def _set_error_tracking(project: Project, row: dict[str, Any], users: UserMappin
         return
     known = db.session.scalar(select(ErrorTrackingSetting).where(ErrorTrackingSetting.project_id == project.id))
     setting = known or ErrorTrackingSetting(project_id=project.id)
-    setting.api_url = text_of(row.get("api_url"))
-    setting.project_name = text_of(row.get("project_name"))
-    setting.organization_name = text_of(row.get("organization_name"))
+    for name in ("api_url", "project_name", "organization_name"):
+        text = text_of(row.get(name))
+        setattr(setting, name, None if text is not None and len(text) > MAX_LENGTH else text)
     setting.integrated = row.get("integrated") is True
     db.session.add(setting)
     if beside := {name: value for name, value in row.items() if name not in ERROR_TRACKING_COLUMNS}:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from project_service.domain.planning.issues import LONGEST_TEXT
 from project_service.transfers.archive import layout
 from project_service.transfers.importing.mapping.archived_rows import (
     map_board,
@@ -22,7 +23,7 @@ from project_service.transfers.importing.mapping.labels import map_label
 from project_service.transfers.importing.mapping.merge_requests import map_merge_request
 from project_service.transfers.importing.mapping.milestones import map_milestone
 from project_service.transfers.importing.mapping.snippets import map_snippet
-from project_service.transfers.importing.refusals import RowRefused, unreadable
+from project_service.transfers.importing.refusals import RowRefused, invalid, unreadable
 
 MAPPERS: dict[str, Callable[[ImportContext, dict[str, Any]], Any]] = {
     "labels": map_label,
@@ -38,7 +39,11 @@ MAPPERS: dict[str, Callable[[ImportContext, dict[str, Any]], Any]] = {
 
 
 def map_row(context: ImportContext, relation: str, line: int, row: Any) -> None:
-    """Add what a row is mapped to; a refused row leaves nothing but a recorded failure."""
+    """Add what a row is mapped to; a refused row leaves nothing but a recorded failure.
+
+    A text that is longer than the API accepts is cut, which is recorded as well.
+    """
+    context.shortened.clear()
     batch_savepoint, state_savepoint = context.batch.savepoint(), context.state.savepoint()
     try:
         if not isinstance(row, dict) and relation in layout.RELATIONS:
@@ -52,3 +57,7 @@ def map_row(context: ImportContext, relation: str, line: int, row: Any) -> None:
         context.state.rollback(state_savepoint)
         context.batch.rollback(batch_savepoint)
         context.record_failure(relation, line, refused)
+    else:
+        for label in dict.fromkeys(context.shortened):
+            cut = f"{label} is too long (maximum is {LONGEST_TEXT} characters) and was cut"
+            context.record_failure(relation, line, invalid(cut))

@@ -8,12 +8,13 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from project_service.domain.events.models import Kind, Restriction
+from project_service.domain.planning.issues import LONGEST_TEXT
 from project_service.kit import clock
 from project_service.kit.db.base import Base
 from project_service.kit.db.bulk import new_ids
 from project_service.transfers.archive import layout
 from project_service.transfers.importing.mapping.tables import COLUMNS, MODELS_WITH_IDS
-from project_service.transfers.importing.mapping.values import NESTED, is_iid, moment_of
+from project_service.transfers.importing.mapping.values import NESTED, is_iid, moment_of, text_of
 from project_service.transfers.importing.refusals import RowRefused, invalid
 from project_service.transfers.importing.user_mapping import UserMapping
 from project_service.transfers.models import ImportFailure
@@ -142,6 +143,7 @@ class ImportContext:
         self.now = now  # for rows without a timestamp; the same in every attempt of an import
         self.ids = {model: ids(model) for model in MODELS_WITH_IDS}
         self.batch = RowBatch()
+        self.shortened: list[str] = []  # the texts of the current row that were cut
         # of the last row of each kind: successive rows mostly have the same keys
         self._extra_keys: dict[MappedKeys, ExtraKeys] = {}
 
@@ -156,6 +158,14 @@ class ImportContext:
         self.batch.add(
             ImportFailure, (self.project_id, clock.now(), refused.kind, message, refused.source, relation, line)
         )
+
+    def text_of(self, value: Any, label: str) -> str | None:
+        """Return a value as text, cut to the length that the API accepts; ``label`` names it in the recorded notice."""
+        text = text_of(value)
+        if text is None or len(text) <= LONGEST_TEXT:
+            return text
+        self.shortened.append(label)
+        return text[:LONGEST_TEXT]
 
     def reserve_iid(self, row: dict[str, Any]) -> int:
         """Return the iid of a row, which is kept.

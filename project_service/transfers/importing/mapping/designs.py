@@ -9,14 +9,14 @@ from project_service.domain.tracker.designs import Design
 from project_service.transfers.importing.mapping.context import ImportContext, VisibilityRule
 from project_service.transfers.importing.mapping.events import map_events
 from project_service.transfers.importing.mapping.notes import map_notes
-from project_service.transfers.importing.mapping.values import is_number, objects_in, text_of
+from project_service.transfers.importing.mapping.values import is_number, name_of, objects_in
 from project_service.transfers.importing.refusals import invalid
 
 
 def map_designs(context: ImportContext, rows: Any, issue_id: int, visibility: VisibilityRule) -> None:
     """Add the designs of an issue with their notes and events."""
     for row in objects_in(rows):
-        filename = text_of(row.get("filename"))
+        filename = name_of(row.get("filename"), "Filename")
         if not filename:
             raise invalid("Filename can't be blank")
         number = next(context.ids[Design])

@@ -6,6 +6,7 @@ from typing import Any
 
 from project_service.domain.events.models import Action, Event
 from project_service.domain.tracker.notes import NOTE_TYPES
+from project_service.kit import bigint_json
 from project_service.transfers.archive import layout
 from project_service.transfers.importing.mapping.context import (
     MAPPED_BY_ALL,
@@ -16,6 +17,7 @@ from project_service.transfers.importing.mapping.context import (
 from project_service.transfers.importing.mapping.values import moment_of, objects_in
 from project_service.transfers.importing.refusals import unreadable
 
+MAX_PAYLOAD_BYTES = 64 << 10  # of JSON; lists show it
 EVENT_KEYS = MappedKeys(
     MAPPED_BY_ALL | {"author_id", "action", "target_type", "push_event_payload"}, frozenset(layout.EVENT)
 )
@@ -28,7 +30,8 @@ def map_events(context: ImportContext, rows: Any, target_type: str, target_id: i
             continue
         payload = row.get("push_event_payload")
         extra = context.extra_of(row, EVENT_KEYS)
-        if payload is not None and not isinstance(payload, dict):
+        is_shown = isinstance(payload, dict) and len(bigint_json.dumps(payload)) <= MAX_PAYLOAD_BYTES
+        if payload is not None and not is_shown:
             extra = (extra or {}) | {"push_event_payload": context.users.map_references(payload)}
         if row.get("updated_at") not in (None, row.get("created_at")):
             extra = (extra or {}) | {"updated_at": row["updated_at"]}
@@ -44,7 +47,7 @@ def map_events(context: ImportContext, rows: Any, target_type: str, target_id: i
                 visibility.issue_id,
                 target_type_of(row, target_type),
                 target_id,
-                payload if isinstance(payload, dict) else None,
+                payload if is_shown else None,
                 extra,
                 moment_of(row.get("created_at")) or context.now,
             ),

@@ -28,7 +28,6 @@ from project_service.transfers.importing.mapping.values import (
     is_set,
     moment_of,
     objects_in,
-    text_of,
     title_of,
 )
 
@@ -93,7 +92,7 @@ def map_issue(context: ImportContext, row: dict[str, Any]) -> None:
             context.project_id,
             iid,
             title,
-            text_of(row.get("description")),
+            context.text_of(row.get("description"), "Description"),
             issues.CLOSED if closed else issues.OPENED,
             issue_type_of(row),
             row["severity"] if row.get("severity") in issues.SEVERITIES else issues.UNKNOWN,

@@ -10,7 +10,7 @@ from project_service.domain.tracker.labels import Label
 from project_service.kit.db.base import Base
 from project_service.transfers.archive import layout
 from project_service.transfers.importing.mapping.context import MAPPED_BY_ALL, ImportContext, MappedKeys
-from project_service.transfers.importing.mapping.values import objects_in, text_of, title_of
+from project_service.transfers.importing.mapping.values import name_of, objects_in, title_of
 from project_service.transfers.importing.refusals import RowRefused
 
 LABEL_KEYS = MappedKeys(MAPPED_BY_ALL | {"title", "color", "description"}, frozenset(layout.LABEL))
@@ -23,10 +23,18 @@ def map_label(context: ImportContext, row: dict[str, Any]) -> None:
         return
     number = context.state.labels[title] = next(context.ids[Label])
     extra = context.extra_of(row, LABEL_KEYS)
-    color = text_of(row.get("color")) or labels.DEFAULT_COLOR
+    color = name_of(row.get("color"), "Color") or labels.DEFAULT_COLOR
     context.batch.add(
         Label,
-        (number, context.project_id, title, color, text_of(row.get("description")), extra, *context.timestamps_of(row)),
+        (
+            number,
+            context.project_id,
+            title,
+            color,
+            context.text_of(row.get("description"), "Description"),
+            extra,
+            *context.timestamps_of(row),
+        ),
     )
 
 

@@ -18,7 +18,7 @@ from project_service.transfers.importing.mapping.events import map_events
 from project_service.transfers.importing.mapping.labels import map_label_links
 from project_service.transfers.importing.mapping.milestones import map_milestone
 from project_service.transfers.importing.mapping.notes import map_notes
-from project_service.transfers.importing.mapping.values import text_of, title_of
+from project_service.transfers.importing.mapping.values import name_of, title_of
 from project_service.transfers.importing.refusals import invalid
 
 MERGE_REQUEST_KEYS = MappedKeys(
@@ -49,6 +49,7 @@ def map_merge_request(context: ImportContext, row: dict[str, Any]) -> None:
     for name in ("source_branch", "target_branch"):
         if not row.get(name) or not isinstance(row[name], str):
             raise invalid(f"{name.replace('_', ' ').capitalize()} can't be blank")
+        name_of(row[name], name.replace("_", " ").capitalize())
     number = next(context.ids[MergeRequest])
     visibility = VisibilityRule(Kind.MERGE_REQUEST)
     milestone_id = map_milestone(context, row.get("milestone"))
@@ -70,7 +71,7 @@ def map_merge_request(context: ImportContext, row: dict[str, Any]) -> None:
             context.project_id,
             iid,
             title,
-            text_of(row.get("description")),
+            context.text_of(row.get("description"), "Description"),
             state if state in ("opened", "closed", "merged", "locked") else "opened",
             row["source_branch"],
             row["target_branch"],

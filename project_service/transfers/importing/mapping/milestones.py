@@ -16,7 +16,7 @@ from project_service.transfers.importing.mapping.context import (
     VisibilityRule,
 )
 from project_service.transfers.importing.mapping.events import action_of, map_events
-from project_service.transfers.importing.mapping.values import day_of, is_iid, moment_of, objects_in, text_of, title_of
+from project_service.transfers.importing.mapping.values import day_of, is_iid, moment_of, objects_in, title_of
 
 MILESTONE_KEYS = MappedKeys(
     MAPPED_BY_ALL | {"title", "description", "state", "iid", "start_date", "due_date", "events"},
@@ -41,7 +41,7 @@ def map_milestone(context: ImportContext, row: Any) -> int | None:
                 context.project_id,
                 iid,
                 title,
-                text_of(row.get("description")),
+                context.text_of(row.get("description"), "Description"),
                 state,
                 day_of(row.get("start_date")),
                 day_of(row.get("due_date")),

@@ -19,7 +19,14 @@ from project_service.transfers.importing.mapping.context import (
 )
 from project_service.transfers.importing.mapping.events import map_events
 from project_service.transfers.importing.mapping.parsing import refuse_unstorable
-from project_service.transfers.importing.mapping.values import is_set, moment_of, objects_in, text_of
+from project_service.transfers.importing.mapping.values import (
+    MAX_NAME_LENGTH,
+    is_set,
+    moment_of,
+    name_of,
+    objects_in,
+    text_of,
+)
 from project_service.transfers.importing.refusals import invalid
 
 MAX_POSITION_LENGTH = 64 << 10  # characters
@@ -59,7 +66,7 @@ def map_notes(
     extra_of, author_of = context.extra_of, context.users.author
     for row in objects_in(rows):
         read = row.get
-        kind, position = text_of(read("type")), read("position")
+        kind, position = name_of(read("type"), "Type"), read("position")
         if kind == notes.DIFF_NOTE and not isinstance(position, dict | str):
             raise invalid("Position can't be blank")
         number = next(number_of)
@@ -71,7 +78,7 @@ def map_notes(
         commit_id, attachment = read("commit_id"), read("attachment")
         if isinstance(attachment, dict):
             attachment = attachment.get("url")
-        if isinstance(attachment, str) and _is_remote_or_script(attachment):
+        if isinstance(attachment, str) and (len(attachment) > MAX_NAME_LENGTH or _is_remote_or_script(attachment)):
             attachment = None
         extra = extra_of(row, NOTE_KEYS)
         place = None if position is None else position_of(position)
@@ -85,10 +92,10 @@ def map_notes(
                 context.project_id,
                 noteable_type,
                 noteable_id,
-                None if commit_id is None else text_of(commit_id),
+                name_of(commit_id, "Commit"),
                 kind,
-                body_of(context, row, author_id),
-                None if attachment is None else text_of(attachment),
+                context.text_of(body_of(context, row, author_id), "Note"),
+                name_of(attachment, "Attachment"),
                 system,
                 internal,
                 place,
@@ -136,4 +143,6 @@ def position_of(value: Any) -> dict[str, Any] | None:
         if parsing.is_too_deep(value, MAX_DEPTH - LEVELS_ABOVE_POSITION):
             return None  # a row with it as nested data would be refused
         refuse_unstorable(value)
-    return value if isinstance(value, dict) and not parsing.is_too_deep(value) else None
+    if not isinstance(value, dict) or parsing.is_too_deep(value):
+        return None
+    return value if len(bigint_json.dumps(value)) <= MAX_POSITION_LENGTH else None

@@ -17,7 +17,7 @@ from project_service.transfers.importing.mapping.context import (
     VisibilityRule,
 )
 from project_service.transfers.importing.mapping.notes import map_notes
-from project_service.transfers.importing.mapping.values import text_of, title_of
+from project_service.transfers.importing.mapping.values import name_of, title_of
 
 SNIPPET_KEYS = MappedKeys(
     MAPPED_BY_ALL | {"title", "file_name", "content", "visibility_level", "author_id", "notes"},
@@ -38,8 +38,8 @@ def map_snippet(context: ImportContext, row: dict[str, Any]) -> None:
             number,
             context.project_id,
             title,
-            text_of(row.get("file_name")),
-            text_of(row.get("content")),
+            name_of(row.get("file_name"), "File name"),
+            context.text_of(row.get("content"), "Content"),
             visibility,
             context.users.author(row.get("author_id")),
             context.extra_of(row, SNIPPET_KEYS),

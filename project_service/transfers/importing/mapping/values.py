@@ -13,6 +13,7 @@ from project_service.kit.times import read_time
 from project_service.transfers.importing.refusals import invalid
 
 MAX_TITLE_LENGTH = 255
+MAX_NAME_LENGTH = 1024  # of names of branches and files, and of other texts of one line
 MAX_INTEGER = 2**63 - 1
 MAX_IID = 2**31 - 1  # leaves room for iids of rows that are created after the import
 YEAR = re.compile(r"[12]\d{3}", re.ASCII)
@@ -42,6 +43,14 @@ def title_of(row: dict[str, Any]) -> str:
     if len(title) > MAX_TITLE_LENGTH:
         raise invalid(f"Title is too long (maximum is {MAX_TITLE_LENGTH} characters)")
     return title
+
+
+def name_of(value: Any, label: str) -> str | None:
+    """Return a value as a text of one line, such as the name of a file; raises ``RowRefused`` if it is too long."""
+    text = text_of(value)
+    if text is not None and len(text) > MAX_NAME_LENGTH:
+        raise invalid(f"{label} is too long (maximum is {MAX_NAME_LENGTH} characters)")
+    return text
 
 
 def is_set(value: Any) -> bool:

@@ -87,6 +87,7 @@ def fill(client: Any, project: Project, people: dict[str, User], count: int) -> 
     ``client`` is an administrator's; the newest pipeline has so many findings.
     """
     number, marks = project.id, [secrets.token_hex(4) for _ in range(count)]
+    security_reports.ingest(client, project, security_reports.bill(*marks), "")
     security_reports.ingest(
         client, project, security_reports.report(*(security_reports.vulnerability(mark) for mark in marks))
     )

@@ -36,6 +36,17 @@ def report(*vulnerabilities: dict[str, Any], **fields: Any) -> dict[str, Any]:
     return {"version": "14.0.0", "vulnerabilities": list(vulnerabilities)} | fields
 
 
+def bill(*names: str, version: str = "1.0", **fields: Any) -> dict[str, Any]:
+    """A bill of materials in CycloneDX, with a vulnerability of each component."""
+    components = [
+        {"bom-ref": name, "type": "library", "name": name, "version": version, "purl": f"pkg:npm/{name}@{version}"}
+        for name in names
+    ]
+    vulnerabilities = [{"id": f"CVE-2099-{place}", "affects": [{"ref": name}]} for place, name in enumerate(names, 1)]
+    document = {"bomFormat": "CycloneDX", "specVersion": "1.6", "components": components}
+    return document | {"vulnerabilities": vulnerabilities} | fields
+
+
 def findings(project: Any, query: str = "scope=all&per_page=100") -> str:
     """The address of the list."""
     return f"/projects/{project.id}/vulnerability_findings?{query}"

@@ -21,7 +21,7 @@ from project_service.domain.tracker.issues import Issue
 from project_service.domain.tracker.merge_requests import MergeRequest
 from project_service.domain.users import User
 from project_service.kit import clock
-from project_service.kit.db.base import Base, Key, Model, Timestamps
+from project_service.kit.db.base import Base, Key, Model, Timestamps, index_where_present
 from project_service.kit.db.large_texts import LargeJson
 
 DISMISSAL = "dismissal"
@@ -96,6 +96,7 @@ class Component(Base):
     """A component of a bill of materials, for the list of dependencies. ``direct`` is empty if it is not told."""
 
     __tablename__ = "security_components"
+    __table_args__ = (Index("ix_security_components_name", "report_id", "name", "version", "position"),)
 
     report_id: Mapped[int] = mapped_column(Key, ForeignKey("security_reports.id", ondelete="CASCADE"), primary_key=True)
     position: Mapped[int] = mapped_column(Key, primary_key=True, autoincrement=False)
@@ -126,6 +127,7 @@ class Finding(Model):
         Index("ix_findings_uuid", "project_id", "uuid"),
         Index("ix_findings_project_fingerprint", "project_id", "project_fingerprint"),
         Index("ix_findings_report_id", "report_id", "position"),
+        index_where_present("ix_findings_package", "package", "report_id"),
     )
 
     project_id: Mapped[int] = mapped_column(ForeignKey("projects.id", ondelete="CASCADE"))

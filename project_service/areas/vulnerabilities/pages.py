@@ -11,7 +11,7 @@ from project_service.access.abilities import Ability, allowed, judge
 from project_service.access.api import json_response, no_content
 from project_service.access.identity import caller, current_user
 from project_service.access.pages import PageBlueprint
-from project_service.areas.vulnerabilities import charts, ingestion, queries, service, uploads
+from project_service.areas.vulnerabilities import charts, dependencies, ingestion, queries, service, uploads
 from project_service.areas.vulnerabilities.formats.unpacking import MAX_REPORT_BYTES
 from project_service.areas.vulnerabilities.forms import DismissForm, UploadForm
 from project_service.areas.vulnerabilities.levels import Confidence, FindingSeverity
@@ -32,6 +32,7 @@ HOME = "/-/security"
 FEEDBACK = "/<path:project>/-/vulnerability_feedback"
 DASHBOARD = f"/<path:project>{HOME}/dashboard"
 REPORTS = f"/<path:project>{HOME}/reports/new"
+DEPENDENCIES = f"/<path:project>{HOME}/dependencies"
 ONE = f"/<path:project>{HOME}/findings/<int:finding_id>"
 WORST_FIRST = sorted(FindingSeverity, reverse=True)
 SUREST_FIRST = sorted(Confidence, reverse=True)
@@ -113,6 +114,27 @@ def _dashboard(project: Project, pipeline: Pipeline | None) -> str:
         where_of=where_of,
         counts=queries.counts_of(queries.findings_of(pipeline, scope=scope, **others)),
         chart=charts.last_pipelines(project),
+    )
+
+
+@pages.get(DEPENDENCIES)
+@pages.signed_in
+@pages.allow(Ability.READ_VULNERABILITIES)
+def list_dependencies(project: Project) -> str:
+    """Show the dependencies of a branch, with the findings about them."""
+    branch = request.args.get("branch") or queries.default_branch(project)
+    search, manager = request.args.get("search", "").strip(), request.args.get("package_manager", "")
+    found = dependencies.components_of(project, branch, search=search, package_manager=[manager] if manager else ())
+    page = read_page(found, request.args.get("page"))
+    return render_template(
+        "vulnerabilities/dependencies.html",
+        project=project,
+        branch=branch,
+        search=search,
+        manager=manager,
+        managers=dependencies.managers_of(project, branch),
+        page=page,
+        dependencies=dependencies.with_findings(project, branch, page.rows),
     )
 
 
@@ -213,6 +235,7 @@ def _page(project: Project, finding: Finding, form: DismissForm) -> str:
         reasons=DISMISSAL_REASONS,
         lines=lines_of(finding.data["location"]),
         source=blob_path(finding),
+        is_markdown=finding.report.format not in (None, *uploads.GITLAB_FORMATS),
         dismissals=queries.dismissals_meaning(finding),
         form=form,
     )

@@ -6,9 +6,11 @@ from typing import Any
 
 from project_service.access.abilities import Ability
 from project_service.access.api import ApiBlueprint, WithSchema, json_response
-from project_service.areas.vulnerabilities import ingestion, queries
+from project_service.areas.vulnerabilities import dependencies, ingestion, queries
 from project_service.areas.vulnerabilities.formats.unpacking import MAX_REPORT_BYTES
 from project_service.areas.vulnerabilities.schemas import (
+    DependencyFilterSchema,
+    DependencySchema,
     FindingFilterSchema,
     FindingSchema,
     IngestedSchema,
@@ -38,6 +40,19 @@ def list_vulnerability_findings(project: Project, fields: dict[str, Any]) -> Wit
     """List the findings of a pipeline, by default of the newest one of the default branch."""
     pipeline = queries.pipeline_meant(project, fields.pop("pipeline_id", None))
     return WithSchema(FindingSchema, queries.findings_of(pipeline, **fields), queries.prepare)
+
+
+@api.get("/projects/<project>/dependencies")
+@api.signed_in
+@api.arguments(DependencyFilterSchema)
+@api.allow(Ability.READ_VULNERABILITIES)
+@api.response(200, DependencySchema(many=True))
+@api.paged
+def list_dependencies(project: Project, fields: dict[str, Any]) -> WithSchema:
+    """List the components of the newest bills of materials of a branch, by default of the default branch."""
+    branch = fields.pop("branch", None)
+    found = dependencies.components_of(project, branch, **fields)
+    return WithSchema(DependencySchema, found, lambda rows: dependencies.with_findings(project, branch, rows))
 
 
 @api.get("/projects/<project>/vulnerabilities")

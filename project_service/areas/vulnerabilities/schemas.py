@@ -270,6 +270,36 @@ class IngestedSchema(CountsSchema):
     warnings = Inside(ReportWarningSchema, many=True)
 
 
+class DependencyFilterSchema(Schema):
+    """Which dependencies to list."""
+
+    branch = OptionalString(metadata={"description": "The default branch by default."})
+    search = OptionalString(metadata={"description": "Words that the name contains."})
+    package_manager = fields.Array(fields.String(), metadata={"description": "Such as `npm` or `pip`."})
+
+
+def _findings_of(dependency: Any) -> list[dict[str, Any]]:
+    path = f"/{dependency.project.full_path}/-/security/findings"
+    return [
+        {"name": one.data["name"], "severity": one.severity.text, "url": urls.absolute(f"{path}/{one.id}")}
+        for one in dependency.findings
+    ]
+
+
+class DependencySchema(Schema):
+    """An entry of the list of dependencies."""
+
+    name = fields.String(attribute="component.name")
+    version = fields.String(attribute="component.version")
+    package_manager = fields.String(attribute="component.package_manager")
+    dependency_file_path = fields.String(attribute="component.dependency_file_path")
+    vulnerabilities = fields.Computed(_findings_of, type="array")
+    licenses = fields.Computed(lambda one: one.component.licenses, type="array")
+    purl = fields.String(attribute="component.purl")
+    type = fields.String(attribute="component.type")
+    direct = fields.Boolean(attribute="component.direct")
+
+
 class FeedbackCreateSchema(Schema):
     """Feedback to create."""
 

@@ -19,6 +19,7 @@ from project_service.areas.vulnerabilities.formats.shapes import (
 )
 
 MAX_BASES = 8
+MAX_REMEMBERED = 10_000
 FILE_URI = re.compile(r"file:/*(?=/)", re.IGNORECASE)
 FILE_URI_WITH_HOST = re.compile(r"file://[^/]+(?=/)", re.IGNORECASE)
 DRIVE = re.compile(r"/?([A-Za-z]:/)")
@@ -37,7 +38,7 @@ class Paths:
     def __init__(self, reading: Reading, roots: Iterable[str] = (), bases: Any = None) -> None:
         self._reading = reading
         self._bases = obj(bases)
-        self._found: dict[tuple[str, str], str] = {}
+        self._found: dict[tuple[str, str], tuple[str, bool]] = {}
         own = reading.options.source_root
         told = [own] if own else []
         path = reading.options.project_path
@@ -51,13 +52,15 @@ class Paths:
             BrokenPath: it is too long, or above the root.
 
         """
-        key = uri, base
-        path = self._found.get(key)
-        if path is None:
-            path = self._found[key] = self._made_relative(uri, base)
-        if is_absolute(path):
+        found = self._found.get((uri, base))
+        if found is None:
+            if len(self._found) == MAX_REMEMBERED:
+                self._found.clear()
+            path = self._made_relative(uri, base)
+            found = self._found[uri, base] = path, is_absolute(path)
+        if found[1]:
             self._reading.warn("absolute_path", pointer)
-        return path
+        return found[0]
 
     def base(self, name: str) -> str:
         """Return the absolute folder of a base, with those that it is relative to; empty if there is none."""

@@ -35,6 +35,7 @@ TYPES_OF_RULES = {  # trivy's
     "Misconfiguration": SAST,
     "Secret": SECRET_DETECTION,
 }
+MAX_REMEMBERED = 10_000
 SYSTEM_PACKAGES = ("apk", "deb", "rpm")
 FALSE_POSITIVE = re.compile(r"false[ -]positive", re.IGNORECASE)
 
@@ -153,6 +154,18 @@ class Result:
         return own or confidence_of_tags(self.tags) or self.rule.confidence or Confidence.UNKNOWN
 
     def _identifiers(self) -> list[Data]:
+        """Return the identifiers; those that are of the rule alone are made once."""
+        if not self.rule_id or self.properties or self.result.get("taxa"):
+            return self._own_identifiers()
+        key = self.rule_id, id(self.rule)
+        known = self.run.identifiers_of_rules
+        if key not in known:
+            if len(known) == MAX_REMEMBERED:
+                known.clear()
+            known[key] = self._own_identifiers()
+        return known[key]
+
+    def _own_identifiers(self) -> list[Data]:
         rule_id, rule, scanner = self.rule_id, self.rule, self.run.scanner.id
         if rule_id:
             primary = identifying.known_id(rule_id, rule.url)

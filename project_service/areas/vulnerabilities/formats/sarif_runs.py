@@ -43,6 +43,7 @@ class Run:
         self.paths = Paths(reading, roots_of_run(run, first), run.get("originalUriBaseIds"))
         self.artifacts = self._read_artifacts()
         self.image = text(obj(run.get("properties")).get("imageName"))
+        self.identifiers_of_rules: dict[tuple[str, int], list[Data]] = {}
         default_type = TYPES_OF_SCANNERS.get(scanner_id, SAST)
         if self.image and default_type == DEPENDENCY_SCANNING:
             default_type = CONTAINER_SCANNING
@@ -76,14 +77,17 @@ class Run:
         if _is_number(start):
             place["start_line"] = start
             place["end_line"] = end if _is_number(end) and end >= start else start
-            for name, told in (("start_column", "startColumn"), ("end_column", "endColumn")):
-                if _is_number(column := region.get(told)):
-                    place[name] = column
+            if _is_number(column := region.get("startColumn")):
+                place["start_column"] = column
+            if _is_number(column := region.get("endColumn")):
+                place["end_column"] = column
         return place
 
     def steps(self, locations: Any, pointer: str) -> list[Data]:
         """Return locations as a list of details; those without a file are left out."""
         found: list[Data] = []
+        if not locations:
+            return found
         for location in objs(locations if isinstance(locations, list) else ()):
             if len(found) == shapes.MAX_STEPS:
                 self.reading.warn("over_limit", pointer)
@@ -94,8 +98,15 @@ class Run:
                 continue
             if "file" in place:
                 name = shapes.cut(text(obj(location.get("message")).get("text")), shapes.MAX_CODE_LENGTH)
-                lines = {"line_start": place.get("start_line"), "line_end": place.get("end_line")}
-                found.append({"type": "file-location", "name": name, "file_name": place["file"], **lines})
+                found.append(
+                    {
+                        "type": "file-location",
+                        "name": name,
+                        "file_name": place["file"],
+                        "line_start": place.get("start_line"),
+                        "line_end": place.get("end_line"),
+                    }
+                )
         return found
 
     def _read_artifacts(self) -> list[tuple[str, str]]:

@@ -1,0 +1,101 @@
+"""The list of dependencies: components of the newest bills of materials of a branch, with their open findings."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Select, exists, func, select
+from sqlalchemy.orm import aliased
+
+from project_service.areas.vulnerabilities.models import Component, Finding, Pipeline, SecurityReport
+from project_service.areas.vulnerabilities.queries import default_branch
+from project_service.areas.vulnerabilities.report_types import CONTAINER_SCANNING, DEPENDENCY_SCANNING
+from project_service.domain.projects import Project
+from project_service.kit.db import large_texts
+from project_service.kit.db.pagination import ListedRows, Listing
+from project_service.kit.db.searching import contains
+from project_service.kit.db.session import db
+
+BILL_FORMAT = "cyclonedx"
+PACKAGE_TYPES = DEPENDENCY_SCANNING, CONTAINER_SCANNING
+
+
+@dataclass(frozen=True, slots=True)
+class Dependency:
+    """A component with the open findings about its package and version."""
+
+    project: Project
+    component: Component
+    findings: list[Finding]
+
+
+def components_of(
+    project: Project, branch: str | None, *, search: str | None = None, package_manager: Collection[str] | None = None
+) -> Select[Any] | Listing:
+    """Return the components of the newest bill of each scanner and category, by name and version, each package once."""
+    bills = _newest_reports(project, branch, SecurityReport.format == BILL_FORMAT)
+    if not bills:
+        return ListedRows([])
+    within = Component.report_id == bills[0] if len(bills) == 1 else Component.report_id.in_(bills)
+    statement = select(Component).where(within)
+    if len(bills) > 1:
+        other = aliased(Component)
+        same = (
+            other.name == Component.name,
+            other.version == Component.version,
+            func.coalesce(other.purl, "") == func.coalesce(Component.purl, ""),
+        )
+        newer = other.report_id.in_(bills), other.report_id > Component.report_id
+        statement = statement.where(~exists().where(*same, *newer))
+    if search:
+        statement = statement.where(contains(search, Component.name))
+    if package_manager:
+        statement = statement.where(Component.package_manager.in_(package_manager))
+    return statement.order_by(Component.name, Component.version, Component.report_id, Component.position)
+
+
+def managers_of(project: Project, branch: str | None) -> list[str]:
+    """Return the package managers of the components of a branch."""
+    bills = _newest_reports(project, branch, SecurityReport.format == BILL_FORMAT)
+    found = select(Component.package_manager).where(Component.report_id.in_(bills)).distinct()
+    return sorted(db.session.scalars(found))
+
+
+def with_findings(project: Project, branch: str | None, components: list[Component]) -> list[Dependency]:
+    """Return components with the open findings of the newest reports of a branch about them, the worst first."""
+    found: dict[str, list[Finding]] = {}
+    if components:
+        reports = _newest_reports(project, branch, SecurityReport.report_type.in_(PACKAGE_TYPES))
+        packages = {f"{one.name}@{version}" for one in components for version in (one.version, "")}
+        statement = select(Finding).where(
+            Finding.report_id.in_(reports),
+            Finding.package.in_(packages),
+            Finding.kept.is_(True),
+            Finding.dismissed.is_(False),
+        )
+        for finding in large_texts.load(statement.order_by(Finding.id)):
+            found.setdefault(finding.package or "", []).append(finding)
+    return [
+        Dependency(project, one, sorted(_about(one, found), key=lambda finding: -finding.severity))
+        for one in components
+    ]
+
+
+def _about(component: Component, found: dict[str, list[Finding]]) -> list[Finding]:
+    """Return the findings about a component, also those that tell no version."""
+    versions = dict.fromkeys((component.version, ""))
+    return [finding for version in versions for finding in found.get(f"{component.name}@{version}", ())]
+
+
+def _newest_reports(project: Project, branch: str | None, condition: Any) -> list[int]:
+    """Return the newest report of each type, scanner and category on a branch."""
+    series = (SecurityReport.report_type, SecurityReport.scanner, SecurityReport.category)
+    newest = (
+        select(func.max(SecurityReport.id))
+        .join(Pipeline, Pipeline.id == SecurityReport.pipeline_id)
+        .where(Pipeline.project_id == project.id, Pipeline.ref == (branch or default_branch(project)), condition)
+        .group_by(*series)
+    )
+    return list(db.session.scalars(newest))

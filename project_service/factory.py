@@ -61,6 +61,7 @@ from project_service.areas.protected_tags import routes as protected_tags
 from project_service.areas.repositories import commit_routes, content_routes, file_routes, ref_routes
 from project_service.areas.repositories import pages as repositories_pages
 from project_service.areas.repositories.git_http import git_http
+from project_service.areas.variables import effective_routes as effective_variables
 from project_service.areas.variables import inherited_routes as inherited_variables
 from project_service.areas.variables import pages as variables_pages
 from project_service.areas.variables import routes as variables
@@ -108,6 +109,7 @@ APIS = (
     projects.api,
     members.api,
     variables.api,
+    effective_variables.api,
     inherited_variables.api,
     protected_tags.api,
     content_routes.api,

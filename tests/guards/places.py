@@ -37,6 +37,7 @@ ELSEWHERE = {
     "/projects/<project>/repository/files/<file_path>/blame": "has a required parameter",
     "/projects/<project>/repository/tags/<name>/signature": "signatures are not verified",
     "/projects/<project>/repository/commits/<sha>/signature": "signatures are not verified",
+    "/projects/<project>/variables/effective": "has a required parameter",
     "/users/sign_in": "who is signed in is sent home",
     "/groups/<path:group>": "sends on to the page itself",
 }

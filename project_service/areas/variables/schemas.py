@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from marshmallow.validate import Length
+
+from project_service.areas.variables.formats import JSON, TEXT_FORMATS
 from project_service.areas.variables.models import ENV_VAR, FILE
 from project_service.kit.http import fields
 from project_service.kit.http.schemas import Nested, Schema
 
 TYPES = (ENV_VAR, FILE)
+MAX_ENVIRONMENT_LENGTH = 255
 
 
 class VariableSchema(Schema):
@@ -81,3 +85,29 @@ class VariableCreateSchema(InstanceVariableCreateSchema):
 
     masked_and_hidden = fields.Boolean()
     environment_scope = fields.String()
+
+
+class EffectiveFilterSchema(VariableFilterSchema):
+    """What a job of an environment gets; without ``environment`` the variable called ``effective`` is meant."""
+
+    environment = fields.String(validate=Length(max=MAX_ENVIRONMENT_LENGTH, error=fields.INVALID))
+    protected = fields.Boolean(default=False)
+    format = fields.String(choices=(JSON, *TEXT_FORMATS))
+    key = fields.Array(fields.String())
+    expand = fields.Boolean(default=False)
+
+
+class EffectiveVariableSchema(Schema):
+    """A variable as a job gets it, and where it comes from."""
+
+    key = fields.String()
+    value = fields.String()
+    variable_type = fields.String()
+    protected = fields.Boolean()
+    masked = fields.Boolean()
+    hidden = fields.Boolean()
+    raw = fields.Boolean()
+    environment_scope = fields.String()
+    source = fields.String()
+    source_path = fields.String()
+    note = fields.When(lambda one: one.note is not None, lambda one: one.note)

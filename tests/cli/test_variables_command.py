@@ -1,0 +1,177 @@
+"""``project-service variables``: export and import on this server, export from another one."""
+
+from __future__ import annotations
+
+import json
+import stat
+
+import pytest
+from click.testing import CliRunner
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from sqlalchemy import delete
+
+from project_service.areas.variables.models import Variable
+from project_service.cli import main
+from project_service.cli import variables as command
+from project_service.domain.audit.models import AuditEvent
+from project_service.kit.db.session import db, reading, unit_of_work
+from tests.support.sample_data import OLIVE, reload
+
+VALUE = 'it\'s \\ "two"\nlines $A \u00e9'
+
+
+@pytest.fixture
+def run(app, monkeypatch):
+    """Runs a command on the database of the test."""
+    monkeypatch.setattr(command, "create_app", lambda: app)
+
+    def call(*words, **options):
+        return CliRunner().invoke(main.main, ["variables", *words], **options)
+
+    return call
+
+
+@pytest.fixture
+def store(project, as_maintainer):
+    def create(key, value, **fields):
+        answer = as_maintainer.post(f"/projects/{project.id}/variables", json={"key": key, "value": value} | fields)
+        assert answer.status_code == 201
+
+    return create
+
+
+@pytest.fixture
+def stored(app):
+    """The values of a project, by key, read in a session of their own."""
+    return lambda project: values_of(app, project)
+
+
+def values_of(app, project):
+    with app.app_context(), reading():
+        return {one.key: one.value for one in db.session.query(Variable).filter_by(project_id=project.id)}
+
+
+def test_what_a_job_gets_is_exported(run, project, store):
+    store("A", VALUE)
+    store("B", "secret-value", masked_and_hidden=True)
+    store("C", "x$A", environment_scope="prod")
+
+    assert run("export", "acme/shop", "--format", "shell").stdout == (
+        "export A='it'\\''s \\ \"two\"\nlines $A \u00e9'\n# B: hidden\n"
+    )
+    assert "secret-value" in run("export", "acme/shop", "--hidden").stdout
+    rows = json.loads(run("export", "acme/shop", "--environment", "prod", "--format", "json").stdout)
+    assert [(row["key"], row["source_path"]) for row in rows] == [
+        ("A", "acme/shop"),
+        ("B", "acme/shop"),
+        ("C", "acme/shop"),
+    ]
+    db.session.rollback()
+    events = db.session.query(AuditEvent).filter_by(event_name="variable_viewed_export").all()
+    assert [(event.author_id, event.details["variables"]) for event in events] == [(-1, "B")]
+
+
+def test_files_are_written_for_their_owner_only(run, project, store, tmp_path):
+    store("CONFIG", VALUE, variable_type="file")
+    store("ARGUMENT", "--config=$CONFIG")
+    directory = tmp_path / "files"
+
+    printed = run("export", "acme/shop", "--files", str(directory), "--expand").stdout
+
+    path = directory / "CONFIG"
+    assert printed == f"ARGUMENT=--config={path}\nCONFIG={path}\n"
+    assert path.read_text() == VALUE
+    assert [stat.S_IMODE(one.stat().st_mode) for one in (directory, path)] == [0o700, 0o600]
+    assert [one.name for one in directory.iterdir()] == ["CONFIG"]
+    without = run("export", "acme/shop", "--expand")
+    assert (without.stdout, without.stderr) == (
+        "# ARGUMENT: refers to CONFIG, which is a file\n# CONFIG: a file\n",
+        "ARGUMENT: refers to CONFIG, which is a file\n",
+    )
+
+
+def test_an_unknown_project_is_one_line_and_status_1(run, project):
+    refused = run("export", "acme/nothing")
+
+    assert (refused.exit_code, refused.stdout, refused.stderr.count("\n")) == (1, "", 1)
+
+
+def test_existing_variables_are_skipped_or_replaced(run, project, store, stored, tmp_path):
+    store("A", "old")
+    store("B", "old", environment_scope="prod")
+    file = tmp_path / ".env"
+    file.write_text("A=new\nB=new\n")
+
+    assert run("import", "acme/shop", str(file)).stdout == "skipped: A\ncreated: B\n1 created, 1 skipped\n"
+    dry = run("import", "acme/shop", str(file), "--replace", "--dry-run").stdout
+    assert dry == "would be replaced: A\nwould be replaced: B\n2 replaced (dry run: nothing was changed)\n"
+    assert stored(project)["A"] == "old"
+    run("import", "acme/shop", str(file), "--replace", "--raw")
+    assert stored(project)["A"] == "new"
+
+
+def test_nothing_is_imported_when_one_line_is_wrong_and_no_value_is_printed(run, project, stored):
+    too_short = run("import", "acme/shop", "-", "--masked", input="A=long-enough\nB=secret\n")
+    unreadable = run("import", "acme/shop", "-", input="A=1\nB='secret\n")
+
+    assert (too_short.exit_code, unreadable.exit_code, stored(project)) == (1, 1, {})
+    assert too_short.stderr == "Error: nothing was imported\nline 2: B: value is invalid\n"
+    assert unreadable.stderr == "Error: nothing was imported: line 2 has a quote that is not closed\n"
+    assert run("import", "acme/shop", "-", input="# nothing\n").stdout == "nothing to import\n"
+
+
+def test_every_value_comes_back_byte_for_byte(run, project, stored):
+    @settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    @given(
+        st.lists(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0")), min_size=1, max_size=20)
+    )
+    def check(values):
+        with unit_of_work():
+            db.session.execute(delete(Variable))
+        quoted = [f"K{number}='" + value.replace("'", "'\\''") + "'\n" for number, value in enumerate(values)]
+
+        imported = run("import", "acme/shop", "-", input="".join(quoted).encode())
+
+        expected = {f"K{number}": value for number, value in enumerate(values)}
+        assert imported.exit_code == 0, imported.output
+        assert stored(project) == expected
+        dotenv = run("export", "acme/shop").stdout_bytes
+        with unit_of_work():
+            db.session.execute(delete(Variable))
+        run("import", "acme/shop", "-", input=dotenv)
+        assert stored(project) == expected
+        rows = json.loads(run("export", "acme/shop", "--format", "json").stdout_bytes)
+        assert {row["key"]: row["value"] for row in rows} == expected
+
+    check()
+
+
+def test_another_server_is_asked_with_a_token(run, project, store, client_of, people, monkeypatch):
+    store("A", "x$B")
+    store("B", "secret-value", masked_and_hidden=True)
+    client, asked = client_of(people[OLIVE], "read_api"), []
+
+    class Answer:
+        def __init__(self, url):
+            answer = client.get(url.partition("/api/v4")[2])
+            self.status, self.data = answer.status_code, answer.data
+
+    def request(_method, url, headers, **options):
+        asked.append((url, headers, options["redirect"]))
+        return Answer(url)
+
+    monkeypatch.setattr(command.urllib3, "request", request)
+    words = ("export", "acme/shop", "--server", "https://ps.example.org/", "--environment", "a b")
+
+    assert run(*words, env={"VARIABLES_TOKEN": "t"}).stdout == "A='x$B'\n# B: hidden\n"
+    url = "https://ps.example.org/api/v4/projects/acme%2Fshop/variables/effective?environment=a+b&protected=false"
+    assert asked == [(url, {"PRIVATE-TOKEN": "t"}, False)]
+    assert run(*words, "--expand", "--token", "t").stdout.startswith("# A: refers to B, which is hidden\n")
+    assert run(*words).exit_code == run(*words, "--hidden", "--token", "t").exit_code == 2
+    missing = run("export", "acme/nothing", "--server", "https://ps.example.org", "--token", "t")
+    assert (missing.exit_code, missing.stderr) == (
+        1,
+        "Error: https://ps.example.org refuses: 404 404 Project Not Found\n",
+    )
+    assert reload(project).path == "shop"

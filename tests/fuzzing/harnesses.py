@@ -18,7 +18,8 @@ from unittest import mock
 
 import orjson
 
-from project_service.areas.vulnerabilities import deduplication, normalising, report_json, reports
+from project_service.areas.vulnerabilities import deduplication, gathering, normalising, report_json, reports
+from project_service.areas.vulnerabilities.formats import detection, shapes, splitting, unpacking
 from project_service.areas.vulnerabilities.report_json import BrokenReport
 from project_service.areas.vulnerabilities.report_types import REPORT_TYPES
 from project_service.kit import clock
@@ -150,4 +151,54 @@ def _is_ambiguous(raw: bytes) -> bool:
     return isinstance(found, dict) and not UNCLEAR.isdisjoint(found)
 
 
-HARNESSES: dict[str, Callable[[bytes], str | None]] = {"archives": read_archive, "reports": read_report}
+def read_scanner_report(raw: bytes) -> str | None:
+    """Recognise a report of a scanner and read it, in pieces of any size; every entry is a finding or is left out."""
+    at_once, in_pieces = _recognised(raw, 1 << 20), _recognised(raw, 7)
+    assert at_once == in_pieces, f"{at_once} is not {in_pieces}"
+    return at_once if isinstance(at_once, str) else None
+
+
+def _recognised(raw: bytes, block: int) -> Any:
+    """What a report of a scanner says when it is read in blocks of so many bytes, or why it is refused."""
+    try:
+        with (
+            mock.patch.object(splitting, "BLOCK_BYTES", block),
+            mock.patch.object(splitting, "MAX_PART_BYTES", 1 << 20),
+            unpacking.unpacked(io.BytesIO(raw)) as plain,
+        ):
+            splitting.refuse_xml(plain)
+            top = splitting.Document(plain).top
+            found = detection.format_of(top, None)
+            if found.reader is None:
+                return [found.name, found.types or detection.type_of_gitlab_report(top)]
+            reading = shapes.Reading(shapes.Options())
+            with gathering.gathered(found.reader(top, reading), reading) as read:
+                rows = list(read.rows(1))
+                _counts_agree(rows, read.groups)
+            for row in (*rows, *((tuple(one.values())) for one in reading.components)):
+                for value in row:
+                    _fits(value)
+            return [*map(str, rows)], reading.components, reading.warnings, found.version(top)
+    except BrokenReport as refused:
+        return NO_REPORT if refused.message == splitting.NOT_JSON else str(refused)
+
+
+def _counts_agree(rows: list[Any], groups: list[Any]) -> None:
+    parts = [part for group in groups for part in group.parts]
+    assert sum(part.found for part in parts) == len(rows)
+    assert all(group.parts for group in groups)
+    for index, *row in rows:
+        data = row[-1]
+        assert 0 <= index < len(parts)
+        assert data["name"]
+        assert len(data["name"]) <= shapes.MAX_NAME_LENGTH
+        assert len(data["description"] or "") <= shapes.MAX_DESCRIPTION_LENGTH
+        assert data["identifiers"]
+        assert len(data["location"].get("file", "")) <= shapes.MAX_PATH_LENGTH
+
+
+HARNESSES: dict[str, Callable[[bytes], str | None]] = {
+    "archives": read_archive,
+    "reports": read_report,
+    "scanners": read_scanner_report,
+}

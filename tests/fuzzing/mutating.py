@@ -59,6 +59,18 @@ KEYS = {
         *("pluginid", "reference", "cweid", "@name", "uri", "item", "vulnerabilities.item", ""),
     ),
 }
+SCANNER_KEYS = """
+runs tool driver rules extensions results artifacts ruleId ruleIndex rule index toolComponent message text markdown
+arguments locations physicalLocation artifactLocation uri uriBaseId region startLine endLine startColumn snippet
+codeFlows threadFlows relatedLocations properties tags security-severity level kind suppressions fingerprints
+partialFingerprints taxa fixes webRequest invocations originalUriBaseIds helpUri bomFormat specVersion metadata
+component components tools purl bom-ref licenses vulnerabilities affects ref ratings score method severity analysis
+state dependencies dependsOn id name version vulns aliases fix_versions skip_reason auditReportVersion via
+advisories findings SchemaVersion Results Vulnerabilities Misconfigurations Secrets Licenses Target Class PkgName
+matches ignoredMatches vulnerability artifact source target packages groups ids package ecosystem report_meta error
+code summary site
+"""
+KEYS["scanners"] = tuple(SCANNER_KEYS.split())
 ODD = (None, True, False, 0, -1, 2**31, 2**63, -(2**63), 1.5, 1e300, "", "\0", "a" * 300, [], {}, [[]], {"id": 1})
 
 
@@ -179,4 +191,9 @@ def _places(value: Any) -> Iterator[tuple[Any, Any]]:
             yield from _places(inner)
 
 
-MUTATORS = {"archives": mutate_archive, "reports": mutate_report}
+def mutate_scanner_report(raw: bytes, chance: random.Random, change: Change) -> bytes:
+    """Change one value of a report of a scanner."""
+    return mutate_json(raw, chance, change, KEYS["scanners"])
+
+
+MUTATORS = {"archives": mutate_archive, "reports": mutate_report, "scanners": mutate_scanner_report}

@@ -42,6 +42,16 @@ REFUSED = {
     "reports/nameless.json": f"sast security report parsing failed: /vulnerabilities/0 {NAMELESS}",
     "reports/no-object.json": NO_REPORT,
     "reports/only-nul.json": f"sast security report parsing failed: /vulnerabilities/0 {NAMELESS}",
+    "scanners/comma.json": NO_REPORT,
+    "scanners/crossed.json": NO_REPORT,
+    "scanners/cyclonedx-old.json": "CycloneDX report parsing failed: /specVersion CycloneDX 1.3 is not supported: "
+    "1.4 to 1.6 are",
+    "scanners/nameless-driver.json": "SARIF report parsing failed: /runs/0/tool/driver must contain the property name",
+    "scanners/npm-error.json": "npm audit report parsing failed: /error npm audit failed: ENOLOCK No lock file.",
+    "scanners/page.xml": NO_REPORT,
+    "scanners/sarif-old.json": "SARIF report parsing failed: /version SARIF 2.0.0 is not supported: 2.1.0 is",
+    "scanners/semgrep.json": "Report format is not recognised: this is semgrep's own JSON: write SARIF "
+    "(semgrep scan --sarif)",
 }
 
 
@@ -81,7 +91,9 @@ def mutated(name, seed):
     return MUTATORS[name](raw, chance, flip(chance))
 
 
-@pytest.mark.parametrize(("name", "count", "least"), [("archives", 140, 20), ("reports", 300, 60)])
+@pytest.mark.parametrize(
+    ("name", "count", "least"), [("archives", 140, 20), ("reports", 300, 60), ("scanners", 600, 200)]
+)
 def test_changes_of_what_is_kept_are_read_or_refused(name, count, least):
     said = [HARNESSES[name](mutated(name, seed)) for seed in range(count)]
 

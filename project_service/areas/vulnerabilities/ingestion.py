@@ -25,7 +25,7 @@ from project_service.areas.vulnerabilities.formats.detection import (
     type_of_gitlab_report,
 )
 from project_service.areas.vulnerabilities.formats.shapes import Options, Reading
-from project_service.areas.vulnerabilities.formats.splitting import Document
+from project_service.areas.vulnerabilities.formats.splitting import Document, refuse_xml
 from project_service.areas.vulnerabilities.formats.unpacking import unpacked
 from project_service.areas.vulnerabilities.gathering import gathered
 from project_service.areas.vulnerabilities.models import (
@@ -146,6 +146,7 @@ def _opened(file: IO[bytes], options: Options, spool_dir: Path) -> Iterator[Read
 
 def _recognised(file: IO[bytes], report_type: str | None) -> tuple[Format, Any]:
     """Return the format of a file, and its value."""
+    refuse_xml(file)
     try:
         top = Document(file).top
     except BrokenReport:

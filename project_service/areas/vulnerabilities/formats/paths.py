@@ -20,8 +20,8 @@ from project_service.areas.vulnerabilities.formats.shapes import (
 
 MAX_BASES = 8
 MAX_REMEMBERED = 10_000
-FILE_URI = re.compile(r"file:/*(?=/)", re.IGNORECASE)
-FILE_URI_WITH_HOST = re.compile(r"file://[^/]+(?=/)", re.IGNORECASE)
+FILE_SCHEME = "file:"
+HOST = re.compile(r"//(?![A-Za-z]:)[^/]+(?=/)")
 DRIVE = re.compile(r"/?([A-Za-z]:/)")
 OTHER_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
 OF_RUNNERS = ("/github/workspace/", "/workspace/", "/src/", "/code/")
@@ -104,8 +104,9 @@ class Paths:
 
 def roots_of_run(run: Data, paths: Paths) -> list[str]:
     """Return the folders that a SARIF run tells, in their order."""
-    provenance = next(iter(run.get("versionControlProvenance") or ()), None)
-    mapped = _place(obj(provenance).get("mappedTo"), paths)
+    provenance = run.get("versionControlProvenance")
+    first = next(iter(provenance), None) if isinstance(provenance, list) else None
+    mapped = _place(obj(first).get("mappedTo"), paths)
     bases = obj(run.get("originalUriBaseIds"))
     outermost = [paths.base(name) for name, base in bases.items() if not text(obj(base).get("uriBaseId"))]
     invocations = run.get("invocations")
@@ -130,11 +131,10 @@ def plain(uri: str) -> str:
     path = uri.strip().replace("\\", "/").replace("\0", "")
     if "%" in path:
         path = ESCAPES.sub(_decoded, path)
-    if path[:5].lower() == "file:":
-        shorter = FILE_URI.sub("", path, count=1)
-        path = FILE_URI_WITH_HOST.sub("", path, count=1) if shorter == path else shorter
-        path = path[5:] if path[:5].lower() == "file:" else path
-        path = path if path.startswith("/") else f"/{path}"
+    if path[: len(FILE_SCHEME)].lower() == FILE_SCHEME:
+        path = path[len(FILE_SCHEME) :]
+        host = HOST.match(path)
+        path = path[host.end() :] if host else f"/{path.lstrip('/')}"
     drive = DRIVE.match(path)
     return path[drive.start(1) :] if drive else path
 

@@ -230,6 +230,18 @@ class _Places:
         return "".join(f"/{name}" for name in names)
 
 
+def refuse_xml(file: IO[bytes]) -> None:
+    """Refuse XML, which some scanners write by default.
+
+    Raises:
+        BrokenReport: the file begins with a tag.
+
+    """
+    file.seek(0)
+    if file.read(BLOCK_BYTES).removeprefix(BYTE_ORDER_MARK).lstrip().startswith(b"<"):
+        raise BrokenReport(NOT_JSON, "XML is not taken: write JSON")
+
+
 def loaded(raw: bytes, pointer: str = "") -> Any:
     """Parse a part of a document."""
     try:

@@ -6,8 +6,10 @@ import datetime as dt
 from dataclasses import dataclass, replace
 from typing import Any
 
+import structlog
 from flask import Request, g, session
 from sqlalchemy import Update, bindparam, select, update
+from sqlalchemy.exc import OperationalError
 
 from project_service.domain.tokens import BrowserSession, PersonalAccessToken, digest_of
 from project_service.domain.users import ACTIVE, BLOCKED, User, user_by
@@ -25,6 +27,7 @@ from project_service.kit.http.errors import (
 )
 from project_service.kit.http.parameters import header, parameters, query
 
+log = structlog.get_logger(__name__)
 READ_METHODS = ("GET", "HEAD", "OPTIONS")
 LAST_USED_INTERVAL = dt.timedelta(minutes=10)
 SESSION_KEY = "session"  # of the secret in the cookie
@@ -219,5 +222,8 @@ def _note_activity(user_id: int, last_activity_on: dt.date | None) -> None:
 def _commit(statement: Update) -> None:
     # in a transaction of its own: it holds whether the request fails or not, and requests that read take no write lock
     rollback()
-    with unit_of_work():
-        db.session.execute(statement)
+    try:
+        with unit_of_work():
+            db.session.execute(statement)
+    except OperationalError as error:  # reads are answered on a full disk, too
+        log.warning("the last use of an account was not stored", error=str(error))

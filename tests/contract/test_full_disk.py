@@ -16,7 +16,7 @@ DISK_SIZE = "48m"
 BODY_BYTES = 3 << 20
 READS = {
     "/-/liveness": 200,
-    "/-/readiness": 503,  # it names what cannot be written
+    "/-/readiness": 200,
     "/-/metrics": 200,
     "/api/v4/projects": 200,
     "/users/sign_in": 200,
@@ -61,6 +61,14 @@ def fill(path):
 
 def post(service, path, **options):
     return requests.post(f"{service.url}{path}", headers={"PRIVATE-TOKEN": TOKEN}, timeout=30, **options)
+
+
+def test_reads_begin_on_a_disk_that_became_full_since_the_start(service, disk):
+    fill(disk / "ballast")
+    reads = {path: {service.get(path) for _ in range(6)} for path in READS}
+    (disk / "ballast").unlink()
+
+    assert reads == {path: {status} for path, status in READS.items()}
 
 
 def test_reads_go_on_and_writes_are_refused_while_the_disk_is_full(service, disk):

@@ -12,13 +12,15 @@ from sqlalchemy import text
 
 from project_service.kit import jobs, metrics
 from project_service.kit.db.session import db, unit_of_work
-from project_service.kit.http.errors import Forbidden
+from project_service.kit.http.errors import DISK_FULL_ERRNOS, Forbidden
 from project_service.kit.http.proxies import WAS_FORWARDED
 from project_service.kit.jobs import rq_worker
 from project_service.kit.security import encryption, tokens
 from project_service.kit.storage import storage
 
 probes = Blueprint("probes", __name__)
+DISK_FULL = "the disk is full: reads are answered, writes are refused with 507"
+PARTS_THAT_WRITE = ("storage", "worker")
 
 
 @probes.get("/-/liveness")
@@ -35,10 +37,16 @@ def show_health() -> Response:
 
 @probes.get("/-/readiness")
 def show_readiness() -> Response:
-    """Check all dependencies; 503 with the ones that fail."""
+    """Check all dependencies; 503 with the ones that fail.
+
+    A service on a full disk is ready, since it answers reads; the check of the storage says that writes are refused.
+    Its workers cannot report to the embedded Redis then.
+    """
     problems = {name: problem for name, check in CHECKS.items() if (problem := _error_of(check))}
     parts = {f"{name}_check": [_check_result(problems.get(name))] for name in CHECKS}
-    return _json({"status": "failed" if problems else "ok", **parts}, 503 if problems else 200)
+    is_full = DISK_FULL in problems.values()
+    failed = [name for name in problems if not (is_full and name in PARTS_THAT_WRITE)]
+    return _json({"status": "failed" if failed else "ok", **parts}, 503 if failed else 200)
 
 
 @probes.get("/-/metrics")
@@ -86,12 +94,16 @@ def _error_of(check: Callable[[], None]) -> str | None:
     try:
         check()
     except Exception as error:  # noqa: BLE001  # any error is a failed check
+        if isinstance(error, OSError) and error.errno in DISK_FULL_ERRNOS:
+            return DISK_FULL
         return type(error).__name__ if not isinstance(error, LookupError) else str(error)
     return None
 
 
 def _check_result(problem: str | None) -> dict[str, str]:
-    return {"status": "ok"} if problem is None else {"status": "failed", "message": problem}
+    if problem is None:
+        return {"status": "ok"}
+    return {"status": "ok" if problem == DISK_FULL else "failed", "message": problem}
 
 
 def _may_read_metrics() -> bool:

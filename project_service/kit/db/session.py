@@ -202,3 +202,5 @@ def is_deadlock(error: Exception) -> bool:
 def dispose_after_fork() -> None:
     """Drop the connections inherited from the parent process without closing them."""
     db.engine.dispose(close=False)
+    if db.engine.dialect.name == "sqlite":
+        sqlite.open_shared_memory(db.engine)

@@ -62,6 +62,20 @@ def configure(engine: Engine, synchronous: str) -> None:
         _unlock(record.info)
 
 
+def open_shared_memory(engine: Engine) -> None:
+    """Open a connection that stays in the pool of this process.
+
+    The first connection to a database creates the shared memory of the write-ahead log; on a full disk it could not.
+    """
+    if not os.path.exists(engine.url.database or ""):
+        return
+    connection = engine.raw_connection()
+    try:
+        connection.cursor().execute("SELECT 1 FROM sqlite_master").fetchall()
+    finally:
+        connection.close()
+
+
 def _folded(text: str | None) -> str | None:
     return None if text is None else text.lower()
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -130,6 +132,19 @@ def with_token(app, monkeypatch):
 
 def metrics(browser, address="127.0.0.1", query="", **headers):
     return browser.get(f"/-/metrics{query}", headers=headers, environ_base={"REMOTE_ADDR": address}).status_code
+
+
+def test_a_full_disk_leaves_it_ready_for_reads(browser, redis_is, monkeypatch):
+    def fail(_storage):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    redis_is(Redis(b"project-service:worker:host-5"))
+    monkeypatch.setattr(Storage, "check", fail)
+    answer = browser.get("/-/readiness")
+
+    [found] = answer.json["storage_check"]
+    assert (answer.status_code, answer.json["status"], found["status"]) == (200, "ok", "ok")
+    assert "writes are refused" in found["message"]
 
 
 def test_metrics_tell_of_requests_queues_and_jobs(browser, redis_is):

@@ -18,6 +18,7 @@ from project_service.areas.error_tracking.error_views import (
     Frequency,
     Period,
 )
+from project_service.areas.error_tracking.sentry_errors import SentryErrors
 from project_service.domain.projects import Project
 from project_service.domain.tracker.issues import Issue
 from project_service.domain.users import User
@@ -32,8 +33,8 @@ MAX_PAGE = 1_000_000
 class ErrorBackend(Protocol):
     """Where the errors of a project are."""
 
-    def matching(self, fields: dict[str, Any]) -> WithSchema:
-        """Return the list of the API for validated filters."""
+    def matching(self, fields: dict[str, Any], size: int) -> WithSchema:
+        """Return the list of the API for validated filters, in pages of ``size`` errors."""
 
     def show(self, error_id: str) -> ErrorView:
         """One error; raises ``NotFound``."""
@@ -69,7 +70,7 @@ class IntegratedErrors:
     def __init__(self, project: Project) -> None:
         self.project = project
 
-    def matching(self, fields: dict[str, Any]) -> WithSchema:
+    def matching(self, fields: dict[str, Any], size: int) -> WithSchema:
         """Return the statement that selects them; the rows of a page become views."""
         statement = error_queries.errors_matching(self.project, **fields)
         return WithSchema(TrackedErrorSchema, statement, prepare=error_queries.views_of)
@@ -130,22 +131,17 @@ class IntegratedErrors:
 
 
 def backend_of(project: Project) -> ErrorBackend:
-    """Return the backend of a project; raises ``NotFound`` if nothing is configured."""
+    """Return the backend of a project; raises ``NotFound`` if nothing is configured, or Sentry and switched off."""
     setting = queries.find_setting(project)
-    if not setting.integrated:
-        raise not_available()
-    return IntegratedErrors(project)
+    if not (setting.integrated or setting.enabled):
+        raise queries.no_setting()
+    return IntegratedErrors(project) if setting.integrated else SentryErrors(project, setting)
 
 
 def integrated_only(project: Project) -> None:
-    """Raise unless this server stores the errors of a project."""
+    """Raise ``BadRequest`` unless this server stores the errors of a project."""
     if not queries.find_setting(project).integrated:
-        raise not_available()
-
-
-def not_available() -> BadRequest:
-    """Return the error of what the backend does not offer."""
-    return BadRequest("400 Bad request - not available for this backend")
+        raise BadRequest("400 Bad request - not available for this backend")
 
 
 def open_issue(author: User, backend: ErrorBackend, error_id: str) -> Issue:

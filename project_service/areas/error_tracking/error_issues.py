@@ -11,6 +11,7 @@ from sqlalchemy import select
 from project_service.areas.error_tracking import event_views
 from project_service.areas.error_tracking.error_models import TrackedError
 from project_service.areas.error_tracking.error_views import ErrorView
+from project_service.areas.error_tracking.models import SentryIssueLink
 from project_service.domain.planning import issues as planning
 from project_service.domain.projects import Project
 from project_service.domain.tracker.issues import Issue, find_issue
@@ -36,7 +37,11 @@ def find_linkable_issue(project: Project, iid: int) -> Issue:
         issue = find_issue(project, iid)
     except RecordNotFound as error:
         raise NotFound("Issue") from error
-    if db.session.scalar(select(TrackedError.id).where(TrackedError.issue_id == issue.id)) is not None:
+    errors = (
+        select(TrackedError.id).where(TrackedError.issue_id == issue.id),
+        select(SentryIssueLink.id).where(SentryIssueLink.issue_id == issue.id),
+    )
+    if any(db.session.scalar(statement) is not None for statement in errors):
         raise linked()
     return issue
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from flask import redirect, render_template, request
+from sqlalchemy import select
 
 from project_service.access import navigation, panels
 from project_service.access.abilities import Ability, allowed
@@ -26,7 +27,8 @@ from project_service.areas.error_tracking.error_schemas import STATUSES
 from project_service.areas.error_tracking.error_views import LAST_DAY, PERIODS
 from project_service.areas.error_tracking.event_parsing import LEVELS
 from project_service.areas.error_tracking.forms import ErrorIssueForm
-from project_service.areas.error_tracking.models import ErrorTrackingSetting
+from project_service.areas.error_tracking.models import ErrorTrackingSetting, SentryIssueLink
+from project_service.areas.error_tracking.sentry_client import SentryFailed
 from project_service.domain.projects import Project
 from project_service.domain.tracker.issues import Issue
 from project_service.kit.charts import sparkline
@@ -48,8 +50,10 @@ STATUS_TITLES = {"unresolved": "Unresolved", "resolved": "Resolved", "ignored": 
 def fill_issue(issue: Issue) -> dict[str, Any]:
     """The error of an issue on its page, for users who may see it."""
     if not allowed(caller(), Ability.READ_ERRORS, issue.project):
-        return {"error": None}
-    return {"error": db.session.scalar(error_queries.errors_of(issue.project).where(TrackedError.issue_id == issue.id))}
+        return {"error": None, "link": None}
+    errors = error_queries.errors_of(issue.project).where(TrackedError.issue_id == issue.id)
+    link = select(SentryIssueLink).where(SentryIssueLink.issue_id == issue.id)
+    return {"error": db.session.scalar(errors), "link": db.session.scalar(link)}
 
 
 panels.add(panels.Panel("issue", 20, "error_tracking/of_issue.html", fill_issue))
@@ -134,8 +138,11 @@ def create_error_issue(project: Project, error_id: str) -> Any:
         return issue
 
     created: list[Issue] = []
-    if not form.accepted(lambda: created.append(create())):
-        return _page(project, error_id, form), 422
+    try:
+        if not form.accepted(lambda: created.append(create())):
+            return _page(project, error_id, form), 422
+    except SentryFailed as error:
+        return _unavailable(project, error_id, error)
     if "create" in request.form:
         return redirect(f"/{project.full_path}/-/issues/{created[0].iid}")
     return redirect(_address(project, error_id))
@@ -147,9 +154,12 @@ def create_error_issue(project: Project, error_id: str) -> Any:
 def delete_error_issue(project: Project, error_id: str) -> Any:
     """Remove the link of an error to its issue."""
     backend = backends.backend_of(project)
-    if backend.show(error_id).issue is None:  # another page has removed it
-        return redirect(_address(project, error_id))
-    return _acted(project, error_id, lambda: backend.unlink_issue(error_id))
+
+    def unlink() -> None:
+        if backend.show(error_id).issue is not None:  # else another page has removed it
+            backend.unlink_issue(error_id)
+
+    return _acted(project, error_id, unlink)
 
 
 @pages.get(f"{ONE}/delete")
@@ -200,7 +210,10 @@ def _filters(wanted: dict[str, str]) -> dict[str, Any]:
 
 def _page(project: Project, error_id: str, form: ErrorIssueForm) -> str:
     backend = backends.backend_of(project)
-    details = backend.details(error_id, request.args.get("event", ""))
+    try:
+        details = backend.details(error_id, request.args.get("event", ""))
+    except SentryFailed as error:
+        return _unavailable(project, error_id, error)
     period = PERIODS.get(request.args.get("period", ""), LAST_DAY)
     return render_template(
         "error_tracking/show.html",
@@ -219,11 +232,20 @@ def _page(project: Project, error_id: str, form: ErrorIssueForm) -> str:
     )
 
 
+def _unavailable(project: Project, error_id: str, error: SentryFailed) -> str:
+    """Return the page of an error that Sentry does not tell of, or that it did not change."""
+    address = _address(project, error_id)
+    return render_template("error_tracking/unavailable.html", project=project, text=error.advice, address=address)
+
+
 def _acted(project: Project, error_id: str, act: Any) -> Any:
     form = ErrorIssueForm()
     back = request.form.get("back", "")
-    if not form.accepted(act):
-        return _page(project, error_id, form), 422
+    try:
+        if not form.accepted(act):
+            return _page(project, error_id, form), 422
+    except SentryFailed as error:
+        return _unavailable(project, error_id, error)
     return redirect(
         f"/{project.full_path}/-/error_tracking{back}" if back.startswith("?") else _address(project, error_id)
     )

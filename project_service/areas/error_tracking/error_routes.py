@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from flask import g
 from sqlalchemy import Select
 
 from project_service.access.abilities import Ability
@@ -34,7 +35,7 @@ ONE = f"{ERRORS}/<error_id>"
 @api.paged
 def list_errors(project: Project, fields: dict[str, Any]) -> WithSchema:
     """List the errors of a project."""
-    return backends.backend_of(project).matching(fields)
+    return backends.backend_of(project).matching(fields, g.page.size)
 
 
 @api.get(ONE)

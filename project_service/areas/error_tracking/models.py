@@ -9,6 +9,7 @@ from sqlalchemy import ForeignKey, Index, UniqueConstraint, false
 from sqlalchemy.orm import Mapped, mapped_column, relationship
 
 from project_service.domain.projects import Project
+from project_service.domain.tracker.issues import Issue
 from project_service.domain.users import User
 from project_service.kit import clock
 from project_service.kit.db.base import Model, Timestamps
@@ -80,3 +81,15 @@ class ErrorMailSubscription(Model):
     project_id: Mapped[int] = mapped_column(ForeignKey("projects.id", ondelete="CASCADE"))
     user_id: Mapped[int] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"), index=True)
     user: Mapped[User] = relationship()
+
+
+class SentryIssueLink(Model):
+    """The issue that is linked to an error of a Sentry server; an error and an issue have at most one of each other."""
+
+    __tablename__ = "sentry_issue_links"
+    __table_args__ = (UniqueConstraint("project_id", "sentry_id"), UniqueConstraint("issue_id"))
+
+    project_id: Mapped[int] = mapped_column(ForeignKey("projects.id", ondelete="CASCADE"))
+    sentry_id: Mapped[str]
+    issue_id: Mapped[int] = mapped_column(ForeignKey("issues.id", ondelete="CASCADE"))
+    issue: Mapped[Issue] = relationship()

@@ -22,8 +22,13 @@ def find_setting(project: Project) -> ErrorTrackingSetting:
     """The same, or ``NotFound``."""
     setting = setting_of(project)
     if setting is None:
-        raise NotFound("Error Tracking Setting")
+        raise no_setting()
     return setting
+
+
+def no_setting() -> NotFound:
+    """Return the error of a project whose errors are not tracked."""
+    return NotFound("Error Tracking Setting")
 
 
 def dropped_events(project: Project, now: dt.datetime, hours: int) -> dict[str, int]:

@@ -36,6 +36,7 @@ REDIRECT_STATUSES = frozenset({301, 302, 303, 307, 308})
 SAFE_HEADERS = frozenset({"accept", "accept-encoding", "accept-language", "range", "user-agent"})
 CHUNK_BYTES = 64 * 1024
 MAX_REASON_CHARACTERS = 100
+TOO_LONG = "The request took too long"
 
 
 class RequestFailed(Exception):
@@ -131,7 +132,7 @@ class Client:
     connect_timeout: float = 5.0  # for name resolution, and for each address
     read_timeout: float = 10.0  # without a byte in either direction
     total_timeout: float = 60.0
-    max_redirects: int = 5
+    max_redirects: int = 5  # with 0 a redirect is a response like any other
     resolver: Resolver = socket.getaddrinfo
     tls: ssl.SSLContext | None = None  # certificate authorities other than the machine's
     minimum_rate: MinimumRate | None = None  # of the one transfer that this client serves
@@ -162,7 +163,8 @@ class Client:
             if target.authorization is not None:
                 sent.setdefault("Authorization", target.authorization)
             with self._exchange(method, target, sent, body, deadline) as response:
-                location = response.headers.get("Location") if response.status in REDIRECT_STATUSES else None
+                is_followed = self.max_redirects > 0 and response.status in REDIRECT_STATUSES
+                location = response.headers.get("Location") if is_followed else None
                 if location is None:
                     yield RemoteResponse(
                         response.status, response.headers, target.url, response, target, deadline, self.minimum_rate
@@ -313,7 +315,7 @@ def _remaining(deadline: float) -> float:
     """Seconds until the deadline; ``RequestFailed`` when it is over."""
     seconds = deadline - time.monotonic()
     if seconds <= 0:
-        raise RequestFailed("The request took too long")
+        raise RequestFailed(TOO_LONG)
     return seconds
 
 

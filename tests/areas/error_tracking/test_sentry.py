@@ -1,0 +1,331 @@
+"""A Sentry server as the backend: what it answers is shown here, and what it does not is told."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+import time
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+import redis
+
+from project_service.areas.error_tracking import sentry_client, sentry_values
+from project_service.areas.error_tracking.models import ErrorTrackingSetting
+from project_service.kit.db.session import db, unit_of_work
+from tests.support.remote_servers import raw, reply, serving
+from tests.support.sample_data import DEV, RITA
+from tests.support.sentry_requests import EXAMPLES
+
+LIST = "/acme/shop/-/error_tracking"
+ISSUES = "/api/0/projects/acme/shop/issues/"
+BIG = "9007199254740993"
+
+
+class FakeRedis:
+    """Hashes and keys of Redis in memory; times of expiry do not count."""
+
+    def __init__(self):
+        self.hashes, self.keys = {}, {}
+
+    def hget(self, name, field):
+        return self.hashes.get(name, {}).get(field)
+
+    def hlen(self, name):
+        return len(self.hashes.get(name, {}))
+
+    def hset(self, name, field, value):
+        self.hashes.setdefault(name, {})[field] = value
+
+    def delete(self, name):
+        self.hashes.pop(name, None)
+
+    def set(self, name, value, ex):
+        self.keys[name] = (value, ex)
+
+    def exists(self, name):
+        return name in self.keys
+
+    def expire(self, name, seconds):
+        pass
+
+    def pipeline(self, transaction):
+        return self
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        pass
+
+    def execute(self):
+        pass
+
+    def __getattr__(self, name):
+        raise redis.ConnectionError("not in this test")
+
+
+@pytest.fixture
+def sentry(as_admin, project):
+    """A Sentry server that answers as recorded; the settings of the project lead to it."""
+    as_admin.put("/application/settings", json={"outbound_local_requests_whitelist": ["127.0.0.1"]})
+    with serving() as server:
+        for answer in json.loads((EXAMPLES / "sentry-api.json").read_text())["answers"]:
+            if answer["status"] == 200:
+                sets(server, answer["request"].split()[1].partition("?")[0], answer["body"], answer["headers"])
+        with unit_of_work():
+            url = server.url("/api/0/projects/acme/shop")
+            db.session.add(ErrorTrackingSetting(project_id=project.id, enabled=True, api_url=url, token="secret"))
+        # the answer to a change has the address of the issue
+        sets(server, f"/api/0/issues/{BIG}/", recorded("one issue"), {})
+        yield server
+
+
+@pytest.fixture
+def cached(app, monkeypatch):
+    """A cache in memory."""
+    monkeypatch.setitem(app.extensions, "redis", FakeRedis())
+    return app.extensions["redis"]
+
+
+def recorded(name):
+    answers = json.loads((EXAMPLES / "sentry-api.json").read_text())["answers"]
+    return next(answer["body"] for answer in answers if answer["name"] == name)
+
+
+def sets(server, path, body, headers=None, status=200):
+    """Have the server answer a path with JSON."""
+    content = body if isinstance(body, bytes) else json.dumps(body).encode()
+    known = {name.replace("-", "_"): value for name, value in (headers or {}).items()}
+    server.answers[path] = lambda handler: reply(handler, status, content, **known)
+
+
+def asked(server):
+    """The requests that the server got: method, path and query."""
+    found = []
+    for request in server.received:
+        method, target, _ = request.line.split()
+        parts = urlsplit(target)
+        found.append((method, parts.path, {k: v[0] for k, v in parse_qs(parts.query, keep_blank_values=True).items()}))
+    server.received.clear()
+    return found
+
+
+@pytest.fixture
+def errors(project):
+    return f"/projects/{project.id}/error_tracking/errors"
+
+
+def test_the_list_is_that_of_sentry(sentry, errors, as_):
+    answer = as_(RITA).get(errors)
+
+    assert [(one["id"], one["count"], one["user_count"], one["status"]) for one in answer.json] == [
+        (BIG, 17283, 12, "unresolved"),
+        ("12", 1, 0, "unresolved"),
+    ]
+    first = answer.json[0]
+    assert first["external_url"] == sentry.url(f"/acme/shop/issues/{BIG}")
+    assert (first["type"], first["message"], first["integrated"]) == ("ZeroDivisionError", "division by zero", False)
+    assert 'rel="next"' in answer.headers["Link"]
+    assert "cursor=1795490000000%3A0%3A0" in answer.headers["Link"]
+    assert ("X-Total" in answer.headers, 'rel="prev"' in answer.headers["Link"]) == (False, False)
+    assert asked(sentry) == [
+        ("GET", ISSUES, {"query": "", "limit": "20"}),
+        ("GET", "/api/0/projects/acme/shop/", {}),
+    ]
+
+
+def test_filters_are_passed_on(sentry, errors, as_):
+    query = (
+        "status=resolved&search=no price&environment=a b&release=1&level=error&order_by=count&cursor=1:2:0&per_page=5"
+    )
+    as_(RITA).get(f"{errors}?{query}")
+
+    assert asked(sentry)[0][2] == {
+        "query": 'is:resolved no price environment:"a b" release:1 level:error',
+        "limit": "5",
+        "sort": "freq",
+        "cursor": "1:2:0",
+    }
+    assert as_(RITA).get(f"{errors}?sort=asc").json == {"message": "Invalid value for sort param"}
+    assert as_(RITA).get(f"{errors}?status=resolved,ignored").status_code == 400
+
+
+@pytest.mark.both_databases
+def test_one_error_is_shown_and_resolved_with_its_issue(sentry, errors, as_, project):
+    developer, one = as_(DEV), f"{errors}/{BIG}"
+
+    shown = developer.get(one).json
+    linked = developer.post(f"{one}/issue")
+    asked(sentry)
+    resolved = developer.put(one, json={"status": "resolved"})
+
+    assert (shown["first_release"], shown["last_release"]) == ("2.4.0", "0f3c8a52b1c9")
+    assert (linked.status_code, linked.json["issue_iid"]) == (201, 1)
+    assert (resolved.json["status"], resolved.json["closed_issue_iid"]) == ("resolved", 1)
+    assert [request[:2] for request in asked(sentry)] == [
+        ("GET", f"/api/0/issues/{BIG}/"),
+        ("PUT", f"/api/0/issues/{BIG}/"),
+    ]
+    issue = developer.get(f"/projects/{project.id}/issues/1").json
+    assert issue["state"] == "closed"
+    assert "shop/pricing.py:12 in price_of\n    return total / len(" in issue["description"]
+    assert developer.post(f"{one}/issue").status_code == 409
+    assert developer.delete(f"{one}/issue").status_code == 204
+    assert developer.get(one).json["issue_iid"] is None
+
+
+def test_a_foreign_error_is_neither_shown_nor_changed(sentry, errors, as_):
+    developer = as_(DEV)
+    for base in ("/api/0/", "/api/0/organizations/acme/"):
+        sets(sentry, f"{base}issues/404404/", {}, status=404)
+
+    for error_id in ("13", "404404", "x"):
+        assert developer.get(f"{errors}/{error_id}").json == {"message": "404 Error Not Found"}
+        assert developer.put(f"{errors}/{error_id}", json={"status": "resolved"}).status_code == 404
+    assert {method for method, _, _ in asked(sentry)} == {"GET"}
+
+
+def test_what_only_this_server_has_is_refused(sentry, errors, as_, as_admin):
+    refused = {"message": "400 Bad request - not available for this backend"}
+
+    assert as_(RITA).get(f"{errors}/{BIG}/events").json == refused
+    assert as_(RITA).get(f"{errors}/{BIG}/events/latest").json == refused
+    assert as_admin.delete(f"{errors}/{BIG}").json == refused
+
+
+def test_pages_show_list_and_newest_event(sentry, visit):
+    developer = visit(DEV)
+
+    listed = developer.get(LIST).text
+    shown = developer.get(f"{LIST}/{BIG}/details").text
+
+    assert "cursor=1795490000000%3A0%3A0" in listed
+    assert f"{LIST}/{BIG}/details" in listed
+    assert asked(sentry)[0][2]["query"] == "is:unresolved"
+    assert '<mark class="line"><span class="number">12</span>    return total' in shown
+    assert f'href="{sentry.url(f"/acme/shop/issues/{BIG}")}"' in shown
+    assert "secret of another project" not in listed
+    answer = developer.send(f"{LIST}/{BIG}/status", status="ignored")
+    assert (answer.status_code, sentry.received[-1].body) == (302, b'{"status":"ignored"}')
+
+
+def test_servers_without_the_list_of_a_project_list_that_of_the_organisation(sentry, errors, as_):
+    first = recorded("first page of unresolved issues")
+    sets(sentry, ISSUES, {}, status=410)
+    sets(sentry, "/api/0/organizations/acme/issues/", first)
+    sets(sentry, "/api/0/issues/12/", {}, status=404)
+    sets(sentry, "/api/0/organizations/acme/issues/12/", first[1])
+
+    assert len(as_(RITA).get(errors).json) == 2
+    assert as_(RITA).get(f"{errors}/12").json["title"] == "Stock of article 4711 is low"
+    query = next(query for _, path, query in asked(sentry) if path == "/api/0/organizations/acme/issues/")
+    assert query == {"project": "4501", "groupStatsPeriod": "24h", "query": "", "limit": "20"}
+
+
+FAULTS = {
+    "redirect": (lambda server: server.redirects(ISSUES, "http://127.0.0.1/"), "Sentry response status code: 302"),
+    "error": (lambda server: sets(server, ISSUES, {}, status=500), "Sentry response status code: 500"),
+    "token": (lambda server: sets(server, ISSUES, {}, status=401), "Sentry response status code: 401"),
+    "size": (
+        lambda server: sets(server, ISSUES, b"[" + b" " * (2 << 20) + b"]"),
+        "Sentry API response is too big. Limit is 1 MB. Got 2097154 bytes.",
+    ),
+    "no id": (
+        lambda server: sets(server, ISSUES, [{"title": "x"}]),
+        'Sentry API response is missing keys. key not found: "id"',
+    ),
+    "no JSON": (lambda server: sets(server, ISSUES, b"<html>"), "Error when connecting to Sentry"),
+    "no list": (lambda server: sets(server, ISSUES, {"id": "1"}), "Error when connecting to Sentry"),
+    "no HTTP": (lambda server: server.answers.update({ISSUES: raw(b"hello")}), "Error when connecting to Sentry"),
+    "slow": (lambda server: server.answers.update({ISSUES: raw(b"x", pause=3)}), "Connection to Sentry timed out"),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_failure_is_told(sentry, errors, as_, visit, monkeypatch, fault):
+    spoil, text = FAULTS[fault]
+    spoil(sentry)
+    monkeypatch.setattr(sentry_client, "TOTAL_SECONDS", 1.0)
+
+    answer, page = as_(RITA).get(errors), visit(RITA).get(LIST)
+
+    assert (answer.status_code, answer.json) == (502, {"message": text})
+    assert (page.status_code, text.removesuffix(".") in html.unescape(page.text)) == (200, True)
+    assert "Check again" in page.text
+    assert ("Sentry refuses the token" in page.text) == (fault == "token")
+
+
+def test_addresses_that_lead_nowhere_are_told(sentry, errors, as_, visit):
+    def answer_for(url):
+        with unit_of_work():
+            db.session.query(ErrorTrackingSetting).update({"api_url": url})
+        return as_(RITA).get(errors).json["message"], visit(RITA).get(f"{LIST}/1/details").status_code
+
+    refused = answer_for("http://127.0.0.1:9/api/0/projects/acme/shop")
+    blocked = answer_for("http://10.0.0.1/api/0/projects/acme/shop")
+    unknown = answer_for("http://nowhere.invalid/api/0/projects/acme/shop")
+
+    assert refused == ("Connection refused", 200)
+    assert (blocked[0][:24], blocked[1]) == ("The address is blocked: ", 200)
+    assert unknown == ("Received SocketError when trying to connect to Sentry", 200)
+
+
+def test_answers_are_cached_for_a_minute_and_stand_in_for_ten(sentry, visit, cached, monkeypatch):
+    visitor = visit(DEV)
+    visitor.get(LIST)
+    asked(sentry)
+    visitor.get(LIST)
+    assert asked(sentry) == []
+
+    later = time.time() + 200
+    monkeypatch.setattr(sentry_client.time, "time", lambda: later)
+    sets(sentry, ISSUES, {}, status=500)
+    old = visitor.get(LIST).text
+    assert "Sentry response status code: 500. What is shown is from 3 minutes ago." in old
+    assert BIG in old
+    visitor.send(f"{LIST}/{BIG}/status", status="resolved")  # forgets what was cached
+    assert BIG not in visitor.get(LIST).text
+
+
+def test_a_server_that_is_asked_too_often_is_left_alone(sentry, errors, as_, cached):
+    sets(sentry, ISSUES, {}, {"X-Sentry-Rate-Limit-Reset": str(int(time.time()) + 100)}, status=429)
+
+    answers = [as_(RITA).get(errors) for _ in range(2)]
+
+    assert {answer.json["message"] for answer in answers} == {"Sentry response status code: 429"}
+    assert len(asked(sentry)) == 1
+    assert 90 < next(iter(cached.keys.values()))[1] <= 100
+
+
+def test_a_setting_that_is_off_shows_nothing_of_sentry(sentry, errors, as_, visit):
+    with unit_of_work():
+        db.session.query(ErrorTrackingSetting).update({"enabled": False})
+
+    assert "See the errors of your application here" in visit(RITA).get(LIST).text
+    assert as_(RITA).get(errors).json == {"message": "404 Error Tracking Setting Not Found"}
+    assert visit(RITA).get(f"{LIST}/{BIG}/details").status_code == 404
+    assert asked(sentry) == []
+
+
+@pytest.mark.parametrize("value", [None, True, 7, -1.5, "text", [], {}, [[1]], {"id": 1}, [None, {}]])
+def test_no_answer_of_another_type_breaks_anything(project, value):
+    issue = recorded("one issue")
+    event = recorded("latest event of an issue")
+
+    for name in issue:
+        if name != "id":
+            sentry_values.error_of(project, issue | {name: value}, "https://x/", None)
+    for name in event:
+        sentry_values.event_of(event | {name: value})
+    for kind in ("exception", "breadcrumbs", "request"):
+        shown = sentry_values.event_of(
+            {
+                "entries": [
+                    {"type": kind, "data": value},
+                    {"type": kind, "data": {"values": [value, {"stacktrace": value}]}},
+                ]
+            }
+        )
+        assert re.fullmatch(r"", shown.id)

@@ -71,6 +71,7 @@ from project_service.domain.namespaces import Group
 from project_service.domain.path_registry import find_by_path
 from project_service.domain.planning.signals import issue_closed
 from project_service.domain.projects import Project
+from project_service.domain.repositories import maintenance
 from project_service.kit import logs, markdown, metrics
 from project_service.kit.db import session
 from project_service.kit.http import responses
@@ -153,7 +154,16 @@ PAGES = (
     full_path_pages,
 )
 # loaded for what they register: jobs that are known by name, panels of other areas' pages
-LOADED = (accounts_jobs, error_tracking_jobs, activity_jobs, activity_pages, audit_jobs, namespaces_jobs, members_jobs)
+LOADED = (
+    accounts_jobs,
+    error_tracking_jobs,
+    activity_jobs,
+    activity_pages,
+    audit_jobs,
+    namespaces_jobs,
+    maintenance,
+    members_jobs,
+)
 LARGEST_BODY = 10 << 20
 REDIS_TIMEOUT_SECONDS = 3
 
@@ -175,6 +185,7 @@ def create_app(settings: Settings | None = None) -> responses.Application:
     app.extensions["redis"] = redis.Redis.from_url(
         settings.redis_url, socket_timeout=REDIS_TIMEOUT_SECONDS, socket_connect_timeout=REDIS_TIMEOUT_SECONDS
     )
+    app.extensions["application"] = app  # for threads, which have no current one
     app.extensions["storage"] = open_storage(settings)
     csrf.init_app(app)
     app.before_request(responses.before_request)

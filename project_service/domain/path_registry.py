@@ -19,10 +19,10 @@ from project_service.domain.namespaces import (
     namespace_by,
     namespaces,
 )
-from project_service.domain.projects import Project, Route, project_by, projects, projects_below
+from project_service.domain.projects import Project, RedirectRoute, Route, project_by, projects, projects_below
 from project_service.kit import clock
 from project_service.kit.db.locking import lock_row
-from project_service.kit.db.session import db, unique
+from project_service.kit.db.session import db, insert, unique
 from project_service.kit.http.errors import Invalid, NotFound
 
 MAX_PATH_LENGTH = 2048
@@ -61,6 +61,7 @@ def store_project(project: Project, taken: Exception) -> None:
         db.session.add(project)
         db.session.flush()
         db.session.add(Route(path=project.full_path.lower(), project_id=project.id))
+        _forget_former(project.full_path)
 
 
 def move_project(project: Project, taken: Exception) -> None:
@@ -69,8 +70,7 @@ def move_project(project: Project, taken: Exception) -> None:
     _lock_project(project)
     full_path = _fitting(f"{project.namespace.full_path}/{project.path}")
     with unique(taken):
-        project.full_path = full_path
-        db.session.execute(update(Route).where(Route.project_id == project.id).values(path=full_path.lower()))
+        _rename_project(project, full_path)
 
 
 def move_namespace(namespace: Namespace, taken: Exception) -> None:
@@ -99,10 +99,7 @@ def move_namespace(namespace: Namespace, taken: Exception) -> None:
         for place in known.values():
             _move_route(place)
         for project in db.session.scalars(select(Project).where(Project.id.in_(projects_below(namespace)))):
-            project.full_path = _fitting(f"{known[project.namespace_id].full_path}/{project.path}")
-            db.session.execute(
-                update(Route).where(Route.project_id == project.id).values(path=project.full_path.lower())
-            )
+            _rename_project(project, _fitting(f"{known[project.namespace_id].full_path}/{project.path}"))
 
 
 def start_deleting_project(project: Project) -> None:
@@ -184,6 +181,22 @@ def lock_tree(place: Namespace, *, moving: bool = False) -> None:
         db.session.refresh(place, ["full_path", "full_name", "deleting_since"])
     if place.deleting_since is not None:
         raise NotFound("Group" if place.kind == GROUP else "Namespace")
+
+
+def _rename_project(project: Project, full_path: str) -> None:
+    """Move the route of a project, and remember its former path for clients of git."""
+    former, path = project.full_path.lower(), full_path.lower()
+    project.full_path = full_path
+    db.session.execute(update(Route).where(Route.project_id == project.id).values(path=path))
+    if former != path:
+        kept = insert(RedirectRoute).values(path=former, project_id=project.id)
+        change = kept.on_conflict_do_update(index_elements=["path"], set_={"project_id": project.id})
+        db.session.execute(change)
+        _forget_former(path)
+
+
+def _forget_former(full_path: str) -> None:
+    db.session.execute(delete(RedirectRoute).where(RedirectRoute.path == full_path.lower()))
 
 
 def _lock_project(project: Project) -> None:

@@ -116,6 +116,15 @@ class Route(Base):
     project_id: Mapped[int | None] = mapped_column(Key, ForeignKey("projects.id", ondelete="CASCADE"), unique=True)
 
 
+class RedirectRoute(Base):
+    """A former full path, in lower case, of a project, until another project gets it: git still finds it there."""
+
+    __tablename__ = "redirect_routes"
+
+    path: Mapped[str] = mapped_column(primary_key=True)
+    project_id: Mapped[int] = mapped_column(Key, ForeignKey("projects.id", ondelete="CASCADE"), index=True)
+
+
 def folder_of(project_id: int) -> str:
     """The folder of a project in the storage."""
     return f"projects/{project_id}"
@@ -132,6 +141,12 @@ def project_by(id_or_path: str | int) -> Project | None:
     number = whole_number(text)
     wanted = text.lower() if number is None else number
     return db.session.scalar(one_project(by_id=number is not None), {"wanted": wanted})
+
+
+def project_by_former_path(full_path: str) -> Project | None:
+    """The project that had a full path, in any case, before it was moved."""
+    former = select(RedirectRoute.project_id).where(RedirectRoute.path == full_path.lower())
+    return db.session.scalar(projects().where(Project.id.in_(former)))
 
 
 @functools.cache

@@ -188,7 +188,18 @@ def _hard_link(source: str, path: str) -> bool:
     os.replace(temporary, path)
     with suppress(FileNotFoundError):
         os.unlink(temporary)  # it still exists if both were links to one file already
+    _flush_folder(path)
     return True
+
+
+def _flush_folder(path: str) -> None:
+    """Write the name of a file to the disk: what was stored survives a loss of power."""
+    with suppress(FileNotFoundError):
+        descriptor = os.open(os.path.dirname(path), os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 def _in_folder(path: str, create: Callable[[], Result]) -> Result:
@@ -213,7 +224,10 @@ def _write_and_rename(filesystem: fsspec.AbstractFileSystem, path: str) -> Itera
     try:
         with _in_folder(path, lambda: filesystem.open(temporary, "wb")) as file:
             yield file
+            file.flush()
+            os.fsync(file.fileno())
         filesystem.mv(temporary, path)
+        _flush_folder(path)
     except BaseException:
         if filesystem.exists(temporary):
             filesystem.rm_file(temporary)

@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import Row, func, select, update
 
-from project_service.domain.repositories import models
+from project_service.domain.repositories import bundle_cache
 from project_service.domain.users import User
 from project_service.kit import clock, jobs
 from project_service.kit.db.session import db, unit_of_work
@@ -135,7 +135,7 @@ def _queue_of(url: str | None) -> str:
 def clear_up() -> None:
     """Remove expired exports, unused uploads, and what killed workers of this machine left."""
     jobs.for_each(
-        (_expire_exports, _stop_endless_imports, _remove_uploads, remove_stale_workdirs, models.remove_unused),
+        (_expire_exports, _stop_endless_imports, _remove_uploads, remove_stale_workdirs, bundle_cache.remove_unused),
         lambda act: act(),
     )
 

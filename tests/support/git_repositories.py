@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 from project_service.domain.projects import Project
-from project_service.domain.repositories import models
+from project_service.domain.repositories import bundles, models, restoring
 from project_service.domain.repositories.models import Repository
+from project_service.domain.repositories.views import repository_view
 from project_service.kit.db.session import db
 from project_service.kit.storage import storage
 
@@ -49,11 +51,20 @@ def _git(folder: Path, *words: str, said: bytes | None = None) -> bytes:
 
 def keep_repository(project: Project, folder: Path, *tags: str, files: Mapping[str, bytes] | None = None) -> Repository:
     """Give a project a repository with these tags and files, and its default branch, as an import does."""
-    return keep_bundle(project, make_bundle(folder, *tags, files=files), f"{len(tags)}")
+    make_bundle(folder, *tags, files=files)
+    bare = folder / "bare.git"
+    bundles.unbundle(folder / "all.bundle", bare)
+    content = restoring.store_content(project.id, bare, folder / "all.bundle")
+    restoring.add_repository(project.id, models.CODE, content)
+    db.session.get_one(Project, project.id).default_branch = "main"
+    db.session.commit()
+    kept = models.repository_of(project)
+    assert kept is not None
+    return kept
 
 
 def keep_bundle(project: Project, bundle: bytes, version: str = "1") -> Repository:
-    """Give a project the repository of a bundle, whose default branch is main, as an import does."""
+    """Give a project the repository of a bundle, whose default branch is main, as former releases did it."""
     name = f"projects/{project.id}/project-{version}.bundle"
     with storage().write(name) as file:
         file.write(bundle)
@@ -62,6 +73,14 @@ def keep_bundle(project: Project, bundle: bytes, version: str = "1") -> Reposito
     db.session.get_one(Project, project.id).default_branch = "main"
     db.session.commit()
     return kept
+
+
+@contextmanager
+def repository_folder(project: Project, kind: str = models.CODE) -> Iterator[Path]:
+    """The bare repository of a project that has one."""
+    with repository_view(project, kind) as folder:
+        assert folder is not None
+        yield folder
 
 
 # five commits: two branches, a merge, a renamed file, a symbolic link that becomes a file, a submodule, odd names

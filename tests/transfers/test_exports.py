@@ -1106,9 +1106,8 @@ def test_a_single_object_of_which_two_were_kept_is_one_in_the_archive(export, pr
 
 
 def test_the_repository_comes_along(export, project, tmp_path):
-    kept = keep_repository(project, tmp_path / "git", "v1")
-    with storage().open(kept.storage_name) as file:
-        bundle = file.read()
+    keep_repository(project, tmp_path / "git", "v1")
+    bundle = (tmp_path / "git" / "all.bundle").read_bytes()
 
     assert export()["project.bundle"] == bundle
 

@@ -28,7 +28,7 @@ from hypothesis import strategies as st
 from sqlalchemy import func, select, update
 
 from project_service.domain.projects import Project
-from project_service.domain.repositories import git, models
+from project_service.domain.repositories import git
 from project_service.kit import bigint_json, clock
 from project_service.kit.db.session import db
 from project_service.kit.jobs import Task
@@ -44,7 +44,7 @@ from project_service.transfers.importing.mapping.parsing import parse_row
 from project_service.transfers.importing.refusals import RowRefused
 from project_service.transfers.importing.user_mapping import UserMapping
 from tests.support.archives import make_archive, make_issue, make_note, send, unpack
-from tests.support.git_repositories import bundle_of, make_bundle
+from tests.support.git_repositories import bundle_of, make_bundle, repository_folder
 from tests.support.sample_data import ADA, MAX
 
 MIB = 1 << 20
@@ -1097,9 +1097,9 @@ def test_objects_that_are_merely_odd_are_kept(bring, tmp_path):
 
     state = bring(make_archive({}, files={"project.bundle": bundle_of(folder)}))
 
-    repository = models.repository_of(db.session.get(Project, state["id"]))
-    restored = pygit2.Repository(models.bare(repository))
-    assert (state["import_status"], restored.revparse_single("main").id) == ("finished", odd)
+    with repository_folder(db.session.get(Project, state["id"])) as restored:
+        main = pygit2.Repository(restored).revparse_single("main").id
+    assert (state["import_status"], main) == ("finished", odd)
 
 
 # memory

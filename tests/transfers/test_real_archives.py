@@ -7,10 +7,11 @@ import itertools
 import pytest
 
 from project_service.domain.projects import Project
-from project_service.domain.repositories import git, models
+from project_service.domain.repositories import git
 from project_service.kit.db.session import db
 from project_service.transfers.archive import diff
 from tests.support.archives import REAL, rows, unpack
+from tests.support.git_repositories import repository_folder
 from tests.support.sample_data import make_user
 
 pytestmark = pytest.mark.skipif(not REAL.exists(), reason="the real archives are not here; ARCHIVES_DIR says where")
@@ -91,8 +92,8 @@ def test_an_archive_without_a_version_fails(imported, root):
 def test_all_branches_and_tags_are_there(name, imported):
     project = db.session.get(Project, imported(name))
 
-    folder = models.bare(models.repository_of(project))
-    refs = git.git("for-each-ref", "--format=%(refname)", folder=folder).decode().split()
+    with repository_folder(project) as folder:
+        refs = git.git("for-each-ref", "--format=%(refname)", folder=folder).decode().split()
     branches, tags = [[ref for ref in refs if ref.startswith(f"refs/{kind}/")] for kind in ("heads", "tags")]
     assert ((len(branches), len(tags)), project.default_branch) == (REFS[name], "master")
 

@@ -6,7 +6,6 @@ from sqlalchemy import Select, select
 
 from project_service.domain.projects import Project
 from project_service.domain.repositories.protected_tags import ProtectedTag
-from project_service.domain.repositories.wildcards import matches
 from project_service.kit.db.session import db
 from project_service.kit.http.errors import RecordNotFound
 
@@ -27,16 +26,6 @@ def find_protected_tag(project: Project, name: str) -> ProtectedTag:
 def is_protected(project: Project, name: str) -> bool:
     """Whether a tag, or all that match a wildcard, are protected under exactly this name."""
     return db.session.scalar(protected_tags_of(project).where(ProtectedTag.name == name)) is not None
-
-
-def levels_for(project: Project, name: str) -> list[int]:
-    """The levels that may create the tag ``name``; none at all when nothing protects it."""
-    return [
-        level
-        for tag in db.session.scalars(protected_tags_of(project))
-        if matches(tag.name, name)
-        for level in tag.create_access_levels
-    ]
 
 
 def find_protected_tag_by_id(project: Project, tag_id: int) -> ProtectedTag:

@@ -9,7 +9,7 @@ from flask import Request
 from project_service.access.abilities import Ability, allowed, find_project
 from project_service.access.git_credentials import TooManyFailures, WrongCredentials, git_caller, has_scope
 from project_service.access.identity import Caller
-from project_service.domain.projects import Project
+from project_service.domain.projects import Project, project_by_former_path
 from project_service.domain.repositories.models import CODE, DESIGN, WIKI, repository_of
 from project_service.kit.http import urls
 from project_service.kit.http.errors import NotFound
@@ -32,7 +32,6 @@ NO_FETCH = "You are not allowed to download code from this project."
 NO_PUSH = "You are not allowed to push code to this project."
 NO_WIKI_PUSH = "You are not allowed to write to this project's wiki."
 ARCHIVED = "You can't push code to an archived project."
-NO_PUSHES = "This server does not receive pushes."
 IMPORTING = "The repository is temporarily read-only. Please try again later."
 
 
@@ -120,7 +119,7 @@ def _project(path: str) -> Project | None:
     try:
         return find_project(path)
     except NotFound:
-        return None
+        return project_by_former_path(path)
 
 
 def _check(target: GitTarget, *, push: bool) -> None:

@@ -1,4 +1,4 @@
-"""Git over HTTP: ``info/refs`` and ``git-upload-pack`` at the full path of a project. Pushes are refused.
+"""Git over HTTP: ``info/refs``, ``git-upload-pack`` and ``git-receive-pack`` at the full path of a project.
 
 Answers are plain text, which git shows to its user, or the output of git. A view returns after the request was read
 to its end; the rest happens while the response is streamed, without a transaction.
@@ -13,13 +13,18 @@ from contextlib import ExitStack
 from typing import Any
 from urllib.parse import quote
 
-from flask import Blueprint, Response, request
+from flask import Blueprint, Response, current_app, request
 from werkzeug.exceptions import HTTPException
 
-from project_service.areas.repositories import fetching, git_access
+from project_service.areas.repositories import fetching, git_access, receiving
 from project_service.areas.repositories.git_access import RECEIVE_PACK, UPLOAD_PACK, GitRefused, GitTarget
 from project_service.areas.repositories.pkt_lines import FLUSH, BadLine, encode_line
+from project_service.areas.repositories.pushing import RequestedPush
 from project_service.areas.repositories.request_bodies import BadBody, body_of
+from project_service.domain import instance_settings
+from project_service.domain.repositories import git
+from project_service.domain.repositories.models import repository_of
+from project_service.domain.repositories.restoring import convert
 from project_service.domain.repositories.slots import NoSlot, git_slot
 from project_service.domain.repositories.views import machine_folder, served_view
 from project_service.kit.db.session import db, reading
@@ -73,13 +78,12 @@ def advertise_refs(path: str) -> Response:
     service = request.args.get("service")
     with reading():
         target = git_access.authorize(request, path, service)
-    if service == RECEIVE_PACK:
-        raise GitRefused(403, git_access.NO_PUSHES)
     protocol = fetching.protocol_variables(request.headers.get("Git-Protocol"))
     with _slot(target), reading(), served_view(target.project, target.kind) as folder:
         db.session.commit()
-        body = fetching.advertise(folder, protocol)
-    if protocol.get("GIT_PROTOCOL") != "version=2":
+        push = service == RECEIVE_PACK
+        body = receiving.advertisement(folder) if push else fetching.advertise(folder, protocol)
+    if push or protocol.get("GIT_PROTOCOL") != "version=2":
         body = encode_line(f"# service={service}\n") + FLUSH + body
     return Response(body, content_type=f"application/x-{service}-advertisement")
 
@@ -106,6 +110,53 @@ def upload_pack(path: str) -> Response:
             folder = stack.enter_context(served_view(target.project, target.kind))
         output = stack.enter_context(fetching.upload_pack(folder, body_of(request), protocol))
         return _streamed(output, UPLOAD_PACK, stack.pop_all())
+
+
+@git_http.post(f"/<project_path:path>.git/{RECEIVE_PACK}")
+@answering_git
+def receive_pack(path: str) -> Response:
+    """Receive objects and change refs."""
+    with reading():
+        target = git_access.authorize(request, path, RECEIVE_PACK)
+        max_megabytes = instance_settings.setting("receive_max_input_size") or 0
+    _check_content_type(RECEIVE_PACK)
+    body = body_of(request)
+    commands = receiving.read_commands(body)
+    if commands is None:
+        return Response(b"", content_type=f"application/x-{RECEIVE_PACK}-result")
+    _convert_bundle(target)
+    report = receiving.PushReport(commands)
+    push = RequestedPush(target.caller, target.project.id, commands.changes, atomic="atomic" in commands.capabilities)
+    with ExitStack() as stack:
+        stack.enter_context(_slot(target))
+        with reading():
+            view = stack.enter_context(served_view(target.project))
+        folder = stack.enter_context(receiving.quarantine(view))
+        size = git.size_on_disk(view) + (request.content_length or 0)
+        error = receiving.run_index_pack(folder, body, max_megabytes << 20, size) if commands.has_pack else ""
+        if error:
+            return _streamed(iter([report.not_unpacked(error)]), RECEIVE_PACK, stack.pop_all())
+        output = receiving.answer(current_app.extensions["application"], push, folder, report, _notice(target))
+        return _streamed(output, RECEIVE_PACK, stack.pop_all())
+
+
+def _convert_bundle(target: GitTarget) -> None:
+    with reading():
+        found = repository_of(target.project)
+        db.session.commit()
+    if found is not None and found.storage_name is not None:
+        convert(found.id)
+
+
+def _notice(target: GitTarget) -> str:
+    """What the client reads after a push to a former path of the project."""
+    if not target.was_moved:
+        return ""
+    path = target.project.full_path
+    return (
+        f"\nProject '{target.path}' was moved to '{path}'.\n\nPlease update your Git remote:\n\n"
+        f"  git remote set-url origin {urls.absolute(f'/{path}.git')}\n\n"
+    )
 
 
 @git_http.route("/<project_path:path>.git/info/lfs/<path:rest>", methods=["GET", "POST", "PUT"])

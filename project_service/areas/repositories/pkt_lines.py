@@ -8,6 +8,8 @@ from typing import IO
 MAX_LINE_BYTES = 65520
 HEADER_BYTES = 4
 FLUSH = b"0000"
+PACK_DATA, PROGRESS = 1, 2  # side bands
+MAX_BAND_BYTES = MAX_LINE_BYTES - HEADER_BYTES - 1
 
 
 class BadLine(Exception):
@@ -18,6 +20,12 @@ def encode_line(data: bytes | str) -> bytes:
     """Return a pkt-line."""
     raw = data.encode() if isinstance(data, str) else data
     return b"%04x%s" % (len(raw) + HEADER_BYTES, raw)
+
+
+def encode_band(band: int, data: bytes) -> bytes:
+    """Return pkt-lines of a side band."""
+    parts = (data[start : start + MAX_BAND_BYTES] for start in range(0, len(data), MAX_BAND_BYTES))
+    return b"".join(encode_line(bytes([band]) + part) for part in parts)
 
 
 def read_lines(stream: IO[bytes], max_bytes: int) -> Iterator[bytes]:

@@ -7,6 +7,7 @@ import zlib
 from typing import IO, Any
 
 from flask import Request
+from werkzeug.wsgi import get_input_stream
 
 GZIP = ("gzip", "x-gzip")
 GZIP_WINDOW_BITS = 31  # zlib: with the header and checksum of gzip
@@ -45,9 +46,9 @@ class GzipReader(io.RawIOBase):
 def body_of(request: Request) -> IO[bytes]:
     """Return the body of a request as a stream, decompressed.
 
-    The stream of the web server is used as it is: no limit for bodies of forms applies to a push.
+    It ends with the body, but the limit for bodies of forms does not apply to a push.
     """
-    stream: IO[bytes] = request.environ["wsgi.input"]
+    stream = get_input_stream(request.environ)
     if request.headers.get("Content-Encoding", "").lower() in GZIP:
         return io.BufferedReader(GzipReader(stream), CHUNK_BYTES)
     return stream

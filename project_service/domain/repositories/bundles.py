@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import re
 import secrets
 import shutil
@@ -27,6 +28,7 @@ REF = re.compile(
 )
 SIGNATURES = (b"# v2 git bundle\n", b"# v3 git bundle\n")
 PACK = b"PACK"
+CHECKSUM_BYTES = 20  # at the end of a pack
 OBJECT_FORMAT = b"@object-format="  # of version 3; bundles of version 2 use SHA-1
 HEADER_LINE = re.compile(rb"(?:@.*|-?[0-9a-f]{40}(?: .*)?)\n")
 MAX_HEADER_LINE_BYTES = 64 << 10
@@ -80,7 +82,8 @@ def _refs(bundle: IO[bytes]) -> Iterator[tuple[str, str]]:
         raise BadBundle("Invalid bundle file")
 
 
-def _refs_of(storage_name: str) -> dict[str, str]:
+def refs_of(storage_name: str) -> dict[str, str]:
+    """The refs of a stored bundle, HEAD among them, with their object ids."""
     # files of a storage need not have readline()
     with storage().open(storage_name) as file, io.BufferedReader(cast("Any", file)) as lines:
         return dict(_refs(lines))
@@ -88,12 +91,11 @@ def _refs_of(storage_name: str) -> dict[str, str]:
 
 def has_branch(storage_name: str, branch: str) -> bool:
     """Whether a stored bundle has a branch."""
-    return BRANCHES + branch in _refs_of(storage_name)
+    return BRANCHES + branch in refs_of(storage_name)
 
 
-def has_another_head(storage_name: str, branch: str) -> bool:
-    """Whether a stored bundle has a branch, but clones of the bundle begin with another one."""
-    refs = _refs_of(storage_name)
+def has_another_head(refs: Mapping[str, str], branch: str) -> bool:
+    """Whether a bundle with these refs and their object ids has a branch, but clones of it begin with another one."""
     branches = {name.removeprefix(BRANCHES): id_ for name, id_ in refs.items() if name.startswith(BRANCHES)}
     # git takes for the branch of HEAD master, if it is at the same commit, or else the last branch that is; without a
     # HEAD it takes master as well
@@ -104,45 +106,63 @@ def has_another_head(storage_name: str, branch: str) -> bool:
     return branch in branches and branch != head
 
 
-def is_ambiguous(storage_name: str, branch: str) -> bool:
-    """Whether git takes another branch of a stored bundle for the default one when this one is the default.
+def is_ambiguous(refs: Mapping[str, str], branch: str) -> bool:
+    """Whether git takes another branch of a bundle for the default one when this one is the default.
 
     It does when ``master`` is at the same commit, and it cannot tell a branch that is called HEAD from HEAD.
     """
-    refs = _refs_of(storage_name)
     if f"{BRANCHES}HEAD" in refs:
         return True
     return branch != MASTER and BRANCHES + MASTER in refs and refs[BRANCHES + MASTER] == refs.get(BRANCHES + branch)
 
 
-def with_branches(folder: Path, wanted: Mapping[str, str], target: Path) -> Path | None:
-    """Write a bundle of a repository with further branches at commits that it has; ``None`` if none can be added.
-
-    The repository, which has the version of its bundle in its name, does not change. Files are written to ``target``.
-    """
-    copy, bundle = target / "branches.git", target / "branches.bundle"
-    _mirror(folder, copy)
-    if not _add_branches(copy, wanted):
-        return None
+def add_branches(folder: Path, wanted: Mapping[str, str]) -> bool:
+    """Add branches at commits that a repository has, as far as their names are free; return whether there are any."""
+    added = _add_branches(folder, wanted)
+    if not added:
+        return False
     try:
-        check(copy)
+        check(folder)
     except BadBundle:  # a commit that no ref pointed to may be incomplete
-        return None
-    _bundle(copy, bundle, default_branch(folder))
-    return bundle
+        for name in added:
+            opened(folder).references.delete(BRANCHES + name)
+        return False
+    return True
 
 
-def with_head(folder: Path, branch: str, target: Path) -> Path:
-    """Write a bundle of a repository whose HEAD is another of its branches; the repository does not change."""
-    copy, bundle = target / "head.git", target / "head.bundle"
-    _mirror(folder, copy)
-    repository = opened(copy)
-    if repository.head_is_detached:  # commits that only HEAD points to would be lost
+def header_of(bundle: Path, pack: Path) -> bytes | None:
+    """Return the bytes of a bundle before its pack; ``None`` if these and ``pack`` are not the whole bundle."""
+    with bundle.open("rb") as file:
+        list(_refs(file))
+        length = file.tell()
+        file.seek(0)
+        header = file.read(length)
+        if bundle.stat().st_size - length != pack.stat().st_size:
+            return None
+        with pack.open("rb") as other:
+            for opened_file in (file, other):
+                opened_file.seek(-CHECKSUM_BYTES, os.SEEK_END)
+            return header if file.read() == other.read() else None
+
+
+def parse_header(header: bytes) -> dict[str, str]:
+    """Return the refs of a header, HEAD among them, with their object ids."""
+    return dict(_refs(io.BytesIO(header)))
+
+
+def write_bundle(folder: Path, bundle: Path) -> bool:
+    """Write a bundle of a repository as it is; false if it has no refs."""
+    if not git("for-each-ref", "--count=1", folder=folder):
+        return False
+    _bundle(folder, bundle, default_branch(folder))
+    return True
+
+
+def keep_detached_head(folder: Path) -> None:
+    """Add a ref to the commit of a HEAD that is no branch: the commits that only it leads to would be lost."""
+    repository = opened(folder)
+    if repository.head_is_detached:
         repository.references.create(KEEP_AROUND + str(repository.head.target), repository.head.target, force=True)
-    git("symbolic-ref", "HEAD", BRANCHES + branch, folder=copy)
-    _bundle(copy, bundle, branch)
-    shutil.rmtree(copy)
-    return bundle
 
 
 def default_branch(folder: Path) -> str | None:
@@ -174,11 +194,11 @@ def _bundle(folder: Path, bundle: Path, head: str | None) -> None:
     git("bundle", "create", "--quiet", str(bundle), *refs, folder=folder)
 
 
-def _add_branches(folder: Path, wanted: Mapping[str, str]) -> int:
-    """Add branches with valid, free names at existing commits, and return how many."""
+def _add_branches(folder: Path, wanted: Mapping[str, str]) -> list[str]:
+    """Add branches with valid, free names at existing commits, and return their names."""
     import pygit2  # noqa: PLC0415  # as in git.opened
 
-    repository, added = opened(folder), 0
+    repository, added = opened(folder), []
     for name, commit_id in wanted.items():
         commit = commit_by_id(repository, commit_id) if _is_unambiguous(name) else None
         if commit is not None:
@@ -186,7 +206,7 @@ def _add_branches(folder: Path, wanted: Mapping[str, str]) -> int:
                 repository.references.create(BRANCHES + name, commit.id)
             except (pygit2.GitError, ValueError, OSError):
                 continue  # it exists, is a prefix of another one, or is too long
-            added += 1
+            added.append(name)
     return added
 
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from project_service.domain.projects import Project
 from project_service.domain.repositories.bundles import BRANCHES, COMMIT_ID, REF, TAGS, commit_by_id
 from project_service.domain.repositories.git import opened
-from project_service.domain.repositories.models import bare, repository_of
+from project_service.domain.repositories.views import repository_view
 
 if TYPE_CHECKING:
     import pygit2
@@ -37,53 +38,54 @@ class SourceFile:
 
 def tag_names(project: Project) -> list[str]:
     """The names of the tags of a project, in order; none if it has no repository."""
-    repository = _code_of(project)
-    if repository is None:
-        return []
-    return sorted(name.removeprefix(TAGS) for name in repository.references if name.startswith(TAGS))
+    with _code_of(project) as repository:
+        if repository is None:
+            return []
+        return sorted(name.removeprefix(TAGS) for name in repository.references if name.startswith(TAGS))
 
 
 def commit_titles(project: Project, ids: Iterable[str]) -> dict[str, str]:
     """The first lines of the messages of commits, by id, without those that the repository does not have."""
-    repository = _code_of(project)
-    if repository is None:
-        return {}
-    titles: dict[str, str] = {}
-    for commit_id in ids:
-        commit = commit_by_id(repository, commit_id)
-        if commit is not None:
-            titles[commit_id] = commit.message.strip().partition("\n")[0].rstrip()
-    return titles
+    with _code_of(project) as repository:
+        if repository is None:
+            return {}
+        titles: dict[str, str] = {}
+        for commit_id in ids:
+            commit = commit_by_id(repository, commit_id)
+            if commit is not None:
+                titles[commit_id] = commit.message.strip().partition("\n")[0].rstrip()
+        return titles
 
 
 def source_at(project: Project, revision_and_path: str) -> SourceFile | None:
     """The file that ``REVISION/PATH`` names, if it exists; names of branches and tags may contain slashes."""
-    repository = _code_of(project)
-    if repository is None:
-        return None
-    parts = revision_and_path.split("/")
-    for count in range(1, min(len(parts), MAX_REVISION_PARTS)):
-        revision, path = "/".join(parts[:count]), "/".join(parts[count:])
-        commit = _commit(repository, revision)
-        if commit is not None:
-            return _file_of(repository, commit, revision, path)
+    with _code_of(project) as repository:
+        if repository is None:
+            return None
+        parts = revision_and_path.split("/")
+        for count in range(1, min(len(parts), MAX_REVISION_PARTS)):
+            revision, path = "/".join(parts[:count]), "/".join(parts[count:])
+            commit = _commit(repository, revision)
+            if commit is not None:
+                return _file_of(repository, commit, revision, path)
     return None
 
 
 def issue_templates(project: Project) -> list[str]:
     """The names of the templates for new issues: Markdown files of the default branch."""
-    return list(_templates(project))
+    with _code_of(project) as repository:
+        return list(_templates(project, repository))
 
 
 def issue_template(project: Project, name: str) -> str | None:
     """The text of a template for new issues, if it exists."""
-    found = _templates(project).get(name)
-    return None if found is None else found.data.decode(errors="replace").replace("\0", "")
+    with _code_of(project) as repository:
+        found = _templates(project, repository).get(name)
+        return None if found is None else found.data.decode(errors="replace").replace("\0", "")
 
 
-def _templates(project: Project) -> dict[str, Any]:
+def _templates(project: Project, repository: pygit2.Repository | None) -> dict[str, Any]:
     # contents are read only when a template is used
-    repository = _code_of(project)
     if repository is None or project.default_branch is None:
         return {}
     commit = _commit(repository, project.default_branch)
@@ -126,6 +128,7 @@ def _size_of(repository: pygit2.Repository, blob: Any) -> int:
     return repository.odb.read_header(blob)[1]
 
 
-def _code_of(project: Project) -> pygit2.Repository | None:
-    repository = repository_of(project)
-    return None if repository is None else opened(bare(repository))
+@contextmanager
+def _code_of(project: Project) -> Iterator[pygit2.Repository | None]:
+    with repository_view(project) as folder:
+        yield None if folder is None else opened(folder)

@@ -1,35 +1,37 @@
-"""The table of repositories, and the bare repositories that a machine restores from their bundles.
+"""The tables of repositories: refs are rows, packs are immutable objects in the storage.
 
-The bundle in the storage is authoritative. The bare repository below the data directory is restored from it under a
-lock, has the version of the bundle in its name, appears atomically, and may be deleted at any time.
+``docs/decisions/repositories.md`` has the reasons. Repositories of former releases have a bundle in the storage
+(``storage_name``) until it is converted.
 """
 
 from __future__ import annotations
 
-import fcntl
-import secrets
-import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+import datetime as dt
+from collections.abc import Sequence
 from pathlib import Path
 
 from flask import current_app
-from sqlalchemy import ForeignKey, UniqueConstraint, select
+from sqlalchemy import ForeignKey, LargeBinary, String, UniqueConstraint, select
 from sqlalchemy.orm import Mapped, mapped_column
 
 from project_service.domain.projects import Project
 from project_service.domain.repositories import bundles
-from project_service.kit.db.base import Model, Timestamps
+from project_service.kit import clock
+from project_service.kit.db.base import Base, Model, Timestamps
 from project_service.kit.db.session import db
-from project_service.kit.storage import storage
 
 CODE, WIKI, DESIGN = "project", "project.wiki", "project.design"
 KINDS = (CODE, WIKI, DESIGN)
-ABANDONED_SECONDS = 2 * 86400  # no import takes longer than a day
+# names in the order of their bytes, as git sorts them
+RefName = String().with_variant(String(collation="C"), "postgresql")
 
 
 class Repository(Timestamps, Model):
-    """The bundle of one repository of a project; ``version`` changes with its content."""
+    """One repository of a project. ``version`` is a random text that changes with its refs.
+
+    ``head`` is the branch of HEAD, for the code unless the project has a default branch. ``bundle_header`` is set as
+    long as the repository is exactly what was imported: header and pack are the bundle then.
+    """
 
     __tablename__ = "repositories"
     __table_args__ = (UniqueConstraint("project_id", "kind"),)
@@ -37,8 +39,39 @@ class Repository(Timestamps, Model):
     project_id: Mapped[int] = mapped_column(ForeignKey("projects.id", ondelete="CASCADE"))
     kind: Mapped[str]
     version: Mapped[str]
-    storage_name: Mapped[str]
+    storage_name: Mapped[str | None]
     size: Mapped[int]
+    head: Mapped[str | None]
+    bundle_header: Mapped[bytes | None] = mapped_column(LargeBinary, deferred=True)
+
+
+class RepositoryRef(Base):
+    r"""A ref of a repository. Bytes of its name that are no UTF-8 are written as ``\xff``: names have no backslash.
+
+    ``peeled`` is the object that an annotated tag leads to.
+    """
+
+    __tablename__ = "repository_refs"
+
+    repository_id: Mapped[int] = mapped_column(ForeignKey("repositories.id", ondelete="CASCADE"), primary_key=True)
+    name: Mapped[str] = mapped_column(RefName, primary_key=True)
+    target: Mapped[str]
+    peeled: Mapped[str | None]
+
+
+class RepositoryPack(Model):
+    """A pack of a repository: two objects in the storage, ``object_name`` with ``.pack`` and with ``.idx``.
+
+    A replaced pack stays for a day, for readers that began before.
+    """
+
+    __tablename__ = "repository_packs"
+
+    repository_id: Mapped[int] = mapped_column(ForeignKey("repositories.id", ondelete="CASCADE"), index=True)
+    object_name: Mapped[str] = mapped_column(unique=True)
+    size: Mapped[int]
+    created_at: Mapped[dt.datetime] = mapped_column(default=clock.now)
+    replaced_at: Mapped[dt.datetime | None]
 
 
 def repository_of(project: Project, kind: str = CODE) -> Repository | None:
@@ -55,75 +88,26 @@ def repositories_of(project: Project) -> Sequence[Repository]:
     ).all()
 
 
+def ids_of(project_id: int) -> list[int]:
+    """The ids of all repositories of a project."""
+    return list(db.session.scalars(select(Repository.id).where(Repository.project_id == project_id)))
+
+
 def may_be_default(project: Project, branch: str) -> bool:
     """Whether a project has a branch, or no repository yet."""
     of_code = Repository.project_id == project.id, Repository.kind == CODE
-    storage_name = db.session.scalar(select(Repository.storage_name).where(*of_code))
-    # git could not tell a branch named HEAD from the HEAD itself
-    return storage_name is None or (branch != "HEAD" and bundles.has_branch(storage_name, branch))
+    found = db.session.execute(select(Repository.id, Repository.storage_name).where(*of_code)).first()
+    if found is None:
+        return True
+    if branch == "HEAD":  # git could not tell it from HEAD itself
+        return False
+    if found.storage_name is not None:
+        return bundles.has_branch(found.storage_name, branch)
+    of_branch = RepositoryRef.repository_id == found.id, RepositoryRef.name == bundles.BRANCHES + branch
+    return db.session.scalar(select(RepositoryRef.target).where(*of_branch)) is not None
 
 
 def root() -> Path:
-    """The directory of this machine for bare repositories."""
+    """The directory of this machine for repositories; everything in it can be deleted at any time."""
     data_dir: Path = current_app.config["SETTINGS"].data_dir
     return data_dir / "repositories"
-
-
-def bare(repository: Repository) -> Path:
-    """A bare repository with the content of the bundle; restored if this machine has none yet."""
-    wanted = root() / f"{repository.project_id}-{repository.kind}-{repository.version}.git"
-    if wanted.exists():
-        return wanted
-    with _locked(f"{repository.project_id}-{repository.kind}"):
-        if not wanted.exists():
-            bundle = root() / f".{wanted.name}.{secrets.token_hex(4)}.bundle"
-            try:
-                storage().provide_file(repository.storage_name, bundle)
-                bundles.unbundle(bundle, wanted)
-            finally:
-                bundle.unlink(missing_ok=True)
-    return wanted
-
-
-def remove_unused() -> int:
-    """Remove the bare repositories of this machine whose bundle is gone, and return how many.
-
-    An import creates them before their rows: those of a project that is being imported are left alone. Incomplete ones
-    are removed when no process can be working on them any more.
-    """
-    # listed first: an import that begins later has none of them
-    found = list(root().glob("[0-9]*.git"))
-    loading = {str(number) for number in db.session.scalars(select(Project.id).where(Project.loading))}
-    known = {
-        f"{project_id}-{kind}-{version}.git"
-        for project_id, kind, version in db.session.execute(
-            select(Repository.project_id, Repository.kind, Repository.version)
-        )
-    }
-    db.session.commit()
-    old = [path for path in found if path.name not in known and path.name.partition("-")[0] not in loading]
-    old += [path for path in root().glob(".[0-9]*.git.*") if _is_abandoned(path)]
-    for path in old:
-        bundles.remove(path)
-    return len(old)
-
-
-def remove_bare(project_id: int) -> None:
-    """Remove the bare repositories of a project, whose rows are gone, from this machine."""
-    for path in (*root().glob(f"{project_id}-*.git"), *root().glob(f".{project_id}-*.git.*")):
-        bundles.remove(path)
-
-
-def _is_abandoned(path: Path) -> bool:
-    try:
-        return time.time() - path.stat().st_mtime > ABANDONED_SECONDS
-    except FileNotFoundError:  # completed meanwhile
-        return False
-
-
-@contextmanager
-def _locked(name: str) -> Iterator[None]:
-    root().mkdir(parents=True, exist_ok=True, mode=0o700)
-    with (root() / f".{name}.lock").open("wb") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield

@@ -1,14 +1,53 @@
-"""Local bare repositories for reading: the only way to the objects and refs of a project's repository."""
+"""Local bare repositories: the only way to the objects and refs of a project's repository.
+
+A view is a bare repository with the refs of one version, written from rows, whose objects are in the packs that this
+machine has downloaded. Views and packs are a cache: they appear atomically and can be deleted at any time.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import os
+import re
 import secrets
-from collections.abc import Iterator
+import shutil
+import time
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
+from sqlalchemy import Connection, select
+
+from project_service.domain import instance_settings
 from project_service.domain.projects import Project
-from project_service.domain.repositories.models import CODE, bare, repository_of, root
+from project_service.domain.repositories import bundle_cache, packs
+from project_service.domain.repositories.local_folders import held, locked_file, remove_unless_held
+from project_service.domain.repositories.models import (
+    CODE,
+    Repository,
+    RepositoryPack,
+    RepositoryRef,
+    repository_of,
+    root,
+)
+from project_service.kit.db.session import snapshot
+
+FALLBACK_BRANCH = "main"
+MIN_AGE_SECONDS = 60  # of a view before it is removed: a reader may be about to lock it
+MAX_CACHE_AGE_SECONDS = 7 * 86400  # since a repository was last read on this machine
+MAX_INCOMING_AGE_SECONDS = 86400  # of folders that no process holds
+CLEAN_UP_SECONDS = 3600
+CONFIG = "[core]\n\trepositoryformatversion = 0\n\tbare = true\n"
+ESCAPED = re.compile(r"\\x([0-9a-f]{2})")
+
+
+class ViewState(NamedTuple):
+    """What a view is made of."""
+
+    repository_id: int
+    version: str
+    head: str
 
 
 @contextmanager
@@ -19,14 +58,42 @@ def repository_view(project: Project, kind: str = CODE) -> Iterator[Path | None]
     block ends. ``kind`` is one of ``models.KINDS``. Open it with ``git.opened`` or pass it to ``git.run``.
     """
     found = repository_of(project, kind)
-    yield None if found is None else bare(found)
+    if found is None:
+        yield None
+        return
+    with view_of(found, head_of(project, found)) as folder:
+        yield folder
 
 
 @contextmanager
 def served_view(project: Project, kind: str = CODE) -> Iterator[Path]:
     """The same for clients of git: an empty repository if there is none."""
     with repository_view(project, kind) as found:
-        yield _empty("main") if found is None else found
+        yield _empty_view(head_of(project, None)) if found is None else found
+
+
+@contextmanager
+def view_of(repository: Repository, head: str) -> Iterator[Path]:
+    """Provide a bare repository of a repository whose HEAD is a branch."""
+    if repository.storage_name is not None:
+        yield bundle_cache.bare(repository)
+        return
+    state = ViewState(repository.id, repository.version, head)
+    while True:
+        folder = _path_of(state)
+        with held(folder) as exists:
+            if exists:
+                os.utime(_base(state.repository_id))
+                yield folder
+                return
+        state = _build(state)
+
+
+def head_of(project: Project, repository: Repository | None) -> str:
+    """The branch that HEAD names: the default branch, or what it is going to be."""
+    named = project.default_branch if repository is None or repository.kind == CODE else None
+    stored = repository.head if repository is not None else None
+    return named or stored or instance_settings.setting("default_branch_name") or FALLBACK_BRANCH
 
 
 def machine_folder() -> Path:
@@ -34,13 +101,139 @@ def machine_folder() -> Path:
     return root()
 
 
-def _empty(head: str) -> Path:
+def incoming_folder() -> Path:
+    """The directory of this machine for what is being received or converted."""
+    folder = root() / "incoming"
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    return folder
+
+
+def encode_name(name: str) -> bytes:
+    """The bytes of the name of a ref, from its text in the database."""
+    raw = name.encode()
+    return ESCAPED.sub(lambda found: chr(int(found[1], 16)), raw.decode("latin-1")).encode("latin-1")
+
+
+def decode_name(raw: bytes) -> str:
+    """The text of the name of a ref for the database."""
+    return raw.decode("utf-8", "backslashreplace")
+
+
+def write_bare_repository(folder: Path, head: str, packed_refs: bytes, objects: Path | None) -> None:
+    """Write a bare repository without objects of its own, which borrows those of another folder."""
+    for name in ("objects/pack", "objects/info", "refs"):
+        (folder / name).mkdir(parents=True)
+    (folder / "HEAD").write_bytes(b"ref: refs/heads/" + encode_name(head) + b"\n")
+    (folder / "config").write_text(CONFIG)
+    (folder / "packed-refs").write_bytes(packed_refs)
+    if objects is not None:
+        (folder / "objects/info/alternates").write_bytes(os.fsencode(objects) + b"\n")
+
+
+def clean_up() -> None:
+    """Remove from this machine what nothing needs any more, unless that was done within the hour."""
+    mark = root() / "cleaned"
+    if mark.exists() and time.time() - mark.stat().st_mtime < CLEAN_UP_SECONDS:
+        return
+    root().mkdir(parents=True, exist_ok=True, mode=0o700)
+    mark.touch()
+    remove_unused(MAX_CACHE_AGE_SECONDS)
+    for folder in (*incoming_folder().iterdir(), *root().glob(".empty-*")):
+        remove_unless_held(folder, MAX_INCOMING_AGE_SECONDS)
+
+
+def remove_unused(max_age_seconds: float) -> None:
+    """Remove the caches of repositories that were not read for some time."""
+    for base in (root() / "cache").glob("[0-9]*"):
+        with locked_file(base / "lock"):
+            views = list((base / "views").glob("[0-9a-f]*.git"))
+            if all(remove_unless_held(view, max_age_seconds) for view in views):
+                remove_unless_held(base, max_age_seconds)
+
+
+def remove_caches(repository_ids: Iterable[int]) -> None:
+    """Remove what this machine has of repositories that are deleted, unless it is being read."""
+    for repository_id in repository_ids:
+        for view in (_base(repository_id) / "views").glob("[0-9a-f]*.git"):
+            remove_unless_held(view)
+        remove_unless_held(_base(repository_id))
+
+
+def _base(repository_id: int) -> Path:
+    return root() / "cache" / str(repository_id)
+
+
+def _path_of(state: ViewState) -> Path:
+    head = hashlib.sha256(state.head.encode()).hexdigest()[:8]
+    return _base(state.repository_id) / "views" / f"{state.version}-{head}.git"
+
+
+def _build(wanted: ViewState) -> ViewState:
+    """Write a view of a repository as it is now; return its state, which may be newer than the wanted one."""
+    base = _base(wanted.repository_id)
+    with locked_file(base / "lock"), snapshot() as connection:
+        of_id = select(Repository.version).where(Repository.id == wanted.repository_id)
+        version = connection.scalar(of_id)
+        if version is None:
+            raise FileNotFoundError("the repository has been deleted")
+        state = wanted._replace(version=version)
+        target = _path_of(state)
+        if target.exists():
+            return state
+        packed_refs = b"".join(_packed_refs(connection, state.repository_id))
+        names = _live_packs(connection, state.repository_id)
+        connection.rollback()
+        pack_folder = base / "objects" / "pack"
+        pack_folder.mkdir(parents=True, exist_ok=True)
+        for name in names:
+            packs.provide(name, pack_folder)
+        incomplete = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
+        try:
+            write_bare_repository(incomplete, state.head, packed_refs, base / "objects")
+            incomplete.rename(target)
+        finally:
+            shutil.rmtree(incomplete, ignore_errors=True)
+        others = [path for path in target.parent.glob("[0-9a-f]*.git") if path != target]
+        held_views = [other for other in others if not remove_unless_held(other, MIN_AGE_SECONDS)]
+        if not held_views:
+            _remove_packs_except(pack_folder, names)
+    clean_up()
+    return state
+
+
+def _remove_packs_except(folder: Path, object_names: Iterable[str]) -> None:
+    """Remove packs that were replaced; no view needs them."""
+    needed = {name.rpartition("/")[2] for name in object_names}
+    for path in folder.glob("pack-*"):
+        if path.stem not in needed:
+            path.unlink(missing_ok=True)
+
+
+def _packed_refs(connection: Connection, repository_id: int) -> Iterator[bytes]:
+    yield b"# pack-refs with: peeled fully-peeled sorted \n"
+    columns = (RepositoryRef.name, RepositoryRef.target, RepositoryRef.peeled)
+    of_repository = select(*columns).where(RepositoryRef.repository_id == repository_id)
+    rows = [(encode_name(name), target, peeled) for name, target, peeled in connection.execute(of_repository)]
+    for name, target, peeled in sorted(rows):
+        yield b"%s %s\n" % (target.encode(), name)
+        if peeled:
+            yield b"^%s\n" % peeled.encode()
+
+
+def _live_packs(connection: Connection, repository_id: int) -> list[str]:
+    live = RepositoryPack.repository_id == repository_id, RepositoryPack.replaced_at.is_(None)
+    return list(connection.scalars(select(RepositoryPack.object_name).where(*live)))
+
+
+def _empty_view(head: str) -> Path:
     """Return an empty bare repository whose HEAD is a branch."""
-    wanted = root() / f"empty-{head}.git"
+    digest = hashlib.sha256(head.encode()).hexdigest()[:16]
+    wanted = root() / f"empty-{digest}.git"
     if not wanted.exists():
         incomplete = wanted.with_name(f".{wanted.name}.{secrets.token_hex(4)}")
-        (incomplete / "objects").mkdir(parents=True)
-        (incomplete / "refs").mkdir()
-        (incomplete / "HEAD").write_text(f"ref: refs/heads/{head}\n")
-        incomplete.rename(wanted)
+        write_bare_repository(incomplete, head, b"", None)
+        try:
+            incomplete.rename(wanted)
+        except OSError:  # another process was first
+            shutil.rmtree(incomplete, ignore_errors=True)
     return wanted

@@ -99,7 +99,7 @@ def restore(settings: Settings, path: Path) -> Summary:
 
 
 def _trees() -> dict[str, Storage]:
-    # bare repositories are recreated from bundles, which are in the storage
+    # local repositories are recreated from packs, which are in the storage
     return {"storage": storage()}
 
 

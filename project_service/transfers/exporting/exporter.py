@@ -18,7 +18,6 @@ from project_service.access.identity import Caller
 from project_service.domain import instance_settings
 from project_service.domain.projects import Project, folder_of
 from project_service.domain.repositories import bundles, models
-from project_service.domain.repositories.models import Repository
 from project_service.kit import bigint_json, clock, jobs
 from project_service.kit.db.session import db, snapshot, unit_of_work
 from project_service.kit.http import urls
@@ -27,6 +26,7 @@ from project_service.kit.storage import storage
 from project_service.transfers.archive import layout
 from project_service.transfers.archive.writer import ArchiveWriter, open_archive
 from project_service.transfers.exporting.context import ExportContext
+from project_service.transfers.exporting.repositories import add_repositories, convert_bundles, find_repository, refs_of
 from project_service.transfers.exporting.serializers import count_rows, relations_of, serialize
 from project_service.transfers.exporting.serializers.nested import load_nested
 from project_service.transfers.exporting.serializers.project import serialize_project
@@ -100,6 +100,7 @@ def _make(export_id: int, project_id: int, name: str, folder: Path) -> int:
         with_group_members = administers and project.namespace.kind == "group"
         db.session.expunge(project)
         db.session.expunge(export)
+    convert_bundles(project_id)
     with snapshot() as connection, open_archive(place) as archive:
         context = ExportContext(connection, project, with_group_members=with_group_members)
         load_nested(context)
@@ -111,7 +112,7 @@ def _make(export_id: int, project_id: int, name: str, folder: Path) -> int:
             attributes["default_branch"] = project.default_branch
         archive.add_bytes("tree/project.json", bigint_json.dumps(attributes))
         _add_relations(export_id, context, archive, folder)
-        _add_repositories(archive, connection, project, folder)
+        add_repositories(archive, connection, project, folder)
         _add_files(archive, connection, project_id)
     storage().store_file(place, name)
     return place.stat().st_size
@@ -171,24 +172,8 @@ def _store_progress(export_id: int, rows: int, rows_total: int, relations: int, 
 
 
 def _needs_default_branch(connection: Connection, project: Project) -> bool:
-    of_code = Repository.project_id == project.id, Repository.kind == models.CODE
-    name, branch = connection.scalar(select(Repository.storage_name).where(*of_code)), project.default_branch
-    return name is not None and branch is not None and bundles.is_ambiguous(name, branch)
-
-
-def _add_repositories(archive: ArchiveWriter, connection: Connection, project: Project, folder: Path) -> None:
-    columns = [getattr(Repository, name) for name in ("project_id", "kind", "version", "storage_name", "size")]
-    found = connection.execute(select(*columns).where(Repository.project_id == project.id).order_by(Repository.kind))
-    for one in (Repository(**row) for row in found.mappings().all()):
-        name, branch = f"{one.kind}.bundle", project.default_branch if one.kind == models.CODE else None
-        if branch and bundles.has_another_head(one.storage_name, branch):  # the default branch has been changed
-            bundle = bundles.with_head(models.bare(one), branch, folder)
-            with bundle.open("rb") as file:
-                archive.add_stream(name, file, bundle.stat().st_size)
-            bundle.unlink()
-        else:
-            with storage().open(one.storage_name) as file:
-                archive.add_stream(name, file, one.size)
+    found, branch = find_repository(connection, project.id, models.CODE), project.default_branch
+    return found is not None and branch is not None and bundles.is_ambiguous(refs_of(connection, found), branch)
 
 
 def _add_files(archive: ArchiveWriter, connection: Connection, project_id: int) -> None:

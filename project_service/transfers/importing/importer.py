@@ -17,7 +17,7 @@ from sqlalchemy import update
 
 from project_service.domain import instance_settings, removal
 from project_service.domain.events.models import Event
-from project_service.domain.repositories import models
+from project_service.domain.repositories import packs
 from project_service.domain.repositories.git import BadBundle
 from project_service.domain.repositories.models import Repository
 from project_service.domain.tracker.designs import Design
@@ -126,8 +126,7 @@ def _import(import_id: int, project_id: int, folder: Path) -> None:
     loader = prepare_loading(import_id, project_id, unpacked)
     with ThreadPoolExecutor(max_workers=1) as pool:  # git runs while rows are loaded
         restored = {
-            kind: pool.submit(restore_repository, models.root(), f"{project_id}-{kind}", bundle)
-            for kind, bundle in unpacked.bundles.items()
+            kind: pool.submit(restore_repository, folder, kind, bundle) for kind, bundle in unpacked.bundles.items()
         }
         try:
             loader.load()
@@ -168,7 +167,7 @@ def _remove_content(import_id: int, project_id: int) -> None:
     """Remove what a failed import has stored; the empty project stays."""
     for model in CONTENT_TABLES:
         removal.empty_table(model, project_id, *((Event.target_type.is_not(None),) if model is Event else ()))
-    models.remove_bare(project_id)
+    packs.remove_all(project_id)
     with jobs.step():
         found = stored_import(import_id)
         if found is None:

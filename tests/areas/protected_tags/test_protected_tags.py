@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import datetime as dt
-import os
 import shutil
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import quote
 
@@ -15,9 +13,8 @@ import pytest
 from project_service.access.abilities import may_create_tag
 from project_service.access.identity import ANONYMOUS as NO_CALLER
 from project_service.access.identity import Caller
-from project_service.areas.protected_tags import queries
 from project_service.domain.access_levels import Role
-from project_service.domain.repositories import contents, models
+from project_service.domain.repositories import contents, models, protected_tags
 from project_service.domain.repositories.protected_tags import ProtectedTag
 from project_service.domain.users import BLOCKED
 from project_service.kit import clock
@@ -580,7 +577,7 @@ def test_the_levels_of_a_tag_are_those_of_every_name_that_covers_it(project, pro
     for protected, level in (("v*", 30), ("v1.*", 40), ("v1.0", 0), ("release", 40)):
         protect(protected, create_access_level=level)
 
-    assert {name: queries.levels_for(project, name) for name in LEVELS} == LEVELS
+    assert {name: protected_tags.levels_for(project, name) for name in LEVELS} == LEVELS
 
 
 @pytest.mark.parametrize(("person", "may"), [(MAX, True), (DEV, False), (ADA, True)])
@@ -588,7 +585,7 @@ def test_what_the_api_protects_decides_who_creates_a_tag(person, may, project, p
     protect("release/*", create_access_level=40)
     protect("release/0*", create_access_level=0)
 
-    levels = queries.levels_for(project, "release/0.1")
+    levels = protected_tags.levels_for(project, "release/0.1")
 
     assert may_create_tag(caller_of(people, person), project, levels) == may
 
@@ -625,62 +622,6 @@ def test_the_bare_repository_of_a_machine_is_made_again_when_it_is_gone(keep, pr
     shutil.rmtree(models.root())
 
     assert contents.tag_names(project) == ["v1"]
-
-
-@pytest.mark.both_databases
-def test_a_bare_repository_whose_bundle_was_replaced_is_forgotten(keep, project):
-    keep("v1")
-    models.remove_unused()
-    contents.tag_names(project)
-    db.session.delete(models.repository_of(project))
-    db.session.commit()
-
-    assert models.remove_unused() == 1
-    assert contents.tag_names(project) == []
-
-
-def test_the_bare_repository_of_an_import_is_left_alone_until_that_has_ended(project):
-    folder = models.root() / f"{project.id}-project-{'0' * 32}.git"
-    folder.mkdir(parents=True)
-    left = []
-    for loading in (True, False):
-        project.loading = loading
-        db.session.commit()
-        models.remove_unused()
-        left.append(folder.exists())
-
-    assert left == [True, False]
-
-
-def test_a_removed_project_leaves_no_bare_repository(keep, project, as_, run_jobs):
-    keep("v1")
-    contents.tag_names(project)
-    begun = models.root() / f".{project.id}-project-{'0' * 32}.git.a069401a"
-    other = models.root() / f"{project.id}0-project-{'0' * 32}.git"
-    for folder in (begun, other):
-        (folder / "objects").mkdir(parents=True)
-    assert list(models.root().glob(f"{project.id}-project-*.git"))
-
-    as_(ADA).delete(f"/projects/{project.id}")
-    run_jobs()
-
-    assert list(models.root().glob(f"*{project.id}*.git*")) == [other]
-
-
-@pytest.mark.both_databases
-@pytest.mark.parametrize(("days", "stays"), [(0, True), (1, True), (3, False)])
-def test_what_a_killed_worker_left_of_a_repository_is_removed_when_it_is_old(days, stays, project):
-    models.root().mkdir(parents=True, exist_ok=True)
-    folder = models.root() / f".{project.id}-project-{'0' * 32}.git.a069401a"
-    bundle = folder.with_name(f"{folder.name}.bundle")
-    (folder / "objects").mkdir(parents=True)
-    bundle.write_bytes(b"# v2 git bundle\n")
-    for path in (folder, bundle):
-        os.utime(path, (time.time() - days * 86400,) * 2)
-
-    models.remove_unused()
-
-    assert [folder.exists(), bundle.exists()] == [stays, stays]
 
 
 def test_a_name_that_ends_like_a_suffix_is_its_own_name(project, as_maintainer):

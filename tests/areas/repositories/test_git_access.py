@@ -30,12 +30,10 @@ def ask(app, people):
 
 def test_who_may_fetch_and_push_in_a_private_project(ask, project):
     fetched = {person: ask(person, "acme/shop").status_code for person in (ADA, MAX, DEV, RITA, GUS, SAM, NOBODY)}
-    pushed = {person: ask(person, "acme/shop", PUSH) for person in (ADA, MAX, DEV, RITA, GUS, SAM, NOBODY)}
+    pushed = {person: ask(person, "acme/shop", PUSH).status_code for person in (ADA, MAX, DEV, RITA, GUS, SAM, NOBODY)}
 
     assert fetched == {ADA: 200, MAX: 200, DEV: 200, RITA: 200, GUS: 403, SAM: 404, NOBODY: 401}
-    assert [one.status_code for one in pushed.values()] == [403, 403, 403, 403, 403, 404, 401]
-    # what users are told whose role would do
-    assert [person for person, one in pushed.items() if one.text == git_access.NO_PUSHES] == [ADA, MAX, DEV]
+    assert pushed == {ADA: 200, MAX: 200, DEV: 200, RITA: 403, GUS: 403, SAM: 404, NOBODY: 401}
 
 
 def test_anybody_may_fetch_from_a_public_project(ask, project, group):
@@ -65,15 +63,10 @@ def test_refusals_are_plain_text_that_git_can_show(ask, project):
 
 @pytest.mark.parametrize(
     ("scope", "fetch", "push"),
-    [
-        ("api", 200, git_access.NO_PUSHES),
-        ("write_repository", 200, git_access.NO_PUSHES),
-        ("read_repository", 200, git_access.NO_SCOPE[True]),
-        ("read_user", 403, git_access.NO_SCOPE[True]),
-    ],
+    [("api", 200, 200), ("write_repository", 200, 200), ("read_repository", 200, 403), ("read_user", 403, 403)],
 )
 def test_tokens_need_a_scope(ask, project, scope, fetch, push):
-    assert (ask(DEV, "acme/shop", FETCH, scope).status_code, ask(DEV, "acme/shop", PUSH, scope).text) == (
+    assert (ask(DEV, "acme/shop", FETCH, scope).status_code, ask(DEV, "acme/shop", PUSH, scope).status_code) == (
         fetch,
         push,
     )

@@ -1,0 +1,61 @@
+"""Protected branches: the table, and the level that the first push to a project sets."""
+
+from __future__ import annotations
+
+from sqlalchemy import ForeignKey, Select, UniqueConstraint, false, select
+from sqlalchemy.orm import Mapped, mapped_column
+
+from project_service.domain.access_levels import Role
+from project_service.domain.projects import Project
+from project_service.domain.repositories.wildcards import matches
+from project_service.kit.db.base import Model, Timestamps
+from project_service.kit.db.session import db
+
+NO_PROTECTION, DEVELOPERS_PUSH, FULL, DEVELOPERS_MERGE, FULL_AFTER_FIRST_PUSH = range(5)
+# the values of ``default_branch_protection``, with the roles that may push and merge then
+LEVELS = {
+    DEVELOPERS_PUSH: (Role.DEVELOPER, Role.MAINTAINER),
+    FULL: (Role.MAINTAINER, Role.MAINTAINER),
+    DEVELOPERS_MERGE: (Role.MAINTAINER, Role.DEVELOPER),
+    FULL_AFTER_FIRST_PUSH: (Role.MAINTAINER, Role.MAINTAINER),
+}
+
+
+class ProtectedBranch(Timestamps, Model):
+    """A branch name or wildcard, and the roles that may push to and merge into matching branches; 0 is nobody."""
+
+    __tablename__ = "protected_branches"
+    __table_args__ = (UniqueConstraint("project_id", "name"),)
+
+    project_id: Mapped[int] = mapped_column(ForeignKey("projects.id", ondelete="CASCADE"))
+    name: Mapped[str]
+    push_access_level: Mapped[int] = mapped_column(default=Role.MAINTAINER)
+    merge_access_level: Mapped[int] = mapped_column(default=Role.MAINTAINER)
+    allow_force_push: Mapped[bool] = mapped_column(default=False, server_default=false())
+
+
+def protected_branches_of(project: Project) -> Select[ProtectedBranch]:
+    """The protected branches of a project, oldest first."""
+    return select(ProtectedBranch).where(ProtectedBranch.project_id == project.id).order_by(ProtectedBranch.id)
+
+
+def protections_of(protected: list[ProtectedBranch], branch: str) -> list[ProtectedBranch]:
+    """The rows that protect a branch."""
+    return [row for row in protected if matches(row.name, branch)]
+
+
+def default_protection(project: Project) -> int:
+    """The value of ``default_branch_protection`` that applies to a project."""
+    level = getattr(project.namespace, "default_branch_protection", None)
+    return FULL if level is None else int(level)
+
+
+def protect_default_branch(project: Project, branch: str) -> None:
+    """Protect the default branch of a project that had none, as its group wants it."""
+    levels = LEVELS.get(default_protection(project))
+    known = protected_branches_of(project).where(ProtectedBranch.name == branch)
+    if levels is not None and db.session.scalar(known) is None:
+        push, merge = levels
+        db.session.add(
+            ProtectedBranch(project_id=project.id, name=branch, push_access_level=push, merge_access_level=merge)
+        )

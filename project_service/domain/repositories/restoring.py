@@ -1,0 +1,121 @@
+"""Repositories from bundles: their packs go to the storage, their refs into rows."""
+
+from __future__ import annotations
+
+import secrets
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from sqlalchemy import insert, select
+
+from project_service.domain.repositories import bundle_cache, bundles, git, packs
+from project_service.domain.repositories.models import Repository, RepositoryRef
+from project_service.domain.repositories.packs import StoredPack
+from project_service.domain.repositories.views import decode_name, incoming_folder
+from project_service.kit.db.locking import lock_row
+from project_service.kit.db.session import db, unit_of_work
+from project_service.kit.storage import storage
+
+VERSION_BYTES = 16
+PEELED = b"^{}"
+
+
+@dataclass(frozen=True, slots=True)
+class RestoredContent:
+    """What was read from a bare repository: stored packs, refs, the branch of HEAD, the header of the bundle."""
+
+    packs: list[StoredPack]
+    refs: dict[str, tuple[str, str | None]]
+    head: str | None
+    header: bytes | None
+
+
+def store_content(project_id: int, folder: Path, bundle: Path | None) -> RestoredContent:
+    """Store the packs of a bare repository, and read its refs.
+
+    ``bundle`` is what it was restored from, unless it has been changed since.
+    """
+    bundles.keep_detached_head(folder)
+    stored = packs.store_packs(project_id, folder)
+    found = list(folder.glob("objects/pack/*.pack"))
+    header = bundles.header_of(bundle, found[0]) if bundle is not None and len(found) == len(stored) == 1 else None
+    return RestoredContent(stored, refs_in(folder), bundles.default_branch(folder), header)
+
+
+def refs_in(folder: Path) -> dict[str, tuple[str, str | None]]:
+    """The refs of a local repository: the target of each, and the object that an annotated tag leads to."""
+    refs: dict[str, tuple[str, str | None]] = {}
+    done = git.run("show-ref", "--dereference", folder=folder)  # fails if there are none
+    for line in done.stdout.splitlines():
+        object_id, _, raw = line.partition(b" ")
+        target = object_id.decode()
+        if raw.endswith(PEELED):
+            name = decode_name(raw.removesuffix(PEELED))
+            refs[name] = (refs[name][0], target)
+        else:
+            refs[decode_name(raw)] = (target, None)
+    return refs
+
+
+def add_repository(project_id: int, kind: str, content: RestoredContent) -> None:
+    """Add the rows of a repository that a project does not have yet."""
+    repository = Repository(project_id=project_id, kind=kind, version=new_version(), storage_name=None, size=0)
+    db.session.add(repository)
+    db.session.flush()
+    fill(repository, content)
+
+
+def fill(repository: Repository, content: RestoredContent) -> None:
+    """Add what was restored to a repository without refs and packs."""
+    repository.head, repository.bundle_header = content.head, content.header
+    repository.size = len(content.header or b"")
+    packs.add_rows(repository, content.packs)
+    rows = [
+        {"repository_id": repository.id, "name": name, "target": target, "peeled": peeled}
+        for name, (target, peeled) in content.refs.items()
+    ]
+    if rows:
+        db.session.execute(insert(RepositoryRef), rows)
+
+
+def new_version() -> str:
+    """Return a version that no repository ever had."""
+    return secrets.token_hex(VERSION_BYTES)
+
+
+def convert(repository_id: int) -> None:
+    """Replace the bundle of a repository by packs and rows, unless that was done already."""
+    with unit_of_work(write=False):
+        found = db.session.get(Repository, repository_id)
+        if found is None or found.storage_name is None:
+            return
+        project_id, storage_name = found.project_id, found.storage_name
+    with tempfile.TemporaryDirectory(dir=incoming_folder()) as name:
+        bundle, folder = Path(name) / "bundle", Path(name) / "bare.git"
+        storage().provide_file(storage_name, bundle)
+        bundles.unbundle(bundle, folder)
+        content = store_content(project_id, folder, bundle)
+    try:
+        with unit_of_work():
+            is_converted = _convert_row(repository_id, storage_name, content)
+    except BaseException:
+        packs.remove_stored(content.packs)
+        raise
+    if is_converted:
+        storage().delete(storage_name)
+        bundle_cache.remove_bare(project_id)
+    else:
+        packs.remove_stored(content.packs)
+
+
+def _convert_row(repository_id: int, storage_name: str, content: RestoredContent) -> bool:
+    repository = db.session.scalar(select(Repository).where(Repository.id == repository_id))
+    if repository is None:
+        return False
+    lock_row(repository, "storage_name", "size")
+    if repository.storage_name != storage_name:  # another process was first
+        return False
+    repository.storage_name, repository.version = None, new_version()
+    fill(repository, content)
+    return True

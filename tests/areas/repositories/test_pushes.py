@@ -1,0 +1,183 @@
+"""Clones and pushes of real git: rules with their texts, events, first push (repositories reference, 2 and 3)."""
+
+from __future__ import annotations
+
+import pytest
+from sqlalchemy import select
+
+from project_service.domain.repositories import models
+from project_service.domain.repositories.models import RepositoryPack, RepositoryRef
+from project_service.domain.repositories.protection import ProtectedBranch
+from project_service.kit.db.session import db, unit_of_work
+from project_service.kit.storage import storage
+from tests.support.git_repositories import keep_bundle, make_bundle
+from tests.support.sample_data import DEV, MAX, OLIVE, RITA, reload
+
+SHOP = "acme/shop"
+pytestmark = pytest.mark.both_databases
+
+
+@pytest.fixture
+def maintainer(git_of, people, project):
+    """A maintainer who has pushed a first commit."""
+    client = git_of(people[MAX])
+    client.commit("First", readme="hello\n")
+    client.push(SHOP, "main")
+    return client
+
+
+def refs_of(project):
+    with unit_of_work(write=False):
+        found = models.repository_of(project)
+        rows = select(RepositoryRef.name, RepositoryRef.target).where(RepositoryRef.repository_id == found.id)
+        return dict(db.session.execute(rows).all())
+
+
+def pushes(as_maintainer, project):
+    events = as_maintainer.get(f"/projects/{project.id}/events?action=pushed").json
+    return [(event["action_name"], event["push_data"]) for event in events]
+
+
+def test_a_first_push_can_be_cloned_and_sets_and_protects_the_default_branch(maintainer, git_of, people, project):
+    reader = git_of(people[RITA])
+
+    for version in ("0", "1", "2"):
+        reader.run("-c", f"protocol.version={version}", "clone", "--quiet", reader.url(SHOP), f"v{version}")
+        assert (reader.folder / f"v{version}" / "readme").read_text() == "hello\n"
+
+    assert reload(project).default_branch == "main"
+    [row] = db.session.scalars(select(ProtectedBranch)).all()
+    assert (row.name, row.push_access_level, row.allow_force_push) == ("main", 40, False)
+    assert refs_of(project) == {"refs/heads/main": maintainer.output("rev-parse", "main")}
+
+
+def test_a_developer_may_push_branches_but_not_the_protected_one(maintainer, git_of, people, project):
+    developer = git_of(people[DEV])
+    developer.run("pull", "--quiet", developer.url(SHOP), "main")
+    developer.commit("Second", more="x\n")
+
+    refused = developer.push(SHOP, "HEAD:main", "HEAD:topic", check=False)
+
+    assert "remote: GitLab: You are not allowed to push code to protected branches on this project." in refused.stderr
+    assert refused.stderr.count("(pre-receive hook declined)") == 2
+    assert set(refs_of(project)) == {"refs/heads/main"}
+    with unit_of_work(write=False):
+        assert len(db.session.scalars(select(RepositoryPack.id)).all()) == 1
+    developer.push(SHOP, "HEAD:topic")
+    assert set(refs_of(project)) == {"refs/heads/main", "refs/heads/topic"}
+
+
+def test_protected_tags_are_created_only_by_the_level_and_never_changed(
+    maintainer, git_of, people, as_maintainer, project
+):
+    as_maintainer.post(f"/projects/{project.id}/protected_tags", json={"name": "v*", "create_access_level": 40})
+    developer = git_of(people[DEV])
+    developer.run("pull", "--quiet", developer.url(SHOP), "main")
+    for client in (developer, maintainer):
+        client.run("tag", "-a", "-m", "one", "v1")
+
+    refused = developer.push(SHOP, "v1", check=False)
+    assert "remote: GitLab: You are not allowed to create this tag as it is protected." in refused.stderr
+    maintainer.push(SHOP, "v1")
+    maintainer.run("tag", "-f", "v1", "HEAD")
+    assert "Protected tags cannot be updated." in maintainer.push(SHOP, "-f", "v1", check=False).stderr
+    assert "using the web interface" in maintainer.push(SHOP, ":v1", check=False).stderr
+    assert "refs/tags/v1" in refs_of(project)
+
+
+def test_nobody_forces_or_deletes_the_default_branch(maintainer, git_of, people):
+    owner = git_of(people[OLIVE])
+    owner.commit("Other root", other="x\n")
+
+    forced, deleted = owner.push(SHOP, "-f", "main", check=False), owner.push(SHOP, ":main", check=False)
+
+    assert "You are not allowed to force push code to a protected branch on this project." in forced.stderr
+    assert "The default branch of a project cannot be deleted." in deleted.stderr
+
+
+def test_of_two_pushes_to_one_branch_the_second_fails_alone(maintainer, project):
+    maintainer.push(SHOP, "main:topic")
+    first = maintainer.output("rev-parse", "main")
+    maintainer.commit("Second")
+    maintainer.push(SHOP, "main:topic")
+
+    late = maintainer.push(SHOP, f"--force-with-lease=topic:{first}", "main:topic", "main:a/b", "main:a", check=False)
+
+    assert "main -> a (failed to update ref)" in late.stderr
+    assert "refs/heads/a/b" in refs_of(project)
+
+
+def test_events_of_a_push(maintainer, as_maintainer, project):
+    first = maintainer.output("rev-parse", "main")
+    second = maintainer.commit("  A title of more than seventy characters, which is too long for the activity feed  ")
+    maintainer.run("tag", "light")
+    maintainer.push(SHOP, "main", "light")
+    maintainer.push(SHOP, ":light")
+
+    assert [
+        (name, data["commit_count"], data["commit_from"], data["commit_to"], data["ref"], data["ref_type"])
+        for name, data in pushes(as_maintainer, project)
+    ] == [
+        ("deleted", 0, second, None, "light", "tag"),
+        ("pushed new", 1, None, second, "light", "tag"),
+        ("pushed to", 1, first, second, "main", "branch"),
+        ("pushed new", 1, None, first, "main", "branch"),
+    ]
+    titles = [data["commit_title"] for _, data in pushes(as_maintainer, project)]
+    assert titles == [None, *["A title of more than seventy characters, which is too long for the ..."] * 2, "First"]
+
+
+def test_more_refs_than_the_limit_get_one_event(maintainer, as_maintainer, project):
+    maintainer.push(SHOP, *(f"main:b{number}" for number in range(4)))
+
+    name, data = pushes(as_maintainer, project)[0]
+    assert (name, data["ref_count"], data["ref"], data["commit_count"]) == ("pushed new", 4, None, 0)
+
+
+def test_other_names_are_refused_or_hidden(maintainer, project):
+    assert "deny updating a hidden ref" in maintainer.push(SHOP, "main:refs/keep-around/x", check=False).stderr
+    sha = maintainer.output("rev-parse", "main")
+    assert "SHA-1 or SHA-256 branch name" in maintainer.push(SHOP, f"main:refs/heads/{sha}", check=False).stderr
+    maintainer.push(SHOP, "main:refs/notes/semantic-release")
+    assert set(refs_of(project)) == {"refs/heads/main", "refs/notes/semantic-release"}
+
+
+def test_a_push_goes_on_from_a_bundle_and_the_cache_can_be_deleted(git_of, people, project, tmp_path):
+    kept = keep_bundle(project, make_bundle(tmp_path / "bundle", "v1"))
+    client = git_of(people[MAX])
+    client.run("pull", "--quiet", client.url(SHOP), "main")
+    client.commit("Second", more="x\n")
+
+    client.push(SHOP, "main")
+
+    assert not storage().exists(kept.storage_name)
+    again = git_of(people[RITA])
+    for _ in range(2):
+        again.run("-C", str(again.folder), "fetch", "--quiet", again.url(SHOP), "main")
+        assert again.output("rev-parse", "FETCH_HEAD") == client.output("rev-parse", "main")
+    assert set(refs_of(project)) == {"refs/heads/main", "refs/tags/v1"}
+
+
+def test_a_former_path_leads_to_the_project(maintainer, as_maintainer, project):
+    as_maintainer.put(f"/projects/{project.id}", json={"path": "store"})
+    maintainer.commit("Second")
+
+    pushed = maintainer.push(SHOP, "main")
+
+    assert "remote: Project 'acme/shop' was moved to 'acme/store'." in pushed.stderr
+    assert maintainer.output("ls-remote", maintainer.url("acme/store"), "main").startswith(
+        maintainer.output("rev-parse", "main")
+    )
+
+
+@pytest.mark.parametrize("body", [b"", b"zzzz", b"0003", b"0010nonsense", b"0000", b"00ff", b"\xff" * 100])
+def test_bodies_that_are_no_push_are_refused(app, people, project, maintainer, body):
+    token = maintainer.credentials[4:-1]
+    answer = app.test_client().post(
+        f"/{SHOP}.git/git-receive-pack",
+        data=body,
+        content_type="application/x-git-receive-pack-request",
+        headers={"Authorization": f"Bearer {token}"},
+    )
+
+    assert answer.status_code == (200 if body == b"0000" else 400)

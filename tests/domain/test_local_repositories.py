@@ -1,0 +1,85 @@
+"""What a machine has of repositories on its disk: caches that are removed when nothing needs them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+
+import pytest
+
+from project_service.domain.repositories import bundle_cache, contents, models, views
+from project_service.domain.repositories.local_folders import held
+from project_service.kit.db.session import db
+from tests.support.git_repositories import keep_bundle, keep_repository, make_bundle, repository_folder
+from tests.support.sample_data import ADA
+
+BUNDLES_FOLDER = "*-project-*.git*"
+
+
+@pytest.fixture
+def stored_bundle(project, tmp_path):
+    """The repository of a project in the way of former releases."""
+    return keep_bundle(project, make_bundle(tmp_path / "bundle", "v1"))
+
+
+def test_the_repository_of_a_bundle_is_removed_when_its_bundle_was_replaced(stored_bundle, project):
+    assert contents.tag_names(project) == ["v1"]
+    assert bundle_cache.remove_unused() == 0
+    stored_bundle.version = "2"
+    db.session.commit()
+
+    assert bundle_cache.remove_unused() == 1
+    assert contents.tag_names(project) == ["v1"]
+
+
+@pytest.mark.parametrize(("days", "stays"), [(0, True), (1, True), (3, False)])
+def test_what_a_killed_process_left_of_a_bundle_is_removed_when_it_is_old(days, stays, project):
+    models.root().mkdir(parents=True, exist_ok=True)
+    folder = models.root() / f".{project.id}-project-{'0' * 32}.git.a069401a"
+    bundle = folder.with_name(f"{folder.name}.bundle")
+    (folder / "objects").mkdir(parents=True)
+    bundle.write_bytes(b"# v2 git bundle\n")
+    for path in (folder, bundle):
+        os.utime(path, (time.time() - days * 86400,) * 2)
+
+    bundle_cache.remove_unused()
+
+    assert [folder.exists(), bundle.exists()] == [stays, stays]
+
+
+def test_a_removed_project_leaves_nothing_on_the_disk(project, as_, run_jobs, tmp_path):
+    kept = keep_repository(project, tmp_path / "repository", "v1")
+    contents.tag_names(project)
+    assert (models.root() / "cache" / str(kept.id)).exists()
+
+    as_(ADA).delete(f"/projects/{project.id}")
+    run_jobs()
+
+    assert not (models.root() / "cache" / str(kept.id)).exists()
+
+
+def test_caches_are_removed_when_they_are_old_and_not_in_use(project, tmp_path):
+    kept = keep_repository(project, tmp_path / "repository", "v1")
+    base = models.root() / "cache" / str(kept.id)
+    with repository_folder(project) as view:
+        views.remove_unused(0)
+        assert view.exists()
+    views.remove_unused(3600)
+    assert base.exists()
+
+    views.remove_unused(0)
+
+    assert not base.exists()
+    assert contents.tag_names(project) == ["v1"]
+
+
+def test_a_view_outlives_a_push_while_it_is_read(project, tmp_path):
+    keep_repository(project, tmp_path / "repository", "v1")
+    with repository_folder(project) as view, held(view):
+        shutil.rmtree(models.root() / "slots", ignore_errors=True)
+        models.repository_of(project).version = "other"
+        db.session.commit()
+        with repository_folder(project) as newer:
+            assert newer != view
+            assert view.exists()

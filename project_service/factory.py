@@ -23,7 +23,7 @@ from project_service.areas.accounts import routes as accounts
 from project_service.areas.activity import jobs as activity_jobs
 from project_service.areas.activity import pages as activity_pages
 from project_service.areas.activity import routes as activity
-from project_service.areas.alerts import incidents
+from project_service.areas.alerts import incidents, todo_pages
 from project_service.areas.alerts import pages as alerts_pages
 from project_service.areas.alerts import settings_pages as alerts_settings
 from project_service.areas.alerts.receivers import receivers
@@ -148,6 +148,7 @@ PAGES = (
     milestones_pages.pages,
     alerts_pages.pages,
     alerts_settings.pages,
+    todo_pages.pages,
     environments_pages.pages,
     vulnerabilities_pages.pages,
     transfers_pages.pages,

@@ -314,6 +314,13 @@ def visible_projects(caller: Caller) -> ColumnElement[bool]:
     return or_(public, own) if caller.external else or_(Project.visibility >= Visibility.INTERNAL, own)
 
 
+def projects_with_alerts(caller: Caller) -> ColumnElement[bool]:
+    """The condition for lists of alerts of several projects: the condition of ``READ_ALERTS``."""
+    if caller.admin:
+        return true()
+    return Project.id.in_(authorized_projects(caller.user_id or 0, Role.DEVELOPER))
+
+
 def projects_with(caller: Caller, feature: str) -> ColumnElement[bool]:
     """The condition for lists of projects: the condition of ``has``."""
     level: ColumnElement[str] = getattr(Project, f"{feature}_access_level")

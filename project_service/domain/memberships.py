@@ -357,11 +357,11 @@ def levels_by_project(user_id: Any, today: Any) -> CTE:
     return highest.group_by(project_id).cte("levels")
 
 
-def members_for_choice(project: Project, most: int = 500) -> Select[int, str, str]:
-    """The members of a project that can be assigned, direct and inherited: id, name and username."""
+def members_for_choice(project: Project, most: int = 500, least: Role = Role.NONE) -> Select[int, str, str]:
+    """The members of a project with at least a role, direct and inherited: id, name and username."""
     above = select(NamespaceAncestor.ancestor_id).where(NamespaceAncestor.namespace_id == project.namespace_id)
     here = or_(Membership.project_id == project.id, Membership.namespace_id.in_(above))
-    ids: Any = select(Membership.user_id).where(here, alive())
+    ids: Any = select(Membership.user_id).where(here, alive(), Membership.access_level >= least)
     if project.namespace.owner_id is not None:
         ids = ids.union_all(select(literal(project.namespace.owner_id)))
     people = select(User.id, User.name, User.username).where(User.deleting_since.is_(None), User.id.in_(ids))

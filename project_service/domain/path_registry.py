@@ -50,6 +50,7 @@ def store_namespace(namespace: Namespace, parent: Namespace | None, taken: Excep
         db.session.add(namespace)
         db.session.flush()
         db.session.add(Route(path=namespace.full_path.lower(), namespace_id=namespace.id))
+        _forget_former(namespace.full_path)
     link_ancestors(namespace)
 
 
@@ -184,7 +185,7 @@ def lock_tree(place: Namespace, *, moving: bool = False) -> None:
 
 
 def _rename_project(project: Project, full_path: str) -> None:
-    """Move the route of a project, and remember its former path for clients of git."""
+    """Move the route of a project, and remember its former path for clients of git and senders of alerts."""
     former, path = project.full_path.lower(), full_path.lower()
     project.full_path = full_path
     db.session.execute(update(Route).where(Route.project_id == project.id).values(path=path))
@@ -193,6 +194,13 @@ def _rename_project(project: Project, full_path: str) -> None:
         change = kept.on_conflict_do_update(index_elements=["path"], set_={"project_id": project.id})
         db.session.execute(change)
         _forget_former(path)
+
+
+def path_now_of(full_path: str) -> str | None:
+    """Return the path, in lower case, of the project that had a path before, unless something else has taken it."""
+    moved = select(func.lower(Project.full_path)).join(RedirectRoute, RedirectRoute.project_id == Project.id)
+    taken = select(Route.path).where(Route.path == full_path.lower()).exists()
+    return db.session.scalar(moved.where(RedirectRoute.path == full_path.lower(), ~taken))
 
 
 def _forget_former(full_path: str) -> None:

@@ -7,6 +7,8 @@ alert that the other one opened.
 
 from __future__ import annotations
 
+import dataclasses
+import datetime as dt
 import functools
 from collections import Counter
 from collections.abc import Iterable
@@ -23,20 +25,24 @@ from project_service.areas.alerts.models import (
     TARGET,
     Alert,
     AlertIntegration,
+    FormerAddress,
     IncidentSetting,
     Status,
 )
 from project_service.areas.alerts.payloads import DEFAULT_SOURCE, PROMETHEUS_TOOL, AlertReport, ParsedAlert
+from project_service.domain import path_registry
 from project_service.domain.bots import ALERT_BOT, bot, id_of_bot
 from project_service.domain.instance_settings import RECEIVERS_THROTTLE, value_of
 from project_service.domain.projects import DISABLED, Project
 from project_service.domain.tracker.counters import next_iids
 from project_service.domain.tracker.environments import Environment
 from project_service.domain.tracker.notes import Note
+from project_service.kit import clock
 from project_service.kit.db.base import Base, Key
 from project_service.kit.db.session import db, insert
 
 COUNTER = "alerts"
+USES_NOTED_EVERY = dt.timedelta(minutes=1)
 LOGGED = "logged an alert from **{}**"
 RECOVERED = "logged a recovery alert from **{}**"
 RESOLVED = f"changed the status to **{Status.RESOLVED.title}**"
@@ -64,6 +70,8 @@ class AlertReceiver:
     auto_close_incident: bool
     throttled: bool | None
     bot_id: int | None
+    send_recovery_email: bool
+    former_path: str | None = None  # the request came to an address from before the project was renamed or moved
 
     @property
     def rate_limit_subject(self) -> str:
@@ -92,18 +100,29 @@ class UnknownProject(Exception):
 
 def find_endpoint(full_path: str, identifier: str) -> AlertReceiver | None:
     """The HTTP endpoint of a project with this identifier; raises ``UnknownProject``."""
-    return next(iter(_receivers(ENDPOINT, path=full_path.lower(), identifier=identifier)), None)
+    return next(iter(_receivers(ENDPOINT, full_path, identifier=identifier)), None)
 
 
 def prometheus_receivers(full_path: str) -> list[AlertReceiver]:
     """The active Prometheus integrations of a project, newest first; raises ``UnknownProject``."""
-    return _receivers(ACTIVE_PROMETHEUS, path=full_path.lower())
+    return _receivers(ACTIVE_PROMETHEUS, full_path)
 
 
 def receiver_of(integration: AlertIntegration) -> AlertReceiver:
     """The receiver of an integration, for test alerts."""
-    [found] = _receivers(BY_ID, path=integration.project.full_path.lower(), integration=integration.id)
+    [found] = _receivers(BY_ID, integration.project.full_path, integration=integration.id)
     return found
+
+
+def note_former_address(receiver: AlertReceiver) -> None:
+    """Record that an address from before the project moved is still used, at most once in ``USES_NOTED_EVERY``."""
+    now, key = clock.now(), {"integration_id": receiver.id, "path": receiver.former_path}
+    known = select(FormerAddress.last_used_at).filter_by(**key)
+    last = db.session.scalar(known)
+    if receiver.former_path is None or (last is not None and now - last < USES_NOTED_EVERY):
+        return
+    row = insert(FormerAddress).values(**key, last_used_at=now)
+    db.session.execute(row.on_conflict_do_update(index_elements=list(key), set_={"last_used_at": now}))
 
 
 def ingest(receiver: AlertReceiver, reports: list[AlertReport]) -> list[StoredAlert]:
@@ -145,6 +164,7 @@ class _Step:
         self.reports = reports
         self.firing = Counter(one.fingerprint for one in reports if one.fingerprint and not one.is_recovery)
         self.notes: list[dict[str, Any]] = []
+        self.opened: set[int] = set()  # ids of new alerts that are not resolved
 
     def run(self) -> list[StoredAlert]:
         """Write the alerts with their notes, then what the project wants done about them; the alert of each report."""
@@ -238,6 +258,8 @@ class _Step:
             row = by_iid.get(iid) or by_fingerprint[one.fingerprint]
             stored[key] = StoredAlert(row.id, row.iid, row.title)
             if row.iid == iid:
+                if one.ended_at is None:
+                    self.opened.add(row.id)
                 source = self.receiver.source_of(one)
                 ended = (RECOVERED.format(source), RESOLVED) if one.ended_at is not None else ()
                 self._note(row.id, LOGGED.format(source), *ended)
@@ -272,7 +294,7 @@ class _Step:
             for alert in ended.values():
                 if alert.issue_id is not None:
                     incidents.close_incident(bot(ALERT_BOT), alert)
-        if not receiver.create_issue and not receiver.send_email:
+        if not receiver.create_issue and not receiver.send_email and not receiver.send_recovery_email:
             return
         ids = [one.id for one in stored]
         found = select(Alert).where(Alert.id.in_(ids)).execution_options(populate_existing=True)
@@ -281,8 +303,17 @@ class _Step:
             alert = by_id[one.id]
             if receiver.create_issue and not report.is_recovery and _needs_incident(alert):
                 incidents.create_incident(bot(ALERT_BOT), alert)
-            if receiver.send_email and (report.is_recovery or alert.status == Status.TRIGGERED):
+            if self._wants_mail(one.id, report):
                 mails.queue_alert(alert, with_incidents=receiver.create_issue)
+
+    def _wants_mail(self, alert_id: int, report: AlertReport) -> bool:
+        """Whether a mail is sent: once for a new alert, and for a recovery, each if the project wants it."""
+        if report.is_recovery:
+            return self.receiver.send_recovery_email
+        if self.receiver.send_email and alert_id in self.opened:
+            self.opened.discard(alert_id)
+            return True
+        return False
 
 
 def _needs_incident(alert: Alert) -> bool:
@@ -300,11 +331,16 @@ def _insert_alerts(_dialect: str) -> Any:
     ).returning(alerts.id, alerts.iid, alerts.title, alerts.fingerprint)
 
 
-def _receivers(statement: Select[Any], **parameters: Any) -> list[AlertReceiver]:
-    rows = db.session.execute(statement, parameters).all()
+def _receivers(statement: Select[Any], full_path: str, **parameters: Any) -> list[AlertReceiver]:
+    path, former_path = full_path.lower(), None
+    rows = db.session.execute(statement, {"path": path, **parameters}).all()
+    if not rows and (moved_to := path_registry.path_now_of(path)) is not None:
+        former_path = path
+        rows = db.session.execute(statement, {"path": moved_to, **parameters}).all()
     if not rows:
         raise UnknownProject
-    return [AlertReceiver(*row) for row in rows if row.type is not None]
+    found = (AlertReceiver(*row) for row in rows if row.type is not None)
+    return [dataclasses.replace(one, former_path=former_path) if former_path else one for one in found]
 
 
 def _receivers_where(condition: ColumnElement[bool]) -> Select[Any]:
@@ -321,6 +357,7 @@ def _receivers_where(condition: ColumnElement[bool]) -> Select[Any]:
             func.coalesce(settings.auto_close_incident, true()),
             value_of(f"{RECEIVERS_THROTTLE}_enabled").scalar_subquery(),
             id_of_bot(ALERT_BOT).scalar_subquery(),
+            func.coalesce(settings.send_recovery_email, false()),
         )
         .select_from(tables)
         .where(projects.deleting_since.is_(None), func.lower(projects.full_path) == bindparam("path"))

@@ -144,9 +144,12 @@ def alerts_in(type_of_integration: str, payload: dict[str, Any], mapped: Mapping
     return [payloads.parse_plain(payload, mapped)]
 
 
-def address_of(integration: AlertIntegration) -> str | None:
-    """Return the URL to which a monitoring tool sends its alerts; an Opsgenie integration has none."""
-    project = urls.absolute(f"/{integration.project.full_path}")
+def address_of(integration: AlertIntegration, full_path: str | None = None) -> str | None:
+    """Return the URL to which a monitoring tool sends its alerts; an Opsgenie integration has none.
+
+    ``full_path``: a former path of the project.
+    """
+    project = urls.absolute(f"/{full_path or integration.project.full_path}")
     if integration.type == OPSGENIE:
         return None
     if integration.type == PROMETHEUS:

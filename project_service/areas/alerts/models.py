@@ -6,7 +6,7 @@ import datetime as dt
 import enum
 from typing import Any
 
-from sqlalchemy import ForeignKey, Index, UniqueConstraint, text
+from sqlalchemy import ForeignKey, Index, UniqueConstraint, case, false, text
 from sqlalchemy.orm import Mapped, mapped_column, relationship
 
 from project_service.domain.projects import Project
@@ -20,6 +20,9 @@ TARGET = "AlertManagement::Alert"
 HTTP = "http"
 PROMETHEUS = "prometheus"
 OPSGENIE = "opsgenie"
+# The time an alert is listed by: its start or, if that lay in the future when it was received, the time of receipt.
+# With the line breaks of PostgreSQL, so that a comparison of models and database finds no difference.
+LISTED_AT = "(\nCASE\n WHEN started_at > created_at THEN created_at\n ELSE started_at\nEND)"
 
 
 class Severity(enum.IntEnum):
@@ -77,6 +80,17 @@ class AlertIntegration(Timestamps, Model):
     target_url: Mapped[str | None]
 
 
+class FormerAddress(Model):
+    """An address that a receiver had before its project was renamed or moved, and when it was last used."""
+
+    __tablename__ = "alert_former_addresses"
+    __table_args__ = (UniqueConstraint("integration_id", "path"),)
+
+    integration_id: Mapped[int] = mapped_column(ForeignKey("alert_integrations.id", ondelete="CASCADE"))
+    path: Mapped[str]  # of the project, in lower case
+    last_used_at: Mapped[dt.datetime]
+
+
 class Alert(Timestamps, Model):
     """An alert. A unique index ensures that at most one open alert of a project has a fingerprint."""
 
@@ -91,16 +105,16 @@ class Alert(Timestamps, Model):
             sqlite_where=text("status <> 2"),
             postgresql_where=text("status <> 2"),
         ),
-        Index("ix_alerts_started_at", "project_id", "started_at", "id"),
+        Index("ix_alerts_listed", "project_id", text(LISTED_AT), "id"),
         Index(
             "ix_alerts_listed_open",
             "project_id",
-            "started_at",
+            text(LISTED_AT),
             "id",
             sqlite_where=text("status <> 2 AND status <> 3"),
             postgresql_where=text("status <> 2 AND status <> 3"),
         ),
-        Index("ix_alerts_status", "project_id", "status", "started_at", "id"),
+        Index("ix_alerts_status", "project_id", "status", text(LISTED_AT), "id"),
         Index("ix_alerts_severity", "project_id", "severity", "id"),
         # most alerts have no incident, environment or assignee: these indexes cost them nothing
         index_where_present("ix_alerts_issue_id", "issue_id"),
@@ -132,6 +146,10 @@ class Alert(Timestamps, Model):
     assignee: Mapped[User | None] = relationship()
 
 
+# the expression of the indexes, for orders
+listed_at = case((Alert.started_at > Alert.created_at, Alert.created_at), else_=Alert.started_at)
+
+
 class IncidentSetting(Timestamps, Model):
     """Incident settings of a project (alert management reference, section 9)."""
 
@@ -140,18 +158,23 @@ class IncidentSetting(Timestamps, Model):
     project_id: Mapped[int] = mapped_column(ForeignKey("projects.id", ondelete="CASCADE"), unique=True)
     create_issue: Mapped[bool] = mapped_column(default=False)
     send_email: Mapped[bool] = mapped_column(default=False)
+    send_recovery_email: Mapped[bool] = mapped_column(default=False, server_default=false())
     auto_close_incident: Mapped[bool] = mapped_column(default=True)
     issue_template_key: Mapped[str | None]
     issue_template: Mapped[str | None]
 
 
 class AlertTodo(Timestamps, Model):
-    """A to-do item of a user about an alert."""
+    """A to-do item of a user about an alert: to be done, or done at some time."""
 
     __tablename__ = "alert_todos"
-    __table_args__ = (UniqueConstraint("alert_id", "user_id"),)
+    __table_args__ = (
+        UniqueConstraint("alert_id", "user_id"),
+        Index("ix_alert_todos_user_id_done_at", "user_id", "done_at", "id"),
+    )
 
     alert_id: Mapped[int] = mapped_column(ForeignKey("alerts.id", ondelete="CASCADE"))
     alert: Mapped[Alert] = relationship()
-    user_id: Mapped[int] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"), index=True)
+    user_id: Mapped[int] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"))
     user: Mapped[User] = relationship()
+    done_at: Mapped[dt.datetime | None]

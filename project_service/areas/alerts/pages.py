@@ -18,11 +18,10 @@ from project_service.areas.alerts import charts, incidents, payloads, queries, s
 from project_service.areas.alerts.forms import CommentForm
 from project_service.areas.alerts.models import OPSGENIE, Alert, AlertIntegration, Severity, Status
 from project_service.areas.alerts.payload_mapping import LABELS
-from project_service.domain.memberships import members_for_choice
 from project_service.domain.projects import Project
 from project_service.domain.tracker.issues import INCIDENT, Issue
 from project_service.domain.tracker.notes import Note
-from project_service.domain.users import user_by
+from project_service.domain.users import ACTIVE, user_by
 from project_service.kit import clock
 from project_service.kit.db.pagination import MAX_COUNTED_ROWS, read_page
 from project_service.kit.db.session import db
@@ -34,7 +33,7 @@ navigation.add(navigation.NavigationEntry("Alerts", "/-/alert_management", 40, A
 
 HERE = "/<path:project>/-/alert_management"
 ONE = f"{HERE}/<int:iid>"
-OFFERED = (Status.TRIGGERED, Status.ACKNOWLEDGED, Status.RESOLVED)
+OFFERED = tuple(Status)
 PARTS = {"overview": "Alert details", "metrics": "Metrics", "activity": "Activity feed"}
 MOST_SHOWN = 5
 RECENT = dt.timedelta(hours=12)
@@ -153,7 +152,8 @@ def assign(project: Project, iid: int) -> Any:
 
     def act() -> None:
         user = user_by(wanted) if wanted.isascii() and wanted.isdigit() and wanted != "0" else None
-        if wanted not in ("", "0") and (user is None or not allowed(Caller.of(user), Ability.READ_ALERTS, project)):
+        may_read = user is not None and user.state == ACTIVE and allowed(Caller.of(user), Ability.READ_ALERTS, project)
+        if wanted not in ("", "0") and not may_read:
             raise Invalid(base="Assignee has no permissions")
         service.assign(current_user(), alert, user)
 
@@ -210,7 +210,7 @@ def _acted(alert: Alert, act: Any) -> Any:
 
 
 def _page(alert: Alert, form: CommentForm, part: str = "overview") -> str:
-    people = db.session.execute(members_for_choice(alert.project)).all()
+    people = db.session.execute(queries.assignable_people(alert.project)).all()
     tree, left_out = trees.tree_of(alert.payload)
     return render_template(
         "alerts/show.html",

@@ -7,15 +7,26 @@ from collections.abc import Collection, Iterable, Sequence
 from functools import reduce
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, TextClause, func, select, text, union_all
-from sqlalchemy.orm import aliased, defer, selectinload
+from sqlalchemy import ColumnElement, Select, TextClause, func, select, text, true, union_all
+from sqlalchemy.orm import aliased, contains_eager, defer, selectinload
 
-from project_service.areas.alerts.models import TARGET, Alert, AlertIntegration, AlertTodo, IncidentSetting, Status
-from project_service.domain.projects import Project
+from project_service.areas.alerts.models import (
+    TARGET,
+    Alert,
+    AlertIntegration,
+    AlertTodo,
+    FormerAddress,
+    IncidentSetting,
+    Status,
+    listed_at,
+)
+from project_service.domain.access_levels import Role
+from project_service.domain.memberships import members_for_choice
+from project_service.domain.projects import Project, RedirectRoute
 from project_service.domain.tracker.environments import Environment
 from project_service.domain.tracker.issues import Issue
 from project_service.domain.tracker.notes import Note, Subject, add_finder
-from project_service.domain.users import ids_called
+from project_service.domain.users import ACTIVE, User, ids_called
 from project_service.kit.db import searching
 from project_service.kit.db.pagination import MAX_COUNTED_ROWS
 from project_service.kit.db.session import NO_LAZY_LOADING, db
@@ -24,24 +35,25 @@ from project_service.kit.http.errors import RecordNotFound
 BETWEEN = "\n"
 LEGACY = "legacy"
 OPEN = (Status.TRIGGERED, Status.ACKNOWLEDGED)
-LISTED = (*OPEN, Status.RESOLVED)
+LISTED = tuple(Status)
 TABS: dict[str, tuple[str, tuple[Status, ...]]] = {
     "open": ("Open", OPEN),
     "triggered": ("Triggered", (Status.TRIGGERED,)),
     "acknowledged": ("Acknowledged", (Status.ACKNOWLEDGED,)),
     "resolved": ("Resolved", (Status.RESOLVED,)),
+    "ignored": ("Ignored", (Status.IGNORED,)),
     "all": ("All", LISTED),
 }
 # As indexes have them; alerts are numbered as they are made. What changes with every occurrence has no index, which
 # every occurrence would have to pay for.
 SORTS: dict[str, tuple[Any, ...]] = {
-    "started_at": (Alert.started_at, Alert.id),
+    "started_at": (listed_at, Alert.id),
     "created_at": (Alert.iid,),
     "updated_at": (Alert.updated_at, Alert.id),
     "ended_at": (Alert.ended_at, Alert.id),
     "events": (Alert.events, Alert.id),
     "severity": (Alert.severity, Alert.id),
-    "status": (Alert.status, Alert.started_at, Alert.id),
+    "status": (Alert.status, listed_at, Alert.id),
 }
 SORT_NAMES = {
     "started_at": "Start time",
@@ -81,7 +93,7 @@ def counts_of(project: Project, **wanted: Any) -> dict[str, int]:
 def _counted_at_once(conditions: tuple[ColumnElement[bool], ...]) -> dict[Status, int] | None:
     """Count the alerts of each status in one scan; ``None`` if there are too many."""
     # in storage order: otherwise SQLite reads them by index, at random
-    ordered = select(Alert.status).where(Alert.status != Status.IGNORED, *conditions).order_by(Alert.iid.desc())
+    ordered = select(Alert.status).where(*conditions).order_by(Alert.iid.desc())
     found = ordered.limit(MAX_COUNTED_ROWS).subquery()
     rows = db.session.execute(select(found.c.status, func.count()).group_by(found.c.status))
     by_status = dict.fromkeys(LISTED, 0) | {Status(status): count for status, count in rows}
@@ -103,6 +115,8 @@ def _within(statuses: tuple[Status, ...], order: str) -> ColumnElement[bool] | T
     """Return the condition of a tab, written so that the database uses the index of the order."""
     if order == "status":
         return Alert.status.between(min(statuses), max(statuses))
+    if statuses == LISTED:
+        return true()
     return text("status <> 2 AND status <> 3") if statuses == OPEN else Alert.status.in_(statuses)
 
 
@@ -186,13 +200,54 @@ def incident_setting_of(project_id: int) -> IncidentSetting:
     """The incident settings of a project, or the defaults."""
     stored = db.session.scalar(select(IncidentSetting).where(IncidentSetting.project_id == project_id))
     return stored or IncidentSetting(
-        project_id=project_id, create_issue=False, send_email=False, auto_close_incident=True
+        project_id=project_id,
+        create_issue=False,
+        send_email=False,
+        send_recovery_email=False,
+        auto_close_incident=True,
     )
 
 
+def assignable_people(project: Project) -> Select[int, str, str]:
+    """The people to whom alerts of a project can be assigned: id, name and username."""
+    return members_for_choice(project, least=Role.DEVELOPER).where(User.state == ACTIVE)
+
+
 def todo_of(alert: Alert, user_id: int) -> AlertTodo | None:
-    """The to-do item of a user about an alert."""
-    return db.session.scalar(select(AlertTodo).where(AlertTodo.alert_id == alert.id, AlertTodo.user_id == user_id))
+    """The to-do item of a user about an alert, unless it is done."""
+    pending = AlertTodo.done_at.is_(None)
+    return db.session.scalar(
+        select(AlertTodo).where(AlertTodo.alert_id == alert.id, AlertTodo.user_id == user_id, pending)
+    )
+
+
+def todos_of(seen: ColumnElement[bool], user_id: int, *, done: bool) -> Select[AlertTodo]:
+    """The to-do items of a user about alerts of projects under a condition, newest first."""
+    state = AlertTodo.done_at.is_not(None) if done else AlertTodo.done_at.is_(None)
+    statement = select(AlertTodo).join(AlertTodo.alert).join(Alert.project)
+    statement = statement.where(AlertTodo.user_id == user_id, state, Project.deleting_since.is_(None), seen)
+    order = (AlertTodo.done_at.desc(), AlertTodo.id.desc()) if done else (AlertTodo.id.desc(),)
+    loaded = contains_eager(AlertTodo.alert).options(defer(Alert.payload), contains_eager(Alert.project))
+    return statement.order_by(*order).options(loaded, NO_LAZY_LOADING)
+
+
+def find_todo(user_id: int, todo_id: int) -> AlertTodo:
+    """One to-do item of a user by its id."""
+    todo = db.session.scalar(select(AlertTodo).where(AlertTodo.id == todo_id, AlertTodo.user_id == user_id))
+    if todo is None:
+        raise RecordNotFound
+    return todo
+
+
+def former_addresses(project: Project, integrations: Sequence[AlertIntegration]) -> dict[str, list[FormerAddress]]:
+    """The former paths of a project, each with what integrations received there."""
+    paths = select(RedirectRoute.path).where(RedirectRoute.project_id == project.id).order_by(RedirectRoute.path)
+    found: dict[str, list[FormerAddress]] = {path: [] for path in db.session.scalars(paths)}
+    uses = select(FormerAddress).where(FormerAddress.integration_id.in_([one.id for one in integrations]))
+    for use in db.session.scalars(uses.order_by(FormerAddress.integration_id).options(NO_LAZY_LOADING)):
+        if use.path in found:
+            found[use.path].append(use)
+    return found
 
 
 def notes_of(alert: Alert) -> Select[Note]:

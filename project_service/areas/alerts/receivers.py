@@ -88,4 +88,6 @@ def _ingest(receiver: AlertReceiver, payload: dict[str, Any]) -> list[dict[str, 
         reports = payloads.parse_batch(payload)
     else:
         reports = [payloads.parse_plain(payload, receiver.mapping)]
+    if receiver.former_path is not None:
+        ingestion.note_former_address(receiver)
     return [{"iid": alert.iid, "title": alert.title} for alert in ingestion.ingest(receiver, reports)]

@@ -7,7 +7,7 @@ import re
 from contextlib import nullcontext
 from typing import Any
 
-from sqlalchemy import delete, func, select
+from sqlalchemy import func, select, update
 
 from project_service.access import audit
 from project_service.access.abilities import Ability, allowed
@@ -72,17 +72,23 @@ def comment(author: User, alert: Alert, body: str) -> Note:
 
 
 def add_todo(user: User, alert: Alert) -> None:
-    """Add a to-do item, unless there is one."""
-    db.session.execute(
-        insert(AlertTodo)
-        .values(alert_id=alert.id, user_id=user.id, created_at=clock.now(), updated_at=clock.now())
-        .on_conflict_do_nothing()
-    )
+    """Add a to-do item, unless there is one; one that was done is to be done again."""
+    now = clock.now()
+    row = insert(AlertTodo).values(alert_id=alert.id, user_id=user.id, created_at=now, updated_at=now)
+    again = {"done_at": None, "updated_at": now}
+    db.session.execute(row.on_conflict_do_update(index_elements=["alert_id", "user_id"], set_=again))
 
 
 def finish_todo(user: User, alert: Alert) -> None:
-    """Remove the to-do item of a user."""
-    db.session.execute(delete(AlertTodo).where(AlertTodo.alert_id == alert.id, AlertTodo.user_id == user.id))
+    """Mark the to-do item of a user as done."""
+    todo = update(AlertTodo).where(AlertTodo.alert_id == alert.id, AlertTodo.user_id == user.id)
+    db.session.execute(todo.where(AlertTodo.done_at.is_(None)).values(done_at=clock.now()))
+
+
+def finish_todos(user: User) -> None:
+    """Mark all to-do items of a user as done."""
+    waiting = update(AlertTodo).where(AlertTodo.user_id == user.id, AlertTodo.done_at.is_(None))
+    db.session.execute(waiting.values(done_at=clock.now()))
 
 
 def save_incident_setting(project: Project, **fields: Any) -> None:

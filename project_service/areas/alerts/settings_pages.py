@@ -20,6 +20,7 @@ from project_service.areas.alerts.forms import IncidentSettingsForm, Integration
 from project_service.areas.alerts.models import HTTP, OPSGENIE, AlertIntegration
 from project_service.domain.projects import Project
 from project_service.domain.repositories import contents
+from project_service.kit import mail
 from project_service.kit.db.session import db
 from project_service.kit.http.errors import Invalid
 from project_service.kit.http.fields import whole_number
@@ -39,15 +40,18 @@ def fill(project: Project) -> dict[str, Any]:
     configures = allowed(caller(), Ability.ADMIN_OPERATIONS, project)
     tabs = TABS if configures else {INTEGRATIONS: TABS[INTEGRATIONS]}
     asked = request.args.get("alerts", INTEGRATIONS)
+    found = list(db.session.scalars(queries.integrations_of(project)))
     tab = asked if asked in tabs else INTEGRATIONS
     return {
         "alert_tabs": tabs,
         "alert_tab": tab,
-        "integrations": list(db.session.scalars(queries.integrations_of(project))),
+        "integrations": found,
         "integration_types": integrations.TYPES,
         "configures": configures,
         "alert_settings_saved": "saved" in request.args,
         "alert_integration_removed": "removed" in request.args,
+        "mail_is_on": mail.is_on(),
+        "former_addresses": queries.former_addresses(project, found) if configures else {},
         "incident_form": _stored_incident_form(project) if tab == INCIDENTS else None,
     }
 
@@ -71,7 +75,7 @@ sections.add(sections.Section("operations", "alerts", "Alerts", 10, Ability.READ
 def save_alert_settings(project: Project) -> Any:
     """Save the incident settings."""
     form = IncidentSettingsForm()
-    names = ("create_issue", "send_email", "auto_close_incident", "issue_template_key")
+    names = ("create_issue", "send_email", "send_recovery_email", "auto_close_incident", "issue_template_key")
     if form.accepted(lambda: service.save_incident_setting(project, **{name: form[name].data for name in names})):
         return redirect(f"/{project.full_path}/-/settings/operations?alerts={INCIDENTS}&saved=1#alerts")
     return sections.show(project, "operations", status=422, incident_form=_offering(project, form), alert_tab=INCIDENTS)

@@ -259,10 +259,17 @@ class ShownPage:
 
 
 def read_page(statement: Select[Any] | Listing, number: str | None, size: int = DEFAULT_SIZE) -> ShownPage:
-    """Cut a list for a page of HTML; nonsense in the address is the first page. Long texts are shortened."""
+    """Cut a list for a page of HTML; nonsense in the address is the first page, a number past the end the last one.
+
+    Long texts are shortened.
+    """
     at = min(fields.whole_number(number or "") or 1, 1_000_000)
     page = Page(at, size, size)
-    rows, head = cut(ShortenedRows(statement) if isinstance(statement, Select) else statement, page)
+    listing = ShortenedRows(statement) if isinstance(statement, Select) else statement
+    rows, head = cut(listing, page)
+    if not rows and at > 1:
+        page = Page(max(1, -(-listing.total // size)), size, size)
+        rows, head = cut(listing, page)
     counted = "X-Total" in head
     return ShownPage(
         rows=rows,

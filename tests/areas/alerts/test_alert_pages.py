@@ -41,9 +41,10 @@ def test_an_alert_changes_its_status(visit, alert):
 
     answers = [developer.send(f"{ONE}/status", status=word).status_code for word in ("resolved", "resolved", "ignored")]
 
-    assert answers == [302, 302, 422]
-    assert (alert_now().status, alert_now().ended_at is None) == (Status.RESOLVED, False)
-    assert notes() == ["changed the status to **Resolved**"]
+    assert answers == [302, 302, 302]
+    assert (alert_now().status, alert_now().ended_at is None) == (Status.IGNORED, True)
+    assert developer.send(f"{ONE}/status", status="forgotten").status_code == 422
+    assert notes() == ["changed the status to **Resolved**", "changed the status to **Ignored**"]
 
 
 def test_an_alert_opens_again_only_while_no_twin_is_open(visit, alert, project):

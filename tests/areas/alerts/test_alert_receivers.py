@@ -27,11 +27,13 @@ from project_service.areas.alerts.models import (
     TARGET,
     Alert,
     AlertIntegration,
+    FormerAddress,
     IncidentSetting,
     Status,
 )
-from project_service.domain import instance_settings
+from project_service.domain import instance_settings, path_registry
 from project_service.domain.bots import ALERT_BOT
+from project_service.domain.namespaces import Namespace
 from project_service.domain.projects import Project
 from project_service.domain.rate_limits import RateLimit
 from project_service.domain.tracker.environments import Environment
@@ -41,6 +43,7 @@ from project_service.domain.users import User
 from project_service.factory import LARGEST_BODY
 from project_service.kit import clock
 from project_service.kit.db.session import db, unit_of_work
+from project_service.kit.http.errors import Conflict
 from tests.support import sample_data
 
 pytestmark = pytest.mark.both_databases
@@ -783,7 +786,6 @@ CHANGES = {
     "switched off": (AlertIntegration, {"active": False}, 403),
     "of another type": (AlertIntegration, {"type": PROMETHEUS}, 403),
     "another identifier": (AlertIntegration, {"endpoint_identifier": "ff"}, 403),
-    "the project moved": (Project, {"path": "store", "full_path": "acme/store"}, 404),
     "the project is being removed": (Project, {"deleting_since": clock.now()}, 404),
 }
 BODIES = {
@@ -877,3 +879,39 @@ def test_a_body_that_ends_too_early_is_refused(post):
 def test_a_broken_authorization_header_is_no_key(post):
     for header in ("Basic \xe9", "Basic !", "Bearer \xe9", "Digest x", "Bearer"):
         assert post({}, key=None, Authorization=header).status_code == 401
+
+
+def move(project, path):
+    with unit_of_work():
+        row = db.session.get_one(Project, project.id)
+        row.path = path
+        path_registry.move_project(row, Conflict("taken"))
+
+
+@pytest.mark.both_databases
+def test_a_moved_project_receives_at_its_old_addresses_until_something_takes_the_path(post, project, endpoint):
+    move(project, "store")
+    move(project, "market")
+    answers = [post(PLAIN).status_code, post(PLAIN).status_code]
+    [use] = db.session.query(FormerAddress)
+    used = (use.integration_id, use.path, clock.now() - use.last_used_at < dt.timedelta(minutes=1))
+
+    with unit_of_work():
+        db.session.get_one(Project, project.id).name = "Market"
+    taker = sample_data.make_project("shop", db.session.get_one(Project, project.id).namespace)
+
+    assert (answers, [alert.events for alert in alerts()]) == ([200, 200], [2])
+    assert used == (endpoint.id, "acme/shop", True)
+    assert post(PLAIN).status_code == 403  # the receiver of another project, which has no such endpoint
+    move(taker, "elsewhere")
+    assert post(PLAIN).status_code == 403
+
+
+@pytest.mark.both_databases
+def test_a_renamed_group_receives_for_its_projects_at_the_old_addresses(post, project, group):
+    with unit_of_work():
+        row = db.session.get_one(Namespace, group.id)
+        row.path = "umbrella"
+        path_registry.move_namespace(row, Conflict("taken"))
+
+    assert (post(PLAIN).status_code, [alert.events for alert in alerts()]) == (200, [1])

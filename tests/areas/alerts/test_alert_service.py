@@ -49,7 +49,8 @@ def mails_are_sent(app, monkeypatch):
 def set_up(project, **fields):
     """Store the settings of alerts, all off but those given."""
     with unit_of_work():
-        wanted = {"create_issue": False, "send_email": False, "auto_close_incident": False} | fields
+        names = ("create_issue", "send_email", "send_recovery_email", "auto_close_incident")
+        wanted = dict.fromkeys(names, False) | fields
         service.save_incident_setting(project, **wanted)
 
 
@@ -223,12 +224,12 @@ def test_a_closed_incident_resolves_its_alert_and_no_other(post, project, people
     assert notes(first)[-1] == ("Max", "changed the status to **Resolved** by closing issue #1", True)
 
 
-def test_owners_and_maintainers_are_mailed_each_time(post, project, mails_are_sent):
+def test_owners_and_maintainers_are_mailed_about_new_alerts_and_recoveries(post, project, mails_are_sent):
     with unit_of_work():
         db.session.add(Environment(project_id=project.id, name="production", slug="production"))
-    set_up(project, send_email=True)
+    set_up(project, send_email=True, send_recovery_email=True)
 
-    post(PLAIN | {"description": "Very full"}, OVER)
+    post(PLAIN | {"description": "Very full"}, PLAIN, OVER)
 
     found = outbox()
     subject = f"shop | Alert: production: {PLAIN['title']}"
@@ -240,6 +241,17 @@ def test_owners_and_maintainers_are_mailed_each_time(post, project, mails_are_se
         "Description: Very full\n\nEnvironment: production\n"
     )
     assert found[2].body.startswith("An alert has been resolved in acme/shop.\n")
+
+
+@pytest.mark.parametrize(
+    ("wanted", "words"), [("send_email", ["triggered"] * 2), ("send_recovery_email", ["resolved"] * 2)]
+)
+def test_new_alerts_and_recoveries_have_a_switch_each(wanted, words, post, project, mails_are_sent):
+    set_up(project, **{wanted: True})
+
+    post(PLAIN, PLAIN, OVER)
+
+    assert [mail.body.split(" in ")[0] for mail in outbox()] == [f"An alert has been {word}" for word in words]
 
 
 def test_the_owner_of_a_personal_project_is_mailed(post, people, mails_are_sent):

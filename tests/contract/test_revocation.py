@@ -21,6 +21,21 @@ CHANGES = {
     "the person is blocked": ("POST", "/users/{user}/block", {}, {403}),
     "the person is deleted": ("DELETE", "/users/{user}", {}, {401}),
 }
+# what somebody reads who has no role, or one through a share: the changes, and what the readers are answered then
+RESTRICTIONS = {
+    "a public project becomes private": ("PUT", "/projects/{project}", {"visibility": "private"}, {404}),
+    "issues are switched off": ("PUT", "/projects/{project}", {"issues_access_level": "disabled"}, {403, 404}),
+    "issues are for members": ("PUT", "/projects/{project}", {"issues_access_level": "private"}, {403, 404}),
+    "the project is removed": ("DELETE", "/projects/{project}", {}, {404}),
+    "the group is removed": ("DELETE", "/groups/{group}", {}, {404}),
+    "the project moves to another path": ("PUT", "/projects/{project}", {"path": "elsewhere"}, {404}),
+    "the group moves to another path": ("PUT", "/groups/{group}", {"path": "{name}-elsewhere"}, {404}),
+    "the issue becomes confidential": ("PUT", "/projects/{project}/issues/1", {"confidential": True}, {404}),
+    "the issue is removed": ("DELETE", "/projects/{project}/issues/1", {}, {404}),
+    "an administrator becomes a user": ("PUT", "/users/{user}", {"admin": False}, {403}),
+    "the person is deactivated": ("POST", "/users/{user}/block", {}, {403}),
+    "the share ends": ("DELETE", "/groups/{shared}/share/{group}", {}, {404}),
+}
 # what a browser is answered then that has seen the page: refused, hidden, or sent to sign in
 PAGES = {
     "the membership is removed": {404},
@@ -81,6 +96,79 @@ def test_what_was_taken_away_is_refused_at_once(service, world, method, path, fi
     assert {answer.status_code for answer in ask(address, headers | {"If-None-Match": tag})} == refused
     assert {answer.status_code for answer in ask(address, headers)} == refused
     assert len(children_of(service.child("web"))) == 2
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("change", RESTRICTIONS)
+def test_what_was_restricted_is_hidden_at_once(service, world, change):
+    _, headers, ids = world
+    api, name = f"{service.url}/api/v4", ids["name"]
+    project = requests.get(f"{api}/projects/{name}-group%2F{name}", headers={"PRIVATE-TOKEN": TOKEN}, timeout=30).json()
+    shared = admin(service, "POST", "/groups", name=f"{name}-shared", path=f"{name}-shared", visibility="private")
+    ids |= {"project": project["id"], "shared": shared["id"]}
+    admin(service, "PUT", f"/groups/{ids['group']}", visibility="public")
+    admin(service, "PUT", f"/projects/{ids['project']}", visibility="public")
+    admin(service, "POST", f"/projects/{ids['project']}/issues", title="Seen by everybody")
+    admin(service, "POST", f"/groups/{ids['shared']}/share", group_id=ids["group"], group_access=30)
+    address = f"{api}/projects/{name}-group%2F{name}/issues/1"
+    if change == "the share ends":
+        address = f"{api}/groups/{ids['shared']}"
+    elif change == "an administrator becomes a user":
+        admin(service, "PUT", f"/users/{ids['user']}", admin=True)
+        address = f"{api}/application/settings"
+    elif "issue" not in change and "person" not in change:
+        headers = {}  # anybody reads it
+        address = f"{api}/projects/{name}-group%2F{name}"
+    if "issue" in change:
+        admin(service, "DELETE", f"/groups/{ids['group']}/members/{ids['user']}")
+    tag = ask(address, headers)[-1].headers["ETag"]
+    assert {answer.status_code for answer in ask(address, headers | {"If-None-Match": tag})} == {304}
+
+    method, path, fields, refused = RESTRICTIONS[change]
+    admin(
+        service,
+        method,
+        path.format(**ids),
+        **{name: text.format(**ids) if isinstance(text, str) else text for name, text in fields.items()},
+    )
+
+    assert {answer.status_code for answer in ask(address, headers | {"If-None-Match": tag})} <= refused
+    assert {answer.status_code for answer in ask(address, headers)} <= refused
+
+
+@pytest.mark.nightly
+def test_a_restart_with_other_keys_and_another_temporary_directory_takes_nothing_back(tmp_path):
+    old, new = secrets.token_hex(20), secrets.token_hex(20)
+    made = Service(tmp_path / "service", PROJECT_SERVICE_SECRET_KEY=old)
+    made.start()
+    name = "revoked"
+    user = admin(made, "POST", "/users", username=name, name=name, email=f"{name}@example.org", password=PASSWORD)
+    tokens = [
+        admin(made, "POST", f"/users/{user['id']}/personal_access_tokens", name="t", scopes=["api"]) for _ in range(2)
+    ]
+    browser = requests.Session()
+    form = CSRF.search(browser.get(f"{made.url}/users/sign_in", timeout=30).text)
+    fields = {"login": name, "password": PASSWORD, "csrf_token": form[1]}
+    browser.post(f"{made.url}/users/sign_in", data=fields, timeout=30).raise_for_status()
+    cookie = {"Cookie": "; ".join(f"{one.name}={one.value}" for one in browser.cookies)}
+    admin(made, "DELETE", f"/personal_access_tokens/{tokens[0]['id']}")
+    found = []
+    for keys in (f"{new},{old}", new):
+        made.stop()
+        temporary = tmp_path / keys[:8]
+        temporary.mkdir()
+        made.environment |= {"PROJECT_SERVICE_SECRET_KEY": keys, "TMPDIR": str(temporary)}
+        made.start()
+        statuses = [
+            {answer.status_code for answer in ask(f"{made.url}/api/v4/user", {"PRIVATE-TOKEN": token["token"]})}
+            for token in tokens
+        ]
+        address = f"{made.url}/-/profile/personal_access_tokens"
+        page = requests.get(address, headers=cookie, timeout=30, allow_redirects=False)
+        found.append((statuses, page.status_code))
+    made.stop()
+
+    assert found == [([{401}, {200}], 200), ([{401}, {200}], 302)]
 
 
 @pytest.mark.parametrize("change", PAGES)

@@ -19,6 +19,7 @@ from project_service.access.identity import caller
 from project_service.access.pages import CookieSessions, PageBlueprint, csrf, error_page, is_for_programs, sign_with
 from project_service.areas.accounts import jobs as accounts_jobs
 from project_service.areas.accounts import pages as accounts_pages
+from project_service.areas.accounts import resource_token_routes as resource_tokens
 from project_service.areas.accounts import routes as accounts
 from project_service.areas.activity import jobs as activity_jobs
 from project_service.areas.activity import pages as activity_pages
@@ -105,6 +106,7 @@ def show_full_path(full_path: str) -> Any:
 
 APIS = (
     accounts.api,
+    resource_tokens.api,
     groups.api,
     transfers.api,
     projects.api,

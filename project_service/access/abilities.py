@@ -52,6 +52,7 @@ class Ability(enum.Enum):
     EXPORT_PROJECT = enum.auto()
     ADMIN_VARIABLES = enum.auto()
     ADMIN_PROJECT_MEMBERS = enum.auto()
+    ADMIN_PROJECT_TOKENS = enum.auto()
     ADMIN_PROTECTED_TAGS = enum.auto()
     ADMIN_OPERATIONS = enum.auto()
     READ_ALERTS = enum.auto()
@@ -77,6 +78,7 @@ class Ability(enum.Enum):
     # a group
     READ_GROUP = enum.auto()
     ADMIN_GROUP = enum.auto()
+    ADMIN_GROUP_TOKENS = enum.auto()
     READ_GROUP_AUDIT_EVENTS = enum.auto()
     CREATE_SUBGROUP = enum.auto()
     # a namespace of either kind
@@ -251,6 +253,7 @@ RULES: dict[Ability, tuple[Rule, ...]] = {
     Ability.EXPORT_PROJECT: (at_least(Role.MAINTAINER),),
     Ability.ADMIN_VARIABLES: (at_least(Role.MAINTAINER), builds_are_on, is_not_archived),
     Ability.ADMIN_PROJECT_MEMBERS: (at_least(Role.MAINTAINER),),
+    Ability.ADMIN_PROJECT_TOKENS: (at_least(Role.MAINTAINER),),
     Ability.ADMIN_PROTECTED_TAGS: (at_least(Role.MAINTAINER),),
     Ability.ADMIN_OPERATIONS: (at_least(Role.MAINTAINER),),
     Ability.READ_ALERTS: (at_least(Role.DEVELOPER),),
@@ -275,6 +278,7 @@ RULES: dict[Ability, tuple[Rule, ...]] = {
     Ability.READ_LABELS: (sees, has_issues_or_merge_requests),
     Ability.READ_GROUP: (sees,),
     Ability.ADMIN_GROUP: (at_least(Role.OWNER),),
+    Ability.ADMIN_GROUP_TOKENS: (at_least(Role.OWNER),),
     Ability.READ_GROUP_AUDIT_EVENTS: (at_least(Role.OWNER),),
     Ability.CREATE_SUBGROUP: (may_create_subgroups,),
     Ability.READ_NAMESPACE: (is_member,),

@@ -8,7 +8,7 @@ from flask import Request
 
 from project_service.access import audit
 from project_service.access.identity import ANONYMOUS, Caller, by_secret, note_activity
-from project_service.domain import instance_settings, sign_ins
+from project_service.domain import instance_settings, resource_bots, sign_ins
 from project_service.domain.users import ACTIVE, user_by_login
 from project_service.kit.db.session import unit_of_work
 from project_service.kit.security import passwords
@@ -87,6 +87,8 @@ def _by_password(login: str, password: str, address: str | None) -> Caller | Non
         with unit_of_work():
             sign_ins.count_failure(login, address)
             audit.record_failed_sign_in(login)
+        return None
+    if resource_bots.is_bot(user.id):
         return None
     note_activity(user)
     return Caller.of(user)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import datetime as dt
+import re
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,6 +13,7 @@ from flask import Request, g, session
 from sqlalchemy import Update, bindparam, select, update
 from sqlalchemy.exc import OperationalError
 
+from project_service.domain import resource_bots
 from project_service.domain.tokens import BrowserSession, PersonalAccessToken, digest_of
 from project_service.domain.users import ACTIVE, BLOCKED, User, user_by
 from project_service.kit import clock
@@ -28,6 +31,7 @@ from project_service.kit.http.errors import (
 from project_service.kit.http.parameters import header, parameters, query
 
 log = structlog.get_logger(__name__)
+ROTATION = re.compile(r"access_tokens/(?:\d+|self)/rotate/?$")
 READ_METHODS = ("GET", "HEAD", "OPTIONS")
 LAST_USED_INTERVAL = dt.timedelta(minutes=10)
 SESSION_KEY = "session"  # of the secret in the cookie
@@ -120,6 +124,8 @@ def by_token(request: Request, allowed: tuple[str, ...] | None, *, unread: bool 
     if found.expires_at is not None and found.expires_at <= clock.today():
         raise InvalidToken(EXPIRED)
     if found.revoked:
+        if ROTATION.search(request.path):  # somebody else may have rotated it (GitLab's reuse detection)
+            _in_own_transaction(lambda: resource_bots.revoke_family(found.id))
         raise InvalidToken(REVOKED)
     refuse_inactive(found.state)
     check_scopes(tuple(found.scopes), allowed, request.method)
@@ -220,10 +226,14 @@ def _note_activity(user_id: int, last_activity_on: dt.date | None) -> None:
 
 
 def _commit(statement: Update) -> None:
-    # in a transaction of its own: it holds whether the request fails or not, and requests that read take no write lock
-    rollback()
     try:
-        with unit_of_work():
-            db.session.execute(statement)
+        _in_own_transaction(lambda: db.session.execute(statement))
     except OperationalError as error:  # reads are answered on a full disk, too
         log.warning("the last use of an account was not stored", error=str(error))
+
+
+def _in_own_transaction(act: Callable[[], object]) -> None:
+    # it holds whether the request fails or not, and requests that read take no write lock
+    rollback()
+    with unit_of_work():
+        act()

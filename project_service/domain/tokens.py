@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 
 from sqlalchemy import ForeignKey
-from sqlalchemy.orm import Mapped, mapped_column, relationship
+from sqlalchemy.orm import Mapped, mapped_column, query_expression, relationship
 
 from project_service.domain.users import User
 from project_service.kit import clock
@@ -22,6 +22,8 @@ SCOPES = (
     "write_registry",
     "sudo",
 )
+# those of access tokens of projects and groups
+RESOURCE_SCOPES = tuple(scope for scope in SCOPES if scope not in ("read_user", "sudo"))
 SESSION_LENGTH = dt.timedelta(days=14)
 
 
@@ -39,6 +41,9 @@ class PersonalAccessToken(Timestamps, Model):
     expires_at: Mapped[dt.date | None]
     revoked: Mapped[bool] = mapped_column(default=False)
     last_used_at: Mapped[dt.datetime | None]
+    family_id: Mapped[int | None] = mapped_column(index=True)  # the first of the tokens that were rotated into this one
+    expiry_mailed_on: Mapped[dt.date | None]
+    access_level: Mapped[int | None] = query_expression()  # the role of the bot where it was loaded for
     # beside the columns: the text of a new token, shown once and never stored
     token: str
 

@@ -329,6 +329,24 @@ def test_variables_of_groups_and_of_the_instance_come_change_and_go(kind, reques
     assert is_gone(variables.get, key)
 
 
+@pytest.mark.parametrize("kind", ["project", "group"])
+def test_access_tokens_of_projects_and_groups_are_made_rotated_and_revoked(kind, request, client_with):
+    place = request.getfixturevalue(kind)
+    token = place.access_tokens.create({"name": "ci", "scopes": ["api"], "access_level": 30, "expires_at": SOON})
+    client = client_with(token.token)
+    client.auth()
+    assert client.user.username.startswith(f"{kind}_{place.id}_bot_")
+
+    new_token = place.access_tokens.get(token.id).rotate()["token"]
+
+    assert [one.active for one in place.access_tokens.list(iterator=True)] == [False, True]
+    assert [one.name for one in place.access_tokens.list(state="active")] == ["ci"]
+    client_with(new_token).auth()
+    assert client_with(new_token).personal_access_tokens.get("self").user_id == token.user_id
+    place.access_tokens.delete(place.access_tokens.list(state="active")[0].id)
+    assert is_gone(place.members.get, token.user_id)
+
+
 def test_a_variable_is_refused_with_its_reasons(project):
     with pytest.raises(gitlab.exceptions.GitlabCreateError) as refused:
         project.variables.create({"key": "A", "value": "short", "masked": True})

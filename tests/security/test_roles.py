@@ -39,6 +39,7 @@ PROJECT = {
     Ability.EXPORT_PROJECT: (Role.MAINTAINER,) * 2,
     Ability.ADMIN_VARIABLES: (Role.MAINTAINER,) * 2,
     Ability.ADMIN_PROJECT_MEMBERS: (Role.MAINTAINER,) * 2,
+    Ability.ADMIN_PROJECT_TOKENS: (Role.MAINTAINER,) * 2,
     Ability.ADMIN_PROTECTED_TAGS: (Role.MAINTAINER,) * 2,
     Ability.ADMIN_OPERATIONS: (Role.MAINTAINER,) * 2,
     Ability.READ_ALERTS: (Role.DEVELOPER,) * 2,
@@ -65,6 +66,7 @@ PROJECT = {
 GROUP = {
     Ability.READ_GROUP: (SEES, ANYBODY),
     Ability.ADMIN_GROUP: (Role.OWNER,) * 2,
+    Ability.ADMIN_GROUP_TOKENS: (Role.OWNER,) * 2,
     Ability.READ_GROUP_AUDIT_EVENTS: (Role.OWNER,) * 2,
     Ability.CREATE_SUBGROUP: (Role.OWNER,) * 2,
     Ability.READ_NAMESPACE: (Role.GUEST,) * 2,

@@ -210,6 +210,8 @@ def fill_lists(project: Project, group: Group, people: dict[str, User], client: 
     What has a name has ``mark`` in it.
     """
     sub, tool = make_group(f"tools{mark}", group), make_project(f"saw{mark}", group)
+    for place in (f"/projects/{project.id}", f"/groups/{group.id}"):  # first: their bots cannot be removed as members
+        client.post(f"{place}/access_tokens", json={"name": f"bot{mark}", "scopes": ["api"]})
     for place in (project, group):
         add_member(place, make_user(), Role.DEVELOPER)
         share(place, make_group(), Role.GUEST)

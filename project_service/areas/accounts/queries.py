@@ -6,12 +6,15 @@ import datetime as dt
 from typing import Any
 
 from sqlalchemy import ColumnElement, Select, and_, exists, func, or_, select
+from sqlalchemy.orm import with_expression
 
 from project_service.access.identity import Caller
+from project_service.domain import resource_bots
 from project_service.domain.memberships import Membership, owners_of
-from project_service.domain.namespaces import Group, groups
-from project_service.domain.projects import Project
-from project_service.domain.tokens import PersonalAccessToken
+from project_service.domain.namespaces import Group, NamespaceAncestor, descendants_of, groups
+from project_service.domain.projects import Project, projects_below
+from project_service.domain.resource_bots import ResourceBot
+from project_service.domain.tokens import PersonalAccessToken, digest_of
 from project_service.domain.users import ACTIVE, BLOCKED, User, users
 from project_service.kit import clock
 from project_service.kit.db import searching
@@ -93,6 +96,49 @@ def tokens_of(user_id: int) -> Select[PersonalAccessToken]:
         .where(PersonalAccessToken.user_id == user_id)
         .order_by(PersonalAccessToken.id.desc())
     )
+
+
+def tokens_of_place(place: Project | Group, **wanted: Any) -> Select[PersonalAccessToken]:
+    """The access tokens of a project or group, with the role of the bot of each."""
+    here = Membership.project_id if isinstance(place, Project) else Membership.namespace_id
+    level = select(Membership.access_level).where(Membership.user_id == PersonalAccessToken.user_id, here == place.id)
+    statement = select(PersonalAccessToken).join(ResourceBot, ResourceBot.user_id == PersonalAccessToken.user_id)
+    statement = statement.join(User, User.id == ResourceBot.user_id)
+    statement = statement.where(resource_bots.column_of(place), User.deleting_since.is_(None))
+    statement = statement.options(with_expression(PersonalAccessToken.access_level, level.scalar_subquery()))
+    statement = statement.execution_options(populate_existing=True)
+    return statement.where(*_token_conditions(wanted)).order_by(*_token_order(wanted.get("sort")))
+
+
+def find_token_of_place(place: Project | Group, token_id: int) -> PersonalAccessToken:
+    """One access token of a project or group."""
+    token = db.session.scalar(tokens_of_place(place).where(PersonalAccessToken.id == token_id))
+    if token is None:
+        kind = "project" if isinstance(place, Project) else "group"
+        raise NotFound(f"Could not find {kind} access token with token_id: {token_id}")
+    return token
+
+
+def belongs_to(token: PersonalAccessToken, place: Project | Group, *, below: bool = True) -> bool:
+    """Whether a token is one of a project or group; ``below`` includes the groups and projects of a group."""
+    bot = db.session.scalar(select(ResourceBot).where(ResourceBot.user_id == token.user_id))
+    if bot is None:
+        return False
+    if isinstance(place, Project):
+        return bot.project_id == place.id
+    if not below:
+        return bot.namespace_id == place.id
+    if bot.namespace_id is not None:
+        return (
+            db.session.scalar(descendants_of(place).where(NamespaceAncestor.namespace_id == bot.namespace_id))
+            is not None
+        )
+    return db.session.scalar(projects_below(place).where(Project.id == bot.project_id)) is not None
+
+
+def token_by_secret(secret: str) -> PersonalAccessToken | None:
+    """The token with this text."""
+    return db.session.scalar(select(PersonalAccessToken).where(PersonalAccessToken.digest == digest_of(secret)))
 
 
 def find_token(token_id: int) -> PersonalAccessToken:

@@ -6,8 +6,9 @@ from typing import Any
 
 from markupsafe import escape
 
+from project_service.domain.access_levels import MEMBER_ROLES, Role
 from project_service.domain.schemas import UserBasicSchema
-from project_service.domain.tokens import SCOPES
+from project_service.domain.tokens import RESOURCE_SCOPES, SCOPES
 from project_service.domain.users import User
 from project_service.kit.http import fields
 from project_service.kit.http.schemas import Schema
@@ -171,16 +172,37 @@ class TokenCreateSchema(Schema):
     scopes = fields.Array(fields.String(choices=SCOPES), required=True)
 
 
+class ResourceTokenSchema(TokenSchema):
+    """An access token of a project or group, with the role of its bot."""
+
+    access_level = fields.Integer()
+
+
+class NewResourceTokenSchema(ResourceTokenSchema):
+    """A new access token of a project or group with its secret, which is shown only once."""
+
+    token = fields.String()
+
+
+class ResourceTokenCreateSchema(Schema):
+    """A new access token of a project or group."""
+
+    name = fields.String(required=True)
+    description = fields.String()
+    scopes = fields.Array(fields.String(choices=RESOURCE_SCOPES), required=True)
+    access_level = fields.Integer(default=int(Role.MAINTAINER), choices=MEMBER_ROLES)
+    expires_at = fields.Date()
+
+
 class TokenRotateSchema(Schema):
     """Expiry of the new token."""
 
     expires_at = fields.Date()
 
 
-class TokenFilterSchema(Schema):
-    """Filters and order of the list of tokens."""
+class ResourceTokenFilterSchema(Schema):
+    """Filters and order of the list of the tokens of a project or group."""
 
-    user_id = fields.Integer(allow_blank=True)
     revoked = fields.Boolean()
     state = fields.String(choices=("active", "inactive"))
     created_after = fields.DateTime()
@@ -202,3 +224,9 @@ class TokenFilterSchema(Schema):
             "name_desc",
         )
     )
+
+
+class TokenFilterSchema(ResourceTokenFilterSchema):
+    """Filters and order of the list of personal access tokens."""
+
+    user_id = fields.Integer(allow_blank=True)

@@ -13,6 +13,7 @@ from project_service.areas.accounts import queries
 from project_service.domain import instance_settings, path_registry, path_rules, removal
 from project_service.domain.audit.recording import AuditTarget
 from project_service.domain.namespaces import UserNamespace, namespace_of
+from project_service.domain.resource_bots import ResourceBot, is_bot, remove_idle_bots
 from project_service.domain.tokens import SCOPES, SESSION_LENGTH, BrowserSession, PersonalAccessToken, digest_of
 from project_service.domain.users import ACTIVE, BLOCKED, DEACTIVATED, User, user_by, user_by_login
 from project_service.kit import clock
@@ -70,9 +71,10 @@ def update_user(user: User, **fields: Any) -> User:
         end_sessions(user)
         audit.record("user_password_updated", user, "Changed password", change="password")
     _save(user)
-    namespace = namespace_of(user)
-    namespace.name, namespace.path = user.name, user.username
-    path_registry.move_namespace(namespace, Invalid(username=path_rules.TAKEN))
+    if user.namespace_id is not None:  # bots have none
+        namespace = namespace_of(user)
+        namespace.name, namespace.path = user.name, user.username
+        path_registry.move_namespace(namespace, Invalid(username=path_rules.TAKEN))
     audit.record_changes("user", user, former, audit.values_of(user, *AUDITED))
     return user
 
@@ -89,7 +91,8 @@ def delete_user(user: User, *, hard_delete: bool = False) -> None:
     audit.record("user_destroyed", user, f"User {user.username} scheduled for deletion", remove="user")
     user.deleting_since = clock.now()
     end_sessions(user)
-    path_registry.start_deleting_namespace(namespace_of(user))
+    if user.namespace_id is not None:
+        path_registry.start_deleting_namespace(namespace_of(user))
     removal.remove_user.defer(user.id, hard_delete)
 
 
@@ -139,6 +142,7 @@ def create_token(user: User, **fields: Any) -> PersonalAccessToken:
         scopes=scopes,
         expires_at=fields.get("expires_at"),
         digest=digest_of(secret),
+        family_id=fields.get("family_id"),
     )
     db.session.add(token)
     db.session.flush()
@@ -160,10 +164,11 @@ def rotate_token(token: PersonalAccessToken, *, expires_at: dt.date | None = Non
         raise BadRequest("400 Bad request - Token already revoked")
     if expires_at is not None and expires_at <= clock.today():
         raise BadRequest("400 Bad request - Expiration date must be in the future")
-    revoke_token(token)
+    _mark_revoked(token)
     owner = db.session.get_one(User, token.user_id)
     return create_token(
         owner,
+        family_id=token.family_id or token.id,
         name=token.name,
         description=token.description,
         scopes=token.scopes,
@@ -172,7 +177,13 @@ def rotate_token(token: PersonalAccessToken, *, expires_at: dt.date | None = Non
 
 
 def revoke_token(token: PersonalAccessToken) -> None:
-    """Revoke a token."""
+    """Revoke a token; the bot of a project or group goes with its last one."""
+    _mark_revoked(token)
+    db.session.flush()
+    remove_idle_bots(ResourceBot.user_id == token.user_id)
+
+
+def _mark_revoked(token: PersonalAccessToken) -> None:
     if not token.revoked:
         text = f"Revoked personal access token with id {token.id}"
         owner = db.session.get_one(User, token.user_id)
@@ -184,6 +195,8 @@ def sign_in(login: str, password: str, *, address: str | None, agent: str | None
     """Create a browser session and return its secret; ``None`` if the credentials are wrong or the user is blocked."""
     user = user_by_login(login)
     if not passwords.password_matches(user.password_hash if user else None, password) or user is None:
+        return None
+    if is_bot(user.id):
         return None
     if user.state == DEACTIVATED:
         user.state = ACTIVE

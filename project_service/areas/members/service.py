@@ -17,6 +17,7 @@ from project_service.domain.events.recording import record
 from project_service.domain.memberships import Membership, direct_membership, inherited_role, owners_of
 from project_service.domain.namespaces import Group
 from project_service.domain.projects import Project
+from project_service.domain.resource_bots import is_bot
 from project_service.domain.users import User
 from project_service.kit import clock
 from project_service.kit.db.locking import delete_locked
@@ -60,6 +61,7 @@ def update_member(
 ) -> Membership:
     """Change the role or the expiry date of a member."""
     requester = caller()
+    _refuse_bot(membership)
     _refuse_above(requester, place, membership.access_level)
     _refuse_last_owner(place, membership)
     with db.session.no_autoflush:
@@ -84,6 +86,7 @@ def update_member(
 def remove_member(place: Place, membership: Membership) -> None:
     """Remove a member. Users may leave; other members need at least the role of the removed one."""
     requester = caller()
+    _refuse_bot(membership)
     if membership.user_id != requester.user_id:
         _refuse_above(requester, place, membership.access_level)
     _refuse_last_owner(place, membership)
@@ -92,6 +95,12 @@ def remove_member(place: Place, membership: Membership) -> None:
         record(membership.user, Action.LEFT, place)
     _record_removal(place, membership, "Membership destroyed")
     forget_roles()
+
+
+def _refuse_bot(membership: Membership) -> None:
+    """Raise ``Forbidden`` for the bot of an access token, which goes with its last token."""
+    if is_bot(membership.user_id):
+        raise Forbidden
 
 
 def expire_member(place: Place, membership: Membership) -> None:
@@ -153,6 +162,8 @@ def _refuse_above(requester: Caller, place: Place, level: int) -> None:
 
 def _check(place: Place, user: User, access_level: int, expires_at: dt.date | None) -> None:
     problems: dict[str, list[str]] = {}
+    if is_bot(user.id):
+        problems["user"] = ["project bots cannot be added to other groups / projects"]
     allowed = [role for role in MEMBER_ROLES if isinstance(place, Group) or role < Role.OWNER]
     if access_level not in allowed:
         problems["access_level"] = ["is not included in the list"]

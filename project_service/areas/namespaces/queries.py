@@ -13,6 +13,7 @@ from project_service.domain.access_levels import Role
 from project_service.domain.memberships import Membership, Share, alive, authorized_namespaces
 from project_service.domain.namespaces import DEFAULT_PLAN, GROUP, TOP_PLANS, Namespace, NamespaceAncestor, namespaces
 from project_service.domain.projects import Project
+from project_service.domain.resource_bots import bots
 from project_service.domain.users import ACTIVE, User
 from project_service.kit.db import searching
 from project_service.kit.db.session import db
@@ -136,7 +137,7 @@ def _count_people(ids: Collection[int], branches: list[Select[int, int]]) -> dic
     counted = (
         select(rows.c[0], func.count(rows.c[1].distinct()))
         .join(User, User.id == rows.c[1])
-        .where(User.state == ACTIVE, User.deleting_since.is_(None))
+        .where(User.state == ACTIVE, User.deleting_since.is_(None), User.id.not_in(bots()))
         .group_by(rows.c[0])
     )
     return dict(db.session.execute(counted).all())

@@ -99,3 +99,15 @@ def test_the_dumb_protocol_and_lfs_are_not_served(app, project):
     assert client.get("/acme/shop.git/HEAD").status_code == 302
     assert client.post("/acme/shop.git/info/lfs/objects/batch").status_code == 501
     assert client.head("/acme/shop.git/info/refs?service=git-upload-pack").status_code == 403
+
+
+@pytest.mark.parametrize(
+    ("level", "scope", "status"), [(20, "read_repository", 200), (20, "read_registry", 403), (10, "api", 403)]
+)
+def test_the_token_of_a_project_fetches_in_the_role_of_its_bot(level, scope, status, app, project, as_maintainer):
+    fields = {"name": "ci", "scopes": [scope], "access_level": level}
+    token = as_maintainer.post(f"/projects/{project.id}/access_tokens", json=fields).json["token"]
+
+    answer = app.test_client().get("/acme/shop.git/info/refs?service=git-upload-pack", auth=("ci", token))
+
+    assert answer.status_code == status

@@ -8,6 +8,7 @@ from sqlalchemy import String, cast, or_, select
 
 from project_service.domain.memberships import Membership, alive
 from project_service.domain.namespaces import NamespaceAncestor
+from project_service.domain.resource_bots import bots
 from project_service.domain.users import User
 from project_service.transfers.archive import layout
 from project_service.transfers.exporting.context import ExportContext
@@ -32,7 +33,7 @@ def serialize_members(context: ExportContext) -> Iterator[Line]:
             User.username,
         )
         .join(User, User.id == Membership.user_id)
-        .where(place, User.deleting_since.is_(None))
+        .where(place, User.deleting_since.is_(None), User.id.not_in(bots()))
         # an expired role still maps the user of rows, and counts only if there is no other
         .order_by(alive().desc(), Membership.project_id.is_(None), Membership.access_level.desc(), Membership.id)
     )

@@ -1,0 +1,137 @@
+"""Access tokens of projects and groups: each acts as a bot that is a member of its project or group."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Any
+
+from sqlalchemy import or_, select
+
+from project_service.access.abilities import forget_roles, role_of
+from project_service.access.identity import Caller
+from project_service.areas.accounts import queries, service
+from project_service.domain.access_levels import Role
+from project_service.domain.memberships import Membership, alive
+from project_service.domain.namespaces import Group, Namespace, NamespaceAncestor
+from project_service.domain.projects import Project
+from project_service.domain.resource_bots import Place, ResourceBot, bots, create_bot, is_bot
+from project_service.domain.tokens import RESOURCE_SCOPES, PersonalAccessToken
+from project_service.domain.users import ACTIVE, User
+from project_service.kit import clock
+from project_service.kit.db.session import db
+from project_service.kit.http.errors import BadRequest, Forbidden, Unprocessable
+
+MAX_LIFETIME = dt.timedelta(days=365)
+MAX_NAME_LENGTH = 255
+MAIL_BEFORE = dt.timedelta(days=7)
+BAD_REQUEST = "400 Bad request - "
+
+
+def create_token(requester: Caller, place: Place, **fields: Any) -> PersonalAccessToken:
+    """Create a token with a bot of its own; the secret is only in the attribute ``token`` of the returned object.
+
+    Args:
+        requester: Who creates it: a person with at least the role that the bot gets.
+        place: The project or group.
+        fields: ``name``, ``scopes``, ``access_level``, ``expires_at`` (a year ahead by default) and ``description``.
+
+    Raises:
+        Forbidden: the requester is a bot.
+        BadRequest: a field breaks a rule.
+
+    """
+    if is_bot(requester.user_id):
+        raise Forbidden
+    level = Role(fields.pop("access_level", None) or Role.MAINTAINER)
+    _refuse_role_above(requester, place, level)
+    name = fields.get("name") or ""
+    if not set(fields.get("scopes") or ()) <= set(RESOURCE_SCOPES):
+        raise BadRequest(f"{BAD_REQUEST}Scopes can only contain available scopes")
+    if len(name) > MAX_NAME_LENGTH:
+        raise BadRequest(f"{BAD_REQUEST}Name is too long (maximum is {MAX_NAME_LENGTH} characters)")
+    fields["expires_at"] = _checked_expiry(fields.get("expires_at") or clock.today() + MAX_LIFETIME)
+    bot = create_bot(place, name, level, requester.user_id)
+    try:
+        token = service.create_token(bot, **fields)
+    except Unprocessable as error:
+        raise BadRequest(f"{BAD_REQUEST}{error.message}") from error
+    token.access_level = level
+    forget_roles()
+    return token
+
+
+def rotate_token(
+    requester: Caller, place: Place, token: PersonalAccessToken, *, expires_at: dt.date | None = None
+) -> PersonalAccessToken:
+    """Replace a token by a new one of the same bot; the secret of a role above one's own is not given out."""
+    level = token.access_level
+    if requester.token_id != token.id:
+        _refuse_role_above(requester, place, Role(level or 0))
+    rotated = service.rotate_token(token, expires_at=None if expires_at is None else _checked_expiry(expires_at))
+    rotated.access_level = level
+    return rotated
+
+
+def revoke_leaked(secret: str, place: Place | None) -> PersonalAccessToken | None:
+    """Revoke the token with this text; ``None`` if there is none, or none of the project or group.
+
+    Without a place, which is for administrators, it may be any token.
+    """
+    token = queries.token_by_secret(secret.strip())
+    if token is None or token.revoked or (place is not None and not queries.belongs_to(token, place)):
+        return None
+    service.revoke_token(token)
+    return token
+
+
+def expiring() -> list[tuple[PersonalAccessToken, Place]]:
+    """Return the active tokens that expire within ``MAIL_BEFORE`` and whose managers were not mailed yet."""
+    token = PersonalAccessToken
+    soon = token.expires_at.between(clock.today() + dt.timedelta(days=1), clock.today() + MAIL_BEFORE)
+    found = db.session.execute(
+        select(token, ResourceBot)
+        .join(ResourceBot, ResourceBot.user_id == token.user_id)
+        .where(soon, token.revoked.is_(False), token.expiry_mailed_on.is_(None))
+        .order_by(token.id)
+    )
+    places = [(row, _place_of(bot)) for row, bot in found]
+    return [(row, place) for row, place in places if place is not None and place.deleting_since is None]
+
+
+def addresses(place: Place) -> list[str]:
+    """Return the e-mail addresses of those who may manage the tokens of a project or group."""
+    if isinstance(place, Project):
+        namespace_id, least, direct = place.namespace_id, Role.MAINTAINER, Membership.project_id == place.id
+    else:
+        namespace_id, least, direct = place.id, Role.OWNER, Membership.namespace_id == place.id
+    above = select(NamespaceAncestor.ancestor_id).where(NamespaceAncestor.namespace_id == namespace_id)
+    here = or_(direct, Membership.namespace_id.in_(above))
+    members = select(Membership.user_id).where(here, Membership.access_level >= least, alive())
+    owner = select(Namespace.owner_id).where(Namespace.id == namespace_id, Namespace.owner_id.is_not(None))
+    people = select(User.email).where(
+        or_(User.id.in_(members), User.id.in_(owner)),
+        User.state == ACTIVE,
+        User.deleting_since.is_(None),
+        User.id.not_in(bots()),
+    )
+    return list(db.session.scalars(people))
+
+
+def _place_of(bot: ResourceBot) -> Place | None:
+    if bot.project_id is not None:
+        return db.session.get(Project, bot.project_id)
+    return None if bot.namespace_id is None else db.session.get(Group, bot.namespace_id)
+
+
+def _refuse_role_above(requester: Caller, place: Place, level: Role) -> None:
+    if level > role_of(requester, place):
+        raise BadRequest(f"{BAD_REQUEST}Could not provision {level.title.lower()} access to project access token")
+
+
+def _checked_expiry(day: dt.date) -> dt.date:
+    latest = clock.today() + MAX_LIFETIME
+    if day <= clock.today():
+        raise BadRequest(f"{BAD_REQUEST}Expiration date must be in the future")
+    if day > latest:
+        raise BadRequest(f"{BAD_REQUEST}Expiration date must not be after {latest.isoformat()}")
+    return day

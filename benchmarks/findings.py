@@ -28,6 +28,7 @@ from benchmarks.cache import application_on, new_database
 from benchmarks.figures import Effort, Figure, Target, conclude, effort_of, parser
 from project_service.areas.vulnerabilities import ingestion, report_json
 from project_service.areas.vulnerabilities.fingerprints import fingerprint
+from project_service.areas.vulnerabilities.formats import splitting
 from project_service.areas.vulnerabilities.levels import CONFIDENCES, SEVERITIES
 from project_service.areas.vulnerabilities.models import DISMISSAL, Feedback, Finding
 from project_service.domain import path_registry
@@ -48,6 +49,7 @@ DISMISSED_EVERY = 10
 REQUESTS = 3
 LIST_TARGET = Target(1.5, 1.5, at_most=True)
 INGESTION_TARGET = Target(3, 3, at_most=True)
+SARIF_TARGET = Target(4, 4, at_most=True)
 FILTERS = {
     "report_type": ("", "sast", "sast,dast"),
     "severity": ("", "info", "high", "critical,low,unknown"),
@@ -77,7 +79,8 @@ def measure(database: str, effort: Effort, *, plans: bool = False) -> list[Figur
             show_statements(app, projects[large])
         lists = growth_of_lists(app, projects[SMALL], projects[large], effort.rounds)
         with app.app_context():
-            reports_taken = ingestion_beside_floor(large)
+            reports_taken = ingestion_beside_floor(document(range(large)), "sast", parse)
+            sarif_taken = ingestion_beside_floor(sarif(large // 2), None, parse_sarif)
             db.engine.dispose()
     of_all, query = max(lists)
     name = f"list of findings, {large:,} vs. {SMALL}"
@@ -86,6 +89,7 @@ def measure(database: str, effort: Effort, *, plans: bool = False) -> list[Figur
         Figure(f"{name}: what grows most of {len(lists)} filters", database, (of_all,), LIST_TARGET, query),
         Figure(f"{name}: the filter in the middle", database, (middle,), LIST_TARGET),
         Figure(f"report of {large:,} findings vs. floor", database, reports_taken, INGESTION_TARGET),
+        Figure(f"SARIF of {large // 2:,} results vs. floor", database, sarif_taken, SARIF_TARGET),
     ]
 
 
@@ -129,6 +133,38 @@ def document(numbers: range) -> bytes:
     """A report of one finding for each number, of every level; the same in every run."""
     draw = random.Random(7)
     return orjson.dumps({"version": "15.0.0", "vulnerabilities": [entry(draw, number) for number in numbers]})
+
+
+def sarif(count: int) -> bytes:
+    """SARIF of so many results of 1.6 kB, each with a code flow; the same in every run."""
+    draw = random.Random(7)
+    rules = [{"id": f"R{number}", "properties": {"tags": [f"external/cwe/cwe-{number}"]}} for number in range(200)]
+    driver = {"name": "Scan", "version": "1", "rules": rules}
+    run = {"tool": {"driver": driver}, "results": [sarif_result(draw, number) for number in range(count)]}
+    return orjson.dumps({"version": "2.1.0", "runs": [run]})
+
+
+def sarif_result(draw: random.Random, number: int) -> dict[str, Any]:
+    """One result of SARIF."""
+    rule, file, line = draw.randrange(200), f"src/package{draw.randrange(500)}/file.py", draw.randrange(3, 3000)
+
+    def place(at: int, **more: Any) -> dict[str, Any]:
+        region = {"startLine": at, "startColumn": 5, "endLine": at, "endColumn": 50, **more}
+        artifact = {"uri": file, "uriBaseId": "%SRCROOT%"}
+        return {"physicalLocation": {"artifactLocation": artifact, "region": region}}
+
+    steps = [{"location": {"message": {"text": "the value goes on here"}, **place(line - back)}} for back in (2, 1, 0)]
+    return {
+        "ruleId": f"R{rule}",
+        "ruleIndex": rule,
+        "level": "warning",
+        "message": {"text": f"The value of variable {number} comes from a visitor and reaches a statement."},
+        "locations": [
+            place(line, snippet={"text": f"    execute('select * from t where a = ' + v{number})\n"})
+        ],
+        "partialFingerprints": {"primaryLocationLineHash": f"{draw.getrandbits(64):016x}:1"},
+        "codeFlows": [{"threadFlows": [{"locations": steps}]}],
+    }
 
 
 def entry(draw: random.Random, number: int) -> dict[str, Any]:
@@ -203,17 +239,18 @@ def take_turns(send: dict[int, Callable[[], Any]], requests: int) -> dict[int, f
     return {name: statistics.median(found) for name, found in times.items()}
 
 
-def ingestion_beside_floor(size: int) -> tuple[float, ...]:
-    """How many times its floor a report of so many findings takes, in each of three rounds."""
-    raw = document(range(size))
+def ingestion_beside_floor(
+    raw: bytes, report_type: str | None, parse: Callable[[IO[bytes]], None]
+) -> tuple[float, ...]:
+    """How many times its floor a report takes, in each of three rounds."""
     project = db.session.scalars(select(Project)).first()
     assert project is not None
     db.session.remove()
-    rows = prepared_rows(project, raw)
+    rows = prepared_rows(project, raw, report_type)
     found = []
     for _ in range(3):
         began = time.perf_counter()
-        ingestion.ingest(project, io.BytesIO(raw), "sast")
+        ingestion.ingest(project, io.BytesIO(raw), report_type)
         taken_in = time.perf_counter()
         parse(io.BytesIO(raw))
         insert_rows(rows)
@@ -230,9 +267,15 @@ def parse(file: IO[bytes]) -> None:
             pass
 
 
-def prepared_rows(project: Project, raw: bytes) -> list[tuple[Any, ...]]:
+def parse_sarif(file: IO[bytes]) -> None:
+    """What the parser alone costs for SARIF."""
+    for _ in splitting.Document(file).top["runs"][0]["results"]:
+        pass
+
+
+def prepared_rows(project: Project, raw: bytes, report_type: str | None) -> list[tuple[Any, ...]]:
     """The rows that the report becomes, as the driver takes them."""
-    told = ingestion.ingest(project, io.BytesIO(raw), "sast")
+    told = ingestion.ingest(project, io.BytesIO(raw), report_type)
     columns = [column for column in Finding.__table__.columns if column.name != "id"]
     with db.engine.connect() as connection:
         found = connection.execute(select(*columns).where(Finding.pipeline_id == told.pipeline_id)).all()

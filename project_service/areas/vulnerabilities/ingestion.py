@@ -21,6 +21,7 @@ from project_service.areas.vulnerabilities.dismissals import lock_feedback, reap
 from project_service.areas.vulnerabilities.formats.detection import (
     GITLAB,
     Format,
+    begins_as_gitlab_report,
     format_of,
     type_of_gitlab_report,
 )
@@ -147,6 +148,8 @@ def _opened(file: IO[bytes], options: Options, spool_dir: Path) -> Iterator[Read
 def _recognised(file: IO[bytes], report_type: str | None) -> tuple[Format, Any]:
     """Return the format of a file, and its value."""
     refuse_xml(file)
+    if report_type is not None and begins_as_gitlab_report(file):
+        return GITLAB, None  # nothing to find out: large reports are not read once more
     try:
         top = Document(file).top
     except BrokenReport:

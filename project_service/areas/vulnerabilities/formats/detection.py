@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import IO, Any
 
 from project_service.areas.vulnerabilities.formats import (
     bandit,
@@ -36,6 +37,10 @@ NOTHING_FITS = (
 NO_TYPE = "a GitLab report whose scan.type or category does not tell its type: give report_type"
 TITLES = {"gitlab": "GitLab", "zap": "ZAP", "sarif": "SARIF", "cyclonedx": "CycloneDX", "npm-audit": "npm audit"}
 PACKAGE_TYPES = DEPENDENCY_SCANNING, CONTAINER_SCANNING
+BEGINNING_BYTES = 4096
+GITLAB_BEGINNING = re.compile(
+    rb'(?:\xef\xbb\xbf)?\s*\{\s*"version"\s*:\s*"[0-9.]+"\s*,\s*"(?:vulnerabilities|schema|scan)"\s*:'
+)
 OSV_KEYS = {"results", "experimental_config", "license_summary", "image_metadata"}
 Reader = Callable[[Any, Reading], Iterator[ReportEntry | Left]]
 
@@ -93,6 +98,12 @@ def format_of(top: Any, report_type: str | None) -> Format:
         reason = f"{found.title} reports are {' or '.join(found.types)}, not {report_type}"
         raise BrokenReport(f"{found.title} report parsing failed", reason)
     return found
+
+
+def begins_as_gitlab_report(file: IO[bytes]) -> bool:
+    """Whether the first members of a document are those that GitLab's analyzers begin with, and no other format."""
+    file.seek(0)
+    return GITLAB_BEGINNING.match(file.read(BEGINNING_BYTES)) is not None
 
 
 def type_of_gitlab_report(top: Any) -> str:

@@ -159,9 +159,7 @@ def sarif_result(draw: random.Random, number: int) -> dict[str, Any]:
         "ruleIndex": rule,
         "level": "warning",
         "message": {"text": f"The value of variable {number} comes from a visitor and reaches a statement."},
-        "locations": [
-            place(line, snippet={"text": f"    execute('select * from t where a = ' + v{number})\n"})
-        ],
+        "locations": [place(line, snippet={"text": f"    execute('select * from t where a = ' + v{number})\n"})],
         "partialFingerprints": {"primaryLocationLineHash": f"{draw.getrandbits(64):016x}:1"},
         "codeFlows": [{"threadFlows": [{"locations": steps}]}],
     }

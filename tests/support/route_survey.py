@@ -27,6 +27,13 @@ BESIDE = {"document", "api-docs", "static", "error_collector"}
 FIRST_AND_LAST = 2
 # parts of paths whose list has another address, and the name of a row in it
 LISTED_ELSEWHERE = {"/files": ("/tree", "path"), "/blobs": ("/tree", "id")}
+# parameters without which a route answers 400, by the end of its path
+NEEDED_QUERIES = {
+    "/compare": "?from=main&to=main",
+    "/merge_base": "?refs[]=main&refs[]=main",
+    "/files/<file_path>": "?ref=main",
+    "/blame": "?ref=main",
+}
 
 Read = Callable[[str], Any]
 
@@ -55,7 +62,8 @@ def addresses(path: str, read: Read) -> list[str]:
         else:
             named = [(address, value) for address in found for value in _values(address, part[1], read)]
             found = [f"{address}/{quote(str(value), safe='')}" for address, value in named]
-    return found
+    needed = next((query for end, query in NEEDED_QUERIES.items() if path.endswith(end)), "")
+    return [f"{address}{needed}" for address in found]
 
 
 def _values(address: str, part: str, read: Read) -> Iterator[Any]:

@@ -14,6 +14,17 @@ LONG = "an-uncommonly-long-name-that-somebody-has-given-to-this-without-a-though
 ALERT = json.dumps(
     {"title": LONG, "runbook": f"https://{LONG}.example.com", "gitlab_environment_name": LONG, LONG: {LONG: [LONG] * 9}}
 )
+FRAME = {"filename": LONG * 3, "function": LONG, "lineno": 7, "context_line": LONG * 3, "vars": {LONG: LONG * 3}}
+EVENT = {
+    **dict.fromkeys(("transaction", "release", "environment", "server_name", "logger"), LONG * 2),
+    "exception": [{"type": LONG, "value": LONG * 5, "stacktrace": {"frames": [FRAME | {"in_app": True}, FRAME]}}],
+    "breadcrumbs": [{"message": LONG * 3, "category": LONG, "level": "info", "data": {LONG: LONG * 3}}],
+    "tags": {LONG: LONG},
+    "user": {"email": f"{LONG}@example.org"},
+    "request": {"url": f"https://example.org/{LONG * 3}", "headers": {LONG: LONG * 3}},
+    "contexts": {LONG: {LONG: LONG * 3}},
+    "extra": {LONG: LONG * 3},
+}
 UNNAMED = """() => [...document.querySelectorAll("a, button, input:not([type=hidden]), select, textarea")]
     .filter(one => !(one.innerText.trim() || one.labels?.length || one.getAttribute("aria-label") || one.alt))
     .map(one => one.outerHTML)"""
@@ -47,6 +58,12 @@ def addresses(gl, paula, service, worker_id):
     receiver = maintainer.add_integration(project.path_with_namespace, type="http", name=LONG, payload_example=ALERT)
     maintainer.close()
     requests.post(receiver.url, ALERT, headers={"Authorization": f"Bearer {receiver.key}"}, timeout=20)
+    tracking = f"/projects/{project.encoded_id}/error_tracking"
+    gl.http_put(f"{tracking}/settings", post_data={"active": True, "integrated": True})
+    key = gl.http_get(f"{tracking}/client_keys")[0]
+    collector = f"{service.url}/api/v4/error_tracking/collector/api/{project.id}/store/?sentry_key={key['public_key']}"
+    requests.post(collector, json.dumps(EVENT), timeout=20).raise_for_status()
+    error = gl.http_get(f"{tracking}/errors")[0]["id"]
     home, members = f"/{project.path_with_namespace}", f"/groups/{group.path}/-/group_members"
     return {
         "signed out": "/users/sign_out",
@@ -66,6 +83,9 @@ def addresses(gl, paula, service, worker_id):
         "variables": f"{home}/-/settings/ci_cd?reveal=1",
         "tags": f"{home}/-/settings/repository",
         "error tracking": f"{home}/-/settings/operations",
+        "key to remove": f"{home}/-/settings/operations/error_tracking/keys/{key['id']}/delete",
+        "errors": f"{home}/-/error_tracking",
+        "error": f"{home}/-/error_tracking/{error}/details",
         "new integration": f"{home}/-/settings/operations/integrations/new",
         "integration": f"{home}/-/settings/operations/integrations/{receiver.number}/edit",
         "credentials": f"{home}/-/settings/operations/integrations/{receiver.number}/credentials",

@@ -131,7 +131,8 @@ def test_a_bomb_is_refused_and_counted(sender):
     assert (answer.status_code, answer.json) == (413, {"message": "413 Request Entity Too Large"})
     path, bomb = f"{sender.base}/envelope/?sentry_key={sender.key}", gzip.compress(b"{}\n" + b" " * (101 << 20))
     assert sender.post(path, bomb, {"content-encoding": "gzip"}).status_code == 413
-    assert db.session.execute(select(DroppedEventCount.reason, DroppedEventCount.count)).all() == [("too_large", 2)]
+    total = select(DroppedEventCount.reason, func.sum(DroppedEventCount.count)).group_by(DroppedEventCount.reason)
+    assert db.session.execute(total).all() == [("too_large", 2)]
 
 
 def test_unknown_encodings_are_refused(sender):

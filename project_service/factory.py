@@ -17,8 +17,10 @@ from project_service.access.abilities import Ability, judge
 from project_service.access.api import before_options, method_not_allowed
 from project_service.access.identity import caller
 from project_service.access.pages import CookieSessions, PageBlueprint, csrf, error_page, is_for_programs, sign_with
+from project_service.areas.accounts import admin_pages as accounts_admin
 from project_service.areas.accounts import jobs as accounts_jobs
 from project_service.areas.accounts import pages as accounts_pages
+from project_service.areas.accounts import profile_pages
 from project_service.areas.accounts import resource_token_routes as resource_tokens
 from project_service.areas.accounts import routes as accounts
 from project_service.areas.activity import jobs as activity_jobs
@@ -40,6 +42,7 @@ from project_service.areas.error_tracking.collector import collector
 from project_service.areas.groups import pages as groups_pages
 from project_service.areas.groups import routes as groups
 from project_service.areas.groups import settings_pages as groups_settings
+from project_service.areas.instance import pages as instance_pages
 from project_service.areas.instance import routes as instance
 from project_service.areas.instance.probes import probes
 from project_service.areas.issues import pages as issues_pages
@@ -135,6 +138,8 @@ APIS = (
 PAGES = (
     accounts_pages.sessions,
     accounts_pages.pages,
+    profile_pages.pages,
+    accounts_admin.pages,
     groups_settings.pages,
     groups_pages.pages,
     projects_pages.pages,
@@ -154,6 +159,7 @@ PAGES = (
     environments_pages.pages,
     vulnerabilities_pages.pages,
     transfers_pages.pages,
+    instance_pages.pages,
     full_path_pages,
 )
 # loaded for what they register: jobs that are known by name, panels of other areas' pages

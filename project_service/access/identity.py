@@ -15,7 +15,7 @@ from sqlalchemy.exc import OperationalError
 
 from project_service.domain import resource_bots
 from project_service.domain.tokens import BrowserSession, PersonalAccessToken, digest_of
-from project_service.domain.users import ACTIVE, BLOCKED, User, user_by
+from project_service.domain.users import ACTIVE, BLOCKED, SYSTEM_THEME, User, user_by
 from project_service.kit import clock
 from project_service.kit.db.base import table_of
 from project_service.kit.db.session import db, rollback, unit_of_work
@@ -54,7 +54,7 @@ _select_token = (
     .where(_tokens.digest == bindparam("digest"), _users.deleting_since.is_(None))
 )
 _select_session = (
-    select(*_caller_columns)
+    select(*_caller_columns, _users.theme, _users.password_expired)
     .join_from(_sessions.id.table, _users.id.table, _users.id == _sessions.user_id)
     .where(
         _sessions.digest == bindparam("digest"),
@@ -76,6 +76,8 @@ class Caller:
     token_id: int | None = None
     scopes: tuple[str, ...] = ()
     impersonator: str = ""  # the administrator who acts as this user
+    theme: str = SYSTEM_THEME
+    password_expired: bool = False
 
     @classmethod
     def of(cls, user: User) -> Caller:
@@ -210,7 +212,14 @@ def by_session() -> Caller:
     if found is None:
         return ANONYMOUS
     _note_activity(found.user_id, found.last_activity_on)
-    return Caller(found.user_id, found.username, found.admin, found.external)
+    return Caller(
+        found.user_id,
+        found.username,
+        found.admin,
+        found.external,
+        theme=found.theme,
+        password_expired=found.password_expired,
+    )
 
 
 def _note_use(token_id: int, last_used_at: dt.datetime | None, user_id: int, last_activity_on: dt.date | None) -> None:

@@ -1,7 +1,7 @@
 """Template globals: the signed-in user, breadcrumbs and the menus of pages.
 
-Each area adds its own entries to the menus: ``main`` in the header, ``project``, ``group``, and ``account`` (the
-signed-in user).
+Each area adds its own entries to the menus: ``main`` in the header, ``project``, ``group``, ``account`` (the signed-in
+user) and ``administration``.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class NavigationLink:
     current: bool
 
 
-MENUS: dict[str, list[NavigationEntry]] = {"main": [], "project": [], "group": [], "account": []}
+MENUS: dict[str, list[NavigationEntry]] = {"main": [], "project": [], "group": [], "account": [], "administration": []}
 
 
 def add(entry: NavigationEntry, menu: str = "project") -> None:
@@ -85,7 +85,8 @@ def init_app(app: Flask) -> None:
 
 def _signed_in() -> dict[str, Any]:
     asking = caller()
-    return {"signed_in": {"id": asking.user_id, "username": asking.username} if asking.user_id else None}
+    known = {"id": asking.user_id, "username": asking.username} if asking.user_id else None
+    return {"signed_in": known, "theme": asking.theme}
 
 
 def crumbs(place: Project | Namespace) -> list[Project | Namespace]:

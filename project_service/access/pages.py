@@ -36,6 +36,7 @@ from project_service.kit.http.parameters import parameters
 from project_service.kit.security import key_ring
 
 SIGN_IN = "sessions.sign_in"  # endpoint
+NEXT_STEP_PAGE = "profile_pages.show_password"  # endpoint
 # title and advice of error pages by status
 ERROR_TEXTS = {
     400: ("That cannot be read", "Something in the address or the form is not as it should be. Go back and try again."),
@@ -137,6 +138,10 @@ class PageBlueprint(Blueprint):
         """Let programs use this view with an access token in place of session and form token; errors are JSON."""
         return guards.mark(view, for_programs=True)
 
+    def with_expired_password(self, view: View) -> View:
+        """Serve this view also to users who have to set a new password first; they are sent there from all others."""
+        return guards.mark(view, with_expired_password=True)
+
     def large_body(self, max_bytes: Callable[[], int | None]) -> Callable[[View], View]:
         """Set the maximum size of the body in bytes, see ``ApiBlueprint.large_body``."""
         return lambda view: guards.mark(view, max_body_bytes=max_bytes)
@@ -159,6 +164,8 @@ class PageBlueprint(Blueprint):
             csrf.protect()
             with reading():
                 g.caller = identity.by_session()
+            if _needs_password(view):
+                return redirect(url_for(NEXT_STEP_PAGE))
             with unit_of_work(write=max_body_bytes is None):
                 return view(**url)
 
@@ -169,7 +176,13 @@ def _read(view: View, url: dict[str, Any]) -> FlaskResponse:
     parameters()
     with reading():
         g.caller = identity.by_session()
+        if _needs_password(view):
+            return make_response(redirect(url_for(NEXT_STEP_PAGE)))
         return make_response(view(**url))
+
+
+def _needs_password(view: View) -> bool:
+    return identity.caller().password_expired and not hasattr(view, "with_expired_password")
 
 
 def _authenticate_sender(max_body_bytes: Callable[[], int | None] | None) -> None:

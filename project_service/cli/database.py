@@ -9,7 +9,7 @@ import click
 
 from project_service.areas.activity import service as activity
 from project_service.areas.activity.jobs import prune_events
-from project_service.cli import doctor as examination
+from project_service.areas.instance import doctor as examination
 from project_service.factory import create_app
 from project_service.kit.db import migrations
 from project_service.kit.db.base import MIGRATIONS

@@ -8,7 +8,7 @@ import click
 from sqlalchemy import select
 
 from project_service.areas.accounts import service as accounts
-from project_service.cli import doctor as examination
+from project_service.areas.instance import doctor as examination
 from project_service.cli.database import upgrade_database
 from project_service.domain.users import User
 from project_service.factory import create_app

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 
-from sqlalchemy import Select, func, or_, select
+from sqlalchemy import Select, false, func, or_, select
 from sqlalchemy.orm import Mapped, mapped_column
 
 from project_service.kit.db.base import Model, Timestamps, unique_unless_deleting
@@ -15,6 +15,8 @@ from project_service.kit.http.fields import whole_number
 ACTIVE = "active"
 BLOCKED = "blocked"
 DEACTIVATED = "deactivated"
+SYSTEM_THEME = "system"
+THEMES = (SYSTEM_THEME, "light", "dark")
 
 
 class User(Timestamps, Model):
@@ -54,6 +56,9 @@ class User(Timestamps, Model):
     current_sign_in_ip: Mapped[str | None]
     last_sign_in_ip: Mapped[str | None]
     sign_in_count: Mapped[int] = mapped_column(default=0)
+    theme: Mapped[str] = mapped_column(default=SYSTEM_THEME, server_default=SYSTEM_THEME)
+    # an administrator has set the password: pages ask for another one first
+    password_expired: Mapped[bool] = mapped_column(default=False, server_default=false())
     namespace_id: Mapped[int | None]  # the personal namespace, which holds the foreign key; written once
     deleting_since: Mapped[dt.datetime | None]
 

@@ -6,8 +6,8 @@ import datetime as dt
 
 import pytest
 
+from project_service.areas.instance import doctor
 from project_service.areas.variables.models import Variable
-from project_service.cli import doctor
 from project_service.kit import clock, jobs
 from project_service.kit.db import migrations
 from project_service.kit.db.session import db, unit_of_work

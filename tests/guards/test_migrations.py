@@ -9,7 +9,7 @@ import warnings
 import pytest
 from sqlalchemy import inspect
 
-from project_service.cli import doctor
+from project_service.areas.instance import doctor
 from project_service.kit.db.base import MIGRATIONS, Base
 from project_service.kit.db.session import db
 

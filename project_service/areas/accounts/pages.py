@@ -64,6 +64,7 @@ def create_session() -> Any:
 
 
 @sessions.post("/users/sign_out")
+@sessions.with_expired_password
 @sessions.allow(Ability.ANYBODY)
 def delete_session() -> Any:
     """Sign out."""

@@ -14,7 +14,7 @@ from project_service.domain.memberships import Membership, owners_of
 from project_service.domain.namespaces import Group, NamespaceAncestor, descendants_of, groups
 from project_service.domain.projects import Project, projects_below
 from project_service.domain.resource_bots import ResourceBot
-from project_service.domain.tokens import PersonalAccessToken, digest_of
+from project_service.domain.tokens import BrowserSession, PersonalAccessToken, digest_of
 from project_service.domain.users import ACTIVE, BLOCKED, User, users
 from project_service.kit import clock
 from project_service.kit.db import searching
@@ -184,3 +184,9 @@ def _token_order(sort: str | None) -> tuple[Any, ...]:
     column = getattr(PersonalAccessToken, columns[name])
     by_id = PersonalAccessToken.id
     return (column.asc(), by_id.asc()) if direction == "asc" else (column.desc(), by_id.desc())
+
+
+def sessions_of(user_id: int) -> Select[BrowserSession]:
+    """The valid browser sessions of a user, the newest first."""
+    valid = BrowserSession.user_id == user_id, BrowserSession.expires_at > clock.now()
+    return select(BrowserSession).where(*valid).order_by(BrowserSession.created_at.desc(), BrowserSession.id.desc())

@@ -10,7 +10,7 @@ from sqlalchemy import delete, update
 
 from project_service.access import audit
 from project_service.areas.accounts import queries
-from project_service.domain import instance_settings, path_registry, path_rules, removal
+from project_service.domain import instance_settings, path_registry, path_rules, removal, sign_ins
 from project_service.domain.audit.recording import AuditTarget
 from project_service.domain.namespaces import UserNamespace, namespace_of
 from project_service.domain.resource_bots import ResourceBot, is_bot, remove_idle_bots
@@ -30,6 +30,7 @@ MAX_NAME_LENGTH = MAX_EMAIL_LENGTH = path_rules.LONGEST
 ROTATED_TOKEN_LIFETIME = dt.timedelta(days=7)
 EMAIL_TAKEN = "Email has already been taken"
 USERNAME_TAKEN = "Username has already been taken"
+CURRENT, NEW = "current_password", "new_password"  # fields
 UNIQUE_EMAIL = "uq_users_email"
 AUDITED = ("name", "username", "email", "admin", "external", "can_create_group", "projects_limit", "private_profile")
 
@@ -221,9 +222,59 @@ def sign_out(secret: str) -> None:
     db.session.execute(delete(BrowserSession).where(BrowserSession.digest == digest_of(secret)))
 
 
-def end_sessions(user: User) -> None:
-    """Delete all browser sessions of a user."""
-    db.session.execute(delete(BrowserSession).where(BrowserSession.user_id == user.id))
+def end_sessions(user: User, *, besides: str = "") -> None:
+    """Delete all browser sessions of a user, except that with the secret ``besides``."""
+    own = BrowserSession.user_id == user.id, BrowserSession.digest != digest_of(besides)
+    db.session.execute(delete(BrowserSession).where(*own))
+
+
+def end_session(user: User, session_id: int) -> None:
+    """Delete one browser session of a user."""
+    own = BrowserSession.user_id == user.id, BrowserSession.id == session_id
+    db.session.execute(delete(BrowserSession).where(*own))
+
+
+def change_password(user: User, *, current: str, new: str, session: str, address: str | None) -> None:
+    """Change the own password and end the other browser sessions; the one with the secret ``session`` stays.
+
+    Raises:
+        Invalid: the current password is wrong, or was wrong too often, or the new one is not allowed.
+
+    """
+    _lock(user)
+    if sign_ins.wait_of(user.username, address) is not None:
+        raise Invalid(**{CURRENT: "was wrong too often; try again later"})
+    if not passwords.password_matches(user.password_hash, current):
+        raise WrongPassword
+    if current == new:
+        raise Invalid(**{NEW: "has to differ from the current one"})
+    if text := _password_problem(new):
+        raise Invalid(**{NEW: text})
+    user.password_hash, user.password_expired = passwords.hash_password(new), False
+    end_sessions(user, besides=session)
+
+
+class WrongPassword(Invalid):
+    """The current password was not right; the caller counts the attempt."""
+
+    def __init__(self) -> None:
+        super().__init__(**{CURRENT: "is not right"})
+
+
+def new_password_of(user: User) -> str:
+    """Set a random password, which the user has to replace after the next sign-in, and return it."""
+    password = tokens.new_token()
+    update_user(user, password=password)
+    user.password_expired = True
+    return password
+
+
+def create_user_for(**fields: Any) -> tuple[User, str]:
+    """Create a user with a random password, which they have to replace after the first sign-in; return both."""
+    password = tokens.new_token()
+    user = create_user(**fields, password=password)
+    user.password_expired = True
+    return user, password
 
 
 def revoke_all_tokens(user: User) -> None:

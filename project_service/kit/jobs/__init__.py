@@ -13,7 +13,7 @@ from __future__ import annotations
 from project_service.kit.jobs.execution import for_each, run
 from project_service.kit.jobs.leases import LEASE, Lease, LeaseLost, check_lease, claim, step
 from project_service.kit.jobs.models import PeriodicRun, Task
-from project_service.kit.jobs.monitoring import OUTCOMES_KEY, counts, in_progress, outcomes
+from project_service.kit.jobs.monitoring import OUTCOMES_KEY, counts, in_progress, outcomes, states, tasks_in
 from project_service.kit.jobs.queues import (
     DEFAULT,
     MAIL,
@@ -25,7 +25,7 @@ from project_service.kit.jobs.queues import (
     notify,
 )
 from project_service.kit.jobs.registry import JOBS, MAX_ATTEMPTS, Job, job
-from project_service.kit.jobs.scheduling import PERIODIC_JOBS, SWEEP_INTERVAL, periodic, start_periodic, sweep
+from project_service.kit.jobs.scheduling import PERIODIC_JOBS, SWEEP_INTERVAL, periodic, retry, start_periodic, sweep
 
 __all__ = [
     "DEFAULT",
@@ -55,8 +55,11 @@ __all__ = [
     "notify",
     "outcomes",
     "periodic",
+    "retry",
     "run",
     "start_periodic",
+    "states",
     "step",
     "sweep",
+    "tasks_in",
 ]

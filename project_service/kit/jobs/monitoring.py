@@ -6,10 +6,11 @@ from contextlib import suppress
 from typing import Any
 
 import redis
-from sqlalchemy import func, select
+from sqlalchemy import ColumnElement, Select, and_, func, select
 
 from project_service.kit import clock
 from project_service.kit.db.session import db
+from project_service.kit.jobs.leases import is_unleased
 from project_service.kit.jobs.models import Task
 from project_service.kit.jobs.queues import QUEUES, connect
 
@@ -35,6 +36,29 @@ def in_progress(queue: str) -> list[tuple[str, list[Any]]]:
         Task.queue == queue, Task.failed_at.is_(None), Task.run_at <= now, Task.leased_until >= now
     )
     return [(name, arguments) for name, arguments in db.session.execute(leased)]
+
+
+def _conditions() -> dict[str, ColumnElement[bool]]:
+    now = clock.now()
+    unended = Task.failed_at.is_(None)
+    return {
+        "failed": Task.failed_at.is_not(None),
+        "running": and_(unended, Task.leased_until >= now),
+        "waiting": and_(unended, is_unleased(now)),
+    }
+
+
+def states() -> dict[str, int]:
+    """Return the number of tasks in each state: ``failed``, ``running``, ``waiting``."""
+    conditions = _conditions()
+    counted = [func.count().filter(condition) for condition in conditions.values()]
+    return dict(zip(conditions, db.session.execute(select(*counted).select_from(Task)).one(), strict=True))
+
+
+def tasks_in(state: str) -> Select[Task]:
+    """Select the tasks in a state: the newest failures first, otherwise what is due first."""
+    order = (Task.failed_at.desc(), Task.id.desc()) if state == "failed" else (Task.run_at, Task.id)
+    return select(Task).where(_conditions()[state]).order_by(*order)
 
 
 def outcomes() -> dict[tuple[str, str], int]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from sqlalchemy import ColumnElement, and_, delete, or_, select, update
 
 from project_service.kit import clock
-from project_service.kit.db.session import db, insert, unit_of_work
+from project_service.kit.db.session import after_commit, db, insert, unit_of_work
 from project_service.kit.jobs import queues
 from project_service.kit.jobs.leases import is_unleased
 from project_service.kit.jobs.models import PeriodicRun, Task
@@ -107,3 +107,19 @@ def _needs_notification(now: dt.datetime) -> ColumnElement[bool]:
     # for a task with a later due time (a retry, a job for later) there has been no notification yet
     was_postponed = and_(Task.run_at > Task.created_at, Task.run_at <= now)
     return or_(Task.run_at <= now - NOTIFY_AGAIN_AFTER, was_postponed)
+
+
+def retry(task_id: int) -> bool:
+    """Make a failed task due now, with all its attempts, and wake a worker after the commit; false if none failed."""
+    now = clock.now()
+    revived = (
+        update(Task)
+        .where(Task.id == task_id, Task.failed_at.is_not(None))
+        .values(failed_at=None, leased_until=None, attempts=0, run_at=now)
+        .returning(Task.queue)
+    )
+    queue = db.session.scalar(revived)
+    if queue is None:
+        return False
+    after_commit(lambda: queues.notify(queue, task_id))
+    return True

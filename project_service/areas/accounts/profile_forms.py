@@ -1,0 +1,55 @@
+"""Forms of a user's own settings, and of users in the administration area."""
+
+from __future__ import annotations
+
+from wtforms import BooleanField, EmailField, PasswordField, RadioField, StringField, TextAreaField
+from wtforms.validators import DataRequired
+
+from project_service.kit.http.forms import Form
+
+THEME_TEXTS = {"system": "As the system says", "light": "Light", "dark": "Dark"}
+
+
+class ProfileForm(Form):
+    """Name, e-mail address, text about oneself and theme."""
+
+    name = StringField("Full name", render_kw={"autocomplete": "name"})
+    email = EmailField("E-mail", render_kw={"autocomplete": "email"})
+    bio = TextAreaField("About you", render_kw={"rows": 3}, description="At most 255 characters, seen by everyone.")
+    theme = RadioField("Theme", choices=THEME_TEXTS)
+
+
+class PasswordForm(Form):
+    """A change of the password."""
+
+    current_password = PasswordField(
+        "Current password", [DataRequired("is missing")], render_kw={"autocomplete": "current-password"}
+    )
+    new_password = PasswordField(
+        "New password",
+        [DataRequired("is missing")],
+        description="At least 8 characters.",
+        render_kw={"autocomplete": "new-password"},
+    )
+    repeated = PasswordField(
+        "New password again", [DataRequired("is missing")], render_kw={"autocomplete": "new-password"}
+    )
+
+
+class NewUserForm(Form):
+    """A user whom an administrator creates."""
+
+    name = StringField("Full name", render_kw={"autocomplete": "off"})
+    username = StringField("Username", render_kw={"autocomplete": "off", "autocapitalize": "off"})
+    email = EmailField("E-mail", render_kw={"autocomplete": "off"})
+    admin = BooleanField("Administrator", description="May see and change everything on this instance.")
+
+
+class DeleteUserForm(Form):
+    """The deletion of a user, confirmed with the username."""
+
+    typed_username = StringField("Username", render_kw={"autocomplete": "off", "autocapitalize": "off"})
+    hard_delete = BooleanField(
+        "Delete contributions and groups owned alone, too",
+        description="Otherwise issues and comments stay, as those of a ghost user.",
+    )

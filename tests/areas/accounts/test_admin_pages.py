@@ -1,0 +1,116 @@
+"""Users in the administration area."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from project_service.domain.users import BLOCKED, User, user_by
+from project_service.kit.db.session import db
+from tests.areas.accounts.test_sessions import is_signed_in, sign_in
+from tests.support.sample_data import ADA, MAX, SAM, reload
+
+USERS = "/admin/users"
+PASSWORD_SHOWN = re.compile(r'id="new-password" value="([^"]+)"')
+
+
+@pytest.fixture
+def administrator(visit):
+    return visit(ADA)
+
+
+def of(user):
+    return f"{USERS}/{user.id}"
+
+
+def test_a_new_user_signs_in_with_the_password_shown_and_chooses_another(administrator, visitor):
+    answer = administrator.send(f"{USERS}/new", name="Nina", username="nina", email="nina@example.org")
+    first = PASSWORD_SHOWN.search(answer.text)[1]
+    sign_in(visitor, "nina", first)
+
+    asked = visitor.get("/")
+    chosen = visitor.send(
+        "/-/profile/password", current_password=first, new_password="green-tea-4711", repeated="green-tea-4711"
+    )
+
+    assert (answer.status_code, user_by("nina").admin) == (201, False)
+    assert (asked.status_code, asked.location) == (302, "/-/profile/password")
+    assert (chosen.status_code, chosen.location) == (302, "/")
+    assert is_signed_in(visitor)
+    assert first not in administrator.get(of(user_by("nina"))).text
+
+
+@pytest.mark.parametrize(
+    ("fields", "text"),
+    [
+        ({"username": "max", "email": "m@example.org"}, "Username has already been taken"),
+        ({"username": "new", "email": "none"}, "is invalid"),
+        ({"username": "", "email": "m@example.org"}, "Username"),
+    ],
+)
+def test_a_user_who_cannot_be_is_refused_beside_the_field(fields, text, administrator, people):
+    answer = administrator.send(f"{USERS}/new", name="New", **fields)
+
+    assert answer.status_code == 422
+    assert text in answer.text
+    assert user_by("new") is None
+
+
+def test_blocked_users_are_signed_out_until_they_are_unblocked(administrator, visit, people):
+    visitor = visit(MAX)
+
+    administrator.send(f"{of(people[MAX])}/block")
+    blocked = reload(people[MAX]).state, is_signed_in(visitor)
+    administrator.send(f"{of(people[MAX])}/unblock")
+
+    assert blocked == (BLOCKED, False)
+    assert reload(people[MAX]).state == "active"
+
+
+def test_administrators_are_made_and_unmade(administrator, people):
+    administrator.send(f"{of(people[SAM])}/make_admin")
+    made = reload(people[SAM]).admin
+    administrator.send(f"{of(people[SAM])}/remove_admin")
+
+    assert (made, reload(people[SAM]).admin) == (True, False)
+
+
+@pytest.mark.parametrize("action", ["block", "remove_admin", "reset_password", "delete"])
+def test_nobody_changes_the_own_account_there(action, administrator, people):
+    assert administrator.send(f"{of(people[ADA])}/{action}", typed_username=ADA).status_code == 403
+    assert (reload(people[ADA]).state, reload(people[ADA]).admin) == ("active", True)
+
+
+def test_an_action_that_does_not_exist_is_not_found(administrator, people):
+    assert administrator.send(f"{of(people[MAX])}/promote").status_code == 404
+
+
+def test_a_reset_password_ends_sessions_and_has_to_be_replaced(administrator, visitor, paula, people):
+    sign_in(visitor)
+
+    answer = administrator.send(f"{of(paula)}/reset_password")
+
+    assert not is_signed_in(visitor)
+    sign_in(visitor, "paula", PASSWORD_SHOWN.search(answer.text)[1])
+    assert visitor.get("/").location == "/-/profile/password"
+
+
+def test_a_user_is_deleted_when_the_username_was_typed(administrator, people, run_jobs):
+    refused = administrator.send(f"{of(people[SAM])}/delete", typed_username="max")
+    accepted = administrator.send(f"{of(people[SAM])}/delete", typed_username="sam")
+    run_jobs()
+
+    assert (refused.status_code, accepted.location) == (422, USERS)
+    assert "has to be sam" in refused.text
+    assert db.session.get(User, people[SAM].id) is None
+
+
+def test_users_are_found_by_name_and_state(administrator, people):
+    administrator.send(f"{of(people[MAX])}/block")
+
+    blocked = administrator.get(f"{USERS}?state=blocked").text
+    found = administrator.get(f"{USERS}?search=sam").text
+
+    assert ("@max" in blocked, "@sam" in blocked) == (True, False)
+    assert ("@max" in found, "@sam" in found) == (False, True)

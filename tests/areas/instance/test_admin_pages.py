@@ -1,0 +1,121 @@
+"""The administration area: settings, feature flags, background tasks, health, versions."""
+
+from __future__ import annotations
+
+import pytest
+
+from project_service.areas.instance import probes, setting_texts
+from project_service.areas.instance.forms import SettingsForm
+from project_service.areas.instance.version import FEATURE_DEFINITIONS
+from project_service.domain import instance_settings
+from project_service.domain.instance_settings import IMPORT_PROJECT_FROM_REMOTE_FILE, setting
+from project_service.kit import clock, jobs
+from tests.support.sample_data import ADA
+from tests.support.visitors import store
+
+SETTINGS, TASKS = "/admin/settings", "/admin/tasks"
+
+
+@pytest.fixture
+def administrator(visit):
+    return visit(ADA)
+
+
+def form_fields(**changes):
+    """The fields that a browser sends for the current settings, with changes; unchecked boxes are not sent."""
+    form = SettingsForm.of(instance_settings.all_settings())
+    fields = {name: form[name].data for name in instance_settings.SETTINGS} | changes
+    return {name: "y" if value is True else value for name, value in fields.items() if value is not False}
+
+
+def test_settings_are_changed(app, administrator):
+    with app.test_request_context():
+        fields = form_fields(max_import_size="7", project_export_enabled=False, restricted_visibility_levels=["public"])
+
+    answer = administrator.send(SETTINGS, **fields)
+
+    assert answer.location == SETTINGS
+    assert (setting("max_import_size"), setting("project_export_enabled")) == (7, False)
+    assert setting("restricted_visibility_levels") == ["public"]
+
+
+def test_settings_that_were_not_touched_stay(app, administrator):
+    before = instance_settings.all_settings()
+    with app.test_request_context():
+        fields = form_fields()
+
+    administrator.send(SETTINGS, **fields)
+
+    assert instance_settings.all_settings() == before
+
+
+def test_a_setting_that_cannot_be_is_refused_and_nothing_changes(app, administrator):
+    with app.test_request_context():
+        fields = form_fields(max_import_size="many", max_export_size="3")
+
+    answer = administrator.send(SETTINGS, **fields)
+
+    assert answer.status_code == 422
+    assert 'value="many"' in answer.text
+    assert setting("max_export_size") == 0
+
+
+def test_every_setting_and_flag_has_a_text():
+    assert set(setting_texts.FEATURES) == {one["name"] for one in FEATURE_DEFINITIONS}
+    assert "Others" not in setting_texts.grouped_settings()
+
+
+def test_feature_flags_are_switched(administrator):
+    page = f"/admin/features/{IMPORT_PROJECT_FROM_REMOTE_FILE}"
+
+    administrator.send(page, value="true")
+    on = instance_settings.feature_enabled(IMPORT_PROJECT_FROM_REMOTE_FILE)
+    administrator.send(page, value="false")
+
+    assert (on, instance_settings.feature_enabled(IMPORT_PROJECT_FROM_REMOTE_FILE)) == (True, False)
+
+
+def test_flags_that_the_server_does_not_use_are_listed_and_deleted(administrator):
+    administrator.send("/admin/features/of_another_time", value="true")
+    listed = administrator.get("/admin/features").text
+    administrator.send("/admin/features/of_another_time", value="delete")
+
+    assert "of_another_time" in listed
+    assert "<code>of_another_time</code>" not in administrator.get("/admin/features").text
+
+
+def test_a_failed_task_is_shown_with_its_error_and_tried_again(administrator):
+    now = clock.now()
+    task = store(
+        jobs.Task(name="mail.send", arguments=[7], queue="mail", failed_at=now, error="No route to host", attempts=5)
+    )
+
+    listed = administrator.get(TASKS).text
+    answer = administrator.send(f"{TASKS}/{task.id}/retry")
+    waiting = administrator.get(f"{TASKS}?state=waiting").text
+
+    assert "No route to host" in listed
+    assert answer.status_code == 302
+    assert "mail.send" in waiting
+    assert administrator.send(f"{TASKS}/{task.id}/retry").status_code == 404
+
+
+def test_health_names_what_does_not_work(administrator, monkeypatch):
+    def fail():
+        raise OSError("Connection refused")
+
+    for name in probes.CHECKS:
+        monkeypatch.setitem(probes.CHECKS, name, lambda: None)
+    well = administrator.get("/admin/health").text
+    monkeypatch.setitem(probes.CHECKS, "redis", fail)
+    unwell = administrator.get("/admin/health").text
+
+    assert ("200, ok" in well, "503, failed" in unwell) == (True, True)
+    assert "redis" in unwell
+
+
+def test_about_names_versions(administrator):
+    text = administrator.get("/admin/about").text
+
+    assert "SQLAlchemy" in text
+    assert "sqlite" in text or "postgresql" in text

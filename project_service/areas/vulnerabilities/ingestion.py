@@ -6,6 +6,7 @@ waits for that transaction, so that no finding is stored as open after its dismi
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import re
 from collections.abc import Iterator
@@ -102,7 +103,7 @@ def ingest(
             pipeline = pipeline_for(project, _series_of(upload), ref=ref, sha=sha, pipeline_id=pipeline_id)
             result = _store(pipeline, upload)
             if dry_run:
-                raise _DryRun(result)
+                raise _DryRun(dataclasses.replace(result, pipeline_id=None))
             return result
     except _DryRun as done:
         return done.result

@@ -23,8 +23,7 @@ from project_service.areas.repositories.pushing import RequestedPush
 from project_service.areas.repositories.request_bodies import BadBody, body_of
 from project_service.domain import instance_settings
 from project_service.domain.repositories import git
-from project_service.domain.repositories.models import repository_of
-from project_service.domain.repositories.restoring import convert
+from project_service.domain.repositories.restoring import convert_bundle_of
 from project_service.domain.repositories.slots import NoSlot, git_slot
 from project_service.domain.repositories.views import machine_folder, served_view
 from project_service.kit.db.session import db, reading
@@ -124,7 +123,7 @@ def receive_pack(path: str) -> Response:
     commands = receiving.read_commands(body)
     if commands is None:
         return Response(b"", content_type=f"application/x-{RECEIVE_PACK}-result")
-    _convert_bundle(target)
+    convert_bundle_of(target.project)
     report = receiving.PushReport(commands)
     push = RequestedPush(target.caller, target.project.id, commands.changes, atomic="atomic" in commands.capabilities)
     with ExitStack() as stack:
@@ -138,14 +137,6 @@ def receive_pack(path: str) -> Response:
             return _streamed(iter([report.not_unpacked(error)]), RECEIVE_PACK, stack.pop_all())
         output = receiving.answer(current_app.extensions["application"], push, folder, report, _notice(target))
         return _streamed(output, RECEIVE_PACK, stack.pop_all())
-
-
-def _convert_bundle(target: GitTarget) -> None:
-    with reading():
-        found = repository_of(target.project)
-        db.session.commit()
-    if found is not None and found.storage_name is not None:
-        convert(found.id)
 
 
 def _notice(target: GitTarget) -> str:

@@ -1,4 +1,4 @@
-"""API of branches and tags, for reading (repositories reference, sections 4.1 and 4.2)."""
+"""API of branches and tags (repositories reference, sections 4.1 and 4.2)."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from typing import Any
 
 from project_service.access.abilities import Ability
 from project_service.access.api import ApiBlueprint
-from project_service.areas.repositories import ref_queries, ref_schemas
+from project_service.areas.repositories import ref_changes, ref_queries, ref_schemas
 from project_service.domain.projects import Project
+from project_service.domain.repositories import bundles
 from project_service.kit.http.errors import NotFound
 
 api = ApiBlueprint("refs", __name__, description="Branches and tags of the repository of a project.")
@@ -34,6 +35,26 @@ def show_branch(project: Project, name: str) -> ref_queries.BranchRow:
     return ref_queries.find_branch(project, name)
 
 
+@api.post(BRANCHES)
+@api.signed_in
+@api.allow(Ability.PUSH_CODE)
+@api.arguments(ref_schemas.BranchCreateSchema)
+@api.response(201, ref_schemas.BranchSchema)
+def create_branch(project: Project, fields: dict[str, Any]) -> ref_queries.BranchRow:
+    """Create a branch."""
+    ref_changes.create_branch(project, **fields)
+    return ref_queries.find_branch(project, fields["branch"])
+
+
+@api.delete(f"{BRANCHES}/<name>")
+@api.signed_in
+@api.allow(Ability.PUSH_CODE)
+@api.response(204)
+def delete_branch(project: Project, name: str) -> None:
+    """Delete a branch; the default branch cannot be deleted."""
+    ref_changes.delete_ref(project, bundles.BRANCHES, name)
+
+
 @api.get(TAGS)
 @api.allow(Ability.READ_CODE)
 @api.arguments(ref_schemas.TagListSchema)
@@ -50,6 +71,26 @@ def list_tags(project: Project, fields: dict[str, Any]) -> Any:
 def show_tag(project: Project, name: str) -> ref_queries.TagRow:
     """Show one tag."""
     return ref_queries.find_tag(project, name)
+
+
+@api.post(TAGS)
+@api.signed_in
+@api.allow(Ability.PUSH_CODE)
+@api.arguments(ref_schemas.TagCreateSchema)
+@api.response(201, ref_schemas.TagSchema)
+def create_tag(project: Project, fields: dict[str, Any]) -> ref_queries.TagRow:
+    """Create a tag, if no protected tag forbids it."""
+    ref_changes.create_tag(project, **fields)
+    return ref_queries.find_tag(project, fields["tag_name"])
+
+
+@api.delete(f"{TAGS}/<name>")
+@api.signed_in
+@api.allow(Ability.PUSH_CODE)
+@api.response(204)
+def delete_tag(project: Project, name: str) -> None:
+    """Delete a tag; a protected one needs a maintainer."""
+    ref_changes.delete_ref(project, bundles.TAGS, name)
 
 
 @api.get(f"{TAGS}/<name>/signature")

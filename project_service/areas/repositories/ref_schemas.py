@@ -35,6 +35,21 @@ class TagSchema(Schema):
     )
 
 
+class TagCreateSchema(Schema):
+    """A tag to create."""
+
+    tag_name = fields.String(required=True)
+    ref = fields.String(required=True, metadata={"description": "An object id, a branch or a tag."})
+    message = fields.String(metadata={"description": "Creates an annotated tag."})
+
+
+class BranchCreateSchema(Schema):
+    """A branch to create."""
+
+    branch = fields.String(required=True)
+    ref = fields.String(required=True, metadata={"description": "An object id, a branch or a tag."})
+
+
 class BranchListSchema(Schema):
     """Which branches, and their order."""
 

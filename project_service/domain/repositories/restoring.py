@@ -9,12 +9,13 @@ from pathlib import Path
 
 from sqlalchemy import insert, select
 
+from project_service.domain.projects import Project
 from project_service.domain.repositories import bundle_cache, bundles, git, packs
-from project_service.domain.repositories.models import Repository, RepositoryRef
+from project_service.domain.repositories.models import Repository, RepositoryRef, repository_of
 from project_service.domain.repositories.packs import StoredPack
 from project_service.domain.repositories.views import decode_name, incoming_folder
 from project_service.kit.db.locking import lock_row
-from project_service.kit.db.session import db, unit_of_work
+from project_service.kit.db.session import db, reading, unit_of_work
 from project_service.kit.storage import storage
 
 VERSION_BYTES = 16
@@ -82,6 +83,14 @@ def fill(repository: Repository, content: RestoredContent) -> None:
 def new_version() -> str:
     """Return a version that no repository ever had."""
     return secrets.token_hex(VERSION_BYTES)
+
+
+def convert_bundle_of(project: Project) -> None:
+    """Convert the code of a project unless that was done already: before it is changed."""
+    with reading():
+        found = repository_of(project)
+    if found is not None and found.storage_name is not None:
+        convert(found.id)
 
 
 def convert(repository_id: int) -> None:

@@ -1,0 +1,82 @@
+"""Tags and branches that the API creates and deletes: the rules and events of pushes (reference, sections 2 and 4)."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.sample_data import DEV, RITA
+
+FIRST = "v1.0"
+
+
+@pytest.fixture
+def tags(code):
+    return f"{code}/tags"
+
+
+@pytest.mark.both_databases
+def test_tags_are_created_seen_by_git_and_deleted(as_, tags, project, git_of, people):
+    made = as_(DEV).post(tags, json={"tag_name": "v9", "ref": FIRST, "message": "Release 9"})
+    light = as_(DEV).post(tags, json={"tag_name": "light", "ref": "main"})
+
+    assert (made.status_code, made.json["message"], made.json["protected"]) == (201, "Release 9", False)
+    assert made.json["target"] != made.json["commit"]["id"]
+    assert (light.json["message"], light.json["target"]) == (None, light.json["commit"]["id"])
+    client = git_of(people[RITA])
+    client.run("fetch", "--quiet", client.url("acme/shop"), "v9:refs/tags/v9")
+    assert client.output("cat-file", "tag", "v9").endswith("\n\nRelease 9")
+    assert as_(DEV).delete(f"{tags}/v9").status_code == 204
+    assert as_(DEV).get(f"{tags}/v9").status_code == 404
+    events = as_(DEV).get(f"/projects/{project.id}/events?action=pushed").json
+    assert [(one["action_name"], one["push_data"]["ref"]) for one in events] == [
+        ("deleted", "v9"),
+        ("pushed new", "light"),
+        ("pushed new", "v9"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("sent", "text"),
+    [
+        ({"tag_name": FIRST, "ref": "main"}, f"Tag {FIRST} already exists"),
+        ({"tag_name": "a..b", "ref": "main"}, "Tag name invalid"),
+        ({"tag_name": "new", "ref": "nothing"}, "Target nothing is invalid"),
+        ({"tag_name": "main", "ref": "main"}, "You cannot use default branch name to create a tag"),
+        ({"tag_name": f"{FIRST}/below", "ref": "main"}, f"Tag {FIRST}/below already exists"),
+    ],
+)
+def test_tags_that_cannot_be_created(as_, tags, sent, text):
+    answer = as_(DEV).post(tags, json=sent)
+
+    assert (answer.status_code, answer.json) == (400, {"message": text})
+
+
+def test_protected_tags_need_the_level_to_create_and_a_maintainer_to_delete(as_, as_maintainer, tags, project):
+    as_maintainer.post(f"/projects/{project.id}/protected_tags", json={"name": "v*", "create_access_level": 40})
+    wanted = {"tag_name": "v9", "ref": "main"}
+
+    refused = as_(DEV).post(tags, json=wanted)
+
+    assert (refused.status_code, refused.json) == (
+        400,
+        {"message": "You are not allowed to create this tag as it is protected."},
+    )
+    assert as_maintainer.post(tags, json=wanted).json["protected"] is True
+    assert as_(DEV).delete(f"{tags}/v9").status_code == 403
+    assert as_maintainer.delete(f"{tags}/v9").status_code == 204
+
+
+def test_branches_are_created_and_deleted_but_never_the_default_one(as_, as_maintainer, code):
+    branches = f"{code}/branches"
+    made = as_(DEV).post(branches, json={"branch": "topic", "ref": FIRST})
+    again = as_(DEV).post(branches, json={"branch": "topic", "ref": FIRST})
+    below = as_(DEV).post(branches, json={"branch": "topic/below", "ref": FIRST})
+
+    assert (made.status_code, made.json["name"]) == (201, "topic")
+    assert again.json == {"message": "Branch already exists"}
+    assert "conflicts with existing branch hierarchy" in below.json["message"]
+    assert as_(DEV).delete(f"{branches}/topic").status_code == 204
+    assert as_(DEV).delete(f"{branches}/topic").json == {"message": "404 Branch Not Found"}
+    assert as_maintainer.delete(f"{branches}/main").json == {
+        "message": "The default branch of a project cannot be deleted."
+    }

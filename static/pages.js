@@ -4,7 +4,7 @@ for (const button of document.querySelectorAll("[data-copies]")) {
   button.hidden = false;
   button.addEventListener("click", async () => {
     const field = document.getElementById(button.dataset.copies);
-    await navigator.clipboard.writeText(field.value);
+    await navigator.clipboard.writeText(field.value ?? field.textContent);
     button.firstChild.data = "Copied";
     setTimeout(() => { button.firstChild.data = "Copy"; }, 2000);
   });
@@ -55,9 +55,9 @@ for (const select of document.querySelectorAll("select[data-sends]")) {
 }
 // fields that only one choice needs
 const followChoices = (root) => {
-  for (const part of root.querySelectorAll("[data-only-for]")) {
-    const form = part.closest("form");
-    const show = () => { part.hidden = form.elements[part.dataset.onlyFor].value !== part.dataset.value; };
+  for (const part of root.querySelectorAll("[data-only-for], [data-not-for]")) {
+    const form = part.closest("form"), { onlyFor, notFor, value } = part.dataset;
+    const show = () => { part.hidden = (form.elements[onlyFor ?? notFor].value === value) === Boolean(notFor); };
     form.addEventListener("change", show);
     show();
   }

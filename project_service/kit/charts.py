@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 WIDTH, HEIGHT, GAP = 600, 80, 4
+MAX_BAR_WIDTH = 40  # of few columns
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +36,16 @@ class Chart:
         """The sum over all columns."""
         return sum(sum(found.values()) for _, found in self.columns)
 
+    @property
+    def highest(self) -> int:
+        """The sum of the highest column, which has the full height."""
+        return max((sum(found.values()) for _, found in self.columns), default=0)
+
+    @property
+    def shown_levels(self) -> list[Any]:
+        """The levels that occur."""
+        return [level for level in self.levels if any(found.get(level) for _, found in self.columns)]
+
 
 @dataclass(frozen=True, slots=True)
 class Sparkline:
@@ -62,6 +73,8 @@ def sparkline(counts: Sequence[int], step: int = 4, height: int = 24) -> Sparkli
 def stacked(columns: Sequence[tuple[Any, Mapping[Any, int]]], levels: Sequence[Any]) -> Chart:
     """Lay out columns of equal width, with the first level on top; the highest column has the full height."""
     step = WIDTH / max(len(columns), 1)
+    bar = min(step - GAP, MAX_BAR_WIDTH)
+    margin = (step - GAP - bar) / 2
     maximum = max((sum(found.values()) for _, found in columns), default=0)
     bars = []
     for position, (_, found) in enumerate(columns):
@@ -70,5 +83,5 @@ def stacked(columns: Sequence[tuple[Any, Mapping[Any, int]]], levels: Sequence[A
             if count := found.get(level):
                 height = count / maximum * HEIGHT
                 y -= height
-                bars.append(Bar(level, round(position * step, 2), round(y, 2), round(height, 2)))
-    return Chart(columns, levels, bars, round(step - GAP, 2))
+                bars.append(Bar(level, round(position * step + margin, 2), round(y, 2), round(height, 2)))
+    return Chart(columns, levels, bars, round(bar, 2))

@@ -102,7 +102,10 @@ def preview_of(page):
 
 
 def credentials_of(page):
-    return tuple(page.get_by_label(label).input_value() for label in ("Webhook URL", "Authorization key"))
+    """Address and key, as they are shown and as they are copied."""
+    shown = tuple(page.get_by_label(label).text_content() for label in ("Webhook URL", "Authorization key"))
+    assert shown == tuple(page.locator(name).get_attribute("value") for name in ("#webhook-url", "#authorization-key"))
+    return shown
 
 
 def tell(address, key):

@@ -18,13 +18,24 @@ CODE = {"spellcheck": "false", "autocomplete": "off"}
 class IntegrationForm(Form):
     """Form of an integration of any type."""
 
-    type = SelectField("Integration type", choices=TYPES)
+    type = SelectField(
+        "Integration type",
+        choices=TYPES,
+        description="HTTP endpoint: any tool that can send JSON, each with an address and key of its own. "
+        "Prometheus: the webhook of an Alertmanager. "
+        "Opsgenie: no alerts are received here; the list of alerts leads to Opsgenie.",
+    )
     name = StringField(
         "Name",
-        description="An HTTP endpoint needs one; Prometheus and Opsgenie are called so without.",
+        description="Shown as the source of alerts. An HTTP endpoint needs one; Prometheus and Opsgenie are called so "
+        "without. A name that is taken gets a number.",
         render_kw={"autocomplete": "off", "placeholder": "Where the alerts come from"},
     )
-    active = BooleanField("Active", description="Address and key are made when you save, and can be seen afterwards.")
+    active = BooleanField(
+        "Active",
+        description="Without it alerts are refused, test alerts too. Saving creates an address and a key, which "
+        "can be seen at any time afterwards.",
+    )
     short_address = BooleanField(
         "Short address",
         description="Receive at …/alerts/notify.json, for monitors that know no other; one endpoint of a project.",

@@ -47,6 +47,8 @@ def create_integration(project: Project, *, short_address: bool = False, **field
     is_short = short_address and fields.get("type") == HTTP
     if is_short and queries.has_short_address(project):
         raise Invalid(short_address=TAKEN)
+    if len(fields["name"]) <= MAX_NAME_CHARACTERS:
+        fields["name"] = distinct_name(project, fields["type"], fields["name"])
     integration = AlertIntegration(
         project_id=project.id,
         project=project,
@@ -62,9 +64,25 @@ def create_integration(project: Project, *, short_address: bool = False, **field
     return integration
 
 
+def distinct_name(project: Project, type_of_integration: str, name: str) -> str:
+    """Return a name that no other integration of this type has: with a number, if need be."""
+    own = select(AlertIntegration.name).where(
+        AlertIntegration.project_id == project.id, AlertIntegration.type == type_of_integration
+    )
+    taken = set(db.session.scalars(own))
+    names = (
+        name,
+        *(f"{name[: MAX_NAME_CHARACTERS - len(str(number)) - 1]} {number}" for number in range(2, len(taken) + 3)),
+    )
+    return next(one for one in names if one not in taken)
+
+
 def update_integration(integration: AlertIntegration, **fields: Any) -> AlertIntegration:
     """Change an integration; its type, URL and key stay."""
     with db.session.no_autoflush:
+        name = fields.get("name", integration.name)
+        if name != integration.name and len(name) <= MAX_NAME_CHARACTERS:
+            fields["name"] = distinct_name(integration.project, integration.type, name)
         changed = sorted(name for name, value in fields.items() if getattr(integration, name) != value)
         for name, value in fields.items():
             setattr(integration, name, value)

@@ -106,14 +106,16 @@ def list_alerts(project: Project) -> Any:
 @pages.allow(Ability.READ_ALERTS)
 def show_alert(project: Project, iid: int) -> Any:
     """Show one alert."""
-    return _page(queries.find_alert(project, iid), CommentForm())
+    # addresses of comments, and pages of the feed, are those of the alert itself
+    part = "activity" if request.args.keys() & {"note", "page"} else "overview"
+    return _page(queries.find_alert(project, iid), CommentForm(), part)
 
 
 @pages.get(f"{ONE}/details/<any(overview,metrics,activity):part>")
 @pages.signed_in
 @pages.allow(Ability.READ_ALERTS)
 def show_part(project: Project, iid: int, part: str) -> Any:
-    """Show one alert, at one of the sections of its page."""
+    """Show one tab of an alert."""
     return _page(queries.find_alert(project, iid), CommentForm(), part)
 
 
@@ -195,7 +197,7 @@ def create_note(project: Project, iid: int) -> Any:
     made: list[Note] = []
     if form.accepted(lambda: made.append(service.comment(current_user(), alert, form.note.data or ""))):
         return redirect(f"{_address(alert)}?note={made[0].id}#note_{made[0].id}")
-    return _page(queries.find_alert(project, iid), form), 422
+    return _page(queries.find_alert(project, iid), form, "activity"), 422
 
 
 def _acted(alert: Alert, act: Any) -> Any:

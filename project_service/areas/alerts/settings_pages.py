@@ -15,9 +15,9 @@ from project_service.access import sections
 from project_service.access.abilities import Ability, allowed
 from project_service.access.identity import caller
 from project_service.access.pages import PageBlueprint
-from project_service.areas.alerts import grouping, integrations, payload_mapping, payloads, queries, service
+from project_service.areas.alerts import examples, grouping, integrations, payload_mapping, payloads, queries, service
 from project_service.areas.alerts.forms import IncidentSettingsForm, IntegrationForm, TestAlertForm
-from project_service.areas.alerts.models import HTTP, OPSGENIE, AlertIntegration
+from project_service.areas.alerts.models import HTTP, OPSGENIE, PROMETHEUS, AlertIntegration
 from project_service.domain.projects import Project
 from project_service.domain.repositories import contents
 from project_service.kit import mail
@@ -156,7 +156,25 @@ def update_integration(project: Project, integration_id: int) -> Any:
 def show_credentials(project: Project, integration_id: int) -> Any:
     """Show URL and key of an integration."""
     integration = queries.find_integration(project, integration_id)
-    return _page("credentials", integration, form=Form(), saved="saved" in request.args, reset="reset" in request.args)
+    address = integrations.address_of(integration)
+    return _page(
+        "credentials",
+        integration,
+        form=Form(),
+        saved="saved" in request.args,
+        reset="reset" in request.args,
+        examples=examples.examples_of(integration, address) if address else {},
+        grouping=grouping.OF_PROMETHEUS
+        if integration.type == PROMETHEUS
+        else grouping.description_of(integration.mapping),
+        old_addresses=[
+            (
+                integrations.address_of(integration, path),
+                next((one for one in uses if one.integration_id == integration.id), None),
+            )
+            for path, uses in queries.former_addresses(project, [integration]).items()
+        ],
+    )
 
 
 @pages.get(f"{ONE}/reset_key")

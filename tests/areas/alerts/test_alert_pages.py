@@ -100,7 +100,7 @@ def test_the_list_and_the_details_show_an_alert(visit, alert, people):
     developer = visit(DEV)
 
     assert "#1 The till is stuck" in developer.get(LIST).text
-    assert "Looking into it" in developer.get(f"{ONE}/details").text
+    assert "Looking into it" in developer.get(f"{ONE}/details/activity").text
     assert developer.get(f"{LIST}/2/details").status_code == 404
 
 

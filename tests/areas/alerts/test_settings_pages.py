@@ -3,16 +3,28 @@
 from __future__ import annotations
 
 import html
+import itertools
 import json
 import re
+import shlex
 from urllib.parse import urlsplit
 
 import pytest
 
 from project_service.areas.alerts import payload_mapping as mapping
 from project_service.areas.alerts import queries
-from project_service.areas.alerts.models import HTTP, OPSGENIE, PROMETHEUS, Alert, AlertIntegration, IncidentSetting
+from project_service.areas.alerts.models import (
+    HTTP,
+    OPSGENIE,
+    PROMETHEUS,
+    Alert,
+    AlertIntegration,
+    FormerAddress,
+    IncidentSetting,
+)
+from project_service.domain.projects import RedirectRoute
 from project_service.domain.tracker.environments import Environment
+from project_service.kit import clock
 from project_service.kit.db.session import db
 from tests.support import sample_data
 from tests.support.git_repositories import keep_repository
@@ -157,6 +169,49 @@ def test_a_refused_integration_is_told_and_not_stored(fields, message, maintaine
 
     assert (answer.status_code, message in html.unescape(answer.text)) == (422, True)
     assert stored() == []
+
+
+@pytest.mark.parametrize(("kind", "words"), [(HTTP, 0), (PROMETHEUS, 1)])
+def test_the_page_of_credentials_has_a_command_that_works(kind, words, maintainer, visit, project):
+    page = maintainer.get(maintainer.send(NEW, type=kind, name="Kitchen", active="y").location).text
+    command = shlex.split(html.unescape(re.search(r'<code id="curl">(.*?)</code>', page, re.DOTALL)[1]))
+    headers = dict(text.split(": ") for option, text in itertools.pairwise(command) if option == "--header")
+    body = json.loads(command[command.index("--data") + 1])
+
+    answer = visit(None).open("POST", urlsplit(command[-1]).path, json=body, headers=headers)
+
+    assert (answer.status_code, len(titles()), page.count("webhook_configs")) == (200, 1, words)
+    assert "grouped by" in page
+
+
+def test_integrations_of_a_kind_have_distinct_names(maintainer, project):
+    for kind, name in ((PROMETHEUS, ""), (PROMETHEUS, ""), (HTTP, "Kitchen"), (HTTP, "Kitchen"), (HTTP, "Kitchen")):
+        maintainer.send(NEW, type=kind, name=name)
+    maintainer.send(page_of(stored()[4], "edit"), name="Kitchen 2")
+
+    assert [row.name for row in stored()] == ["Prometheus", "Prometheus 2", "Kitchen", "Kitchen 2", "Kitchen 2 2"]
+
+
+@pytest.mark.parametrize(("person", "words"), [(MAX, "switch it on"), (DEV, "a maintainer switches it on")])
+def test_an_inactive_integration_says_before_that_a_test_will_be_refused(person, words, visit, project):
+    row = make_integration(project, active=False)
+
+    page = visit(person).get(page_of(row, "test")).text
+
+    assert ("a test alert will be refused until" in page, words in page) == (True, True)
+
+
+def test_the_page_of_credentials_shows_old_addresses_and_their_use(maintainer, project, integration):
+    store(RedirectRoute(path="acme/till", project_id=project.id))
+    store(RedirectRoute(path="acme/cellar", project_id=project.id))
+    store(FormerAddress(integration_id=integration.id, path="acme/till", last_used_at=clock.now()))
+
+    pages = [maintainer.get(address).text for address in (page_of(integration, "credentials"), OPERATIONS)]
+
+    shown = [" ".join(re.sub("<[^>]+>", " ", page[page.index("Old addresses") :]).split()) for page in pages]
+    assert "http://localhost/acme/cellar/alerts/notify/kitchen/1f.json : not used since" in shown[0]
+    assert "http://localhost/acme/till/alerts/notify/kitchen/1f.json : last used just now" in shown[0]
+    assert "acme/cellar none not used since the change acme/till Kitchen just now" in shown[1]
 
 
 @pytest.mark.parametrize("kind", [PROMETHEUS, OPSGENIE])

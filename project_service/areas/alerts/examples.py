@@ -1,0 +1,64 @@
+"""Commands and configuration that send alerts to an integration, for its page."""
+
+from __future__ import annotations
+
+import json
+import shlex
+
+from project_service.areas.alerts.models import PROMETHEUS, AlertIntegration
+from project_service.kit import clock
+
+ALERTMANAGER = """\
+route:
+  receiver: project-service
+receivers:
+  - name: project-service
+    webhook_configs:
+      - url: {address}
+        send_resolved: true
+        http_config:
+          authorization:
+            type: Bearer
+            credentials: {key}
+"""
+
+
+def examples_of(integration: AlertIntegration, address: str) -> dict[str, str]:
+    """Return a ``curl`` command that works as it is printed and, for Prometheus, the configuration of Alertmanager."""
+    found = {"curl": _curl(integration, address)}
+    if integration.type == PROMETHEUS:
+        found["alertmanager"] = ALERTMANAGER.format(address=address, key=integration.token)
+    return found
+
+
+def _curl(integration: AlertIntegration, address: str) -> str:
+    body = _batch() if integration.type == PROMETHEUS else {"title": "Test alert", "severity": "low"}
+    words = [
+        ("--header", f"Authorization: Bearer {integration.token}"),
+        ("--header", "Content-Type: application/json"),
+        ("--data", json.dumps(body, separators=(",", ":"))),
+    ]
+    options = " \\\n  ".join(f"{name} {shlex.quote(value)}" for name, value in words)
+    return f"curl {options} \\\n  {shlex.quote(address)}"
+
+
+def _batch() -> dict[str, object]:
+    """The body of a webhook of Alertmanager with one alert."""
+    labels = {"alertname": "TestAlert", "severity": "info"}
+    alert = {
+        "status": "firing",
+        "labels": labels,
+        "annotations": {},
+        "startsAt": clock.now().strftime("%Y-%m-%dT%H:%M:%SZ"),
+    }
+    return {
+        "version": "4",
+        "groupKey": "test",
+        "status": "firing",
+        "receiver": "project-service",
+        "groupLabels": {},
+        "commonLabels": labels,
+        "commonAnnotations": {},
+        "externalURL": "",
+        "alerts": [alert],
+    }

@@ -24,6 +24,7 @@ INSTALLED_COMMAND = Path(".venv/bin/project-service")  # in the folder of anothe
 PASSWORD = "a password for the tests"
 TOKEN = "a-token-for-the-tests-0123456789"
 START_SECONDS = 120.0
+AUTHOR = {f"GIT_{role}_{key}": "a@example.org" for role in ("AUTHOR", "COMMITTER") for key in ("NAME", "EMAIL")}
 ADDRESS = re.compile(r"listens on (\S+)")
 ROLES: dict[str, Callable[[list[str]], bool]] = {
     "redis": lambda words: Path(words[0]).name in ("valkey-server", "redis-server"),
@@ -111,6 +112,14 @@ class Service:
                 if values.items() <= entry.items():
                     found.append(entry)
         return found
+
+
+def git(folder: Path, *words: str, check: bool = True) -> subprocess.CompletedProcess[str]:
+    """Run git in a folder; its output and errors are text."""
+    environment = {"PATH": os.environ["PATH"], "HOME": str(folder), "GIT_TERMINAL_PROMPT": "0", **AUTHOR}
+    done = subprocess.run(["git", *words], cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    assert not check or done.returncode == 0, done.stderr
+    return done
 
 
 @contextmanager

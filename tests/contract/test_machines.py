@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -26,7 +27,7 @@ import requests
 from project_service.kit import jobs
 from project_service.runtime import embedded_redis
 from tests.contract.alerting import Maintainer
-from tests.contract.service import COMMAND, PASSWORD, REPOSITORY, free_port, is_running, wait_for
+from tests.contract.service import COMMAND, PASSWORD, REPOSITORY, free_port, git, is_running, wait_for
 from tests.support.databases import create_database
 
 START_SECONDS = 120.0
@@ -248,6 +249,7 @@ def test_nothing_is_lost_or_doubled_while_processes_die(seconds, cluster, capsys
     check_alerts(cluster, load)
     check_exports(root, cluster, project["id"])
     check_periodic(cluster, elapsed)
+    check_pushes(cluster, project["path_with_namespace"])
     assert not [told for told in load.statuses if told[1] in (500, 400, 401, 403, 404)], load.statuses
 
 
@@ -289,6 +291,27 @@ def check_exports(root, cluster, project_id):
     for url in cluster.urls:
         archive = root.session.get(f"{url}/api/v4/projects/{project_id}/export/download", timeout=60)
         assert (archive.status_code, archive.content[:2]) == (200, b"\x1f\x8b")
+
+
+def check_pushes(cluster, path):
+    """What one machine received is on the other, and on the first when it has lost its disk and its processes."""
+    folder = cluster.directory / "client"
+    folder.mkdir()
+    first, second = (f"{url.replace('://', f'://git:{cluster.token}@')}/{path}.git" for url in cluster.urls)
+    git(folder, "init", "--quiet", "-b", "main")
+    git(folder, "commit", "--quiet", "--allow-empty", "-m", "First")
+    git(folder, "push", first, "main")
+    cluster.processes["web", 1].kill()
+    shutil.rmtree(cluster.directory / "machine-1" / "data" / "repositories")
+
+    git(folder, "clone", "--quiet", second, "clone")
+    git(folder / "clone", "commit", "--quiet", "--allow-empty", "-m", "Second")
+    git(folder / "clone", "push", second, "main")
+    cluster.processes["web", 1].start()
+    cluster.wait_until_ready()
+    git(folder, "pull", "--quiet", first, "main")
+
+    assert git(folder, "log", "--format=%s").stdout.split() == ["Second", "First"]
 
 
 def check_periodic(cluster, elapsed):

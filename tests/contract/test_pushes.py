@@ -13,10 +13,9 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 import requests
 
-from tests.contract.service import TOKEN, Service, children_of, wait_for
+from tests.contract.service import TOKEN, Service, children_of, git, wait_for
 
 HEADERS = {"PRIVATE-TOKEN": TOKEN}
-AUTHOR = {f"GIT_{role}_{key}": "a@example.org" for role in ("AUTHOR", "COMMITTER") for key in ("NAME", "EMAIL")}
 
 
 @pytest.fixture(scope="module")
@@ -25,13 +24,6 @@ def service(tmp_path_factory):
     found.start()
     yield found
     found.stop()
-
-
-def git(folder, *words, check=True):
-    environment = {"PATH": os.environ["PATH"], "HOME": str(folder), "GIT_TERMINAL_PROMPT": "0", **AUTHOR}
-    done = subprocess.run(["git", *words], cwd=folder, env=environment, capture_output=True, text=True, check=False)
-    assert not check or done.returncode == 0, done.stderr
-    return done
 
 
 def kill_web(service):

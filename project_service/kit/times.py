@@ -61,7 +61,7 @@ TIME_ONLY = re.compile(
     re.IGNORECASE,
 )
 DIGITS = re.compile(r"\d+", re.ASCII)
-FRACTION = re.compile(r"(\d{9,})[.,](\d+)", re.ASCII)  # shorter ones are dates without a year, or counts
+NUMBER_WITH_FRACTION = re.compile(r"(\d{9,})[.,](\d+)", re.ASCII)  # shorter ones are dates without a year, or counts
 DATE_DIGITS = {8: "%Y%m%d", 14: "%Y%m%d%H%M%S"}
 COMPACT = re.compile(r"(\d{14})(?!\d)", re.ASCII)
 SHORT_NUMBER = re.compile(r"[+-]?[\d.,/\s-]{1,7}", re.ASCII)  # too short for a day, a month and a year
@@ -104,7 +104,7 @@ def is_unset(value: Any) -> bool:
 
 
 def _is_number(text: str) -> bool:
-    return DIGITS.fullmatch(text) is not None or FRACTION.fullmatch(text) is not None
+    return DIGITS.fullmatch(text) is not None or NUMBER_WITH_FRACTION.fullmatch(text) is not None
 
 
 def _parse_number(text: str) -> dt.datetime | None:

@@ -35,7 +35,7 @@ SUCCESSES = range(200, 205)
 REFUSED_TOKEN = (401, 403)
 GONE = (404, 410)
 TOO_MANY = 429
-LINK = re.compile(r'<[^>]*>; *rel="(previous|next)"; *results="true"; *cursor="([^"]{1,200})"')
+LINK = re.compile(r'<[^<>]*>; *rel="(previous|next)"; *results="true"; *cursor="([^"]{1,200})"')
 
 
 class SentryFailed(ServiceError):

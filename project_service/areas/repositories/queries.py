@@ -127,11 +127,11 @@ def tree_of(project: Project, page: Page, **wanted: Any) -> list[Entry] | Cut:
     return found
 
 
-def _after(found: list[Entry], token: str | None, size: int) -> Cut:
+def _after(found: list[Entry], last_id: str | None, size: int) -> Cut:
     """The page that follows the entry with an id."""
     position = 0
-    if token:
-        position = next((index + 1 for index, entry in enumerate(found) if entry.id == token), len(found))
+    if last_id:
+        position = next((index + 1 for index, entry in enumerate(found) if entry.id == last_id), len(found))
     rows = found[position : position + size]
     if len(rows) < size:
         return Cut(rows, {})

@@ -18,7 +18,7 @@ DOUBLE_QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"', re.DOTALL)
 ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 ESCAPES = {"\\": "\\", '"': '"', "$": "$", "`": "`", "n": "\n", "r": "\r", "t": "\t"}
 BARE = re.compile(r"[^\r\n]*")
-COMMENT_AFTER_BARE = re.compile(r"[ \t]+#.*")
+COMMENT_AFTER_BARE = re.compile(r"(?<![ \t])[ \t]+#.*")
 NEEDS_QUOTES = re.compile(r"[\"'`\\]")
 
 

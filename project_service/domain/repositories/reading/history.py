@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import hashlib
 import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
@@ -13,11 +14,11 @@ from project_service.domain.repositories.reading import processes
 from project_service.domain.repositories.reading.objects import Commit, Entry, text_of
 from project_service.domain.repositories.reading.repository import CodeRepository
 
-EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"  # git knows it even if no repository has it
+EMPTY_TREE = hashlib.sha1(b"tree 0\0", usedforsecurity=False).hexdigest()  # git knows it without a repository
 LAST_COMMITS_SECONDS = 0.3
 CHUNK_BYTES = 8 << 10
 MAX_CONTAINING_REFS = 100
-_SHORTSTAT = re.compile(rb"(?:(\d+) insertions?\(\+\))?(?:, )?(?:(\d+) deletions?\(-\))?\s*$")
+_ADDITIONS, _DELETIONS = re.compile(rb"(?<!\d)(\d{1,18}) insertion"), re.compile(rb"(?<!\d)(\d{1,18}) deletion")
 _CONTRIBUTOR = re.compile(rb"\s*(\d+)\t(.*?) <([^>]*)>")
 
 
@@ -136,9 +137,8 @@ def stats(repository: CodeRepository, found: Sequence[Commit]) -> dict[str, Comm
 
 
 def _stats(text: bytes) -> CommitStats:
-    found = _SHORTSTAT.search(text.strip())
-    additions, deletions = found.groups() if found else (None, None)
-    return CommitStats(int(additions or 0), int(deletions or 0))
+    additions, deletions = (found and int(found[1]) for found in (_ADDITIONS.search(text), _DELETIONS.search(text)))
+    return CommitStats(additions or 0, deletions or 0)
 
 
 def last_commits(

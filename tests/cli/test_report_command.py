@@ -63,6 +63,17 @@ def stored(environment):
     return rows
 
 
+def test_the_format_is_found_out_and_what_is_left_out_is_told(environment, tmp_path):
+    file = tmp_path / "scan.sarif"
+    results = [{"ruleId": "A", "message": {"text": "a"}}, {"ruleId": "B", "message": {"text": "b"}, "kind": "pass"}]
+    run = {"tool": {"driver": {"name": "Scan"}}, "results": results}
+    file.write_bytes(orjson.dumps({"version": "2.1.0", "runs": [run]}))
+
+    done = CliRunner().invoke(main.main, ["report", "ingest", "shop/till", str(file)], env=environment)
+
+    assert (done.exit_code, done.stdout) == (0, "pipeline 1: 2 found, 1 merged, 0 dropped, 1 left out\n")
+
+
 def test_a_report_is_taken_in(ingest, environment):
     document = report(vulnerability("a"), vulnerability("a"))
 

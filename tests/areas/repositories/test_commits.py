@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from project_service.domain.repositories.reading import objects
+
 
 def titles(answer):
     return [commit["title"] for commit in answer.json]
@@ -121,3 +123,14 @@ def test_a_commit_that_is_not_there(below, as_maintainer, code):
     answer = as_maintainer.get(f"{code}/commits/nothing{below}")
 
     assert (answer.status_code, answer.json) == (404, {"message": "404 Commit Not Found"})
+
+
+def test_long_messages_and_names_are_cut():
+    person = b"author " + b"a" * 100_000 + b" <a@example.org> 1 +0000\n"
+    content = b"tree " + b"1" * 40 + b"\n" + person + b"\n" + "ä".encode() * 1_000_000
+
+    found = objects.parse_commit("2" * 40, content)
+
+    assert len(found.message.encode()) <= objects.MAX_MESSAGE_BYTES + 2
+    assert len(found.author.name) == objects.MAX_PERSON_BYTES
+    assert len(objects.parse_tag(content).message.encode()) <= objects.MAX_MESSAGE_BYTES + 2

@@ -28,6 +28,10 @@ class Person:
     time: dt.datetime
 
 
+MAX_MESSAGE_BYTES = 64 << 10  # of a commit or tag, longer ones are cut: a list has a hundred of them
+MAX_PERSON_BYTES = 4096
+
+
 @dataclass(frozen=True, slots=True)
 class Commit:
     """A commit; ``message`` is as stored, decoded."""
@@ -135,7 +139,7 @@ def parse_commit(object_id: str, content: bytes) -> Commit:
         parent_ids=[parent.decode("latin-1") for parent in headers.get(b"parent", [])],
         author=_person(headers.get(b"author", [b""])[0], encoding),
         committer=_person(headers.get(b"committer", [b""])[0], encoding),
-        message=text_of(message, encoding),
+        message=text_of(message[:MAX_MESSAGE_BYTES], encoding),
     )
 
 
@@ -148,7 +152,7 @@ def parse_tag(content: bytes) -> TagObject:
         target=headers.get(b"object", [b""])[0].decode("latin-1"),
         target_type=headers.get(b"type", [b""])[0].decode("latin-1"),
         tagger=_person(tagger[0], "") if tagger else None,
-        message=text_of(message),
+        message=text_of(message[:MAX_MESSAGE_BYTES]),
     )
 
 
@@ -177,6 +181,7 @@ def _headers(content: bytes) -> tuple[dict[bytes, list[bytes]], bytes]:
 
 
 def _person(line: bytes, encoding: str) -> Person:
+    line = line[:MAX_PERSON_BYTES]
     match = _PERSON.fullmatch(line)
     if match is None:
         return Person(text_of(line, encoding), "", _moment(0, 0))

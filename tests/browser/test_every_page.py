@@ -92,6 +92,8 @@ def addresses(gl, paula, service, worker_id):
         "test alert": f"{home}/-/settings/operations/integrations/{receiver.number}/test",
         "alerts": f"{home}/-/alert_management",
         "alert": f"{home}/-/alert_management/1/details",
+        "activity of an alert": f"{home}/-/alert_management/1/details/activity",
+        "to-do list": "/dashboard/todos",
         "environment": f"{home}/-/environments/{environment.id}",
         "merge requests": f"{home}/-/merge_requests",
         "security": f"{home}/-/security/dashboard",

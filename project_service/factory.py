@@ -31,6 +31,7 @@ from project_service.areas.alerts import pages as alerts_pages
 from project_service.areas.alerts import settings_pages as alerts_settings
 from project_service.areas.alerts.receivers import receivers
 from project_service.areas.audit import jobs as audit_jobs
+from project_service.areas.audit import pages as audit_pages
 from project_service.areas.audit import routes as audit
 from project_service.areas.environments import pages as environments_pages
 from project_service.areas.environments import routes as environments
@@ -160,6 +161,7 @@ PAGES = (
     vulnerabilities_pages.pages,
     transfers_pages.pages,
     instance_pages.pages,
+    audit_pages.pages,
     full_path_pages,
 )
 # loaded for what they register: jobs that are known by name, panels of other areas' pages

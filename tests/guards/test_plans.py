@@ -64,7 +64,7 @@ ALLOWED = (
     Allowed(WALKED, TOKENS, "/personal_access_tokens", ALL),
     Allowed(WALKED, "projects", "/projects", ALL),
     Allowed(WALKED, "instance_variables", "/admin/ci/variables", "25 at most"),
-    Allowed(WALKED, "audit_events", "/audit_events", ALL),
+    Allowed(WALKED, "audit_events", "/audit_events /admin/audit_logs /admin/audit_logs.csv", ALL),
     Allowed(WALKED, "namespaces", "/groups /namespaces /dashboard/groups /projects/new /projects/new/import", ALL),
     Allowed(WALKED, "namespaces", "/<path:project>/-/settings/general /<project_path:project>/download_export", ALL),
     Allowed(WALKED, "events", "/ /events", NOTHING),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import Select, select
+from sqlalchemy import Select, select, tuple_
 
 from project_service.domain.audit.models import AuditEvent
 from project_service.domain.namespaces import Group
@@ -33,17 +33,26 @@ def audit_events(**filters: Any) -> Select[AuditEvent]:
 
 def audit_events_of(place: Place, **filters: Any) -> Select[AuditEvent]:
     """The events of one project or group."""
-    return audit_events(**filters | _entity(place))
+    return audit_events(**filters | entity_of(place))
+
+
+def events_before(event: AuditEvent | None, **filters: Any) -> Select[AuditEvent]:
+    """The events that match the filters and follow an event in their order, newest first."""
+    statement = audit_events(**filters)
+    if event is None:
+        return statement
+    return statement.where(tuple_(AuditEvent.created_at, AuditEvent.id) < tuple_(event.created_at, event.id))
 
 
 def find_audit_event(event_id: int, place: Place | None = None) -> AuditEvent:
     """One event by id, within a project or group if there is one."""
     event = db.session.get(AuditEvent, event_id)
-    wanted = {} if place is None else _entity(place)
+    wanted = {} if place is None else entity_of(place)
     if event is None or any(getattr(event, name) != value for name, value in wanted.items()):
         raise NotFound("Audit Event")
     return event
 
 
-def _entity(place: Place) -> dict[str, Any]:
+def entity_of(place: Place) -> dict[str, Any]:
+    """The filters for the events of one project or group."""
     return {"entity_type": "Project" if isinstance(place, Project) else "Group", "entity_id": place.id}

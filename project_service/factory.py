@@ -20,9 +20,11 @@ from project_service.access.pages import CookieSessions, PageBlueprint, csrf, er
 from project_service.areas.accounts import admin_pages as accounts_admin
 from project_service.areas.accounts import jobs as accounts_jobs
 from project_service.areas.accounts import pages as accounts_pages
+from project_service.areas.accounts import password_pages as accounts_passwords
 from project_service.areas.accounts import profile_pages
 from project_service.areas.accounts import resource_token_routes as resource_tokens
 from project_service.areas.accounts import routes as accounts
+from project_service.areas.accounts import two_factor_pages as accounts_two_factor
 from project_service.areas.activity import jobs as activity_jobs
 from project_service.areas.activity import pages as activity_pages
 from project_service.areas.activity import routes as activity
@@ -139,6 +141,8 @@ APIS = (
 PAGES = (
     accounts_pages.sessions,
     accounts_pages.pages,
+    accounts_passwords.pages,
+    accounts_two_factor.pages,
     profile_pages.pages,
     accounts_admin.pages,
     groups_settings.pages,

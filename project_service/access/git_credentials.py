@@ -8,7 +8,7 @@ from flask import Request
 
 from project_service.access import audit
 from project_service.access.identity import ANONYMOUS, Caller, by_secret, note_activity
-from project_service.domain import instance_settings, resource_bots, sign_ins
+from project_service.domain import instance_settings, resource_bots, sign_ins, two_factor
 from project_service.domain.users import ACTIVE, user_by_login
 from project_service.kit.db.session import unit_of_work
 from project_service.kit.security import passwords
@@ -80,6 +80,8 @@ def _by_password(login: str, password: str, address: str | None) -> Caller | Non
         return None
     user = user_by_login(login)
     if user is None or user.state != ACTIVE:
+        return None
+    if two_factor.refuses_passwords(user):  # without a look at the password, whose check would tell if it is right
         return None
     if (wait := sign_ins.wait_of(login, address)) is not None:
         raise TooManyFailures(wait)

@@ -13,7 +13,8 @@ from flask import Request, g, session
 from sqlalchemy import Update, bindparam, select, update
 from sqlalchemy.exc import OperationalError
 
-from project_service.domain import resource_bots
+from project_service.domain import resource_bots, two_factor
+from project_service.domain.instance_settings import value_of
 from project_service.domain.tokens import BrowserSession, PersonalAccessToken, digest_of
 from project_service.domain.users import ACTIVE, BLOCKED, SYSTEM_THEME, User, user_by
 from project_service.kit import clock
@@ -54,7 +55,15 @@ _select_token = (
     .where(_tokens.digest == bindparam("digest"), _users.deleting_since.is_(None))
 )
 _select_session = (
-    select(*_caller_columns, _users.theme, _users.password_expired)
+    select(
+        *_caller_columns,
+        _users.theme,
+        _users.password_expired,
+        _users.two_factor_enabled,
+        _users.two_factor_grace_started_at,
+        value_of(two_factor.REQUIRED).scalar_subquery().label("two_factor_required"),
+        value_of(two_factor.GRACE_HOURS).scalar_subquery().label("grace_hours"),
+    )
     .join_from(_sessions.id.table, _users.id.table, _users.id == _sessions.user_id)
     .where(
         _sessions.digest == bindparam("digest"),
@@ -78,6 +87,12 @@ class Caller:
     impersonator: str = ""  # the administrator who acts as this user
     theme: str = SYSTEM_THEME
     password_expired: bool = False
+    two_factor_deadline: dt.datetime | None = None  # from which two-factor authentication has to be set up
+
+    @property
+    def lacks_two_factor(self) -> bool:
+        """Whether two-factor authentication has to be set up before anything else."""
+        return self.two_factor_deadline is not None and self.two_factor_deadline <= clock.now()
 
     @classmethod
     def of(cls, user: User) -> Caller:
@@ -219,7 +234,18 @@ def by_session() -> Caller:
         found.external,
         theme=found.theme,
         password_expired=found.password_expired,
+        two_factor_deadline=_two_factor_deadline(found) if found.two_factor_required else None,
     )
+
+
+def _two_factor_deadline(found: Any) -> dt.datetime | None:
+    if found.two_factor_enabled:
+        return None
+    if found.two_factor_grace_started_at is None:
+        rollback()
+        with unit_of_work():
+            two_factor.start_grace(found.user_id)
+    return two_factor.deadline(found.two_factor_grace_started_at, found.grace_hours)
 
 
 def _note_use(token_id: int, last_used_at: dt.datetime | None, user_id: int, last_activity_on: dt.date | None) -> None:

@@ -7,7 +7,7 @@ user) and ``administration``.
 from __future__ import annotations
 
 import datetime as dt
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlencode
 
@@ -86,7 +86,7 @@ def init_app(app: Flask) -> None:
 def _signed_in() -> dict[str, Any]:
     asking = caller()
     known = {"id": asking.user_id, "username": asking.username} if asking.user_id else None
-    return {"signed_in": known, "theme": asking.theme}
+    return {"signed_in": known, "theme": asking.theme, "two_factor_deadline": asking.two_factor_deadline}
 
 
 def crumbs(place: Project | Namespace) -> list[Project | Namespace]:
@@ -103,15 +103,16 @@ def menu(name: str, subject: Any = None, home: str = "", base: str = "") -> list
 
     ``home`` is the address of the subject's own page; other pages of it are below ``base``.
     """
-    links = []
+    links: list[tuple[str, NavigationLink]] = []
     for entry in MENUS[name]:
         if not allowed(caller(), entry.ability, subject):
             continue
         address = base + entry.address if entry.address else home
         is_home = address in (home, "/")
         within = base + entry.within if entry.within else address
-        links.append(NavigationLink(entry.title, address, _is_here(within, exact=is_home)))
-    return links
+        links.append((within, NavigationLink(entry.title, address, _is_here(within, exact=is_home))))
+    nearest = max((len(within) for within, link in links if link.current), default=0)
+    return [replace(link, current=link.current and len(within) == nearest) for within, link in links]
 
 
 def project_navigation(project: Project) -> list[NavigationLink]:

@@ -36,7 +36,7 @@ from project_service.kit.http.parameters import parameters
 from project_service.kit.security import key_ring
 
 SIGN_IN = "sessions.sign_in"  # endpoint
-NEXT_STEP_PAGE = "profile_pages.show_password"  # endpoint
+PASSWORD_PAGE, TWO_FACTOR_PAGE = "profile_pages.show_password", "two_factor_pages.show_two_factor"  # endpoints
 # title and advice of error pages by status
 ERROR_TEXTS = {
     400: ("That cannot be read", "Something in the address or the form is not as it should be. Go back and try again."),
@@ -142,6 +142,10 @@ class PageBlueprint(Blueprint):
         """Serve this view also to users who have to set a new password first; they are sent there from all others."""
         return guards.mark(view, with_expired_password=True)
 
+    def without_two_factor(self, view: View) -> View:
+        """Serve this view also to users who have to set up two-factor authentication first."""
+        return guards.mark(view, without_two_factor=True)
+
     def large_body(self, max_bytes: Callable[[], int | None]) -> Callable[[View], View]:
         """Set the maximum size of the body in bytes, see ``ApiBlueprint.large_body``."""
         return lambda view: guards.mark(view, max_body_bytes=max_bytes)
@@ -164,8 +168,8 @@ class PageBlueprint(Blueprint):
             csrf.protect()
             with reading():
                 g.caller = identity.by_session()
-            if _needs_password(view):
-                return redirect(url_for(NEXT_STEP_PAGE))
+            if (step := _next_step(view)) is not None:
+                return redirect(url_for(step))
             with unit_of_work(write=max_body_bytes is None):
                 return view(**url)
 
@@ -176,13 +180,18 @@ def _read(view: View, url: dict[str, Any]) -> FlaskResponse:
     parameters()
     with reading():
         g.caller = identity.by_session()
-        if _needs_password(view):
-            return make_response(redirect(url_for(NEXT_STEP_PAGE)))
+        if (step := _next_step(view)) is not None:
+            return make_response(redirect(url_for(step)))
         return make_response(view(**url))
 
 
-def _needs_password(view: View) -> bool:
-    return identity.caller().password_expired and not hasattr(view, "with_expired_password")
+def _next_step(view: View) -> str | None:
+    """Return the endpoint that the caller has to visit before this view, if there is one."""
+    if identity.caller().password_expired:
+        return None if hasattr(view, "with_expired_password") else PASSWORD_PAGE
+    if identity.caller().lacks_two_factor:
+        return None if hasattr(view, "without_two_factor") else TWO_FACTOR_PAGE
+    return None
 
 
 def _authenticate_sender(max_body_bytes: Callable[[], int | None] | None) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from project_service.areas.accounts import service as accounts
+from project_service.areas.accounts import two_factor
 from project_service.cli.parameters import parse_day
 from project_service.domain.namespaces import PLANS, change_plan, find_group
 from project_service.domain.tokens import SCOPES
@@ -31,6 +32,20 @@ def create_user(username: str, email: str, name: str | None, admin: bool, passwo
             username=username, email=email, name=name or username, password=password, admin=admin
         )
         click.echo(f"created user {created.username} with id {created.id}")
+
+
+@user.command("disable-two-factor")
+@click.argument("username")
+def disable_two_factor(username: str) -> None:
+    """Switch two-factor authentication off for a user who has lost the second factor."""
+    with create_app().app_context(), unit_of_work():
+        found = user_by(username)
+        if found is None:
+            raise click.BadParameter(f"there is no user {username}", param_hint="USERNAME")
+        if not found.two_factor_enabled:
+            raise click.ClickException(f"{username}: {two_factor.NOT_ENABLED}")
+        two_factor.reset_for(found)
+    click.echo(f"{username}: two-factor authentication is switched off")
 
 
 @click.group()

@@ -107,11 +107,13 @@ SETTINGS: dict[str, Setting] = {
     "project_import_limit": Setting(int, 0, at_least_nothing),
     "push_event_activities_limit": Setting(int, 3, at_least_nothing),
     "receive_max_input_size": Setting(int, 5120, at_least_nothing),
+    "require_two_factor_authentication": Setting(bool, False),
     "restricted_visibility_levels": Setting(list, [], choices=("private", "internal", "public")),
     "signup_enabled": Setting(bool, True),
     "throttle_incident_management_notification_enabled": Setting(bool, False),
     "throttle_incident_management_notification_per_period": Setting(int, 3600, above_nothing),
     "throttle_incident_management_notification_period_in_seconds": Setting(int, 3600, above_nothing),
+    "two_factor_grace_period": Setting(int, 48, at_least_nothing),
 }
 
 

@@ -59,6 +59,9 @@ class User(Timestamps, Model):
     theme: Mapped[str] = mapped_column(default=SYSTEM_THEME, server_default=SYSTEM_THEME)
     # an administrator has set the password: pages ask for another one first
     password_expired: Mapped[bool] = mapped_column(default=False, server_default=false())
+    two_factor_enabled: Mapped[bool] = mapped_column(default=False, server_default=false())
+    # when the user was first asked to set it up
+    two_factor_grace_started_at: Mapped[dt.datetime | None]
     namespace_id: Mapped[int | None]  # the personal namespace, which holds the foreign key; written once
     deleting_since: Mapped[dt.datetime | None]
 

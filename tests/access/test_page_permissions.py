@@ -26,6 +26,10 @@ NEEDED = {
     "/-/profile": SIGNED_IN,
     "/-/profile/password": SIGNED_IN,
     "/-/profile/sessions": SIGNED_IN,
+    "/-/profile/two_factor_auth": SIGNED_IN,
+    "/users/password/new": ANYBODY,
+    "/users/password/edit": ANYBODY,
+    "/users/sign_in/two_factor": ANYBODY,
     "/admin/users": ADMINISTRATOR,
     "/admin/users/new": ADMINISTRATOR,
     "/admin/users/<int:user_id>": ADMINISTRATOR,
@@ -118,6 +122,8 @@ RANKS = {ADA: ADMINISTRATOR, SAM: SIGNED_IN, NOBODY: ANYBODY, **ROLES}
 def status_for(person, rule):
     """What a person is answered on a page of a private project in a private group."""
     rank, needed = RANKS[person], NEEDED[rule]
+    if rule == "/users/sign_in/two_factor":  # before a password there is nothing to do there
+        return 302
     if person is NOBODY:
         return 200 if needed == ANYBODY else 302
     if rank >= needed:

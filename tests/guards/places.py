@@ -39,6 +39,7 @@ ELSEWHERE = {
     "/projects/<project>/repository/commits/<sha>/signature": "signatures are not verified",
     "/projects/<project>/variables/effective": "has a required parameter",
     "/users/sign_in": "who is signed in is sent home",
+    "/users/sign_in/two_factor": "without a password there is no code to ask for",
     "/groups/<path:group>": "sends on to the page itself",
 }
 UNFIT = re.compile(

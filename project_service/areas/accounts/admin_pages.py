@@ -11,7 +11,7 @@ from project_service.access import navigation
 from project_service.access.abilities import Ability
 from project_service.access.identity import caller
 from project_service.access.pages import PageBlueprint
-from project_service.areas.accounts import queries, service
+from project_service.areas.accounts import queries, service, two_factor
 from project_service.areas.accounts.profile_forms import DeleteUserForm, NewUserForm
 from project_service.domain.users import User, find_user
 from project_service.kit.db.pagination import read_page
@@ -25,6 +25,7 @@ ACTIONS: dict[str, tuple[Callable[[User], Any], str]] = {
     "block": (lambda user: service.block_user(caller().user_id, user), "{} is blocked and signed out."),
     "unblock": (service.unblock_user, "{} may sign in again."),
     "make_admin": (lambda user: service.update_user(user, admin=True), "{} is an administrator."),
+    "disable_two_factor": (two_factor.reset_for, "Two-factor authentication of {} is switched off."),
     "remove_admin": (lambda user: service.update_user(user, admin=False), "{} is no longer an administrator."),
 }
 navigation.add(navigation.NavigationEntry("Users", USERS, 10, Ability.ADMINISTER), "administration")

@@ -10,10 +10,11 @@ from project_service.access import audit, navigation
 from project_service.access.abilities import Ability, allowed
 from project_service.access.identity import SESSION_KEY, caller, current_user
 from project_service.access.pages import PageBlueprint, back_to
-from project_service.areas.accounts import queries, service
+from project_service.areas.accounts import queries, service, signing_in
 from project_service.areas.accounts.forms import SignInForm, TokenForm
 from project_service.domain import sign_ins
 from project_service.domain.users import User
+from project_service.kit import mail
 from project_service.kit.db.session import db
 from project_service.kit.http.errors import RecordNotFound
 from project_service.kit.http.forms import confirmation
@@ -34,7 +35,7 @@ def sign_in() -> Any:
     """Show the sign-in form."""
     if caller().user_id is not None:
         return back_to(request.args.get("next"), url_for(HOME))
-    return render_template("accounts/sign_in.html", form=SignInForm())
+    return _sign_in(SignInForm())
 
 
 @sessions.post("/users/sign_in")
@@ -43,28 +44,33 @@ def create_session() -> Any:
     """Sign in."""
     form = SignInForm()
     if not form.validate():
-        return render_template("accounts/sign_in.html", form=form), 422
+        return _sign_in(form), 422
     login, password, address = form.login.data or "", form.password.data or "", request.remote_addr
     wait = sign_ins.wait_of(login, address)
     if wait is not None:
-        minutes = max(1, round(wait.total_seconds() / 60))
-        form.problems.append(f"Too many failed attempts. Try again in {minutes} minute{'s' if minutes > 1 else ''}.")
-        return render_template("accounts/sign_in.html", form=form), 429
-    secret = service.sign_in(login, password, address=address, agent=request.user_agent.string[:255])
-    if secret is None:
+        form.problems.append(signing_in.wait_text(wait))
+        return _sign_in(form), 429
+    user = service.user_with_password(login, password)
+    if user is None:
         sign_ins.count_failure(login, address)
         audit.record_failed_sign_in(login)
         form.problems.append(WRONG_LOGIN)
-        return render_template("accounts/sign_in.html", form=form), 401
+        return _sign_in(form), 401
     sign_ins.reset_failures(login)
-    session.clear()  # the session of before the sign-in must not survive it
-    session[SESSION_KEY] = secret
-    session.permanent = True
+    if user.two_factor_enabled:
+        signing_in.wait_for_second_factor(user)
+        return redirect(url_for("two_factor_pages.ask_code", next=request.args.get("next")))
+    signing_in.begin(user, second_factor=False)
     return back_to(request.args.get("next"), url_for(HOME))
+
+
+def _sign_in(form: SignInForm) -> str:
+    return render_template("accounts/sign_in.html", form=form, can_mail=mail.is_on())
 
 
 @sessions.post("/users/sign_out")
 @sessions.with_expired_password
+@sessions.without_two_factor
 @sessions.allow(Ability.ANYBODY)
 def delete_session() -> Any:
     """Sign out."""

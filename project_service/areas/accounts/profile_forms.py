@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wtforms import BooleanField, EmailField, PasswordField, RadioField, StringField, TextAreaField
+from wtforms import BooleanField, EmailField, HiddenField, PasswordField, RadioField, StringField, TextAreaField
 from wtforms.validators import DataRequired
 
 from project_service.kit.http.forms import Form
@@ -52,4 +52,55 @@ class DeleteUserForm(Form):
     hard_delete = BooleanField(
         "Delete contributions and groups owned alone, too",
         description="Otherwise issues and comments stay, as those of a ghost user.",
+    )
+
+
+class OwnPasswordForm(Form):
+    """The own password, for an action that matters."""
+
+    current_password = PasswordField(
+        "Current password", [DataRequired("is missing")], render_kw={"autocomplete": "current-password"}
+    )
+
+
+class SetupForm(OwnPasswordForm):
+    """A first code of the authenticator, and the own password."""
+
+    code = StringField(
+        "Code from the app",
+        [DataRequired("is missing")],
+        description="Six digits.",
+        render_kw={"autocomplete": "one-time-code", "inputmode": "numeric", "maxlength": 20},
+    )
+
+
+class CodeForm(Form):
+    """A code of the authenticator, or a recovery code."""
+
+    code = StringField(
+        "Two-factor code",
+        [DataRequired("is missing")],
+        description="Six digits from your app, or a recovery code.",
+        render_kw={"autocomplete": "one-time-code", "autocapitalize": "off", "autofocus": True, "maxlength": 100},
+    )
+
+
+class ResetRequestForm(Form):
+    """The e-mail address of an account whose password was forgotten."""
+
+    email = EmailField("E-mail", [DataRequired("is missing")], render_kw={"autocomplete": "email"})
+
+
+class NewPasswordForm(Form):
+    """A new password, with the token of a mail."""
+
+    reset_password_token = HiddenField()
+    new_password = PasswordField(
+        "New password",
+        [DataRequired("is missing")],
+        description="At least 8 characters.",
+        render_kw={"autocomplete": "new-password"},
+    )
+    repeated = PasswordField(
+        "New password again", [DataRequired("is missing")], render_kw={"autocomplete": "new-password"}
     )

@@ -54,8 +54,8 @@ def _conditions(wanted: dict[str, Any]) -> list[ColumnElement[bool]]:
         found.append(User.created_at > wanted["created_after"])
     if wanted.get("created_before"):
         found.append(User.created_at < wanted["created_before"])
-    if wanted.get("two_factor") == "enabled":
-        found.append(User.id.is_(None))
+    if wanted.get("two_factor"):
+        found.append(User.two_factor_enabled.is_(wanted["two_factor"] == "enabled"))
     if wanted.get("without_projects"):
         found.append(
             ~exists().where(Project.creator_id == User.id)

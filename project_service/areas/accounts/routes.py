@@ -10,7 +10,7 @@ from project_service.access.abilities import Ability, allowed
 from project_service.access.api import ApiBlueprint, WithSchema
 from project_service.access.guards import numeric
 from project_service.access.identity import caller, current_user
-from project_service.areas.accounts import queries, schemas, service
+from project_service.areas.accounts import queries, schemas, service, two_factor
 from project_service.domain.schemas import UserBasicSchema
 from project_service.domain.tokens import PersonalAccessToken
 from project_service.domain.users import User, find_user
@@ -108,6 +108,15 @@ def block_user(user: str) -> bool | None:
 def unblock_user(user: str) -> bool:
     """Unblock a user."""
     return service.unblock_user(find_user(numeric(user)))
+
+
+@api.patch("/users/<user>/disable_two_factor")
+@api.signed_in
+@api.allow(Ability.ADMINISTER)
+@api.response(204)
+def disable_two_factor(user: str) -> None:
+    """Switch two-factor authentication off for a user, and end their sessions."""
+    two_factor.reset_for(find_user(numeric(user)))
 
 
 @api.post("/users/<user>/personal_access_tokens")

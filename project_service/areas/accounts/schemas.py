@@ -50,7 +50,7 @@ class UserPublicSchema(UserSchema):
     identities = fields.Computed(_identities, type="array", metadata={"items": {"type": "object"}})
     can_create_group = fields.Boolean()
     can_create_project = fields.Computed(lambda user: user.projects_limit > 0, type="boolean")
-    two_factor_enabled = fields.Constant(False)
+    two_factor_enabled = fields.Boolean()
     external = fields.Boolean()
     private_profile = fields.Boolean()
 

@@ -9,7 +9,8 @@ from typing import Any
 from sqlalchemy import delete, update
 
 from project_service.access import audit
-from project_service.areas.accounts import queries
+from project_service.areas.accounts import mails, queries, sign_in_networks
+from project_service.areas.accounts.models import PasswordReset
 from project_service.domain import instance_settings, path_registry, path_rules, removal, sign_ins
 from project_service.domain.audit.recording import AuditTarget
 from project_service.domain.namespaces import UserNamespace, namespace_of
@@ -77,6 +78,9 @@ def update_user(user: User, **fields: Any) -> User:
         namespace.name, namespace.path = user.name, user.username
         path_registry.move_namespace(namespace, Invalid(username=path_rules.TAKEN))
     audit.record_changes("user", user, former, audit.values_of(user, *AUDITED))
+    if user.email != former["email"]:
+        db.session.execute(delete(PasswordReset).where(PasswordReset.user_id == user.id))  # mailed to the old address
+        mails.queue_email_changed(user, former["email"])
     return user
 
 
@@ -192,17 +196,20 @@ def _mark_revoked(token: PersonalAccessToken) -> None:
     token.revoked = True
 
 
-def sign_in(login: str, password: str, *, address: str | None, agent: str | None) -> str | None:
-    """Create a browser session and return its secret; ``None`` if the credentials are wrong or the user is blocked."""
+def user_with_password(login: str, password: str) -> User | None:
+    """Return the user with these credentials; ``None`` if they are wrong or the user is blocked."""
     user = user_by_login(login)
     if not passwords.password_matches(user.password_hash if user else None, password) or user is None:
         return None
     if is_bot(user.id):
         return None
+    return user if user.state in (ACTIVE, DEACTIVATED) else None
+
+
+def start_session(user: User, *, second_factor: bool, address: str | None, agent: str | None) -> str:
+    """Create a browser session of a user who has signed in, and return its secret; deactivated users become active."""
     if user.state == DEACTIVATED:
         user.state = ACTIVE
-    if user.state != ACTIVE:
-        return None
     secret = tokens.new_token()
     now = clock.now()
     db.session.add(
@@ -210,10 +217,12 @@ def sign_in(login: str, password: str, *, address: str | None, agent: str | None
             user_id=user.id, digest=digest_of(secret), expires_at=now + SESSION_LENGTH, address=address, agent=agent
         )
     )
+    sign_in_networks.note_sign_in(user, address, agent)
     user.last_sign_in_at, user.last_sign_in_ip = user.current_sign_in_at or now, user.current_sign_in_ip or address
     user.current_sign_in_at, user.current_sign_in_ip = now, address
     user.sign_in_count += 1
-    audit.record("authenticated_with_password", user, "Signed in with STANDARD authentication", author=user)
+    name, method = ("two_factor", "TWO-FACTOR") if second_factor else ("password", "STANDARD")
+    audit.record(f"authenticated_with_{name}", user, f"Signed in with {method} authentication", author=user)
     return secret
 
 
@@ -242,16 +251,34 @@ def change_password(user: User, *, current: str, new: str, session: str, address
 
     """
     _lock(user)
+    check_password(user, current, address)
+    if current == new:
+        raise Invalid(**{NEW: "has to differ from the current one"})
+    set_password(user, new, session=session)
+
+
+def check_password(user: User, current: str, address: str | None) -> None:
+    """Check the password of the signed-in user before an action that matters.
+
+    Raises:
+        WrongPassword: it is wrong.
+        Invalid: it was wrong too often.
+
+    """
     if sign_ins.wait_of(user.username, address) is not None:
         raise Invalid(**{CURRENT: "was wrong too often; try again later"})
     if not passwords.password_matches(user.password_hash, current):
         raise WrongPassword
-    if current == new:
-        raise Invalid(**{NEW: "has to differ from the current one"})
+
+
+def set_password(user: User, new: str, *, session: str = "") -> None:
+    """Set a password that the user has chosen, mail that, and end the browser sessions but that with this secret."""
     if text := _password_problem(new):
         raise Invalid(**{NEW: text})
     user.password_hash, user.password_expired = passwords.hash_password(new), False
     end_sessions(user, besides=session)
+    audit.record("user_password_updated", user, "Changed password", author=user, change="password")
+    mails.queue_password_changed(user)
 
 
 class WrongPassword(Invalid):

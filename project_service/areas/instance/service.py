@@ -8,7 +8,7 @@ from typing import Any
 
 from project_service.access import audit
 from project_service.areas.instance.schemas import SettingsUpdateSchema
-from project_service.domain import instance_settings, path_rules
+from project_service.domain import instance_settings, path_rules, two_factor
 from project_service.domain.audit.recording import AuditTarget
 from project_service.domain.instance_settings import FeatureGate
 from project_service.domain.namespaces import GROUP, namespace_by
@@ -99,6 +99,8 @@ def change_settings(changes: dict[str, Any]) -> dict[str, Any]:
     }
     former = instance_settings.all_settings()
     instance_settings.change_settings(changes)
+    if changes.get(two_factor.REQUIRED) is False:
+        two_factor.forget_grace()
     current = instance_settings.all_settings()
     audit.record_changes("application_setting", None, former, current)
     return current

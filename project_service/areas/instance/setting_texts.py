@@ -74,6 +74,13 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
             "Beyond this number those seen longest ago are removed, resolved and ignored ones first.",
         ),
     },
+    "Signing in": {
+        "require_two_factor_authentication": (
+            "Require two-factor authentication",
+            "Users who have not set it up get no other page after the time below; git refuses their passwords.",
+        ),
+        "two_factor_grace_period": ("Hours to set it up", "From the next visit or sign-in of a user on."),
+    },
     "Audit events": {
         "audit_event_retention_days": ("Days that audit events are kept", "0 keeps them without limit."),
     },

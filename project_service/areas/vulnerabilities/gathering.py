@@ -11,7 +11,7 @@ from typing import Any
 
 from project_service.areas.vulnerabilities import deduplication
 from project_service.areas.vulnerabilities.fingerprints import finding_uuid, fingerprint
-from project_service.areas.vulnerabilities.formats.identifying import package_of
+from project_service.areas.vulnerabilities.formats.identifying import indexed_package_of
 from project_service.areas.vulnerabilities.formats.shapes import (
     BROKEN,
     LIMIT,
@@ -52,7 +52,7 @@ class _Gathered:
         self.sorts.append(Sort(entry.report_type, entry.severity, entry.confidence).number)
         self.primaries.append(keys.identifier or b"")
         self.suppressed.append(entry.suppression is not None)
-        self.packages.append(package_of(location))
+        self.packages.append(indexed_package_of(location))
 
     def compare(self) -> None:
         """Find duplicates, number the findings that have the same key, and rank them."""

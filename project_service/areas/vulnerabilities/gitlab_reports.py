@@ -8,7 +8,7 @@ from typing import Any
 from project_service.areas.vulnerabilities import deduplication, normalising
 from project_service.areas.vulnerabilities.deduplication import MatchKeys
 from project_service.areas.vulnerabilities.fingerprints import finding_uuid, fingerprint
-from project_service.areas.vulnerabilities.formats.identifying import package_of
+from project_service.areas.vulnerabilities.formats.identifying import indexed_package_of
 from project_service.areas.vulnerabilities.formats.shapes import obj
 from project_service.areas.vulnerabilities.reports import Report
 from project_service.areas.vulnerabilities.uploads import Data, Part, PartGroup, ReadReport
@@ -62,6 +62,6 @@ def _rows(
             fingerprint(keys.compare_key),
             keys.compare_key,
             remedy,
-            package_of(data["location"]),
+            indexed_package_of(data["location"]),
             data,
         )

@@ -52,6 +52,7 @@ BATCH_SIZE = 500
 MAX_REF_LENGTH = 255
 MAX_CATEGORY_LENGTH = 255
 MAX_ROOT_LENGTH = 1024
+MAX_SCANNER_LENGTH = 255  # of what is compared and indexed
 SHA = re.compile(r"[0-9a-fA-F]{7,64}")
 FINDINGS = table_of(Finding)
 ROW = (
@@ -167,7 +168,7 @@ def _series_of(upload: ReadReport) -> set[Series]:
 
 
 def _scanner_of(part: Part) -> str:
-    return part.scanner["external_id"] or ""
+    return (part.scanner["external_id"] or "")[:MAX_SCANNER_LENGTH]
 
 
 def _store(pipeline: Pipeline, upload: ReadReport) -> Ingested:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.support.sample_data import DEV, RITA
-from tests.support.security_reports import bill, ingest
+from tests.support.security_reports import bill, ingest, report, vulnerability
 
 PAGE = "/{}/-/security/dependencies"
 
@@ -101,3 +101,15 @@ def test_the_page_lists_searches_and_links(visit, dev, project):
     found = developer.get(f"{page}?search=acme-a&package_manager=npm").text
     assert ("acme-a" in found, "acme-&lt;b&gt;" in found) == (True, False)
     assert "No dependency is like this" in developer.get(f"{page}?search=nothing").text
+
+
+@pytest.mark.both_databases
+def test_packages_with_long_names_are_taken(dev, project):
+    name = "".join(chr(0x4E00 + number) for number in range(1_000))
+    document = bill("acme-a", name)
+    ingest(dev, project, document, "")
+    ingest(dev, project, {"dependencies": [{"name": name, "version": "1", "vulns": [{"id": "CVE-2099-7"}]}]}, "")
+    location = {"dependency": {"package": {"name": name * 5}, "version": "1"}}
+    ingest(dev, project, report(vulnerability(location=location)), "dependency_scanning")
+
+    assert named(dependencies(dev, project)) == [("acme-a", "1.0")]

@@ -624,6 +624,16 @@ def test_hostile_texts_stay_texts():
     assert [one.id for one in (section.scanner for section in reading.sections.values())] == ["i-scan"]
 
 
+def test_lines_about_packages_take_no_time():
+    text = "Package: {}\nVersion: 1 \r\nFixed Version:\nType: npm"
+    names = ("p", "p" + "\t " * 500_000, "p" + " " * 1_000_000 + "q")
+    entries, _ = read(sarif(*(result(message={"text": text.format(name)}) for name in names)))
+
+    assert [entry.data["location"]["dependency"]["version"] for entry in entries[:2]] == ["1", "1"]
+    assert [entry.data["solution"] for entry in entries[:2]] == [None, None]
+    assert entries[2].reason == "broken"
+
+
 def test_links_to_places_take_no_time():
     for message in ("[" * 50_000, "[a](" * 20_000, "[" + "\\a" * 50_000):
         assert sarif_texts.without_links(message, {})[0]

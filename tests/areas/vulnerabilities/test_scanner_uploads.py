@@ -69,6 +69,15 @@ def test_branch_and_commit_are_other_names(dev, project):
     assert (stored.ref, stored.sha) == ("feature", "ab" * 20)
 
 
+@pytest.mark.both_databases
+def test_scanners_with_long_names_are_taken(dev, project):
+    name = "".join(chr(0x4E00 + number) for number in range(5_000))
+    ingest(dev, project, sarif(result(), scanner=f"{name}abc{'d' * 5_000}"), "")
+    ingest(dev, project, report(vulnerability(scanner={"id": name, "name": name})), "sast")
+
+    assert len(listed(dev, project)) == 1
+
+
 def test_the_type_that_is_given_is_that_of_all_results(dev, project):
     answer = send(dev, project, sarif(result(), scanner="gitleaks"), "dast")
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from project_service.areas.vulnerabilities.formats import shapes
+from project_service.areas.vulnerabilities.formats.identifying import fits_index
 from project_service.areas.vulnerabilities.formats.packages import Package, package_of_purl
 from project_service.areas.vulnerabilities.formats.shapes import Data, obj, objs, text, web
 from project_service.areas.vulnerabilities.formats.splitting import Entries
@@ -69,7 +70,8 @@ def listed(top: Data, components: Components) -> list[Data]:
         if key in found:
             found[key]["direct"] = found[key]["direct"] or is_direct
             continue
-        if not package.name or max(map(len, (package.name, package.version, purl))) > shapes.MAX_PATH_LENGTH:
+        is_short = fits_index(f"{package.name}@{package.version}") and len(purl) <= shapes.MAX_PATH_LENGTH
+        if not package.name or not is_short:
             continue
         found[key] = {
             "name": package.name,

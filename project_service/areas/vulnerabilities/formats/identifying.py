@@ -13,6 +13,7 @@ from project_service.areas.vulnerabilities.report_types import CONTAINER_SCANNIN
 
 MAX_IDENTIFIERS = 50
 MAX_ID_LENGTH = 1_024
+MAX_INDEXED_BYTES = 1_024
 CVE = re.compile(r"CVE-[0-9]{4}-[0-9]+", re.IGNORECASE)
 GHSA = re.compile(r"GHSA(-[0-9a-z]{4}){3}", re.IGNORECASE)
 PREFIX = re.compile(r"(PYSEC|GO|RUSTSEC|OSV|MAL|SNYK|TEMP|DSA|USN|RHSA|ALAS|BIT)-.+", re.IGNORECASE)
@@ -104,6 +105,17 @@ def package_of(location: Data) -> str | None:
     dependency = obj(location.get("dependency"))
     name = text(obj(dependency.get("package")).get("name"))
     return f"{name}@{text(dependency.get('version'))}" if name else None
+
+
+def fits_index(package: str) -> bool:
+    """Whether a name and version are short enough for an index of PostgreSQL, which takes 2,704 bytes."""
+    return len(package.encode()) <= MAX_INDEXED_BYTES
+
+
+def indexed_package_of(location: Data) -> str | None:
+    """Return the package of a location for ``Finding.package``; ``None`` also for one that is too long."""
+    package = package_of(location)
+    return package if package is not None and fits_index(package) else None
 
 
 def package_key(report_type: str, location: Data, primary: Data) -> str:

@@ -6,10 +6,17 @@ from collections.abc import Iterator
 from typing import Any
 
 from project_service.areas.vulnerabilities.formats import shapes
-from project_service.areas.vulnerabilities.formats.paths import BrokenPath
 from project_service.areas.vulnerabilities.formats.sarif_results import Result
 from project_service.areas.vulnerabilities.formats.sarif_runs import FAILED, Run
-from project_service.areas.vulnerabilities.formats.shapes import Data, Left, Reading, ReportEntry, obj, text
+from project_service.areas.vulnerabilities.formats.shapes import (
+    BrokenEntry,
+    Data,
+    Left,
+    Reading,
+    ReportEntry,
+    obj,
+    text,
+)
 from project_service.areas.vulnerabilities.report_json import BrokenReport
 
 VERSION = "2.1.0"
@@ -83,7 +90,7 @@ def entries(run: Run, result: Any, pointer: str) -> Iterator[ReportEntry | Left]
     for location in found[:MAX_LOCATIONS] or [{}]:
         try:
             yield read.entry(obj(location))
-        except BrokenPath:
+        except BrokenEntry:
             yield run.reading.broken(run.section, pointer)
     if count > MAX_LOCATIONS:
         run.reading.warn("over_limit", pointer)

@@ -15,7 +15,7 @@ from project_service.areas.vulnerabilities.formats.sarif_rules import (
     severities_of,
 )
 from project_service.areas.vulnerabilities.formats.sarif_runs import TYPES_OF_SCANNERS, Run
-from project_service.areas.vulnerabilities.formats.shapes import Data, ReportEntry, obj, objs, text, texts
+from project_service.areas.vulnerabilities.formats.shapes import BrokenEntry, Data, ReportEntry, obj, objs, text, texts
 from project_service.areas.vulnerabilities.levels import Confidence, FindingSeverity
 from project_service.areas.vulnerabilities.report_types import (
     CONTAINER_SCANNING,
@@ -99,6 +99,8 @@ class Result:
             return self._on_site(place)
         if self.package:
             name, version, _ = self.package
+            if max(len(name), len(version)) > shapes.MAX_PATH_LENGTH:
+                raise BrokenEntry
             file = place.get("file", "")
             return identifying.package_location(name, version, file=file, image=self.image)
         if self.image and self.report_type == CONTAINER_SCANNING:
@@ -195,9 +197,8 @@ class Result:
     def _package(self) -> tuple[str, str, str] | None:
         """Return name, version and fixed version of the package that the message or the help of the rule names."""
         for told in (self.message, self.rule.help_text):
-            if "Package:" in told and (name := sarif_texts.PACKAGE.search(told)):
-                version, fixed = sarif_texts.VERSION.search(told), sarif_texts.FIXED.search(told)
-                return name[1], version[1] if version else "", fixed[1] if fixed else ""
+            if "Package:" in told and (name := sarif_texts.told(sarif_texts.PACKAGE, told)):
+                return name, sarif_texts.told(sarif_texts.VERSION, told), sarif_texts.told(sarif_texts.FIXED, told)
         return None
 
     def _type(self) -> tuple[str, str]:
@@ -212,8 +213,8 @@ class Result:
             return given, image
         found = TYPES_OF_RULES.get(self.rule.name) if self.run.scanner.id == "trivy" else None
         if found is None and self.package:
-            told = sarif_texts.TYPE.search(self.message) or sarif_texts.TYPE.search(self.rule.help_text)
-            is_system = told is not None and told[1].lower() in SYSTEM_PACKAGES
+            kind = sarif_texts.told(sarif_texts.TYPE, self.message, self.rule.help_text)
+            is_system = kind.lower() in SYSTEM_PACKAGES
             found = CONTAINER_SCANNING if is_system else DEPENDENCY_SCANNING
         found = found or TYPES_OF_SCANNERS.get(self.run.scanner.id, SAST)
         return CONTAINER_SCANNING if self.run.image and found == DEPENDENCY_SCANNING else found, image

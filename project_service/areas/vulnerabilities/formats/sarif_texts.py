@@ -10,10 +10,10 @@ from project_service.areas.vulnerabilities.formats.shapes import Data, obj, text
 PLACEHOLDER = re.compile(r"\{([0-9]{1,3})\}|\{\{|\}\}")
 # [text](3): the number of a related location
 LINK = re.compile(r"(?<!\\)\[((?:[^\[\]\\]|\\.)*)\]\(([0-9]{1,9})\)")
-PACKAGE = re.compile(r"^[ \t]*Package:[ \t]*(\S.*?)[ \t\r]*$", re.MULTILINE)
-VERSION = re.compile(r"^[ \t]*(?:Installed )?Version:[ \t]*(\S.*?)[ \t\r]*$", re.MULTILINE)
-FIXED = re.compile(r"^[ \t]*(?:Fixed|Fix) Version:[ \t]*(\S.*?)[ \t\r]*$", re.MULTILINE)
-TYPE = re.compile(r"^[ \t]*Type:[ \t]*(\S.*?)[ \t\r]*$", re.MULTILINE)
+PACKAGE = re.compile(r"^[ \t]*Package:[ \t]*(\S.*)", re.MULTILINE)
+VERSION = re.compile(r"^[ \t]*(?:Installed )?Version:[ \t]*(\S.*)", re.MULTILINE)
+FIXED = re.compile(r"^[ \t]*(?:Fixed|Fix) Version:[ \t]*(\S.*)", re.MULTILINE)
+TYPE = re.compile(r"^[ \t]*Type:[ \t]*(\S.*)", re.MULTILINE)
 
 
 def message_of(message: Data, strings: Data, shared: Data) -> tuple[str, str]:
@@ -33,8 +33,14 @@ def without_links(message: str, places: dict[str, str]) -> tuple[str, str]:
     """Return a message for a name and for a description: links to locations are their text, there with the place."""
     if "[" not in message:
         return message, message
-    told = LINK.sub(lambda found: f"{found[1]} ({places[found[2]]})" if found[2] in places else found[1], message)
-    return _unescaped(LINK.sub(r"\1", message)), _unescaped(told)
+    placed = LINK.sub(lambda found: f"{found[1]} ({places[found[2]]})" if found[2] in places else found[1], message)
+    return _unescaped(LINK.sub(r"\1", message)), _unescaped(placed)
+
+
+def told(line: re.Pattern[str], *texts: str) -> str:
+    """Return what the first line of that form tells in the first text that has one; empty without any."""
+    found = next((match for text_ in texts if (match := line.search(text_))), None)
+    return found[1].rstrip() if found else ""
 
 
 def _unescaped(message: str) -> str:

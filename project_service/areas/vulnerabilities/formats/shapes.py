@@ -167,7 +167,7 @@ def text(value: Any) -> str:
 
 def slug(name: str) -> str:
     """Return the id of a scanner, from its name."""
-    return NOT_IN_ID.sub("-", name.lower()).strip("-")
+    return NOT_IN_ID.sub("-", name.lower()).strip("-")[:MAX_NAME_LENGTH]
 
 
 def cut(value: str, length: int) -> str:

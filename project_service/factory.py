@@ -188,7 +188,7 @@ log = structlog.get_logger(__name__)
 def create_app(settings: Settings | None = None) -> responses.Application:
     """Make the application of these settings; without any they are read from the environment."""
     settings = settings or Settings.from_environment()
-    logs.configure(settings.log_level)
+    logs.configure(settings.log_level, settings.log_format)
     os.umask(0o077)  # what we write is ours alone: databases, files, sockets
     settings.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
     app = responses.Application(

@@ -21,6 +21,7 @@ MEMORY_DIR = Path("/dev/shm")  # noqa: S108  # a file system in memory, where Li
 DEFAULT_WAITING_BODIES = 100
 MIN_METRICS_BYTES = 16 << 20
 LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
+LOG_FORMATS = ("json", "text")
 SYNCHRONOUS = ("OFF", "NORMAL", "FULL", "EXTRA")
 SMTP_SECURITY = ("none", "starttls", "tls")
 
@@ -49,6 +50,7 @@ class Settings:
     root_token: str | None = None
     metrics_token: str | None = None
     log_level: str = "INFO"
+    log_format: str | None = None
     sqlite_synchronous: str = "NORMAL"
     smtp_host: str | None = None
     smtp_port: int = 25
@@ -81,6 +83,7 @@ class Settings:
             root_token=reader.get("ROOT_TOKEN", _at_least(20)),
             metrics_token=reader.get("METRICS_TOKEN", _at_least(20)),
             log_level=reader.get("LOG_LEVEL", _one_of(LOG_LEVELS)) or "INFO",
+            log_format=reader.get("LOG_FORMAT", _one_of(LOG_FORMATS)),
             sqlite_synchronous=reader.get("SQLITE_SYNCHRONOUS", _one_of(SYNCHRONOUS)) or "NORMAL",
             smtp_host=reader.text("SMTP_HOST"),
             smtp_port=reader.get("SMTP_PORT", _whole(1, 65535)) or 25,

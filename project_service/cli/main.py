@@ -67,7 +67,7 @@ def main() -> None:
 def serve(host: str, port: int, workers: int) -> None:
     """Run everything on this machine: database upgrade, Redis, web, worker, scheduler."""
     settings = Settings.from_environment()
-    logs.configure(settings.log_level)
+    logs.configure(settings.log_level, settings.log_format)
     sys.exit(serving.serve(settings, host, port, workers))
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from flask_wtf.file import FileField
-from wtforms import RadioField, StringField
+from wtforms import BooleanField, RadioField, StringField, TextAreaField
 
-from project_service.areas.projects.forms import NamedProjectForm
+from project_service.areas.projects.forms import VISIBILITY_TEXTS, NamedProjectForm
 
 FROM_FILE, FROM_URL = "file", "url"
 SOURCES = {FROM_FILE: "On this computer", FROM_URL: "On another server"}
@@ -26,11 +26,25 @@ class ImportForm(NamedProjectForm):
         render_kw={"autocomplete": "off", "inputmode": "url", "spellcheck": "false"},
     )
 
+    description = TextAreaField("Description", description="Replaces that of the archive.", render_kw={"rows": 2})
+    visibility = RadioField(
+        "Visibility level", choices={"": "As in the archive"} | VISIBILITY_TEXTS, default="", coerce=str
+    )
+    overwrite = BooleanField(
+        "Overwrite the project that has this slug",
+        description="If there is one, and you may delete it: it is deleted once the import has succeeded.",
+    )
+
     def __init__(self, *args: Any, remote: bool, **options: Any) -> None:
         super().__init__(*args, **options)
         self.remote = remote
         if not remote:
             del self.source, self.url
+
+    def overrides(self) -> dict[str, str]:
+        """Return the values that replace those of the archive."""
+        fields = {"description": (self.description.data or "").strip(), "visibility": self.visibility.data}
+        return {name: value for name, value in fields.items() if value}
 
     @property
     def from_url(self) -> bool:

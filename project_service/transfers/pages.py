@@ -204,7 +204,8 @@ def _import(form: ImportForm) -> Project:
     path = form.path.data or path_from(name)
     if not path:
         raise Invalid(name=path_rules.BLANK)
-    options = {"name": name, "path": path, "namespace_id": form.namespace_id.data}
+    options = {"name": name, "path": path, "namespace_id": form.namespace_id.data, "overwrite": form.overwrite.data}
+    options["override_params"] = form.overrides()
     service.count_import(user)
     try:
         if form.from_url:

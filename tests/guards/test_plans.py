@@ -59,10 +59,10 @@ EXAMINATION = "/admin/health"  # looks for secrets in every table that has some
 EXPORTS = "/projects/<project>/export /<path:project>/-/settings/general /<project_path:project>/download_export"
 TOKENS = "personal_access_tokens"
 ALLOWED = (
-    Allowed(WALKED, "users", "/users /personal_access_tokens /admin/users", ALL),
+    Allowed(WALKED, "users", "/users /personal_access_tokens /admin/users /users/sign_in", ALL),
     Allowed(READ, "tasks", "/admin/tasks", "counts all there are, for administrators alone"),
     Allowed(WALKED, TOKENS, "/personal_access_tokens", ALL),
-    Allowed(WALKED, "projects", "/projects", ALL),
+    Allowed(WALKED, "projects", "/projects /", ALL),
     Allowed(WALKED, "instance_variables", "/admin/ci/variables", "25 at most"),
     Allowed(WALKED, "audit_events", "/audit_events /admin/audit_logs /admin/audit_logs.csv", ALL),
     Allowed(WALKED, "namespaces", "/groups /namespaces /dashboard/groups /projects/new /projects/new/import", ALL),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import logging
+import os
+import re
 
 import pytest
 import structlog
@@ -226,3 +228,27 @@ def test_the_request_log_names_routes_and_never_parameters(app, lines):
     assert routes[:2] == ["/api/v4/projects/<project>/variables/<key>", "/api/v4/users"]
     assert len(routes) == 3
     assert "Zq9" not in json.dumps(lines())
+
+
+def test_lines_for_people_have_time_level_message_and_values_without_secrets(capfd, lines):
+    logs.configure("INFO", "text")
+    structlog.get_logger("shop").info("request", route="/orders", token="never-seen")
+    logging.getLogger("library").warning("slow %s", "disk")
+
+    own, foreign = capfd.readouterr().err.splitlines()
+    assert re.match(r"\d\d:\d\d:\d\d \[info +\] request .*route=/orders", own)
+    assert "never-seen" not in own
+    assert re.match(r"\d\d:\d\d:\d\d \[warning +\] slow disk", foreign)
+
+
+def test_a_terminal_gets_coloured_lines_unless_json_is_wanted(monkeypatch, capfd, lines):
+    monkeypatch.setattr(os, "isatty", lambda _file: True)
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    logs.configure("INFO")
+    structlog.get_logger("shop").info("request")
+    logs.configure("INFO", "json")
+    structlog.get_logger("shop").info("request")
+
+    for_people, for_programs = capfd.readouterr().err.splitlines()
+    assert "\x1b[" in for_people
+    assert json.loads(for_programs)["event"] == "request"

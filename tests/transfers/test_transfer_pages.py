@@ -14,7 +14,8 @@ from werkzeug.datastructures import FileStorage
 from werkzeug.test import encode_multipart
 
 from project_service.domain import instance_settings
-from project_service.domain.projects import Project
+from project_service.domain.access_levels import Visibility
+from project_service.domain.projects import Project, find_project
 from project_service.kit import clock
 from project_service.kit.db.session import db
 from project_service.kit.storage import Storage, storage
@@ -34,7 +35,7 @@ from project_service.transfers.models import (
 from project_service.transfers.remote import downloads
 from tests.support import sample_data
 from tests.support.archives import make_archive, make_issue, unpack
-from tests.support.sample_data import DEV, GUS, MAX, OLIVE, SAM
+from tests.support.sample_data import ADA, DEV, GUS, MAX, OLIVE, SAM
 from tests.support.visitors import store, store_export
 
 NEW, SETTINGS, DOWNLOAD = "/projects/new/import", "/acme/shop/-/settings/general", "/acme/shop/download_export"
@@ -119,6 +120,20 @@ def test_an_archive_is_imported_and_watched(maintainer, run_jobs):
     assert stage_of(ended) == ("The import is finished.", None)
     assert 'href="/max/second-shop">Go to the project</a>' in ended.text
     assert "Issue 1" in maintainer.get("/max/second-shop/-/issues").text
+
+
+def test_an_import_overwrites_a_project_with_other_values_than_those_of_the_archive(maintainer, run_jobs):
+    send(maintainer)
+    run_jobs()
+    former = find_project("max/second-shop").id
+
+    answer = send(maintainer, description="Sells bread.", visibility="public", overwrite="y")
+    run_jobs()
+
+    found = find_project("max/second-shop")
+    assert answer.status_code == 302
+    assert found.id != former
+    assert (found.description, found.visibility) == ("Sells bread.", Visibility.PUBLIC)
 
 
 def test_a_corrupt_archive_ends_in_a_page_that_says_what_to_do(maintainer, run_jobs):
@@ -314,6 +329,11 @@ def test_the_address_of_an_archive_is_asked_only_where_that_is_on(maintainer):
     db.session.commit()
 
     assert ('name="url"' in before, 'name="url"' in maintainer.get(NEW).text) == (False, True)
+
+
+def test_while_it_is_off_the_page_says_why(maintainer, visit):
+    assert "an administrator has not switched that on" in text_of(maintainer.get(NEW))
+    assert "/admin/features" in visit(ADA).get(NEW).text
 
 
 def test_while_it_is_off_an_address_is_not_taken(maintainer):

@@ -65,7 +65,8 @@ def create_session() -> Any:
 
 
 def _sign_in(form: SignInForm) -> str:
-    return render_template("accounts/sign_in.html", form=form, can_mail=mail.is_on())
+    is_new = queries.is_first_user_new()
+    return render_template("accounts/sign_in.html", form=form, can_mail=mail.is_on(), is_new=is_new)
 
 
 @sessions.post("/users/sign_out")

@@ -189,3 +189,8 @@ def _groups_for_projects(caller: Caller) -> Select[Group]:
     if caller.admin or caller.user_id is None:
         return statement.limit(1000)
     return statement.where(Group.id.in_(authorized_namespaces(caller.user_id, Role.DEVELOPER)))
+
+
+def has_projects() -> bool:
+    """Whether the instance has any project."""
+    return db.session.scalar(select(Project.id).limit(1)) is not None

@@ -1,0 +1,27 @@
+"""What the pages of a new instance lead to."""
+
+from __future__ import annotations
+
+from tests.areas.accounts.test_sessions import sign_in
+from tests.support.sample_data import ADA
+
+
+def test_an_empty_instance_leads_to_what_can_be_done_first(visit):
+    text = visit(ADA).get("/").text
+
+    for address in ("/projects/new", "/projects/new/import", "/api/docs", "/admin/users/new"):
+        assert f'<li><a href="{address}"' in text or f'<a href="{address}"' in text
+    assert "no projects yet" in text
+
+
+def test_an_instance_with_projects_does_not(visit, project):
+    assert "no projects yet" not in visit(ADA).get("/").text
+
+
+def test_sign_in_says_where_the_first_password_is_until_it_was_used(app, visitor, paula):
+    before = visitor.get("/users/sign_in").text
+    sign_in(visitor)
+    visitor.send("/users/sign_out")
+
+    assert "initial_credentials" in before
+    assert "initial_credentials" not in visitor.get("/users/sign_in").text

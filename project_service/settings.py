@@ -20,6 +20,7 @@ PREFIX = "PROJECT_SERVICE_"
 MEMORY_DIR = Path("/dev/shm")  # noqa: S108  # a file system in memory, where Linux has one
 DEFAULT_WAITING_BODIES = 100
 MIN_METRICS_BYTES = 16 << 20
+MAX_TEMPORARY_PATH_BYTES = 50  # of TMPDIR, if sockets are below it
 LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
 LOG_FORMATS = ("json", "text")
 SYNCHRONOUS = ("OFF", "NORMAL", "FULL", "EXTRA")
@@ -121,7 +122,10 @@ class Settings:
 def runtime_dir(data_dir: Path) -> Path:
     """Where the sockets of ``data_dir`` live; unix socket paths must stay under 108 bytes whatever its length."""
     digest = hashlib.sha256(str(data_dir.resolve()).encode()).hexdigest()[:16]
-    return Path(tempfile.gettempdir()) / f"project-service-{os.getuid()}-{digest}"
+    temporary = Path(tempfile.gettempdir())
+    if len(os.fsencode(temporary)) > MAX_TEMPORARY_PATH_BYTES:
+        temporary = MEMORY_DIR
+    return temporary / f"project-service-{os.getuid()}-{digest}"
 
 
 class _Reader:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import ipaddress
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -199,3 +200,9 @@ def test_a_data_directory_with_odd_characters_is_found_again():
     settings = read(DATA_DIR="/srv/50% of ünïcödé")
 
     assert settings.storage_url == "file:///srv/50%25%20of%20%C3%BCn%C3%AFc%C3%B6d%C3%A9/storage"
+
+
+def test_sockets_are_not_below_a_long_temporary_directory(monkeypatch, tmp_path):
+    monkeypatch.setattr(tempfile, "tempdir", "/" + "t" * 100)
+
+    assert len(str(runtime_dir(tmp_path))) < 80

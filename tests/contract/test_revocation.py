@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import secrets
+import subprocess
+import tempfile
 
 import pytest
 import requests
 
 from tests.contract.alerting import CSRF, Maintainer
-from tests.contract.service import TOKEN, Service, children_of
+from tests.contract.service import COMMAND, TOKEN, Service, children_of
 from tests.support.databases import create_database
 
 CONNECTIONS = 12
@@ -153,11 +155,17 @@ def test_a_restart_with_other_keys_and_another_temporary_directory_takes_nothing
     cookie = {"Cookie": "; ".join(f"{one.name}={one.value}" for one in browser.cookies)}
     admin(made, "DELETE", f"/personal_access_tokens/{tokens[0]['id']}")
     found = []
+    with_both_keys = {
+        **os.environ,
+        "PROJECT_SERVICE_DATA_DIR": str(made.directory / "data"),
+        "PROJECT_SERVICE_SECRET_KEY": f"{new},{old}",
+    }
     for keys in (f"{new},{old}", new):
         made.stop()
-        temporary = tmp_path / keys[:8]
-        temporary.mkdir()
-        made.environment |= {"PROJECT_SERVICE_SECRET_KEY": keys, "TMPDIR": str(temporary)}
+        temporary = tempfile.mkdtemp()
+        made.environment |= {"PROJECT_SERVICE_SECRET_KEY": keys, "TMPDIR": temporary}
+        if keys == new:
+            subprocess.run([COMMAND, "secrets", "rotate"], env=with_both_keys, check=True, capture_output=True)
         made.start()
         statuses = [
             {answer.status_code for answer in ask(f"{made.url}/api/v4/user", {"PRIVATE-TOKEN": token["token"]})}

@@ -61,7 +61,7 @@ def api(service):
         root = f"{service.url}/api/v4/projects"
         sent = session.post(f"{root}/import", data={"path": "copy"}, files={"file": ("a.tar.gz", archive)}, timeout=60)
         assert sent.status_code == 201, sent.text
-        wait_for(lambda: session.get(f"{root}/{PROJECT}/import").json()["import_status"] in ("finished", "failed"), 120)
+        wait_for(lambda: session.get(f"{root}/{PROJECT}/import").json()["import_status"] in ("finished", "failed"), 400)
         yield session
 
 

@@ -96,6 +96,8 @@ def test_an_empty_form_breaks_nothing(app, visit, values, people, token_id):
     # these ask for no form to be filled, or answer programs
     left_out = ("/revoke", "/delete", "/unprotect", "/preview", "/vulnerability_feedback")
     asks = {rule: address for rule, address in forms.items() if not rule.endswith(left_out)}
+    # administrators' forms are tested with their area; there is no to-do item
+    asks = {rule: address for rule, address in asks.items() if not rule.startswith(("/admin/", "/dashboard/todos/"))}
     visitor = visit(OLIVE)
 
     answers = {rule: visitor.send(address).status_code for rule, address in asks.items() if "sign_out" not in rule}

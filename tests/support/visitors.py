@@ -178,6 +178,7 @@ def values(
         "finding_id": finding.id,
         "pipeline_id": finding.pipeline_id,
         "part": "activity",
+        "change": "done",
     }
 
 

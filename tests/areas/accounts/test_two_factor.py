@@ -24,7 +24,7 @@ from tests.support.visitors import Visitor
 
 SIGN_IN, SECOND_STEP, SETUP = "/users/sign_in", "/users/sign_in/two_factor", "/-/profile/two_factor_auth"
 KEY = re.compile(r"<code>([A-Z2-7 ]+)</code>")
-CODES = re.compile(r"[a-z0-9]{5}(?:-[a-z0-9]{5}){3}")
+CODES = re.compile(r"[a-z0-9]{5}(?:-[a-z0-9]{5}){4}")
 STEP = dt.timedelta(seconds=30)
 
 

@@ -33,11 +33,10 @@ NEW = {"email": "other@example.org", "name": "Other", "username": "other", "pass
 
 
 def rows():
-    """How many rows each table has."""
+    """How many rows each table has, without audit events, which stay."""
     db.session.rollback()
-    return {
-        table.name: db.session.scalar(select(func.count()).select_from(table)) for table in Base.metadata.sorted_tables
-    }
+    tables = [table for table in Base.metadata.sorted_tables if table.name != "audit_events"]
+    return {table.name: db.session.scalar(select(func.count()).select_from(table)) for table in tables}
 
 
 def fill(project, people, client):
@@ -91,7 +90,7 @@ def test_nothing_is_left_of_a_deleted_project(group, people, as_, as_admin, run_
     assert filled["variables"] == filled["memberships"] - invited["memberships"] == filled["shares"] == 1
     assert (ran, {table for table, count in rows().items() if count != invited[table]}) == (
         1,
-        {"namespaces", "namespace_ancestors", "routes", "audit_events"},
+        {"namespaces", "namespace_ancestors", "routes"},
     )
     assert rows()["namespaces"] == invited["namespaces"] + 1
 

@@ -64,6 +64,8 @@ ALLOWED = (
     Allowed(WALKED, TOKENS, "/personal_access_tokens", ALL),
     Allowed(WALKED, "projects", "/projects /", ALL),
     Allowed(WALKED, "instance_variables", "/admin/ci/variables", "25 at most"),
+    Allowed(READ, "instance_variables", "/projects/<project>/variables/effective", "25 at most"),
+    Allowed(SORTED, "resource_bots", "/projects/<project>/access_tokens /groups/<group>/access_tokens", WITHIN, "sort"),
     Allowed(WALKED, "audit_events", "/audit_events /admin/audit_logs /admin/audit_logs.csv", ALL),
     Allowed(WALKED, "namespaces", "/groups /namespaces /dashboard/groups /projects/new /projects/new/import", ALL),
     Allowed(WALKED, "namespaces", "/<path:project>/-/settings/general /<project_path:project>/download_export", ALL),

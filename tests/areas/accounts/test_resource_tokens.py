@@ -101,8 +101,8 @@ def test_a_bot_cannot_sign_in_nor_make_tokens(as_admin, tokens, with_token, peop
     as_admin.put(f"/users/{created['user_id']}", json={"password": "correct horse battery"})
     bot = db.session.get_one(User, created["user_id"])
 
-    with unit_of_work():
-        assert service.sign_in(bot.username, "correct horse battery", address=None, agent=None) is None
+    assert bot.password_hash is not None
+    assert service.user_with_password(bot.username, "correct horse battery") is None
     assert with_token(created["token"], "POST", tokens, json=FIELDS).status_code == 403
 
 

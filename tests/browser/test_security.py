@@ -56,6 +56,7 @@ def test_a_report_is_uploaded_and_a_finding_dismissed(width, open_as_paula, shop
     for _ in range(2):
         page.goto(f"/{shop}/-/security/reports/new")
         page.get_by_label("Report", exact=True).set_input_files(scan)
+        page.get_by_label("Kind of report").select_option(label="SAST")
         page.get_by_role("button", name="Upload report").click()
         expect(page.get_by_text("12 findings")).to_be_visible()
     page.screenshot(path=tmp_path / f"dashboard-{width}.png", full_page=True)
@@ -87,6 +88,7 @@ def test_long_names_leave_room_for_the_other_columns(width, open_as_paula, shop,
     file.write_bytes(orjson.dumps(report(vulnerability("a", **long), vulnerability("b", name="long words " * 40))))
     page = open_as_paula(f"/{shop}/-/security/reports/new", width=width)
     page.get_by_label("Report", exact=True).set_input_files(file)
+    page.get_by_label("Kind of report").select_option(label="SAST")
     page.get_by_role("button", name="Upload report").click()
     expect(page.get_by_text("2 findings")).to_be_visible()
 
@@ -104,6 +106,7 @@ def test_a_broken_report_is_told_beside_the_form(open_as_paula, shop, tmp_path):
     page = open_as_paula(f"/{shop}/-/security/reports/new", width=400)
 
     page.get_by_label("Report", exact=True).set_input_files(file)
+    page.get_by_label("Kind of report").select_option(label="SAST")
     page.get_by_role("button", name="Upload report").click()
 
     expect(page.get_by_role("alert")).to_contain_text("/vulnerabilities/0/severity must be a string or null")

@@ -33,6 +33,7 @@ NEEDED_QUERIES = {
     "/merge_base": "?refs[]=main&refs[]=main",
     "/files/<file_path>": "?ref=main",
     "/blame": "?ref=main",
+    "/variables/effective": "?environment=production&protected=false",
 }
 
 Read = Callable[[str], Any]

@@ -27,13 +27,13 @@ CONFLICT = "Failed to create branch '{}': Branch name conflicts with existing br
 
 def create_tag(project: Project, *, tag_name: str, ref: str, message: str | None = None) -> None:
     """Create a tag of a revision, with an object of its own if there is a message."""
-    if not is_valid_name(tag_name):
+    if not tag_name or not is_valid_name(tag_name):
         raise BadRequest("Tag name invalid")
     with ExitStack() as stack:
         view, code = _opened(stack, project)
         if code.ref(TAGS + tag_name) is not None:
             raise BadRequest(f"Tag {tag_name} already exists")
-        commit = code.resolve(ref)
+        commit = code.resolve(ref) if ref else None
         if commit is None:
             raise BadRequest(f"Target {ref} is invalid")
         target, stored = commit.id, []
@@ -49,13 +49,13 @@ def create_tag(project: Project, *, tag_name: str, ref: str, message: str | None
 
 def create_branch(project: Project, *, branch: str, ref: str) -> None:
     """Create a branch at a revision."""
-    if not is_valid_name(branch):
+    if not branch or not is_valid_name(branch):
         raise BadRequest("Branch name is invalid")
     with ExitStack() as stack:
         view, code = _opened(stack, project)
         if code.ref(BRANCHES + branch) is not None:
             raise BadRequest("Branch already exists")
-        commit = code.resolve(ref)
+        commit = code.resolve(ref) if ref else None
         if commit is None:
             raise BadRequest(f"Failed to create branch '{branch}': invalid reference name '{ref}'")
         if _apply(project, RefChange(BRANCHES + branch, ZERO, commit.id), view, []):

@@ -118,7 +118,7 @@ def _candidates(
 
 def _read(environment: str, statement: Any, *, protected: bool) -> list[Any]:
     """Load the variables whose scope covers the environment; other exact scopes are not read and decrypted."""
-    model = statement.column_descriptions[0]["entity"]
+    model = statement.column_descriptions[0].get("entity")
     if model is not InstanceVariable:
         scope = model.environment_scope
         statement = statement.where(or_(scope == environment, scope.contains("*", autoescape=True)))

@@ -31,7 +31,7 @@ def load(statement: Select[Any], *, shorten: bool = False) -> list[Any]:
     The attribute ``shortened`` of a row names its texts that were cut.
     """
     [described, *_] = statement.column_descriptions
-    entity = described["entity"] if described["expr"] is described["entity"] else None
+    entity = described.get("entity") if described["expr"] is described.get("entity") else None
     columns = _large_columns(entity) if entity is not None else ()
     if not columns:
         return list(db.session.scalars(statement))

@@ -186,5 +186,5 @@ def names_a_secret(node: ast.expr) -> bool:
 def is_known(node: ast.expr) -> bool:
     """Whether a side is a constant, or makes the comparison one of the database."""
     return isinstance(node, ast.Constant) or (
-        isinstance(node, ast.Call) and ast.unparse(node.func).endswith(("digest_of", "bindparam"))
+        isinstance(node, ast.Call) and ast.unparse(node.func).endswith(("digest_of", "tokens.digest", "bindparam"))
     )

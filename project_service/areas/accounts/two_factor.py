@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import secrets
+import string
 from urllib.parse import urlsplit
 
 import pyotp
@@ -28,7 +29,8 @@ STEP_SECONDS = 30
 DRIFT_STEPS = 1  # clocks of telephones are up to this much early or late
 CODE_DIGITS = 6
 RECOVERY_CODES = 10
-RECOVERY_ALPHABET = "abcdefghjkmnpqrstuvwxyz23456789"  # without letters and digits that look alike
+# without letters and digits that look alike
+RECOVERY_ALPHABET = "".join(sorted({*string.ascii_lowercase, *string.digits} - {*"ilo01"}))
 RECOVERY_GROUPS, RECOVERY_GROUP_LENGTH = 5, 5  # 25 characters: 123 bits
 MAX_ATTEMPTS = 10  # of a user within the window, right ones not counted
 WINDOW_SECONDS = 3600
@@ -174,8 +176,9 @@ def _use_code(user: User, text: str) -> bool:
 
 
 def _use_recovery_code(user: User, text: str) -> bool:
-    digest = tokens.digest(_normalised(text))
-    used = delete(RecoveryCode).where(RecoveryCode.user_id == user.id, RecoveryCode.digest == digest)
+    used = delete(RecoveryCode).where(
+        RecoveryCode.user_id == user.id, RecoveryCode.digest == tokens.digest(_normalised(text))
+    )
     if db.session.scalar(used.returning(RecoveryCode.id)) is None:
         return False
     audit.record("user_recovery_code_used", user, "Signed in with a recovery code", author=user)

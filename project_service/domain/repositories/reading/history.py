@@ -19,7 +19,6 @@ LAST_COMMITS_SECONDS = 0.3
 CHUNK_BYTES = 8 << 10
 MAX_CONTAINING_REFS = 100
 _ADDITIONS, _DELETIONS = re.compile(rb"(?<!\d)(\d{1,18}) insertion"), re.compile(rb"(?<!\d)(\d{1,18}) deletion")
-_CONTRIBUTOR = re.compile(rb"\s*(\d+)\t(.*?) <([^>]*)>")
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,8 +221,10 @@ def contributors(repository: CodeRepository, commit: Commit) -> list[Contributor
     output = processes.read(
         repository.folder, "shortlog", "--summary", "--email", "--no-merges", commit.id, "--", seconds=30.0
     )
-    matches = (_CONTRIBUTOR.match(line) for line in output.splitlines())
-    return [
-        Contributor(text_of(name), text_of(email), int(number))
-        for number, name, email in (match.groups() for match in matches if match)
-    ]
+    return [_contributor(line) for line in output.splitlines()]
+
+
+def _contributor(line: bytes) -> Contributor:
+    number, _, person = line.partition(b"\t")
+    name, _, email = person.rpartition(b" <")
+    return Contributor(text_of(name), text_of(email.rstrip(b">")), int(number))

@@ -13,7 +13,7 @@ EXECUTABLE = 0o111
 SHORT_ID_LENGTH = 8
 MAX_ZONE_MINUTES = 24 * 60 - 1
 ID_BYTES = 20
-_PERSON = re.compile(rb"\s*(.*?)\s*<([^>]*)>(?:\s*(-?\d{1,18})\s*([+-]\d{2,4})?)?.*", re.DOTALL)
+_TIME = re.compile(rb"\s*(-?\d{1,18})\s*([+-]\d{2,4})?")
 _MODE = re.compile(rb"[0-7]{5,6}")
 # names of encodings are the author's: those that take long or are no character sets are left out
 _ENCODINGS = re.compile(r"iso8859-\d+|cp\d+|koi8-[rut]|euc_\w+|shift_jis\w*|gb\w+|big5\w*|utf-8|ascii|mac-\w+")
@@ -182,11 +182,15 @@ def _headers(content: bytes) -> tuple[dict[bytes, list[bytes]], bytes]:
 
 def _person(line: bytes, encoding: str) -> Person:
     line = line[:MAX_PERSON_BYTES]
-    match = _PERSON.fullmatch(line)
-    if match is None:
+    name, opened, rest = line.partition(b"<")
+    email, closed, rest = rest.partition(b">")
+    if not opened or not closed:
         return Person(text_of(line, encoding), "", _moment(0, 0))
-    name, email, seconds, zone = match.groups()
-    return Person(text_of(name, encoding), text_of(email, encoding), _moment(int(seconds or 0), _minutes(zone or b"")))
+    found = _TIME.match(rest)
+    seconds, zone = found.groups() if found else (b"0", None)
+    return Person(
+        text_of(name.strip(), encoding), text_of(email, encoding), _moment(int(seconds), _minutes(zone or b""))
+    )
 
 
 def _minutes(zone: bytes) -> int:

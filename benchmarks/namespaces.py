@@ -1,4 +1,4 @@
-"""How ``/namespaces`` behaves as the instance grows: 5,000 groups of which somebody sees 300, and 20 groups in all.
+"""How ``/namespaces`` behaves as the instance grows: 5,000 groups of which a user sees 300, and 20 groups in all.
 
 ``python -m benchmarks.namespaces [--database sqlite|postgresql] [--plans]`` fills two databases, small and large, sends
 whole requests through the application, in turn to the small and to the large instance, and compares the 95th

@@ -72,7 +72,7 @@ def main() -> None:
 
 
 def install() -> None:
-    """Alerta in an environment of its own, made anew when its versions have changed."""
+    """Alerta in an environment of its own, recreated when its versions have changed."""
     wanted = f"{REQUIREMENTS.read_text()}gunicorn=={version('gunicorn')}\n"
 
     def make() -> None:

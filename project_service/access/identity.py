@@ -141,7 +141,7 @@ def by_token(request: Request, allowed: tuple[str, ...] | None, *, unread: bool 
     if found.expires_at is not None and found.expires_at <= clock.today():
         raise InvalidToken(EXPIRED)
     if found.revoked:
-        if ROTATION.search(request.path):  # somebody else may have rotated it (GitLab's reuse detection)
+        if ROTATION.search(request.path):  # it may be a copy (GitLab's reuse detection)
             _in_own_transaction(lambda: resource_bots.revoke_family(found.id))
         raise InvalidToken(REVOKED)
     refuse_inactive(found.state)

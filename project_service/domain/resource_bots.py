@@ -108,7 +108,7 @@ def remove_idle_bots(*conditions: ColumnElement[bool]) -> None:
 
 
 def revoke_family(token_id: int) -> None:
-    """Revoke all tokens that were made by rotating one another: somebody has used an old one to rotate it again."""
+    """Revoke all tokens that were made by rotating one another, because an old one was used to rotate it again."""
     token = db.session.get_one(PersonalAccessToken, token_id)
     family_id = token.family_id or token.id
     is_relative = or_(PersonalAccessToken.id == family_id, PersonalAccessToken.family_id == family_id)

@@ -8,13 +8,13 @@ from pathlib import Path
 
 
 class Preparation:
-    """A mark in a directory; one whose process has died holds nobody back."""
+    """A mark in a directory; one whose process has died blocks nothing."""
 
     def __init__(self, directory: Path) -> None:
         self._mark = directory / "preparing"
 
     def begin(self) -> None:
-        """Hold back whoever waits."""
+        """Make others wait."""
         self._mark.write_text(str(os.getpid()))
 
     def end(self) -> None:

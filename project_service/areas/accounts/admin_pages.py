@@ -119,7 +119,7 @@ def delete_user(user_id: int) -> Any:
 
 
 def _refuse_own(user: User) -> None:
-    """Raise ``Forbidden`` for the own account: nobody may lock themselves out by mistake."""
+    """Raise ``Forbidden`` for the own account: administrators must not lock themselves out by mistake."""
     if user.id == caller().user_id:
         raise Forbidden
 

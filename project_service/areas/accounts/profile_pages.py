@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from flask import flash, redirect, render_template, request, session
+from flask import flash, redirect, render_template, session
 
 from project_service.access import navigation
 from project_service.access.abilities import Ability
 from project_service.access.identity import SESSION_KEY, caller, current_user
 from project_service.access.pages import PageBlueprint
-from project_service.areas.accounts import queries, service
+from project_service.areas.accounts import queries, service, signing_in
 from project_service.areas.accounts.profile_forms import PasswordForm, ProfileForm
-from project_service.domain import sign_ins
 from project_service.domain.tokens import digest_of
 from project_service.kit.db.session import db
-from project_service.kit.http.errors import Invalid
 from project_service.kit.http.forms import Form
 
 pages = PageBlueprint("profile_pages", __name__)
@@ -38,10 +36,20 @@ def show_profile() -> Any:
 @pages.allow(Ability.SIGNED_IN)
 def save_profile() -> Any:
     """Change name, e-mail address and theme."""
-    form = ProfileForm()
+    form, user = ProfileForm(), current_user()
     fields = {"name": form.name.data or "", "email": (form.email.data or "").strip(), "theme": form.theme.data}
     fields["bio"] = (form.bio.data or "").replace("\r\n", "\n")
-    if form.accepted(lambda: service.update_user(current_user(), **fields)):
+
+    def change() -> None:
+        service.update_user(user, **fields)
+
+    # password resets are mailed to the address
+    is_accepted = (
+        form.accepted(change)
+        if fields["email"] == user.email
+        else signing_in.accepted_with_password(form, user, change)
+    )
+    if is_accepted:
         flash("Your profile was changed.")
         return redirect(PROFILE)
     return render_template("accounts/profile.html", form=form), 422
@@ -62,29 +70,19 @@ def show_password() -> Any:
 @pages.allow(Ability.SIGNED_IN)
 def save_password() -> Any:
     """Change the password and end the other sessions."""
-    form = PasswordForm()
-    wrong: list[service.WrongPassword] = []
+    form, user = PasswordForm(), current_user()
 
     def change() -> None:
-        if form.new_password.data != form.repeated.data:
-            raise Invalid(repeated="is another one")
-        try:
-            service.change_password(
-                current_user(),
-                current=form.current_password.data or "",
-                new=form.new_password.data or "",
-                session=str(session.get(SESSION_KEY, "")),
-                address=request.remote_addr,
-            )
-        except service.WrongPassword as error:
-            wrong.append(error)
-            raise
+        service.change_password(
+            user,
+            current=form.current_password.data or "",
+            new=form.new_password.data or "",
+            session=str(session.get(SESSION_KEY, "")),
+        )
 
-    if form.accepted(change):
+    if signing_in.accepted_with_password(form, user, change):
         flash("Your password was changed. Other sessions were ended.")
         return redirect("/" if caller().password_expired else PASSWORD)
-    if wrong:  # after the rollback, so that the attempt counts
-        sign_ins.count_failure(caller().username, request.remote_addr)
     return render_template("accounts/password.html", form=form, expired=caller().password_expired), 422
 
 

@@ -243,28 +243,29 @@ def end_session(user: User, session_id: int) -> None:
     db.session.execute(delete(BrowserSession).where(*own))
 
 
-def change_password(user: User, *, current: str, new: str, session: str, address: str | None) -> None:
+def change_password(user: User, *, current: str, new: str, session: str) -> None:
     """Change the own password and end the other browser sessions; the one with the secret ``session`` stays.
 
     Raises:
-        Invalid: the current password is wrong, or was wrong too often, or the new one is not allowed.
+        Invalid: the new password is not allowed.
 
     """
-    _lock(user)
-    check_password(user, current, address)
     if current == new:
         raise Invalid(**{NEW: "has to differ from the current one"})
     set_password(user, new, session=session)
 
 
 def check_password(user: User, current: str, address: str | None) -> None:
-    """Check the password of the signed-in user before an action that matters.
+    """Lock the signed-in user and check their password before an action that matters.
 
     Raises:
         WrongPassword: it is wrong.
-        Invalid: it was wrong too often.
+        Invalid: it is missing, or was wrong too often.
 
     """
+    if not current:
+        raise Invalid(**{CURRENT: "is missing"})
+    _lock(user)
     if sign_ins.wait_of(user.username, address) is not None:
         raise Invalid(**{CURRENT: "was wrong too often; try again later"})
     if not passwords.password_matches(user.password_hash, current):

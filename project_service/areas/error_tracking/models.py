@@ -61,7 +61,7 @@ class ErrorTrackingSetting(Timestamps, Model):
 
 
 class ClientKey(Model):
-    """A key with which applications send events. It is public by nature: it ships in web pages."""
+    """A key with which applications send events. It is public: it ships in web pages."""
 
     __tablename__ = "error_tracking_client_keys"
     __table_args__ = (Index("ix_error_tracking_client_keys_project_id", "project_id", "id"),)

@@ -73,7 +73,7 @@ def save(project: Project, *, problems: list[str] | None = None, **fields: Any) 
     if token is not None:
         audit.record(f"{AUDIT_KIND}_token_updated", project, "Changed token of the error tracker", change="token")
     client_keys.ensure_first_key(project, setting)
-    return add_unique(setting, Conflict("Somebody else has saved these settings at the same moment"))
+    return add_unique(setting, Conflict("Another user has saved these settings at the same moment"))
 
 
 def url_problems(address: str | None, allowed: rules.Policy) -> list[str]:

@@ -29,7 +29,7 @@ class AuditEvent(Model):
 
     created_at: Mapped[dt.datetime] = mapped_column(default=clock.now)
     event_name: Mapped[str]
-    author_id: Mapped[int]  # -1: nobody who is signed in, or the service itself
+    author_id: Mapped[int]  # -1: an anonymous client, or the service itself
     entity_type: Mapped[str]
     entity_id: Mapped[int]
     details: Mapped[dict[str, Any]]

@@ -40,7 +40,7 @@ def folder_of_packs(project_id: int) -> str:
 def store_packs(project_id: int, folder: Path) -> list[StoredPack]:
     """Store the packs of a local repository, each under a random name, and return those that have objects.
 
-    Objects without a pack are packed first. Whoever calls this adds the rows; without one an object is removed later.
+    Objects without a pack are packed first. The caller adds the rows; an object without one is removed later.
     """
     _pack_loose_objects(folder)
     stored = []

@@ -22,7 +22,7 @@ LEVELS = {
 
 
 class ProtectedBranch(Timestamps, Model):
-    """A branch name or wildcard, and the roles that may push to and merge into matching branches; 0 is nobody."""
+    """A branch name or wildcard, and the roles that may push to and merge into matching branches; 0 is no one."""
 
     __tablename__ = "protected_branches"
     __table_args__ = (UniqueConstraint("project_id", "name"),)

@@ -30,7 +30,7 @@ class KeyProof(Model):
 
 
 def encrypted_columns() -> list[tuple[Table, Column[str]]]:
-    """Every column that is ciphertext at rest, read from the models: nobody can forget one."""
+    """Every column that is ciphertext at rest, read from the models, so that none is forgotten."""
     return [
         (found, one)
         for found in Base.metadata.sorted_tables

@@ -110,7 +110,7 @@ PEOPLE = frozenset(
         "owner_id",
     }
 )
-# other keys that end in _id and mean something to whoever reads the archive (section 5)
+# other keys that end in _id and mean something to readers of the archive (section 5)
 KEPT_IDS = frozenset({"commit_id", "discussion_id"})
 # rows that each name a person for something: one for several who become the same (section 6.3)
 OF_PERSONS = frozenset({"issue_assignees", "merge_request_assignees", "merge_request_reviewers"})

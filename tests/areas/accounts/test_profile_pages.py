@@ -28,11 +28,11 @@ def signed_in(visitor, paula):
 
 
 def test_a_profile_is_changed_and_the_theme_is_used(maintainer, people):
-    answer = maintainer.send(PROFILE, name="Max M.", email="max.m@example.org", bio="Likes tests.", theme="dark")
+    answer = maintainer.send(PROFILE, name="Max M.", email=people[MAX].email, bio="Likes tests.", theme="dark")
 
     user = reload(people[MAX])
     assert answer.location == PROFILE
-    assert (user.name, user.email, user.bio, user.theme) == ("Max M.", "max.m@example.org", "Likes tests.", "dark")
+    assert (user.name, user.bio, user.theme) == ("Max M.", "Likes tests.", "dark")
     assert '<html lang="en" data-theme="dark">' in maintainer.get("/").text
 
 
@@ -48,6 +48,32 @@ def test_a_profile_that_cannot_be_is_refused(field, value, maintainer, people):
     user = reload(people[MAX])
     assert answer.status_code == 422
     assert (user.name, user.email, user.theme) == (*before, "system")
+
+
+@pytest.mark.parametrize(
+    ("password", "text", "email"),
+    [
+        (PASSWORD, "", "p@example.org"),
+        ("wrong", "is not right", "paula@example.org"),
+        ("", "is missing", "paula@example.org"),
+    ],
+)
+def test_a_new_email_address_needs_the_current_password(password, text, email, signed_in, paula):
+    fields = {"name": "Paula", "bio": "", "theme": "light", "current_password": password}
+
+    answer = signed_in.send(PROFILE, email="p@example.org", **fields)
+
+    assert answer.status_code == (422 if text else 302)
+    assert text in answer.text
+    assert reload(paula).email == email
+
+
+def test_guesses_of_the_password_for_a_new_email_address_count(signed_in, paula):
+    fields = {"name": "Paula", "bio": "", "theme": "light", "email": "p@example.org", "current_password": "wrong"}
+    for _ in range(MAX_FAILURES_OF_ACCOUNT):
+        signed_in.send(PROFILE, **fields)
+
+    assert "wrong too often" in signed_in.send(PROFILE, **fields).text
 
 
 def test_a_new_password_ends_the_other_sessions(app, signed_in, paula):

@@ -344,11 +344,11 @@ def test_roots_of_a_run_are_in_order():
     run = {
         "versionControlProvenance": [{"mappedTo": {"uri": "file:///mapped/"}}],
         "originalUriBaseIds": {"A": {"uri": "file:///a/"}, "B": {"uri": "file:///a/longer/"}, "C": {"uri": "c/"}},
-        "invocations": [{"workingDirectory": {"uri": "file:///work"}}],
+        "invocations": [{"workingDirectory": {"uri": "file:///src/shop"}}],
     }
     paths = Paths(Reading(Options()), (), run["originalUriBaseIds"])
 
-    assert roots_of_run(run, paths) == ["/mapped/", "/a/longer", "/a", "/work"]
+    assert roots_of_run(run, paths) == ["/mapped/", "/a/longer", "/a", "/src/shop"]
 
 
 SCORES = {"properties": {"security-severity": "9.0"}}

@@ -68,6 +68,7 @@ from project_service.areas.protected_tags import routes as protected_tags
 from project_service.areas.repositories import commit_routes, content_routes, file_routes, ref_routes
 from project_service.areas.repositories import pages as repositories_pages
 from project_service.areas.repositories.git_http import git_http
+from project_service.areas.variables import effective_pages as effective_variable_pages
 from project_service.areas.variables import effective_routes as effective_variables
 from project_service.areas.variables import inherited_routes as inherited_variables
 from project_service.areas.variables import pages as variables_pages
@@ -151,6 +152,7 @@ PAGES = (
     projects_settings.pages,
     members_pages.pages,
     variables_pages.pages,
+    effective_variable_pages.pages,
     error_tracking_pages.pages,
     error_pages.pages,
     protected_tags_pages.pages,

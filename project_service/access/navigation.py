@@ -1,7 +1,7 @@
 """Template globals: the signed-in user, breadcrumbs and the menus of pages.
 
-Each area adds its own entries to the menus: ``main`` in the header, ``project``, ``group``, ``account`` (the signed-in
-user) and ``administration``.
+Each area adds its own entries to the menus: ``main`` in the header, ``project``, ``group``, ``group_settings``,
+``account`` (the signed-in user) and ``administration``.
 """
 
 from __future__ import annotations
@@ -51,7 +51,14 @@ class NavigationLink:
     current: bool
 
 
-MENUS: dict[str, list[NavigationEntry]] = {"main": [], "project": [], "group": [], "account": [], "administration": []}
+MENUS: dict[str, list[NavigationEntry]] = {
+    "main": [],
+    "project": [],
+    "group": [],
+    "group_settings": [],
+    "account": [],
+    "administration": [],
+}
 
 
 def add(entry: NavigationEntry, menu: str = "project") -> None:
@@ -71,6 +78,7 @@ def init_app(app: Flask) -> None:
         menu=menu,
         project_navigation=project_navigation,
         group_navigation=group_navigation,
+        group_settings_navigation=group_settings_navigation,
         settings_pages=sections.pages_of,
         panels_of=panels.panels_of,
         may=lambda ability, subject: allowed(caller(), Ability[ability], subject),
@@ -127,7 +135,16 @@ def project_navigation(project: Project) -> list[NavigationLink]:
 
 def group_navigation(group: Namespace) -> list[NavigationLink]:
     """Return the pages of a group that the caller may see."""
-    return menu("group", group, f"/{group.full_path}", f"/groups/{group.full_path}")
+    links = menu("group", group, f"/{group.full_path}", f"/groups/{group.full_path}")
+    if settings := group_settings_navigation(group):
+        is_current = any(link.current for link in settings)
+        links.append(NavigationLink("Settings", settings[0].address, is_current))
+    return links
+
+
+def group_settings_navigation(group: Namespace) -> list[NavigationLink]:
+    """Return the settings pages of a group that the caller may see."""
+    return menu("group_settings", group, f"/{group.full_path}", f"/groups/{group.full_path}")
 
 
 def with_query(**changes: Any) -> str:

@@ -34,6 +34,9 @@ NEEDED = {
     "/admin/users/new": ADMINISTRATOR,
     "/admin/users/<int:user_id>": ADMINISTRATOR,
     "/admin/settings": ADMINISTRATOR,
+    "/admin/ci_cd": ADMINISTRATOR,
+    "/admin/ci_cd/variables/<int:variable_id>/edit": ADMINISTRATOR,
+    "/admin/ci_cd/variables/<int:variable_id>/delete": ADMINISTRATOR,
     "/admin/features": ADMINISTRATOR,
     "/admin/tasks": ADMINISTRATOR,
     "/admin/health": ADMINISTRATOR,
@@ -48,6 +51,9 @@ NEEDED = {
     "/<path:project>/-/project_members/<int:user_id>/edit": Role.MAINTAINER,
     "/<path:project>/-/project_members/<int:user_id>/remove": Role.MAINTAINER,
     "/groups/<path:group>/-/edit": Role.OWNER,
+    "/groups/<path:group>/-/settings/ci_cd": Role.OWNER,
+    "/groups/<path:group>/-/settings/ci_cd/variables/<int:variable_id>/edit": Role.OWNER,
+    "/groups/<path:group>/-/settings/ci_cd/variables/<int:variable_id>/delete": Role.OWNER,
     "/groups/<path:group>/-/group_members": Role.GUEST,
     "/groups/<path:group>/-/group_members/<int:user_id>/edit": Role.OWNER,
     "/groups/<path:group>/-/group_members/<int:user_id>/remove": Role.OWNER,
@@ -57,6 +63,8 @@ NEEDED = {
     "/<path:project>/-/settings/<page>": Role.MAINTAINER,
     "/<path:project>/-/settings/ci_cd/variables/<int:variable_id>/edit": Role.MAINTAINER,
     "/<path:project>/-/settings/ci_cd/variables/<int:variable_id>/delete": Role.MAINTAINER,
+    "/<path:project>/-/settings/ci_cd/job_variables": Role.MAINTAINER,
+    "/<path:project>/-/settings/ci_cd/job_variables/download": Role.MAINTAINER,
     "/<path:project>/-/settings/repository/protected_tags/<int:tag_id>/unprotect": Role.MAINTAINER,
     "/<path:project>/-/settings/operations/integrations/new": Role.MAINTAINER,
     "/<path:project>/-/settings/operations/integrations/<int:integration_id>/edit": Role.MAINTAINER,
@@ -110,6 +118,7 @@ NEEDED = {
     "/<path:project>/-/milestones/<int:iid>/edit": Role.DEVELOPER,
     "/<path:project>/-/milestones/<int:iid>/delete": Role.DEVELOPER,
 }
+DOWNLOAD = "/<path:project>/-/settings/ci_cd/job_variables/download"
 # what is not there at all for those who may not see it
 HIDDEN = (
     "/<path:project>/-/alert_management",
@@ -144,6 +153,7 @@ def test_who_gets_which_page(person, app, visit, values, people):
         sample_data.make_token(people[person])
         token_id = db.session.execute(db.text("SELECT max(id) FROM personal_access_tokens")).scalar_one()
     pages = addresses(app, "GET", values | {"token_id": token_id}, NEEDED)
+    pages[DOWNLOAD] += "?format=json"
     visitor = visit(person)
 
     answers = {rule: visitor.get(address).status_code for rule, address in pages.items()}

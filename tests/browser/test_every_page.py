@@ -44,6 +44,8 @@ def addresses(gl, paula, service, worker_id):
     for scope in ("*", f"review/{LONG}"):
         fields = {"value": LONG, "environment_scope": scope, "description": "Where the ships are. " * 9}
         project.variables.create({"key": LONG.upper().replace("-", "_"), **fields})
+    for key in (LONG.upper().replace("-", "_"), "ONLY_IN_THE_GROUP"):
+        group.variables.create({"key": key, "value": LONG * 3, "masked": True, "environment_scope": f"*{LONG}*"})
     project.protectedtags.create({"name": f"{LONG}/*"})
     gl.personal_access_tokens.list(user_id=paula.id) or paula.personal_access_tokens.create(
         {"name": LONG, "scopes": ["api", "read_user", "read_repository"]}
@@ -81,6 +83,9 @@ def addresses(gl, paula, service, worker_id):
         "project": home,
         "project members": f"{home}/-/project_members",
         "variables": f"{home}/-/settings/ci_cd?reveal=1",
+        "what a job gets": f"{home}/-/settings/ci_cd/job_variables?environment=review/{LONG}&reveal=1",
+        "group settings": f"/groups/{group.path}/-/edit",
+        "group variables": f"/groups/{group.path}/-/settings/ci_cd?reveal=1",
         "tags": f"{home}/-/settings/repository",
         "error tracking": f"{home}/-/settings/operations",
         "key to remove": f"{home}/-/settings/operations/error_tracking/keys/{key['id']}/delete",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from typing import Any
 
 from flask import Flask
@@ -11,7 +12,7 @@ from sqlalchemy import func, select
 from project_service.areas.alerts.models import AlertIntegration
 from project_service.areas.error_tracking.error_models import TrackedError
 from project_service.areas.error_tracking.models import ClientKey
-from project_service.areas.variables.models import Variable
+from project_service.areas.variables.models import GroupVariable, InstanceVariable, Variable
 from project_service.areas.vulnerabilities.models import Finding, Pipeline
 from project_service.domain.memberships import Membership
 from project_service.domain.projects import Project
@@ -38,6 +39,7 @@ ELSEWHERE = {
     "/projects/<project>/repository/tags/<name>/signature": "signatures are not verified",
     "/projects/<project>/repository/commits/<sha>/signature": "signatures are not verified",
     "/projects/<project>/variables/effective": "has a required parameter",
+    "/<path:project>/-/settings/ci_cd/job_variables/download": "has a required parameter",
     "/users/sign_in": "who is signed in is sent home",
     "/users/sign_in/two_factor": "without a password there is no code to ask for",
     "/groups/<path:group>": "sends on to the page itself",
@@ -71,7 +73,6 @@ def page_addresses(app: Flask, project: Project, people: dict[str, User]) -> dic
         return int(db.session.scalars(select(column).where(*conditions).order_by(column)).first() or 0)
 
     places = {
-        "variable_id": Variable,
         "tag_id": ProtectedTag,
         "integration_id": AlertIntegration,
         "environment_id": Environment,
@@ -94,12 +95,17 @@ def page_addresses(app: Flask, project: Project, people: dict[str, User]) -> dic
     newest = select(func.max(Pipeline.id)).where(Pipeline.project_id == project.id)  # what was said of it is of others
     values["pipeline_id"] = db.session.scalar(newest)
     values["note_id"] = first(Note.id, Note.project_id == project.id, Note.noteable_type == "Issue")
+    variables: dict[str, int] = defaultdict(int)  # by how a rule begins
+    variables["/"] = first(Variable.id, Variable.project_id == project.id)
+    variables["/groups/"] = first(GroupVariable.id, GroupVariable.namespace_id == project.namespace_id)
+    variables["/admin/ci_cd/variables/"] = first(InstanceVariable.id)
     found = {}
     with app.test_request_context():
         for rule in page_rules(app, "GET"):
             place = Membership.namespace_id if "<path:group>" in rule.rule else Membership.project_id
             here = project.namespace_id if "<path:group>" in rule.rule else project.id
             values["user_id"] = first(Membership.user_id, place == here)
+            values["variable_id"] = variables[rule.rule.partition("<")[0]]
             for page in ("general", "repository", "ci_cd", "operations") if "<page>" in rule.rule else ("",):
                 built: Any = rule.build({name: (values | {"page": page})[name] for name in rule.arguments})
                 found[rule.rule.replace("<page>", page)] = built[1].replace("%2F", "/")

@@ -58,13 +58,17 @@ CHOICES = (
 EXAMINATION = "/admin/health"  # looks for secrets in every table that has some
 EXPORTS = "/projects/<project>/export /<path:project>/-/settings/general /<project_path:project>/download_export"
 TOKENS = "personal_access_tokens"
+JOB_VARIABLES = "/<path:project>/-/settings/ci_cd/job_variables /<path:project>/-/settings/ci_cd/job_variables/download"
 ALLOWED = (
     Allowed(WALKED, "users", "/users /personal_access_tokens /admin/users /users/sign_in", ALL),
     Allowed(READ, "tasks", "/admin/tasks", "counts all there are, for administrators alone"),
     Allowed(WALKED, TOKENS, "/personal_access_tokens", ALL),
     Allowed(WALKED, "projects", "/projects /", ALL),
-    Allowed(WALKED, "instance_variables", "/admin/ci/variables", "25 at most"),
+    Allowed(WALKED, "instance_variables", "/admin/ci/variables /admin/ci_cd", "25 at most"),
+    Allowed(READ, "instance_variables", "/<path:project>/-/settings/ci_cd", "25 at most"),
+    Allowed(SORTED, "namespace_ancestors", "/<path:project>/-/settings/ci_cd", WITHIN),
     Allowed(READ, "instance_variables", "/projects/<project>/variables/effective", "25 at most"),
+    Allowed(READ, "instance_variables", JOB_VARIABLES, "25 at most"),
     Allowed(SORTED, "resource_bots", "/projects/<project>/access_tokens /groups/<group>/access_tokens", WITHIN, "sort"),
     Allowed(WALKED, "audit_events", "/audit_events /admin/audit_logs /admin/audit_logs.csv", ALL),
     Allowed(WALKED, "namespaces", "/groups /namespaces /dashboard/groups /projects/new /projects/new/import", ALL),

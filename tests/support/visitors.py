@@ -17,7 +17,7 @@ from werkzeug.test import TestResponse
 from project_service.access.identity import SESSION_KEY
 from project_service.access.pages import PageBlueprint
 from project_service.areas.alerts.models import Alert, AlertIntegration
-from project_service.areas.variables.models import Variable
+from project_service.areas.variables.models import GroupVariable, InstanceVariable, Variable
 from project_service.areas.vulnerabilities.models import Finding
 from project_service.domain.access_levels import Role
 from project_service.domain.namespaces import Group
@@ -168,6 +168,8 @@ def values(
         "sha": "main",
         "user_id": kay.id,
         "variable_id": variable.id,
+        "group variable_id": store(GroupVariable(namespace_id=group.id, key="REGION", value="eu")).id,
+        "admin variable_id": store(InstanceVariable(key="REGION", value="eu")).id,
         "tag_id": protected_tag.id,
         "iid": 1,
         "integration_id": integration.id,
@@ -204,9 +206,15 @@ def addresses(app: Flask, method: str, values: dict[str, Any], known: Container[
     with app.test_request_context():
         for rule in page_rules(app, method):
             if known is None or rule.rule in known:
-                built: Any = rule.build({name: values.get(name, 1) for name in rule.arguments})
+                built: Any = rule.build({name: _value(rule.rule, name, values) for name in rule.arguments})
                 found[rule.rule] = built[1].replace("%2F", "/")
     return found
+
+
+def _value(rule: str, name: str, values: dict[str, Any]) -> Any:
+    """What stands in a place of a rule; groups and the instance may have values of their own: ``group variable_id``."""
+    owner = "group" if "<path:group>" in rule else "admin" if rule.startswith("/admin") else "project"
+    return values.get(f"{owner} {name}", values.get(name, 1))
 
 
 def store(row: Any) -> Any:

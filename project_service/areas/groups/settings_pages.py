@@ -19,7 +19,7 @@ from project_service.kit.http.forms import Form
 
 pages = PageBlueprint("group_settings_pages", __name__)
 HERE = "/groups/<path:group>/-/edit"
-navigation.add(navigation.NavigationEntry("Settings", "/-/edit", 90, Ability.ADMIN_GROUP), "group")
+navigation.add(navigation.NavigationEntry("General", "/-/edit", 10, Ability.ADMIN_GROUP), "group_settings")
 
 
 @pages.get(HERE)

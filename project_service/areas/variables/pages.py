@@ -1,33 +1,53 @@
-"""The variables on the CI/CD settings page."""
+"""Pages of CI/CD variables: in the settings of a project and of a group, and in the administration area."""
 
 from __future__ import annotations
 
 import re
 from typing import Any
 
-from flask import redirect, render_template, request, url_for
+from flask import redirect, render_template, request
 
-from project_service.access import sections
+from project_service.access import navigation, sections
 from project_service.access.abilities import Ability
 from project_service.access.pages import PageBlueprint
 from project_service.areas.variables import queries, service
-from project_service.areas.variables.forms import VariableForm
+from project_service.areas.variables.effective import record_reading
+from project_service.areas.variables.forms import (
+    HiddenVariableForm,
+    InstanceVariableForm,
+    NewVariableForm,
+    VariableFields,
+    VariableForm,
+)
+from project_service.areas.variables.models import AnyVariable, InstanceVariable, VariableOwner
+from project_service.domain.namespaces import Group
 from project_service.domain.projects import Project
 from project_service.kit.db.pagination import read_page
-from project_service.kit.http.forms import confirmation
+from project_service.kit.db.session import writing
+from project_service.kit.http.forms import Form, confirmation
 
 pages = PageBlueprint("variable_pages", __name__)
-HERE = "/<path:project>/-/settings/ci_cd/variables"
+SETTINGS = "/-/settings/ci_cd"
+OF_GROUP, OF_INSTANCE = f"/groups/<path:group>{SETTINGS}", "/admin/ci_cd"
 PER_PAGE = 50
 LINE_END = re.compile(r"\r\n?")
 
+navigation.add(navigation.NavigationEntry("CI/CD", SETTINGS, 20, Ability.ADMIN_GROUP), "group_settings")
+navigation.add(navigation.NavigationEntry("CI/CD variables", OF_INSTANCE, 25, Ability.ADMINISTER), "administration")
 
-def fill(project: Project) -> dict[str, Any]:
-    """Return the template variables of the section."""
+
+def fill(owner: VariableOwner) -> dict[str, Any]:
+    """Return the template variables of the list and the form; values that are shown are recorded."""
+    found = read_page(queries.variables_of(owner), request.args.get("page"), PER_PAGE)
+    revealed = request.args.get("reveal") == "1"
+    if revealed and request.method == "GET":
+        _record(owner, found.rows)
     return {
-        "variables": read_page(queries.variables_of(project), request.args.get("page"), PER_PAGE),
-        "variable_form": VariableForm(formdata=None),
-        "revealed": request.args.get("reveal") == "1",
+        "variables": found,
+        "variable_form": _new_form(owner, formdata=None),
+        "variables_address": f"{_settings(owner)}/variables",
+        "variables_api": _api_path(owner),
+        "revealed": revealed,
     }
 
 
@@ -36,74 +56,120 @@ sections.add(
 )
 
 
-@pages.post(HERE)
+@pages.get(OF_GROUP)
 @pages.signed_in
-@pages.allow(Ability.ADMIN_VARIABLES)
-def create_variable(project: Project) -> Any:
-    """Add a variable."""
-    form = VariableForm()
-    if form.accepted(lambda: service.create_variable(project, **_fields(form), key=form.key.data)):
-        return redirect(_settings(project))
-    return sections.show(project, "ci_cd", status=422, variable_form=form)
+@pages.allow(Ability.ADMIN_GROUP)
+def show_group_variables(group: Group) -> Any:
+    """Show the variables of a group."""
+    return _list(group)
 
 
-@pages.get(f"{HERE}/<int:variable_id>/edit")
+@pages.get(OF_INSTANCE)
 @pages.signed_in
-@pages.allow(Ability.ADMIN_VARIABLES)
-def edit_variable(project: Project, variable_id: int) -> Any:
-    """Show the form of one variable."""
-    variable = queries.find_variable_by_id(project, variable_id)
-    form = VariableForm(obj=variable)
+@pages.allow(Ability.ADMINISTER)
+def show_instance_variables() -> Any:
+    """Show the variables of the instance."""
+    return _list(None)
+
+
+def register(kind: str, settings: str, ability: Ability) -> None:
+    """Register the pages that change variables of projects, groups or the instance, which is the owner ``None``."""
+    here = f"{settings}/variables"
+
+    @pages.post(here, endpoint=f"create_{kind}_variable")
+    @pages.signed_in
+    @pages.allow(ability)
+    def create_variable(owner: VariableOwner = None) -> Any:
+        """Add a variable."""
+        form = _new_form(owner)
+        if form.accepted(lambda: service.create_variable(owner, **_fields(form), key=form.key.data)):
+            return redirect(_settings(owner))
+        return _list(owner, status=422, variable_form=form)
+
+    @pages.get(f"{here}/<int:variable_id>/edit", endpoint=f"edit_{kind}_variable")
+    @pages.signed_in
+    @pages.allow(ability)
+    def edit_variable(owner: VariableOwner = None, *, variable_id: int) -> Any:
+        """Show the form of one variable; its value is recorded as read."""
+        variable = queries.find_variable_by_id(owner, variable_id)
+        form = _form_of(variable)(obj=variable)
+        if variable.hidden:
+            form.value.data = None
+        elif request.method == "GET":
+            _record(owner, [variable])
+        return _edit(owner, variable, form)
+
+    @pages.post(f"{here}/<int:variable_id>/edit", endpoint=f"update_{kind}_variable")
+    @pages.signed_in
+    @pages.allow(ability)
+    def update_variable(owner: VariableOwner = None, *, variable_id: int) -> Any:
+        """Change a variable."""
+        variable = queries.find_variable_by_id(owner, variable_id)
+        form = _form_of(variable)()
+        fields = _fields(form)
+        shown = "" if variable.hidden else variable.value  # a hidden value is not in the form: an empty field keeps it
+        if fields["value"] == _as_typed(shown):
+            del fields["value"]
+        if form.accepted(lambda: service.update_variable(variable, **fields)):
+            return redirect(_settings(owner))
+        return _edit(owner, variable, form), 422
+
+    @pages.get(f"{here}/<int:variable_id>/delete", endpoint=f"ask_delete_{kind}_variable")
+    @pages.signed_in
+    @pages.allow(ability)
+    def ask_delete_variable(owner: VariableOwner = None, *, variable_id: int) -> Any:
+        """Ask before a variable is deleted."""
+        variable = queries.find_variable_by_id(owner, variable_id)
+        scope = "" if owner is None else f" ({variable.environment_scope})"
+        return confirmation(
+            title="Delete variable",
+            question=f"Delete the variable {variable.key}{scope}? It cannot be brought back.",
+            button="Delete variable",
+            back=_settings(owner),
+            base=_base(owner),
+            **_place(owner),
+        )
+
+    @pages.post(f"{here}/<int:variable_id>/delete", endpoint=f"delete_{kind}_variable")
+    @pages.signed_in
+    @pages.allow(ability)
+    def delete_variable(owner: VariableOwner = None, *, variable_id: int) -> Any:
+        """Delete a variable."""
+        service.delete_variable(queries.find_variable_by_id(owner, variable_id))
+        return redirect(_settings(owner))
+
+
+register("project", f"/<path:project>{SETTINGS}", Ability.ADMIN_VARIABLES)
+register("group", OF_GROUP, Ability.ADMIN_GROUP)
+register("instance", OF_INSTANCE, Ability.ADMINISTER)
+
+
+def _list(owner: VariableOwner, *, status: int = 200, **filled: Any) -> Any:
+    """Render the page with the list; ``filled`` has a form to show again that was refused."""
+    if isinstance(owner, Project):
+        return sections.show(owner, "ci_cd", status=status, **filled)
+    template = "variables/instance.html" if owner is None else "variables/group.html"
+    return render_template(template, **_place(owner), **(fill(owner) | filled)), status
+
+
+def _edit(owner: VariableOwner, variable: AnyVariable, form: Form) -> str:
+    name = "Administration" if owner is None else owner.name
+    values = {"base": _base(owner), "back": _settings(owner), "place_name": name} | _place(owner)
+    return render_template("variables/edit.html", variable=variable, form=form, **values)
+
+
+def _new_form(owner: VariableOwner, **options: Any) -> InstanceVariableForm:
+    return InstanceVariableForm(**options) if owner is None else NewVariableForm(**options)
+
+
+def _form_of(variable: AnyVariable) -> type[VariableFields]:
     if variable.hidden:
-        form.value.data = None
-    return render_template("variables/edit.html", project=project, variable=variable, form=form)
+        return HiddenVariableForm
+    return InstanceVariableForm if isinstance(variable, InstanceVariable) else VariableForm
 
 
-@pages.post(f"{HERE}/<int:variable_id>/edit")
-@pages.signed_in
-@pages.allow(Ability.ADMIN_VARIABLES)
-def update_variable(project: Project, variable_id: int) -> Any:
-    """Change a variable."""
-    variable = queries.find_variable_by_id(project, variable_id)
-    form = VariableForm()
-    fields = _fields(form)
-    shown = "" if variable.hidden else variable.value  # a hidden value is not in the form: an empty field keeps it
-    if fields["value"] == _as_typed(shown):
-        del fields["value"]
-    if form.accepted(lambda: service.update_variable(variable, **fields)):
-        return redirect(_settings(project))
-    return render_template("variables/edit.html", project=project, variable=variable, form=form), 422
-
-
-@pages.get(f"{HERE}/<int:variable_id>/delete")
-@pages.signed_in
-@pages.allow(Ability.ADMIN_VARIABLES)
-def ask_delete_variable(project: Project, variable_id: int) -> Any:
-    """Ask before a variable is deleted."""
-    variable = queries.find_variable_by_id(project, variable_id)
-    return confirmation(
-        title="Delete variable",
-        question=f"Delete the variable {variable.key} ({variable.environment_scope})? It cannot be brought back.",
-        button="Delete variable",
-        back=_settings(project),
-        project=project,
-    )
-
-
-@pages.post(f"{HERE}/<int:variable_id>/delete")
-@pages.signed_in
-@pages.allow(Ability.ADMIN_VARIABLES)
-def delete_variable(project: Project, variable_id: int) -> Any:
-    """Delete a variable."""
-    service.delete_variable(queries.find_variable_by_id(project, variable_id))
-    return redirect(_settings(project))
-
-
-def _fields(form: VariableForm) -> dict[str, Any]:
-    names = ("value", "variable_type", "environment_scope", "protected", "masked", "raw")
-    fields: dict[str, Any] = {name: form[name].data for name in names}
-    fields["value"] = _as_typed(fields["value"])
-    return fields | {"description": form.description.data or None}
+def _fields(form: VariableFields) -> dict[str, Any]:
+    return form.fields() | {"value": _as_typed(form.value.data)}
 
 
 def _as_typed(value: str | None) -> str:
@@ -111,5 +177,32 @@ def _as_typed(value: str | None) -> str:
     return LINE_END.sub("\n", value or "")
 
 
-def _settings(project: Project) -> str:
-    return url_for("project_pages.show_settings", project=project.full_path, page="ci_cd")
+def _record(owner: VariableOwner, variables: list[AnyVariable]) -> None:
+    """Record that values were shown; hidden ones never are."""
+    with writing():
+        record_reading(owner, [one for one in variables if not one.hidden], "page")
+
+
+def _settings(owner: VariableOwner) -> str:
+    if owner is None:
+        return OF_INSTANCE
+    return f"{'' if isinstance(owner, Project) else '/groups'}/{owner.full_path}{SETTINGS}"
+
+
+def _api_path(owner: VariableOwner) -> str:
+    if owner is None:
+        return "/admin/ci/variables"
+    return f"/{'projects' if isinstance(owner, Project) else 'groups'}/{owner.id}/variables"
+
+
+def _base(owner: VariableOwner) -> str:
+    if owner is None:
+        return "administration.html"
+    return "project.html" if isinstance(owner, Project) else "group.html"
+
+
+def _place(owner: VariableOwner) -> dict[str, Any]:
+    """Return what the templates of a project or group need."""
+    if owner is None:
+        return {}
+    return {"project" if isinstance(owner, Project) else "group": owner}

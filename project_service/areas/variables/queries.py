@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from sqlalchemy import Select, func, select
+from sqlalchemy.orm import defer
 
 from project_service.areas.variables.models import (
     AnyVariable,
@@ -13,6 +15,8 @@ from project_service.areas.variables.models import (
     VariableOwner,
     model_of,
 )
+from project_service.domain.namespaces import Namespace, NamespaceAncestor
+from project_service.domain.projects import Project
 from project_service.kit.db.session import db
 from project_service.kit.http.errors import Conflict, NotFound
 
@@ -30,6 +34,24 @@ def variables_of(owner: VariableOwner) -> Select[Any]:
     """The variables of an owner, oldest first."""
     model = model_of(owner)
     return select(model).filter_by(**owner_columns(owner)).order_by(model.id)
+
+
+def inherited_by(project: Project) -> Select[GroupVariable]:
+    """The variables of the groups above a project without their values: of the nearest group first, then by key."""
+    above = select(GroupVariable).join(NamespaceAncestor, NamespaceAncestor.ancestor_id == GroupVariable.namespace_id)
+    above = above.join(Namespace, Namespace.id == GroupVariable.namespace_id)
+    above = above.where(NamespaceAncestor.namespace_id == project.namespace_id)
+    nearest = func.length(Namespace.full_path).desc()  # of groups above one another the inner one has the longer path
+    return above.order_by(nearest, GroupVariable.key, GroupVariable.id).options(
+        defer(GroupVariable.value, raiseload=True)
+    )
+
+
+def keys_and_scopes(project: Project, keys: Iterable[str]) -> Select[str, str]:
+    """The keys and environment scopes of the variables of a project with some keys."""
+    return select(Variable.key, Variable.environment_scope).where(
+        Variable.project_id == project.id, Variable.key.in_(keys)
+    )
 
 
 def number_of_variables(owner: VariableOwner) -> int:

@@ -51,7 +51,8 @@ class Form(FlaskForm):
 def confirmation(title: str, question: str, button: str, back: str, **place: Any) -> str:
     """Return the page that asks before something is taken away; its form is sent to the address it was asked at.
 
-    ``back`` is where Cancel leads. ``place``, a ``project`` or a ``group``, gives the page that place's navigation.
+    ``back`` is where Cancel leads. ``place``, a ``project`` or a ``group``, gives the page that place's navigation;
+    ``base`` is the template of a page of neither.
     """
     return render_template(
         "confirm.html",

@@ -1,0 +1,187 @@
+"""Pages of variables of projects, groups and the instance."""
+
+from __future__ import annotations
+
+import html
+import re
+
+import pytest
+
+from project_service.areas.variables.models import GroupVariable, InstanceVariable, Variable
+from project_service.domain.audit.models import AuditEvent
+from project_service.domain.tracker.environments import Environment
+from project_service.kit.db.session import db
+from tests.support.sample_data import ADA, MAX, reload
+from tests.support.visitors import store
+
+PROJECT, GROUP, INSTANCE = "/acme/shop/-/settings/ci_cd", "/groups/acme/-/settings/ci_cd", "/admin/ci_cd"
+JOB = f"{PROJECT}/job_variables"
+FIELDS = {"key": "A", "value": "a\r\nlong-value", "variable_type": "env_var", "environment_scope": "prod/*"}
+PLACES = pytest.mark.parametrize(
+    ("page", "model"), [(PROJECT, Variable), (GROUP, GroupVariable), (INSTANCE, InstanceVariable)]
+)
+
+
+@pytest.fixture
+def admin(visit):
+    return visit(ADA)
+
+
+@PLACES
+def test_a_variable_is_added_changed_and_deleted(page, model, admin, project, group):
+    assert admin.send(f"{page}/variables", **FIELDS, protected="y", description="Why").location == page
+    variable = db.session.query(model).one()
+    assert (variable.value, variable.protected, variable.description) == ("a\nlong-value", True, "Why")
+    assert variable.environment_scope == ("*" if model is InstanceVariable else "prod/*")
+    one = f"{page}/variables/{variable.id}"
+    assert "a\nlong-value" in admin.get(f"{one}/edit").text
+
+    assert admin.send(f"{one}/edit", **FIELDS | {"value": "other-value"}, masked="y").location == page
+    changed = reload(variable)
+    assert (changed.value, changed.masked, changed.protected) == ("other-value", True, False)
+
+    assert "Delete the variable A" in admin.get(f"{one}/delete").text
+    assert admin.send(f"{one}/delete").location == page
+    assert "There are no variables yet." in admin.get(page).text
+
+
+@PLACES
+def test_a_refused_form_is_shown_again(page, model, admin, project, group):
+    answer = admin.send(f"{page}/variables", **FIELDS | {"key": "no key"})
+
+    assert (answer.status_code, db.session.query(model).count()) == (422, 0)
+    assert "can contain only letters, digits and &#39;_&#39;." in answer.text
+    assert "long-value" in answer.text
+
+
+@pytest.mark.parametrize(("page", "model"), [(PROJECT, Variable), (GROUP, GroupVariable)])
+def test_a_hidden_value_is_set_once_and_shown_on_no_page(page, model, admin, project, group):
+    admin.send(f"{page}/variables", **FIELDS | {"value": "secret-value"}, masked_and_hidden="y")
+    variable = db.session.query(model).one()
+    edit = f"{page}/variables/{variable.id}/edit"
+    assert (variable.masked, variable.hidden) == (True, True)
+
+    texts = [admin.get(address).text for address in (page, f"{page}?reveal=1", edit)]
+    assert admin.send(edit, **FIELDS | {"value": ""}, raw="y").status_code == 302
+
+    assert not any("secret-value" in text for text in texts)
+    assert all(label not in texts[2] for label in ("Mask variable", "Mask and hide variable"))
+    changed = reload(variable)
+    assert (changed.value, changed.raw, changed.masked, changed.hidden) == ("secret-value", True, True, True)
+
+
+def test_the_instance_has_neither_scopes_nor_hidden_values(admin, group):
+    text = admin.get(INSTANCE).text
+
+    assert not re.search("Environment scope|hide variable", text)
+
+
+@PLACES
+def test_showing_masked_values_is_recorded(page, model, admin, project, group):
+    owner = {Variable: {"project_id": project.id}, GroupVariable: {"namespace_id": group.id}, InstanceVariable: {}}
+    scopes = {} if model is InstanceVariable else {"hidden": False}
+    variable = store(model(key="A", value="secret-value", masked=True, **owner[model], **scopes))
+    store(model(key="B", value="plain", **owner[model]))
+
+    for address in (page, f"{page}?reveal=1", f"{page}/variables/{variable.id}/edit"):
+        admin.get(address)
+
+    events = db.session.query(AuditEvent).filter_by(event_name="variable_viewed_page").all()
+    assert [event.details["variables"] for event in events] == ["A", "A"]
+
+
+def test_settings_of_a_group_lead_to_each_other(admin, group):
+    text = admin.get(GROUP).text
+
+    assert f'<a href="{GROUP}" aria-current="page">CI/CD</a>' in text
+    assert '<a href="/groups/acme/-/edit">General</a>' in text
+    assert '<a href="/groups/acme/-/edit" aria-current="page">Settings</a>' in text
+
+
+@pytest.fixture
+def levels(admin, project, group):
+    """The key A at three levels, and keys of one level each."""
+    store(InstanceVariable(key="A", value="of-instance"))
+    store(InstanceVariable(key="I", value="instance-only"))
+    store(GroupVariable(namespace_id=group.id, key="A", value="of-the-group"))
+    store(GroupVariable(namespace_id=group.id, key="G", value="group-secret", masked=True))
+    store(Variable(project_id=project.id, key="A", value="of-project", environment_scope="prod*"))
+    store(Variable(project_id=project.id, key="P", value="for-protected", protected=True))
+    store(Variable(project_id=project.id, key="H", value="never-shown", masked=True, hidden=True))
+
+
+def keys(text):
+    return re.findall(r'<td class="long"><code>(\w+)</code>', text)
+
+
+def test_the_page_shows_what_a_job_gets_and_what_that_hides(maintainer, levels):
+    text = maintainer.get(f"{JOB}?environment=production&reveal=1").text
+
+    assert keys(text) == ["A", "G", "H", "I"]
+    row = re.sub(r"<[^>]+>|\s+", " ", text[text.index("<code>A</code>") : text.index("<code>G</code>")])
+    assert re.sub(r"\s+", " ", row).split(" Expanded ")[1].split(" G")[0].strip() == (
+        "of-project this project prod* of-the-group from acme * of-instance from the instance"
+    )
+    assert "never-shown" not in text
+    assert keys(maintainer.get(f"{JOB}?environment=production&protected=true").text) == ["A", "G", "H", "I", "P"]
+    assert "of-project" not in maintainer.get(f"{JOB}?reveal=1").text
+
+
+def test_values_of_a_job_are_concealed_until_they_are_revealed_and_that_is_recorded(maintainer, levels):
+    assert "group-secret" not in maintainer.get(JOB).text
+    assert "group-secret" in maintainer.get(f"{JOB}?reveal=1").text
+
+    events = db.session.query(AuditEvent).filter_by(event_name="variable_viewed_page").all()
+    assert [event.details["variables"] for event in events] == ["G"]
+
+
+@pytest.mark.parametrize(
+    ("form", "name", "line"),
+    [
+        ("json", "variables.json", '"key":"G"'),
+        ("dotenv", ".env", "G=group-secret\n"),
+        ("docker", "docker.env", "G=group-secret\n"),
+        ("shell", "variables.sh", "export G='group-secret'\n"),
+        ("systemd", "systemd.env", "G=group-secret\n"),
+    ],
+)
+def test_what_a_job_gets_is_downloaded(form, name, line, maintainer, levels):
+    answer = maintainer.get(f"{JOB}/download?environment=production&format={form}")
+
+    assert answer.headers["Content-Disposition"] == f'attachment; filename="{name}"'
+    assert answer.headers["Cache-Control"] == "no-store"
+    assert (line in answer.text, "never-shown" in answer.text) == (True, False)
+    assert db.session.query(AuditEvent).filter_by(event_name="variable_viewed_page").count() == 1
+
+
+def test_only_known_formats_are_downloaded(maintainer, levels):
+    assert maintainer.get(f"{JOB}/download?format=xml").status_code == 404
+
+
+def test_the_page_suggests_environments_and_commands(maintainer, project):
+    store(Environment(project_id=project.id, name="review/a b", slug="review"))
+
+    text = html.unescape(maintainer.get(f"{JOB}?environment=review/a+b&protected=true").text)
+
+    assert '<option value="review/a b">' in text
+    assert f"/projects/{project.id}/variables/effective?environment=review%2Fa+b&protected=true&format=dotenv'" in text
+    assert "project-service variables export acme/shop --environment 'review/a b' --protected" in text
+    assert "A job gets no variables here." in text
+
+
+def test_settings_show_inherited_variables_without_values(visit, admin, levels):
+    of_maintainer, of_admin = visit(MAX).get(f"{PROJECT}?reveal=1").text, admin.get(f"{PROJECT}?reveal=1").text
+
+    assert "<code>G</code>" in of_maintainer
+    assert "group-secret" not in of_maintainer
+    assert ("<code>I</code>" in of_maintainer, "<code>I</code>" in of_admin) == (False, True)
+    assert (f'href="{GROUP}"' in of_maintainer, f'href="{GROUP}"' in of_admin) == (False, True)
+
+
+def test_inherited_variables_that_the_project_overrides_are_struck_through(admin, levels, project):
+    store(Variable(project_id=project.id, key="G", value="own"))
+
+    text = admin.get(PROJECT).text
+
+    assert "<s><code>G</code></s>" in text
+    assert "<s><code>A</code></s>" not in text  # the project has it for some environments only

@@ -21,7 +21,7 @@ from project_service.areas.accounts import admin_pages as accounts_admin
 from project_service.areas.accounts import jobs as accounts_jobs
 from project_service.areas.accounts import pages as accounts_pages
 from project_service.areas.accounts import password_pages as accounts_passwords
-from project_service.areas.accounts import profile_pages
+from project_service.areas.accounts import profile_pages, resource_token_pages
 from project_service.areas.accounts import resource_token_routes as resource_tokens
 from project_service.areas.accounts import routes as accounts
 from project_service.areas.accounts import two_factor_pages as accounts_two_factor
@@ -151,6 +151,7 @@ PAGES = (
     projects_pages.pages,
     projects_settings.pages,
     members_pages.pages,
+    resource_token_pages.pages,
     variables_pages.pages,
     effective_variable_pages.pages,
     error_tracking_pages.pages,

@@ -13,7 +13,13 @@ from project_service.access.identity import caller
 from project_service.domain.projects import Project
 from project_service.kit.http.errors import Forbidden
 
-PAGES = {"general": "General", "repository": "Repository", "ci_cd": "CI/CD", "operations": "Operations"}
+PAGES = {
+    "general": "General",
+    "repository": "Repository",
+    "ci_cd": "CI/CD",
+    "access_tokens": "Access tokens",
+    "operations": "Operations",
+}
 
 
 def always() -> bool:

@@ -46,6 +46,7 @@ def addresses(gl, paula, service, worker_id):
         project.variables.create({"key": LONG.upper().replace("-", "_"), **fields})
     for key in (LONG.upper().replace("-", "_"), "ONLY_IN_THE_GROUP"):
         group.variables.create({"key": key, "value": LONG * 3, "masked": True, "environment_scope": f"*{LONG}*"})
+    token = project.access_tokens.create({"name": LONG, "scopes": ["api", "read_repository", "write_repository"]})
     project.protectedtags.create({"name": f"{LONG}/*"})
     gl.personal_access_tokens.list(user_id=paula.id) or paula.personal_access_tokens.create(
         {"name": LONG, "scopes": ["api", "read_user", "read_repository"]}
@@ -86,6 +87,10 @@ def addresses(gl, paula, service, worker_id):
         "what a job gets": f"{home}/-/settings/ci_cd/job_variables?environment=review/{LONG}&reveal=1",
         "group settings": f"/groups/{group.path}/-/edit",
         "group variables": f"/groups/{group.path}/-/settings/ci_cd?reveal=1",
+        "project tokens": f"{home}/-/settings/access_tokens",
+        "rotate token": f"{home}/-/settings/access_tokens/{token.id}/rotate",
+        "group tokens": f"/groups/{group.path}/-/settings/access_tokens",
+        "leaked token": "/-/profile/leaked_token",
         "tags": f"{home}/-/settings/repository",
         "error tracking": f"{home}/-/settings/operations",
         "key to remove": f"{home}/-/settings/operations/error_tracking/keys/{key['id']}/delete",

@@ -17,6 +17,7 @@ from project_service.areas.vulnerabilities.models import Finding, Pipeline
 from project_service.domain.memberships import Membership
 from project_service.domain.projects import Project
 from project_service.domain.repositories.protected_tags import ProtectedTag
+from project_service.domain.resource_bots import ResourceBot
 from project_service.domain.tokens import PersonalAccessToken
 from project_service.domain.tracker.environments import Environment
 from project_service.domain.tracker.notes import Note
@@ -91,11 +92,20 @@ def page_addresses(app: Flask, project: Project, people: dict[str, User]) -> dic
         "folder": "main",
         "sha": "main",
     }
-    values["token_id"] = first(PersonalAccessToken.id, PersonalAccessToken.user_id == people["ada"].id)
+    tokens: dict[str, int] = defaultdict(int)
+    tokens["/-/profile/personal_access_tokens/"] = first(
+        PersonalAccessToken.id, PersonalAccessToken.user_id == people["ada"].id
+    )
+    for start, condition in (
+        ("/", ResourceBot.project_id == project.id),
+        ("/groups/", ResourceBot.namespace_id == project.namespace_id),
+    ):
+        of_bot = PersonalAccessToken.user_id == select(ResourceBot.user_id).where(condition).limit(1).scalar_subquery()
+        tokens[start] = first(PersonalAccessToken.id, of_bot)
     newest = select(func.max(Pipeline.id)).where(Pipeline.project_id == project.id)  # what was said of it is of others
     values["pipeline_id"] = db.session.scalar(newest)
     values["note_id"] = first(Note.id, Note.project_id == project.id, Note.noteable_type == "Issue")
-    variables: dict[str, int] = defaultdict(int)  # by how a rule begins
+    variables: dict[str, int] = defaultdict(int)  # by how a rule begins, as tokens
     variables["/"] = first(Variable.id, Variable.project_id == project.id)
     variables["/groups/"] = first(GroupVariable.id, GroupVariable.namespace_id == project.namespace_id)
     variables["/admin/ci_cd/variables/"] = first(InstanceVariable.id)
@@ -106,7 +116,10 @@ def page_addresses(app: Flask, project: Project, people: dict[str, User]) -> dic
             here = project.namespace_id if "<path:group>" in rule.rule else project.id
             values["user_id"] = first(Membership.user_id, place == here)
             values["variable_id"] = variables[rule.rule.partition("<")[0]]
-            for page in ("general", "repository", "ci_cd", "operations") if "<page>" in rule.rule else ("",):
+            values["token_id"] = tokens[rule.rule.partition("<")[0]]
+            for page in (
+                ("general", "repository", "ci_cd", "access_tokens", "operations") if "<page>" in rule.rule else ("",)
+            ):
                 built: Any = rule.build({name: (values | {"page": page})[name] for name in rule.arguments})
                 found[rule.rule.replace("<page>", page)] = built[1].replace("%2F", "/")
     return found

@@ -58,6 +58,7 @@ CHOICES = (
 EXAMINATION = "/admin/health"  # looks for secrets in every table that has some
 EXPORTS = "/projects/<project>/export /<path:project>/-/settings/general /<project_path:project>/download_export"
 TOKENS = "personal_access_tokens"
+TOKEN_PAGES = "/<path:project>/-/settings/access_tokens /groups/<path:group>/-/settings/access_tokens"
 JOB_VARIABLES = "/<path:project>/-/settings/ci_cd/job_variables /<path:project>/-/settings/ci_cd/job_variables/download"
 ALLOWED = (
     Allowed(WALKED, "users", "/users /personal_access_tokens /admin/users /users/sign_in", ALL),
@@ -70,6 +71,7 @@ ALLOWED = (
     Allowed(READ, "instance_variables", "/projects/<project>/variables/effective", "25 at most"),
     Allowed(READ, "instance_variables", JOB_VARIABLES, "25 at most"),
     Allowed(SORTED, "resource_bots", "/projects/<project>/access_tokens /groups/<group>/access_tokens", WITHIN, "sort"),
+    Allowed(SORTED, "resource_bots", TOKEN_PAGES, WITHIN),
     Allowed(WALKED, "audit_events", "/audit_events /admin/audit_logs /admin/audit_logs.csv", ALL),
     Allowed(WALKED, "namespaces", "/groups /namespaces /dashboard/groups /projects/new /projects/new/import", ALL),
     Allowed(WALKED, "namespaces", "/<path:project>/-/settings/general /<project_path:project>/download_export", ALL),

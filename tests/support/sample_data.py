@@ -11,7 +11,7 @@ import itertools
 import secrets
 from typing import Any
 
-from sqlalchemy import insert
+from sqlalchemy import insert, select
 
 from project_service.areas.alerts.models import Alert, AlertIntegration
 from project_service.areas.error_tracking.error_models import (
@@ -27,6 +27,7 @@ from project_service.domain.audit import recording
 from project_service.domain.memberships import Membership, Share
 from project_service.domain.namespaces import Group, Namespace, NamespaceAncestor, UserNamespace, namespace_of
 from project_service.domain.projects import Project, Route
+from project_service.domain.resource_bots import create_bot
 from project_service.domain.tokens import PersonalAccessToken, digest_of
 from project_service.domain.tracker.counters import next_iid
 from project_service.domain.tracker.labels import Label
@@ -100,6 +101,14 @@ def make_token(user: User, *scopes: str, **fields: Any) -> str:
     db.session.add(token)
     db.session.commit()
     return text
+
+
+def make_bot_token(place: Project | Group, role: Role = Role.DEVELOPER, **fields: Any) -> PersonalAccessToken:
+    """Store an access token of a project or group, with its bot."""
+    with unit_of_work():
+        bot = create_bot(place, "test", role, None)
+    make_token(bot, **fields)
+    return db.session.scalars(select(PersonalAccessToken).where(PersonalAccessToken.user_id == bot.id)).one()
 
 
 def make_group(path: str | None = None, parent: Namespace | None = None, **fields: Any) -> Group:

@@ -168,6 +168,8 @@ def values(
         "sha": "main",
         "user_id": kay.id,
         "variable_id": variable.id,
+        "project token_id": sample_data.make_bot_token(project).id,
+        "group token_id": sample_data.make_bot_token(group).id,
         "group variable_id": store(GroupVariable(namespace_id=group.id, key="REGION", value="eu")).id,
         "admin variable_id": store(InstanceVariable(key="REGION", value="eu")).id,
         "tag_id": protected_tag.id,
@@ -212,8 +214,9 @@ def addresses(app: Flask, method: str, values: dict[str, Any], known: Container[
 
 
 def _value(rule: str, name: str, values: dict[str, Any]) -> Any:
-    """What stands in a place of a rule; groups and the instance may have values of their own: ``group variable_id``."""
-    owner = "group" if "<path:group>" in rule else "admin" if rule.startswith("/admin") else "project"
+    """What stands in a place of a rule; projects, groups and the instance may have their own: ``group variable_id``."""
+    owners = {"project": "<path:project>", "group": "<path:group>", "admin": "/admin"}
+    owner = next((owner for owner, text in owners.items() if text in rule), "")
     return values.get(f"{owner} {name}", values.get(name, 1))
 
 

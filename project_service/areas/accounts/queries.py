@@ -11,8 +11,8 @@ from sqlalchemy.orm import with_expression
 from project_service.access.identity import Caller
 from project_service.domain import resource_bots
 from project_service.domain.memberships import Membership, owners_of
-from project_service.domain.namespaces import Group, NamespaceAncestor, descendants_of, groups
-from project_service.domain.projects import Project, projects_below
+from project_service.domain.namespaces import Group, groups
+from project_service.domain.projects import Project
 from project_service.domain.resource_bots import ResourceBot
 from project_service.domain.tokens import BrowserSession, PersonalAccessToken, digest_of
 from project_service.domain.users import ACTIVE, BLOCKED, User, users
@@ -119,21 +119,10 @@ def find_token_of_place(place: Project | Group, token_id: int) -> PersonalAccess
     return token
 
 
-def belongs_to(token: PersonalAccessToken, place: Project | Group, *, below: bool = True) -> bool:
-    """Whether a token is one of a project or group; ``below`` includes the groups and projects of a group."""
-    bot = db.session.scalar(select(ResourceBot).where(ResourceBot.user_id == token.user_id))
-    if bot is None:
-        return False
-    if isinstance(place, Project):
-        return bot.project_id == place.id
-    if not below:
-        return bot.namespace_id == place.id
-    if bot.namespace_id is not None:
-        return (
-            db.session.scalar(descendants_of(place).where(NamespaceAncestor.namespace_id == bot.namespace_id))
-            is not None
-        )
-    return db.session.scalar(projects_below(place).where(Project.id == bot.project_id)) is not None
+def belongs_to(token: PersonalAccessToken, place: Project | Group) -> bool:
+    """Whether a token is one of a project or group."""
+    bot = select(ResourceBot.id).where(ResourceBot.user_id == token.user_id, resource_bots.column_of(place))
+    return db.session.scalar(bot) is not None
 
 
 def token_by_secret(secret: str) -> PersonalAccessToken | None:

@@ -50,7 +50,7 @@ def register(kind: str, reads: Ability, administers: Ability) -> None:
         """Replace the access token you are using, if it is one of this project or group."""
         current = caller()
         token = None if current.token_id is None else queries.find_token(current.token_id)
-        if token is None or not queries.belongs_to(token, place, below=False):
+        if token is None or not queries.belongs_to(token, place):
             raise MethodNotAllowed
         token = queries.find_token_of_place(place, token.id)
         return resource_tokens.rotate_token(current, place, token, **fields)

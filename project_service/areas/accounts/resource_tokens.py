@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import or_, select
 
-from project_service.access.abilities import forget_roles, role_of
+from project_service.access.abilities import Ability, allowed, forget_roles, role_of
 from project_service.access.identity import Caller
 from project_service.areas.accounts import queries, service
 from project_service.domain.access_levels import Role
@@ -72,13 +72,13 @@ def rotate_token(
     return rotated
 
 
-def revoke_leaked(secret: str, place: Place | None) -> PersonalAccessToken | None:
-    """Revoke the token with this text; ``None`` if there is none, or none of the project or group.
+def revoke_leaked(secret: str, requester: Caller) -> PersonalAccessToken | None:
+    """Revoke the active token with this text; ``None`` if there is none, or none that the requester may revoke.
 
-    Without a place, which is for administrators, it may be any token.
+    Administrators may revoke every token, users their own and those of projects and groups whose tokens they manage.
     """
     token = queries.token_by_secret(secret.strip())
-    if token is None or token.revoked or (place is not None and not queries.belongs_to(token, place)):
+    if token is None or not token.active or not _may_revoke(requester, token):
         return None
     service.revoke_token(token)
     return token
@@ -115,6 +115,17 @@ def addresses(place: Place) -> list[str]:
         User.id.not_in(bots()),
     )
     return list(db.session.scalars(people))
+
+
+def _may_revoke(requester: Caller, token: PersonalAccessToken) -> bool:
+    if requester.admin or token.user_id == requester.user_id:
+        return True
+    bot = db.session.scalar(select(ResourceBot).where(ResourceBot.user_id == token.user_id))
+    place = None if bot is None else _place_of(bot)
+    if place is None:
+        return False
+    ability = Ability.ADMIN_PROJECT_TOKENS if isinstance(place, Project) else Ability.ADMIN_GROUP_TOKENS
+    return allowed(requester, ability, place)
 
 
 def _place_of(bot: ResourceBot) -> Place | None:

@@ -1,0 +1,150 @@
+"""Pages of access tokens of projects and groups, and the page for leaked tokens."""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+
+import pytest
+
+from project_service.areas.accounts.resource_token_pages import MAX_LEAKED_TOKENS, NOT_REVOKED
+from project_service.domain.access_levels import Role
+from project_service.domain.memberships import Membership
+from project_service.domain.tokens import PersonalAccessToken
+from project_service.kit import clock
+from project_service.kit.db.session import db
+from tests.support.sample_data import ADA, DEV, MAX, OLIVE, SAM, make_bot_token, make_token, reload
+
+PROJECT, GROUP, LEAKED = (
+    "/acme/shop/-/settings/access_tokens",
+    "/groups/acme/-/settings/access_tokens",
+    "/-/profile/leaked_token",
+)
+FIELDS = {"name": "deploy", "scopes": ["read_api", "read_repository"], "access_level": "20"}
+SECRET = re.compile(r'id="created-token" value="([^"]+)"')
+
+
+@pytest.mark.parametrize("page", [PROJECT, GROUP])
+def test_a_token_is_shown_once_and_listed(page, visit, project, group):
+    owner, day = visit(OLIVE), clock.today() + dt.timedelta(days=9)
+
+    answer = owner.send(page, **FIELDS, expires_at=day.isoformat())
+
+    assert answer.status_code == 201
+    secret, listed = SECRET.search(answer.text)[1], owner.get(page).text
+    assert (secret in listed, "deploy" in listed, "read_api, read_repository" in listed) == (False, True, True)
+    token = db.session.query(PersonalAccessToken).one()
+    member = db.session.query(Membership).filter_by(user_id=token.user_id).one()
+    assert (token.expires_at, member.access_level) == (day, Role.REPORTER)
+    used = owner.get("/api/v4/user", headers={"PRIVATE-TOKEN": secret})
+    assert used.json["name"] == f"{(project if page == PROJECT else group).name} bot: deploy"
+    assert "just now" in owner.get(page).text
+
+
+@pytest.mark.parametrize(
+    ("fields", "text"),
+    [
+        ({"name": ""}, "Name can&#39;t be blank"),
+        ({"scopes": []}, "Scopes can&#39;t be blank"),
+        ({"expires_at": "2020-01-01"}, "Expiration date must be in the future"),
+        ({"access_level": "50"}, "Not a valid choice"),  # the role of an owner is not a maintainer's to give
+    ],
+)
+def test_what_is_refused_is_said_in_the_form(fields, text, maintainer, project):
+    answer = maintainer.send(PROJECT, **FIELDS | fields)
+
+    assert (answer.status_code, text in answer.text, "400 Bad request" in answer.text) == (422, True, False)
+    assert db.session.query(PersonalAccessToken).count() == 0
+
+
+def test_a_token_is_rotated_for_as_long_as_before(maintainer, project):
+    token = make_bot_token(project, expires_at=clock.today() + dt.timedelta(days=90), created_at=clock.now())
+    asked = maintainer.get(f"{PROJECT}/{token.id}/rotate").text
+    day = re.search(r'name="expires_at"[^>]* value="([^"]+)"', asked)[1]
+    assert day == (clock.today() + dt.timedelta(days=90)).isoformat()
+
+    answer = maintainer.send(f"{PROJECT}/{token.id}/rotate", expires_at=day)
+
+    assert (answer.status_code, len(SECRET.findall(answer.text))) == (200, 1)
+    assert reload(token).revoked
+    assert "Revoked" in maintainer.get(f"{PROJECT}?state=inactive").text
+    again = maintainer.send(f"{PROJECT}/{token.id}/rotate", expires_at=day)
+    assert (again.status_code, "Token already revoked" in again.text) == (422, True)
+
+
+@pytest.mark.parametrize("page", [PROJECT, GROUP])
+def test_a_token_is_revoked(page, visit, project, group):
+    token = make_bot_token(project if page == PROJECT else group)
+    owner = visit(OLIVE)
+    assert "Revoke the token “test”?" in owner.get(f"{page}/{token.id}/revoke").text
+
+    assert owner.send(f"{page}/{token.id}/revoke").location == page
+
+    assert reload(token).revoked
+    assert "There are no active access tokens." in owner.get(page).text
+
+
+def test_tokens_of_others_are_on_no_page_of_a_project(maintainer, project, group, people):
+    make_token(people[OLIVE])
+    personal = db.session.query(PersonalAccessToken).one()
+
+    for token in (personal, make_bot_token(group)):
+        assert maintainer.get(f"{PROJECT}/{token.id}/revoke").status_code == 404
+        assert maintainer.send(f"{PROJECT}/{token.id}/revoke").status_code == 404
+        assert not reload(token).revoked
+
+
+@pytest.fixture
+def leaked(project, group, people):
+    """Text and row of tokens of a project, of its group, and of dev, by name."""
+    found = {}
+    for name, place in (("project", project), ("group", group), ("dev", None)):
+        user = people[DEV] if place is None else make_bot_token(place).user
+        text = make_token(user, name=f"leaked-{name}")
+        found[name] = text, db.session.query(PersonalAccessToken).filter_by(name=f"leaked-{name}").one()
+    return found
+
+
+@pytest.mark.parametrize(
+    ("person", "may"),
+    [
+        (ADA, {"project", "group", "dev"}),
+        (OLIVE, {"project", "group"}),
+        (MAX, {"project"}),
+        (DEV, {"dev"}),
+        (SAM, set()),
+    ],
+)
+def test_who_may_revoke_a_leaked_token(person, may, visit, leaked):
+    visitor = visit(person)
+
+    for name, (text, token) in leaked.items():
+        answer = visitor.send(LEAKED, secret=f" {text}\n")
+
+        assert (answer.status_code, reload(token).revoked) == ((302, True) if name in may else (422, False))
+        assert (NOT_REVOKED in answer.text) is (name not in may)
+        assert text not in answer.text
+
+
+def test_unknown_revoked_and_foreign_tokens_get_the_same_answer(visit, leaked):
+    sam, olive = visit(SAM), visit(OLIVE)
+    olive.send(LEAKED, secret=leaked["group"][0])
+
+    texts = [
+        visitor.send(LEAKED, secret=secret).text
+        for visitor, secret in ((sam, "unknown"), (sam, leaked["project"][0]), (sam, leaked["group"][0]))
+    ]
+
+    same = {re.sub(r'(value|Request) ?="?[^">]+', "", text) for text in texts}
+    assert len(same) == 1
+
+
+def test_only_some_tokens_are_checked_at_a_time(visit, leaked):
+    sam = visit(DEV)
+    for _ in range(MAX_LEAKED_TOKENS):
+        assert sam.send(LEAKED, secret="unknown").status_code == 422
+
+    answer = sam.send(LEAKED, secret=leaked["dev"][0])
+
+    assert (answer.status_code, "Too many tokens. Try again in 10 minutes." in answer.text) == (429, True)
+    assert not reload(leaked["dev"][1]).revoked

@@ -56,7 +56,13 @@ def fill(place: Place) -> dict[str, Any]:
 
 sections.add(
     sections.Section(
-        PAGE, "access-tokens", "Access tokens", 10, Ability.ADMIN_PROJECT_TOKENS, "accounts/resource_tokens.html", fill
+        PAGE,
+        "access-tokens",
+        "Tokens of this project",
+        10,
+        Ability.ADMIN_PROJECT_TOKENS,
+        "accounts/resource_tokens.html",
+        fill,
     )
 )
 

@@ -24,7 +24,7 @@ from project_service.areas.variables.models import (
 from project_service.domain.audit.recording import AuditTarget
 from project_service.domain.namespaces import Group
 from project_service.domain.projects import Project
-from project_service.kit.db.locking import delete_locked
+from project_service.kit.db.locking import delete_locked, lock_row, lock_table
 from project_service.kit.db.session import add_unique, db, unique
 from project_service.kit.http.errors import Invalid
 
@@ -69,6 +69,7 @@ def create_variable(owner: VariableOwner, **fields: Any) -> AnyVariable:
         raw=bool(fields.pop("raw", False)),
         **{name: value for name, value in fields.items() if name != "masked"},
     )
+    _lock(owner)
     check(variable)
     limit, text = LIMITS[model]
     if queries.number_of_variables(owner) >= limit:
@@ -112,6 +113,14 @@ def owner_of(variable: AnyVariable) -> VariableOwner:
     if isinstance(variable, Variable):
         return db.session.get_one(Project, variable.project_id)
     return db.session.get_one(Group, variable.namespace_id) if isinstance(variable, GroupVariable) else None
+
+
+def _lock(owner: VariableOwner) -> None:
+    """Let one transaction at a time create variables of an owner, so that none of them exceeds the limit."""
+    if owner is None:
+        lock_table(InstanceVariable)
+    else:
+        lock_row(owner)
 
 
 def _record(variable: AnyVariable, verb: str, message: str, **details: Any) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from concurrent.futures import ThreadPoolExecutor, wait
 from email.utils import format_datetime
 
 import pytest
@@ -10,6 +11,8 @@ import pytest
 from project_service.areas.variables import service
 from project_service.areas.variables.models import GroupVariable, InstanceVariable, Variable
 from project_service.kit import clock
+from project_service.kit.db.session import db, unit_of_work
+from project_service.kit.http.errors import Invalid
 from tests.support.sample_data import ADA, DEV, NOBODY, OLIVE, SAM, add_member, make_user
 
 INSTANCE = "/admin/ci/variables"
@@ -150,3 +153,28 @@ def test_there_is_a_limit_of_variables(model, path, text, as_admin, project, mon
     answer = as_admin.post(path, json={"key": "B", "value": "1"})
 
     assert (answer.status_code, answer.json) == (400, {"message": {"base": [f"Maximum number of {text} (1) exceeded"]}})
+
+
+@pytest.mark.both_databases
+@pytest.mark.parametrize("model", [Variable, GroupVariable, InstanceVariable])
+def test_two_transactions_do_not_exceed_the_limit(model, app, project, group, monkeypatch):
+    monkeypatch.setitem(service.LIMITS, model, (1, "ci variables"))
+    kind, number = {Variable: (type(project), project.id), GroupVariable: (type(group), group.id)}.get(model, (None, 0))
+
+    def create(key):
+        owner = None if kind is None else db.session.get_one(kind, number)
+        service.create_variable(owner, key=key, value="1")
+
+    def create_later():
+        with app.app_context(), unit_of_work():
+            create("B")
+
+    with ThreadPoolExecutor(1) as thread:
+        with unit_of_work():
+            create("A")
+            second = thread.submit(create_later)
+            assert not wait([second], timeout=0.3).done  # until the first transaction ends
+        with pytest.raises(Invalid, match="exceeded"):
+            second.result(timeout=20)
+
+    assert db.session.query(model).count() == 1

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import datetime as dt
 import secrets
+from collections.abc import Iterable
 
 from sqlalchemy import ColumnElement, ForeignKey, Select, delete, exists, or_, select
 from sqlalchemy.orm import Mapped, mapped_column, relationship
@@ -52,6 +53,11 @@ def is_bot(user_id: int | None) -> bool:
 def bots() -> Select[int]:
     """The ids of the users that are bots of projects and groups."""
     return select(ResourceBot.user_id)
+
+
+def bots_among(user_ids: Iterable[int]) -> set[int]:
+    """Return those of some ids that are ids of bots of projects and groups."""
+    return set(db.session.scalars(bots().where(ResourceBot.user_id.in_(user_ids))))
 
 
 def create_bot(place: Place, name: str, role: Role, created_by_id: int | None) -> User:

@@ -11,7 +11,7 @@ from project_service.access import navigation, sections
 from project_service.access.abilities import Ability, role_of
 from project_service.access.identity import caller
 from project_service.access.pages import PageBlueprint
-from project_service.areas.accounts import queries, resource_tokens, service
+from project_service.areas.accounts import queries, resource_tokens
 from project_service.areas.accounts.resource_token_forms import LeakedTokenForm, ResourceTokenForm, RotateForm
 from project_service.domain import rate_limits
 from project_service.domain.access_levels import Role
@@ -138,7 +138,7 @@ def register(kind: str, here: str, administers: Ability) -> None:
     def revoke_token(place: Place, token_id: int) -> Any:
         """Revoke an access token."""
         token = queries.find_token_of_place(place, token_id)
-        service.revoke_token(token)
+        resource_tokens.revoke_token(place, token)
         flash(f"The token “{token.name}” is revoked.")
         return redirect(_address(place))
 

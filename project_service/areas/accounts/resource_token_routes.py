@@ -10,7 +10,7 @@ from project_service.access.abilities import Ability
 from project_service.access.api import ApiBlueprint
 from project_service.access.guards import numeric
 from project_service.access.identity import caller
-from project_service.areas.accounts import queries, resource_tokens, schemas, service
+from project_service.areas.accounts import queries, resource_tokens, schemas
 from project_service.domain.resource_bots import Place
 from project_service.domain.tokens import PersonalAccessToken
 from project_service.kit.http.errors import MethodNotAllowed
@@ -69,7 +69,7 @@ def register(kind: str, reads: Ability, administers: Ability) -> None:
     @api.response(204)
     def revoke_access_token(place: Place, token: str) -> None:
         """Revoke one access token of a project or group."""
-        service.revoke_token(queries.find_token_of_place(place, numeric(token)))
+        resource_tokens.revoke_token(place, queries.find_token_of_place(place, numeric(token)))
 
     @api.post(f"{tokens}/<token>/rotate", endpoint=f"rotate_{kind}_access_token")
     @api.signed_in

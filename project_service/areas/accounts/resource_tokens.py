@@ -7,10 +7,12 @@ from typing import Any
 
 from sqlalchemy import or_, select
 
+from project_service.access import audit
 from project_service.access.abilities import Ability, allowed, forget_roles, role_of
 from project_service.access.identity import Caller
 from project_service.areas.accounts import queries, service
 from project_service.domain.access_levels import Role
+from project_service.domain.audit.recording import AuditTarget
 from project_service.domain.memberships import Membership, alive
 from project_service.domain.namespaces import Group, Namespace, NamespaceAncestor
 from project_service.domain.projects import Project
@@ -57,6 +59,7 @@ def create_token(requester: Caller, place: Place, **fields: Any) -> PersonalAcce
         raise BadRequest(f"{BAD_REQUEST}{error.message}") from error
     token.access_level = level
     forget_roles()
+    _record("created", place, token, f" with the role {level.title}")
     return token
 
 
@@ -69,7 +72,15 @@ def rotate_token(
         _refuse_role_above(requester, place, Role(level or 0))
     rotated = service.rotate_token(token, expires_at=None if expires_at is None else _checked_expiry(expires_at))
     rotated.access_level = level
+    _record("rotated", place, rotated)
     return rotated
+
+
+def revoke_token(place: Place, token: PersonalAccessToken) -> None:
+    """Revoke a token; its bot goes with its last one."""
+    if not token.revoked:
+        _record("revoked", place, token)
+    service.revoke_token(token)
 
 
 def revoke_leaked(secret: str, requester: Caller) -> PersonalAccessToken | None:
@@ -78,9 +89,16 @@ def revoke_leaked(secret: str, requester: Caller) -> PersonalAccessToken | None:
     Administrators may revoke every token, users their own and those of projects and groups whose tokens they manage.
     """
     token = queries.token_by_secret(secret.strip())
-    if token is None or not token.active or not _may_revoke(requester, token):
+    if token is None or not token.active:
         return None
-    service.revoke_token(token)
+    bot = db.session.scalar(select(ResourceBot).where(ResourceBot.user_id == token.user_id))
+    place = None if bot is None else _place_of(bot)
+    if not _may_revoke(requester, token, place):
+        return None
+    if place is None:
+        service.revoke_token(token)
+    else:
+        revoke_token(place, token)
     return token
 
 
@@ -117,15 +135,21 @@ def addresses(place: Place) -> list[str]:
     return list(db.session.scalars(people))
 
 
-def _may_revoke(requester: Caller, token: PersonalAccessToken) -> bool:
+def _may_revoke(requester: Caller, token: PersonalAccessToken, place: Place | None) -> bool:
     if requester.admin or token.user_id == requester.user_id:
         return True
-    bot = db.session.scalar(select(ResourceBot).where(ResourceBot.user_id == token.user_id))
-    place = None if bot is None else _place_of(bot)
     if place is None:
         return False
     ability = Ability.ADMIN_PROJECT_TOKENS if isinstance(place, Project) else Ability.ADMIN_GROUP_TOKENS
     return allowed(requester, ability, place)
+
+
+def _record(action: str, place: Place, token: PersonalAccessToken, detail: str = "") -> None:
+    """Record what was done with a token as an event of its project or group."""
+    kind = "project" if isinstance(place, Project) else "group"
+    target = AuditTarget("PersonalAccessToken", token.id, token.name)
+    text = f"{action.capitalize()} {kind} access token {token.name}{detail}"
+    audit.record(f"{kind}_access_token_{action}", place, text, target=target)
 
 
 def _place_of(bot: ResourceBot) -> Place | None:

@@ -15,6 +15,7 @@ from project_service.areas.members.forms import ASSIGNABLE_ROLES, MemberForm, Ro
 from project_service.domain.access_levels import Role
 from project_service.domain.namespaces import Group
 from project_service.domain.projects import Project
+from project_service.domain.resource_bots import bots_among
 from project_service.domain.users import user_by
 from project_service.kit.db.pagination import read_page
 from project_service.kit.http.errors import Invalid
@@ -116,13 +117,15 @@ def _address(kind: str, place: Place) -> str:
 
 def _page(place: Place, kind: str, administers: Ability, form: MemberForm) -> str:
     search = request.args.get("search", "")
+    page = read_page(queries.all_members_of(place, query=search), request.args.get("page"))
     return render_template(
         "members/list.html",
         place=place,
         kind=kind,
         here=_address(kind, place),
         form=form if allowed(caller(), administers, place) else None,
-        page=read_page(queries.all_members_of(place, query=search), request.args.get("page")),
+        page=page,
+        bots=bots_among(member.user_id for member in page.rows),
         search=search,
         role=Role,
         **{kind: place},

@@ -76,8 +76,11 @@ def show_job_variables(project: Project) -> Any:
     found, query = _asked(project)
     page = read_page(ListedRows(found), request.args.get("page"), PER_PAGE)
     revealed = request.args.get("reveal") == "1"
+    links = _links(project)
     if revealed:
-        _record(project, [one for row in page.rows for one in (row, *row.overridden)])
+        # a value that another group hides is not in reach of a job: it is for those who manage its variables
+        hidden = [other for row in page.rows for other in row.overridden if other.source_path in links]
+        _record(project, [*page.rows, *hidden])
     names = [one.name for one in db.session.scalars(environments_of(project).limit(MAX_SUGGESTED_ENVIRONMENTS))]
     return render_template(
         "variables/job.html",
@@ -87,7 +90,7 @@ def show_job_variables(project: Project) -> Any:
         revealed=revealed,
         environments=names,
         formats=tuple(FILE_NAMES),
-        links=_links(project),
+        links=links,
         query=urlencode(_sent(query)),
         curl=_curl(project, query),
         command=_command(project, query),

@@ -148,3 +148,15 @@ def test_only_some_tokens_are_checked_at_a_time(visit, leaked):
 
     assert (answer.status_code, "Too many tokens. Try again in 10 minutes." in answer.text) == (429, True)
     assert not reload(leaked["dev"][1]).revoked
+
+
+@pytest.mark.parametrize(
+    ("members", "page"), [("/acme/shop/-/project_members", PROJECT), ("/groups/acme/-/group_members", GROUP)]
+)
+def test_bots_among_members_are_managed_by_their_tokens(members, page, visit, project, group):
+    bot = make_bot_token(project if page == PROJECT else group).user
+
+    text = visit(OLIVE).get(members).text
+
+    assert re.search(rf'href="/{bot.username}">[^<]+</a> <span class="badge">Bot</span>', text)
+    assert (f"{members}/{bot.id}/edit" in text, f'href="{page}">Access tokens' in text) == (False, True)

@@ -10,6 +10,7 @@ from project_service.areas.accounts import jobs, service
 from project_service.areas.namespaces.queries import billable_members
 from project_service.domain import resource_bots
 from project_service.domain.access_levels import Role
+from project_service.domain.audit.models import AuditEvent
 from project_service.domain.namespaces import Group
 from project_service.domain.resource_bots import ResourceBot
 from project_service.domain.tokens import PersonalAccessToken
@@ -258,3 +259,22 @@ def test_those_who_manage_a_token_are_mailed_before_it_expires(as_admin, tokens,
     ]
     assert f"expires on {day(7)}" in sent[0][2]
     assert "/acme/shop/-/settings/access_tokens" in sent[0][2]
+
+
+@pytest.mark.parametrize("kind", ["project", "group"])
+def test_what_is_done_with_tokens_is_recorded_in_their_place(kind, as_admin, tokens, group_tokens, project, group):
+    path, place = (tokens, project) if kind == "project" else (group_tokens, group)
+    token = as_admin.post(path, json=FIELDS | {"name": "{deploy}", "access_level": 30}).json
+    rotated = as_admin.post(f"{path}/{token['id']}/rotate").json
+    as_admin.delete(f"{path}/{rotated['id']}")
+    as_admin.delete(f"{path}/{rotated['id']}")
+
+    events = db.session.query(AuditEvent).filter_by(entity_id=place.id, entity_type=kind.title())
+    texts = [event.details["custom_message"] for event in events if "access token" in event.details["custom_message"]]
+
+    assert texts == [
+        f"Created {kind} access token {{deploy}} with the role Developer",
+        f"Rotated {kind} access token {{deploy}}",
+        f"Revoked {kind} access token {{deploy}}",
+    ]
+    assert token["token"] not in str([event.details for event in events])

@@ -11,7 +11,7 @@ from project_service.areas.variables.models import GroupVariable, InstanceVariab
 from project_service.domain.audit.models import AuditEvent
 from project_service.domain.tracker.environments import Environment
 from project_service.kit.db.session import db
-from tests.support.sample_data import ADA, MAX, reload
+from tests.support.sample_data import ADA, MAX, OLIVE, reload
 from tests.support.visitors import store
 
 PROJECT, GROUP, INSTANCE = "/acme/shop/-/settings/ci_cd", "/groups/acme/-/settings/ci_cd", "/admin/ci_cd"
@@ -120,11 +120,19 @@ def test_the_page_shows_what_a_job_gets_and_what_that_hides(maintainer, levels):
     assert keys(text) == ["A", "G", "H", "I"]
     row = re.sub(r"<[^>]+>|\s+", " ", text[text.index("<code>A</code>") : text.index("<code>G</code>")])
     assert re.sub(r"\s+", " ", row).split(" Expanded ")[1].split(" G")[0].strip() == (
-        "of-project this project prod* of-the-group from acme * of-instance from the instance"
+        "of-project this project prod* from acme * from the instance"
     )
+    assert not re.search("of-the-group|of-instance", text)
     assert "never-shown" not in text
     assert keys(maintainer.get(f"{JOB}?environment=production&protected=true").text) == ["A", "G", "H", "I", "P"]
     assert "of-project" not in maintainer.get(f"{JOB}?reveal=1").text
+
+
+def test_hidden_values_are_shown_to_those_who_manage_them(visit, admin, levels):
+    address = f"{JOB}?environment=production&reveal=1"
+    shown = [set(re.findall("of-[-a-z]+", visitor.get(address).text)) for visitor in (visit(MAX), visit(OLIVE), admin)]
+
+    assert shown == [{"of-project"}, {"of-project", "of-the-group"}, {"of-project", "of-the-group", "of-instance"}]
 
 
 def test_values_of_a_job_are_concealed_until_they_are_revealed_and_that_is_recorded(maintainer, levels):

@@ -1,15 +1,19 @@
 """Rendering of Markdown as HTML (``docs/decisions/markdown.md``).
 
 CommonMark with tables and strikethrough, by markdown-it-py. HTML in a text is escaped. Links are limited to web and
-mail and have ``rel="nofollow"``; an image becomes a link, so that viewing a text contacts no other server.
+mail and have ``rel="nofollow"``; an image becomes a link, so that viewing a text contacts no other server. Texts of a
+repository may show images of the same repository.
 """
 
 from __future__ import annotations
 
 import functools
+import posixpath
 import re
 from collections.abc import MutableMapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, unquote, urlsplit
 
 from flask import g
 from jinja2 import Environment
@@ -44,20 +48,56 @@ SCHEMES = ("http", "https", "mailto")
 REL = "nofollow noopener noreferrer"
 
 
+@dataclass(frozen=True, slots=True)
+class RelativeAddresses:
+    """Where the relative addresses of a text lead: ``links`` and ``images`` are paths of this server.
+
+    Addresses are relative to ``folder``, those that begin with a slash to ``links`` or ``images`` itself; none leads
+    above it.
+    """
+
+    links: str
+    images: str
+    folder: str = ""
+
+    def link(self, address: str) -> str:
+        """The address of a link; absolute addresses and fragments stay as they are."""
+        return self._resolve(self.links, address) or address
+
+    def image(self, address: str) -> str | None:
+        """The address of an image, ``None`` for one of another server."""
+        return self._resolve(self.images, address)
+
+    def _resolve(self, start: str, address: str) -> str | None:
+        try:
+            parts = urlsplit(address)
+        except ValueError:
+            return None
+        path = unquote(parts.path)
+        if parts.scheme or parts.netloc or not path or "\0" in path:
+            return None
+        inside = posixpath.normpath(posixpath.join("/", self.folder, path)).lstrip("/")
+        return parts._replace(path=f"{start}/{quote(inside)}").geturl()
+
+
 def init_app(environment: Environment) -> None:
     """Register the template filters ``markdown`` for texts and ``markdown_line`` for single lines."""
     environment.filters.update(markdown=block, markdown_line=line)
 
 
-def block(text: str | None) -> Markup:
-    """Render a text; what exceeds the budget of the page follows unformatted."""
+def block(text: str | None, addresses: RelativeAddresses | None = None) -> Markup:
+    """Render a text; what exceeds the budget of the page follows unformatted.
+
+    With ``addresses`` relative links lead there, and relative images are shown.
+    """
     if text is None or not text.strip():
         return Markup()
     text = LINE_END.sub("\n", text)
     end = _spend(text)
     parts = []
     if end:
-        parts.append(Markup('<div class="prose">{}</div>').format(Markup(_reader().render(text[:end]))))  # noqa: S704  # escaped by the renderer
+        html = Markup(_reader().render(text[:end], {"addresses": addresses}))  # noqa: S704  # escaped by the renderer
+        parts.append(Markup('<div class="prose">{}</div>').format(html))
     if end < len(text):
         parts.append(Markup('<p class="muted">{}</p><div class="text">{}</div>').format(UNFORMATTED, text[end:]))
     return Markup().join(parts)
@@ -133,20 +173,32 @@ def _is_allowed_link(address: str) -> bool:
 
 
 def _adapt(state: StateCore) -> None:
-    """Lower headings, add ``rel`` to links, align columns by classes (the content security policy forbids styles)."""
+    """Lower headings, adapt links, align columns by classes (the content security policy forbids styles)."""
+    addresses: RelativeAddresses | None = state.env.get("addresses")
     for token in state.tokens:
         if token.type in ("heading_open", "heading_close"):
             token.tag = f"h{min(int(token.tag[1:]) + HEADING_OFFSET, MAX_HEADING)}"
         if style := token.attrs.pop("style", None):
             token.attrSet("class", f"aligned-{str(style).rpartition(':')[2]}")
+        in_link = False
         for inner in token.children or ():
             if inner.type == "link_open":
                 inner.attrSet("rel", REL)
+                if addresses is not None:
+                    inner.attrSet("href", addresses.link(str(inner.attrGet("href") or "")))
+            in_link = inner.type == "link_open" or (in_link and inner.type != "link_close")
+            if inner.type == "image":
+                inner.meta["in_link"] = in_link
 
 
 def _image(
-    _renderer: Any, tokens: Sequence[Token], index: int, options: OptionsDict, _env: MutableMapping[str, Any]
+    _renderer: Any, tokens: Sequence[Token], index: int, options: OptionsDict, env: MutableMapping[str, Any]
 ) -> str:
     token = tokens[index]
     address = str(token.attrGet("src") or "")
+    addresses: RelativeAddresses | None = env.get("addresses")
+    if addresses is not None and (own := addresses.image(address)) is not None:
+        return Markup('<img src="{}" alt="{}" loading="lazy">').format(own, token.content)
+    if token.meta.get("in_link"):
+        return escape(token.content or address)
     return Markup('<a href="{}" rel="{}">{}</a>').format(address, REL, token.content or address)

@@ -238,3 +238,28 @@ def test_no_page_of_mixed_texts_takes_long(number, app):
         prefix, times = chance.choice(["", "> " * 19, "- " * 9, "> - " * 6]), chance.choice([100, 1_000, 10_000])
         texts = [(prefix + unit * times)[:MAX_TEXT], *[prefix + unit] * 100]
         assert min(seconds_of_page(app, *texts) for _ in range(2)) < SECONDS, (prefix, unit, times)
+
+
+IN_DOCS = markdown.RelativeAddresses("/a/b/-/blob/main", "/a/b/-/raw/main", "docs")
+
+
+@pytest.mark.parametrize(
+    ("text", "html"),
+    [
+        ("[x](a.md#top)", 'href="/a/b/-/blob/main/docs/a.md#top"'),
+        ("[x](../a%20b.md?x=1)", 'href="/a/b/-/blob/main/a%20b.md?x=1"'),
+        ("[x](/top.md)", 'href="/a/b/-/blob/main/top.md"'),
+        ("[x](../../../../../admin)", 'href="/a/b/-/blob/main/admin"'),
+        ("[x](%2e%2e/%2e%2e/%2e%2e/admin)", 'href="/a/b/-/blob/main/admin"'),
+        ("[x](#part)", 'href="#part"'),
+        ("[x](//example.org/a)", 'href="//example.org/a"'),
+        ("[x](https://example.org/a)", 'href="https://example.org/a"'),
+        ('![a "b"](img/x.png)', 'src="/a/b/-/raw/main/docs/img/x.png" alt="a &#34;b&#34;" loading="lazy"'),
+        ("[![a](x.png)](y.md)", '<a href="/a/b/-/blob/main/docs/y.md" rel="nofollow noopener noreferrer"><img src="'),
+        ("![a](https://example.org/x.png)", '<a href="https://example.org/x.png"'),
+        ("[![a](https://example.org/x.png)](y.md)", 'rel="nofollow noopener noreferrer">a</a>'),
+        ("![a](//example.org/x.png)", '<a href="//example.org/x.png"'),
+    ],
+)
+def test_addresses_of_a_repository_stay_in_it(text, html):
+    assert html in markdown.block(text, IN_DOCS)

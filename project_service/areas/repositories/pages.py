@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
 from flask import Response, redirect, render_template, request
@@ -11,12 +10,13 @@ from flask import Response, redirect, render_template, request
 from project_service.access import navigation
 from project_service.access.abilities import Ability
 from project_service.access.pages import PageBlueprint
-from project_service.areas.repositories import raw, ref_queries
+from project_service.areas.repositories import home, raw, ref_queries
 from project_service.areas.repositories.opening import find_commit, optional_code, reading_code, streamed
+from project_service.areas.repositories.places import HERE, find_place, page_address
+from project_service.areas.repositories.readmes import find_readme
 from project_service.domain.projects import Project
 from project_service.domain.repositories.reading import diffs, history, trees
 from project_service.domain.repositories.reading.history import HistoryFilter
-from project_service.domain.repositories.reading.objects import Commit
 from project_service.domain.repositories.reading.repository import BLOB, CodeRepository
 from project_service.kit.db.pagination import ListedRows, Page, ShownPage, read_page
 from project_service.kit.http.errors import NotFound
@@ -28,30 +28,8 @@ navigation.add(navigation.NavigationEntry("Commits", "/-/commits", 6, Ability.RE
 navigation.add(navigation.NavigationEntry("Branches", "/-/branches", 7, Ability.READ_CODE))
 navigation.add(navigation.NavigationEntry("Tags", "/-/tags", 8, Ability.READ_CODE))
 
-HERE = "/<path:project>/-"
 ENTRIES_PER_PAGE, COMMITS_PER_PAGE, REFS_PER_PAGE, FILES_PER_PAGE = 100, 40, 50, 20
-MAX_REVISION_PARTS = 50
 MAX_PAGE = 100_000
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """A revision and a path of it, as they stand in a URL."""
-
-    revision: str
-    path: str
-    commit: Commit
-
-
-def find_place(code: CodeRepository, text: str) -> Place:
-    """The place that ``REVISION/PATH`` names: the longest revision that exists wins."""
-    parts = text.strip("/").split("/")
-    for count in range(min(len(parts), MAX_REVISION_PARTS), 0, -1):
-        revision = "/".join(parts[:count])
-        commit = code.resolve(revision)
-        if commit is not None:
-            return Place(revision, "/".join(parts[count:]), commit)
-    raise NotFound("Revision")
 
 
 @pages.get(f"{HERE}/tree")
@@ -59,7 +37,7 @@ def find_place(code: CodeRepository, text: str) -> Place:
 def show_root(project: Project) -> Any:
     """Lead to the folder at the top of the default branch, or show how to fill an empty repository."""
     if project.default_branch is None:
-        return render_template("repositories/empty.html", project=project)
+        return render_template("repositories/empty.html", project=project, panel=home.clone_facts(project))
     return _show_folder(project, project.default_branch)
 
 
@@ -78,10 +56,12 @@ def _show_folder(project: Project, text: str) -> Any:
             found = code.entry(place.commit, place.path)
             if found is None or found.type != BLOB:
                 raise NotFound("Folder")
-            return redirect(f"/{project.full_path}/-/blob/{text}")
+            return redirect(page_address(project, "blob", place.revision, place.path))
         page = read_page(ListedRows(entries), request.args.get("page"), ENTRIES_PER_PAGE)
         last = history.last_commits(code, place.commit, place.path.encode(), page.rows)
-    return render_template("repositories/folder.html", project=project, place=place, page=page, last=last)
+        readme = find_readme(project, code, place, entries) if page.number == 1 else None
+    shown = {"place": place, "page": page, "last": last, "readme": readme}
+    return render_template("repositories/folder.html", project=project, **shown)
 
 
 @pages.get(f"{HERE}/raw/<path:place>")

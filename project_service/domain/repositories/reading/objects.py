@@ -99,6 +99,11 @@ class Entry:
         return text_of(self.path.rpartition(b"/")[2])
 
     @property
+    def is_utf8(self) -> bool:
+        """Whether the path is UTF-8."""
+        return text_of(self.path).encode() == self.path
+
+    @property
     def shown_path(self) -> str:
         """The path as text; bytes that are no UTF-8 are replaced."""
         return text_of(self.path)

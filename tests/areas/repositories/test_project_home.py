@@ -1,0 +1,113 @@
+"""The repository on the page of its project, and the commands for an empty one."""
+
+from __future__ import annotations
+
+import html
+import os
+import re
+import subprocess
+
+import pytest
+
+from project_service.areas.repositories import home
+from project_service.domain.repositories.reading import history
+from project_service.domain.repositories.reading.processes import ReadingFailed
+from tests.areas.repositories.conftest import AUTHOR
+from tests.support.git_repositories import keep_repository
+from tests.support.sample_data import DEV, GUS, MAX, RITA, make_token
+
+HOME = "/acme/shop"
+
+
+def test_the_page_of_a_project_shows_its_repository(visit, code):
+    text = visit(RITA).get(HOME).text
+
+    assert 'value="http://localhost/acme/shop.git" readonly' in text
+    assert re.findall(r">(\d+ (?:commits?|branch(?:es)?|tags?))</a>", text) == ["5 commits", "3 branches", "2 tags"]
+    assert "Change a type and add a submodule" in text
+    assert '<a href="/acme/shop/-/tree/main/docs">docs/</a>' in text
+
+
+def test_links_and_images_of_a_readme_lead_to_the_same_revision(visit, code):
+    for address, revision in ((HOME, "main"), (f"{HOME}/-/tree/v1.0", "v1.0")):
+        text = visit(RITA).get(address).text
+        assert f'<img src="/acme/shop/-/raw/{revision}/img/logo.png" alt="logo" loading="lazy">' in text
+        assert (
+            f'<a href="/acme/shop/-/blob/{revision}/docs/guide.md" rel="nofollow noopener noreferrer">guide</a>' in text
+        )
+        assert "&lt;script&gt;alert(1)&lt;/script&gt;" in text
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "expected"),
+    [
+        ("readme.txt", b"# no <Markdown>", '<div class="text"># no &lt;Markdown&gt;</div>'),
+        ("README.md", b"\0\1\2", "This file is no text, or too large"),
+        ("README.md", b"a" * (300 << 10), "This file is no text, or too large"),
+        ("docs.md", b"# Docs", None),
+    ],
+)
+def test_a_readme_may_be_anything(name, content, expected, visit, project, tmp_path):
+    keep_repository(project, tmp_path / "git", files={name: content})
+
+    text = visit(RITA).get(HOME).text
+
+    assert (expected in text) if expected else "readme-title" not in text
+
+
+def test_long_histories_are_counted_up_to_a_limit(visit, code, monkeypatch):
+    monkeypatch.setattr(home, "MAX_COUNTED_COMMITS", 3)
+
+    assert ">3+ commits</a>" in visit(RITA).get(HOME).text
+
+
+def test_a_project_has_its_page_while_its_repository_cannot_be_read(visit, code, monkeypatch):
+    def fail(*_):
+        raise ReadingFailed("rev-list")
+
+    monkeypatch.setattr(history, "commit_ids", fail)
+
+    answer = visit(RITA).get(HOME)
+
+    assert (answer.status_code, "cannot be read at the moment" in answer.text) == (200, True)
+
+
+def test_who_may_not_read_code_sees_nothing_of_it(visit, code):
+    text = visit(GUS).get(HOME).text
+
+    assert "clone-address" not in text
+    assert "Change a type" not in text
+
+
+@pytest.mark.parametrize("address", [HOME, f"{HOME}/-/tree"])
+@pytest.mark.parametrize(("person", "offered"), [(DEV, True), (RITA, False)])
+def test_commands_are_offered_to_who_may_push(address, person, offered, visit, project):
+    text = visit(person).get(address).text
+
+    assert "The repository is empty." in text
+    assert ("git push" in text) is offered
+
+
+@pytest.mark.parametrize("number", range(3), ids=["new repository", "existing folder", "existing repository"])
+def test_the_commands_for_an_empty_repository_work_as_printed(
+    number, visit, project, people, address, git_of, tmp_path
+):
+    text = visit(MAX).get(HOME).text
+    commands = html.unescape(re.findall(r"<pre[^>]*><code>(.*?)</code></pre>", text, re.DOTALL)[number])
+    (tmp_path / "existing_folder").mkdir()
+    (tmp_path / "existing_folder/file.txt").write_text("content")
+    existing = git_of(None)
+    existing.commit("First", a="text")
+    existing.run("tag", "v1")
+    existing.folder.rename(tmp_path / "existing_repository")
+    server = f"http://git:{make_token(people[MAX])}@{address}/"
+    environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), **AUTHOR, "GIT_CONFIG_COUNT": "1"}
+    environment |= {"GIT_CONFIG_KEY_0": f"url.{server}.insteadOf", "GIT_CONFIG_VALUE_0": "http://localhost/"}
+
+    done = subprocess.run(["/bin/sh", "-ec", commands], cwd=tmp_path, env=environment, capture_output=True, check=False)
+
+    assert done.returncode == 0, done.stderr
+    assert "http://localhost/acme/shop.git" in commands
+    shown = visit(MAX).get(HOME).text
+    assert ">1 commit</a>" in shown
+    assert (">1 tag</a>" in shown) is (number == 2)

@@ -8,7 +8,9 @@ import pytest
 import requests
 from playwright.sync_api import expect
 
+from tests.browser.conftest import sign_in
 from tests.contract.alerting import Maintainer
+from tests.contract.service import PASSWORD as ROOT_PASSWORD
 
 LONG = "an-uncommonly-long-name-that-somebody-has-given-to-this-without-a-thought-for-narrow-screens"
 ALERT = json.dumps(
@@ -24,6 +26,16 @@ EVENT = {
     "request": {"url": f"https://example.org/{LONG * 3}", "headers": {LONG: LONG * 3}},
     "contexts": {LONG: {LONG: LONG * 3}},
     "extra": {LONG: LONG * 3},
+}
+ADMINISTRATION = {  # the first is where the administrator begins
+    "administration": "/admin/users",
+    "instance variables": "/admin/ci_cd?reveal=1",
+    "all audit events": "/admin/audit_logs",
+    "application settings": "/admin/settings",
+    "feature flags": "/admin/features",
+    "tasks": "/admin/tasks",
+    "health": "/admin/health",
+    "about": "/admin/about",
 }
 UNNAMED = """() => [...document.querySelectorAll("a, button, input:not([type=hidden]), select, textarea")]
     .filter(one => !(one.innerText.trim() || one.labels?.length || one.getAttribute("aria-label") || one.alt))
@@ -44,6 +56,7 @@ def addresses(gl, paula, service, worker_id):
     for scope in ("*", f"review/{LONG}"):
         fields = {"value": LONG, "environment_scope": scope, "description": "Where the ships are. " * 9}
         project.variables.create({"key": LONG.upper().replace("-", "_"), **fields})
+    gl.variables.create({"key": f"{LONG}_{worker_id}".upper().replace("-", "_"), "value": LONG * 3})
     for key in (LONG.upper().replace("-", "_"), "ONLY_IN_THE_GROUP"):
         group.variables.create({"key": key, "value": LONG * 3, "masked": True, "environment_scope": f"*{LONG}*"})
     token = project.access_tokens.create({"name": LONG, "scopes": ["api", "read_repository", "write_repository"]})
@@ -124,11 +137,35 @@ def addresses(gl, paula, service, worker_id):
     }
 
 
-def test_no_page_is_wider_than_a_small_screen_and_everything_is_named(visit, signed_in, addresses):
+def with_changes_of_variables(page, addresses):
+    """The addresses, with those of the pages that change the first variable of the group."""
+    page.goto(addresses["group variables"])
+    words = ("edit", "delete")
+    found = {word: page.locator(f'a[href$="/{word}"]').first.get_attribute("href") for word in words}
+    return addresses | {f"{word} variable": address for word, address in found.items()}
+
+
+@pytest.fixture(scope="module")
+def administrator(chromium, service):
+    """The cookies of the administrator after signing in."""
+    context = chromium.new_context(base_url=service.url)
+    page = context.new_page()
+    page.goto("/users/sign_in")
+    sign_in(page, "root", ROOT_PASSWORD)
+    page.wait_for_url("**/")
+    state = context.storage_state()
+    context.close()
+    return state
+
+
+def test_no_page_is_wider_than_a_small_screen_and_everything_is_named(visit, signed_in, administrator, addresses):
     page = visit("/", state=signed_in, width=400)
+    addresses = with_changes_of_variables(page, addresses)
     wider, unnamed, twice, unclear = {}, {}, {}, {}
 
-    for title, address in addresses.items():
+    for title, address in (addresses | ADMINISTRATION).items():
+        if title == "administration":
+            page = visit(address, state=administrator, width=400)
         page.goto(address)
         wider[title] = page.evaluate(WIDER)
         unnamed[title] = page.evaluate(UNNAMED)

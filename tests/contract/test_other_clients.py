@@ -8,7 +8,7 @@ from urllib.parse import quote, urlencode, urlsplit
 
 import pytest
 
-from tests.contract.service import TOKEN
+from tests.contract.service import TOKEN, git
 
 
 @pytest.fixture
@@ -110,3 +110,20 @@ def test_an_old_version_of_the_api_is_gone(service, send):
 
     assert connection.getresponse().status == 410
     connection.close()
+
+
+def test_git_takes_a_token_of_a_project_until_it_is_revoked(service, project, tmp_path):
+    fields = {"name": "deploy", "scopes": ["write_repository"], "access_level": 40}
+    token = project.access_tokens.create(fields)
+    origin = urlsplit(service.url)._replace(
+        netloc=f"deploy:{token.token}@{urlsplit(service.url).netloc}", path=f"/{project.path_with_namespace}.git"
+    )
+    git(tmp_path, "init", "--quiet", "--initial-branch", "main")
+    git(tmp_path, "commit", "--quiet", "--allow-empty", "--message", "Begin")
+
+    git(tmp_path, "push", origin.geturl(), "main")
+    git(tmp_path, "clone", "--quiet", origin.geturl(), "clone")
+    project.access_tokens.delete(token.id)
+
+    refused = git(tmp_path / "clone", "fetch", check=False)
+    assert (refused.returncode, "Access denied" in refused.stderr) == (128, True)

@@ -128,7 +128,7 @@ def test_the_page_shows_what_a_job_gets_and_what_that_hides(maintainer, levels):
     assert "of-project" not in maintainer.get(f"{JOB}?reveal=1").text
 
 
-def test_hidden_values_are_shown_to_those_who_manage_them(visit, admin, levels):
+def test_values_that_groups_lose_are_shown_to_those_who_manage_them(visit, admin, levels):
     address = f"{JOB}?environment=production&reveal=1"
     shown = [set(re.findall("of-[-a-z]+", visitor.get(address).text)) for visitor in (visit(MAX), visit(OLIVE), admin)]
 

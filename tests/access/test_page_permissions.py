@@ -87,6 +87,7 @@ NEEDED = {
     "/<path:project>/-/error_tracking/<error_id>/details": Role.REPORTER,
     "/<path:project>/-/error_tracking/<error_id>/delete": Role.MAINTAINER,
     "/<path:project>/-/blob/<path:place>": Role.REPORTER,
+    "/<path:project>/-/blame/<path:place>": Role.REPORTER,
     "/<path:project>/-/tree": Role.REPORTER,
     "/<path:project>/-/tree/<path:folder>": Role.REPORTER,
     "/<path:project>/-/raw/<path:place>": Role.REPORTER,

@@ -1,4 +1,4 @@
-"""Pages: dashboard, project, new project, file of the repository, settings."""
+"""Pages: dashboard, project, new project, settings."""
 
 from __future__ import annotations
 
@@ -14,9 +14,8 @@ from project_service.areas.projects import queries, service
 from project_service.areas.projects.forms import ProjectForm
 from project_service.domain.namespaces import find_namespace
 from project_service.domain.projects import Project
-from project_service.domain.repositories import contents
 from project_service.kit.db.pagination import read_page
-from project_service.kit.http.errors import Invalid, NotFound, UnknownRoute
+from project_service.kit.http.errors import Invalid, UnknownRoute
 
 pages = PageBlueprint("project_pages", __name__)
 navigation.add(navigation.NavigationEntry("Projects", "/", 0, Ability.SIGNED_IN), "main")
@@ -72,16 +71,6 @@ def create_project() -> Any:
     if form.accepted(create):
         return redirect(f"/{created[0].full_path}")
     return render_template("projects/new.html", form=form), 422
-
-
-@pages.get("/<path:project>/-/blob/<path:place>")
-@pages.allow(Ability.READ_CODE)
-def show_source(project: Project, place: str) -> str:
-    """Show a file of the repository; findings link here."""
-    source = contents.source_at(project, place)
-    if source is None:
-        raise NotFound("File")
-    return render_template("projects/source.html", project=project, source=source)
 
 
 @pages.get("/<path:project>/-/settings/<page>")

@@ -1,10 +1,9 @@
-"""What repositories contain: tags, commits, files and issue templates."""
+"""What repositories contain: tags, commits and issue templates."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from project_service.domain.projects import Project
@@ -15,25 +14,8 @@ from project_service.domain.repositories.views import repository_view
 if TYPE_CHECKING:
     import pygit2
 
-MAX_REVISION_PARTS = 50  # parts of a path that are tried as a revision
-MAX_SHOWN_BYTES, MAX_SHOWN_LINES = 1 << 20, 10_000  # each line is an element of the page
 TEMPLATES = ".gitlab/issue_templates"
 MAX_TEMPLATES, MAX_TEMPLATE_BYTES = 200, 64 << 10
-
-
-@dataclass(frozen=True, slots=True)
-class SourceFile:
-    """A file of a revision; ``text`` is ``None`` if it is binary or too large to show."""
-
-    revision: str
-    path: str
-    size: int  # bytes
-    text: str | None
-
-    @property
-    def lines(self) -> list[str]:
-        """The lines as editors and scanners number them."""
-        return [line.removesuffix("\r") for line in (self.text or "").removesuffix("\n").split("\n")]
 
 
 def tag_names(project: Project) -> list[str]:
@@ -55,20 +37,6 @@ def commit_titles(project: Project, ids: Iterable[str]) -> dict[str, str]:
             if commit is not None:
                 titles[commit_id] = commit.message.strip().partition("\n")[0].rstrip()
         return titles
-
-
-def source_at(project: Project, revision_and_path: str) -> SourceFile | None:
-    """The file that ``REVISION/PATH`` names, if it exists; names of branches and tags may contain slashes."""
-    with _code_of(project) as repository:
-        if repository is None:
-            return None
-        parts = revision_and_path.split("/")
-        for count in range(1, min(len(parts), MAX_REVISION_PARTS)):
-            revision, path = "/".join(parts[:count]), "/".join(parts[count:])
-            commit = _commit(repository, revision)
-            if commit is not None:
-                return _file_of(repository, commit, revision, path)
-    return None
 
 
 def issue_templates(project: Project) -> list[str]:
@@ -108,19 +76,6 @@ def _commit(repository: pygit2.Repository, revision: str) -> Any:
     named = (repository.references.get(kind + revision) for kind in (BRANCHES, TAGS))
     peeled: Any = next((ref.peel() for ref in named if ref is not None), None)
     return peeled if peeled is not None and peeled.type_str == "commit" else None
-
-
-def _file_of(repository: pygit2.Repository, commit: Any, revision: str, path: str) -> SourceFile | None:
-    try:
-        found = commit.tree[path]
-    except (KeyError, ValueError):
-        return None
-    if found.type_str != "blob":
-        return None
-    size = _size_of(repository, found.id)
-    if size > MAX_SHOWN_BYTES or found.is_binary or found.data.count(b"\n") > MAX_SHOWN_LINES:
-        return SourceFile(revision, path, size, None)
-    return SourceFile(revision, path, size, found.data.decode(errors="replace"))
 
 
 def _size_of(repository: pygit2.Repository, blob: Any) -> int:

@@ -65,7 +65,15 @@ from project_service.areas.projects import routes as projects
 from project_service.areas.projects import settings_pages as projects_settings
 from project_service.areas.protected_tags import pages as protected_tags_pages
 from project_service.areas.protected_tags import routes as protected_tags
-from project_service.areas.repositories import commit_routes, content_routes, file_pages, file_routes, ref_routes
+from project_service.areas.repositories import (
+    commit_routes,
+    compare_pages,
+    content_routes,
+    file_pages,
+    file_routes,
+    ref_pages,
+    ref_routes,
+)
 from project_service.areas.repositories import pages as repositories_pages
 from project_service.areas.repositories.git_http import git_http
 from project_service.areas.variables import effective_pages as effective_variable_pages
@@ -159,6 +167,8 @@ PAGES = (
     protected_tags_pages.pages,
     repositories_pages.pages,
     file_pages.pages,
+    ref_pages.pages,
+    compare_pages.pages,
     issues_pages.pages,
     merge_requests_pages.pages,
     milestones_pages.pages,

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import os
+import subprocess
 
 import pytest
 import requests
@@ -10,6 +13,7 @@ from playwright.sync_api import expect
 
 from tests.browser.conftest import sign_in
 from tests.contract.alerting import Maintainer
+from tests.contract.service import AUTHOR, TOKEN
 from tests.contract.service import PASSWORD as ROOT_PASSWORD
 
 LONG = "an-uncommonly-long-name-that-somebody-has-given-to-this-without-a-thought-for-narrow-screens"
@@ -45,14 +49,55 @@ TWICE = """() => { const ids = [...document.querySelectorAll("[id]")].map(one =>
 WIDER = "() => document.documentElement.scrollWidth - document.documentElement.clientWidth"
 
 
+CODE = f"""import {LONG.replace("-", "_")}
+
+
+@decorated
+class Ship(Base):
+    \"\"\"{LONG * 3}\"\"\"
+
+    speed: int = 0x1F + 1.5e3  # {LONG}
+
+    def sail(self, *args, **options) -> None:
+        return f"{{self}} {LONG * 3}\\n" if not args else None
+"""
+PNG = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGNgYGBgAAAABQABh6FO1AAAAABJRU5ErkJggg=="
+)
+
+
+def push_history(path, folder, url):
+    """Push two commits, two branches and a tag to a project: code, Markdown, an image and a binary file."""
+
+    def git(*words):
+        subprocess.run(["git", *words], cwd=folder, check=True, capture_output=True, env=os.environ | AUTHOR)
+
+    readme = f"# {LONG}\n\n![Logo](logo.png) [code]({LONG}/{LONG}.py)\n\n```\n{LONG * 3}\n```\n"
+    git("init", "--quiet", "--initial-branch=main", ".")
+    (folder / LONG).mkdir()
+    (folder / LONG / f"{LONG}.py").write_text(CODE)
+    (folder / "README.md").write_text(readme)
+    (folder / "logo.png").write_bytes(PNG)
+    (folder / "data.bin").write_bytes(bytes(256))
+    git("add", ".")
+    git("commit", "--quiet", "-m", f"Build {LONG}\n\n{LONG * 3}")
+    git("tag", "-a", f"{LONG}/v1", "-m", LONG * 3)
+    git("branch", LONG)
+    (folder / LONG / f"{LONG}.py").write_text(CODE.replace("0x1F", "0x2F") + f"# {LONG * 3}\n")
+    git("commit", "--quiet", "-a", "-m", f"Go faster: {LONG}")
+    git("push", "--quiet", f"{url.replace('://', f'://git:{TOKEN}@')}/{path}.git", "--all")
+    git("push", "--quiet", f"{url.replace('://', f'://git:{TOKEN}@')}/{path}.git", "--tags")
+
+
 @pytest.fixture(scope="module")
-def addresses(gl, paula, service, worker_id):
+def addresses(gl, paula, service, worker_id, tmp_path_factory):
     """The addresses of all pages that paula has, in places with long names and much in them."""
     path = f"{LONG}-{worker_id}"  # the tests of another process share the service
     group = gl.groups.create({"name": path.replace("-", " "), "path": path, "description": "All the ships. " * 9})
     gl.groups.create({"name": "Subgroup", "path": "subgroup", "parent_id": group.id})
     group.members.create({"user_id": paula.id, "access_level": 50})
     project = gl.projects.create({"name": LONG, "namespace_id": group.id, "description": "Carries people. " * 9})
+    empty = gl.projects.create({"name": f"{LONG} without code", "namespace_id": group.id})
     for scope in ("*", f"review/{LONG}"):
         fields = {"value": LONG, "environment_scope": scope, "description": "Where the ships are. " * 9}
         project.variables.create({"key": LONG.upper().replace("-", "_"), **fields})
@@ -80,6 +125,7 @@ def addresses(gl, paula, service, worker_id):
     collector = f"{service.url}/api/v4/error_tracking/collector/api/{project.id}/store/?sentry_key={key['public_key']}"
     requests.post(collector, json.dumps(EVENT), timeout=20).raise_for_status()
     error = gl.http_get(f"{tracking}/errors")[0]["id"]
+    push_history(project.path_with_namespace, tmp_path_factory.mktemp("pushed"), service.url)
     home, members = f"/{project.path_with_namespace}", f"/groups/{group.path}/-/group_members"
     return {
         "signed out": "/users/sign_out",
@@ -119,6 +165,24 @@ def addresses(gl, paula, service, worker_id):
         "to-do list": "/dashboard/todos",
         "environment": f"{home}/-/environments/{environment.id}",
         "merge requests": f"{home}/-/merge_requests",
+        "code": f"{home}/-/tree",
+        "folder": f"{home}/-/tree/main/{LONG}",
+        "code file": f"{home}/-/blob/main/{LONG}/{LONG}.py",
+        "formatted file": f"{home}/-/blob/main/README.md",
+        "image": f"{home}/-/blob/main/logo.png",
+        "binary file": f"{home}/-/blob/main/data.bin",
+        "blame": f"{home}/-/blame/main/{LONG}/{LONG}.py",
+        "commits": f"{home}/-/commits",
+        "commit": f"{home}/-/commit/main",
+        "branches": f"{home}/-/branches",
+        "new branch": f"{home}/-/branches/new",
+        "branch to delete": f"{home}/-/branches/{LONG}/delete",
+        "repository tags": f"{home}/-/tags",
+        "new tag": f"{home}/-/tags/new",
+        "tag to delete": f"{home}/-/tags/{LONG}/v1/delete",
+        "compare": f"{home}/-/compare",
+        "comparison": f"{home}/-/compare/{LONG}/v1...main",
+        "new project without code": f"/{empty.path_with_namespace}",
         "security": f"{home}/-/security/dashboard",
         "upload report": f"{home}/-/security/reports/new",
         "environments": f"{home}/-/environments",

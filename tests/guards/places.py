@@ -91,6 +91,9 @@ def page_addresses(app: Flask, project: Project, people: dict[str, User]) -> dic
         "place": "main/README.md",
         "folder": "main",
         "sha": "main",
+        "tag": "v1.0",
+        "branch": "main",
+        "range": "v1.0...main",
     }
     tokens: dict[str, int] = defaultdict(int)
     tokens["/-/profile/personal_access_tokens/"] = first(

@@ -69,7 +69,7 @@ def world(people, tmp_path):
     owner, group = people["olive"], make_group("world")
     project = make_project("world", group)
     add_member(group, owner, Role.OWNER)
-    keep_repository(project, tmp_path / "repository", files={"README.md": b"# World"})
+    keep_repository(project, tmp_path / "repository", "v1.0", files={"README.md": b"# World"})
     track_errors(project)
 
     def grow():

@@ -1,4 +1,4 @@
-"""Pages of the content of repositories: folders, raw files, commits, branches and tags."""
+"""Pages of the content of repositories: folders, raw files and commits."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from flask import Response, redirect, render_template, request
 from project_service.access import navigation
 from project_service.access.abilities import Ability
 from project_service.access.pages import PageBlueprint
-from project_service.areas.repositories import home, raw, ref_queries
+from project_service.areas.repositories import home, raw
 from project_service.areas.repositories.opening import find_commit, optional_code, reading_code, streamed
 from project_service.areas.repositories.places import HERE, find_place, page_address
 from project_service.areas.repositories.readmes import find_readme
@@ -25,10 +25,8 @@ from project_service.kit.http.fields import whole_number
 pages = PageBlueprint("repository_pages", __name__)
 navigation.add(navigation.NavigationEntry("Code", "/-/tree", 5, Ability.READ_CODE))
 navigation.add(navigation.NavigationEntry("Commits", "/-/commits", 6, Ability.READ_CODE, within="/-/commit"))
-navigation.add(navigation.NavigationEntry("Branches", "/-/branches", 7, Ability.READ_CODE))
-navigation.add(navigation.NavigationEntry("Tags", "/-/tags", 8, Ability.READ_CODE))
 
-ENTRIES_PER_PAGE, COMMITS_PER_PAGE, REFS_PER_PAGE, FILES_PER_PAGE = 100, 40, 50, 20
+ENTRIES_PER_PAGE, COMMITS_PER_PAGE, FILES_PER_PAGE = 100, 40, 20
 MAX_PAGE = 100_000
 
 
@@ -121,22 +119,3 @@ def show_commit(project: Project, sha: str) -> str:
         page = read_page(ListedRows(difference.files), request.args.get("page"), FILES_PER_PAGE)
         diffs.add_patches(code, difference, page.rows)
     return render_template("repositories/commit.html", project=project, commit=commit, difference=difference, page=page)
-
-
-@pages.get(f"{HERE}/branches")
-@pages.allow(Ability.READ_CODE)
-def list_branches(project: Project) -> str:
-    """Show the branches."""
-    search = request.args.get("search", "")
-    found = ref_queries.branches_of(project, search=search, sort="updated_desc")
-    page = read_page(found, request.args.get("page"), REFS_PER_PAGE)
-    return render_template("repositories/branches.html", project=project, page=page, search=search)
-
-
-@pages.get(f"{HERE}/tags")
-@pages.allow(Ability.READ_CODE)
-def list_tags(project: Project) -> str:
-    """Show the tags."""
-    search = request.args.get("search", "")
-    page = read_page(ref_queries.tags_of(project, search=search), request.args.get("page"), REFS_PER_PAGE)
-    return render_template("repositories/tags.html", project=project, page=page, search=search)

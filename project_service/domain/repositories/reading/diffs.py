@@ -159,7 +159,9 @@ def _patches(
     repository: CodeRepository, difference: TreeDifference, files: Sequence[FileDiff], max_bytes: int
 ) -> dict[bytes, bytes]:
     """The patches of files by path, as far as git writes them before the limits."""
-    paths = dict.fromkeys(path for file in files for path in file.raw_paths)
+    paths = dict.fromkeys(path for file in files for path in file.raw_paths if _is_inside(path))
+    if not paths:
+        return {}
     arguments = ["diff-tree", "-r", "--find-renames", "-z", "--raw", "--patch", "--full-index", "--no-color"]
     arguments += ["--no-ext-diff", "--no-textconv", "--end-of-options", difference.old, difference.new, "--"]
     content = b""
@@ -184,6 +186,11 @@ def _patches(
         if own:
             found[file.raw_paths[-1]] = b"".join(_body(section) for section in own)
     return found
+
+
+def _is_inside(path: bytes) -> bool:
+    """Whether git accepts a path of a tree as an argument: not one with dot segments."""
+    return not {b"", b".", b".."} & set(path.split(b"/"))
 
 
 def _body(section: bytes) -> bytes:

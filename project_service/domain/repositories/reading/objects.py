@@ -110,12 +110,12 @@ class Entry:
 
     @property
     def address(self) -> str | None:
-        """The path as it stands in URLs; ``None`` if it is no UTF-8 or has a NUL or dot segments, which URLs cannot."""
+        """The path as it stands in URLs of pages; ``None`` if it is no UTF-8 or has line breaks or dot segments."""
         try:
             text = self.path.decode()
         except UnicodeDecodeError:
             return None
-        return text if is_addressable(text) else None
+        return text if is_addressable(text) and "\n" not in text else None
 
 
 def is_addressable(path: str) -> bool:

@@ -1,0 +1,108 @@
+"""Pages of a repository whose names, authors and messages are hostile."""
+
+from __future__ import annotations
+
+import subprocess
+
+import pytest
+
+from project_service.domain.projects import Project
+from project_service.domain.repositories import models, restoring
+from project_service.kit.db.session import db
+from tests.support.git_repositories import bundle_of
+from tests.support.sample_data import RITA
+
+MARK = "<img src=x onerror=alert(1)>"
+BRANCH = "<script>alert(1)</script>"
+HERE = "/acme/shop/-"
+
+
+def git(folder, *words, data=None):
+    return subprocess.run(["git", *words], cwd=folder, input=data, check=True, capture_output=True).stdout.strip()
+
+
+@pytest.fixture
+def hostile(project, tmp_path):
+    """A repository that git itself would not make: written object by object."""
+    folder = tmp_path / "git"
+    folder.mkdir()
+    git(folder, "init", "--quiet", "--bare", ".")
+    blob = git(folder, "hash-object", "-w", "--stdin", data=b"<script>alert(1)</script>\n").decode()
+    names = [b".git", b"..", b"a\nb", b"bad\xff", MARK.encode(), b"\xe2\x80\xaetxt.exe", b"\"quote's"]
+    rows = [b"100644 " + name + b"\0" + bytes.fromhex(blob) for name in sorted(names)]
+    link = git(folder, "hash-object", "-w", "--stdin", data=b"/etc/passwd").decode()
+    rows += [b"120000 zlink\0" + bytes.fromhex(link), b"160000 zsub\0" + bytes.fromhex("ab" * 20)]
+    tree = git(folder, "hash-object", "-t", "tree", "-w", "--literally", "--stdin", data=b"".join(rows)).decode()
+    person = f"{MARK.replace('<', '').replace('>', '')} \\<b> <{'x' * 300}> 99999999999999 +9999"
+    content = f"tree {tree}\nauthor {person}\ncommitter {person}\n\n{MARK}\n\n{MARK}\x07\n".encode() + b"\xff\xfe"
+    commit = git(folder, "hash-object", "-t", "commit", "-w", "--literally", "--stdin", data=content).decode()
+    for name in ("refs/heads/main", f"refs/heads/{BRANCH}", f"refs/tags/{BRANCH}"):
+        git(folder, "update-ref", name, commit)
+    git(folder, "symbolic-ref", "HEAD", "refs/heads/main")
+    (folder / "all.bundle").write_bytes(bundle_of(folder, without="ab" * 20))
+    bare = folder / "bare.git"
+    git(tmp_path, "clone", "--quiet", "--bare", str(folder), str(bare))
+    content = restoring.store_content(project.id, bare, folder / "all.bundle")
+    restoring.add_repository(project.id, models.CODE, content)
+    db.session.get_one(Project, project.id).default_branch = "main"
+    db.session.commit()
+    return commit
+
+
+def test_every_page_shows_hostile_names_as_text(visit, hostile):
+    visitor, branch = visit(RITA), "%3Cscript%3Ealert(1)%3C/script%3E"
+    pages = ["tree", f"tree/{branch}", "commits", f"commits/{branch}", "branches", "tags", f"commit/{hostile}"]
+    pages += [f"compare/{branch}...main", f"tree/{hostile}", "blob/main/%3Cimg%20src=x%20onerror=alert(1)%3E"]
+    pages += ["blob/main/.git", "blob/main/zlink", "blame/main/.git"]
+
+    answers = {page: visitor.get(f"{HERE}/{page}") for page in pages} | {"": visitor.get("/acme/shop")}
+
+    assert {page: answer.status_code for page, answer in answers.items()} == dict.fromkeys(answers, 200)
+    assert [page for page, answer in answers.items() if MARK in answer.text or BRANCH in answer.text] == []
+
+
+def test_entries_that_no_address_can_name_are_listed_without_a_link(visit, hostile):
+    text = visit(RITA).get(f"{HERE}/tree/main").text
+
+    assert 'bad\ufffd <span class="badge">name is not UTF-8</span>' in text
+    assert '.. <span class="badge">unusual name</span>' in text
+    assert 'a\nb <span class="badge">unusual name</span>' in text
+    assert 'zsub @ <code>abababab</code> <span class="badge">submodule</span>' in text
+    assert "A symbolic link to <code>/etc/passwd</code>" in visit(RITA).get(f"{HERE}/blob/main/zlink").text
+
+
+@pytest.mark.parametrize("page", ["blob", "raw", "blame", "tree", "commits"])
+@pytest.mark.parametrize(
+    "place",
+    [
+        "main/../../../etc/passwd",
+        "main/zlink/passwd",
+        "main/zsub/x",
+        "main/zsub",
+        "-x",
+        "--output=x",
+        "main/.git/config",
+    ],
+)
+def test_nothing_outside_the_repository_is_reached(page, place, visit, hostile):
+    answer = visit(RITA).get(f"{HERE}/{page}/{place}")
+
+    assert answer.status_code in (404, 308) or (page == "commits" and answer.status_code == 200)
+    assert "root:" not in answer.text
+
+
+@pytest.mark.parametrize(
+    "range", ["-x...main", "main...--output=x", "main..-c", "^main...main", "...", "main...", "a..b..c"]
+)
+def test_a_comparison_of_nonsense_is_not_found(range, visit, hostile):
+    assert visit(RITA).get(f"{HERE}/compare/{range}").status_code == 404
+
+
+def test_raw_content_of_a_hostile_name_has_safe_headers(visit, hostile):
+    answer = visit(RITA).get(f"{HERE}/raw/main/%3Cimg%20src=x%20onerror=alert(1)%3E")
+
+    assert answer.headers["Content-Type"] == "text/plain; charset=utf-8"
+    assert answer.headers["Content-Disposition"] == 'inline; filename="blob"'
+    assert answer.headers["X-Content-Type-Options"] == "nosniff"
+    assert answer.headers["Content-Security-Policy"] == "default-src 'none'; style-src 'unsafe-inline'; sandbox"
+    assert "Set-Cookie" not in answer.headers

@@ -44,6 +44,8 @@ LINE_END = re.compile(r"\r\n?")
 _BLANK_LINES = re.compile(r"(?:\n[ \t]*)+\n")
 _PUNCTUATION = re.compile(r"[^\w\s]|_")
 _SCHEME = re.compile(r"\s*([a-z][a-z0-9+.-]*):", re.IGNORECASE)
+_NO_SLUG = re.compile(r"[^\w\- ]")
+ANCHOR_PREFIX = "user-content-"  # of the ids of headings, which must differ from those of the page
 SCHEMES = ("http", "https", "mailto")
 REL = "nofollow noopener noreferrer"
 
@@ -61,7 +63,9 @@ class RelativeAddresses:
     folder: str = ""
 
     def link(self, address: str) -> str:
-        """The address of a link; absolute addresses and fragments stay as they are."""
+        """The address of a link; absolute addresses stay as they are, fragments lead to headings."""
+        if address.startswith("#"):
+            return f"#{ANCHOR_PREFIX}{address[1:]}"
         return self._resolve(self.links, address) or address
 
     def image(self, address: str) -> str | None:
@@ -175,6 +179,8 @@ def _is_allowed_link(address: str) -> bool:
 def _adapt(state: StateCore) -> None:
     """Lower headings, adapt links, align columns by classes (the content security policy forbids styles)."""
     addresses: RelativeAddresses | None = state.env.get("addresses")
+    if addresses is not None:
+        _name_headings(state.tokens)
     for token in state.tokens:
         if token.type in ("heading_open", "heading_close"):
             token.tag = f"h{min(int(token.tag[1:]) + HEADING_OFFSET, MAX_HEADING)}"
@@ -189,6 +195,16 @@ def _adapt(state: StateCore) -> None:
             in_link = inner.type == "link_open" or (in_link and inner.type != "link_close")
             if inner.type == "image":
                 inner.meta["in_link"] = in_link
+
+
+def _name_headings(tokens: Sequence[Token]) -> None:
+    """Give headings ids by their texts, as links in the same text name them."""
+    known: dict[str, int] = {}
+    for position, token in enumerate(tokens):
+        if token.type == "heading_open":
+            slug = _NO_SLUG.sub("", tokens[position + 1].content.lower()).replace(" ", "-")
+            count = known[slug] = known.get(slug, -1) + 1
+            token.attrSet("id", f"{ANCHOR_PREFIX}{slug}-{count}" if count else f"{ANCHOR_PREFIX}{slug}")
 
 
 def _image(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import structlog
+
 from project_service.access import panels
 from project_service.access.abilities import Ability, allowed
 from project_service.access.identity import caller
@@ -11,6 +13,7 @@ from project_service.areas.repositories.places import Place
 from project_service.areas.repositories.readmes import find_readme
 from project_service.domain.projects import Project
 from project_service.domain.repositories.bundles import BRANCHES, TAGS
+from project_service.domain.repositories.git import BadBundle
 from project_service.domain.repositories.models import repository_of
 from project_service.domain.repositories.reading import history, refs, trees
 from project_service.domain.repositories.reading.history import HistoryFilter
@@ -22,6 +25,8 @@ from project_service.kit.http.errors import Unavailable
 
 MAX_COUNTED_COMMITS = 1000
 MAX_SHOWN_ENTRIES = 100
+
+log = structlog.get_logger(__name__)
 
 
 def fill(project: Project) -> dict[str, Any]:
@@ -35,7 +40,8 @@ def fill(project: Project) -> dict[str, Any]:
             if code is None or commit is None or project.default_branch is None:
                 return about | {"shown": True, "empty": True}
             return about | {"shown": True} | _content(project, code, Place(project.default_branch, "", commit))
-    except (ReadingFailed, Unavailable):
+    except (ReadingFailed, BadBundle, Unavailable, OSError) as error:  # the page has more than the repository
+        log.warning("the repository cannot be read", project_id=project.id, error=str(error))
         return about | {"shown": True, "failed": True}
 
 

@@ -61,9 +61,10 @@ def test_long_histories_are_counted_up_to_a_limit(visit, code, monkeypatch):
     assert ">3+ commits</a>" in visit(RITA).get(HOME).text
 
 
-def test_a_project_has_its_page_while_its_repository_cannot_be_read(visit, code, monkeypatch):
+@pytest.mark.parametrize("error", [ReadingFailed("rev-list"), FileNotFoundError("x.pack")])
+def test_a_project_has_its_page_while_its_repository_cannot_be_read(error, visit, code, monkeypatch):
     def fail(*_):
-        raise ReadingFailed("rev-list")
+        raise error
 
     monkeypatch.setattr(history, "commit_ids", fail)
 

@@ -9,7 +9,7 @@ import pytest
 
 from project_service.areas.repositories import compare_pages
 from project_service.domain.repositories.protection import ProtectedBranch
-from tests.support.sample_data import DEV, MAX, RITA, ROLES
+from tests.support.sample_data import DEV, GUS, MAX, NOBODY, RITA, ROLES, SAM
 from tests.support.visitors import store
 
 BRANCHES, TAGS, COMPARE = (f"/acme/shop/-/{page}" for page in ("branches", "tags", "compare"))
@@ -93,8 +93,19 @@ def test_creation_is_offered_to_who_may_push(page, person, visit, code):
     answer = visit(person).get(f"/acme/shop/-/{page}")
 
     offered = f"/-/{page}/new" in answer.text
-    assert offered is (person not in (RITA, "gus"))
+    assert offered is (person not in (RITA, GUS))
     assert visit(person).get(f"/acme/shop/-/{page}/new").status_code == (200 if offered else 403)
+
+
+@pytest.mark.parametrize(("person", "status"), [(NOBODY, 302), (SAM, 404), (GUS, 403), (RITA, 403)])
+def test_who_may_not_push_changes_nothing(person, status, visit, code):
+    forms = [f"{page}/{form}" for page in (TAGS, BRANCHES) for form in ("new", "v1.0/delete", "other/delete")]
+    visitor, before = visit(person), (names_in(visit(MAX), TAGS), names_in(visit(MAX), BRANCHES))
+
+    answers = [visitor.send(form, name="new", ref="main").status_code for form in forms]
+
+    assert answers == [status] * len(forms)
+    assert (names_in(visit(MAX), TAGS), names_in(visit(MAX), BRANCHES)) == before
 
 
 def test_two_revisions_are_compared(visit, code):

@@ -1,0 +1,62 @@
+"""Pages do not walk the whole history of a repository."""
+
+from __future__ import annotations
+
+import statistics
+import subprocess
+import time
+
+import pytest
+
+from project_service.domain.projects import Project
+from project_service.domain.repositories import models, restoring
+from project_service.kit.db.session import db
+from tests.support.git_repositories import bundle_of
+from tests.support.sample_data import ADA, make_project
+
+MAX_RATIO = 3.0
+ROUNDS = 7
+PAGES = ("", "/-/commits", "/-/branches", "/-/tags", "/-/commit/main", "/-/compare/main~5...main", "/-/tree/main/src")
+
+
+def keep_history(project, folder, count):
+    """Give a project a repository with a number of commits."""
+    folder.mkdir()
+    subprocess.run(["git", "init", "--quiet", "--bare", "--initial-branch=main", "."], cwd=folder, check=True)
+    commits = (
+        b"commit refs/heads/main\ncommitter A <a@example.org> %d +0000\ndata 6\nChange\n"
+        b"M 100644 inline src/d%d/f%d\ndata %d\n%d\n"
+        % (1_500_000_000 + number, number % 9, number % 99, len(str(number)), number)
+        for number in range(count)
+    )
+    subprocess.run(["git", "fast-import", "--quiet"], cwd=folder, input=b"".join(commits), check=True)
+    (folder / "all.bundle").write_bytes(bundle_of(folder))
+    content = restoring.store_content(project.id, folder, folder / "all.bundle")
+    restoring.add_repository(project.id, models.CODE, content)
+    db.session.get_one(Project, project.id).default_branch = "main"
+    db.session.commit()
+
+
+def seconds_of(visitor, address):
+    """The median time of a page, after it was read once."""
+    assert visitor.get(address).status_code == 200
+    found = []
+    for _ in range(ROUNDS):
+        began = time.perf_counter()
+        visitor.get(address)
+        found.append(time.perf_counter() - began)
+    return statistics.median(found)
+
+
+@pytest.mark.parametrize("count", [10_000, pytest.param(100_000, marks=pytest.mark.nightly)])
+def test_a_page_of_a_long_history_takes_as_long_as_one_of_a_short_one(count, visit, project, group, tmp_path):
+    long = make_project("long", group)
+    keep_history(project, tmp_path / "short", 1000)
+    keep_history(long, tmp_path / "long", count)
+    visitor = visit(ADA)
+
+    ratios = {
+        page: seconds_of(visitor, f"/acme/long{page}") / seconds_of(visitor, f"/acme/shop{page}") for page in PAGES
+    }
+
+    assert {page: ratio for page, ratio in ratios.items() if ratio > MAX_RATIO} == {}

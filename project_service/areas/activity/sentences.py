@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from project_service.areas.activity.schemas import action_name
 from project_service.domain.events.models import Action, Event
@@ -12,6 +13,7 @@ from project_service.domain.tracker.issues import INCIDENT, Issue
 from project_service.domain.tracker.merge_requests import MergeRequest
 from project_service.domain.tracker.milestones import Milestone
 from project_service.domain.tracker.notes import Note, Subject
+from project_service.kit.http import urls
 
 NOUNS = {
     "Issue": "issue",
@@ -39,7 +41,7 @@ class Sentence:
 def sentence_of(event: Event, project: Project) -> Sentence:
     """Return the sentence of an event whose target was loaded with the page."""
     if event.action == Action.PUSHED:
-        return _push(event)
+        return _push(event, project)
     target = event.target
     verb = action_name(event)
     if target.note is not None:
@@ -78,7 +80,7 @@ def _comment(note: Note, noteable: object, project: Project) -> Sentence:
     return Sentence("commented on", noun, text, address and f"{address}?note={note.id}#note_{note.id}", excerpt)
 
 
-def _push(event: Event) -> Sentence:
+def _push(event: Event, project: Project) -> Sentence:
     data = event.data or {}
     kind = data.get("ref_type") or "branch"
     count = data.get("commit_count") or 0
@@ -87,7 +89,21 @@ def _push(event: Event) -> Sentence:
     excerpt = data.get("commit_title") or ""
     if count > 1:
         excerpt = f"{excerpt} and {count - 1} more commits"
-    return Sentence(action_name(event), kind, str(data["ref"]), None, excerpt)
+    return Sentence(action_name(event), kind, str(data["ref"]), _page_of_push(data, project), excerpt)
+
+
+def _page_of_push(data: dict[str, Any], project: Project) -> str | None:
+    """Return the path of the page of what was pushed: the ref, its one new commit, or a comparison."""
+    old, new, action = data.get("commit_from"), data.get("commit_to"), data.get("action")
+    if action == "removed" or not new:
+        return None
+    if action == "created":
+        page = f"tree/{data['ref']}"
+    elif data.get("commit_count") == 1 or not old:
+        page = f"commit/{new}"
+    else:
+        page = f"compare/{old}...{new}"
+    return f"/{project.full_path}/-/{urls.encode_path(page)}"
 
 
 def _name(row: object) -> str:

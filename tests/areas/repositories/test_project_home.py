@@ -112,3 +112,21 @@ def test_the_commands_for_an_empty_repository_work_as_printed(
     shown = visit(MAX).get(HOME).text
     assert ">1 commit</a>" in shown
     assert (">1 tag</a>" in shown) is (number == 2)
+
+
+def test_pushes_in_the_activity_feed_lead_to_their_pages(visit, project, people, git_of):
+    client = git_of(people[MAX])
+    first = client.commit("First", a="1")
+    client.push(project.full_path, "main")
+    second = client.commit("Second", a="2")
+    client.push(project.full_path, "main")
+    client.commit("Third", a="3")
+    fourth = client.commit("Fourth", a="4")
+    client.push(project.full_path, "main")
+
+    text = visit(RITA).get(HOME).text
+
+    pages = [f"compare/{second}...{fourth}", f"commit/{second}", "tree/main"]
+    assert [f'<a href="/acme/shop/-/{page}">main</a>' in text for page in pages] == [True] * 3
+    assert [visit(RITA).get(f"/acme/shop/-/{page}").status_code for page in pages] == [200] * 3
+    assert first not in pages[0]

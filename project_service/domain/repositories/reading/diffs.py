@@ -69,6 +69,11 @@ class FileDiff:
         return self.status == "R"
 
     @property
+    def is_shown(self) -> bool:
+        """Whether a page shows the patch: it is not longer than ``MAX_SHOWN_LINES``."""
+        return not self.too_large and self.patch.count("\n") <= MAX_SHOWN_LINES
+
+    @property
     def lines(self) -> list[DiffLine]:
         """The lines of the patch."""
         return list(_lines(self.patch))

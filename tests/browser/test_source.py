@@ -69,3 +69,44 @@ def test_without_scripts_a_file_is_shown_from_its_beginning(visit, signed_in, so
     page = visit(f"{source}#L120-122", state=signed_in, java_script_enabled=False)
 
     expect(page.locator("#L1")).to_be_in_viewport()
+
+
+def test_lines_of_blame_are_marked_like_those_of_the_file(visit, signed_in, source):
+    page = visit(f"{source.replace('/blob/', '/blame/')}#L120-122", state=signed_in)
+
+    expect(page.locator("#L120")).to_be_in_viewport()
+    assert marked(page) == [120, 121, 122]
+
+
+def test_code_is_highlighted_with_and_without_scripts(visit, signed_in, source):
+    for scripts in (True, False):
+        page = visit(source, state=signed_in, java_script_enabled=scripts)
+        number = page.locator("#L1 [class^=hl-m]")
+        assert number.evaluate("one => getComputedStyle(one).color") != page.locator("#L1").evaluate(
+            "one => getComputedStyle(one).color"
+        )
+
+
+def test_the_clone_address_is_copied_by_a_button_and_selected_without_scripts(visit, signed_in, source):
+    home = source.partition("/-/")[0]
+    page = visit(home, state=signed_in, permissions=["clipboard-read", "clipboard-write"])
+    address = page.get_by_label("Clone with HTTP").input_value()
+    button = page.get_by_role("button", name="Copy clone address")
+    button.focus()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("button", name="Copied clone address")).to_be_visible()
+
+    assert address.endswith(f"{home}.git")
+    assert page.evaluate("navigator.clipboard.readText()") == address
+    plain = visit(home, state=signed_in, java_script_enabled=False)
+    expect(plain.get_by_label("Clone with HTTP")).to_have_value(address)
+    expect(plain.get_by_role("button", name="Copy clone address")).to_be_hidden()
+
+
+def test_two_revisions_are_compared_by_keyboard_without_scripts(visit, signed_in, source):
+    page = visit(f"{source.partition('/-/')[0]}/-/compare", state=signed_in, java_script_enabled=False, width=400)
+    page.get_by_label("To", exact=True).fill("main")
+    page.keyboard.press("Enter")
+
+    page.wait_for_url("**/-/compare/main...main")
+    expect(page.get_by_text("has no commits that")).to_be_visible()

@@ -1,7 +1,7 @@
 """One PostgreSQL server for a whole test run, shared by all its processes.
 
-The first that wants it starts a keeper, which owns the server and outlives the process that started it: processes of a run
-end at different times. The keeper ends, and takes server and files with it, when the run itself is gone, however
+The first that wants it starts a keeper, which owns the server and outlives the process that started it: processes of
+a run end at different times. The keeper ends, and takes server and files with it, when the run itself is gone, however
 that came about.
 
 Benchmarks have a server of another kind: its files are kept for the next run, and it loses nothing.

@@ -15,8 +15,8 @@ SCOPE_TEXTS = {
     "read_api": "read_api: read everything",
     "read_repository": "read_repository: clone and fetch with git",
     "write_repository": "write_repository: clone, fetch and push with git",
-    "read_registry": "read_registry: nothing on this server yet",
-    "write_registry": "write_registry: nothing on this server yet",
+    "read_registry": "read_registry: not used by this server",
+    "write_registry": "write_registry: not used by this server",
     "sudo": "sudo: act as any other user (administrators)",
 }
 

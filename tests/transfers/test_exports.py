@@ -30,7 +30,7 @@ from project_service.transfers.archive import diff
 from project_service.transfers.exporting import context, exporter
 from project_service.transfers.exporting.serializers import nested as nested_serializer
 from project_service.transfers.exporting.serializers import serialize
-from project_service.transfers.importing import finalization, protected_tags
+from project_service.transfers.importing import finalization, protected_refs
 from project_service.transfers.models import ArchivedRow, ProjectExport, ProjectFile
 from project_service.transfers.remote import sending
 from tests.support.archives import make_archive, make_event, make_issue, make_note, pack, rows, send, unpack
@@ -964,14 +964,14 @@ def test_only_so_many_labels_are_nested_whole(brought, monkeypatch):
 @pytest.mark.parametrize("relation", ["labels", "milestones", "protected_tags"])
 def test_not_all_that_is_large_is_in_memory_at_once(relation, brought, monkeypatch):
     monkeypatch.setattr(context, "MAX_BYTES_AT_ONCE", 1 << 20)
-    monkeypatch.setattr(protected_tags, "MAX_BYTES_AT_ONCE", 1 << 20)
-    real, peaks = finalization.store_protected_tags, []
+    monkeypatch.setattr(protected_refs, "MAX_BYTES_AT_ONCE", 1 << 20)
+    real, peaks = finalization.store_protected_refs, []
 
     def protect(*given):
         with traced(peaks):
             real(*given)
 
-    monkeypatch.setattr(finalization, "store_protected_tags", protect)
+    monkeypatch.setattr(finalization, "store_protected_refs", protect)
     given = [{"title": f"{n}", "name": f"{n}", "description": "d", "odd": "x" * 1_000_000} for n in range(40)]
     export, _ = brought({relation: given})
     project = db.session.get(Project, export.number)
@@ -980,7 +980,7 @@ def test_not_all_that_is_large_is_in_memory_at_once(relation, brought, monkeypat
         nested_serializer.load_nested(reader)
         assert {len(line["odd"]) for line in serialize(reader, relation)} == {1_000_000}
 
-    assert len(peaks) == 2
+    assert len(peaks) == 3
     assert max(peaks) < 24 << 20, peaks  # of 40
 
 

@@ -34,6 +34,7 @@ from project_service.domain.memberships import Membership
 from project_service.domain.projects import Project
 from project_service.domain.repositories import git as git_commands
 from project_service.domain.repositories import models
+from project_service.domain.repositories.protection import ProtectedBranch
 from project_service.domain.tracker.issues import Issue
 from project_service.kit import clock, jobs
 from project_service.kit.db.base import Base
@@ -2388,6 +2389,47 @@ def test_a_tag_that_is_protected_anew_has_nothing_of_the_archive(as_, bring, run
     assert [one["access_level"] for one in line["create_access_levels"]] == [30]
 
 
+def protections_of(number):
+    columns = ("name", "push_access_level", "merge_access_level", "allow_force_push", "added_by_import")
+    rows = db.session.scalars(select(ProtectedBranch).where(ProtectedBranch.project_id == number))
+    return sorted(tuple(getattr(row, column) for column in columns) for row in rows)
+
+
+@pytest.mark.both_databases
+def test_the_default_branch_of_an_imported_project_is_protected(as_, bring, run_jobs, tmp_path):
+    bundle = make_bundle(tmp_path / "code")
+    number = bring(make_archive({}, files={"project.bundle": bundle}))["id"]
+
+    assert protections_of(number) == [("main", 40, 40, False, True)]
+    assert rows(export(as_(MAX), number, run_jobs), "protected_branches") == []
+
+
+@pytest.mark.both_databases
+def test_protected_branches_come_with_their_levels_and_go_back_out(as_, bring, run_jobs, tmp_path):
+    given = [
+        {"name": "ma*", "push_access_levels": [{"access_level": 0}], "merge_access_levels": [LEVEL], "odd": 1},
+        {"name": "keys", "push_access_levels": [{"access_level": 30, "deploy_key_id": 5}], "allow_force_push": True},
+        {"name": "several", "push_access_levels": [{"access_level": 40}, {"access_level": 30}]},
+        {"name": "main"},
+        {"name": "main"},
+    ]
+    archive = make_archive({"protected_branches": given}, files={"project.bundle": make_bundle(tmp_path / "code")})
+    state = bring(archive)
+
+    assert protections_of(state["id"]) == [
+        ("keys", 0, 40, True, False),
+        ("ma*", 0, 30, False, False),
+        ("main", 40, 40, False, False),
+        ("several", 30, 40, False, False),
+    ]
+    [failed] = state["failed_relations"]
+    assert failed["exception_message"].endswith("Name has already been taken")
+    lines = {line["name"]: line for line in rows(export(as_(MAX), state["id"], run_jobs), "protected_branches")}
+    assert (lines["ma*"]["odd"], lines["keys"]["allow_force_push"]) == (1, True)
+    for name, line in zip(("keys", "several"), given[1:], strict=False):
+        assert lines[name]["push_access_levels"] == line["push_access_levels"]
+
+
 def test_error_tracking_comes_without_its_token_and_switched_off(bring, as_):
     row = {"api_url": "https://sentry.example.org/api/0/projects/a/b", "project_name": "A", "token": "secret"}
     number = bring(make_archive({"error_tracking_setting": [row | {"enabled": True}]}))["id"]
@@ -2585,7 +2627,7 @@ def full_archive(**options):
         "snippets": [{"title": "s", "content": "c", "visibility_level": 0, **moments, "notes": [make_note()]}],
         "releases": [{"tag": "v1", "author_id": 7, "links": []}],
         "protected_tags": [{"name": "v*", **moments, "create_access_levels": [{"access_level": 40}]}],
-        "protected_branches": [{"name": "main", "push_access_levels": [{"access_level": 40}]}],
+        "protected_branches": [{"name": "main", **moments, "push_access_levels": [{"access_level": 40}]}],
         "project_members": [{"user": None, "invite_email": "x@example.org", "access_level": 20}, *MEMBERS],
         "boards": [{"name": "Board", "lists": []}],
         "unheard_of": [{"a": 1}],

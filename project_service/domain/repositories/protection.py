@@ -22,7 +22,10 @@ LEVELS = {
 
 
 class ProtectedBranch(Timestamps, Model):
-    """A branch name or wildcard, and the roles that may push to and merge into matching branches; 0 is no one."""
+    """A branch name or wildcard, and the roles that may push to and merge into matching branches; 0 is no one.
+
+    ``added_by_import`` marks what an import added to its archive; exports leave it out until it is changed.
+    """
 
     __tablename__ = "protected_branches"
     __table_args__ = (UniqueConstraint("project_id", "name"),)
@@ -32,6 +35,7 @@ class ProtectedBranch(Timestamps, Model):
     push_access_level: Mapped[int] = mapped_column(default=Role.MAINTAINER)
     merge_access_level: Mapped[int] = mapped_column(default=Role.MAINTAINER)
     allow_force_push: Mapped[bool] = mapped_column(default=False, server_default=false())
+    added_by_import: Mapped[bool] = mapped_column(default=False, server_default=false())
 
 
 def protected_branches_of(project: Project) -> Select[ProtectedBranch]:
@@ -50,12 +54,19 @@ def default_protection(project: Project) -> int:
     return FULL if level is None else int(level)
 
 
-def protect_default_branch(project: Project, branch: str) -> None:
-    """Protect the default branch of a project that had none, as its group wants it."""
+def protect_default_branch(project: Project, branch: str, *, added_by_import: bool = False) -> None:
+    """Protect the default branch of a project as its group wants it, unless it is protected already."""
     levels = LEVELS.get(default_protection(project))
-    known = protected_branches_of(project).where(ProtectedBranch.name == branch)
-    if levels is not None and db.session.scalar(known) is None:
-        push, merge = levels
-        db.session.add(
-            ProtectedBranch(project_id=project.id, name=branch, push_access_level=push, merge_access_level=merge)
+    protected = list(db.session.scalars(protected_branches_of(project)))
+    if levels is None or protections_of(protected, branch):
+        return
+    push, merge = levels
+    db.session.add(
+        ProtectedBranch(
+            project_id=project.id,
+            name=branch,
+            push_access_level=push,
+            merge_access_level=merge,
+            added_by_import=added_by_import,
         )
+    )

@@ -11,8 +11,9 @@ from sqlalchemy import insert, select
 
 from project_service.domain.projects import Project
 from project_service.domain.repositories import bundle_cache, bundles, git, packs
-from project_service.domain.repositories.models import Repository, RepositoryRef, repository_of
+from project_service.domain.repositories.models import CODE, Repository, RepositoryRef, repository_of
 from project_service.domain.repositories.packs import StoredPack
+from project_service.domain.repositories.protection import protect_default_branch
 from project_service.domain.repositories.views import decode_name, incoming_folder
 from project_service.kit.db.locking import lock_row
 from project_service.kit.db.session import db, reading, unit_of_work
@@ -127,4 +128,12 @@ def _convert_row(repository_id: int, storage_name: str, content: RestoredContent
         return False
     repository.storage_name, repository.version = None, new_version()
     fill(repository, content)
+    if repository.kind == CODE:  # former releases protected no branch
+        protect_imported_code(db.session.get_one(Project, repository.project_id))
     return True
+
+
+def protect_imported_code(project: Project) -> None:
+    """Protect the default branch of a project whose code was imported, as a first push does."""
+    if project.default_branch is not None:
+        protect_default_branch(project, project.default_branch, added_by_import=True)

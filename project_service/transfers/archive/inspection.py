@@ -24,7 +24,8 @@ from project_service.transfers.importing.mapping import map_row
 from project_service.transfers.importing.mapping.context import ImportContext, ProjectState
 from project_service.transfers.importing.mapping.parsing import parse_row as read_row
 from project_service.transfers.importing.mapping.tables import COLUMNS
-from project_service.transfers.importing.protected_tags import protected_tags_in
+from project_service.transfers.importing.protected_refs import ALL as PROTECTED_REFS
+from project_service.transfers.importing.protected_refs import protected_refs_in
 from project_service.transfers.importing.refusals import RowRefused
 from project_service.transfers.importing.single_rows import single_rows
 from project_service.transfers.importing.user_mapping import UserMapping, is_invitation
@@ -89,8 +90,8 @@ def inspect(archive: Path) -> Inspection:
         for relation in reader.relations_of(unpacked):
             found.rows[relation] = 0
             context.state.start_relation()
-            if relation == layout.PROTECTED_TAGS:
-                _count_tags(found, unpacked)
+            if relation in PROTECTED_REFS:
+                _count_protected(found, unpacked, relation)
                 continue
             for line, row in _rows_of(unpacked, relation):
                 found.rows[relation] += 1
@@ -101,13 +102,13 @@ def inspect(archive: Path) -> Inspection:
     return found
 
 
-def _count_tags(found: Inspection, unpacked: Unpacked) -> None:
-    for line, row in protected_tags_in(unpacked, set()):
-        found.rows[layout.PROTECTED_TAGS] += 1
+def _count_protected(found: Inspection, unpacked: Unpacked, relation: str) -> None:
+    for line, row in protected_refs_in(unpacked, set(), PROTECTED_REFS[relation]):
+        found.rows[relation] += 1
         if isinstance(row, RowRefused):
-            found.failures.append(f"{layout.PROTECTED_TAGS}, line {line}: {row}")
+            found.failures.append(f"{relation}, line {line}: {row}")
         else:
-            found.becomes[layout.PROTECTED_TAGS.replace("_", " ")] += 1
+            found.becomes[relation.replace("_", " ")] += 1
 
 
 def _rows_of(unpacked: Unpacked, relation: str) -> Iterator[tuple[int, Any]]:

@@ -44,8 +44,9 @@ RELATIONS = (*LISTS, *SINGLES)
 SOMETIMES = ("service_desk_setting", "security_setting", "push_rule")
 OBJECTS = frozenset({*SINGLES, *SOMETIMES})
 # relations whose rows are people, or settings: read at the end, or before the others
-MEMBERS, PROTECTED_TAGS, ERROR_TRACKING, FEATURES, AUTO_DEVOPS, CI_CD = (
+MEMBERS, PROTECTED_BRANCHES, PROTECTED_TAGS, ERROR_TRACKING, FEATURES, AUTO_DEVOPS, CI_CD = (
     "project_members",
+    "protected_branches",
     "protected_tags",
     "error_tracking_setting",
     "project_feature",
@@ -53,7 +54,7 @@ MEMBERS, PROTECTED_TAGS, ERROR_TRACKING, FEATURES, AUTO_DEVOPS, CI_CD = (
     "ci_cd_settings",
 )
 # imported by the last step, not row by row
-IMPORTED_AT_THE_END = frozenset({PROTECTED_TAGS, ERROR_TRACKING})
+IMPORTED_AT_THE_END = frozenset({PROTECTED_BRANCHES, PROTECTED_TAGS, ERROR_TRACKING})
 # what old archives hold and nobody may bring along (section 6.4), and what would pass for the project itself
 IGNORED = frozenset({"services", "hooks", "variables", PROJECT})
 RENAMED = {"pipelines": "ci_pipelines"}

@@ -21,6 +21,7 @@ from project_service.domain.planning import issues as planned_issues
 from project_service.domain.planning import milestones as planned_milestones
 from project_service.domain.projects import Project
 from project_service.domain.repositories.models import may_be_default
+from project_service.domain.repositories.restoring import protect_imported_code
 from project_service.domain.tracker.counters import Counter
 from project_service.domain.tracker.issues import Issue
 from project_service.domain.tracker.merge_requests import MergeRequest
@@ -34,7 +35,7 @@ from project_service.transfers.archive.contents import BadArchive, Unpacked
 from project_service.transfers.importing.feature_levels import set_features
 from project_service.transfers.importing.mapping.parsing import refuse_unstorable
 from project_service.transfers.importing.mapping.values import day_of, is_set, moment_of, text_of
-from project_service.transfers.importing.protected_tags import store_protected_tags
+from project_service.transfers.importing.protected_refs import BRANCHES, TAGS, store_protected_refs
 from project_service.transfers.importing.refusals import RowRefused, invalid
 from project_service.transfers.importing.single_rows import failure_of, first_row, single_row
 from project_service.transfers.importing.user_mapping import ImportedRole, UserMapping
@@ -87,7 +88,8 @@ def finalize(found: ProjectImport, unpacked: Unpacked, users: UserMapping) -> No
     settings = settings_in(attributes, *(first_row(unpacked, name) for name in (layout.AUTO_DEVOPS, layout.CI_CD)))
     project.attributes = {**(project.attributes or {}), **settings}
     _set_error_tracking(project, single_row(project, unpacked, layout.ERROR_TRACKING), users)
-    store_protected_tags(project, unpacked, users)
+    for kind in (BRANCHES, TAGS):
+        store_protected_refs(project, unpacked, users, kind)
     if "public_jobs" in overrides:  # the name that the API shows
         overrides = {"public_builds": overrides["public_jobs"]} | overrides
     named = attributes.get("default_branch")
@@ -96,6 +98,7 @@ def finalize(found: ProjectImport, unpacked: Unpacked, users: UserMapping) -> No
     if not may_be_default(project, overrides.get("default_branch") or ""):
         overrides = {name: value for name, value in overrides.items() if name != "default_branch"}
     apply(project, overrides)
+    protect_imported_code(project)
     wanted = overrides.get("visibility")
     level = Visibility.of(wanted) if wanted else attributes.get("visibility_level")
     project.visibility = _visibility(level, project.namespace)

@@ -28,7 +28,10 @@ from project_service.transfers.exporting.serializers.project import (
     serialize_ci_cd,
     serialize_features,
 )
-from project_service.transfers.exporting.serializers.protected_tags import serialize_protected_tags
+from project_service.transfers.exporting.serializers.protected_refs import (
+    serialize_protected_branches,
+    serialize_protected_tags,
+)
 from project_service.transfers.exporting.serializers.snippets import serialize_snippets
 from project_service.transfers.exporting.templates import Line
 from project_service.transfers.models import ArchivedRow
@@ -40,6 +43,7 @@ SERIALIZERS: dict[str, Callable[[ExportContext], Iterator[Line]]] = {
     "snippets": serialize_snippets,
     "project_members": serialize_members,
     "merge_requests": serialize_merge_requests,
+    "protected_branches": serialize_protected_branches,
     "protected_tags": serialize_protected_tags,
     "error_tracking_setting": serialize_error_tracking,
     "project_feature": serialize_features,

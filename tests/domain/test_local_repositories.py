@@ -24,6 +24,7 @@ def stored_bundle(project, tmp_path):
 
 
 def test_the_repository_of_a_bundle_is_removed_when_its_bundle_was_replaced(stored_bundle, project):
+    bundle_cache.remove_unused()  # those of other tests
     assert contents.tag_names(project) == ["v1"]
     assert bundle_cache.remove_unused() == 0
     stored_bundle.version = "2"

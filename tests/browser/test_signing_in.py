@@ -66,7 +66,7 @@ def test_the_keyboard_is_enough(visit, person):
     page.keyboard.type(PASSWORD)
     page.keyboard.press("Enter")
 
-    expect(page.get_by_role("heading", name="Projects")).to_be_visible()
+    expect(page.get_by_role("heading", name="Projects", exact=True)).to_be_visible()
 
 
 def test_what_has_the_focus_can_be_seen(visit):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
 import subprocess
 import time
 
@@ -38,14 +37,14 @@ def keep_history(project, folder, count):
 
 
 def seconds_of(visitor, address):
-    """The median time of a page, after it was read once."""
+    """The shortest time of a page, after it was read once: other processes on the machine only add to it."""
     assert visitor.get(address).status_code == 200
     found = []
     for _ in range(ROUNDS):
         began = time.perf_counter()
         visitor.get(address)
         found.append(time.perf_counter() - began)
-    return statistics.median(found)
+    return min(found)
 
 
 @pytest.mark.parametrize("count", [10_000, pytest.param(100_000, marks=pytest.mark.nightly)])

@@ -87,7 +87,12 @@ class Recipe:
     def environment(self, script: str) -> dict[str, str]:
         """The environment of a program that is started after a script."""
         found: dict[str, str] = json.loads(self.run(f"{script}\n'{sys.executable}' -S -c \"$PRINT\"", PRINT=PRINT))
-        return {key: value for key, value in found.items() if key in {*VALUES, "SIGNING", "KUBECONFIG"}}
+        return of_the_project(found)
+
+
+def of_the_project(found: dict[str, str]) -> dict[str, str]:
+    """Without the variables of the instance, which other tests may have set."""
+    return {key: value for key, value in found.items() if key in {*VALUES, "SIGNING", "KUBECONFIG"}}
 
 
 @pytest.fixture
@@ -130,7 +135,7 @@ def test_docker_gets_them(recipe: Recipe, tmp_path: Path) -> None:
     with docker_daemon() as (address, sent):
         recipe.run(recipe.commands("docker"), DOCKER_HOST=address)
 
-    environment = dict(line.split("=", 1) for line in sent["Env"])
+    environment = of_the_project(dict(line.split("=", 1) for line in sent["Env"]))
     assert environment == {key: value for key, value in VALUES.items() if "\n" not in value}
     assert not (tmp_path / "shop.env").exists()
 
@@ -178,7 +183,7 @@ def test_the_workflow_has_the_grammar_of_github_actions_and_sets_them(recipe: Re
         printed += recipe.run(step["run"], **{"TOKEN": "", **known, **secrets})
 
     assert printed == "::add-mask::masked-10%25-value\n"
-    assert environment_of(file.read_text()) == VALUES
+    assert of_the_project(environment_of(file.read_text())) == VALUES
     assert not (tmp_path / "variables.json").exists()
 
 

@@ -62,8 +62,7 @@ def upgrade() -> None:
 
 def downgrade() -> None:
     """Drop the column; the branches stay protected."""
-    with op.batch_alter_table("protected_branches") as batch_op:
-        batch_op.drop_column("added_by_import")
+    op.drop_column("protected_branches", "added_by_import")
 
 
 def _of_archives(connection: sa.Connection, now: dt.datetime) -> Iterator[dict[str, Any]]:

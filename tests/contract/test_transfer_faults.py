@@ -144,6 +144,7 @@ EVERYTHING = {
 }
 
 
+@nightly  # that nobody waits for a slow server is shown in every run
 def test_nothing_else_waits_for_an_import(service, gl, archive):
     doomed = gl.projects.create({"name": next(names)})
     imported = {"job": "transfers.jobs.import_project", "event": "job done"}
@@ -297,7 +298,8 @@ def test_an_import_that_dies_and_whose_project_is_removed_leaves_nothing(what, s
     assert wait_for(lambda: leftovers(service, number) == (set(), []), PATIENCE), leftovers(service, number)
 
 
-@pytest.mark.parametrize("what", [SERVER, pytest.param(WORKER, marks=nightly), pytest.param(REDIS, marks=nightly)])
+@nightly  # an import whose worker dies is shown in every run; tests/transfers stops exports at every step
+@pytest.mark.parametrize("what", [SERVER, WORKER, REDIS])
 def test_an_export_in_whose_middle_something_dies_ends_with_everything_once(what, service, gl, archive):
     number = start_import(gl, archive)
     assert wait_for(lambda: has_ended(service, number), PATIENCE)
@@ -394,6 +396,7 @@ def test_an_operator_is_told_that_an_archive_cannot_be_written(service, small_ar
     ] * 2
 
 
+@nightly  # tests/cli covers what the command prints
 def test_an_operator_is_told_what_an_import_left_out(service, tmp_path):
     name, source = next(names), tmp_path / "in.tar.gz"
     source.write_bytes(make_archive({"issues": [make_issue(1), make_issue(2, title=None)]}))

@@ -19,6 +19,7 @@ from urllib.parse import SplitResult, quote, urlsplit
 PREFIX = "PROJECT_SERVICE_"
 MEMORY_DIR = Path("/dev/shm")  # noqa: S108  # a file system in memory, where Linux has one
 DEFAULT_WAITING_BODIES = 100
+DEFAULT_REPOSITORY_CACHE_MIB = 20 << 10
 MIN_METRICS_BYTES = 16 << 20
 MAX_TEMPORARY_PATH_BYTES = 50  # of TMPDIR, if sockets are below it
 LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
@@ -47,6 +48,7 @@ class Settings:
     external_url: str | None = None
     trusted_proxies: tuple[Network, ...] = ()
     max_waiting_bodies: int = DEFAULT_WAITING_BODIES
+    max_repository_cache_mib: int = DEFAULT_REPOSITORY_CACHE_MIB
     root_password: str | None = None
     root_token: str | None = None
     metrics_token: str | None = None
@@ -69,7 +71,6 @@ class Settings:
         reader = _Reader(os.environ if environment is None else environment)
         data_dir = reader.get("DATA_DIR", _directory) or _directory("var")
         redis_url = reader.get("REDIS_URL", _redis_url)
-        waiting = reader.get("MAX_WAITING_BODIES", _whole(0, 1_000_000))
         settings = cls(
             data_dir=data_dir,
             database_url=reader.get("DATABASE_URL", _database_url) or f"sqlite:///{data_dir}/project-service.db",
@@ -79,7 +80,8 @@ class Settings:
             secret_key=reader.get("SECRET_KEY", _keys),
             external_url=reader.get("EXTERNAL_URL", _external_url),
             trusted_proxies=reader.get("TRUSTED_PROXIES", _networks) or (),
-            max_waiting_bodies=DEFAULT_WAITING_BODIES if waiting is None else waiting,
+            max_waiting_bodies=reader.whole("MAX_WAITING_BODIES", 1_000_000, DEFAULT_WAITING_BODIES),
+            max_repository_cache_mib=reader.whole("MAX_REPOSITORY_CACHE_MIB", 1 << 30, DEFAULT_REPOSITORY_CACHE_MIB),
             root_password=reader.get("ROOT_PASSWORD", _at_least(8)),
             root_token=reader.get("ROOT_TOKEN", _at_least(20)),
             metrics_token=reader.get("METRICS_TOKEN", _at_least(20)),
@@ -147,6 +149,10 @@ class _Reader:
             return parse(value)
         except ValueError as error:
             raise SettingsError(f"{PREFIX}{name}: {error}") from error
+
+    def whole(self, name: str, highest: int, default: int) -> int:
+        value = self.get(name, _whole(0, highest))
+        return default if value is None else value
 
     def refuse_unknown(self) -> None:
         unknown = sorted(set(self.given) - self.known)

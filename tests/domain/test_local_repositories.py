@@ -8,11 +8,12 @@ import time
 
 import pytest
 
-from project_service.domain.repositories import bundle_cache, contents, models, views
+from project_service.domain.repositories import bundle_cache, contents, eviction, models
 from project_service.domain.repositories.local_folders import held
+from project_service.kit import storage
 from project_service.kit.db.session import db
 from tests.support.git_repositories import keep_bundle, keep_repository, make_bundle, repository_folder
-from tests.support.sample_data import ADA
+from tests.support.sample_data import ADA, make_project
 
 BUNDLES_FOLDER = "*-project-*.git*"
 
@@ -64,15 +65,50 @@ def test_caches_are_removed_when_they_are_old_and_not_in_use(project, tmp_path):
     kept = keep_repository(project, tmp_path / "repository", "v1")
     base = models.root() / "cache" / str(kept.id)
     with repository_folder(project) as view:
-        views.remove_unused(0)
+        eviction.remove_unused(0)
         assert view.exists()
-    views.remove_unused(3600)
+    eviction.remove_unused(3600)
     assert base.exists()
 
-    views.remove_unused(0)
+    eviction.remove_unused(0)
 
     assert not base.exists()
     assert contents.tag_names(project) == ["v1"]
+
+
+def test_caches_read_longest_ago_are_removed_above_a_size(project, group, tmp_path, monkeypatch):
+    monkeypatch.setattr(storage, "_hard_link", lambda source, target: False)  # as with a bucket
+    other = make_project("other", group)
+    bases = []
+    for number, each in enumerate((project, other)):
+        stored = keep_repository(each, tmp_path / str(number), "v1")
+        assert contents.tag_names(each) == ["v1"]
+        bases.append(models.root() / "cache" / str(stored.id))
+    size = sum(path.stat().st_size for path in bases[1].rglob("*") if path.is_file())
+
+    for number, path in ((number, path) for number, base in enumerate(bases) for path in (base, *base.glob("views/*"))):
+        os.utime(path, (time.time() - 3600 + number,) * 2)
+
+    eviction.remove_above(size * 3)
+    assert [base.exists() for base in bases] == [True, True]
+    eviction.remove_above(size * 3 // 2)
+
+    assert [base.exists() for base in bases] == [False, True]
+    assert contents.tag_names(project) == ["v1"]
+
+
+def test_a_cache_that_is_read_stays_whatever_its_size(project, tmp_path, monkeypatch):
+    monkeypatch.setattr(storage, "_hard_link", lambda source, target: False)
+    keep_repository(project, tmp_path / "repository", "v1")
+
+    with repository_folder(project) as view:
+        eviction.remove_above(0, min_age_seconds=0)
+        assert view.exists()
+    eviction.remove_above(0)
+    assert view.exists()  # read within the last minute
+
+    eviction.remove_above(0, min_age_seconds=0)
+    assert not view.exists()
 
 
 def test_a_view_outlives_a_push_while_it_is_read(project, tmp_path):

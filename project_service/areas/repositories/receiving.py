@@ -36,9 +36,10 @@ from project_service.areas.repositories.push_rules import PushRefused
 from project_service.areas.repositories.pushing import NOT_PUSHED, RequestedPush
 from project_service.areas.repositories.request_bodies import CHUNK_BYTES
 from project_service.domain.repositories import git, packs
+from project_service.domain.repositories.eviction import incoming_folder
 from project_service.domain.repositories.local_folders import held
 from project_service.domain.repositories.refs import SHA, ZERO, RefChange
-from project_service.domain.repositories.views import decode_name, encode_name, incoming_folder, write_bare_repository
+from project_service.domain.repositories.views import decode_name, encode_name, write_bare_repository
 
 CAPABILITIES = (
     "report-status report-status-v2 delete-refs side-band-64k quiet atomic ofs-delta push-options "

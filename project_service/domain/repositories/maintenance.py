@@ -10,9 +10,10 @@ from pathlib import Path
 from sqlalchemy import delete, func, select, update
 
 from project_service.domain.repositories import git, packs
+from project_service.domain.repositories.eviction import incoming_folder
 from project_service.domain.repositories.models import Repository, RepositoryPack
 from project_service.domain.repositories.restoring import convert, new_version
-from project_service.domain.repositories.views import FALLBACK_BRANCH, incoming_folder, view_of
+from project_service.domain.repositories.views import FALLBACK_BRANCH, view_of
 from project_service.kit import clock, jobs
 from project_service.kit.db.locking import lock_row
 from project_service.kit.db.session import db

@@ -11,7 +11,6 @@ import os
 import re
 import secrets
 import shutil
-import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,6 +21,7 @@ from sqlalchemy import Connection, select
 from project_service.domain import instance_settings
 from project_service.domain.projects import Project
 from project_service.domain.repositories import bundle_cache, packs
+from project_service.domain.repositories.eviction import cache_of, clean_up
 from project_service.domain.repositories.local_folders import held, locked_file, remove_unless_held
 from project_service.domain.repositories.models import (
     CODE,
@@ -35,9 +35,6 @@ from project_service.kit.db.session import snapshot
 
 FALLBACK_BRANCH = "main"
 MIN_AGE_SECONDS = 60  # of a view before it is removed: a reader may be about to lock it
-MAX_CACHE_AGE_SECONDS = 7 * 86400  # since a repository was last read on this machine
-MAX_INCOMING_AGE_SECONDS = 86400  # of folders that no process holds
-CLEAN_UP_SECONDS = 3600
 CONFIG = "[core]\n\trepositoryformatversion = 0\n\tbare = true\n"
 ESCAPED = re.compile(r"\\x([0-9a-f]{2})")
 
@@ -83,7 +80,7 @@ def view_of(repository: Repository, head: str) -> Iterator[Path]:
         folder = _path_of(state)
         with held(folder) as exists:
             if exists:
-                os.utime(_base(state.repository_id))
+                os.utime(cache_of(state.repository_id))
                 yield folder
                 return
         state = _build(state)
@@ -99,13 +96,6 @@ def head_of(project: Project, repository: Repository | None) -> str:
 def machine_folder() -> Path:
     """The directory of this machine for repositories."""
     return root()
-
-
-def incoming_folder() -> Path:
-    """The directory of this machine for what is being received or converted."""
-    folder = root() / "incoming"
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    return folder
 
 
 def encode_name(name: str) -> bytes:
@@ -130,47 +120,14 @@ def write_bare_repository(folder: Path, head: str, packed_refs: bytes, objects: 
         (folder / "objects/info/alternates").write_bytes(os.fsencode(objects) + b"\n")
 
 
-def clean_up() -> None:
-    """Remove from this machine what nothing needs any more, unless that was done within the hour."""
-    mark = root() / "cleaned"
-    if mark.exists() and time.time() - mark.stat().st_mtime < CLEAN_UP_SECONDS:
-        return
-    root().mkdir(parents=True, exist_ok=True, mode=0o700)
-    mark.touch()
-    remove_unused(MAX_CACHE_AGE_SECONDS)
-    for folder in (*incoming_folder().iterdir(), *root().glob(".empty-*")):
-        remove_unless_held(folder, MAX_INCOMING_AGE_SECONDS)
-
-
-def remove_unused(max_age_seconds: float) -> None:
-    """Remove the caches of repositories that were not read for some time."""
-    for base in (root() / "cache").glob("[0-9]*"):
-        with locked_file(base / "lock"):
-            views = list((base / "views").glob("[0-9a-f]*.git"))
-            if all(remove_unless_held(view, max_age_seconds) for view in views):
-                remove_unless_held(base, max_age_seconds)
-
-
-def remove_caches(repository_ids: Iterable[int]) -> None:
-    """Remove what this machine has of repositories that are deleted, unless it is being read."""
-    for repository_id in repository_ids:
-        for view in (_base(repository_id) / "views").glob("[0-9a-f]*.git"):
-            remove_unless_held(view)
-        remove_unless_held(_base(repository_id))
-
-
-def _base(repository_id: int) -> Path:
-    return root() / "cache" / str(repository_id)
-
-
 def _path_of(state: ViewState) -> Path:
     head = hashlib.sha256(state.head.encode()).hexdigest()[:8]
-    return _base(state.repository_id) / "views" / f"{state.version}-{head}.git"
+    return cache_of(state.repository_id) / "views" / f"{state.version}-{head}.git"
 
 
 def _build(wanted: ViewState) -> ViewState:
     """Write a view of a repository as it is now; return its state, which may be newer than the wanted one."""
-    base = _base(wanted.repository_id)
+    base = cache_of(wanted.repository_id)
     with locked_file(base / "lock"), snapshot() as connection:
         of_id = select(Repository.version).where(Repository.id == wanted.repository_id)
         version = connection.scalar(of_id)

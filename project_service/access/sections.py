@@ -13,7 +13,7 @@ from project_service.access.identity import caller
 from project_service.domain.projects import Project
 from project_service.kit.http.errors import Forbidden
 
-PAGES = {
+PAGES = {  # the text of the menu
     "general": "General",
     "repository": "Repository",
     "ci_cd": "CI/CD",
@@ -44,6 +44,7 @@ class Section:
     offered: Callable[[], bool] = always
 
 
+HEADINGS = {page: f"{text} settings" for page, text in PAGES.items()} | {"access_tokens": "Access tokens"}
 SECTIONS: list[Section] = []
 
 
@@ -76,6 +77,11 @@ def show(project: Project, page: str, *, status: int = 200, **filled: Any) -> tu
     for section in sections:
         values |= section.fill(project)
     html = render_template(
-        "projects/settings.html", project=project, page=page, title=PAGES[page], sections=sections, **(values | filled)
+        "projects/settings.html",
+        project=project,
+        page=page,
+        title=HEADINGS[page],
+        sections=sections,
+        **(values | filled),
     )
     return html, status

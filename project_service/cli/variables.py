@@ -25,6 +25,7 @@ from project_service.areas.variables.importing import (
 )
 from project_service.areas.variables.models import ANY_SCOPE
 from project_service.areas.variables.schemas import EffectiveVariableSchema
+from project_service.areas.variables.service import KEY
 from project_service.domain.projects import find_project
 from project_service.factory import create_app
 from project_service.kit import bigint_json
@@ -144,11 +145,15 @@ def _of_remote_server(
     except (urllib3.exceptions.HTTPError, ValueError) as error:
         raise click.ClickException(f"{server} does not answer as expected ({type(error).__name__})") from error
     if answer.status != 200:
-        text = rows.get("message", rows.get("error", "")) if isinstance(rows, dict) else ""
-        raise click.ClickException(f"{server} refuses: {answer.status} {text}")
+        text = str(rows.get("message", rows.get("error", ""))) if isinstance(rows, dict) else ""
+        raise click.ClickException(f"{server} refuses: {answer.status} {text.removeprefix(str(answer.status)).strip()}")
     try:
-        return [EffectiveVariable(**row) for row in rows]
-    except TypeError as error:
+        found = [EffectiveVariable(**row) for row in rows]
+        # keys are names of files and parts of shell scripts: what no variable can be called is not written there
+        if not all(KEY.fullmatch(one.key) and isinstance(one.value, str | None) for one in found):
+            raise ValueError
+        return found
+    except (TypeError, ValueError) as error:
         raise click.ClickException(f"{server} is no Project Service that knows effective variables") from error
 
 

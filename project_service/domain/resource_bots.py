@@ -24,8 +24,10 @@ from project_service.domain.users import User
 from project_service.kit import clock, jobs
 from project_service.kit.db.base import Model
 from project_service.kit.db.session import db
+from project_service.kit.http.errors import BadRequest
 
 MAX_NAME_LENGTH = 255
+MAX_TOKEN_LIFETIME = dt.timedelta(days=365)
 Place = Project | Group
 
 
@@ -89,6 +91,21 @@ def create_bot(place: Place, name: str, role: Role, created_by_id: int | None) -
     )
     db.session.flush()
     return user
+
+
+def checked_expiry(day: dt.date | None) -> dt.date:
+    """Return the day on which a token of a bot expires: the last possible one when none is given.
+
+    Raises:
+        BadRequest: the day is not in the future, or later than ``MAX_TOKEN_LIFETIME`` from now.
+
+    """
+    latest = clock.today() + MAX_TOKEN_LIFETIME
+    if day is not None and day <= clock.today():
+        raise BadRequest("400 Bad request - Expiration date must be in the future")
+    if day is not None and day > latest:
+        raise BadRequest(f"400 Bad request - Expiration date must not be after {latest.isoformat()}")
+    return day or latest
 
 
 def remove_bot(user: User) -> None:

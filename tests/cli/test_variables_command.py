@@ -200,6 +200,22 @@ def test_another_server_is_asked_with_a_token(run, project, store, client_of, pe
     missing = run("export", "acme/nothing", "--server", "https://ps.example.org", "--token", "t")
     assert (missing.exit_code, missing.stderr) == (
         1,
-        "Error: https://ps.example.org refuses: 404 404 Project Not Found\n",
+        "Error: https://ps.example.org refuses: 404 Project Not Found\n",
     )
     assert reload(project).path == "shop"
+
+
+def test_keys_that_no_variable_can_have_are_not_written(run, monkeypatch, tmp_path):
+    row = {"value": "x", "variable_type": "file", "protected": False, "masked": False, "hidden": False, "raw": False}
+    row |= {"environment_scope": "*", "source": "project", "source_path": "acme/shop"}
+
+    class Answer:
+        status = 200
+
+    monkeypatch.setattr(command.urllib3, "request", lambda *_arguments, **_options: Answer)
+    for key in ("../outside", "A\nrm", "", 5):
+        Answer.data = json.dumps([row | {"key": key}]).encode()
+        answer = run(
+            "export", "p", "--server", "https://ps.example.org", "--token", "t", "--files", str(tmp_path / "in")
+        )
+        assert (answer.exit_code, answer.stdout, list(tmp_path.iterdir())) == (1, "", [])

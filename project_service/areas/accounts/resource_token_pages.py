@@ -16,7 +16,7 @@ from project_service.areas.accounts.resource_token_forms import LeakedTokenForm,
 from project_service.domain import rate_limits
 from project_service.domain.access_levels import Role
 from project_service.domain.projects import Project
-from project_service.domain.resource_bots import Place
+from project_service.domain.resource_bots import MAX_TOKEN_LIFETIME, Place
 from project_service.domain.tokens import PersonalAccessToken
 from project_service.kit import clock
 from project_service.kit.db.pagination import read_page
@@ -208,7 +208,7 @@ def _suggested_expiry(token: PersonalAccessToken) -> dt.date:
     if token.expires_at is None:
         return clock.today() + DEFAULT_LIFETIME
     lifetime = token.expires_at - token.created_at.date()
-    return clock.today() + min(max(lifetime, dt.timedelta(days=1)), resource_tokens.MAX_LIFETIME)
+    return clock.today() + min(max(lifetime, dt.timedelta(days=1)), MAX_TOKEN_LIFETIME)
 
 
 def _address(place: Place) -> str:

@@ -16,14 +16,13 @@ from project_service.domain.audit.recording import AuditTarget
 from project_service.domain.memberships import Membership, alive
 from project_service.domain.namespaces import Group, Namespace, NamespaceAncestor
 from project_service.domain.projects import Project
-from project_service.domain.resource_bots import Place, ResourceBot, bots, create_bot, is_bot
+from project_service.domain.resource_bots import Place, ResourceBot, bots, checked_expiry, create_bot, is_bot
 from project_service.domain.tokens import RESOURCE_SCOPES, PersonalAccessToken
 from project_service.domain.users import ACTIVE, User
 from project_service.kit import clock
 from project_service.kit.db.session import db
 from project_service.kit.http.errors import BadRequest, Forbidden, Unprocessable
 
-MAX_LIFETIME = dt.timedelta(days=365)
 MAX_NAME_LENGTH = 255
 MAIL_BEFORE = dt.timedelta(days=7)
 BAD_REQUEST = "400 Bad request - "
@@ -51,7 +50,7 @@ def create_token(requester: Caller, place: Place, **fields: Any) -> PersonalAcce
         raise BadRequest(f"{BAD_REQUEST}Scopes can only contain available scopes")
     if len(name) > MAX_NAME_LENGTH:
         raise BadRequest(f"{BAD_REQUEST}Name is too long (maximum is {MAX_NAME_LENGTH} characters)")
-    fields["expires_at"] = _checked_expiry(fields.get("expires_at") or clock.today() + MAX_LIFETIME)
+    checked_expiry(fields.get("expires_at"))
     bot = create_bot(place, name, level, requester.user_id)
     try:
         token = service.create_token(bot, **fields)
@@ -70,7 +69,7 @@ def rotate_token(
     level = token.access_level
     if requester.token_id != token.id:
         _refuse_role_above(requester, place, Role(level or 0))
-    rotated = service.rotate_token(token, expires_at=None if expires_at is None else _checked_expiry(expires_at))
+    rotated = service.rotate_token(token, expires_at=expires_at)
     rotated.access_level = level
     _record("rotated", place, rotated)
     return rotated
@@ -161,12 +160,3 @@ def _place_of(bot: ResourceBot) -> Place | None:
 def _refuse_role_above(requester: Caller, place: Place, level: Role) -> None:
     if level > role_of(requester, place):
         raise BadRequest(f"{BAD_REQUEST}Could not provision {level.title.lower()} access to project access token")
-
-
-def _checked_expiry(day: dt.date) -> dt.date:
-    latest = clock.today() + MAX_LIFETIME
-    if day <= clock.today():
-        raise BadRequest(f"{BAD_REQUEST}Expiration date must be in the future")
-    if day > latest:
-        raise BadRequest(f"{BAD_REQUEST}Expiration date must not be after {latest.isoformat()}")
-    return day

@@ -14,8 +14,15 @@ from project_service.areas.accounts.models import PasswordReset
 from project_service.domain import instance_settings, path_registry, path_rules, removal, sign_ins
 from project_service.domain.audit.recording import AuditTarget
 from project_service.domain.namespaces import UserNamespace, namespace_of
-from project_service.domain.resource_bots import ResourceBot, is_bot, remove_idle_bots
-from project_service.domain.tokens import SCOPES, SESSION_LENGTH, BrowserSession, PersonalAccessToken, digest_of
+from project_service.domain.resource_bots import ResourceBot, checked_expiry, is_bot, remove_idle_bots
+from project_service.domain.tokens import (
+    RESOURCE_SCOPES,
+    SCOPES,
+    SESSION_LENGTH,
+    BrowserSession,
+    PersonalAccessToken,
+    digest_of,
+)
 from project_service.domain.users import ACTIVE, BLOCKED, DEACTIVATED, User, user_by, user_by_login
 from project_service.kit import clock
 from project_service.kit.db.locking import lock_row
@@ -127,7 +134,11 @@ def unblock_user(user: User) -> bool:
 
 
 def create_token(user: User, **fields: Any) -> PersonalAccessToken:
-    """Create a token; its secret is only in the attribute ``token`` of the returned object."""
+    """Create a token; its secret is only in the attribute ``token`` of the returned object.
+
+    Bots have fewer scopes than people, and their tokens expire, on every route that creates or rotates one.
+    """
+    is_of_bot = is_bot(user.id)
     name = fields.get("name") or ""
     scopes = list(dict.fromkeys(fields.get("scopes") or []))
     problems = []
@@ -135,7 +146,7 @@ def create_token(user: User, **fields: Any) -> PersonalAccessToken:
         problems.append("Name can't be blank")
     if not scopes:
         problems.append("Scopes can't be blank")
-    elif not set(scopes) <= set(SCOPES):
+    elif not set(scopes) <= set(RESOURCE_SCOPES if is_of_bot else SCOPES):
         problems.append("Scopes can only contain available scopes")
     if problems:
         raise Unprocessable(" and ".join(problems))
@@ -145,7 +156,7 @@ def create_token(user: User, **fields: Any) -> PersonalAccessToken:
         name=name,
         description=fields.get("description"),
         scopes=scopes,
-        expires_at=fields.get("expires_at"),
+        expires_at=checked_expiry(fields.get("expires_at")) if is_of_bot else fields.get("expires_at"),
         digest=digest_of(secret),
         family_id=fields.get("family_id"),
     )
@@ -364,6 +375,8 @@ def _check(user: User, password: str, *, new: bool) -> None:
         problems["projects_limit"] = ["must be greater than or equal to 0"]
     if len(user.bio or "") > MAX_BIO_LENGTH:
         problems["bio"] = [f"is too long (maximum is {MAX_BIO_LENGTH} characters)"]
+    if user.admin and is_bot(user.id):
+        problems["admin"] = ["cannot be set for bots"]
     if problems:
         raise Invalid(**problems)
 

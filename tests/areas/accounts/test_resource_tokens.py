@@ -278,3 +278,19 @@ def test_what_is_done_with_tokens_is_recorded_in_their_place(kind, as_admin, tok
         f"Revoked {kind} access token {{deploy}}",
     ]
     assert token["token"] not in str([event.details for event in events])
+
+
+def test_tokens_of_a_bot_expire_and_have_its_scopes_on_every_route(as_admin, as_maintainer, tokens, with_token):
+    created = as_maintainer.post(tokens, json=FIELDS).json
+    bot, far = f"/users/{created['user_id']}", {"expires_at": "2999-01-01"}
+
+    own = with_token(created["token"], "POST", "/personal_access_tokens/self/rotate", json=far)
+    by_id = as_admin.post(f"/personal_access_tokens/{created['id']}/rotate", json=far)
+    longest = as_admin.post(f"{bot}/personal_access_tokens", json=FIELDS)
+    sudo = as_admin.post(f"{bot}/personal_access_tokens", json={"name": "sudo", "scopes": ["sudo"]})
+    admin = as_admin.put(bot, json={"admin": True})
+
+    assert [one.status_code for one in (own, by_id, longest, sudo, admin)] == [400, 400, 201, 422, 400]
+    assert own.json["message"].startswith("400 Bad request - Expiration date must not be after ")
+    assert longest.json["expires_at"] == day(365)
+    assert admin.json == {"message": {"admin": ["cannot be set for bots"]}}

@@ -8,6 +8,7 @@ from __future__ import annotations
 import datetime as dt
 import secrets
 from collections.abc import Iterable
+from typing import Any
 
 from sqlalchemy import ColumnElement, ForeignKey, Select, delete, exists, or_, select
 from sqlalchemy.orm import Mapped, mapped_column, relationship
@@ -118,16 +119,19 @@ def remove_bot(user: User) -> None:
 
 def remove_idle_bots(*conditions: ColumnElement[bool]) -> None:
     """Remove the bots that meet the conditions and have no active token, or whose project or group is gone."""
+    for user in db.session.scalars(_idle(User).where(*conditions)):
+        remove_bot(user)
+
+
+def _idle(columns: Any) -> Select[Any]:
     active = exists().where(
         PersonalAccessToken.user_id == ResourceBot.user_id,
         PersonalAccessToken.revoked.is_(False),
         or_(PersonalAccessToken.expires_at.is_(None), PersonalAccessToken.expires_at > clock.today()),
     )
     is_homeless = ResourceBot.project_id.is_(None) & ResourceBot.namespace_id.is_(None)
-    idle = select(User).join(ResourceBot, ResourceBot.user_id == User.id)
-    idle = idle.where(User.deleting_since.is_(None), or_(~active, is_homeless), *conditions)
-    for user in db.session.scalars(idle):
-        remove_bot(user)
+    found = select(columns).select_from(User).join(ResourceBot, ResourceBot.user_id == User.id)
+    return found.where(User.deleting_since.is_(None), or_(~active, is_homeless))
 
 
 def revoke_family(token_id: int) -> None:
@@ -150,4 +154,11 @@ def revoke_family(token_id: int) -> None:
 @jobs.job("domain.resource_bots.prune")
 def prune() -> None:
     """Remove the bots whose tokens have expired, or whose project or group was deleted."""
-    remove_idle_bots()
+    with jobs.step():
+        user_ids = list(db.session.scalars(_idle(User.id)))
+    jobs.for_each(user_ids, _prune_bot)
+
+
+def _prune_bot(user_id: int) -> None:
+    with jobs.step():
+        remove_idle_bots(ResourceBot.user_id == user_id)

@@ -169,14 +169,16 @@ def _expire_export(export: Row[int, str | None]) -> None:
 
 
 def _stop_endless_imports() -> None:
+    is_endless = ProjectImport.created_at <= clock.now() - MAX_IMPORT_DURATION
     with jobs.step():
-        endless = db.session.scalars(
-            select(ProjectImport).where(
-                ProjectImport.phase.in_(IN_PROGRESS),
-                ProjectImport.created_at <= clock.now() - MAX_IMPORT_DURATION,
-            )
-        )
-        for found in endless:
+        ids = db.session.scalars(select(ProjectImport.id).where(ProjectImport.phase.in_(IN_PROGRESS), is_endless)).all()
+    jobs.for_each(ids, _stop_import)
+
+
+def _stop_import(import_id: int) -> None:
+    with jobs.step():
+        found = db.session.get(ProjectImport, import_id)
+        if found is not None and found.phase in IN_PROGRESS:
             found.phase = FAILING
             found.project.import_error = TIMED_OUT
             import_project.defer(found.id, found.project_id)

@@ -33,15 +33,25 @@ def prune_sessions() -> None:
 @jobs.job("accounts.jobs.mail_expiring_tokens")
 def mail_expiring_tokens() -> None:
     """Mail those who manage a project or group when one of its access tokens expires within a week, once."""
-    for token, place in resource_tokens.expiring():
-        path = place.full_path
-        page = f"/groups/{path}" if isinstance(place, Group) else f"/{path}"
-        body = (
-            f"The access token {token.name} of {path} expires on {token.expires_at}. What uses it stops working then.\n"
-            f"Rotate it or create another one: {urls.absolute(page)}/-/settings/access_tokens\n"
-        )
-        mail.queue(resource_tokens.addresses(place), f"The access token {token.name} of {path} expires soon", body)
-        token.expiry_mailed_on = clock.today()
+    if not mail.is_on():
+        return
+    with jobs.step():
+        token_ids = [token.id for token, _ in resource_tokens.expiring()]
+    jobs.for_each(token_ids, _mail_expiring_resource_token)
+
+
+def _mail_expiring_resource_token(token_id: int) -> None:
+    with jobs.step():
+        for token, place in resource_tokens.expiring(PersonalAccessToken.id == token_id):
+            path = place.full_path
+            page = f"/groups/{path}" if isinstance(place, Group) else f"/{path}"
+            body = (
+                f"The access token {token.name} of {path} expires on {token.expires_at}. "
+                "What uses it stops working then.\n"
+                f"Rotate it or create another one: {urls.absolute(page)}/-/settings/access_tokens\n"
+            )
+            mail.queue(resource_tokens.addresses(place), f"The access token {token.name} of {path} expires soon", body)
+            token.expiry_mailed_on = clock.today()
 
 
 @jobs.periodic(every=dt.timedelta(days=1))

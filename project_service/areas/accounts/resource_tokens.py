@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from typing import Any
 
-from sqlalchemy import or_, select
+from sqlalchemy import ColumnElement, or_, select
 
 from project_service.access import audit
 from project_service.access.abilities import Ability, allowed, forget_roles, role_of
@@ -101,14 +101,14 @@ def revoke_leaked(secret: str, requester: Caller) -> PersonalAccessToken | None:
     return token
 
 
-def expiring() -> list[tuple[PersonalAccessToken, Place]]:
-    """Return the active tokens that expire within ``MAIL_BEFORE`` and whose managers were not mailed yet."""
+def expiring(*conditions: ColumnElement[bool]) -> list[tuple[PersonalAccessToken, Place]]:
+    """Return the active tokens that expire within ``MAIL_BEFORE``, whose managers were not mailed yet."""
     token = PersonalAccessToken
     soon = token.expires_at.between(clock.today() + dt.timedelta(days=1), clock.today() + MAIL_BEFORE)
     found = db.session.execute(
         select(token, ResourceBot)
         .join(ResourceBot, ResourceBot.user_id == token.user_id)
-        .where(soon, token.revoked.is_(False), token.expiry_mailed_on.is_(None))
+        .where(soon, token.revoked.is_(False), token.expiry_mailed_on.is_(None), *conditions)
         .order_by(token.id)
     )
     places = [(row, _place_of(bot)) for row, bot in found]

@@ -35,17 +35,17 @@ def prune() -> None:
     with jobs.step():
         limit = clock.now() - dt.timedelta(days=instance_setting(RETENTION_DAYS))
         projects = list(db.session.scalars(select(TrackedError.project_id).distinct()))
-    while _prune_events(limit):
-        pass
-    for project_id in projects:
-        while _prune_errors(project_id, limit):
-            pass
-    epoch = int(clock.now().timestamp())
-    for seconds, oldest in ((HOUR_SECONDS, epoch - KEPT_HOURS * HOUR_SECONDS), (DAY_SECONDS, int(limit.timestamp()))):
-        while _prune_counts(seconds, oldest):
-            pass
-    with jobs.step():
-        db.session.execute(delete(DroppedEventCount).where(DroppedEventCount.start < epoch - KEPT_HOURS * HOUR_SECONDS))
+    hours = int(clock.now().timestamp()) - KEPT_HOURS * HOUR_SECONDS
+    jobs.for_each(
+        [
+            (_prune_events, limit),
+            *((_prune_errors, project_id, limit) for project_id in projects),
+            (_prune_counts, HOUR_SECONDS, hours),
+            (_prune_counts, DAY_SECONDS, int(limit.timestamp())),
+            (_prune_dropped, hours),
+        ],
+        _repeat,
+    )
 
 
 @jobs.periodic(every=dt.timedelta(hours=1))
@@ -60,10 +60,20 @@ def settle() -> None:
             ErrorTrackingSetting.mails_withheld > 0, ErrorTrackingSetting.mails_day < clock.today()
         )
         summaries = list(db.session.scalars(withheld))
-    for project_id, days in projects:
-        while _resolve(project_id, clock.now() - dt.timedelta(days=days)):
-            pass
-    jobs.for_each(summaries, _send_summary)
+    jobs.for_each(
+        [
+            *((_resolve, project_id, clock.now() - dt.timedelta(days=days)) for project_id, days in projects),
+            *((_send_summary, setting_id) for setting_id in summaries),
+        ],
+        _repeat,
+    )
+
+
+def _repeat(call: tuple[Any, ...]) -> None:
+    """Call a function with its arguments as long as it says that there may be more."""
+    act, *arguments = call
+    while act(*arguments):
+        pass
 
 
 def _prune_events(limit: dt.datetime) -> bool:
@@ -98,6 +108,12 @@ def _prune_counts(seconds: int, oldest: int) -> bool:
         rows = [tuple(row) for row in db.session.execute(old)]
         _execute(delete(count).where(tuple_(*key).in_(rows)))
     return len(rows) == BATCH_SIZE
+
+
+def _prune_dropped(oldest: int) -> None:
+    """Remove the counters of dropped events of hours that began before ``oldest`` (epoch)."""
+    with jobs.step():
+        db.session.execute(delete(DroppedEventCount).where(DroppedEventCount.start < oldest))
 
 
 def _resolve(project_id: int, limit: dt.datetime) -> bool:

@@ -22,6 +22,7 @@ from project_service.kit.jobs.registry import JOBS, MAX_ATTEMPTS, Job
 
 # Workers are killed for many reasons, restarts among them; a task that outlives this many is probably the reason.
 MAX_TAKEOVERS = 50
+MAX_DATABASE_ERRORS_IN_A_ROW = 3
 FIRST_RETRY_DELAY = dt.timedelta(seconds=2)
 
 log = structlog.get_logger(__name__)
@@ -76,15 +77,20 @@ def for_each(rows: Iterable[Row], act: Callable[[Row], object]) -> None:
         ExceptionGroup: some rows failed. They are tried again with the job, and hold up no others.
 
     """
-    errors = []
+    errors: list[Exception] = []
+    in_a_row = 0
     for row in rows:
         try:
             act(row)
-        except (LeaseLost, OperationalError):
+            in_a_row = 0
+        except LeaseLost:
             raise
-        except Exception as error:  # noqa: BLE001  # whatever one row fails with, the others are processed
+        except Exception as error:  # whatever one row fails with, the others are processed
             log.error("a row of a job failed", row=str(row), error=str(error), traceback=traceback.format_exc())
             errors.append(error)
+            in_a_row = in_a_row + 1 if isinstance(error, OperationalError) else 0
+            if in_a_row == MAX_DATABASE_ERRORS_IN_A_ROW:  # the database is away, and no row is to blame
+                raise
     if errors:
         raise ExceptionGroup(f"{len(errors)} rows failed", errors)
 

@@ -243,6 +243,7 @@ def test_a_role_is_at_most_that_of_who_gives_it(people, group, client_of, tokens
 
 def test_those_who_manage_a_token_are_mailed_before_it_expires(as_admin, tokens, group_tokens, run_jobs, monkeypatch):
     sent = []
+    monkeypatch.setattr(jobs.mail, "is_on", lambda: True)
     monkeypatch.setattr(jobs.mail, "queue", lambda to, subject, body: sent.append((sorted(to), subject, body)))
     for path in (tokens, group_tokens):
         as_admin.post(path, json=FIELDS | {"expires_at": day(7)})
@@ -294,3 +295,38 @@ def test_tokens_of_a_bot_expire_and_have_its_scopes_on_every_route(as_admin, as_
     assert own.json["message"].startswith("400 Bad request - Expiration date must not be after ")
     assert longest.json["expires_at"] == day(365)
     assert admin.json == {"message": {"admin": ["cannot be set for bots"]}}
+
+
+def test_a_token_that_cannot_be_mailed_or_pruned_holds_up_no_other(as_admin, tokens, run_jobs, monkeypatch):
+    bots = [as_admin.post(tokens, json=FIELDS | {"name": name, "expires_at": day(5)}).json["user_id"] for name in "ab"]
+    sent, remove_bot = [], resource_bots.remove_bot
+
+    def queue(_to, subject, _body):
+        if "token a " in subject:
+            raise LookupError("bad row")
+        sent.append(subject)
+
+    def remove(user):
+        if user.id == bots[0]:
+            raise LookupError("bad row")
+        remove_bot(user)
+
+    monkeypatch.setattr(jobs.mail, "is_on", lambda: True)
+    monkeypatch.setattr(jobs.mail, "queue", queue)
+    monkeypatch.setattr(resource_bots, "remove_bot", remove)
+    with unit_of_work():
+        jobs.mail_expiring_tokens.defer()
+    run_jobs()
+    monkeypatch.setattr(clock, "now", lambda: dt.datetime.now(dt.UTC) + dt.timedelta(days=6))
+    with unit_of_work():
+        resource_bots.prune.defer()
+    run_jobs()
+
+    assert sent == ["The access token b of acme/shop expires soon"]
+    with unit_of_work():
+        assert [
+            db.session.get(User, bot) is None or bool(db.session.get(User, bot).deleting_since) for bot in bots
+        ] == [
+            False,
+            True,
+        ]

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from sqlalchemy import func, select
+from sqlalchemy.exc import OperationalError
 
 from project_service.domain import instance_settings
 from project_service.kit import clock, jobs, logs
@@ -440,6 +441,21 @@ def test_steps_work_without_a_worker_too(app):
         instance_settings.set_gate("marks", "groups", "by hand")
 
     assert marks() == ["by hand"]
+
+
+@pytest.mark.parametrize(("failing", "tried"), [({1, 2, 4}, [0, 1, 2, 3, 4, 5]), ({1, 2, 3}, [0, 1, 2, 3])])
+def test_rows_that_the_database_refuses_hold_up_no_others_unless_it_is_away(app, failing, tried):
+    seen = []
+
+    def act(row):
+        seen.append(row)
+        if row in failing:
+            raise OperationalError("statement", {}, Exception("too long"))
+
+    with pytest.raises((ExceptionGroup, OperationalError)):
+        jobs.for_each(range(6), act)
+
+    assert seen == tried
 
 
 def test_a_worker_is_notified_of_a_job_that_a_step_defers_when_the_step_is_committed(

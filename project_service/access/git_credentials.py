@@ -90,7 +90,7 @@ def _by_password(login: str, password: str, address: str | None) -> Caller | Non
             sign_ins.count_failure(login, address)
             audit.record_failed_sign_in(login)
         return None
-    if resource_bots.is_bot(user.id):
+    if resource_bots.is_bot(user.id) or user.password_expired:
         return None
     note_activity(user)
     return Caller.of(user)

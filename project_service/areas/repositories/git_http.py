@@ -7,6 +7,7 @@ to its end; the rest happens while the response is streamed, without a transacti
 from __future__ import annotations
 
 import functools
+import ipaddress
 import json
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -157,7 +158,16 @@ def refuse_lfs(path: str, rest: str) -> Response:  # parts of the URL
 
 
 def _slot(target: GitTarget) -> Any:
-    return git_slot(machine_folder() / "slots", target.caller.user_id)
+    return git_slot(machine_folder() / "slots", target.caller.user_id, _client_address())
+
+
+def _client_address() -> str | None:
+    """Return the address of the client; ``None`` on this machine, where a proxy may stand for all clients."""
+    address = request.remote_addr or ""
+    try:
+        return None if ipaddress.ip_address(address).is_loopback else address
+    except ValueError:
+        return None
 
 
 def _check_content_type(service: str) -> None:

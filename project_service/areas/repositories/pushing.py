@@ -19,6 +19,7 @@ from project_service.domain.repositories.packs import StoredPack
 from project_service.domain.repositories.protection import protect_default_branch
 from project_service.domain.repositories.refs import ZERO, RefChange
 from project_service.domain.repositories.views import head_of
+from project_service.domain.tokens import PersonalAccessToken
 from project_service.domain.users import ACTIVE, User
 from project_service.kit.db.session import db, reading, unit_of_work
 
@@ -135,6 +136,11 @@ def check_allowed(caller: Caller, project: Project) -> None:
 def _authorized(push: RequestedPush) -> tuple[Project, User]:
     project, user = db.session.get(Project, push.project_id), db.session.get(User, push.caller.user_id or 0)
     if project is None or project.deleting_since is not None or user is None or user.state != ACTIVE:
+        raise PushRefused(NO_PUSH)
+    # a large push takes long: what was taken away meanwhile does not count any more
+    token_id = push.caller.token_id
+    token = None if token_id is None else db.session.get(PersonalAccessToken, token_id, populate_existing=True)
+    if token_id is not None and (token is None or not token.active):
         raise PushRefused(NO_PUSH)
     check_allowed(push.caller, project)
     return project, user

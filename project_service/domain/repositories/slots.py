@@ -1,5 +1,7 @@
 """Slots for git processes that serve clients: at most so many at a time on this machine, and for one user.
 
+Anonymous clients share half of the slots, and one address has as many as a user: who reads slowly delays no others.
+
 A slot is a locked file, so that all web processes share the limit and the kernel frees the slots of a killed one.
 """
 
@@ -9,12 +11,15 @@ import fcntl
 import os
 import secrets
 import time
+import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 MAX_PROCESSES = 2 * (os.cpu_count() or 1) + 8
-MAX_PROCESSES_PER_USER = 4
+MAX_PROCESSES_PER_USER = 4  # or address of anonymous clients
+MAX_ANONYMOUS_PROCESSES = MAX_PROCESSES // 2
+ADDRESS_GROUPS = 256  # addresses share a limit if their digests end alike: the number of files is bounded
 MAX_WAIT_SECONDS = 10.0
 MIN_POLL_SECONDS, MAX_POLL_SECONDS = 0.01, 0.2
 
@@ -24,8 +29,16 @@ class NoSlot(Exception):
 
 
 @contextmanager
-def git_slot(folder: Path, user_id: int | None, max_wait_seconds: float = MAX_WAIT_SECONDS) -> Iterator[None]:
-    """Wait for a slot, and hold it during the block; ``folder`` has the files of this machine.
+def git_slot(
+    folder: Path, user_id: int | None, address: str | None = None, *, max_wait_seconds: float = MAX_WAIT_SECONDS
+) -> Iterator[None]:
+    """Wait for a slot, and hold it during the block.
+
+    Args:
+        folder: The directory with the files of this machine.
+        user_id: The user; without one ``address`` is that of the client.
+        address: ``None`` if the client's address says nothing, as that of a proxy on this machine.
+        max_wait_seconds: How long to wait.
 
     Raises:
         NoSlot: the machine or the user has too many processes.
@@ -33,17 +46,25 @@ def git_slot(folder: Path, user_id: int | None, max_wait_seconds: float = MAX_WA
     """
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     until = time.monotonic() + max_wait_seconds
-    most = MAX_PROCESSES_PER_USER if user_id is not None else 0
-    with _locked(folder, f"user-{user_id}", most, until), _locked(folder, "machine", MAX_PROCESSES, until):
+    with ExitStack() as stack:
+        for name, count in (*_shares(user_id, address), ("machine", MAX_PROCESSES)):
+            stack.enter_context(_locked(folder, name, count, until))
         yield
+
+
+def _shares(user_id: int | None, address: str | None) -> list[tuple[str, int]]:
+    """Return the names and sizes of the limits that hold for a client alone."""
+    if user_id is not None:
+        return [(f"user-{user_id}", MAX_PROCESSES_PER_USER)]
+    shares = [("anonymous", MAX_ANONYMOUS_PROCESSES)]
+    if address is not None:
+        shares.insert(0, (f"address-{zlib.crc32(address.encode()) % ADDRESS_GROUPS}", MAX_PROCESSES_PER_USER))
+    return shares
 
 
 @contextmanager
 def _locked(folder: Path, name: str, count: int, until: float) -> Iterator[None]:
-    """Lock one of ``count`` files; none is needed if the count is 0."""
-    if not count:
-        yield
-        return
+    """Lock one of ``count`` files."""
     pause, first = MIN_POLL_SECONDS, secrets.randbelow(count)
     while (descriptor := _any_lock([folder / f"{name}-{(first + n) % count}.lock" for n in range(count)])) is None:
         if time.monotonic() >= until:

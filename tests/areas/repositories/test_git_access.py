@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import base64
+from contextlib import ExitStack, suppress
 
 import pytest
 
 from project_service.areas.repositories import git_access
 from project_service.domain.access_levels import Visibility
+from project_service.domain.repositories import slots
 from project_service.kit.db.session import db
+from project_service.kit.security import passwords
 from tests.support.sample_data import ADA, DEV, GUS, MAX, NOBODY, RITA, SAM, make_token
 
 FETCH, PUSH = "git-upload-pack", "git-receive-pack"
@@ -111,3 +114,38 @@ def test_the_token_of_a_project_fetches_in_the_role_of_its_bot(level, scope, sta
     answer = app.test_client().get("/acme/shop.git/info/refs?service=git-upload-pack", auth=("ci", token))
 
     assert answer.status_code == status
+
+
+def test_anonymous_clients_leave_slots_to_others_whatever_they_hold(tmp_path):
+    with ExitStack() as held:
+        for number in range(100):
+            with suppress(slots.NoSlot):
+                held.enter_context(slots.git_slot(tmp_path, None, f"192.0.2.{number % 50}", max_wait_seconds=0))
+
+        with pytest.raises(slots.NoSlot), slots.git_slot(tmp_path, None, max_wait_seconds=0):
+            pass
+        for user_id in range(slots.MAX_PROCESSES - slots.MAX_ANONYMOUS_PROCESSES):
+            held.enter_context(slots.git_slot(tmp_path, user_id, max_wait_seconds=0))
+
+
+def test_one_address_holds_as_many_slots_as_a_user(tmp_path):
+    with ExitStack() as held:
+        for _ in range(slots.MAX_PROCESSES_PER_USER):
+            held.enter_context(slots.git_slot(tmp_path, None, "192.0.2.1", max_wait_seconds=0))
+
+        with pytest.raises(slots.NoSlot), slots.git_slot(tmp_path, None, "192.0.2.1", max_wait_seconds=0):
+            pass
+        held.enter_context(slots.git_slot(tmp_path, None, "192.0.2.2", max_wait_seconds=0))
+
+
+def test_a_password_that_has_to_be_changed_opens_no_repository(ask, people, project):
+    person = people[MAX]
+    person.password_hash, person.password_expired = passwords.hash_password("correct horse"), False
+    db.session.commit()
+    answers = [ask(None, "acme/shop", login=person.username, password="correct horse").status_code]
+    people[MAX].password_expired = True
+    db.session.commit()
+
+    answers.append(ask(None, "acme/shop", login=person.username, password="correct horse").status_code)
+
+    assert answers == [200, 401]

@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import select
 
+from project_service.areas.repositories import git_access, receiving
 from project_service.domain.repositories import models
 from project_service.domain.repositories.models import RepositoryPack, RepositoryRef
 from project_service.domain.repositories.protection import ProtectedBranch
+from project_service.domain.tokens import PersonalAccessToken
 from project_service.kit.db.session import db, unit_of_work
 from project_service.kit.storage import storage
 from tests.support.git_repositories import keep_bundle, make_bundle
@@ -181,3 +183,19 @@ def test_bodies_that_are_no_push_are_refused(app, people, project, maintainer, b
     )
 
     assert answer.status_code == (200 if body == b"0000" else 400)
+
+
+def test_a_token_that_is_revoked_during_a_push_changes_nothing(maintainer, people, project, monkeypatch):
+    before, prepare = refs_of(project), receiving.pushing.prepare
+
+    def revoke_first(push, facts):
+        with unit_of_work():
+            db.session.get(PersonalAccessToken, push.caller.token_id).revoked = True
+        return prepare(push, facts)
+
+    maintainer.commit("Second", more="x\n")
+    monkeypatch.setattr(receiving.pushing, "prepare", revoke_first)
+    pushed = maintainer.push(SHOP, "HEAD:topic", check=False)
+
+    assert (pushed.returncode, refs_of(project)) == (1, before)
+    assert git_access.NO_PUSH in pushed.stderr

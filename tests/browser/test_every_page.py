@@ -150,6 +150,7 @@ def addresses(gl, paula, service, worker_id, tmp_path_factory):
         "rotate token": f"{home}/-/settings/access_tokens/{token.id}/rotate",
         "group tokens": f"/groups/{group.path}/-/settings/access_tokens",
         "leaked token": "/-/profile/leaked_token",
+        "two factors": "/-/profile/two_factor_auth",
         "tags": f"{home}/-/settings/repository",
         "error tracking": f"{home}/-/settings/operations",
         "key to remove": f"{home}/-/settings/operations/error_tracking/keys/{key['id']}/delete",

@@ -27,6 +27,7 @@ from werkzeug.wsgi import FileWrapper
 from project_service.runtime.waiting_bodies import WaitingBodies
 
 READ_THREADS = 4
+CODE_THREADS = 4
 WRITE_THREADS = 8
 TRANSFER_THREADS = 64
 GRACE_SECONDS = 10.0
@@ -39,6 +40,8 @@ MAX_DRAINED_BYTES = 256 << 20
 DRAIN_SECONDS = 30.0
 READ_METHODS = ("GET", "HEAD", "OPTIONS")
 GIT = re.compile(r"\.git/(?:info/refs|git-upload-pack|git-receive-pack)\Z")  # paths of requests that wait for git
+# paths of requests that read repositories, which may take seconds
+CODE = re.compile(r"/-/(?:archive|blame|blob|branches|commits?|compare|raw|tags|tree)(?:/|\Z)|/repository/")
 FULL_DISK = (errno.ENOSPC, errno.EDQUOT)
 
 Scope = MutableMapping[str, Any]
@@ -176,8 +179,9 @@ class WsgiAdapter:
         self._application = application
         self._spool_dir = spool_dir
         self._waiting = waiting or WaitingBodies()
-        # apart, since a request that writes may wait for a lock of the database
+        # apart, since a request that writes may wait for a lock of the database, and one that reads code for git
         self._reads = ThreadPoolExecutor(READ_THREADS, "read")
+        self._code = ThreadPoolExecutor(CODE_THREADS, "code")
         self._writes = ThreadPoolExecutor(WRITE_THREADS, "write")
         self._transfers = ThreadPoolExecutor(TRANSFER_THREADS, "transfer")
         self._gathered_bytes = 0
@@ -218,7 +222,9 @@ class WsgiAdapter:
     def _executor_of(self, environ: WSGIEnvironment) -> Executor:
         if GIT.search(environ["PATH_INFO"]) is not None:
             return self._transfers
-        return self._reads if environ["REQUEST_METHOD"] in READ_METHODS else self._writes
+        if environ["REQUEST_METHOD"] not in READ_METHODS:
+            return self._writes
+        return self._reads if CODE.search(environ["PATH_INFO"]) is None else self._code
 
     async def _gather(self, body: IncomingBody, spool: IO[bytes]) -> None:
         while not body.complete and body.gathered_bytes <= MAX_GATHERED_BODY_BYTES:

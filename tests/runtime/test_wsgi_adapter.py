@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import json
+import threading
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -25,13 +26,19 @@ def application(environ: dict[str, Any], start_response: Any) -> Iterable[bytes]
 
 
 def call(
-    adapter: WsgiAdapter, body: bytes = b"", path: bytes = b"/", query: bytes = b"", headers: Iterable[Any] = ()
+    adapter: WsgiAdapter,
+    body: bytes = b"",
+    path: bytes = b"/",
+    query: bytes = b"",
+    headers: Iterable[Any] = (),
+    *,
+    method: str = "POST",
 ) -> tuple[int, dict[str, Any]]:
     """Send a request and return status and parsed body."""
     sent: list[Any] = []
     scope = {
         "type": "http",
-        "method": "POST",
+        "method": method,
         "http_version": "1.1",
         "scheme": "http",
         "raw_path": path,
@@ -111,3 +118,24 @@ def test_an_error_of_the_application_is_left_to_the_server() -> None:
 
     with pytest.raises(LookupError):
         call(WsgiAdapter(fail))
+
+
+@pytest.mark.parametrize("path", [b"/a/-/archive/main/x.zip", b"/api/v4/projects/1/repository/tree", b"/a/-/blame/m/x"])
+def test_requests_that_wait_for_git_delay_no_others(path: bytes) -> None:
+    released = threading.Event()
+
+    def waiting(environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+        if environ["PATH_INFO"].encode() == path:
+            released.wait(30)
+        return application(environ, start_response)
+
+    adapter = WsgiAdapter(waiting)
+    with ThreadPoolExecutor(50) as clients:
+        of_code = [clients.submit(call, adapter, b"", path, method="GET") for _ in range(40)]
+        try:
+            lists = [clients.submit(call, adapter, b"", b"/api/v4/projects", method="GET") for _ in range(10)]
+            assert {one.result(10)[0] for one in lists} == {200}
+            assert not any(one.done() for one in of_code)
+        finally:
+            released.set()
+        assert {one.result(30)[0] for one in of_code} == {200}

@@ -8,7 +8,7 @@ from flask import Response
 
 from project_service.access.identity import caller
 from project_service.areas.repositories import raw
-from project_service.areas.repositories.opening import find_commit, streamed
+from project_service.areas.repositories.opening import download_slots, find_commit, streamed
 from project_service.domain import rate_limits
 from project_service.domain.projects import Project
 from project_service.domain.repositories.reading import archives
@@ -41,6 +41,6 @@ def respond(project: Project, kind: str, revision: str | None, path: str | None)
         name = "-".join(parts).replace("/", "-")
         response = Response(mimetype="application/zip" if container == "zip" else raw.BINARY)
         response.headers["Content-Disposition"] = raw.disposition("attachment", f"{name}.{container}")
-        return archives.archive(code, commit, container, name, folder), response
+        return archives.archive(code, commit, container, name, folder, slots=download_slots()), response
 
     return streamed(project, answer)

@@ -11,7 +11,7 @@ from flask import Response, g
 from project_service.access.abilities import Ability
 from project_service.access.api import ApiBlueprint
 from project_service.areas.repositories import archives, parameter_schemas, queries, raw, schemas
-from project_service.areas.repositories.opening import CommitRow, find_commit, reading_code, streamed
+from project_service.areas.repositories.opening import CommitRow, download_slots, find_commit, reading_code, streamed
 from project_service.domain.projects import Project
 from project_service.domain.repositories.reading import history
 from project_service.domain.repositories.reading.history import Contributor
@@ -69,7 +69,7 @@ def raw_blob(code: CodeRepository, blob_id: str, name: str) -> tuple[Iterable[by
     """The pieces of a blob and the response of the API for it."""
     headers = raw.headers(raw.start_of(code, blob_id), name)
     headers |= {"Content-Length": str(code.size_of(blob_id)), "Cache-Control": UNCACHED}
-    return code.chunks(blob_id, RAW_SECONDS), Response(headers=headers)
+    return code.chunks(blob_id, RAW_SECONDS, download_slots()), Response(headers=headers)
 
 
 @api.get(f"{REPOSITORY}/archive")

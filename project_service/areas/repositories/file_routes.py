@@ -12,7 +12,7 @@ from flask import Response
 from project_service.access.abilities import Ability
 from project_service.access.api import ApiBlueprint, json_response
 from project_service.areas.repositories import content_routes, parameter_schemas, schemas
-from project_service.areas.repositories.opening import find_commit, reading_code, streamed
+from project_service.areas.repositories.opening import download_slots, find_commit, reading_code, streamed
 from project_service.domain.projects import Project
 from project_service.domain.repositories.reading import blame, history
 from project_service.domain.repositories.reading.blame import BlameGroup
@@ -108,7 +108,7 @@ def describe(code: CodeRepository, commit: Commit, entry: Entry, ref: str, conte
     """What is known of a file, without its content, which is read for its digest if it is not given."""
     digest = hashlib.sha256(content or b"")
     if content is None:
-        for chunk in code.chunks(entry.id, content_routes.RAW_SECONDS):
+        for chunk in code.chunks(entry.id, content_routes.RAW_SECONDS, download_slots()):
             digest.update(chunk)
     return {
         "file_name": entry.name,

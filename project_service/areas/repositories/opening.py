@@ -9,7 +9,9 @@ from dataclasses import dataclass
 
 from flask import Response
 
+from project_service.access.identity import caller
 from project_service.domain.projects import Project
+from project_service.domain.repositories.reading import processes
 from project_service.domain.repositories.reading.objects import Commit
 from project_service.domain.repositories.reading.processes import ReadingFailed, ReadingTooLarge
 from project_service.domain.repositories.reading.repository import HEAD, CodeRepository, code_of
@@ -52,6 +54,11 @@ def find_commit(code: CodeRepository, revision: str | None, missing: str = "Comm
     if found is None:
         raise NotFound(missing)
     return found
+
+
+def download_slots() -> processes.Slots:
+    """Return the slots for processes that write to the caller; anonymous ones have their own."""
+    return processes.anonymous_downloads if caller().user_id is None else processes.downloads
 
 
 def streamed(project: Project, respond: Callable[[CodeRepository], tuple[Iterable[bytes], Response]]) -> Response:

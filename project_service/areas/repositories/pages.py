@@ -11,7 +11,13 @@ from project_service.access import navigation
 from project_service.access.abilities import Ability
 from project_service.access.pages import PageBlueprint
 from project_service.areas.repositories import home, raw
-from project_service.areas.repositories.opening import find_commit, optional_code, reading_code, streamed
+from project_service.areas.repositories.opening import (
+    download_slots,
+    find_commit,
+    optional_code,
+    reading_code,
+    streamed,
+)
 from project_service.areas.repositories.places import HERE, find_place, page_address
 from project_service.areas.repositories.readmes import find_readme
 from project_service.domain.projects import Project
@@ -75,7 +81,7 @@ def download_raw(project: Project, place: str) -> Response:
         headers = raw.headers(raw.start_of(code, entry.id), entry.name, inline=request.args.get("inline") != "false")
         headers |= {"Content-Length": str(code.size_of(entry.id)), "ETag": f'"{entry.id}"'}
         headers |= {"Cache-Control": "private, max-age=60, must-revalidate"}
-        return code.chunks(entry.id, 3600.0), Response(headers=headers)
+        return code.chunks(entry.id, 3600.0, download_slots()), Response(headers=headers)
 
     return streamed(project, respond)
 

@@ -71,5 +71,5 @@ def disposition(kind: str, name: str) -> str:
 
 def start_of(code: CodeRepository, blob_id: str) -> bytes:
     """The first bytes of a blob."""
-    with contextlib.closing(code.chunks(blob_id, processes.READ_SECONDS)) as chunks:
+    with contextlib.closing(code.chunks(blob_id, processes.READ_SECONDS, processes.readers)) as chunks:
         return next(chunks, b"")[:SNIFFED_BYTES]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import fcntl
 import os
 import secrets
+import threading
 import time
 import zlib
 from collections.abc import Iterator
@@ -21,7 +22,11 @@ MAX_PROCESSES_PER_USER = 4  # or address of anonymous clients
 MAX_ANONYMOUS_PROCESSES = MAX_PROCESSES // 2
 ADDRESS_GROUPS = 256  # addresses share a limit if their digests end alike: the number of files is bounded
 MAX_WAIT_SECONDS = 10.0
+MAX_WAITING, MAX_ANONYMOUS_WAITING = 24, 16  # threads of a process that wait: each of them could answer others
 MIN_POLL_SECONDS, MAX_POLL_SECONDS = 0.01, 0.2
+
+user_waiters = threading.BoundedSemaphore(MAX_WAITING)
+anonymous_waiters = threading.BoundedSemaphore(MAX_ANONYMOUS_WAITING)
 
 
 class NoSlot(Exception):
@@ -46,9 +51,11 @@ def git_slot(
     """
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     until = time.monotonic() + max_wait_seconds
+    waiters = anonymous_waiters if user_id is None else user_waiters
     with ExitStack() as stack:
         for name, count in (*_shares(user_id, address), ("machine", MAX_PROCESSES)):
-            stack.enter_context(_locked(folder, name, count, until))
+            descriptor = _lock([folder / f"{name}-{number}.lock" for number in range(count)], until, waiters)
+            stack.callback(os.close, descriptor)
         yield
 
 
@@ -62,19 +69,25 @@ def _shares(user_id: int | None, address: str | None) -> list[tuple[str, int]]:
     return shares
 
 
-@contextmanager
-def _locked(folder: Path, name: str, count: int, until: float) -> Iterator[None]:
-    """Lock one of ``count`` files."""
-    pause, first = MIN_POLL_SECONDS, secrets.randbelow(count)
-    while (descriptor := _any_lock([folder / f"{name}-{(first + n) % count}.lock" for n in range(count)])) is None:
-        if time.monotonic() >= until:
-            raise NoSlot
-        time.sleep(pause)
-        pause = min(2 * pause, MAX_POLL_SECONDS)
+def _lock(paths: list[Path], until: float, waiters: threading.BoundedSemaphore) -> int:
+    """Lock one of several files, and return its descriptor; wait for one only if few threads wait."""
+    first = secrets.randbelow(len(paths))
+    paths = [*paths[first:], *paths[:first]]
+    descriptor = _any_lock(paths)
+    if descriptor is not None:
+        return descriptor
+    if not waiters.acquire(blocking=False):
+        raise NoSlot
     try:
-        yield
+        pause = MIN_POLL_SECONDS
+        while (descriptor := _any_lock(paths)) is None:
+            if time.monotonic() >= until:
+                raise NoSlot
+            time.sleep(pause)
+            pause = min(2 * pause, MAX_POLL_SECONDS)
+        return descriptor
     finally:
-        os.close(descriptor)
+        waiters.release()
 
 
 def _any_lock(paths: list[Path]) -> int | None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import base64
+import threading
+import time
 from contextlib import ExitStack, suppress
 
 import pytest
@@ -10,7 +12,9 @@ import pytest
 from project_service.areas.repositories import git_access
 from project_service.domain.access_levels import Visibility
 from project_service.domain.repositories import slots
+from project_service.domain.repositories.reading import processes
 from project_service.kit.db.session import db
+from project_service.kit.http.errors import Unavailable
 from project_service.kit.security import passwords
 from tests.support.sample_data import ADA, DEV, GUS, MAX, NOBODY, RITA, SAM, make_token
 
@@ -149,3 +153,35 @@ def test_a_password_that_has_to_be_changed_opens_no_repository(ask, people, proj
     answers.append(ask(None, "acme/shop", login=person.username, password="correct horse").status_code)
 
     assert answers == [200, 401]
+
+
+def test_few_threads_wait_for_a_slot(tmp_path, monkeypatch):
+    monkeypatch.setattr(slots, "anonymous_waiters", threading.BoundedSemaphore(1))
+    with ExitStack() as held:
+        for _ in range(slots.MAX_ANONYMOUS_PROCESSES):
+            held.enter_context(slots.git_slot(tmp_path, None, max_wait_seconds=0))
+        slots.anonymous_waiters.acquire()  # another thread waits
+
+        began = time.monotonic()
+        with pytest.raises(slots.NoSlot), slots.git_slot(tmp_path, None, max_wait_seconds=30):
+            pass
+        assert time.monotonic() - began < 5
+
+
+def test_downloads_are_refused_at_once_when_one_waits(monkeypatch):
+    monkeypatch.setattr(processes, "WAIT_SECONDS", 2.0)
+    few, refused = processes.Slots(1), []
+    few.acquire()
+
+    def wait():
+        with pytest.raises(Unavailable):
+            few.acquire()
+        refused.append(time.monotonic())
+
+    began, threads = time.monotonic(), [threading.Thread(target=wait) for _ in range(5)]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join()
+
+    assert [moment - began > 1.9 for moment in sorted(refused)] == [False] * 4 + [True]

@@ -70,7 +70,9 @@ class Plain:
         return b""
 
 
-def archive(repository: CodeRepository, commit: Commit, kind: str, folder: str, path: str = "") -> Iterator[bytes]:
+def archive(
+    repository: CodeRepository, commit: Commit, kind: str, folder: str, path: str = "", *, slots: processes.Slots
+) -> Iterator[bytes]:
     """The pieces of an archive of one of ``FORMATS``, whose files are in a folder; ``path`` limits it to a part.
 
     Raises ``ReadingFailed`` in the middle of it when git fails, so that the client sees that it is not complete.
@@ -79,9 +81,7 @@ def archive(repository: CodeRepository, commit: Commit, kind: str, folder: str, 
     compressor: Compressor = {"tar.gz": Gzip, "tar.bz2": bz2.BZ2Compressor}.get(kind, Plain)()
     arguments = ["archive", f"--format={container}", f"--prefix={folder}/", commit.id, "--"]
     paths = [f":(literal){path}"] if path else []
-    with processes.output_of(
-        repository.folder, *arguments, *paths, seconds=ARCHIVE_SECONDS, slots=processes.downloads
-    ) as output:
+    with processes.output_of(repository.folder, *arguments, *paths, seconds=ARCHIVE_SECONDS, slots=slots) as output:
         while chunk := output.read(processes.CHUNK_BYTES):
             if compressed := compressor.compress(chunk):
                 yield compressed

@@ -21,6 +21,8 @@ MAX_OUTPUT_BYTES = 16 << 20
 MAX_MEMORY_KIBIBYTES = 1 << 20  # private memory of one process
 MAX_READERS = 8  # processes at once that answer a page or a call
 MAX_DOWNLOADS = 8  # processes at once that write to a client, who may be slow
+MAX_ANONYMOUS_DOWNLOADS = 4  # beside those
+MAX_WAITING = 1  # threads that wait for a process to end: each of them could answer others
 WAIT_SECONDS = 5.0
 CHUNK_BYTES = 64 << 10
 # the shell limits memory and processor time and is replaced by git; a reader whose web process was killed ends by these
@@ -43,8 +45,37 @@ ENVIRONMENT = {
     "TZ": "UTC",
 }
 
-readers = threading.BoundedSemaphore(MAX_READERS)
-downloads = threading.BoundedSemaphore(MAX_DOWNLOADS)
+
+class Slots:
+    """A number of processes at once. Few threads wait for one; further ones are refused immediately."""
+
+    def __init__(self, count: int) -> None:
+        self._free = threading.BoundedSemaphore(count)
+        self._waiting = threading.BoundedSemaphore(MAX_WAITING)
+
+    def acquire(self) -> None:
+        """Take a slot.
+
+        Raises:
+            Unavailable: none became free in time.
+
+        """
+        if self._free.acquire(blocking=False):
+            return
+        if not self._waiting.acquire(blocking=False):
+            raise Unavailable
+        try:
+            if not self._free.acquire(timeout=WAIT_SECONDS):
+                raise Unavailable
+        finally:
+            self._waiting.release()
+
+    def release(self) -> None:
+        """Give a slot back."""
+        self._free.release()
+
+
+readers, downloads, anonymous_downloads = Slots(MAX_READERS), Slots(MAX_DOWNLOADS), Slots(MAX_ANONYMOUS_DOWNLOADS)
 
 
 class ReadingFailed(Exception):
@@ -60,7 +91,7 @@ def output_of(
     folder: Path,
     *arguments: str | bytes,
     seconds: float = READ_SECONDS,
-    slots: threading.BoundedSemaphore = readers,
+    slots: Slots = readers,
 ) -> Iterator[BufferedReader]:
     """Run git in a repository and provide its standard output, which ends early at the deadline.
 
@@ -72,8 +103,7 @@ def output_of(
         Unavailable: too many readings are in progress.
 
     """
-    if not slots.acquire(timeout=WAIT_SECONDS):
-        raise Unavailable
+    slots.acquire()
     try:
         with _started(folder, arguments, seconds) as (process, expired, output):
             yield output

@@ -133,13 +133,13 @@ class CodeRepository:
         content: bytes = self.git.odb.read(blob_id)[1]
         return content
 
-    def chunks(self, blob_id: str, seconds: float) -> Generator[bytes]:
+    def chunks(self, blob_id: str, seconds: float, slots: processes.Slots) -> Generator[bytes]:
         """The content of a blob of any size, piece by piece."""
         if self.size_of(blob_id) <= MAX_MEMORY_BYTES:
             yield self.git.odb.read(blob_id)[1]
             return
         arguments = ("cat-file", BLOB, blob_id)
-        with processes.output_of(self.folder, *arguments, seconds=seconds, slots=processes.downloads) as output:
+        with processes.output_of(self.folder, *arguments, seconds=seconds, slots=slots) as output:
             while chunk := output.read(processes.CHUNK_BYTES):
                 yield chunk
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import threading
 
 from flask import Request
 
@@ -14,6 +15,7 @@ from project_service.kit.db.session import unit_of_work
 from project_service.kit.security import passwords
 
 MAX_PASSWORD_LENGTH = 1024
+_password_checks = threading.Lock()
 SCOPES_TO_FETCH = frozenset({"read_repository", "write_repository", "api", "read_api"})
 SCOPES_TO_PUSH = frozenset({"write_repository", "api"})
 
@@ -83,13 +85,14 @@ def _by_password(login: str, password: str, address: str | None) -> Caller | Non
         return None
     if two_factor.refuses_passwords(user):  # without a look at the password, whose check would tell if it is right
         return None
-    if (wait := sign_ins.wait_of(login, address)) is not None:
-        raise TooManyFailures(wait)
-    if not passwords.password_matches(user.password_hash, password):
-        with unit_of_work():
-            sign_ins.count_failure(login, address)
-            audit.record_failed_sign_in(login)
-        return None
+    with _password_checks:  # one after the other, so that concurrent ones count before the next is checked
+        if (wait := sign_ins.wait_of(login, address)) is not None:
+            raise TooManyFailures(wait)
+        if not passwords.password_matches(user.password_hash, password):
+            with unit_of_work():
+                sign_ins.count_failure(login, address)
+                audit.record_failed_sign_in(login)
+            return None
     if resource_bots.is_bot(user.id) or user.password_expired:
         return None
     note_activity(user)

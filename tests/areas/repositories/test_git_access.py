@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 
 import pytest
@@ -185,3 +186,16 @@ def test_downloads_are_refused_at_once_when_one_waits(monkeypatch):
         one.join()
 
     assert [moment - began > 1.9 for moment in sorted(refused)] == [False] * 4 + [True]
+
+
+def test_passwords_sent_at_the_same_time_count_before_the_next_is_checked(ask, people, project):
+    username = people[MAX].username
+    people[MAX].password_hash = passwords.hash_password("correct horse")
+    db.session.commit()
+    db.session.remove()
+
+    with ThreadPoolExecutor(20) as clients:
+        asked = [clients.submit(ask, None, "acme/shop", login=username, password=f"guess {n}") for n in range(30)]
+        statuses = [one.result().status_code for one in asked]
+
+    assert (statuses.count(401), statuses.count(429)) == (10, 20)

@@ -39,3 +39,8 @@ def test_importing_every_module_writes_no_file_and_builds_no_application(tmp_pat
 
     assert (done.returncode, done.stderr) == (0, "")
     assert [*home.rglob("*"), *work.rglob("*")] == []
+
+
+def test_an_application_does_not_load_alembic() -> None:
+    script = "import sys, project_service.factory; sys.exit('alembic' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", script], check=False, timeout=60).returncode == 0

@@ -358,7 +358,7 @@ def test_another_key_is_refused_before_anything_is_written(backup, another):
 
 
 def test_a_newer_release_is_refused(backup, another, monkeypatch, app, tmp_path):
-    monkeypatch.setattr(tables, "revision", lambda _connection: "9999")
+    monkeypatch.setattr(service, "current_revision", lambda _connection: "9999")
     service.back_up(app.config["SETTINGS"], backup)
     new = another(SQLITE)
 

@@ -7,14 +7,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import redis
-from alembic.autogenerate import compare_metadata
-from alembic.migration import MigrationContext
-from alembic.script import ScriptDirectory
 from sqlalchemy import func, select, text
 
 from project_service.areas.instance.version import COMPATIBLE, OWN
 from project_service.kit import jobs, mail
-from project_service.kit.db.base import MIGRATIONS, Base
+from project_service.kit.db.revisions import current_revision, newest_revision
 from project_service.kit.db.session import db, unit_of_work
 from project_service.kit.jobs import Task, rq_worker
 from project_service.kit.security import key_ring
@@ -52,10 +49,9 @@ def examine(settings: Settings) -> list[CheckResult]:
 
 def migrations() -> CheckResult:
     """Whether the database is at the newest version."""
-    newest = ScriptDirectory(str(MIGRATIONS)).get_current_head()
+    newest = newest_revision()
     with db.engine.connect() as connection:
-        context = MigrationContext.configure(connection)
-        current = context.get_current_revision()
+        current = current_revision(connection)
     if current == newest:
         return CheckResult("migrations", True, f"the database is at the newest version ({newest})")
     return CheckResult(
@@ -63,12 +59,6 @@ def migrations() -> CheckResult:
         False,
         f"the database is at {current}, the newest version is {newest}: run project-service db upgrade",
     )
-
-
-def differences() -> list[object]:
-    """Where the migrated database and the models disagree; for tests."""
-    with db.engine.connect() as connection:
-        return list(compare_metadata(MigrationContext.configure(connection), Base.metadata))
 
 
 class _Unwell(Exception):

@@ -16,6 +16,7 @@ from project_service.areas.instance.version import OWN
 from project_service.kit import clock
 from project_service.kit.db import migrations
 from project_service.kit.db.base import MIGRATIONS
+from project_service.kit.db.revisions import current_revision
 from project_service.kit.db.session import db, snapshot, unit_of_work
 from project_service.kit.security import key_ring
 from project_service.kit.security.encryption import PROOF, KeyProof
@@ -52,7 +53,7 @@ def back_up(settings: Settings, path: Path) -> Summary:
     with archive.writing(path) as writer, snapshot() as connection:
         for name, tree in trees.items():
             _copy(writer, name, tree, known)
-        revision = tables.revision(connection)  # the first statement: the snapshot is taken here
+        revision = current_revision(connection)  # the first statement: the snapshot is taken here
         if revision is None:
             raise BackupError("the database has no tables: there is nothing to back up")
         rows = {source.name: _dump(writer, connection, source) for source in tables.tables(connection)}

@@ -36,9 +36,9 @@ from sqlalchemy import (
 )
 from sqlalchemy.types import String, TypeEngine
 
+from project_service.kit.db.revisions import VERSION_TABLE
 from project_service.runtime.backups.archive import BackupError
 
-VERSION_TABLE = "alembic_version"
 BATCH_ROWS = 500
 CHUNK_BYTES = 4 << 20
 JSON_TYPES = (Boolean, Integer, Float, String)  # with JSON values; Text is a String
@@ -47,13 +47,6 @@ PARSERS: dict[type[TypeEngine[Any]], Callable[[Any], Any]] = {
     Date: dt.date.fromisoformat,
     LargeBinary: base64.b64decode,
 }
-
-
-def revision(connection: Connection) -> str | None:
-    """Return the revision of the database; ``None`` without tables."""
-    if VERSION_TABLE not in inspect(connection).get_table_names():
-        return None
-    return connection.scalar(select(column("version_num")).select_from(table(VERSION_TABLE)))
 
 
 def tables(connection: Connection) -> list[TableClause]:

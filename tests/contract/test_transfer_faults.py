@@ -144,7 +144,7 @@ EVERYTHING = {
 }
 
 
-@nightly  # that nobody waits for a slow server is shown in every run
+@nightly  # test_no_transfer_waits_for_a_slow_remote_server shows that other jobs get a worker
 def test_nothing_else_waits_for_an_import(service, gl, archive):
     doomed = gl.projects.create({"name": next(names)})
     imported = {"job": "transfers.jobs.import_project", "event": "job done"}
@@ -214,7 +214,7 @@ def test_a_stop_ends_git_too_when_a_worker_is_frozen(frozen, slow_git, archive):
     assert wait_for(lambda: not any(map(is_running, pids_in(folder))), 3.0)
 
 
-def test_no_transfer_here_or_of_somebody_else_waits_for_a_slow_server_elsewhere(service, gl, remote):
+def test_no_transfer_waits_for_a_slow_remote_server(service, gl, remote):
     """Three archives come a few bytes at a time; what others import and export meanwhile is not behind them."""
     release = threading.Event()
     large = make_archive({"issues": [make_issue(1)]}, files={f"uploads/{1:032x}/file.bin": os.urandom(1 << 20)})

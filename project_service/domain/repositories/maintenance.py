@@ -52,7 +52,10 @@ def remove_unused_packs() -> None:
     old = RepositoryPack.replaced_at < clock.now() - REPLACED_LIFETIME
     with jobs.step():
         names = db.session.scalars(select(RepositoryPack.object_name).where(old)).all()
-    jobs.for_each((lambda: jobs.for_each(names, _remove_replaced), packs.remove_orphans), lambda act: act())
+    try:
+        jobs.for_each(names, _remove_replaced)
+    finally:  # a pack that cannot be removed holds up no others
+        packs.remove_orphans()
 
 
 def combine_packs_of(repository_id: int) -> None:

@@ -1,8 +1,8 @@
 # Everything runs in .venv, which is made and filled on first use and again when a lock file has changed.
 
 PYTHON ?= python3
-# two more processes than processors: some tests wait for other processes, or for a time limit
-PARALLEL ?= $(shell echo $$(( $$(nproc 2> /dev/null || echo 2) + 2 )))
+# one more process than processors: some tests wait for other processes, or for a time limit
+PARALLEL ?= $(shell echo $$(( $$(nproc 2> /dev/null || echo 2) + 1 )))
 ARGS ?=
 M ?=
 

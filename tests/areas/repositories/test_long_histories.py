@@ -36,15 +36,16 @@ def keep_history(project, folder, count):
     db.session.commit()
 
 
-def seconds_of(visitor, address):
-    """The shortest time of a page, after it was read once: other processes on the machine only add to it."""
-    assert visitor.get(address).status_code == 200
-    found = []
-    for _ in range(ROUNDS):
+def shortest_seconds(visitor, addresses):
+    """The shortest time of each page after a first reading; they take turns: a busy machine delays all alike."""
+    for address in addresses:
+        assert visitor.get(address).status_code == 200
+    found = {address: [] for address in addresses}
+    for address in addresses * ROUNDS:
         began = time.perf_counter()
         visitor.get(address)
-        found.append(time.perf_counter() - began)
-    return min(found)
+        found[address].append(time.perf_counter() - began)
+    return [min(found[address]) for address in addresses]
 
 
 @pytest.mark.parametrize("count", [10_000, pytest.param(100_000, marks=pytest.mark.nightly)])
@@ -54,8 +55,9 @@ def test_a_page_of_a_long_history_takes_as_long_as_one_of_a_short_one(count, vis
     keep_history(long, tmp_path / "long", count)
     visitor = visit(ADA)
 
-    ratios = {
-        page: seconds_of(visitor, f"/acme/long{page}") / seconds_of(visitor, f"/acme/shop{page}") for page in PAGES
-    }
+    ratios = {}
+    for page in PAGES:
+        in_long, in_short = shortest_seconds(visitor, [f"/acme/long{page}", f"/acme/shop{page}"])
+        ratios[page] = in_long / in_short
 
     assert {page: ratio for page, ratio in ratios.items() if ratio > MAX_RATIO} == {}

@@ -39,6 +39,8 @@ ELSEWHERE = {
     "/projects/<project>/repository/files/<file_path>/blame": "has a required parameter",
     "/projects/<project>/repository/tags/<name>/signature": "signatures are not verified",
     "/projects/<project>/repository/commits/<sha>/signature": "signatures are not verified",
+    "/projects/<project>/access_tokens/self": "answers tokens of the project only",
+    "/groups/<group>/access_tokens/self": "answers tokens of the group only",
     "/projects/<project>/variables/effective": "has a required parameter",
     "/<path:project>/-/settings/ci_cd/job_variables/download": "has a required parameter",
     "/users/sign_in": "who is signed in is sent home",

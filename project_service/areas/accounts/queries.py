@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Iterator
 from typing import Any
 
 from sqlalchemy import ColumnElement, Select, and_, exists, func, or_, select
@@ -28,7 +29,7 @@ def users_matching(caller: Caller, **wanted: Any) -> Select[User]:
     """The users that match a filter; some filters apply to administrators only."""
     if not caller.admin:
         wanted = {name: value for name, value in wanted.items() if name not in ADMIN_FILTERS}
-    statement = users().where(*_conditions(wanted))
+    statement = users().where(*_conditions(wanted), *_bot_conditions(wanted))
     column = getattr(User, wanted.get("order_by") or "id")
     order = (column.asc(), User.id.asc()) if wanted.get("sort") == "asc" else (column.desc(), User.id.desc())
     return statement.order_by(*order)
@@ -62,6 +63,14 @@ def _conditions(wanted: dict[str, Any]) -> list[ColumnElement[bool]]:
             & ~exists().where(Membership.user_id == User.id, Membership.project_id.is_not(None))
         )
     return found
+
+
+def _bot_conditions(wanted: dict[str, Any]) -> Iterator[ColumnElement[bool]]:
+    is_bot = exists().where(ResourceBot.user_id == User.id)
+    if wanted.get("humans") or wanted.get("without_project_bots"):
+        yield ~is_bot
+    if wanted.get("exclude_humans"):
+        yield is_bot
 
 
 def is_sole_owner(user: User) -> bool:
@@ -119,10 +128,9 @@ def find_token_of_place(place: Project | Group, token_id: int) -> PersonalAccess
     return token
 
 
-def belongs_to(token: PersonalAccessToken, place: Project | Group) -> bool:
-    """Whether a token is one of a project or group."""
-    bot = select(ResourceBot.id).where(ResourceBot.user_id == token.user_id, resource_bots.column_of(place))
-    return db.session.scalar(bot) is not None
+def own_token_of_place(place: Project | Group, token_id: int | None) -> PersonalAccessToken | None:
+    """The token of a request, if it is one of a project or group."""
+    return db.session.scalar(tokens_of_place(place).where(PersonalAccessToken.id == token_id))
 
 
 def token_by_secret(secret: str) -> PersonalAccessToken | None:

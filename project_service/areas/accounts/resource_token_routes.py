@@ -13,13 +13,13 @@ from project_service.access.identity import caller
 from project_service.areas.accounts import queries, resource_tokens, schemas
 from project_service.domain.resource_bots import Place
 from project_service.domain.tokens import PersonalAccessToken
-from project_service.kit.http.errors import MethodNotAllowed
+from project_service.kit.http.errors import MethodNotAllowed, NotFound
 
 api = ApiBlueprint("resource_tokens", __name__, description="Access tokens of projects and groups.")
 
 
 def register(kind: str, reads: Ability, administers: Ability) -> None:
-    """Register the operations of projects or of groups; ``reads`` is for bots that rotate their own token."""
+    """Register the operations of projects or of groups; ``reads`` is for bots and their own token."""
     tokens = f"/{kind}s/<{kind}>/access_tokens"
 
     @api.get(tokens, endpoint=f"list_{kind}_access_tokens")
@@ -49,11 +49,26 @@ def register(kind: str, reads: Ability, administers: Ability) -> None:
     def rotate_own_access_token(place: Place, fields: dict[str, Any]) -> PersonalAccessToken:
         """Replace the access token you are using, if it is one of this project or group."""
         current = caller()
-        token = None if current.token_id is None else queries.find_token(current.token_id)
-        if token is None or not queries.belongs_to(token, place):
+        token = queries.own_token_of_place(place, current.token_id)
+        if token is None:
             raise MethodNotAllowed
-        token = queries.find_token_of_place(place, token.id)
         return resource_tokens.rotate_token(current, place, token, **fields)
+
+    @api.get(f"{tokens}/self", endpoint=f"show_own_{kind}_access_token")
+    @api.signed_in
+    @api.allow(reads)
+    @api.response(200, schemas.ResourceTokenSchema)
+    def show_own_access_token(place: Place) -> PersonalAccessToken:
+        """Show the access token you are using, if it is one of this project or group."""
+        return _own(place)
+
+    @api.delete(f"{tokens}/self", endpoint=f"revoke_own_{kind}_access_token")
+    @api.signed_in
+    @api.allow(reads)
+    @api.response(204)
+    def revoke_own_access_token(place: Place) -> None:
+        """Revoke the access token you are using, if it is one of this project or group."""
+        resource_tokens.revoke_token(place, _own(place))
 
     @api.get(f"{tokens}/<token>", endpoint=f"show_{kind}_access_token")
     @api.signed_in
@@ -81,6 +96,13 @@ def register(kind: str, reads: Ability, administers: Ability) -> None:
         return resource_tokens.rotate_token(
             caller(), place, queries.find_token_of_place(place, numeric(token)), **fields
         )
+
+
+def _own(place: Place) -> PersonalAccessToken:
+    token = queries.own_token_of_place(place, caller().token_id)
+    if token is None:
+        raise NotFound("Access Token")
+    return token
 
 
 register("project", Ability.READ_PROJECT, Ability.ADMIN_PROJECT_TOKENS)

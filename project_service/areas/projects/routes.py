@@ -9,7 +9,7 @@ from project_service.access.api import ApiBlueprint, WithSchema
 from project_service.access.guards import numeric
 from project_service.access.identity import Caller, caller, current_user
 from project_service.areas.projects import queries, schemas, service
-from project_service.domain.namespaces import Group, find_group, namespace_by, namespace_of
+from project_service.domain.namespaces import Group, find_group, find_namespace, namespace_by, namespace_of
 from project_service.domain.projects import Project
 from project_service.domain.schemas import ProjectBasicSchema, ShareCreateSchema
 from project_service.domain.users import User, find_user, find_user_by
@@ -124,6 +124,18 @@ def archive_project(project: Project) -> Project:
 def unarchive_project(project: Project) -> Project:
     """Unarchive a project."""
     return _detailed(service.archive_project(project, archived=False))
+
+
+@api.put("/projects/<project>/transfer")
+@api.signed_in
+@api.arguments(schemas.ProjectTransferSchema)
+@api.allow(Ability.OWN_PROJECT)
+@api.response(200, schemas.ProjectFullSchema)
+def transfer_project(project: Project, fields: dict[str, Any]) -> Project:
+    """Move a project to another namespace, given by id or path, in which you may create projects."""
+    namespace = find_namespace(fields["namespace"])
+    judge(caller(), Ability.CREATE_PROJECT, namespace)
+    return _detailed(service.transfer_project(project, namespace))
 
 
 @api.post("/projects/<project>/share")

@@ -149,6 +149,12 @@ def _optional() -> dict[str, Any]:
 ProjectOptionsSchema: Any = Schema.from_dict(_optional(), name="ProjectOptionsSchema")
 
 
+class ProjectTransferSchema(Schema):
+    """Where a project moves to."""
+
+    namespace = fields.String(required=True, metadata={"description": "Id or full path of a namespace."})
+
+
 class ProjectCreateSchema(ProjectOptionsSchema):
     """A new project."""
 

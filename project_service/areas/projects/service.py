@@ -109,7 +109,7 @@ def transfer_project(project: Project, namespace: Namespace) -> Project:
 
     """
     if namespace.id == project.namespace_id:
-        raise Invalid(to_namespace_id="is where the project is already")
+        raise Invalid(namespace="is where the project is already")
     former = {"namespace": project.namespace.full_path}
     for place in sorted((project.namespace, namespace), key=lambda one: one.id):
         path_registry.lock_tree(place)
@@ -117,7 +117,7 @@ def transfer_project(project: Project, namespace: Namespace) -> Project:
     if owner is not None:
         lock_row(owner, "projects_limit")
         if queries.count_personal(owner) >= owner.projects_limit:
-            raise Invalid(to_namespace_id=f"has reached the limit of {owner.projects_limit} projects")
+            raise Invalid(namespace=f"has reached the limit of {owner.projects_limit} projects")
     with db.session.no_autoflush:
         project.namespace, project.namespace_id = namespace, namespace.id
         check(project, namespace, new=False, chooser=None)

@@ -95,11 +95,11 @@ class PathForm(Form):
 class TransferForm(Form):
     """The namespace to move to."""
 
-    to_namespace_id = SelectField("New namespace", coerce=int)
+    namespace = SelectField("New namespace", coerce=int)
 
     def set_namespaces(self, namespaces: list[Namespace], current: int) -> None:
         """Offer the namespaces in which the caller may create projects, without the current one."""
-        self.to_namespace_id.choices = [(one.id, one.full_path) for one in namespaces if one.id != current]
+        self.namespace.choices = [(one.id, one.full_path) for one in namespaces if one.id != current]
 
 
 class DeleteForm(Form):

@@ -114,7 +114,7 @@ def transfer(project: Project) -> Any:
     form = _transfer_form(project)
 
     def move() -> None:
-        namespace = find_namespace(form.to_namespace_id.data)
+        namespace = find_namespace(form.namespace.data)
         judge(caller(), Ability.CREATE_PROJECT, namespace)
         service.transfer_project(project, namespace)
 

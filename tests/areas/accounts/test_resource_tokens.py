@@ -196,6 +196,34 @@ def test_only_its_own_token_rotates_as_self(as_maintainer, tokens, group_tokens,
     assert as_maintainer.post(f"{tokens}/self/rotate").status_code == 405
 
 
+def test_a_token_is_shown_and_revoked_as_self(as_maintainer, tokens, group_tokens, with_token):
+    created = as_maintainer.post(tokens, json=FIELDS | {"scopes": ["read_api"]}).json
+    token = created.pop("token")
+
+    shown = with_token(token, "GET", f"{tokens}/self")
+
+    assert (shown.status_code, shown.json | {"last_used_at": None}) == (200, created)
+    assert with_token(token, "GET", f"{group_tokens}/self").status_code == 404
+    assert as_maintainer.get(f"{tokens}/self").json == {"message": "404 Access Token Not Found"}
+    assert as_maintainer.delete(f"{tokens}/self").status_code == 404
+    assert with_token(token, "DELETE", f"{tokens}/self").status_code == 403
+    writing = as_maintainer.post(tokens, json=FIELDS).json["token"]
+    assert with_token(writing, "DELETE", f"{tokens}/self").status_code == 204
+    assert with_token(writing, "GET", f"{tokens}/self").status_code == 401
+
+
+def test_bots_are_left_out_of_the_list_of_users(as_admin, as_maintainer, tokens):
+    bot = as_maintainer.post(tokens, json=FIELDS).json["user_id"]
+
+    ids = {
+        query: {user["id"] for user in as_admin.get(f"/users?{query}=true&per_page=100").json}
+        for query in ("humans", "without_project_bots", "exclude_humans", "active")
+    }
+
+    assert ids["humans"] == ids["without_project_bots"] == ids["active"] - {bot}
+    assert ids["exclude_humans"] == {bot}
+
+
 def test_a_bot_goes_with_its_last_token(as_maintainer, tokens, project, with_token, run_jobs):
     created = as_maintainer.post(tokens, json=FIELDS).json
     issue = with_token(created["token"], "POST", f"/projects/{project.id}/issues", json={"title": "Broken"}).json

@@ -68,7 +68,7 @@ def test_a_project_is_transferred_to_a_group_and_back(visit, project):
     other = sample_data.make_group("other")
     ada = visit(ADA)
 
-    answer = ada.send(f"{HERE}/transfer", to_namespace_id=str(other.id))
+    answer = ada.send(f"{HERE}/transfer", namespace=str(other.id))
 
     assert answer.headers["Location"] == "/other/shop/-/settings/general"
     assert reload(project).full_path == "other/shop"
@@ -79,15 +79,15 @@ def test_a_transfer_needs_a_free_name_and_an_allowed_namespace(owner, visit, pro
     other = sample_data.make_group("other")
     sample_data.make_project("shop", other)
 
-    assert owner.send(f"{HERE}/transfer", to_namespace_id=str(other.id)).status_code == 422
-    answer = visit(ADA).send(f"{HERE}/transfer", to_namespace_id=str(other.id))
+    assert owner.send(f"{HERE}/transfer", namespace=str(other.id)).status_code == 422
+    answer = visit(ADA).send(f"{HERE}/transfer", namespace=str(other.id))
     assert answer.status_code == 422
     assert "has already been taken" in answer.text
     assert reload(project).full_path == "acme/shop"
 
 
 def test_a_project_moves_to_the_personal_namespace_of_its_owner(owner, people, project):
-    answer = owner.send(f"{HERE}/transfer", to_namespace_id=str(people[OLIVE].namespace_id))
+    answer = owner.send(f"{HERE}/transfer", namespace=str(people[OLIVE].namespace_id))
 
     assert answer.headers["Location"] == "/olive/shop/-/settings/general"
     assert owner.get("/olive/shop").status_code == 200

@@ -115,6 +115,8 @@ def staffed(people, group):
         ("DELETE", "/projects/999999", None, "404 404 404 404 404 404 404 401"),
         ("POST", "/projects/{project}/archive", None, "201 201 403 403 403 403 404 401"),
         ("POST", "/projects/{project}/unarchive", None, "201 201 403 403 403 403 404 401"),
+        ("PUT", "/projects/{project}/transfer", {"namespace": "{staffed}"}, "200 400 403 403 403 403 404 401"),
+        ("PUT", "/projects/{project}/transfer", {"namespace": "none"}, "404 404 403 403 403 403 404 401"),
         (
             "POST",
             "/projects/{project}/share",
@@ -143,6 +145,17 @@ def test_who_may_do_what_with_projects(method, path, json, statuses, project, pe
     assert " ".join(str(answer.status_code) for answer in answers) == statuses
     known = [answer for answer in answers if answer.status_code in REFUSED and path == "/projects/{project}"]
     assert all(answer.json == REFUSED[answer.status_code] for answer in known)
+
+
+def test_a_project_is_transferred_by_id_or_path(project, as_admin):
+    other = make_group("other")
+
+    moved = as_admin.put(f"/projects/{project.id}/transfer", json={"namespace": "other"})
+
+    assert (moved.status_code, moved.json["path_with_namespace"]) == (200, "other/shop")
+    again = as_admin.put(f"/projects/{project.id}/transfer?namespace={other.id}")
+    assert (again.status_code, again.json) == (400, {"message": {"namespace": ["is where the project is already"]}})
+    assert as_admin.put(f"/projects/{project.id}/transfer").json == {"error": "namespace is missing"}
 
 
 @pytest.mark.parametrize(

@@ -27,10 +27,11 @@ _SUSPICIOUS = re.compile(rf"{_NAMES}|{_HEADERS}|://", re.IGNORECASE)
 _WORDS = ("token", "passw", "secret", "key", "vate", "author", "cook", "://")
 _SECRET_NAME = re.compile(rf"{_NAMES}|{_HEADERS}", re.IGNORECASE)
 _IN_TEXT = (
+    # credentials of an address; first, since the others may take the "@" for a part of a secret
+    re.compile(r"(://)[^/\s?#\"']*(?=@)"),
     re.compile(rf"""(?is)((?:{_NAMES}|{_HEADERS}){_IS}b?\\*(["']))(?:(?!\2).)*"""),  # between the quotes
     re.compile(rf"""(?i)((?:{_HEADERS}){_IS})(?!b?\\*["'])[^\r\n"']+"""),  # a header: the rest of the line
     re.compile(rf"""(?i)((?:{_NAMES}){_IS})(?!b?\\*["'])[^\s"'&,;]+"""),  # others: one word
-    re.compile(r"(://)[^/\s?#\"']*(?=@)"),  # credentials of an address
 )
 
 

@@ -9,7 +9,7 @@ import re
 
 import pytest
 import structlog
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from project_service.kit import logs
@@ -174,6 +174,7 @@ def test_a_secret_is_hidden_inside_texts(name, secret):
 
 @quickly
 @given(SECRETS)
+@example("Zq9000TOKEN")
 def test_credentials_of_headers_and_addresses_are_hidden(secret):
     texts = [
         f"Authorization: Bearer {secret}",

@@ -221,6 +221,7 @@ def test_every_route_that_reads_was_surveyed(app, filled):
         path
         for _, path, rule in api_rules(app, "GET")
         if answers_something(app, rule)
+        and not path.endswith("/access_tokens/self")  # answers tokens of the place only; the lists have them all
         and not any(answers.get(address, (0,))[0] == 200 for address in addresses(path, read))
     ]
     assert (unseen, len(answers) > 50) == ([], True)

@@ -392,16 +392,22 @@ def test_one_address_sends_only_some_bodies_at_the_same_time(
     def sent_by(address: str, length: int) -> bytes:
         return post("/", length).replace(b"Host", f"X-Client: {address}\r\nHost".encode())
 
-    for number in range(8):  # 3 at each of the 2 workers, and some more
-        clients(server, sent_by(f"2001:db8::{number}", size))
-    time.sleep(0.5)
-    statuses = {address: Counter[int]() for address in ("2001:db8::f:1", "2001:db8:0:1::1", "192.0.2.1", "127.0.0.1")}
-    for address, found in statuses.items():
-        for _ in range(4):
-            found[answers(clients(server, sent_by(address, 1) + b"x"))[0][0]] += 1
+    statuses = Counter[int]()
+    for number in range(100):  # until the worker that takes the next connection has 3, however the two share them
+        clients(server, sent_by(f"2001:db8::{number:x}", size))
+        time.sleep(0.02)
+        statuses[answers(clients(server, sent_by("2001:db8::f:1", 1) + b"x"))[0][0]] += 1
+        if statuses[429]:
+            break
+    others = Counter(
+        answers(clients(server, sent_by(address, 1) + b"x"))[0][0]
+        for address in ("2001:db8:0:1::1", "192.0.2.1", "127.0.0.1")
+        for _ in range(4)
+    )
 
-    assert statuses.pop("2001:db8::f:1")[429] > 0
-    assert list(statuses.values()) == [{200: 4}] * 3
+    assert statuses[429] == 1
+    assert statuses[200] >= 2
+    assert others == {200: 12}
 
 
 def test_a_header_with_underscores_is_not_taken_for_one_with_hyphens(server: Server, clients: Clients) -> None:

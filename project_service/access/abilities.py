@@ -54,6 +54,7 @@ class Ability(enum.Enum):
     ADMIN_PROJECT_MEMBERS = enum.auto()
     ADMIN_PROJECT_TOKENS = enum.auto()
     ADMIN_PROTECTED_TAGS = enum.auto()
+    ADMIN_PROTECTED_BRANCHES = enum.auto()
     ADMIN_OPERATIONS = enum.auto()
     READ_ALERTS = enum.auto()
     READ_ERRORS = enum.auto()
@@ -255,6 +256,7 @@ RULES: dict[Ability, tuple[Rule, ...]] = {
     Ability.ADMIN_PROJECT_MEMBERS: (at_least(Role.MAINTAINER),),
     Ability.ADMIN_PROJECT_TOKENS: (at_least(Role.MAINTAINER),),
     Ability.ADMIN_PROTECTED_TAGS: (at_least(Role.MAINTAINER),),
+    Ability.ADMIN_PROTECTED_BRANCHES: (at_least(Role.MAINTAINER),),
     Ability.ADMIN_OPERATIONS: (at_least(Role.MAINTAINER),),
     Ability.READ_ALERTS: (at_least(Role.DEVELOPER),),
     Ability.READ_ERRORS: (at_least(Role.REPORTER),),

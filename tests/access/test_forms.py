@@ -14,6 +14,7 @@ from project_service.domain.memberships import Membership
 from project_service.domain.namespaces import Group
 from project_service.domain.projects import Project
 from project_service.domain.repositories.protected_tags import ProtectedTag
+from project_service.domain.repositories.protection import ProtectedBranch
 from project_service.domain.tokens import PersonalAccessToken
 from project_service.kit import clock
 from project_service.kit.db.session import db
@@ -29,7 +30,16 @@ TAGS, MEMBERS, TOKENS = (
     "/-/profile/personal_access_tokens",
 )
 TRACKING = f"{OPERATIONS}/error_tracking"
-TABLES = (Group, Project, Membership, PersonalAccessToken, Variable, ProtectedTag, ErrorTrackingSetting)
+TABLES = (
+    Group,
+    Project,
+    Membership,
+    PersonalAccessToken,
+    Variable,
+    ProtectedTag,
+    ProtectedBranch,
+    ErrorTrackingSetting,
+)
 DSN = "https://93.184.215.14/api/0/projects/acme/shop"
 
 

@@ -72,6 +72,7 @@ NEEDED = {
     "/<path:project>/-/settings/ci_cd/job_variables": Role.MAINTAINER,
     "/<path:project>/-/settings/ci_cd/job_variables/download": Role.MAINTAINER,
     "/<path:project>/-/settings/repository/protected_tags/<int:tag_id>/unprotect": Role.MAINTAINER,
+    "/<path:project>/-/settings/repository/protected_branches/<int:protected_branch_id>/unprotect": Role.MAINTAINER,
     "/<path:project>/-/settings/operations/integrations/new": Role.MAINTAINER,
     "/<path:project>/-/settings/operations/integrations/<int:integration_id>/edit": Role.MAINTAINER,
     "/<path:project>/-/settings/operations/integrations/<int:integration_id>/credentials": Role.MAINTAINER,

@@ -106,6 +106,7 @@ def addresses(gl, paula, service, worker_id, tmp_path_factory):
         group.variables.create({"key": key, "value": LONG * 3, "masked": True, "environment_scope": f"*{LONG}*"})
     token = project.access_tokens.create({"name": LONG, "scopes": ["api", "read_repository", "write_repository"]})
     project.protectedtags.create({"name": f"{LONG}/*"})
+    project.protectedbranches.create({"name": f"{LONG}/*"})
     gl.personal_access_tokens.list(user_id=paula.id) or paula.personal_access_tokens.create(
         {"name": LONG, "scopes": ["api", "read_user", "read_repository"]}
     )

@@ -371,6 +371,29 @@ def test_tags_are_protected_and_set_free(project):
     assert project.protectedtags.list() == []
 
 
+# Protected branches
+
+
+def test_branches_are_protected_and_set_free(project):
+    made = project.protectedbranches.create({"name": "release/*", "push_access_level": 0, "merge_access_level": "30"})
+    levels = [level["access_level"] for level in (*made.push_access_levels, *made.merge_access_levels)]
+    assert (levels, made.allow_force_push) == ([0, 30], False)
+    made.allow_force_push = True
+    made.save()
+    assert project.protectedbranches.get("release/*").allow_force_push is True
+    assert [one.name for one in project.protectedbranches.list(search="release")] == ["release/*"]
+    with pytest.raises(gitlab.exceptions.GitlabCreateError) as twice:
+        project.protectedbranches.create({"name": "release/*"})
+
+    made.delete()
+
+    assert (twice.value.response_code, twice.value.error_message) == (
+        409,
+        "Protected branch 'release/*' already exists",
+    )
+    assert project.protectedbranches.list() == []
+
+
 # Namespaces
 
 

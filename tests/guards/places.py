@@ -17,6 +17,7 @@ from project_service.areas.vulnerabilities.models import Finding, Pipeline
 from project_service.domain.memberships import Membership
 from project_service.domain.projects import Project
 from project_service.domain.repositories.protected_tags import ProtectedTag
+from project_service.domain.repositories.protection import ProtectedBranch
 from project_service.domain.resource_bots import ResourceBot
 from project_service.domain.tokens import PersonalAccessToken
 from project_service.domain.tracker.environments import Environment
@@ -77,6 +78,7 @@ def page_addresses(app: Flask, project: Project, people: dict[str, User]) -> dic
 
     places = {
         "tag_id": ProtectedTag,
+        "protected_branch_id": ProtectedBranch,
         "integration_id": AlertIntegration,
         "environment_id": Environment,
         "error_id": TrackedError,

@@ -25,6 +25,7 @@ from project_service.domain.planning import issues as planning
 from project_service.domain.projects import Project
 from project_service.domain.repositories.models import Repository
 from project_service.domain.repositories.protected_tags import ProtectedTag
+from project_service.domain.repositories.protection import ProtectedBranch
 from project_service.domain.tokens import SESSION_LENGTH, BrowserSession, digest_of
 from project_service.domain.tracker.environments import Environment
 from project_service.domain.tracker.issues import Issue
@@ -124,6 +125,12 @@ def protected_tag(project: Project) -> ProtectedTag:
 
 
 @pytest.fixture
+def protected_branch(project: Project) -> ProtectedBranch:
+    """The wildcard ``release/*`` for maintainers."""
+    return store(ProtectedBranch(project_id=project.id, name="release/*"))
+
+
+@pytest.fixture
 def issue(project: Project, people: dict[str, User]) -> Issue:
     """The first issue of the shop."""
     made = planning.create_issue(people[OLIVE], project, title="The till is open")
@@ -137,6 +144,7 @@ def values(
     group: Group,
     variable: Variable,
     protected_tag: ProtectedTag,
+    protected_branch: ProtectedBranch,
     issue: Issue,
     people: dict[str, User],
     repository: Repository,
@@ -176,6 +184,7 @@ def values(
         "group variable_id": store(GroupVariable(namespace_id=group.id, key="REGION", value="eu")).id,
         "admin variable_id": store(InstanceVariable(key="REGION", value="eu")).id,
         "tag_id": protected_tag.id,
+        "protected_branch_id": protected_branch.id,
         "iid": 1,
         "integration_id": integration.id,
         "environment_id": environment.id,

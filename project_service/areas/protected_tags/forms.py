@@ -6,8 +6,8 @@ from typing import Any
 
 from wtforms import SelectField, StringField
 
-from project_service.areas.protected_tags.schemas import LEVELS
 from project_service.domain.access_levels import Role
+from project_service.domain.repositories.protected_names import LEVELS
 from project_service.kit.http.forms import Form
 
 LEVEL_TEXTS: dict[Any, str] = {int(level): text for level, text in reversed(LEVELS.items())}

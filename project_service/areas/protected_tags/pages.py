@@ -11,17 +11,16 @@ from project_service.access.abilities import Ability
 from project_service.access.pages import PageBlueprint
 from project_service.areas.protected_tags import queries, service
 from project_service.areas.protected_tags.forms import ProtectedTagForm
-from project_service.areas.protected_tags.schemas import LEVELS
 from project_service.domain.projects import Project
 from project_service.domain.repositories import contents
-from project_service.domain.repositories.wildcards import matches
+from project_service.domain.repositories.protected_names import LEVELS
+from project_service.domain.repositories.wildcards import examples
 from project_service.kit.db.pagination import read_page
 from project_service.kit.http.forms import confirmation
 
 pages = PageBlueprint("protected_tag_pages", __name__)
 HERE = "/<path:project>/-/settings/repository/protected_tags"
 PER_PAGE = 50
-MAX_EXAMPLES = 20
 
 
 def fill(project: Project) -> dict[str, Any]:
@@ -30,17 +29,12 @@ def fill(project: Project) -> dict[str, Any]:
     names = contents.tag_names(project)
     return {
         "protected_tags": page,
-        "matching": {tag.id: _examples(tag.name, names) for tag in page.rows},
+        "matching": {tag.id: examples(tag.name, names) for tag in page.rows},
         "protected_tag_form": ProtectedTagForm(formdata=None),
         "levels": LEVELS,
         "preview": None,
         "tag_count": len(names),
     }
-
-
-def _examples(pattern: str, names: list[str]) -> dict[str, Any]:
-    found = [name for name in names if matches(pattern, name)]
-    return {"count": len(found), "names": found[:MAX_EXAMPLES]}
 
 
 sections.add(
@@ -63,8 +57,8 @@ def create_protected_tag(project: Project) -> Any:
     """Protect a tag, or preview the tags that a wildcard covers."""
     form = ProtectedTagForm()
     if "preview" in request.form:
-        names = [name for name in contents.tag_names(project) if matches(form.name.data or "", name)]
-        shown = {"pattern": form.name.data, "count": len(names), "names": names[:MAX_EXAMPLES]}
+        pattern = form.name.data or ""
+        shown = {"pattern": pattern, **examples(pattern, contents.tag_names(project))}
         return sections.show(project, "repository", protected_tag_form=form, preview=shown)
     fields = {"name": form.name.data, "create_access_level": form.create_access_level.data}
     if form.accepted(lambda: service.create_protected_tag(project, **fields)):

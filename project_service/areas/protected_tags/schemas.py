@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from project_service.domain.access_levels import Role
+from project_service.domain.repositories.protected_names import LEVELS
 from project_service.kit.http import fields
 from project_service.kit.http.schemas import Inside, Schema
-
-LEVELS = {Role.NONE: "No one", Role.DEVELOPER: "Developers + Maintainers", Role.MAINTAINER: "Maintainers"}
 
 
 class LevelSchema(Schema):

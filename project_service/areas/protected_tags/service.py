@@ -6,26 +6,20 @@ from project_service.access import audit
 from project_service.areas.protected_tags import queries
 from project_service.domain.audit.recording import AuditTarget
 from project_service.domain.projects import Project
+from project_service.domain.repositories.protected_names import problem_of
 from project_service.domain.repositories.protected_tags import ProtectedTag
 from project_service.kit import clock
 from project_service.kit.db.locking import delete_locked
 from project_service.kit.db.session import add_unique, db
 from project_service.kit.http.errors import Unprocessable
 
-# clients remove these path segments from URLs, and would then address the project itself
-DOT_SEGMENTS = (".", "..")
 TAKEN = "Name has already been taken"
-MAX_NAME_LENGTH = 255  # fits into an index, and is longer than any tag name
 
 
 def create_protected_tag(project: Project, *, name: str | None, create_access_level: int) -> ProtectedTag:
     """Protect a tag name or wildcard, whether or not a tag of that name exists."""
-    if not (name or "").strip():
-        raise Unprocessable(["Name can't be blank"])
-    if name in DOT_SEGMENTS:
-        raise Unprocessable(["Name is invalid"])
-    if len(name or "") > MAX_NAME_LENGTH:
-        raise Unprocessable([f"Name is too long (maximum is {MAX_NAME_LENGTH} characters)"])
+    if problem := problem_of(name):
+        raise Unprocessable([problem])
     tag = ProtectedTag(project_id=project.id, name=name, create_access_levels=[create_access_level])
     if queries.is_protected(project, name or ""):
         raise Unprocessable([TAKEN])

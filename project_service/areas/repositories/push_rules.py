@@ -18,6 +18,7 @@ from project_service.domain.repositories.protection import (
     NO_PROTECTION,
     ProtectedBranch,
     default_protection,
+    may_push,
     protected_branches_of,
     protections_of,
 )
@@ -115,8 +116,7 @@ class PushRules:
         may_force = all(row.allow_force_push for row in protections)
         if not change.creates and not may_force and not self._is_fast_forward(change):
             raise PushRefused(FORCED)
-        levels = [row.push_access_level for row in protections]
-        if not any(level != Role.NONE and self._role >= level for level in levels):
+        if not may_push(self._role, protections):
             raise PushRefused(PROTECTED_CREATED if change.creates else PROTECTED_PUSH)
 
     def _may_push_first(self) -> bool:

@@ -8,13 +8,14 @@ from typing import Any
 
 from sqlalchemy import select
 
-from project_service.access.abilities import Ability, allowed, at_least
+from project_service.access.abilities import Ability, allowed, role_of
 from project_service.access.identity import caller
 from project_service.areas.repositories.opening import CommitRow, optional_code, reading_code
 from project_service.domain.access_levels import Role
 from project_service.domain.projects import Project
 from project_service.domain.repositories.bundles import BRANCHES, REF, TAGS
 from project_service.domain.repositories.protected_tags import ProtectedTag
+from project_service.domain.repositories.protection import may_push, protected_branches_of, protections_of
 from project_service.domain.repositories.reading import refs
 from project_service.domain.repositories.reading.objects import Person
 from project_service.domain.repositories.reading.refs import Ref
@@ -34,6 +35,8 @@ class BranchRow:
     commit: CommitRow
     merged: bool
     protected: bool
+    developers_can_push: bool
+    developers_can_merge: bool
     can_push: bool
     default: bool
 
@@ -120,19 +123,29 @@ def find_tag(project: Project, name: str) -> TagRow:
 
 
 def branch_rows(project: Project, code: CodeRepository, found: Sequence[Ref]) -> list[BranchRow]:
-    """Branches as schemas serialize them; the default branch is protected."""
+    """Branches as schemas serialize them; what protects them is computed from all rules that match."""
     head = code.resolve("HEAD")
     merged = refs.merged(code, [ref.name for ref in found], head.id) if head else set()
     pushes = allowed(caller(), Ability.PUSH_CODE, project)
-    maintains = pushes and at_least(Role.MAINTAINER)(caller(), project)
+    role, protected = role_of(caller(), project), list(db.session.scalars(protected_branches_of(project)))
     rows = []
     for ref in found:
         commit, default = code.commit_of(ref.commit_id), ref.name == project.default_branch
         if commit is not None:
             row = CommitRow(project, commit)
-            is_merged = ref.name in merged and not default
+            rules = protections_of(protected, ref.name)
             rows.append(
-                BranchRow(project, ref.name, row, is_merged, default, maintains if default else pushes, default)
+                BranchRow(
+                    project=project,
+                    name=ref.name,
+                    commit=row,
+                    merged=ref.name in merged and not default,
+                    protected=bool(rules),
+                    developers_can_push=any(rule.push_access_level == Role.DEVELOPER for rule in rules),
+                    developers_can_merge=any(rule.merge_access_level == Role.DEVELOPER for rule in rules),
+                    can_push=pushes and (not rules or may_push(role, rules)),
+                    default=default,
+                )
             )
     return rows
 

@@ -20,10 +20,12 @@ MAX_TEMPLATES, MAX_TEMPLATE_BYTES = 200, 64 << 10
 
 def tag_names(project: Project) -> list[str]:
     """The names of the tags of a project, in order; none if it has no repository."""
-    with _code_of(project) as repository:
-        if repository is None:
-            return []
-        return sorted(name.removeprefix(TAGS) for name in repository.references if name.startswith(TAGS))
+    return _names(project, TAGS)
+
+
+def branch_names(project: Project) -> list[str]:
+    """The names of the branches of a project, in order; none if it has no repository."""
+    return _names(project, BRANCHES)
 
 
 def commit_titles(project: Project, ids: Iterable[str]) -> dict[str, str]:
@@ -50,6 +52,13 @@ def issue_template(project: Project, name: str) -> str | None:
     with _code_of(project) as repository:
         found = _templates(project, repository).get(name)
         return None if found is None else found.data.decode(errors="replace").replace("\0", "")
+
+
+def _names(project: Project, prefix: str) -> list[str]:
+    with _code_of(project) as repository:
+        if repository is None:
+            return []
+        return sorted(name.removeprefix(prefix) for name in repository.references if name.startswith(prefix))
 
 
 def _templates(project: Project, repository: pygit2.Repository | None) -> dict[str, Any]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from sqlalchemy import ForeignKey, Select, UniqueConstraint, false, select
 from sqlalchemy.orm import Mapped, mapped_column
 
@@ -21,6 +23,14 @@ LEVELS = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class BranchLevel:
+    """A role that may act on the branches of a protected branch, whose id this has."""
+
+    id: int
+    access_level: int
+
+
 class ProtectedBranch(Timestamps, Model):
     """A branch name or wildcard, and the roles that may push to and merge into matching branches; 0 is no one.
 
@@ -37,6 +47,21 @@ class ProtectedBranch(Timestamps, Model):
     allow_force_push: Mapped[bool] = mapped_column(default=False, server_default=false())
     added_by_import: Mapped[bool] = mapped_column(default=False, server_default=false())
 
+    @property
+    def push_access_levels(self) -> list[BranchLevel]:
+        """The role that may push."""
+        return [BranchLevel(self.id, self.push_access_level)]
+
+    @property
+    def merge_access_levels(self) -> list[BranchLevel]:
+        """The role that may merge."""
+        return [BranchLevel(self.id, self.merge_access_level)]
+
+    @property
+    def unprotect_access_levels(self) -> list[BranchLevel]:
+        """The role that may unprotect."""
+        return [BranchLevel(self.id, Role.MAINTAINER)]
+
 
 def protected_branches_of(project: Project) -> Select[ProtectedBranch]:
     """The protected branches of a project, oldest first."""
@@ -46,6 +71,12 @@ def protected_branches_of(project: Project) -> Select[ProtectedBranch]:
 def protections_of(protected: list[ProtectedBranch], branch: str) -> list[ProtectedBranch]:
     """The rows that protect a branch."""
     return [row for row in protected if matches(row.name, branch)]
+
+
+def may_push(role: Role, protections: list[ProtectedBranch]) -> bool:
+    """Whether one of the rows that protect a branch admits a role; 0 admits no one, not even administrators."""
+    levels = [row.push_access_level for row in protections]
+    return any(level != Role.NONE and role >= level for level in levels)
 
 
 def default_protection(project: Project) -> int:

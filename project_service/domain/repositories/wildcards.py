@@ -1,10 +1,21 @@
-"""Matching tag names against protected names (protected tags reference, section 7)."""
+"""Matching names of tags and branches against protected names (protected tags reference, section 7)."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
+MAX_EXAMPLES = 20
+
+
+def examples(pattern: str, names: Sequence[str]) -> dict[str, Any]:
+    """The number of names that a protected name covers, and the first ``MAX_EXAMPLES`` of them."""
+    found = [name for name in names if matches(pattern, name)]
+    return {"count": len(found), "names": found[:MAX_EXAMPLES]}
+
 
 def matches(pattern: str, name: str) -> bool:
-    """Return whether a protected name covers a tag: ``*`` matches any characters, everything else itself.
+    """Return whether a protected name covers a name: ``*`` matches any characters, everything else itself.
 
     The parts between the stars are searched from left to right, each at its first occurrence, so that the time is
     linear in the length of the name.

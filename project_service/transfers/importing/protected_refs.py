@@ -8,9 +8,10 @@ from typing import Any
 
 from sqlalchemy import select
 
-from project_service.areas.protected_tags.service import DOT_SEGMENTS, MAX_NAME_LENGTH, TAKEN
+from project_service.areas.protected_tags.service import TAKEN
 from project_service.domain.access_levels import Role
 from project_service.domain.projects import Project
+from project_service.domain.repositories.protected_names import problem_of
 from project_service.domain.repositories.protected_tags import ProtectedTag
 from project_service.domain.repositories.protection import ProtectedBranch
 from project_service.kit import bigint_json, clock
@@ -125,20 +126,10 @@ def protected_refs_in(
             yield line, row
             continue
         name = text_of(row.get("name")) if isinstance(row, dict) else None
-        problem = _problem(name, taken)
+        problem = problem_of(name) or (TAKEN if name in taken else None)
         yield line, invalid(problem) if problem else row
         if name is not None and not problem:
             taken.add(name)
-
-
-def _problem(name: str | None, taken: set[str]) -> str | None:
-    if name is None or not name.strip():
-        return "Name can't be blank"
-    if len(name) > MAX_NAME_LENGTH:
-        return f"Name is too long (maximum is {MAX_NAME_LENGTH} characters)"
-    if name in DOT_SEGMENTS or "\0" in name:
-        return "Name is invalid"
-    return TAKEN if name in taken else None
 
 
 def _level_of(row: dict[str, Any], key: str) -> int:

@@ -97,6 +97,32 @@ def test_nobody_forces_or_deletes_the_default_branch(maintainer, git_of, people)
     assert "The default branch of a project cannot be deleted." in deleted.stderr
 
 
+def test_wildcards_protected_by_the_api_apply_to_the_next_push(maintainer, git_of, people, as_maintainer, project):
+    protected = f"/projects/{project.id}/protected_branches"
+    as_maintainer.post(protected, json={"name": "release/*", "push_access_level": 30, "allow_force_push": True})
+    as_maintainer.post(protected, json={"name": "frozen*", "push_access_level": 0})
+    developer = git_of(people[DEV])
+    developer.commit("Other root", other="x\n")
+
+    developer.push(SHOP, "main:release/1")
+    developer.commit("Second")
+    developer.push(SHOP, "main:release/1")
+    developer.run("commit", "--quiet", "--amend", "--allow-empty", "-m", "Amended")
+    developer.push(SHOP, "-f", "main:release/1")
+    as_maintainer.patch(f"{protected}/release%2F*", json={"allow_force_push": False})
+    developer.run("commit", "--quiet", "--amend", "--allow-empty", "-m", "Again")
+    forced = developer.push(SHOP, "-f", "main:release/1", check=False)
+    deleted = developer.push(SHOP, ":release/1", check=False)
+    created = maintainer.push(SHOP, "main:frozen-1", check=False)
+
+    assert "You are not allowed to force push code to a protected branch on this project." in forced.stderr
+    assert "Only a project maintainer or owner can delete a protected branch." in deleted.stderr
+    assert "You are not allowed to create protected branches on this project." in created.stderr
+    as_maintainer.delete(f"{protected}/release%2F*")
+    developer.push(SHOP, ":release/1")
+    assert set(refs_of(project)) == {"refs/heads/main"}
+
+
 def test_of_two_pushes_to_one_branch_the_second_fails_alone(maintainer, project):
     maintainer.push(SHOP, "main:topic")
     first = maintainer.output("rev-parse", "main")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from tests.support.sample_data import DEV, MAX, RITA
+
 
 def names(answer):
     return [row["name"] for row in answer.json]
@@ -16,13 +18,34 @@ def test_branches(as_maintainer, code, project):
     assert (names(answer), answer.headers["X-Total"]) == (["feature/x", "main", "other"], "3")
     assert [(row["merged"], row["default"], row["protected"]) for row in (feature, main, other)] == [
         (True, False, False),
-        (False, True, True),
+        (False, True, False),
         (False, False, False),
     ]
     assert feature["web_url"] == f"http://localhost/{project.full_path}/-/tree/feature/x"
     assert as_maintainer.get(f"{code}/branches/feature%2Fx").json == feature
     assert as_maintainer.head(f"{code}/branches/nothing").status_code == 404
     assert names(as_maintainer.get(f"{code}/branches?sort=updated_desc")) == ["other", "main", "feature/x"]
+
+
+def test_a_branch_is_protected_by_all_rules_that_match_it(as_, as_maintainer, code, project):
+    for name, push, merge in (("feature/*", 0, 40), ("*/x", 30, 30), ("ma*", 40, 40), ("other", 0, 0)):
+        fields = {"name": name, "push_access_level": push, "merge_access_level": merge}
+        as_maintainer.post(f"/projects/{project.id}/protected_branches", json=fields)
+
+    shown = {person: as_(person).get(f"{code}/branches").json for person in (MAX, DEV, RITA)}
+
+    keys = ("protected", "developers_can_push", "developers_can_merge")
+    assert [tuple(row[key] for key in keys) for row in shown[DEV]] == [
+        (True, True, True),
+        (True, False, False),
+        (True, False, False),
+    ]
+    assert {person: [row["can_push"] for row in rows] for person, rows in shown.items()} == {
+        MAX: [True, True, False],
+        DEV: [True, False, False],
+        RITA: [False, False, False],
+    }
+    assert as_(DEV).get(f"{code}/branches/main").json == shown[DEV][1]
 
 
 @pytest.mark.parametrize(

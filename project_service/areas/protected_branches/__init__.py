@@ -1,0 +1,1 @@
+"""Protected branches: who may push to which branches of a repository."""

@@ -75,6 +75,8 @@ from project_service.areas.repositories import (
     file_routes,
     ref_pages,
     ref_routes,
+    release_pages,
+    release_routes,
 )
 from project_service.areas.repositories import pages as repositories_pages
 from project_service.areas.repositories.git_http import git_http
@@ -137,6 +139,7 @@ APIS = (
     commit_routes.api,
     file_routes.api,
     ref_routes.api,
+    release_routes.api,
     error_tracking.api,
     error_routes.api,
     namespaces.api,
@@ -172,6 +175,7 @@ PAGES = (
     repositories_pages.pages,
     file_pages.pages,
     ref_pages.pages,
+    release_pages.pages,
     compare_pages.pages,
     issues_pages.pages,
     merge_requests_pages.pages,

@@ -18,6 +18,7 @@ from project_service.domain.repositories.models import repository_of
 from project_service.domain.repositories.packs import StoredPack
 from project_service.domain.repositories.protection import protect_default_branch
 from project_service.domain.repositories.refs import ZERO, RefChange
+from project_service.domain.repositories.releases import delete_releases
 from project_service.domain.repositories.views import head_of
 from project_service.domain.tokens import PersonalAccessToken
 from project_service.domain.users import ACTIVE, User
@@ -121,6 +122,8 @@ def _apply(
     if is_first and project.default_branch is None and (branch := _first_default(project, done)) is not None:
         project.default_branch = repository.head = branch
         protect_default_branch(project, branch)
+    if deleted := [change.short_name for change in done if change.is_tag and change.deletes]:
+        delete_releases(project.id, deleted)
     push_events.record_push(user, project, done, facts.figures)
     return failures
 

@@ -10,6 +10,7 @@ from sqlalchemy import select
 
 from project_service.access.abilities import Ability, allowed, role_of
 from project_service.access.identity import caller
+from project_service.areas.repositories import release_queries
 from project_service.areas.repositories.opening import CommitRow, optional_code, reading_code
 from project_service.domain.access_levels import Role
 from project_service.domain.projects import Project
@@ -20,6 +21,7 @@ from project_service.domain.repositories.reading import refs
 from project_service.domain.repositories.reading.objects import Person
 from project_service.domain.repositories.reading.refs import Ref
 from project_service.domain.repositories.reading.repository import CodeRepository
+from project_service.domain.repositories.releases import Release
 from project_service.domain.repositories.wildcards import matches
 from project_service.kit.db.pagination import ListedRows
 from project_service.kit.db.session import db
@@ -51,6 +53,7 @@ class TagRow:
     commit: CommitRow | None
     protected: bool
     tagger: Person | None
+    release: Release | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +156,7 @@ def branch_rows(project: Project, code: CodeRepository, found: Sequence[Ref]) ->
 def tag_rows(project: Project, code: CodeRepository, found: Sequence[Ref]) -> list[TagRow]:
     """Tags as schemas serialize them."""
     patterns = list(db.session.scalars(select(ProtectedTag.name).where(ProtectedTag.project_id == project.id)))
+    releases = release_queries.releases_by_tag(project, [ref.name for ref in found])
     rows = []
     for ref in found:
         tag, commit = code.tag_object(ref.target), code.commit_of(ref.commit_id)
@@ -164,6 +168,7 @@ def tag_rows(project: Project, code: CodeRepository, found: Sequence[Ref]) -> li
                 commit=None if commit is None else CommitRow(project, commit),
                 protected=any(matches(pattern, ref.name) for pattern in patterns),
                 tagger=None if tag is None else tag.tagger,
+                release=releases.get(ref.name),
             )
         )
     return rows

@@ -30,6 +30,12 @@ class TagSchema(Schema):
     target = fields.String()
     commit = Inside(CommitSchema, keep_none=True)
     protected = fields.Boolean()
+    release = fields.Computed(
+        lambda row: (
+            None if row.release is None else {"tag_name": row.release.tag, "description": row.release.description}
+        ),
+        type="object",
+    )
     created_at = fields.Computed(
         lambda row: None if row.tagger is None else moment(row.tagger.time), metadata={"format": "date-time"}
     )

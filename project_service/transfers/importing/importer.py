@@ -20,6 +20,7 @@ from project_service.domain.events.models import Event
 from project_service.domain.repositories import packs
 from project_service.domain.repositories.git import BadBundle
 from project_service.domain.repositories.models import Repository
+from project_service.domain.repositories.releases import Release
 from project_service.domain.tracker.designs import Design
 from project_service.domain.tracker.issues import Issue
 from project_service.domain.tracker.labels import Label
@@ -66,6 +67,7 @@ CONTENT_TABLES: tuple[type[Base], ...] = (
     Issue,
     MergeRequest,
     Snippet,
+    Release,
     Milestone,
     Label,
     ArchivedRow,

@@ -10,6 +10,7 @@ from typing import Any
 from sqlalchemy import func, select, update
 
 from project_service.domain.events.models import Event
+from project_service.domain.repositories.releases import Release
 from project_service.domain.tracker import milestones
 from project_service.domain.tracker.issues import Issue
 from project_service.domain.tracker.labels import Label
@@ -185,12 +186,14 @@ def _stored_state(project_id: int) -> ProjectState:
     stored = db.session.execute(
         select(Milestone.title, Milestone.id, Milestone.iid).where(Milestone.project_id == project_id)
     ).all()
+    tags = db.session.scalars(select(Release.tag).where(Release.project_id == project_id))
     events = select(Event.target_id, Event.action, Event.author_id, Event.created_at).where(
         Event.target_type == milestones.TARGET, Event.target_id.in_([milestone_id for _, milestone_id, _ in stored])
     )
     return ProjectState(
         labels=dict(labels),
         milestones={title: milestone_id for title, milestone_id, _ in stored},
+        release_tags=dict.fromkeys(tags),
         milestone_iids={iid: None for _, _, iid in stored},
         milestone_events={
             (target_id or 0, action, author_id, moment): None

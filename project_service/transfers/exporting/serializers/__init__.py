@@ -10,6 +10,7 @@ from typing import Any
 
 from sqlalchemy import func, select
 
+from project_service.domain.repositories.releases import Release
 from project_service.domain.tracker.issues import Issue
 from project_service.domain.tracker.labels import Label
 from project_service.domain.tracker.merge_requests import MergeRequest
@@ -32,6 +33,7 @@ from project_service.transfers.exporting.serializers.protected_refs import (
     serialize_protected_branches,
     serialize_protected_tags,
 )
+from project_service.transfers.exporting.serializers.releases import serialize_releases
 from project_service.transfers.exporting.serializers.snippets import serialize_snippets
 from project_service.transfers.exporting.templates import Line
 from project_service.transfers.models import ArchivedRow
@@ -41,6 +43,7 @@ SERIALIZERS: dict[str, Callable[[ExportContext], Iterator[Line]]] = {
     "milestones": serialize_milestones,
     "issues": serialize_issues,
     "snippets": serialize_snippets,
+    "releases": serialize_releases,
     "project_members": serialize_members,
     "merge_requests": serialize_merge_requests,
     "protected_branches": serialize_protected_branches,
@@ -61,7 +64,7 @@ def relations_of(context: ExportContext) -> list[str]:
 
 def count_rows(context: ExportContext) -> int:
     """Return the number of rows to write, without nested ones; for the progress."""
-    tables: tuple[Any, ...] = (Label, Milestone, Issue, MergeRequest, Snippet, ArchivedRow)
+    tables: tuple[Any, ...] = (Label, Milestone, Issue, MergeRequest, Snippet, Release, ArchivedRow)
     counted = (select(func.count()).where(model.project_id == context.project.id) for model in tables)
     return sum(context.connection.scalar(statement) or 0 for statement in counted)
 

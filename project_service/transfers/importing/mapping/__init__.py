@@ -22,6 +22,7 @@ from project_service.transfers.importing.mapping.issues import map_issue
 from project_service.transfers.importing.mapping.labels import map_label
 from project_service.transfers.importing.mapping.merge_requests import map_merge_request
 from project_service.transfers.importing.mapping.milestones import map_milestone
+from project_service.transfers.importing.mapping.releases import map_release
 from project_service.transfers.importing.mapping.snippets import map_snippet
 from project_service.transfers.importing.refusals import RowRefused, invalid, unreadable
 
@@ -31,6 +32,7 @@ MAPPERS: dict[str, Callable[[ImportContext, dict[str, Any]], Any]] = {
     "issues": map_issue,
     "merge_requests": map_merge_request,
     "snippets": map_snippet,
+    "releases": map_release,
     "triggers": map_trigger,
     "boards": map_board,
     "ci_pipelines": map_pipeline,

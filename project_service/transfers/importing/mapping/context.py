@@ -34,6 +34,7 @@ class ProjectState:
     milestone_iids: dict[int, None] = field(default_factory=dict)  # final ones, and provisional ones below 0
     milestone_events: dict[MilestoneEvent, None] = field(default_factory=dict)
     iids: dict[int, None] = field(default_factory=dict)  # those that rows of the current portion collide with
+    release_tags: dict[str, None] = field(default_factory=dict)
     highest_iid: int = 0  # of the current relation
     lowest_iid: int = 0  # the lowest provisional iid of the current relation
     lowest_milestone_iid: int = 0  # the lowest provisional iid of milestones
@@ -57,7 +58,7 @@ class ProjectState:
                 collection.popitem()
 
     def _collections(self) -> tuple[dict[Any, Any], ...]:
-        return self.labels, self.milestones, self.milestone_iids, self.milestone_events, self.iids
+        return self.labels, self.milestones, self.milestone_iids, self.milestone_events, self.release_tags, self.iids
 
 
 class VisibilityRule(NamedTuple):

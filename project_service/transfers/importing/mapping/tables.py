@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from project_service.domain.events.models import Event
+from project_service.domain.repositories.releases import Release, ReleaseLink
 from project_service.domain.tracker.designs import Design
 from project_service.domain.tracker.issues import Issue, IssueAssignee, IssueLabel
 from project_service.domain.tracker.labels import Label
@@ -35,6 +36,11 @@ COLUMNS: dict[type[Base], tuple[str, ...]] = {
             Snippet,
             "id project_id title file_name content visibility author_id extra created_at updated_at",
         ),
+        (
+            Release,
+            "id project_id tag name description sha released_at author_id extra created_at updated_at",
+        ),
+        (ReleaseLink, "release_id name url filepath link_type created_at updated_at"),
         (Design, "id project_id issue_id iid filename"),
         (
             Note,
@@ -52,4 +58,4 @@ COLUMNS: dict[type[Base], tuple[str, ...]] = {
         ),
     )
 }
-MODELS_WITH_IDS = (Label, Milestone, Issue, MergeRequest, Snippet, Design, Note, Event)
+MODELS_WITH_IDS = (Label, Milestone, Issue, MergeRequest, Snippet, Release, Design, Note, Event)

@@ -1,0 +1,154 @@
+"""Releases by API (repositories reference, section 4.6)."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.sample_data import DEV, MAX, NOBODY, RITA
+
+FIRST = "v1.0"
+NOTES = {"tag_name": FIRST, "name": "One", "description": "# Notes\n\n* fixed"}
+
+
+@pytest.fixture
+def releases(code, project):
+    return f"/projects/{project.id}/releases"
+
+
+@pytest.mark.both_databases
+def test_a_release_is_made_shown_changed_and_deleted(as_, releases, code, project):
+    made = as_(DEV).post(releases, json=NOTES)
+
+    shown = made.json
+    assert (made.status_code, shown["tag_name"], shown["name"], shown["description"]) == (
+        201, FIRST, "One", NOTES["description"],
+    )  # fmt: skip
+    assert (shown["author"]["username"], shown["upcoming_release"], shown["evidences"]) == (DEV, False, [])
+    assert shown["commit"] == as_(DEV).get(f"{code}/tags/{FIRST}").json["commit"]
+    assert shown["commit_path"] == f"/{project.full_path}/-/commit/{shown['commit']['id']}"
+    assert shown["tag_path"] == f"/{project.full_path}/-/tags/{FIRST}"
+    assert shown["_links"]["self"] == f"http://localhost/{project.full_path}/-/releases/{FIRST}"
+    assert [source["format"] for source in shown["assets"]["sources"]] == ["zip", "tar.gz", "tar.bz2", "tar"]
+    assert (shown["assets"]["count"], shown["assets"]["links"]) == (4, [])
+    assert as_(RITA).get(f"{releases}/{FIRST}").json == shown | {"_links": {"self": shown["_links"]["self"]}}
+    changed = as_(DEV).put(f"{releases}/{FIRST}", json={"name": "Two", "released_at": "2999-01-01T00:00:00Z"})
+    assert (changed.json["name"], changed.json["upcoming_release"]) == ("Two", True)
+    assert as_(DEV).get(f"{code}/tags/{FIRST}").json["release"] == {
+        "tag_name": FIRST, "description": NOTES["description"],
+    }  # fmt: skip
+    deleted = as_(DEV).delete(f"{releases}/{FIRST}")
+    assert (deleted.status_code, deleted.json["name"]) == (200, "Two")
+    missing = as_(DEV).get(f"{releases}/{FIRST}")
+    assert (missing.status_code, missing.json) == (404, {"message": "404 Not Found"})
+    assert as_(DEV).get(f"{code}/tags/{FIRST}").json["release"] is None
+
+
+def test_a_release_creates_its_tag(as_, releases, code):
+    made = as_(DEV).post(releases, json={"tag_name": "v9", "ref": "main", "tag_message": "Nine"})
+
+    assert (made.status_code, made.json["name"]) == (201, "v9")
+    tag = as_(DEV).get(f"{code}/tags/v9").json
+    assert (tag["message"], tag["commit"]) == ("Nine", made.json["commit"])
+
+
+@pytest.mark.parametrize(
+    ("sent", "status", "text"),
+    [
+        (NOTES, 409, "Release already exists"),
+        ({"tag_name": "v9"}, 422, "Ref is not specified"),
+        ({"tag_name": "v9", "ref": "nothing"}, 400, "Target nothing is invalid"),
+        ({"tag_name": "a..b", "ref": "main"}, 400, "Tag name invalid"),
+        ({"tag_name": "v1.1", "milestones": ["m1"]}, 400, "Milestone(s) not found: m1"),
+        ({"tag_name": "v1.1", "name": "x" * 256}, 400, {"name": ["is too long (maximum is 255 characters)"]}),
+        (
+            {"tag_name": "v1.1", "assets": {"links": [{"name": "a", "url": "javascript:alert(1)"}]}},
+            400,
+            {"url": ["is blocked: Only allowed schemes are http, https, ftp"]},
+        ),
+        (
+            {"tag_name": "v1.1", "assets": {"links": [{"name": n, "url": "https://a.example"} for n in "ab"]}},
+            400,
+            {"url": ["has already been taken"]},
+        ),
+    ],
+)
+def test_releases_that_cannot_be_made(sent, status, text, as_, releases):
+    as_(DEV).post(releases, json=NOTES)
+
+    answer = as_(DEV).post(releases, json=sent)
+
+    assert (answer.status_code, answer.json) == (status, {"message": text})
+    assert [row["tag_name"] for row in as_(DEV).get(releases).json] == [FIRST]
+
+
+def test_protected_tags_protect_their_releases(as_, releases, project):
+    as_(MAX).post(releases, json=NOTES)
+    as_(MAX).post(f"/projects/{project.id}/protected_tags", json={"name": "v*", "create_access_level": 40})
+    wanted = {"tag_name": "v9", "ref": "main"}
+
+    answers = [
+        as_(DEV).post(releases, json=wanted),
+        as_(DEV).put(f"{releases}/{FIRST}", json={"name": "x"}),
+        as_(DEV).delete(f"{releases}/{FIRST}"),
+        as_(DEV).post(f"{releases}/{FIRST}/assets/links", json={"name": "a", "url": "https://a.example"}),
+    ]
+
+    refusal = {"message": "You are not allowed to create this tag as it is protected."}
+    assert [(answer.status_code, answer.json) for answer in answers] == [(403, refusal)] * 4
+    assert as_(MAX).post(releases, json=wanted).status_code == 201
+
+
+def test_links_of_a_release(as_, releases):
+    link = {"name": "binary", "url": "https://files.example/a.tgz", "link_type": "package", "filepath": "/bin/a"}
+    as_(DEV).post(releases, json=NOTES | {"assets": {"links": [link]}})
+    links = f"{releases}/{FIRST}/assets/links"
+
+    made = as_(DEV).post(links, json={"name": "docs", "url": "https://docs.example/"})
+
+    assert made.status_code == 201
+    assert made.json == {
+        "id": made.json["id"],
+        "name": "docs",
+        "url": "https://docs.example/",
+        "direct_asset_url": "https://docs.example/",
+        "link_type": "other",
+    }
+    assert [row["name"] for row in as_(RITA).get(links).json] == ["docs", "binary"]
+    one = f"{links}/{made.json['id']}"
+    assert as_(DEV).put(one, json={"name": "manual", "link_type": "runbook"}).json["link_type"] == "runbook"
+    assert as_(DEV).put(one, json={"url": link["url"]}).json == {"message": {"url": ["has already been taken"]}}
+    assert as_(RITA).get(f"{releases}/{FIRST}").json["assets"]["links"][0]["name"] == "manual"
+    assert (as_(DEV).delete(one).json["name"], as_(DEV).get(one).status_code) == ("manual", 404)
+
+
+def test_releases_are_listed_by_their_time(as_, releases):
+    for name, moment in (("v1.1", "2020-01-01"), (FIRST, "2021-01-01")):
+        as_(DEV).post(releases, json={"tag_name": name, "released_at": moment})
+
+    def tags(query=""):
+        return [row["tag_name"] for row in as_(RITA).get(f"{releases}{query}").json]
+
+    assert (tags(), tags("?sort=asc"), tags("?order_by=created_at")) == (
+        [FIRST, "v1.1"], ["v1.1", FIRST], [FIRST, "v1.1"],
+    )  # fmt: skip
+    assert as_(NOBODY).get(releases).status_code == 404
+
+
+def test_a_deleted_tag_takes_its_release_along(as_, releases, code, git_of, people, project):
+    for tag in (FIRST, "v1.1"):
+        as_(DEV).post(releases, json={"tag_name": tag})
+
+    git_of(people[DEV]).push(project.full_path, f":refs/tags/{FIRST}")
+    as_(DEV).delete(f"{code}/tags/v1.1")
+
+    assert as_(DEV).get(releases).json == []
+
+
+def test_milestones_of_a_release(as_, as_maintainer, releases, project):
+    as_maintainer.post(f"/projects/{project.id}/milestones", json={"title": "m1"})
+
+    made = as_(DEV).post(releases, json=NOTES | {"milestones": ["m1"]})
+    cleared = as_(DEV).put(f"{releases}/{FIRST}", json={"milestones": []})
+
+    assert [row["title"] for row in made.json["milestones"]] == ["m1"]
+    assert cleared.json["milestones"] == []

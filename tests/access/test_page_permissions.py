@@ -95,6 +95,7 @@ NEEDED = {
     "/<path:project>/-/commits": Role.REPORTER,
     "/<path:project>/-/commits/<path:place>": Role.REPORTER,
     "/<path:project>/-/commit/<sha>": Role.REPORTER,
+    "/<path:project>/-/archive/<path:archive>": Role.REPORTER,
     "/<path:project>/-/branches": Role.REPORTER,
     "/<path:project>/-/branches/new": Role.DEVELOPER,
     "/<path:project>/-/branches/<path:branch>/delete": Role.DEVELOPER,

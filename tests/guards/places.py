@@ -95,6 +95,7 @@ def page_addresses(app: Flask, project: Project, people: dict[str, User]) -> dic
         "place": "main/README.md",
         "folder": "main",
         "sha": "main",
+        "archive": "main/shop-main.zip",
         "tag": "v1.0",
         "branch": "main",
         "range": "v1.0...main",

@@ -174,6 +174,7 @@ def values(
         "place": "main/README.md",
         "folder": "main",
         "sha": "main",
+        "archive": "main/shop-main.zip",
         "tag": "v1.0",
         "branch": "main",
         "range": "v1.0...main",

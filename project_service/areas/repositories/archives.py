@@ -16,6 +16,7 @@ from project_service.domain.repositories.reading.objects import is_addressable
 from project_service.domain.repositories.reading.repository import CodeRepository
 from project_service.kit.http.errors import NotFound
 
+FORMATS = tuple(archives.FORMATS)
 LIMIT_PER_USER, LIMIT_ANONYMOUS = 60, 100  # a minute and project
 ANONYMOUS = 0
 

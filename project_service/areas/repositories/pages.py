@@ -10,7 +10,7 @@ from flask import Response, redirect, render_template, request
 from project_service.access import navigation
 from project_service.access.abilities import Ability
 from project_service.access.pages import PageBlueprint
-from project_service.areas.repositories import home, raw
+from project_service.areas.repositories import archives, home, raw
 from project_service.areas.repositories.opening import (
     download_slots,
     find_commit,
@@ -21,8 +21,11 @@ from project_service.areas.repositories.opening import (
 from project_service.areas.repositories.places import HERE, find_place, page_address
 from project_service.areas.repositories.readmes import find_readme
 from project_service.domain.projects import Project
-from project_service.domain.repositories.reading import diffs, history, trees
+from project_service.domain.repositories.bundles import BRANCHES, TAGS
+from project_service.domain.repositories.reading import diffs, history, patches, trees
 from project_service.domain.repositories.reading.history import HistoryFilter
+from project_service.domain.repositories.reading.objects import Commit
+from project_service.domain.repositories.reading.processes import ReadingTooLarge
 from project_service.domain.repositories.reading.repository import BLOB, CodeRepository
 from project_service.kit.db.pagination import ListedRows, Page, ShownPage, read_page
 from project_service.kit.http.errors import NotFound
@@ -34,6 +37,8 @@ navigation.add(navigation.NavigationEntry("Commits", "/-/commits", 6, Ability.RE
 
 ENTRIES_PER_PAGE, COMMITS_PER_PAGE, FILES_PER_PAGE = 100, 40, 20
 MAX_PAGE = 100_000
+REFS_SECONDS, MAX_SHOWN_REFS = 1.0, 10
+REF_TITLES = {"Branches": BRANCHES, "Tags": TAGS}
 
 
 @pages.get(f"{HERE}/tree")
@@ -103,25 +108,61 @@ def list_commits_of(project: Project, place: str) -> str:
 def _show_commits(project: Project, text: str | None) -> str:
     number = min(whole_number(request.args.get("page") or "") or 1, MAX_PAGE)
     page = Page(number, COMMITS_PER_PAGE, COMMITS_PER_PAGE)
-    search = request.args.get("search", "")
-    place, found = None, []
+    search, author = request.args.get("search", ""), request.args.get("author", "")
+    place, complete, found = None, True, list[Commit]()
     with optional_code(project) as code:
         if code is not None and text:
             place = find_place(code, text)
-            wanted = HistoryFilter(revisions=[place.commit.id], path=place.path, message=search)
-            found = history.commits(code, wanted, page.offset, page.size + 1)
+            wanted = HistoryFilter(
+                revisions=[place.commit.id], path=place.path, message=search, author=author, literal=True
+            )
+            found, complete = history.commits_in_time(code, wanted, page.offset, page.size + 1)
     following = number + 1 if len(found) > page.size else None
     shown = ShownPage(found[: page.size], number, 0, False, following, number - 1 if number > 1 else None)
-    return render_template("repositories/commits.html", project=project, place=place, page=shown, search=search)
+    values = {"place": place, "page": shown, "complete": complete, "search": search, "author": author}
+    return render_template("repositories/commits.html", project=project, **values)
 
 
 @pages.get(f"{HERE}/commit/<sha>")
 @pages.allow(Ability.READ_CODE)
-def show_commit(project: Project, sha: str) -> str:
-    """Show a commit with its differences."""
+def show_commit(project: Project, sha: str) -> Any:
+    """Show a commit with its differences; below ``SHA.diff`` and ``SHA.patch`` they are text."""
+    revision, _, kind = sha.rpartition(".")
+    if kind in (patches.DIFF, patches.PATCH):
+        return _text_of_commit(project, revision, kind)
     with reading_code(project, "Commit") as code:
         commit = find_commit(code, sha)
         difference = diffs.of_commit(code, commit, numbers=True)
         page = read_page(ListedRows(difference.files), request.args.get("page"), FILES_PER_PAGE)
         diffs.add_patches(code, difference, page.rows)
-    return render_template("repositories/commit.html", project=project, commit=commit, difference=difference, page=page)
+        refs = {title: _containing(code, commit, prefix) for title, prefix in REF_TITLES.items()}
+    values = {"commit": commit, "difference": difference, "page": page, "refs": refs, "max_refs": MAX_SHOWN_REFS}
+    return render_template("repositories/commit.html", project=project, **values)
+
+
+def _containing(code: CodeRepository, commit: Commit, prefix: str) -> list[str]:
+    """The names of branches or tags that contain a commit; none if it takes long to find them."""
+    try:
+        return history.containing(code, commit, prefix, REFS_SECONDS)
+    except ReadingTooLarge:
+        return []
+
+
+def _text_of_commit(project: Project, revision: str, kind: str) -> Response:
+    def respond(code: CodeRepository) -> tuple[Iterable[bytes], Response]:
+        commit = find_commit(code, revision)
+        headers = raw.headers(b"", f"{commit.short_id}.{kind}")
+        return patches.text_of_commit(code, commit, kind, slots=download_slots()), Response(headers=headers)
+
+    return streamed(project, respond)
+
+
+@pages.get(f"{HERE}/archive/<path:archive>")
+@pages.allow(Ability.READ_CODE)
+def download_archive(project: Project, archive: str) -> Response:
+    """Download an archive of ``REVISION/NAME.FORMAT``, of one folder with the parameter ``path``."""
+    revision, _, name = archive.rpartition("/")
+    kind = next((ending for ending in archives.FORMATS if name.endswith(f".{ending}")), None)
+    if not revision or kind is None:
+        raise NotFound("File")
+    return archives.respond(project, kind, revision, request.args.get("path"))

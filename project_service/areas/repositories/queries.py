@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from project_service.areas.repositories.opening import CommitRow, find_commit, optional_code, reading_code
+from project_service.areas.repositories.opening import CommitRow, TooSlow, find_commit, optional_code, reading_code
 from project_service.domain.projects import Project
 from project_service.domain.repositories.reading import diffs, history, trees
-from project_service.domain.repositories.reading.diffs import FileDiff
+from project_service.domain.repositories.reading.diffs import FileDiff, TreeDifference
 from project_service.domain.repositories.reading.history import HistoryFilter
 from project_service.domain.repositories.reading.objects import Commit, Entry
+from project_service.domain.repositories.reading.processes import ReadingFailed, ReadingTooLarge
 from project_service.domain.repositories.reading.repository import HEAD, CodeRepository
 from project_service.kit.db.pagination import Cut, Page, address, uncounted_headers
 from project_service.kit.http.errors import BadParameters, NotFound
@@ -26,9 +27,20 @@ def commits_of(project: Project, page: Page, **wanted: Any) -> Cut:
     """A page of commits, newest first; without totals, for that would walk the whole history."""
     with optional_code(project) as code:
         selected = None if code is None else _filter(code, wanted)
-        found = history.commits(code, selected, page.offset, page.size) if code and selected else []
+        found = _commits(code, selected, page) if code and selected else []
         rows = rows_of(project, code, found, with_stats=wanted.get("with_stats", False))
     return Cut(rows, uncounted_headers(page, more=len(rows) == page.size))
+
+
+def _commits(code: CodeRepository, selected: HistoryFilter, page: Page) -> list[Commit]:
+    try:
+        return history.commits(code, selected, page.offset, page.size)
+    except ReadingTooLarge:
+        raise
+    except ReadingFailed as error:
+        if selected.author:  # git cannot read the expression
+            raise BadParameters("author is invalid") from error
+        raise
 
 
 def rows_of(
@@ -101,15 +113,21 @@ class CommitDiffs:
     def total(self) -> int:
         """The number of files."""
         with reading_code(self.project, "Commit") as code:
-            return len(diffs.of_commit(code, find_commit(code, self.sha)).files)
+            return len(self._difference(code).files)
 
     def rows(self, offset: int, limit: int) -> list[FileDiff]:
         """Return some of the files with their patches."""
         with reading_code(self.project, "Commit") as code:
-            found = diffs.of_commit(code, find_commit(code, self.sha))
+            found = self._difference(code)
             some = found.files[offset : offset + limit]
             diffs.add_patches(code, found, some)
         return some
+
+    def _difference(self, code: CodeRepository) -> TreeDifference:
+        found = diffs.of_commit(code, find_commit(code, self.sha))
+        if found.expired:  # the pages of a list must be parts of one whole
+            raise TooSlow
+        return found
 
 
 def tree_of(project: Project, page: Page, **wanted: Any) -> list[Entry] | Cut:

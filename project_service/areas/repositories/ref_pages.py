@@ -35,7 +35,8 @@ def list_branches(project: Project) -> str:
     search = request.args.get("search", "")
     found = ref_queries.branches_of(project, search=search, sort="updated_desc")
     page = read_page(found, request.args.get("page"), REFS_PER_PAGE)
-    return _show_refs(project, "repositories/branches.html", page, search)
+    distances = ref_queries.distances(project, page.rows)
+    return _show_refs(project, "repositories/branches.html", page, search, distances=distances)
 
 
 @pages.get(f"{HERE}/tags")
@@ -47,10 +48,10 @@ def list_tags(project: Project) -> str:
     return _show_refs(project, "repositories/tags.html", page, search)
 
 
-def _show_refs(project: Project, template: str, page: ShownPage, search: str) -> str:
+def _show_refs(project: Project, template: str, page: ShownPage, search: str, **values: Any) -> str:
     # protected branches and tags are deleted by maintainers only
     maintains = at_least(Role.MAINTAINER)(caller(), project)
-    return render_template(template, project=project, page=page, search=search, maintains=maintains)
+    return render_template(template, project=project, page=page, search=search, maintains=maintains, **values)
 
 
 @pages.get(f"{HERE}/tags/new")

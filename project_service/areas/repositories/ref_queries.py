@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,15 +18,18 @@ from project_service.domain.projects import Project
 from project_service.domain.repositories.bundles import BRANCHES, REF, TAGS
 from project_service.domain.repositories.protected_tags import ProtectedTag
 from project_service.domain.repositories.protection import may_push, protected_branches_of, protections_of
-from project_service.domain.repositories.reading import refs
+from project_service.domain.repositories.reading import history, refs
 from project_service.domain.repositories.reading.objects import Person
+from project_service.domain.repositories.reading.processes import ReadingFailed
 from project_service.domain.repositories.reading.refs import Ref
-from project_service.domain.repositories.reading.repository import CodeRepository
+from project_service.domain.repositories.reading.repository import HEAD, CodeRepository
 from project_service.domain.repositories.releases import Release
 from project_service.domain.repositories.wildcards import matches
 from project_service.kit.db.pagination import ListedRows
 from project_service.kit.db.session import db
-from project_service.kit.http.errors import BadRequest, NotFound
+from project_service.kit.http.errors import BadRequest, NotFound, Unavailable
+
+DISTANCES_SECONDS = 1.0  # for all branches of a page
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +155,23 @@ def branch_rows(project: Project, code: CodeRepository, found: Sequence[Ref]) ->
                 )
             )
     return rows
+
+
+def distances(project: Project, rows: Sequence[BranchRow]) -> dict[str, tuple[int, int]]:
+    """How many commits each branch has that the default one lacks, and how many it lacks, as far as git is fast."""
+    found: dict[str, tuple[int, int]] = {}
+    deadline = time.monotonic() + DISTANCES_SECONDS
+    with optional_code(project) as code:
+        head = None if code is None else code.resolve(HEAD)
+        for row in rows if head else ():
+            seconds = deadline - time.monotonic()
+            if seconds <= 0 or code is None or head is None:
+                break
+            try:
+                found[row.name] = history.ahead_behind(code, row.commit.commit.id, head.id, seconds)
+            except (ReadingFailed, Unavailable):
+                break
+    return found
 
 
 def tag_rows(project: Project, code: CodeRepository, found: Sequence[Ref]) -> list[TagRow]:

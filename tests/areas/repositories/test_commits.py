@@ -134,3 +134,9 @@ def test_long_messages_and_names_are_cut():
     assert len(found.message.encode()) <= objects.MAX_MESSAGE_BYTES + 2
     assert len(found.author.name) == objects.MAX_PERSON_BYTES
     assert len(objects.parse_tag(content).message.encode()) <= objects.MAX_MESSAGE_BYTES + 2
+
+
+def test_an_author_that_is_no_expression_is_refused(as_maintainer, code):
+    answer = as_maintainer.get(f"{code}/commits", query_string={"author": "["})
+
+    assert (answer.status_code, answer.json) == (400, {"error": "author is invalid"})

@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
+import html
+import io
+import os
+import re
+import subprocess
+import zipfile
+
 import pytest
 
+from project_service.domain.repositories.reading import diffs, history
+from project_service.domain.repositories.reading.repository import code_of
 from tests.support.sample_data import MAX
 
 
@@ -23,6 +32,69 @@ from tests.support.sample_data import MAX
 def test_a_page_shows(address, expected, visit, code, project):
 
     assert expected in visit(MAX).get(f"/{project.full_path}/-/{address}").text
+
+
+def test_a_commit_is_text_that_git_applies(visit, code, project, tmp_path):
+    answers = {kind: visit(MAX).get(f"/{project.full_path}/-/commit/v1.0.{kind}") for kind in ("diff", "patch")}
+
+    for kind, answer in answers.items():
+        assert (answer.status_code, answer.headers["Content-Type"]) == (200, "text/plain; charset=utf-8")
+        (tmp_path / kind).write_bytes(answer.data)
+        git = ["git", "apply", "--check", "--exclude=*.png", kind]
+        assert subprocess.run(git, cwd=tmp_path, capture_output=True, check=False).returncode == 0
+    assert answers["diff"].text.startswith("diff --git ")
+    assert answers["patch"].text.startswith("From ")
+    assert visit(MAX).get(f"/{project.full_path}/-/commit/nothing.diff").status_code == 404
+
+
+def test_an_archive_is_downloaded_from_the_page(visit, code, project):
+    home = visit(MAX).get(f"/{project.full_path}/-/tree/feature/x/docs").text
+    address = html.unescape(re.search(r'href="([^"]+-feature-x\.zip[^"]*)"', home)[1])
+
+    answer = visit(MAX).get(address)
+
+    names = zipfile.ZipFile(io.BytesIO(answer.data)).namelist()
+    assert address == f"/{project.full_path}/-/archive/feature/x/shop-feature-x.zip?path=docs"
+    assert all("/docs" in name for name in names[1:])
+    for missing in ("main/shop.rar", "shop-main.zip", "nothing/x.zip"):
+        assert visit(MAX).get(f"/{project.full_path}/-/archive/{missing}").status_code == 404
+
+
+def test_branches_say_how_far_they_are_from_the_default_one(visit, code, project):
+    text = visit(MAX).get(f"/{project.full_path}/-/branches").text
+
+    assert text.count(" ahead, ") == 2
+    assert re.search(r"0 ahead, \d+ behind", text)
+
+
+def test_commits_are_searched_by_author(visit, code, project):
+    commits = f"/{project.full_path}/-/commits"
+
+    assert "Second" in visit(MAX).get(f"{commits}?author=ADA%40example").text
+    assert "There are no commits here." in visit(MAX).get(f"{commits}?author=a.a").text
+
+
+def test_a_page_of_a_history_that_is_too_long_has_what_was_found_in_time(visit, code, project, monkeypatch):
+    monkeypatch.setattr(history, "commits_in_time", lambda *_: ([], False))
+
+    answer = visit(MAX).get(f"/{project.full_path}/-/commits?search=x")
+
+    assert (answer.status_code, "found within 5 seconds" in answer.text) == (200, True)
+
+
+def test_readings_end_at_their_deadline_with_what_they_have(code, project, monkeypatch, tmp_path):
+    with code_of(project) as repository:
+        tip = repository.resolve("main")
+        slow = tmp_path / "git"
+        slow.write_text(f"#!/bin/sh\necho {tip.id}\nexec sleep 9\n")
+        slow.chmod(0o755)
+        monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+        wanted = history.HistoryFilter(revisions=[tip.id])
+        found, complete = history.commits_in_time(repository, wanted, 0, 10, seconds=0.5)
+        difference = diffs.between(repository, tip.id, tip.id, seconds=0.5)
+
+    assert ([commit.id for commit in found], complete) == ([tip.id], False)
+    assert (difference.complete, difference.expired) == (False, True)
 
 
 def test_raw_pages_never_run(visit, code, project):

@@ -81,12 +81,16 @@ class FileDiff:
 
 @dataclass(slots=True)
 class TreeDifference:
-    """The files of a difference without their patches; ``complete`` is false if there are more than ``MAX_FILES``."""
+    """The files of a difference without their patches.
+
+    ``complete`` is false if there are more than ``MAX_FILES``, or git reached its deadline (``expired``).
+    """
 
     old: str
     new: str
     files: list[FileDiff] = field(default_factory=list)
     complete: bool = True
+    expired: bool = False
 
     @property
     def stats(self) -> CommitStats:
@@ -99,17 +103,22 @@ def of_commit(repository: CodeRepository, commit: Commit, *, numbers: bool = Fal
     return between(repository, commit.parent_ids[0] if commit.parent_ids else EMPTY_TREE, commit.id, numbers=numbers)
 
 
-def between(repository: CodeRepository, old: str, new: str, *, numbers: bool = False) -> TreeDifference:
+def between(
+    repository: CodeRepository, old: str, new: str, *, numbers: bool = False, seconds: float = processes.READ_SECONDS
+) -> TreeDifference:
     """The files that differ between two commits or trees; ``numbers`` counts the changed lines of each."""
     found = TreeDifference(old, new)
     options = ["--raw", "--numstat"] if numbers else ["--raw"]
     arguments = ["diff-tree", "-r", "--find-renames", "-z", *options, "--end-of-options", old, new, "--"]
-    with processes.output_of(repository.folder, *arguments) as output:
-        content = output.read(MAX_LIST_BYTES)
-        pieces = content.split(b"\0")
-        if output.read(1):
-            found.complete = False
-    _parse_list(pieces[:-1], found)
+    content = b""
+    try:
+        with processes.output_of(repository.folder, *arguments, seconds=seconds) as output:
+            content = output.read(MAX_LIST_BYTES)
+            if output.read(1):
+                found.complete = False
+    except processes.ReadingTooLarge:
+        found.complete, found.expired = False, True
+    _parse_list(content.split(b"\0")[:-1], found)
     if len(found.files) > MAX_FILES:
         del found.files[MAX_FILES:]
         found.complete = False

@@ -47,7 +47,8 @@ class Contributor:
 class HistoryFilter:
     """Which commits of a history: ``revisions`` are ids, those with ``^`` before them excluded.
 
-    ``author`` and ``message`` are searched in any case, ``path`` is that of a file or folder.
+    ``author`` and ``message`` are searched in any case, as regular expressions unless ``literal``; ``path`` is that of
+    a file or folder.
     """
 
     revisions: Sequence[str] = ()
@@ -59,6 +60,7 @@ class HistoryFilter:
     everything: bool = False
     first_parent: bool = False
     topological: bool = False
+    literal: bool = False
 
     def arguments(self) -> list[str]:
         """The arguments of ``git rev-list``."""
@@ -70,7 +72,8 @@ class HistoryFilter:
         if self.author:
             found.append(f"--author={self.author}")
         if self.message:
-            found += ["--fixed-strings", f"--grep={self.message}"]
+            found.append(f"--grep={self.message}")
+        found += ["--fixed-strings"] if self.literal else []
         if self.author or self.message:
             found.append("--regexp-ignore-case")
         found += ["--first-parent"] if self.first_parent else []
@@ -92,6 +95,24 @@ def commit_ids(repository: CodeRepository, wanted: HistoryFilter, offset: int, l
 def commits(repository: CodeRepository, wanted: HistoryFilter, offset: int, limit: int) -> list[Commit]:
     """The commits of a part of a history, newest first."""
     return load(repository, commit_ids(repository, wanted, offset, limit))
+
+
+def commits_in_time(
+    repository: CodeRepository,
+    wanted: HistoryFilter,
+    offset: int,
+    limit: int,
+    seconds: float = processes.READ_SECONDS,
+) -> tuple[list[Commit], bool]:
+    """The commits of a part of a history that git finds before the deadline, and whether these are all of them."""
+    arguments = ["rev-list", f"--skip={offset}", f"--max-count={limit}", *wanted.arguments()]
+    content = b""
+    try:
+        with processes.output_of(repository.folder, *arguments, seconds=seconds) as output:
+            content = output.read()
+    except processes.ReadingTooLarge:
+        return load(repository, content.decode().split("\n")[:-1]), False
+    return load(repository, content.decode().split()), True
 
 
 def load(repository: CodeRepository, ids: Iterable[str]) -> list[Commit]:
@@ -183,7 +204,9 @@ def _collect(output: BufferedReader, wanted: set[bytes], depth: int, found: dict
             previous = piece
 
 
-def containing(repository: CodeRepository, commit: Commit, kind: str) -> list[str]:
+def containing(
+    repository: CodeRepository, commit: Commit, kind: str, seconds: float = processes.READ_SECONDS
+) -> list[str]:
     """The names of the branches or tags (``kind`` is their prefix) whose history has a commit, at most some."""
     output = processes.read(
         repository.folder,
@@ -192,15 +215,15 @@ def containing(repository: CodeRepository, commit: Commit, kind: str) -> list[st
         "--format=%(refname)",
         f"--contains={commit.id}",
         kind,
+        seconds=seconds,
     )
     return [text_of(line.removeprefix(kind.encode())) for line in output.splitlines()]
 
 
-def ahead_behind(repository: CodeRepository, commit_id: str, base_id: str) -> tuple[int, int]:
+def ahead_behind(repository: CodeRepository, commit_id: str, base_id: str, seconds: float) -> tuple[int, int]:
     """How many commits a history has that the other one lacks, and how many it lacks."""
-    output = processes.read(
-        repository.folder, "rev-list", "--count", "--left-right", "--end-of-options", f"{commit_id}...{base_id}", "--"
-    )
+    arguments = ("rev-list", "--count", "--left-right", "--end-of-options", f"{commit_id}...{base_id}", "--")
+    output = processes.read(repository.folder, *arguments, seconds=seconds)
     ahead, behind = output.split()
     return int(ahead), int(behind)
 

@@ -1,7 +1,7 @@
 """Template globals: the signed-in user, breadcrumbs and the menus of pages.
 
-Each area adds its own entries to the menus: ``main`` in the header, ``project``, ``group``, ``group_settings``,
-``account`` (the signed-in user) and ``administration``.
+Each area adds its own entries to the menus: ``main`` in the header, ``project``, ``code`` (the repository of a project),
+``group``, ``group_settings``, ``account`` (the signed-in user) and ``administration``.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ TIME_UNITS = ((365 * 86400, "year"), (30 * 86400, "month"), (86400, "day"), (360
 class NavigationEntry:
     """A page in a menu; ``address`` is appended to the address of the project or group, if the menu belongs to one.
 
-    It is current on every page whose path begins with its own, or with ``within``; an empty address is the page of the
-    project or group itself.
+    It is current on every page whose path begins with its own, or with one of ``within``; an empty address is the page
+    of the project or group itself.
     """
 
     title: str
     address: str
     order: int
     ability: Ability
-    within: str = ""
+    within: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +54,7 @@ class NavigationLink:
 MENUS: dict[str, list[NavigationEntry]] = {
     "main": [],
     "project": [],
+    "code": [],
     "group": [],
     "group_settings": [],
     "account": [],
@@ -77,6 +78,7 @@ def init_app(app: Flask) -> None:
         crumbs=crumbs,
         menu=menu,
         project_navigation=project_navigation,
+        code_navigation=code_navigation,
         group_navigation=group_navigation,
         group_settings_navigation=group_settings_navigation,
         settings_pages=sections.pages_of,
@@ -117,8 +119,9 @@ def menu(name: str, subject: Any = None, home: str = "", base: str = "") -> list
             continue
         address = base + entry.address if entry.address else home
         is_home = address in (home, "/")
-        within = base + entry.within if entry.within else address
-        links.append((within, NavigationLink(entry.title, address, _is_here(within, exact=is_home))))
+        paths = [base + path for path in entry.within] or [address]
+        within = next((path for path in paths if _is_here(path, exact=is_home)), "")
+        links.append((within, NavigationLink(entry.title, address, bool(within))))
     nearest = max((len(within) for within, link in links if link.current), default=0)
     return [replace(link, current=link.current and len(within) == nearest) for within, link in links]
 
@@ -131,6 +134,13 @@ def project_navigation(project: Project) -> list[NavigationLink]:
         address = f"{home}/-/settings/{next(iter(pages))}"
         links.append(NavigationLink("Settings", address, _is_here(f"{home}/-/settings", exact=False)))
     return links
+
+
+def code_navigation(project: Project) -> list[NavigationLink]:
+    """Return the pages of the repository of a project; none on other pages."""
+    home = f"/{project.full_path}"
+    links = menu("code", project, home, home)
+    return links if any(link.current for link in links) else []
 
 
 def group_navigation(group: Namespace) -> list[NavigationLink]:

@@ -21,7 +21,7 @@ from project_service.access.api import PREFIX
 
 PART = re.compile(r"<(?:\w+:)?(\w+)>")
 # what a row may be called by in the paths below its list, the name of the part itself first
-NAMES = ("id", "iid", "key", "name", "path", "full_path", "slug", "uuid")
+NAMES = ("id", "iid", "key", "tag_name", "name", "path", "full_path", "slug", "uuid")
 # answered by hand or by a library, beside the views of areas
 BESIDE = {"document", "api-docs", "static", "error_collector"}
 FIRST_AND_LAST = 2

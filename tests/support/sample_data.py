@@ -27,6 +27,7 @@ from project_service.domain.audit import recording
 from project_service.domain.memberships import Membership, Share
 from project_service.domain.namespaces import Group, Namespace, NamespaceAncestor, UserNamespace, namespace_of
 from project_service.domain.projects import Project, Route
+from project_service.domain.repositories.releases import Release, ReleaseLink
 from project_service.domain.resource_bots import create_bot
 from project_service.domain.tokens import PersonalAccessToken, digest_of
 from project_service.domain.tracker.counters import next_iid
@@ -207,6 +208,12 @@ def make_error(project: Project, title: str = "The till is stuck", **fields: Any
     return error
 
 
+def make_release(project: Project, tag: str = "v1.0") -> Release:
+    """A release with a link."""
+    link = ReleaseLink(name="Manual", url="https://docs.example.org/")
+    return _stored(Release(project_id=project.id, tag=tag, name=tag, released_at=clock.now(), links=[link]))
+
+
 def _stored(row: Any) -> Any:
     with unit_of_work():
         db.session.add(row)
@@ -249,6 +256,7 @@ def fill_lists(project: Project, group: Group, people: dict[str, User], client: 
     security_reports.ingest(client, project, security_reports.bill(f"till{mark}"), "")
     security_reports.ingest(client, project, security_reports.report(security_reports.vulnerability()))
     make_error(project, f"The till is stuck {mark}")
+    make_release(project, f"v1.0{mark}")
     with unit_of_work():
         db.session.add(
             Alert(project_id=project.id, iid=next_iid(project.id, "alerts"), title="Stuck", started_at=clock.now())

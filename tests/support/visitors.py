@@ -158,6 +158,7 @@ def values(
     ingest_report(project, report(vulnerability()))
     finding = db.session.query(Finding).one()
     sample_data.make_merge_request(project)
+    sample_data.make_release(project)
     key = track_errors(project)
     error = sample_data.make_error(project)
     project.import_status = "failed"  # else there is nothing to ask about

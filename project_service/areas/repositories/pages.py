@@ -32,8 +32,12 @@ from project_service.kit.http.errors import NotFound
 from project_service.kit.http.fields import whole_number
 
 pages = PageBlueprint("repository_pages", __name__)
-navigation.add(navigation.NavigationEntry("Code", "/-/tree", 5, Ability.READ_CODE))
-navigation.add(navigation.NavigationEntry("Commits", "/-/commits", 6, Ability.READ_CODE, within="/-/commit"))
+FILES = ("/-/tree", "/-/blob", "/-/blame")
+HISTORY = ("/-/commit", "/-/compare")
+REFS = ("/-/branches", "/-/tags", "/-/releases")
+navigation.add(navigation.NavigationEntry("Code", "/-/tree", 5, Ability.READ_CODE, FILES + HISTORY + REFS))
+navigation.add(navigation.NavigationEntry("Files", "/-/tree", 1, Ability.READ_CODE, FILES), "code")
+navigation.add(navigation.NavigationEntry("Commits", "/-/commits", 2, Ability.READ_CODE, HISTORY), "code")
 
 ENTRIES_PER_PAGE, COMMITS_PER_PAGE, FILES_PER_PAGE = 100, 40, 20
 MAX_PAGE = 100_000

@@ -22,8 +22,8 @@ from project_service.kit.http.errors import BadRequest, Forbidden
 from project_service.kit.http.forms import Form, confirmation
 
 pages = PageBlueprint("ref_pages", __name__)
-navigation.add(navigation.NavigationEntry("Branches", "/-/branches", 7, Ability.READ_CODE))
-navigation.add(navigation.NavigationEntry("Tags", "/-/tags", 8, Ability.READ_CODE))
+navigation.add(navigation.NavigationEntry("Branches", "/-/branches", 3, Ability.READ_CODE), "code")
+navigation.add(navigation.NavigationEntry("Tags", "/-/tags", 4, Ability.READ_CODE), "code")
 
 REFS_PER_PAGE = 50
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from flask import flash, redirect, render_template, request
 
+from project_service.access import navigation
 from project_service.access.abilities import Ability, at_least
 from project_service.access.identity import caller
 from project_service.access.pages import PageBlueprint
@@ -21,6 +22,7 @@ from project_service.kit.http.errors import NotFound
 from project_service.kit.http.forms import confirmation
 
 pages = PageBlueprint("release_pages", __name__)
+navigation.add(navigation.NavigationEntry("Releases", "/-/releases", 5, Ability.READ_CODE), "code")
 
 RELEASES_PER_PAGE = 20
 

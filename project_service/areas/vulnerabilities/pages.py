@@ -45,7 +45,7 @@ FILTERS: dict[str, dict[str, str]] = {
 ENVELOPE = FeedbackEnvelopeSchema()
 
 navigation.add(
-    navigation.NavigationEntry("Security", f"{HOME}/dashboard", 45, Ability.READ_VULNERABILITIES, within=f"{HOME}/")
+    navigation.NavigationEntry("Security", f"{HOME}/dashboard", 45, Ability.READ_VULNERABILITIES, within=(f"{HOME}/",))
 )
 
 

@@ -116,7 +116,7 @@ def show_release(project: Project, tag: str) -> str:
 @pages.allow(Ability.READ_CODE)
 def show_tag(project: Project, tag: str) -> str:
     """Show a tag with its release."""
-    return _show(project, tag, release_queries.releases_by_tag(project, [tag]).get(tag))
+    return _show(project, tag, release_queries.release_of(project, tag))
 
 
 def _show(project: Project, tag: str, release: Release | None) -> str:

@@ -52,6 +52,12 @@ def releases_of(project: Project, *, order_by: str = "released_at", sort: str = 
     return ReleaseRows(project, _selected(project).order_by(*order))
 
 
+def release_of(project: Project, tag: str) -> Release | None:
+    """Return the release of a tag, if it has one."""
+    release: Release | None = db.session.scalar(_selected(project).where(Release.tag == tag))
+    return release
+
+
 def find_release(project: Project, tag: str) -> Release:
     """Return the release of a tag.
 
@@ -59,7 +65,7 @@ def find_release(project: Project, tag: str) -> Release:
         NotFound: the tag has none.
 
     """
-    release: Release | None = db.session.scalar(_selected(project).where(Release.tag == tag))
+    release = release_of(project, tag)
     if release is None:
         raise NotFound
     return release

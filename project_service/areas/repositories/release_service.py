@@ -77,7 +77,7 @@ def create_release(
     new_links = [_new_link(link) for link in _checked_links(links)]
     found = _milestones(project, milestones)
     taken = Conflict(EXISTS)
-    if release_queries.releases_by_tag(project, [tag_name]):
+    if release_queries.release_of(project, tag_name) is not None:
         raise taken
     sha = _commit_id(project, tag_name)
     if sha is None:

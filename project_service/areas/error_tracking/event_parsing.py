@@ -100,7 +100,8 @@ def parse_event(raw: dict[str, Any], arrival: Arrival, cleaner: Cleaner) -> Pars
         "exceptions": exceptions + threads,
         "breadcrumbs": _breadcrumbs(raw.get("breadcrumbs"), cleaner),
         "request": event["request"],
-        **{name: _object(raw.get(name), cleaner) for name in ("contexts", "extra", "modules", "sdk")},
+        **{name: _object(raw.get(name), cleaner) for name in ("contexts", "extra", "sdk")},
+        "modules": _modules(raw.get("modules"), cleaner),
         "fingerprint": fingerprint,
         "truncated": False,
     }
@@ -135,7 +136,7 @@ def read_time(raw: Any) -> dt.datetime | None:
     try:
         if isinstance(raw, str):
             # the standard library takes at most six digits of a fraction
-            found = dt.datetime.fromisoformat(FRACTION.sub(r".\1", raw.strip()[:64]))
+            found = dt.datetime.fromisoformat(FRACTION.sub(r".\1", raw.strip()[:64].upper()))
             return (found if found.tzinfo else found.replace(tzinfo=dt.UTC)).astimezone(dt.UTC)
         if isinstance(raw, int | float) and not isinstance(raw, bool) and math.isfinite(raw):
             return dt.datetime.fromtimestamp(raw, dt.UTC)
@@ -208,6 +209,13 @@ def _breadcrumbs(raw: Any, cleaner: Cleaner) -> list[dict[str, Any]]:
 
 def _object(raw: Any, cleaner: Cleaner) -> dict[str, Any]:
     return cleaner.data(raw) if isinstance(raw, dict) else {}
+
+
+def _modules(raw: Any, cleaner: Cleaner) -> dict[str, str]:
+    """Return packages and their versions; their names say nothing about secrets (``google-auth``)."""
+    pairs = list(raw.items())[:MAX_ENTRIES] if isinstance(raw, dict) else []
+    found = ((cleaner.text(name, MAX_KEY_LENGTH), cleaner.optional_text(version)) for name, version in pairs)
+    return {name: version for name, version in found if version is not None}
 
 
 def _fingerprint(raw: Any, cleaner: Cleaner) -> list[str]:

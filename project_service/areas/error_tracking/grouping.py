@@ -82,8 +82,10 @@ def frame_keys(frames: Sequence[Frame]) -> list[tuple[str, str]]:
 
 def is_anonymous(function: str) -> bool:
     """Whether a function has no name that says which it is."""
-    last = re.split(r"[.#]", function.strip())[-1]
-    if not last or last in ("?", "anonymous") or last.startswith("{closure"):
+    name = function.strip()
+    last = re.split(r"[.#]", name)[-1]
+    # the name of a closure of PHP contains its file and line
+    if not last or last in ("?", "anonymous") or name.startswith("{closure") or last.startswith("{closure"):
         return True
     return last.startswith("<") and last.endswith(">")
 

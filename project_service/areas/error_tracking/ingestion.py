@@ -90,7 +90,7 @@ def store(receiver: EventReceiver, event_id: str, event: ParsedEvent) -> None:
     if stored.stored_events >= receiver.events_per_error + PRUNE_BATCH:
         prune_events(known.id, receiver.events_per_error)
     if is_new:
-        prune_errors(receiver.project_id, receiver.errors_per_project)
+        prune_errors(receiver.project_id, receiver.errors_per_project, except_id=known.id)
     if is_new or stored.regressed:
         follow_ups.follow_up(known.id, regressed=stored.regressed)
 
@@ -142,15 +142,18 @@ def prune_events(error_id: int, keep: int) -> int:
     return removed
 
 
-def prune_errors(project_id: int, keep: int) -> None:
-    """Remove the errors beyond the limit of a project: resolved and ignored first, those seen longest ago first."""
+def prune_errors(project_id: int, keep: int, except_id: int) -> None:
+    """Remove the errors beyond the limit of a project: resolved and ignored first, those seen longest ago first.
+
+    The error that was just created (``except_id``) stays, however old its event is: what was accepted is stored.
+    """
     some = select(TrackedError.id).where(TrackedError.project_id == project_id)
     excess = (db.session.scalar(select(func.count()).select_from(some.subquery())) or 0) - keep
     if excess <= 0:
         return
     is_open = case((TrackedError.status == ErrorStatus.UNRESOLVED, 1), else_=0)
     oldest = (
-        some.where(TrackedError.issue_id.is_(None))
+        some.where(TrackedError.issue_id.is_(None), TrackedError.id != except_id)
         .order_by(is_open, TrackedError.last_seen, TrackedError.id)
         .limit(min(excess, PRUNE_BATCH))
     )

@@ -11,8 +11,14 @@ import pytest
 import zstandard
 from sqlalchemy import func, select
 
-from project_service.areas.error_tracking.error_models import DroppedEventCount, TrackedError, TrackedErrorEvent
+from project_service.areas.error_tracking.error_models import (
+    DAY_SECONDS,
+    DroppedEventCount,
+    TrackedError,
+    TrackedErrorEvent,
+)
 from project_service.areas.error_tracking.models import ErrorTrackingSetting
+from project_service.kit import clock
 from project_service.kit.db.session import db, unit_of_work
 from tests.support import sample_data
 from tests.support.sentry_requests import RECORDINGS, Sender, track_errors
@@ -311,3 +317,29 @@ def test_client_keys_are_created_listed_and_removed(app, as_maintainer, project)
     removed = as_maintainer.delete(f"{path}/{key['id']}")
     assert (removed.status_code, removed.json) == (200, key)
     assert as_maintainer.delete(f"{path}/{key['id']}").json == {"message": "404 Not found"}
+
+
+def test_an_accepted_event_is_stored_although_its_error_was_seen_longest_ago(sender, as_admin):
+    as_admin.put("/application/settings", json={"error_tracking_errors_per_project": 1})
+    sender.event(message="new")
+
+    answer = sender.event(message="old", timestamp=clock.now().timestamp() - 10 * DAY_SECONDS)
+
+    assert answer.status_code == 200
+    assert [error.title for error in stored_errors()] == ["old"]
+    as_admin.put("/application/settings", json={"error_tracking_errors_per_project": 10_000})
+
+
+def test_versions_of_modules_are_no_secrets(sender):
+    sender.event(modules={"google-auth": "2.1", "flask-session": 3, "odd": []})
+
+    [event] = db.session.scalars(select(TrackedErrorEvent))
+    assert event.details["modules"] == {"google-auth": "2.1", "flask-session": "3"}
+
+
+def test_the_line_in_the_name_of_a_closure_does_not_group(sender):
+    for line in (12, 13):
+        frames = [{"function": "run", "filename": "a.php"}, {"function": f"{{closure:/srv/a.php:{line}}}"}]
+        sender.event(exception={"type": "Broken", "stacktrace": {"frames": frames}})
+
+    assert counts() == (1, 2, 2)

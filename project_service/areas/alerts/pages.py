@@ -205,7 +205,8 @@ def _acted(alert: Alert, act: Any) -> Any:
     project, iid = alert.project, alert.iid
     back = request.form.get("back", "")
     if form.accepted(act):
-        return redirect(f"/{project.full_path}/-/alert_management{back}" if back.startswith("?") else _address(alert))
+        is_query = back.startswith("?") and back.isprintable()
+        return redirect(f"/{project.full_path}/-/alert_management{back}" if is_query else _address(alert))
     shown = CommentForm(formdata=None)
     shown.problems = form.problems
     return _page(queries.find_alert(project, iid), shown), 422

@@ -246,9 +246,8 @@ def _acted(project: Project, error_id: str, act: Any) -> Any:
             return _page(project, error_id, form), 422
     except SentryFailed as error:
         return _unavailable(project, error_id, error)
-    return redirect(
-        f"/{project.full_path}/-/error_tracking{back}" if back.startswith("?") else _address(project, error_id)
-    )
+    is_query = back.startswith("?") and back.isprintable()
+    return redirect(f"/{project.full_path}/-/error_tracking{back}" if is_query else _address(project, error_id))
 
 
 def _options(values: Sequence[str]) -> dict[str, str]:

@@ -337,7 +337,7 @@ def test_a_status_set_in_the_list_leads_back_to_the_same_query(developer, make_a
     assert alert_now().status == Status.RESOLVED
 
 
-@pytest.mark.parametrize("back", ["", "//elsewhere.example", "https://elsewhere.example", "/../?"])
+@pytest.mark.parametrize("back", ["", "//elsewhere.example", "https://elsewhere.example", "/../?", "?\r\na=b"])
 def test_what_is_no_query_leads_to_the_alert(back, developer, make_alert):
     make_alert(1)
 

@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from wtforms import BooleanField, IntegerField, PasswordField, RadioField, StringField, TextAreaField
+from wtforms import (
+    BooleanField,
+    HiddenField,
+    IntegerField,
+    PasswordField,
+    RadioField,
+    SelectField,
+    StringField,
+    TextAreaField,
+)
 from wtforms.validators import Optional
 
 from project_service.areas.error_tracking.service import MAX_RESOLVE_DAYS
@@ -30,6 +39,8 @@ class ErrorTrackingForm(Form):
         description="Kept encrypted and never shown. Empty keeps the stored one; another URL needs it again.",
         render_kw={"autocomplete": "new-password"},
     )
+    sealed_token = HiddenField()
+    chosen = SelectField("Project in Sentry", choices=(), validate_choice=False)
     organization_name = StringField("Organisation")
     project_name = StringField("Project name", description="Made from the URL when empty.")
     store_addresses = BooleanField(

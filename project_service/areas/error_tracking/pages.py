@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from flask import redirect, request, url_for
@@ -10,19 +11,23 @@ from project_service.access import sections
 from project_service.access.abilities import Ability
 from project_service.access.identity import current_user
 from project_service.access.pages import PageBlueprint
-from project_service.areas.error_tracking import client_keys, event_limits, mails, queries, service
+from project_service.areas.error_tracking import client_keys, event_limits, mails, queries, sentry_projects, service
 from project_service.areas.error_tracking.forms import INTEGRATED, SENTRY, ErrorMailForm, ErrorTrackingForm
 from project_service.areas.error_tracking.models import ErrorTrackingSetting
+from project_service.areas.error_tracking.sentry_client import SentryFailed, host_of
+from project_service.areas.error_tracking.sentry_projects import SentryProject
 from project_service.domain import instance_settings
 from project_service.domain.projects import Project
 from project_service.kit import clock
 from project_service.kit.db.session import db
+from project_service.kit.http.errors import Invalid
 from project_service.kit.http.forms import Form, confirmation
 
 pages = PageBlueprint("error_tracking_pages", __name__)
 
 HERE = "/<path:project>/-/settings/operations/error_tracking"
 DROPPED_HOURS = 24
+SERVER = re.compile(r"https?://[^@\s]{1,255}\Z")
 
 
 def fill(project: Project) -> dict[str, Any]:
@@ -63,7 +68,9 @@ sections.add(
 def save_error_tracking(project: Project) -> Any:
     """Save the settings, and test the connection if that button was used."""
     form = ErrorTrackingForm()
-    fields = _fields(form)
+    if "choose" in request.form:
+        return _list_projects(project, form)
+    fields = _fields(form, project)
     allowed = instance_settings.outgoing_policy()
 
     def save() -> None:
@@ -129,12 +136,53 @@ def _form(setting: ErrorTrackingSetting | None) -> ErrorTrackingForm:
     return ErrorTrackingForm(formdata=None, data=shown)
 
 
-def _fields(form: ErrorTrackingForm) -> dict[str, Any]:
+def _list_projects(project: Project, form: ErrorTrackingForm) -> Any:
+    """Show the form again, with the projects of the Sentry server to choose one; nothing is saved."""
+    found: list[SentryProject] = []
+    try:
+        is_listed = form.accepted(lambda: found.extend(_projects(project, form)))
+    except SentryFailed as error:
+        return sections.show(project, "operations", tracking_form=form, tracking_outcome=(False, error.advice))
+    if not is_listed:
+        return sections.show(project, "operations", status=422, tracking_form=form)
+    if not found:
+        outcome = (False, "The token reaches no project of this server.")
+        return sections.show(project, "operations", tracking_form=form, tracking_outcome=outcome)
+    form.chosen.choices = [(one.api_url, one.title) for one in found]
+    current = (form.api_url.data or "").strip().rstrip("/")
+    form.chosen.data = current if any(one.api_url == current for one in found) else found[0].api_url
+    outcome = (True, f"{len(found)} project{'' if len(found) == 1 else 's'} found: choose one and save the changes.")
+    return sections.show(project, "operations", tracking_form=form, tracking_outcome=outcome)
+
+
+def _projects(project: Project, form: ErrorTrackingForm) -> list[SentryProject]:
+    address = (form.api_url.data or "").strip()
+    if not address:
+        raise Invalid(api_url=service.REQUIRED)
+    if not SERVER.match(host_of(address)):
+        raise Invalid(api_url="is invalid")
+    token = form.token.data or _sealed_token(form, project, address) or service.stored_token(project, address)
+    if not token:
+        raise Invalid(token=service.REQUIRED)
+    found = sentry_projects.projects_of(address, token)
+    form.sealed_token.data = sentry_projects.seal(token, project, host_of(address))
+    return found
+
+
+def _sealed_token(form: ErrorTrackingForm, project: Project, address: str) -> str | None:
+    sealed = form.sealed_token.data
+    return sentry_projects.unseal(sealed, project, host_of(address)) if sealed else None
+
+
+def _fields(form: ErrorTrackingForm, project: Project) -> dict[str, Any]:
     """Return the fields for ``service.save``; requests of former releases have no choice of the backend."""
+    if form.chosen.data:
+        form.api_url.data = form.chosen.data
+    address = (form.api_url.data or "").strip()
     fields = {
         "enabled": form.enabled.data,
-        "api_url": (form.api_url.data or "").strip() or None,
-        "token": form.token.data,
+        "api_url": address or None,
+        "token": form.token.data or _sealed_token(form, project, address),
         "organization_name": form.organization_name.data or None,
         "project_name": form.project_name.data or None,
     }

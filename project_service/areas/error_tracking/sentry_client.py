@@ -11,7 +11,7 @@ import re
 import ssl
 import time
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 from urllib.parse import urlencode, urlsplit
 
 import orjson
@@ -80,14 +80,20 @@ class SentryAnswer:
 class SentryClient:
     """Sends the requests for one page or request of the API, which take at most ``TOTAL_SECONDS`` together."""
 
-    def __init__(self, setting: ErrorTrackingSetting) -> None:
-        self.api_url = (setting.api_url or "").rstrip("/")
-        parts = urlsplit(self.api_url)
-        self.host = f"{parts.scheme}://{parts.netloc}"
-        self._token = setting.token
+    def __init__(self, api_url: str, token: str | None, cache: AnswerCache) -> None:
+        self.api_url = api_url.rstrip("/")
+        self.host = host_of(api_url)
+        self._token = token
         self._deadline = time.monotonic() + TOTAL_SECONDS
         self._policy = instance_settings.outgoing_policy()
-        self._cache = _Cache(setting)
+        self._cache = cache
+
+    @classmethod
+    def of(cls, setting: ErrorTrackingSetting) -> Self:
+        """Return a client for the address and token of a project's settings."""
+        api_url = setting.api_url or ""
+        stamp = f"{api_url}:{setting.updated_at.timestamp()}"
+        return cls(api_url, setting.token, AnswerCache(str(setting.id), stamp))
 
     def get(self, url: str, query: dict[str, str] | None = None, *, stale: bool = False) -> SentryAnswer:
         """Read a URL; with ``stale`` an older answer takes the place of a failure. Raises ``SentryFailed``."""
@@ -145,18 +151,25 @@ class SentryClient:
         return SentryAnswer(found, cursors.get("previous"), cursors.get("next"))
 
 
-def forget(setting: ErrorTrackingSetting) -> None:
-    """Forget the cached answers of a setting."""
-    _Cache(setting).clear()
+def host_of(api_url: str) -> str:
+    """Return scheme, host and port of an address; empty if it cannot be read."""
+    try:
+        parts = urlsplit(api_url)
+    except ValueError:
+        return ""
+    return f"{parts.scheme}://{parts.netloc}"
 
 
-class _Cache:
-    """The cached answers of a setting: a hash in Redis; without Redis nothing is cached."""
+class AnswerCache:
+    """Cached answers, those of a setting or of a token: a hash in Redis; without Redis nothing is cached.
 
-    def __init__(self, setting: ErrorTrackingSetting) -> None:
+    Answers that were written with another ``stamp`` are not found.
+    """
+
+    def __init__(self, name: str, stamp: str = "") -> None:
         self._redis: redis.Redis = current_app.extensions["redis"]
-        self._name = f"error_tracking:sentry:{setting.id}"
-        self._stamp = f"{setting.api_url}:{setting.updated_at.timestamp()}"
+        self._name = f"error_tracking:sentry:{name}"
+        self._stamp = stamp
 
     def read(self, url: str) -> SentryAnswer | None:
         try:

@@ -47,7 +47,7 @@ class SentryErrors:
     def __init__(self, project: Project, setting: ErrorTrackingSetting) -> None:
         self.project = project
         self._setting = setting
-        self._client = SentryClient(setting)
+        self._client = SentryClient.of(setting)
 
     def matching(self, fields: dict[str, Any], size: int) -> WithSchema:
         """Return a page of the list of the API; pages are linked by cursors, without totals."""

@@ -11,6 +11,7 @@ import orjson
 from project_service.access import audit
 from project_service.areas.error_tracking import client_keys, queries
 from project_service.areas.error_tracking.models import API_PATH, ErrorTrackingSetting
+from project_service.areas.error_tracking.sentry_client import host_of
 from project_service.domain import instance_settings
 from project_service.domain.projects import Project
 from project_service.kit.db.session import add_unique
@@ -92,6 +93,14 @@ def url_problems(address: str | None, allowed: rules.Policy) -> list[str]:
     parts = urlsplit(address)
     is_plain = "@" not in parts.netloc and "?" not in address and "#" not in address
     return [] if is_plain and PATH.fullmatch(parts.path) else ["is invalid"]
+
+
+def stored_token(project: Project, address: str) -> str | None:
+    """Return the stored token of a project if it is for the server of an address."""
+    setting = queries.setting_of(project)
+    if setting is None or setting.api_url is None or host_of(setting.api_url) != host_of(address):
+        return None
+    return setting.token
 
 
 def test_connection(setting: ErrorTrackingSetting, allowed: rules.Policy) -> tuple[bool, str]:

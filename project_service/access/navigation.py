@@ -1,7 +1,7 @@
 """Template globals: the signed-in user, breadcrumbs and the menus of pages.
 
-Each area adds its own entries to the menus: ``main`` in the header, ``project``, ``code`` (the repository of a project),
-``group``, ``group_settings``, ``account`` (the signed-in user) and ``administration``.
+Each area adds its own entries to the menus: ``main`` in the header, ``project``, ``code`` (its repository), ``group``,
+``group_settings``, ``account`` (the signed-in user) and ``administration``.
 """
 
 from __future__ import annotations

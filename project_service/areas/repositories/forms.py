@@ -18,6 +18,9 @@ class NewTagForm(NewBranchForm):
     """A tag to create; with a message it is an annotated one."""
 
     message = TextAreaField("Message", description="With a message the tag is an annotated one.", render_kw={"rows": 4})
+    notes = TextAreaField(
+        "Release notes", description="With notes, in Markdown, the tag gets a release.", render_kw={"rows": 6}
+    )
 
 
 class ReleaseForm(Form):

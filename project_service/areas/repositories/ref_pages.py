@@ -10,7 +10,7 @@ from project_service.access import navigation
 from project_service.access.abilities import Ability, at_least
 from project_service.access.identity import caller
 from project_service.access.pages import PageBlueprint
-from project_service.areas.repositories import ref_changes, ref_queries
+from project_service.areas.repositories import ref_changes, ref_queries, release_service
 from project_service.areas.repositories.forms import NewBranchForm, NewTagForm
 from project_service.areas.repositories.places import HERE
 from project_service.domain.access_levels import Role
@@ -68,8 +68,14 @@ def new_tag(project: Project) -> str:
 def create_tag(project: Project) -> Any:
     """Create a tag, if no protected tag forbids it."""
     form = NewTagForm()
-    name, ref, message = (field.data or "" for field in (form.name, form.ref, form.message))
-    if form.accepted(lambda: ref_changes.create_tag(project, tag_name=name, ref=ref, message=message)):
+    name, ref, message, notes = (field.data or "" for field in (form.name, form.ref, form.message, form.notes))
+
+    def create() -> None:
+        ref_changes.create_tag(project, tag_name=name, ref=ref, message=message)
+        if notes.strip():
+            release_service.create_release(project, tag_name=name, description=notes)
+
+    if form.accepted(create):
         return redirect(_list(project, "tags"))
     return _new_ref(project, form, "tag"), 422
 

@@ -16,7 +16,7 @@ BRANCHES, TAGS, COMPARE = (f"/acme/shop/-/{page}" for page in ("branches", "tags
 
 
 def names_in(visitor, address):
-    return re.findall(r'/-/tree/[^"]*"><strong>(.*?)</strong>', visitor.get(address).text)
+    return re.findall(r'/-/(?:tree|tags)/[^"]*"><strong>(.*?)</strong>', visitor.get(address).text)
 
 
 def test_tags_are_created_and_deleted(visit, code):

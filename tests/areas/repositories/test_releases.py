@@ -152,3 +152,58 @@ def test_milestones_of_a_release(as_, as_maintainer, releases, project):
 
     assert [row["title"] for row in made.json["milestones"]] == ["m1"]
     assert cleared.json["milestones"] == []
+
+
+@pytest.fixture
+def developer(visit, code):
+    return visit(DEV)
+
+
+SHOP = "/acme/shop/-"
+
+
+def test_a_release_is_made_changed_and_deleted_in_the_browser(developer, as_, releases):
+    created = developer.send(f"{SHOP}/releases/new", tag="v3", ref="main", name="Three", description="* <b>new</b>")
+    page = developer.get(created.location).text
+
+    assert created.location == f"{SHOP}/releases/v3"
+    assert '<h2 id="release-title">Three</h2>' in page
+    assert "<b>new" not in page
+    assert f"{SHOP}/archive/v3/shop-v3.zip" in page
+    edited = developer.send(f"{SHOP}/releases/v3/edit", name="", description="Better")
+    assert (edited.location, as_(DEV).get(f"{releases}/v3").json["description"]) == (created.location, "Better")
+    assert "Better" in developer.get(f"{SHOP}/releases").text
+    assert "The tag v3 stays" in developer.get(f"{SHOP}/releases/v3/delete").text
+    assert developer.send(f"{SHOP}/releases/v3/delete").location == f"{SHOP}/releases"
+    assert "This tag has no release" in developer.get(f"{SHOP}/tags/v3").text
+
+
+def test_a_new_tag_may_have_notes(developer, as_, releases):
+    developer.send(f"{SHOP}/tags/new", name="v4", ref="main", notes="Noted")
+
+    assert as_(DEV).get(f"{releases}/v4").json["description"] == "Noted"
+    assert f'href="{SHOP}/tags/v4"><strong>v4</strong></a> <span class="badge">release</span>' in (
+        developer.get(f"{SHOP}/tags").text
+    )
+
+
+def test_a_refused_release_is_explained(developer, as_, releases):
+    as_(DEV).post(releases, json=NOTES)
+
+    answer = developer.send(f"{SHOP}/releases/new", tag=FIRST, ref="main", description="Kept text")
+
+    assert answer.status_code == 422
+    assert "Release already exists" in answer.text
+    assert "Kept text" in answer.text
+
+
+def test_links_of_other_schemes_are_no_links_on_pages(visit, as_, releases):
+    links = [{"name": "mirror", "url": "ftp://files.example/a"}, {"name": "page", "url": "https://docs.example/"}]
+    as_(DEV).post(releases, json=NOTES | {"assets": {"links": links}})
+
+    page = visit(RITA).get(f"{SHOP}/releases/{FIRST}").text
+
+    assert 'href="https://docs.example/"' in page
+    assert 'href="ftp:' not in page
+    assert "mirror: <code>ftp://files.example/a</code>" in page
+    assert "/edit" not in page

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 from collections import Counter
@@ -12,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.contract.test_semgrep import ALONE, REPOSITORY, semgrep  # noqa: F401  # the same scanner
+from tests.contract.test_semgrep import ALONE, semgrep  # noqa: F401  # the same scanner
+from tests.support import npm
 
-ESLINT = REPOSITORY / ".cache" / "eslint"
 ESLINT_PACKAGES = ("eslint@8.57.1", "@microsoft/eslint-formatter-sarif@3.1.0", "eslint-plugin-security@1.7.1")
 SOURCE = """import hashlib
 import pickle
@@ -123,27 +122,17 @@ def test_semgrep_writes_what_is_taken(semgrep, sources, gl, project):  # noqa: F
 
 @pytest.fixture(scope="session")
 def eslint():
-    """ESLint with what writes SARIF; whoever cannot install it leaves this out."""
-    program = ESLINT / "node_modules" / ".bin" / "eslint"
-    npm = shutil.which("npm")
-    if npm is None:
-        pytest.skip("npm is not here")
-    if not program.exists():
-        ESLINT.mkdir(parents=True, exist_ok=True)
-        install = [npm, "install", "--no-audit", "--no-fund", "--ignore-scripts", "--prefix", ESLINT, *ESLINT_PACKAGES]
-        done = subprocess.run(install, check=False, capture_output=True, text=True)
-        if done.returncode:
-            pytest.skip(f"ESLint cannot be installed: {done.stderr.strip().splitlines()[-1:]}")
-    return program
+    """The folder with ESLint and its formatter for SARIF."""
+    return npm.installed("eslint-8.57.1", *ESLINT_PACKAGES)
 
 
 @pytest.mark.nightly
 def test_eslint_writes_what_is_taken(eslint, sources, gl, project):
     (sources / ".eslintrc.json").write_text(json.dumps(ESLINT_RULES))
-    formatter = Path(ESLINT, "node_modules", "@microsoft", "eslint-formatter-sarif", "sarif.js")
-    plugins = ("--resolve-plugins-relative-to", ESLINT)
+    formatter = Path(eslint, "@microsoft", "eslint-formatter-sarif", "sarif.js")
+    plugins = ("--resolve-plugins-relative-to", eslint.parent)
     raw = run(
-        eslint,
+        eslint / ".bin" / "eslint",
         "-f",
         formatter,
         *plugins,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import threading
 from collections.abc import Iterator
@@ -12,32 +11,20 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-import pytest
+from tests.support import npm
 
 VERSION = "11.12.0"
-FOLDER = Path(__file__).parents[2] / ".cache" / "foreign" / f"sentry-{VERSION}"
-INSTALL_SECONDS = 240
 
 
 def installed() -> Path:
-    """The folder with ``node_modules``; without npm the test is left out, but the build must have it."""
-    if not (FOLDER / "complete").exists():
-        npm = shutil.which("npm")
-        FOLDER.mkdir(parents=True, exist_ok=True)
-        packages = [f"@sentry/{name}@{VERSION}" for name in ("node", "browser")]
-        command = [npm or "", "install", "--no-save", "--no-audit", "--no-fund", "--prefix", str(FOLDER), *packages]
-        done = npm and subprocess.run(command, check=False, capture_output=True, text=True, timeout=INSTALL_SECONDS)
-        if not done or done.returncode:
-            why = done.stderr.strip()[-500:] if done else "npm is not installed"
-            (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)(f"no SDKs for JavaScript: {why}")
-        (FOLDER / "complete").touch()
-    return FOLDER
+    """The folder ``node_modules``."""
+    return npm.installed(f"sentry-{VERSION}", *(f"@sentry/{name}@{VERSION}" for name in ("node", "browser")))
 
 
 def run(script: str, folder: Path) -> subprocess.CompletedProcess[str]:
     """Run a program of Node.js that finds the SDKs."""
     (folder / "app.js").write_text(script)
-    environment = {"PATH": os.environ["PATH"], "NODE_PATH": str(installed() / "node_modules")}
+    environment = {"PATH": os.environ["PATH"], "NODE_PATH": str(installed())}
     command = ["node", str(folder / "app.js")]
     return subprocess.run(command, check=False, capture_output=True, text=True, timeout=60, env=environment)
 
@@ -45,7 +32,7 @@ def run(script: str, folder: Path) -> subprocess.CompletedProcess[str]:
 @contextmanager
 def page_with(script: str) -> Iterator[str]:
     """Serve a page whose module script imports the SDK for browsers; its address."""
-    modules = installed() / "node_modules"
+    modules = installed()
     imports = '{"imports": {"@sentry/": "/@sentry/", "web-vitals": "/web-vitals"}}'
     head = f'<!doctype html><link rel="icon" href="data:,"><script type="importmap">{imports}</script>'
     page = f'{head}<script type="module">\n{script}\n</script>'.encode()

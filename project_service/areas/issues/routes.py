@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from project_service.access import visible_notes as planned_notes
-from project_service.access.abilities import Ability, may_change_issue, may_change_note
+from project_service.access.abilities import Ability, allowed, may_change_issue, may_change_note
 from project_service.access.api import ApiBlueprint, WithSchema
 from project_service.access.guards import numeric
 from project_service.access.identity import caller
@@ -14,9 +14,11 @@ from project_service.areas.issues.listing import IssueListing
 from project_service.domain.planning import issues as planning
 from project_service.domain.projects import Project
 from project_service.domain.tracker.issues import Issue
+from project_service.domain.tracker.merge_requests import closed_iids, find_merge_request
 from project_service.domain.tracker.milestones import find_milestone
 from project_service.domain.tracker.notes import Note
 from project_service.domain.tracker.schemas import NoteFilterSchema, NoteSchema
+from project_service.kit.db.pagination import ListedRows
 from project_service.kit.http.errors import Forbidden
 from project_service.kit.http.preconditions import unmodified
 
@@ -46,6 +48,19 @@ def list_milestone_issues(project: Project, milestone: str) -> Any:
     """List the issues of a milestone."""
     milestone_id = find_milestone(project, numeric(milestone)).id
     return IssueListing(queries.filtered_issues(caller(), project, milestone_id=milestone_id), project)
+
+
+@api.get("/projects/<project>/merge_requests/<iid>/closes_issues")
+@api.signed_in
+@api.allow(Ability.READ_MERGE_REQUESTS)
+@api.response(200, schemas.IssueSchema(many=True))
+@api.paged
+def list_issues_closed_by_merge_request(project: Project, iid: str) -> Any:
+    """List the issues of the project that a merge request closes, as its description says."""
+    found = closed_iids(find_merge_request(project, numeric(iid)))
+    if not found or not allowed(caller(), Ability.READ_ISSUES, project):
+        return ListedRows([])
+    return IssueListing(queries.filtered_issues(caller(), project, iids=found), project)
 
 
 @api.get(f"{ISSUES}/<iid>")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, exists, false, func, select
+from sqlalchemy import ColumnElement, Select, exists, false, func, or_, select
 from sqlalchemy.orm import joinedload, selectinload
 
 from project_service.access.identity import Caller
@@ -17,6 +17,9 @@ from project_service.domain.tracker.notes import Note
 from project_service.domain.users import ids_called
 from project_service.kit.db import searching
 from project_service.kit.db.session import NO_LAZY_LOADING, db
+
+# what archives say of the commits of a merge request
+COMMITS = ("merge_commit_sha", "squash_commit_sha", "diff_head_sha")
 
 
 def merge_requests_matching(caller: Caller, project: Project, **wanted: Any) -> Select[MergeRequest]:
@@ -53,6 +56,8 @@ def add_notes_counts(found: Sequence[MergeRequest]) -> None:
 def _conditions(caller: Caller, wanted: dict[str, Any]) -> Iterable[ColumnElement[bool]]:
     if wanted.get("state") not in (None, "all"):
         yield MergeRequest.state == wanted["state"]
+    if wanted.get("sha"):
+        yield or_(*(MergeRequest.extra[name].as_string() == wanted["sha"] for name in COMMITS))
     if wanted.get("iids"):
         yield MergeRequest.iid.in_(wanted["iids"])
     for name in ("source_branch", "target_branch"):

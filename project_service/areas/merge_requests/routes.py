@@ -43,6 +43,15 @@ def list_milestone_merge_requests(project: Project, milestone: str) -> WithSchem
     return _list(project, milestone_id=find_milestone(project, numeric(milestone)).id)
 
 
+@api.get("/projects/<project>/repository/commits/<sha>/merge_requests")
+@api.allow(Ability.READ_MERGE_REQUESTS)
+@api.response(200, schemas.MergeRequestSchema(many=True))
+@api.paged
+def list_commit_merge_requests(project: Project, sha: str) -> WithSchema:
+    """List the merge requests whose last commit, merge commit or squashed commit has this id; none is no error."""
+    return _list(project, sha=sha)
+
+
 @api.get(f"{MERGE_REQUESTS}/<iid>")
 @api.signed_in
 @api.allow(Ability.READ_MERGE_REQUESTS)

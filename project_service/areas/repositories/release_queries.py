@@ -14,6 +14,7 @@ from project_service.domain.projects import Project
 from project_service.domain.repositories.bundles import TAGS
 from project_service.domain.repositories.reading import refs
 from project_service.domain.repositories.releases import Release, ReleaseLink
+from project_service.kit import clock
 from project_service.kit.db.pagination import SelectedRows
 from project_service.kit.db.session import db
 from project_service.kit.http.errors import NotFound
@@ -66,6 +67,16 @@ def find_release(project: Project, tag: str) -> Release:
 
     """
     release = release_of(project, tag)
+    if release is None:
+        raise NotFound
+    return release
+
+
+def find_latest_release(project: Project) -> Release:
+    """Return the newest release whose time has come."""
+    released = _selected(project).where(Release.released_at <= clock.now())
+    newest = released.order_by(Release.released_at.desc(), Release.id.desc()).limit(1)
+    release: Release | None = db.session.scalar(newest)
     if release is None:
         raise NotFound
     return release

@@ -30,6 +30,14 @@ def list_releases(project: Project, fields: dict[str, Any]) -> ReleaseRows:
     return release_queries.releases_of(project, **fields)
 
 
+@api.get(f"{RELEASES}/permalink/latest")
+@api.allow(Ability.READ_CODE)
+@api.response(200, release_schemas.ReleaseSchema)
+def show_latest_release(project: Project) -> ReleaseRow:
+    """Show the newest release that is not an upcoming one."""
+    return _row(project, release_queries.find_latest_release(project))
+
+
 @api.get(RELEASE)
 @api.allow(Ability.READ_CODE)
 @api.response(200, release_schemas.ReleaseSchema)

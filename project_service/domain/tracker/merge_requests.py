@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from sqlalchemy import ForeignKey, Index, Select, UniqueConstraint, select
@@ -17,6 +18,14 @@ from project_service.kit.db.session import db
 from project_service.kit.http.errors import RecordNotFound
 
 TARGET = "MergeRequest"
+# "Closes #1, #2 and #3", as GitLab reads it; one kind of white space between the parts, so that no text takes long
+CLOSING = re.compile(
+    r"\b(?:clos(?:e[sd]?|ing)|fix(?:e[sd]|ing)?|resolv(?:e[sd]?|ing)|implement(?:s|ed|ing)?):? "
+    r"((?:issues? )?#[0-9]{1,9}(?:(?:, | and |, and )#[0-9]{1,9})*)",
+    re.IGNORECASE | re.ASCII,
+)
+NUMBER = re.compile(r"#([0-9]{1,9})")
+MAX_SEARCHED_CHARACTERS = 100_000
 
 
 class MergeRequest(Timestamps, Model):
@@ -77,6 +86,13 @@ class MergeRequestLabel(Base):
 def merge_requests_of(project: Project) -> Select[MergeRequest]:
     """The merge requests of a project; without an order."""
     return select(MergeRequest).where(MergeRequest.project_id == project.content_id)
+
+
+def closed_iids(merge_request: MergeRequest) -> list[int]:
+    """The numbers of the issues of the project that the description says are closed by a merge request."""
+    text = (merge_request.description or "")[:MAX_SEARCHED_CHARACTERS]
+    found = (NUMBER.findall(mention) for mention in CLOSING.findall(text))
+    return sorted({int(number) for numbers in found for number in numbers})
 
 
 def find_merge_request(project: Project, iid: int) -> MergeRequest:

@@ -512,3 +512,35 @@ def test_notes_of_discussions_say_whether_they_are_settled(people, project, as_)
     ]
     assert [note["resolved_by"] and note["resolved_by"]["username"] for note in notes[:4]] == [MAX, None, None, None]
     assert {"resolved", "resolved_by"}.isdisjoint(notes[4])
+
+
+# What release tools ask for
+
+
+def test_merge_requests_of_a_commit_are_found_by_what_an_archive_said(project, as_):
+    make_merge_request(project, extra={"merge_commit_sha": "a" * 40})
+    make_merge_request(project, "Other", extra={"merge_commit_sha": "b" * 40})
+    commits = f"/projects/{project.id}/repository/commits"
+
+    assert [row["iid"] for row in as_(RITA).get(f"{commits}/{'a' * 40}/merge_requests").json] == [1]
+    assert as_(RITA).get(f"{commits}/{'c' * 40}/merge_requests").json == []
+
+
+@pytest.mark.parametrize(
+    ("description", "iids"),
+    [
+        ("Closes #1, #2 and #3", [1, 2, 3]),
+        ("this fixes: #2. See #1", [2]),
+        ("Implements issue #3\nresolved #1", [1, 3]),
+        ("#1, disclose #2, closes other/project#3", []),
+        (None, []),
+    ],
+)
+def test_issues_that_a_merge_request_closes(description, iids, project, as_):
+    for _ in range(3):
+        as_(DEV).post(f"/projects/{project.id}/issues", json={"title": "Till"})
+    make_merge_request(project, description=description)
+
+    closed = as_(RITA).get(f"{of(project, 1)}/closes_issues").json
+
+    assert sorted(row["iid"] for row in closed) == iids

@@ -131,6 +131,7 @@ def test_releases_are_listed_by_their_time(as_, releases):
     assert (tags(), tags("?sort=asc"), tags("?order_by=created_at")) == (
         [FIRST, "v1.1"], ["v1.1", FIRST], [FIRST, "v1.1"],
     )  # fmt: skip
+    assert as_(RITA).get(f"{releases}/permalink/latest").json["tag_name"] == FIRST
     assert as_(NOBODY).get(releases).status_code == 404
 
 

@@ -31,7 +31,7 @@ class ErrorTrackingForm(Form):
     )
     api_url = StringField(
         "Tracker API URL",
-        description="https://HOST/api/0/projects/ORGANISATION/PROJECT",
+        description="https://HOST/api/0/projects/ORGANISATION/PROJECT; https://HOST is enough to list projects.",
         render_kw={"inputmode": "url", "autocomplete": "off"},
     )
     token = PasswordField(
@@ -40,7 +40,12 @@ class ErrorTrackingForm(Form):
         render_kw={"autocomplete": "new-password"},
     )
     sealed_token = HiddenField()
-    chosen = SelectField("Project in Sentry", choices=(), validate_choice=False)
+    chosen = SelectField(
+        "Project in Sentry",
+        choices=(),
+        validate_choice=False,
+        description="Its address takes the place of the URL above.",
+    )
     organization_name = StringField("Organisation")
     project_name = StringField("Project name", description="Made from the URL when empty.")
     store_addresses = BooleanField(

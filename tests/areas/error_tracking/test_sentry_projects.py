@@ -37,7 +37,7 @@ def stored():
 
 def choices(page):
     """The addresses and names to choose from."""
-    select_ = re.search(r'<select id="chosen".*?</select>', page.text, re.DOTALL)
+    select_ = re.search(r'<select[^>]*id="chosen".*?</select>', page.text, re.DOTALL)
     found = re.findall(r'value="([^"]*)">([^<]*)<', select_[0].replace(" selected", "")) if select_ else []
     return [(html.unescape(value), html.unescape(title)) for value, title in found]
 

@@ -100,7 +100,9 @@ def block(text: str | None, addresses: RelativeAddresses | None = None) -> Marku
     end = _spend(text)
     parts = []
     if end:
-        html = Markup(_reader().render(text[:end], {"addresses": addresses}))  # noqa: S704  # escaped by the renderer
+        rendered = _reader().render(text[:end], {"addresses": addresses})
+        # long lines of code scroll, also by keyboard
+        html = Markup(rendered.replace("<pre>", '<pre tabindex="0">'))  # noqa: S704  # escaped by the renderer
         parts.append(Markup('<div class="prose">{}</div>').format(html))
     if end < len(text):
         parts.append(Markup('<p class="muted">{}</p><div class="text">{}</div>').format(UNFORMATTED, text[end:]))

@@ -82,7 +82,7 @@ def test_the_sdk_for_node_as_the_settings_page_prints_it(service, project, dsn, 
     maintainer = Maintainer(service)
     page = maintainer.get(f"/{project.path_with_namespace}/-/settings/operations")
     maintainer.session.close()
-    snippets = [html.unescape(found) for found in re.findall(r"<pre><code>(.*?)</code></pre>", page, re.DOTALL)]
+    snippets = [html.unescape(found) for found in re.findall(r"<pre[^>]*><code>(.*?)</code></pre>", page, re.DOTALL)]
     node = next(found for found in snippets if "@sentry/node" in found)
 
     done = sentry_javascript.run(f"{node}\n{NODE}", tmp_path)

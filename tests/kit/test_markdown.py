@@ -35,7 +35,7 @@ KNOWN = {
     ),
     *("hr", "table", "thead", "tbody", "tr", "th", "td"),
 }
-ATTRIBUTES = {"class", "href", "rel", "title", "start"}
+ATTRIBUTES = {"class", "href", "rel", "title", "start", "tabindex"}
 ADDRESS = re.compile(r"(?:https?|mailto):|(?![a-z][a-z0-9+.-]*:)", re.IGNORECASE)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 from flask import request
@@ -29,12 +30,13 @@ FILTERS: dict[str, tuple[str, dict[str, str]]] = {
     "designs": ("Designs", {"target_type": "design"}),
     "team": ("Team", {"target_type": "project"}),
 }
+ALWAYS = ("all", "team")  # every project has been created
 EVENTS_PER_STEP = 20
 MAX_EVENTS_SHOWN = 1000
 MAX_EVENTS_SKIPPED = 1_000_000
 
 
-def _feed(found: Select[int] | Listing, chosen: str) -> dict[str, Any]:
+def _feed(found: Select[int] | Listing, chosen: str, kinds: Collection[str] = FILTERS) -> dict[str, Any]:
     shown = min(max(_number("shown"), EVENTS_PER_STEP), MAX_EVENTS_SHOWN)
     skipped = min(_number("skip"), MAX_EVENTS_SKIPPED)
     ids = listing_of(found).rows(skipped, shown + 1)
@@ -45,7 +47,7 @@ def _feed(found: Select[int] | Listing, chosen: str) -> dict[str, Any]:
         "more": {"shown": shown + EVENTS_PER_STEP} if more and shown < MAX_EVENTS_SHOWN else None,
         "older": {"shown": None, "skip": skipped + MAX_EVENTS_SHOWN} if more and shown == MAX_EVENTS_SHOWN else None,
         "chosen": chosen,
-        "filters": {name: title for name, (title, _) in FILTERS.items()},
+        "filters": {name: title for name, (title, _) in FILTERS.items() if name in kinds or name == chosen},
     }
 
 
@@ -72,7 +74,8 @@ def fill_dashboard(_subject: None) -> dict[str, Any]:
 def fill_project(project: Project) -> dict[str, Any]:
     """Fill the panel of a project's events."""
     name, options = _selected_filter()
-    return _feed(queries.events_of_project(caller(), project, **options), name) | {"title": "Activity"}
+    kinds = {*ALWAYS, *queries.kinds_of(project)}
+    return _feed(queries.events_of_project(caller(), project, **options), name, kinds) | {"title": "Activity"}
 
 
 def fill_profile(user: User) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, and_, false, func, literal, literal_column, or_, select, union_all
+from sqlalchemy import ColumnElement, Select, and_, exists, false, func, literal, literal_column, or_, select, union_all
 
 from project_service.access.abilities import role_of
 from project_service.access.identity import Caller
@@ -26,9 +26,31 @@ from project_service.areas.activity.visibility import (
 )
 from project_service.domain.events.models import Event
 from project_service.domain.projects import Project
+from project_service.domain.repositories.models import CODE, Repository
+from project_service.domain.tracker.designs import Design
+from project_service.domain.tracker.issues import Issue
+from project_service.domain.tracker.merge_requests import MergeRequest
+from project_service.domain.tracker.milestones import Milestone
+from project_service.domain.tracker.notes import Note
+from project_service.domain.tracker.wiki_pages import WikiPage
 from project_service.domain.users import ACTIVE, User
 from project_service.kit.db.pagination import MAX_COUNTED_ROWS
 from project_service.kit.db.session import db
+
+
+def kinds_of(project: Project) -> set[str]:
+    """Return what a project has that events can be about, by the names of the filters of its page."""
+    having = {
+        "push": exists().where(Repository.project_id == project.id, Repository.kind == CODE),
+        "issue": exists().where(Issue.project_id == project.id),
+        "merged": exists().where(MergeRequest.project_id == project.id),
+        "comments": exists().where(Note.project_id == project.id),
+        "milestone": exists().where(Milestone.project_id == project.id),
+        "wiki": exists().where(WikiPage.project_id == project.id),
+        "designs": exists().where(Design.project_id == project.id),
+    }
+    row = db.session.execute(select(*(condition.label(name) for name, condition in having.items()))).one()
+    return {name for name, found in row._mapping.items() if found}
 
 
 @dataclass(frozen=True, slots=True)

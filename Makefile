@@ -16,7 +16,7 @@ PYTEST := $(BIN)/python -m pytest -n $(PARALLEL)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install serve worker test check coverage format lint types imports migrate migration lock bench bench-quick bench-data bench-peers nightly security soak clean
+.PHONY: help install serve worker test check coverage format lint types imports migrate migration lock bench bench-quick bench-data bench-peers nightly screenshots security soak clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -82,6 +82,9 @@ bench-peers: $(DEV) ## take alerts in beside Alerta, which is installed into .ca
 
 nightly: $(DEV) ## run every test on both databases with branch coverage, long forms included
 	$(PYTEST) --cov --cov-branch --both-databases -m "not soak" $(ARGS)
+
+screenshots: $(DEV) ## take the screenshots of the documentation from a service filled for them
+	$(BIN)/python -m scripts.screenshots
 
 security: $(DEV) ## run bandit, semgrep and pip-audit; a part of nightly
 	$(BIN)/python -m pytest -m nightly tests/security/test_scanners.py $(ARGS)

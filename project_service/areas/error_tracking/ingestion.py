@@ -1,8 +1,9 @@
 """Ingestion of events: one transaction stores an event and counts it (error collection reference, sections 11 to 15).
 
 That a digest has one error is ensured by a primary key: a request that loses a race adds its event to the error that
-the other one created. All counters are added to in the database. Rows are locked in one order everywhere: digest,
-event, error, counters.
+the other one created. All counters are added to in the database. Rows are locked in one order everywhere: error,
+event, counters. An event that locked its error only to count it would have referred to it before, and whoever removes
+the error would wait for the event and the event for the removal.
 """
 
 from __future__ import annotations
@@ -157,8 +158,10 @@ def prune_errors(project_id: int, keep: int, except_id: int) -> None:
         .order_by(is_open, TrackedError.last_seen, TrackedError.id)
         .limit(min(excess, PRUNE_BATCH))
     )
+    # those that others change at the moment are left to the next event of a new error
+    ids = list(db.session.scalars(oldest.with_for_update(skip_locked=True)))
     db.session.execute(
-        delete(TrackedError).where(TrackedError.id.in_(oldest)).execution_options(synchronize_session=False)
+        delete(TrackedError).where(TrackedError.id.in_(ids)).execution_options(synchronize_session=False)
     )
 
 
@@ -177,7 +180,7 @@ def _find(project_id: int, event: ParsedEvent, user: str | None) -> KnownError |
     row = (
         db.session.connection()
         .execute(
-            FIND,
+            _find_statement(db.engine.dialect.name),
             {
                 "project": project_id,
                 "digest": event.digest,
@@ -278,6 +281,10 @@ def _increase(error_id: int, counter: Any) -> None:
     db.session.execute(statement.execution_options(synchronize_session=False))
 
 
+def _find_statement(dialect: str) -> Any:
+    return FIND_AND_LOCK if dialect == "postgresql" else FIND
+
+
 @functools.cache
 def _insert_event_statement(_dialect: str) -> Any:
     return insert(EVENTS).on_conflict_do_nothing().returning(EVENTS.c.id)
@@ -305,6 +312,7 @@ FIND = select(
     _facet_exists(Facet.RELEASE, "release"),
     exists().where(USERS.c.error_id == DIGESTS.c.error_id, USERS.c.digest == bindparam("user")),
 ).where(DIGESTS.c.project_id == bindparam("project"), DIGESTS.c.digest == bindparam("digest"))
+FIND_AND_LOCK = FIND.join(ERRORS, ERRORS.c.id == DIGESTS.c.error_id).with_for_update(of=ERRORS, key_share=True)
 OF_NEWEST = ("title", "type", "message", "culprit", "level", "logger", "platform")
 _occurred = bindparam("occurred", type_=Timestamp())
 _release = bindparam("new_release", type_=E.last_release.type)

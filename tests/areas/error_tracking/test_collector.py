@@ -5,12 +5,14 @@ from __future__ import annotations
 import gzip
 import json
 import zlib
+from concurrent.futures import ThreadPoolExecutor, wait
 
 import brotli
 import pytest
 import zstandard
 from sqlalchemy import func, select
 
+from project_service.access import webhooks
 from project_service.areas.error_tracking.error_models import (
     DAY_SECONDS,
     DroppedEventCount,
@@ -19,6 +21,7 @@ from project_service.areas.error_tracking.error_models import (
 )
 from project_service.areas.error_tracking.models import ErrorTrackingSetting
 from project_service.kit import clock
+from project_service.kit.db.locking import lock_row
 from project_service.kit.db.session import db, unit_of_work
 from tests.support import sample_data
 from tests.support.sentry_requests import RECORDINGS, Sender, track_errors
@@ -343,3 +346,27 @@ def test_the_line_in_the_name_of_a_closure_does_not_group(sender):
         sender.event(exception={"type": "Broken", "stacktrace": {"frames": frames}})
 
     assert counts() == (1, 2, 2)
+
+
+@pytest.mark.both_databases
+def test_an_event_waits_for_the_removal_of_its_error_without_a_deadlock(app, sender, monkeypatch):
+    if db.engine.dialect.name == "sqlite":  # it has one writer at a time
+        return
+    sender.event()
+    [error] = stored_errors()
+    monkeypatch.setattr(webhooks, "MAX_ATTEMPTS", 1)
+    lock_row(error)  # as the removal does first
+
+    def send():
+        with app.app_context():
+            return sender.event()
+
+    with ThreadPoolExecutor(1) as pool:
+        coming = pool.submit(send)
+        assert not wait([coming], timeout=0.3).done
+        db.session.delete(error)
+        db.session.commit()
+        answer = coming.result()
+
+    assert answer.status_code == 200
+    assert counts() == (1, 1, 1)

@@ -11,11 +11,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
+from project_service.areas.repositories.pkt_lines import encode_line
 from project_service.areas.repositories.request_bodies import CHUNK_BYTES
 from project_service.domain.repositories import git
 
 MAX_TRANSFER_SECONDS = 6 * 3600
 MAX_REQUEST_BYTES = 10 << 20
+INVALID = encode_line("ERR upload-pack: the request is not valid")
 VERSION = re.compile(r"version=\d")
 # refs that are neither listed nor pushed
 HIDDEN = ("refs/keep-around", "refs/remotes", "refs/tmp")
@@ -78,5 +80,9 @@ def _copy_request(body: IO[bytes], file: IO[bytes]) -> None:
 
 
 def _output_of(process: subprocess.Popen[bytes]) -> Iterator[bytes]:
+    is_empty = True
     while process.stdout is not None and (data := os.read(process.stdout.fileno(), CHUNK_BYTES)):
+        is_empty = False
         yield data
+    if is_empty and process.wait():  # git says only to its own machine what is wrong
+        yield INVALID

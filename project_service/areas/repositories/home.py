@@ -17,7 +17,7 @@ from project_service.domain.repositories.git import BadBundle
 from project_service.domain.repositories.models import repository_of
 from project_service.domain.repositories.reading import history, refs, trees
 from project_service.domain.repositories.reading.history import HistoryFilter
-from project_service.domain.repositories.reading.processes import ReadingFailed
+from project_service.domain.repositories.reading.processes import ReadingFailed, ReadingTooLarge
 from project_service.domain.repositories.reading.repository import HEAD, CodeRepository, code_of
 from project_service.domain.repositories.views import head_of
 from project_service.kit.http import urls
@@ -40,6 +40,8 @@ def fill(project: Project) -> dict[str, Any]:
             if code is None or commit is None or project.default_branch is None:
                 return about | {"shown": True, "empty": True}
             return about | {"shown": True} | _content(project, code, Place(project.default_branch, "", commit))
+    except ReadingTooLarge:
+        return about | {"shown": True, "failed": True, "too_large": True}
     except (ReadingFailed, BadBundle, Unavailable, OSError) as error:  # the page has more than the repository
         log.warning("the repository cannot be read", project_id=project.id, error=str(error))
         return about | {"shown": True, "failed": True}

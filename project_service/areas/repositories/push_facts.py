@@ -12,6 +12,7 @@ from project_service.domain.repositories.refs import ZERO, RefChange
 
 MAX_SECONDS = 600
 MAX_TITLE_LENGTH = 70
+MAX_TITLE_BYTES = 64 << 10  # of a message, which may be of any size
 MAX_SINGLE_CHECKS = 100
 COMMIT, TAG = "commit", "tag"
 
@@ -98,9 +99,10 @@ class PushFacts:
         return int(out) if status == 0 else 0
 
     def _title(self, commit: str) -> str | None:
-        status, out = self._run("log", "-1", "--no-show-signature", "--encoding=UTF-8", "--format=%B", commit, "--")
-        if status:
-            return None
+        arguments = ("log", "-1", "--no-show-signature", "--encoding=UTF-8", "--format=%B", commit, "--")
+        size = git.size_on_disk(self.folder)
+        with git.started(*arguments, folder=self.folder, size=size, max_seconds=MAX_SECONDS) as process:
+            out = process.stdout.read(MAX_TITLE_BYTES) if process.stdout is not None else b""
         title = out.decode(errors="replace").replace("\0", "").strip().partition("\n")[0].strip()
         return title if len(title) <= MAX_TITLE_LENGTH else title[: MAX_TITLE_LENGTH - 3] + "..."
 

@@ -101,7 +101,8 @@ def read_commands(body: IO[bytes]) -> PushCommands | None:
         change = _parse_command(raw)
         if change.name in changes:
             raise BadLine("a ref is named twice")
-        changes[change.name] = change
+        if len(changes) <= MAX_REFS:  # one more than allowed, so that the push is refused
+            changes[change.name] = change
     if not changes:
         return None
     if "push-options" in capabilities:

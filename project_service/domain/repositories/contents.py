@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+import itertools
+from collections.abc import Iterable
+from contextlib import suppress
 
 from project_service.domain.projects import Project
-from project_service.domain.repositories.bundles import BRANCHES, COMMIT_ID, REF, TAGS, commit_by_id
-from project_service.domain.repositories.git import opened
-from project_service.domain.repositories.views import repository_view
-
-if TYPE_CHECKING:
-    import pygit2
+from project_service.domain.repositories.bundles import BRANCHES, TAGS
+from project_service.domain.repositories.reading.objects import Entry
+from project_service.domain.repositories.reading.processes import ReadingFailed
+from project_service.domain.repositories.reading.repository import BLOB, HEAD, CodeRepository, code_of
 
 TEMPLATES = ".gitlab/issue_templates"
 MAX_TEMPLATES, MAX_TEMPLATE_BYTES = 200, 64 << 10
+MAX_FILES = 10_000  # of the folder of templates
 
 
 def tag_names(project: Project) -> list[str]:
@@ -30,69 +29,46 @@ def branch_names(project: Project) -> list[str]:
 
 def commit_titles(project: Project, ids: Iterable[str]) -> dict[str, str]:
     """The first lines of the messages of commits, by id, without those that the repository does not have."""
-    with _code_of(project) as repository:
-        if repository is None:
-            return {}
-        titles: dict[str, str] = {}
-        for commit_id in ids:
-            commit = commit_by_id(repository, commit_id)
+    titles: dict[str, str] = {}
+    with code_of(project) as code, suppress(ReadingFailed):
+        for commit_id in ids if code is not None else ():
+            commit = code.commit_of(commit_id) if code is not None else None
             if commit is not None:
                 titles[commit_id] = commit.message.strip().partition("\n")[0].rstrip()
-        return titles
+    return titles
 
 
 def issue_templates(project: Project) -> list[str]:
     """The names of the templates for new issues: Markdown files of the default branch."""
-    with _code_of(project) as repository:
-        return list(_templates(project, repository))
+    with code_of(project) as code:
+        return list(_templates(code))
 
 
 def issue_template(project: Project, name: str) -> str | None:
     """The text of a template for new issues, if it exists."""
-    with _code_of(project) as repository:
-        found = _templates(project, repository).get(name)
-        return None if found is None else found.data.decode(errors="replace").replace("\0", "")
+    with code_of(project) as code:
+        found = _templates(code).get(name)
+        content = None if code is None or found is None else code.content(found.id, MAX_TEMPLATE_BYTES)
+    return None if content is None else content.decode(errors="replace").replace("\0", "")
 
 
 def _names(project: Project, prefix: str) -> list[str]:
-    with _code_of(project) as repository:
-        if repository is None:
+    with code_of(project) as code:
+        if code is None:
             return []
-        return sorted(name.removeprefix(prefix) for name in repository.references if name.startswith(prefix))
+        return sorted(name.removeprefix(prefix) for name in code.git.references if name.startswith(prefix))
 
 
-def _templates(project: Project, repository: pygit2.Repository | None) -> dict[str, Any]:
+def _templates(code: CodeRepository | None) -> dict[str, Entry]:
     # contents are read only when a template is used
-    if repository is None or project.default_branch is None:
+    if code is None:
         return {}
-    commit = _commit(repository, project.default_branch)
     try:
-        files = list(commit.tree[TEMPLATES]) if commit is not None else []
-    except (KeyError, TypeError):
+        commit = code.resolve(HEAD)
+        folder = None if commit is None else code.entry(commit, TEMPLATES)
+        files = [] if folder is None else list(itertools.islice(code.tree(folder.id), MAX_FILES))
+    except ReadingFailed:
         return {}
-    found = [file for file in files if file.type_str == "blob" and file.name.endswith(".md")]
-    first = sorted(found, key=lambda file: str(file.name))[:MAX_TEMPLATES]
-    return {
-        file.name.removesuffix(".md"): file for file in first if _size_of(repository, file.id) <= MAX_TEMPLATE_BYTES
-    }
-
-
-def _commit(repository: pygit2.Repository, revision: str) -> Any:
-    if COMMIT_ID.fullmatch(revision):
-        return commit_by_id(repository, revision)
-    if not REF.fullmatch(revision):
-        return None
-    named = (repository.references.get(kind + revision) for kind in (BRANCHES, TAGS))
-    peeled: Any = next((ref.peel() for ref in named if ref is not None), None)
-    return peeled if peeled is not None and peeled.type_str == "commit" else None
-
-
-def _size_of(repository: pygit2.Repository, blob: Any) -> int:
-    # Blob.size would load the content
-    return repository.odb.read_header(blob)[1]
-
-
-@contextmanager
-def _code_of(project: Project) -> Iterator[pygit2.Repository | None]:
-    with repository_view(project) as folder:
-        yield None if folder is None else opened(folder)
+    found = [file for file in files if file.type == BLOB and file.name.endswith(".md")]
+    first = sorted(found, key=lambda file: file.name)[:MAX_TEMPLATES]
+    return {file.name.removesuffix(".md"): file for file in first if code.size_of(file.id) <= MAX_TEMPLATE_BYTES}

@@ -185,7 +185,9 @@ def _patches(
             complete = not output.read(1)
     except processes.ReadingTooLarge:
         complete = False
-    raw, _, text = content.partition(b"\0\0")
+    raw, listed_all, text = content.partition(b"\0\0")
+    if not listed_all:  # git was ended before the first patch
+        return {}
     listed = TreeDifference(difference.old, difference.new)
     _parse_list(raw.split(b"\0"), listed)
     starts = [match.start() for match in _SECTION.finditer(text)]

@@ -5,19 +5,21 @@ from __future__ import annotations
 import datetime as dt
 import hashlib
 import re
-from collections.abc import Collection, Iterable, Sequence
+import time
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from io import BufferedReader
 
 from project_service.domain.repositories.bundles import BRANCHES, TAGS
 from project_service.domain.repositories.reading import processes
-from project_service.domain.repositories.reading.objects import Commit, Entry, text_of
+from project_service.domain.repositories.reading.objects import Commit, Entry, cut_message, text_of
 from project_service.domain.repositories.reading.repository import CodeRepository
 
 EMPTY_TREE = hashlib.sha1(b"tree 0\0", usedforsecurity=False).hexdigest()  # git knows it without a repository
 LAST_COMMITS_SECONDS = 0.3
 CHUNK_BYTES = 8 << 10
 MAX_CONTAINING_REFS = 100
+MAX_MESSAGES_LENGTH = 8 << 20  # of the commits of a list
 _ADDITIONS, _DELETIONS = re.compile(rb"(?<!\d)(\d{1,18}) insertion"), re.compile(rb"(?<!\d)(\d{1,18}) deletion")
 
 
@@ -110,15 +112,37 @@ def commits_in_time(
     try:
         with processes.output_of(repository.folder, *arguments, seconds=seconds) as output:
             content = output.read()
+        ids, complete = content.decode().split(), True
     except processes.ReadingTooLarge:
-        return load(repository, content.decode().split("\n")[:-1]), False
-    return load(repository, content.decode().split()), True
+        ids, complete = content.decode().split("\n")[:-1], False
+    found: list[Commit] = []
+    try:
+        found.extend(_loaded(repository, ids))
+    except processes.ReadingTooLarge:
+        complete = False
+    return found, complete
 
 
 def load(repository: CodeRepository, ids: Iterable[str]) -> list[Commit]:
-    """The commits with these ids; those that do not exist are left out."""
-    found = (repository.commit_of(commit_id) for commit_id in ids)
-    return [commit for commit in found if commit is not None]
+    """The commits with these ids; those that do not exist are left out.
+
+    Raises:
+        ReadingTooLarge: they take longer than a reading may.
+
+    """
+    return list(_loaded(repository, ids))
+
+
+def _loaded(repository: CodeRepository, ids: Iterable[str]) -> Iterator[Commit]:
+    """Generate commits; those after ``MAX_MESSAGES_LENGTH`` have the beginnings of their messages."""
+    deadline, length = time.monotonic() + processes.READ_SECONDS, 0
+    for commit_id in ids:
+        if time.monotonic() > deadline:
+            raise processes.ReadingTooLarge("commits")
+        commit = repository.commit_of(commit_id)
+        if commit is not None:
+            length += len(commit.message)
+            yield commit if length <= MAX_MESSAGES_LENGTH else cut_message(commit)
 
 
 def count(repository: CodeRepository, wanted: HistoryFilter) -> int:

@@ -6,7 +6,7 @@ import codecs
 import datetime as dt
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 TREE_MODE, LINK_MODE, COMMIT_MODE = 0o040000, 0o120000, 0o160000
 EXECUTABLE = 0o111
@@ -29,6 +29,7 @@ class Person:
 
 
 MAX_MESSAGE_BYTES = 64 << 10  # of a commit or tag, longer ones are cut: a list has a hundred of them
+MAX_CUT_MESSAGE_LENGTH = 256  # when messages are long together
 MAX_PERSON_BYTES = 4096
 
 
@@ -57,6 +58,11 @@ class Commit:
     def description(self) -> str:
         """The message after its first line."""
         return self.message.lstrip("\r\n").partition("\n")[2].strip("\r\n")
+
+
+def cut_message(commit: Commit) -> Commit:
+    """The commit with the beginning of its message."""
+    return replace(commit, message=commit.message[:MAX_CUT_MESSAGE_LENGTH])
 
 
 @dataclass(frozen=True, slots=True)

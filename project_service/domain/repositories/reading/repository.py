@@ -33,8 +33,9 @@ ABBREVIATION = re.compile(r"[0-9a-f]{7,40}")
 STEPS = re.compile(r"(?P<base>.*?)(?P<steps>(?:[~^]\d{0,4})*)", re.DOTALL)
 MAX_STEPS = 1000
 MAX_TAG_DEPTH = 10  # tags of tags
-MAX_COMMIT_BYTES = 4 << 20  # a longer commit is cut
-MAX_TREE_BYTES = 64 << 20
+MAX_HEAD_BYTES = 256 << 10  # longer commits and tags are cut
+MAX_TREE_BYTES = 16 << 20
+MAX_ENTRIES = 200_000  # of a list
 MAX_MEMORY_BYTES = 1 << 20  # larger blobs are read from a process
 MAX_PATH_DEPTH = 200
 COMMIT, TREE, BLOB, TAG = "commit", "tree", "blob", "tag"
@@ -70,17 +71,15 @@ class CodeRepository:
         for _ in range(MAX_TAG_DEPTH):
             kind = self.type_of(object_id)
             if kind == COMMIT:
-                return self._commit(object_id)
+                return parse_commit(object_id, self._head_of(object_id, COMMIT))
             if kind != TAG:
                 return None
-            object_id = parse_tag(self.git.odb.read(object_id)[1]).target
+            object_id = parse_tag(self._head_of(object_id, TAG)).target
         return None
 
     def tag_object(self, object_id: str) -> TagObject | None:
         """The annotated tag with an id; ``None`` for other objects."""
-        if self.type_of(object_id) != TAG or self.size_of(object_id) > MAX_COMMIT_BYTES:
-            return None
-        return parse_tag(self.git.odb.read(object_id)[1])
+        return parse_tag(self._head_of(object_id, TAG)) if self.type_of(object_id) == TAG else None
 
     def ref(self, name: str) -> str | None:
         """The object id that a full ref name points to."""
@@ -102,13 +101,13 @@ class CodeRepository:
         """The size of an object in bytes."""
         return int(self.git.odb.read_header(object_id)[1])
 
-    def tree(self, tree_id: str, folder: bytes = b"") -> list[Entry]:
-        """The entries of a tree in the order of git; ``folder`` is its path."""
+    def tree(self, tree_id: str, folder: bytes = b"") -> Iterator[Entry]:
+        """Generate the entries of a tree in the order of git; ``folder`` is its path."""
         if self.type_of(tree_id) != TREE:
-            return []
+            return
         if self.size_of(tree_id) > MAX_TREE_BYTES:
             raise processes.ReadingTooLarge("tree")
-        return list(parse_tree(self.git.odb.read(tree_id)[1], folder + b"/" if folder else b""))
+        yield from parse_tree(self.git.odb.read(tree_id)[1], folder + b"/" if folder else b"")
 
     def entry(self, commit: Commit, path: str) -> Entry | None:
         """What is at a path in a commit; the empty path is the root folder."""
@@ -143,11 +142,13 @@ class CodeRepository:
             while chunk := output.read(processes.CHUNK_BYTES):
                 yield chunk
 
-    def _commit(self, object_id: str) -> Commit:
-        if self.size_of(object_id) <= MAX_COMMIT_BYTES:
-            return parse_commit(object_id, self.git.odb.read(object_id)[1])
-        with processes.output_of(self.folder, "cat-file", COMMIT, object_id) as output:
-            return parse_commit(object_id, output.read(MAX_COMMIT_BYTES))
+    def _head_of(self, object_id: str, kind: str) -> bytes:
+        """The beginning of a commit or tag, which may be of any size."""
+        if self.size_of(object_id) <= MAX_HEAD_BYTES:
+            content: bytes = self.git.odb.read(object_id)[1]
+            return content
+        with processes.output_of(self.folder, "cat-file", kind, object_id) as output:
+            return output.read(MAX_HEAD_BYTES)
 
     def _named(self, name: str) -> str | None:
         if COMMIT_ID.fullmatch(name):

@@ -9,6 +9,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import PASSWORD, make_person, sign_in
+from tests.browser.keyboard import fill
 from tests.contract.service import PASSWORD as ROOT_PASSWORD
 
 SETUP = "/-/profile/two_factor_auth"
@@ -20,24 +21,9 @@ def person(gl, name):
     return make_person(gl, name, "Tess Tidy").username
 
 
-def press_until_focused(page: Page, wanted, presses: int = 60) -> None:
-    """Press Tab until an element has the focus."""
-    for _ in range(presses):
-        if wanted.evaluate("one => one === document.activeElement"):
-            return
-        page.keyboard.press("Tab")
-    pytest.fail("the keyboard does not reach the element")
-
-
 def code_of(secret: str, steps: int = 0) -> str:
     """A code of now, or of some steps of 30 seconds later."""
     return pyotp.TOTP(secret).at(dt.datetime.now(dt.UTC) + dt.timedelta(seconds=30 * steps))
-
-
-def type_into(page: Page, label: str, text: str) -> None:
-    """Move to a field with the keyboard, and type."""
-    press_until_focused(page, page.locator("main input").and_(page.get_by_label(label)).first)
-    page.keyboard.type(text)
 
 
 def set_up(page: Page) -> tuple[str, list[str]]:
@@ -45,8 +31,8 @@ def set_up(page: Page) -> tuple[str, list[str]]:
     page.goto(SETUP)
     expect(page.get_by_role("img", name="QR code of the key below")).to_be_visible()
     secret = page.locator("main code").first.inner_text().replace(" ", "")
-    type_into(page, "Code", code_of(secret, -1))
-    type_into(page, "Current password", PASSWORD)
+    fill(page, "Code", code_of(secret, -1))
+    fill(page, "Current password", PASSWORD)
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", name="Recovery codes")).to_be_visible()
     return secret, page.get_by_label("Your recovery codes").input_value().splitlines()
@@ -66,7 +52,7 @@ def test_a_second_factor_is_set_up_and_used_by_keyboard(scripts, visit, person):
         other = visit("/users/sign_in?next=/groups/new", java_script_enabled=scripts)
         sign_in(other, person)
         expect(other.get_by_role("heading", name="Two-factor authentication")).to_be_visible()
-        type_into(other, "Code", code)
+        fill(other, "Code", code)
         other.keyboard.press("Enter")
         if refused:
             expect(other.get_by_role("alert")).to_have_text("Invalid two-factor code.")
@@ -84,14 +70,14 @@ def test_a_recovery_code_signs_in_once_and_is_counted(scripts, visit, person):
     for refused in (False, True):
         other = visit("/users/sign_in", java_script_enabled=scripts)
         sign_in(other, person)
-        type_into(other, "Code", codes[0])
+        fill(other, "Code", codes[0])
         other.keyboard.press("Enter")
         expect(other.get_by_role("alert" if refused else "heading").first).to_be_visible()
     expect(other.get_by_role("alert")).to_have_text("Invalid two-factor code.")
 
     page.goto(SETUP)
     expect(page.get_by_text("9 recovery codes left.")).to_be_visible()
-    type_into(page, "Current password", PASSWORD)
+    fill(page, "Current password", PASSWORD)
     page.keyboard.press("Enter")
     replaced = page.get_by_label("Your recovery codes").input_value().splitlines()
     assert not set(replaced) & set(codes)

@@ -60,7 +60,7 @@ class SentryErrors:
         return WithSchema(TrackedErrorSchema, Cut(self._views(answer.body), headers))
 
     def page(self, wanted: dict[str, Any], position: str) -> ErrorPage:
-        """Return a page of the list for people; ``position`` is a cursor. A failure is told in the page."""
+        """Return a page of the list for people; ``position`` is a cursor. A failure is stated on the page."""
         try:
             answer = self._list(wanted, DEFAULT_SIZE, position, stale=True)
             errors = self._views(answer.body)

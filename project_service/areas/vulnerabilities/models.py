@@ -93,7 +93,7 @@ class Remediation(Base):
 
 
 class Component(Base):
-    """A component of a bill of materials, for the list of dependencies. ``direct`` is empty if it is not told."""
+    """A component of a bill of materials, for the list of dependencies. ``direct`` is null if that is unknown."""
 
     __tablename__ = "security_components"
     __table_args__ = (Index("ix_security_components_name", "report_id", "name", "version", "position"),)

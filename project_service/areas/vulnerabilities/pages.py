@@ -204,9 +204,11 @@ def create_report(project: Project) -> Any:
         if not form.file.data:
             raise Invalid(file="can't be blank")
         names = ("ref", "sha", "category", "source_root")
-        told: dict[str, Any] = {name: (form[name].data or "").strip() or None for name in names}
+        parameters: dict[str, Any] = {name: (form[name].data or "").strip() or None for name in names}
         try:
-            ingested.append(ingestion.ingest(project, form.file.data.stream, form.report_type.data or None, **told))
+            ingested.append(
+                ingestion.ingest(project, form.file.data.stream, form.report_type.data or None, **parameters)
+            )
         except BrokenReport as error:
             raise Unprocessable([str(error)]) from error
 

@@ -89,8 +89,10 @@ class Ingested:
 
 def ingested(upload: ReadReport, pipeline_id: int | None, counts: dict[int, tuple[int, int]]) -> Ingested:
     """Return the answer; ``counts`` has the merged and the suppressed findings of each part, by its index."""
-    told = dict(zip(map(id, upload.parts), (counts[index] for index in range(len(upload.parts))), strict=True))
-    reports = [_report(group, [told[id(part)] for part in group.parts]) for group in upload.groups]
+    counts_of_parts = dict(
+        zip(map(id, upload.parts), (counts[index] for index in range(len(upload.parts))), strict=True)
+    )
+    reports = [_report(group, [counts_of_parts[id(part)] for part in group.parts]) for group in upload.groups]
     left: Counter[str] = Counter()
     for group in upload.groups:
         left.update(group.left)

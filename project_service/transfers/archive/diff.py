@@ -203,7 +203,7 @@ def _place(relation: str, row: Any, value: Any) -> str:
 
 
 def _changed(before: Any, after: Any) -> str:
-    """``changed``, and the attributes that did where that can be told."""
+    """``changed``, and the attributes that changed where they can be named."""
     names = list(itertools.islice(_attributes(before, after), MOST_NAMED + 1))
     if len(names) > MOST_NAMED:
         names[-1] = "and others"

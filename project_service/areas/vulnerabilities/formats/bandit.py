@@ -58,8 +58,8 @@ def _finding(result: Data, section: ScannerSection, paths: Paths, pointer: str) 
         lines = result.get("line_range")
         last = max([line, *(one for one in lines if _is_line(one))]) if isinstance(lines, list) else line
         location |= {"start_line": line, "end_line": last}
-        for name, told in (("start_column", "col_offset"), ("end_column", "end_col_offset")):
-            if type(column := result.get(told)) is int and 0 <= column < 2**31:
+        for name, key in (("start_column", "col_offset"), ("end_column", "end_col_offset")):
+            if type(column := result.get(key)) is int and 0 <= column < 2**31:
                 location[name] = column + 1
     url = web(result.get("more_info"))
     title = shapes.title(message)

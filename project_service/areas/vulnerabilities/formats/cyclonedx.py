@@ -108,10 +108,10 @@ def _entry(
     analysis = obj(vulnerability.get("analysis"))
     if analysis.get("state") in RESOLVED:
         return Left(section, "resolved", pointer)
-    told = text(vulnerability.get("description"))
+    description = text(vulnerability.get("description"))
     package = components.whole if reference is None else _package(reference, components, reading, pointer)
     source = obj(vulnerability.get("source"))
-    identifiers = _identifiers(vulnerability, source, section, told)
+    identifiers = _identifiers(vulnerability, source, section, description)
     advisories = vulnerability.get("advisories")
     links = [(text(one.get("url")), text(one.get("title"))) for one in objs(_list(advisories))]
     return package_entry(
@@ -120,22 +120,22 @@ def _entry(
         package,
         identifiers,
         _severity(vulnerability, text(source.get("name"))),
-        texts=[told, text(vulnerability.get("detail"))],
+        texts=[description, text(vulnerability.get("detail"))],
         solution=text(vulnerability.get("recommendation")) or text(vulnerability.get("workaround")) or None,
         urls=[*links, (text(source.get("url")), "")],
         suppression=_suppression(analysis),
     )
 
 
-def _identifiers(vulnerability: Data, source: Data, section: ScannerSection, told: str) -> list[Data]:
+def _identifiers(vulnerability: Data, source: Data, section: ScannerSection, description: str) -> list[Data]:
     own = text(vulnerability.get("id")).strip()
-    if not own and not told.strip():
+    if not own and not description.strip():
         raise BrokenEntry
     issuer = shapes.slug(text(source.get("name"))) or section.scanner.id
     references = [(one.get("id"), None) for one in objs(_list(vulnerability.get("references")))]
     found = identifying.advisories([(own, source.get("url")), *references], issuer)
     if not found:
-        found = [identifying.identifier(f"{section.scanner.id}_message", shapes.title(told))]
+        found = [identifying.identifier(f"{section.scanner.id}_message", shapes.title(description))]
     return [*found, *identifying.weaknesses(_list(vulnerability.get("cwes")))]
 
 

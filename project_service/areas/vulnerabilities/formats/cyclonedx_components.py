@@ -117,7 +117,7 @@ def _services(top: Data) -> Iterator[Data]:
 
 
 def _direct(top: Data, root: str) -> set[str] | None:
-    """Return what the root depends on; ``None`` if it is not told."""
+    """Return what the root depends on; ``None`` if that is unknown."""
     dependencies = top.get("dependencies")
     if not root or not isinstance(dependencies, list | Entries):
         return None
@@ -142,8 +142,8 @@ def _licenses(component: Data) -> list[Data]:
 
 def _file(holder: Data) -> str:
     properties = holder.get("properties")
-    told = {
+    values = {
         text(one.get("name")): text(one.get("value"))
         for one in objs(properties if isinstance(properties, list) else ())
     }
-    return next((told[name] for name in FILE_PROPERTIES if told.get(name)), "")
+    return next((values[name] for name in FILE_PROPERTIES if values.get(name)), "")

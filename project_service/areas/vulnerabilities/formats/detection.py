@@ -49,7 +49,7 @@ Reader = Callable[[Any, Reading], Iterator[ReportEntry | Left]]
 class Format:
     """A format: its name in the API, and the types that a report of it may be given; all if there are none.
 
-    ``version`` returns the version of the format that a document tells. GitLab's and ZAP's have no ``reader``.
+    ``version`` returns the version of the format that a document states. GitLab's and ZAP's have no ``reader``.
     """
 
     name: str
@@ -110,12 +110,12 @@ def type_of_gitlab_report(top: Any) -> str:
     """Return the type of a report in GitLab's format that was uploaded without one.
 
     Raises:
-        BrokenReport: it does not tell it.
+        BrokenReport: its type is not stated.
 
     """
-    told = text(obj(obj(top).get("scan")).get("type"))
-    if told in REPORT_TYPES:
-        return told
+    named = text(obj(obj(top).get("scan")).get("type"))
+    if named in REPORT_TYPES:
+        return named
     categories = {text(one.get("category")) for one in objs(obj(top).get("vulnerabilities"))}
     only = categories.pop() if len(categories) == 1 else ""
     if only in REPORT_TYPES:

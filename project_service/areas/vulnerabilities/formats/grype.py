@@ -55,17 +55,17 @@ def _matches(top: Data) -> Iterator[tuple[Any, str]]:
 
 
 def _finding(match: Data, section: ScannerSection, image: str, system: str) -> ReportEntry:
-    told, artifact = obj(match.get("vulnerability")), obj(match.get("artifact"))
-    name, url = text(artifact.get("name")), text(told.get("dataSource"))
+    vulnerability, artifact = obj(match.get("vulnerability")), obj(match.get("artifact"))
+    name, url = text(artifact.get("name")), text(vulnerability.get("dataSource"))
     related = _objects(match.get("relatedVulnerabilities"))
     identifiers = identifying.advisories(
-        [(told.get("id"), url), *((one.get("id"), one.get("dataSource")) for one in related)], "grype"
+        [(vulnerability.get("id"), url), *((one.get("id"), one.get("dataSource")) for one in related)], "grype"
     )
-    if not name or not text(told.get("id")).strip():
+    if not name or not text(vulnerability.get("id")).strip():
         raise BrokenEntry
     locations = _objects(artifact.get("locations"))
     path = text(locations[0].get("path")).lstrip("/") if locations and not image else ""
-    words = (severity_word(one.get("severity")) for one in (told, *related))
+    words = (severity_word(one.get("severity")) for one in (vulnerability, *related))
     severity = next((one for one in words if one not in (None, FindingSeverity.UNKNOWN)), None)
     rules = match.get("appliedIgnoreRules")
     suppression = None
@@ -77,9 +77,9 @@ def _finding(match: Data, section: ScannerSection, image: str, system: str) -> R
         Package(name, text(artifact.get("version")), path, image, system),
         identifiers,
         severity or FindingSeverity.UNKNOWN,
-        texts=[text(told.get("description"))],
-        solution=upgrade(name, texts(obj(told.get("fix")).get("versions"))),
-        urls=[(url, ""), *((one, "") for one in texts(told.get("urls")))],
+        texts=[text(vulnerability.get("description"))],
+        solution=upgrade(name, texts(obj(vulnerability.get("fix")).get("versions"))),
+        urls=[(url, ""), *((one, "") for one in texts(vulnerability.get("urls")))],
         suppression=suppression,
     )
 

@@ -21,7 +21,7 @@ WEAKNESS = re.compile(r"(?<![a-z0-9])cwe[-:_ ]*0*([0-9]{1,6})(?![0-9])", re.IGNO
 NUMBER = re.compile(r"0*([0-9]{1,6})")
 OWASP = re.compile(r"(?:owasp)[-:_ ]*(A[0-9]{1,2})[:_-]([0-9]{4})(?:\s*-\s*(.+))?", re.IGNORECASE | re.DOTALL)
 VERSION_OF_NAME = re.compile(r"/v([0-9]{1,9})\Z")
-NOT_TOLD = "requires login"  # semgrep's fingerprint for people without an account
+WITHHELD_FINGERPRINT = "requires login"  # semgrep's fingerprint for people without an account
 OF_THE_COMMIT = frozenset({"commitSha", "email", "author", "date", "commitMessage"})
 LINE_HASH = "primaryLocationLineHash"
 
@@ -54,8 +54,8 @@ def advisories(values: Iterable[tuple[Any, Any]], source: str) -> list[Data]:
     """Return identifiers from pairs of id and url, each once."""
     found: dict[tuple[str, str], Data] = {}
     for value, url in values:
-        if told := text(value).strip():
-            one = advisory(told, source, web(url))
+        if id_ := text(value).strip():
+            one = advisory(id_, source, web(url))
             found.setdefault((one["external_type"], one["external_id"]), one)
     return list(found.values())
 
@@ -79,9 +79,9 @@ def owasp(tags: Iterable[str]) -> list[Data]:
     """Return OWASP identifiers from tags, each once."""
     found: dict[str, Data] = {}
     for tag in tags:
-        if told := OWASP.match(tag.strip()):
-            value = f"{told[1].upper()}:{told[2]}"
-            name = f"{value} - {collapsed(told[3])}" if told[3] else value
+        if match := OWASP.match(tag.strip()):
+            value = f"{match[1].upper()}:{match[2]}"
+            name = f"{value} - {collapsed(match[3])}" if match[3] else value
             found.setdefault(value, identifier("owasp", value, name[:255]))
     return list(found.values())
 
@@ -93,9 +93,9 @@ def package_title(identifiers: list[Data], package: str, version: str) -> str:
 
 
 def package_location(package: str, version: str, *, file: str = "", image: str = "", system: str = "") -> Data:
-    """Return the location of a finding about a package; parts that are not told are left out."""
-    told = {"file": file, "image": image, "operating_system": system}
-    location: Data = {name: value for name, value in told.items() if value}
+    """Return the location of a finding about a package; parts that are empty are left out."""
+    parts = {"file": file, "image": image, "operating_system": system}
+    location: Data = {name: value for name, value in parts.items() if value}
     location["dependency"] = {"package": {"name": package}, "version": version or None}
     return location
 
@@ -165,7 +165,7 @@ def sha1(value: str) -> str:
 
 def _usable(value: Any) -> str:
     found = text(value.get("value") if isinstance(value, dict) else value)
-    return "" if found.strip() == NOT_TOLD or not found.strip() else found
+    return "" if found.strip() == WITHHELD_FINGERPRINT or not found.strip() else found
 
 
 def _newest(fingerprints: Data) -> str:

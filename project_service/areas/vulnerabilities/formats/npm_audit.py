@@ -52,8 +52,8 @@ def read(top: Data, reading: Reading) -> Iterator[ReportEntry | Left]:
         top, above = top["audit"], "/audit"
     error = top.get("error")
     if isinstance(error, dict):
-        told = " ".join(part for name in ("code", "summary") if (part := text(error.get(name))))
-        raise BrokenReport(FAILED, f"npm audit failed: {told}", f"{above}/error")
+        message = " ".join(part for name in ("code", "summary") if (part := text(error.get(name))))
+        raise BrokenReport(FAILED, f"npm audit failed: {message}", f"{above}/error")
     found = _of_npm_6(top, above) if "advisories" in top else _of_npm_7(top, above)
     for one, package, fix, pointer in shapes.within_limit(found, "vulnerabilities", FORM):
         try:

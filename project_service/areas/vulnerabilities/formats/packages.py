@@ -25,7 +25,7 @@ UNKNOWN_MANAGER = "unknown"
 
 @dataclass(frozen=True, slots=True)
 class Package:
-    """A package; ``name`` as in its ecosystem, and the parts of its place that are told."""
+    """A package; ``name`` as in its ecosystem, and the known parts of its place."""
 
     name: str
     version: str = ""

@@ -40,10 +40,10 @@ class Paths:
         self._bases = obj(bases)
         self._found: dict[tuple[str, str], tuple[str, bool]] = {}
         own = reading.options.source_root
-        told = [own] if own else []
+        given = [own] if own else []
         path = reading.options.project_path
         runners = (*([f"/builds/{path}/"] if path else []), *OF_RUNNERS)
-        self._roots = [root for one in (*told, *roots, *runners) if (root := as_root(one))]
+        self._roots = [root for one in (*given, *roots, *runners) if (root := as_root(one))]
 
     def relative(self, uri: str, base: str = "", pointer: str = "") -> str:
         """Return a path as it is shown.

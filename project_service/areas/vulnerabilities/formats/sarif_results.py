@@ -53,8 +53,8 @@ class Result:
         if not plain.strip():
             plain = next((one for one in (rule.summary, rule.full, rule.name, rule_id) if one.strip()), "")
         places = self._places() if "](" in plain or "](" in marked else {}
-        self.message, told = sarif_texts.without_links(plain, places)
-        self.told = sarif_texts.without_links(marked, places)[1] if marked else told
+        self.message, described = sarif_texts.without_links(plain, places)
+        self.description = sarif_texts.without_links(marked, places)[1] if marked else described
         self.package = self._package()
         self.report_type, self.image = self._type()
         self.identifiers = self._identifiers()
@@ -86,7 +86,7 @@ class Result:
             name=shapes.cut(title, shapes.MAX_NAME_LENGTH),
             identifiers=self.identifiers,
             location=place,
-            described=shapes.description(title, self.told, rule.full or rule.summary, rule.help, code=code),
+            described=shapes.description(title, self.description, rule.full or rule.summary, rule.help, code=code),
             solution=self._solution(),
             urls=shapes.links(((rule.url or "", ""), (text(self.result.get("hostedViewerUri")), ""))),
             details=self._details(),
@@ -151,8 +151,8 @@ class Result:
         return severity or LEVELS[level or "warning"], self._confidence()
 
     def _confidence(self) -> Confidence:
-        told = (self.properties.get("confidence"), self.properties.get("issue_confidence"))
-        own = next((found for one in told if (found := confidence_word(one))), None)
+        words = (self.properties.get("confidence"), self.properties.get("issue_confidence"))
+        own = next((found for one in words if (found := confidence_word(one))), None)
         return own or confidence_of_tags(self.tags) or self.rule.confidence or Confidence.UNKNOWN
 
     def _identifiers(self) -> list[Data]:
@@ -196,9 +196,13 @@ class Result:
 
     def _package(self) -> tuple[str, str, str] | None:
         """Return name, version and fixed version of the package that the message or the help of the rule names."""
-        for told in (self.message, self.rule.help_text):
-            if "Package:" in told and (name := sarif_texts.told(sarif_texts.PACKAGE, told)):
-                return name, sarif_texts.told(sarif_texts.VERSION, told), sarif_texts.told(sarif_texts.FIXED, told)
+        for lines in (self.message, self.rule.help_text):
+            if "Package:" in lines and (name := sarif_texts.value_of(sarif_texts.PACKAGE, lines)):
+                return (
+                    name,
+                    sarif_texts.value_of(sarif_texts.VERSION, lines),
+                    sarif_texts.value_of(sarif_texts.FIXED, lines),
+                )
         return None
 
     def _type(self) -> tuple[str, str]:
@@ -213,7 +217,7 @@ class Result:
             return given, image
         found = TYPES_OF_RULES.get(self.rule.name) if self.run.scanner.id == "trivy" else None
         if found is None and self.package:
-            kind = sarif_texts.told(sarif_texts.TYPE, self.message, self.rule.help_text)
+            kind = sarif_texts.value_of(sarif_texts.TYPE, self.message, self.rule.help_text)
             is_system = kind.lower() in SYSTEM_PACKAGES
             found = CONTAINER_SCANNING if is_system else DEPENDENCY_SCANNING
         found = found or TYPES_OF_SCANNERS.get(self.run.scanner.id, SAST)
@@ -223,8 +227,10 @@ class Result:
         if self.package and self.package[2]:
             return f"Upgrade {self.package[0]} to {self.package[2]}."
         fixes = self.result.get("fixes")
-        told = (text(obj(one.get("description")).get("text")) for one in objs(fixes if isinstance(fixes, list) else ()))
-        return "\n".join(one for one in told if one.strip()) or None
+        texts_of_fixes = (
+            text(obj(one.get("description")).get("text")) for one in objs(fixes if isinstance(fixes, list) else ())
+        )
+        return "\n".join(one for one in texts_of_fixes if one.strip()) or None
 
     def _details(self) -> Data:
         flows = self.result.get("codeFlows")
@@ -252,11 +258,11 @@ class Result:
         return found
 
     def _suppression(self) -> Data | None:
-        told = self.result.get("suppressions")
-        found = list(objs(told)) if isinstance(told, list) else []
+        suppressions = self.result.get("suppressions")
+        found = list(objs(suppressions)) if isinstance(suppressions, list) else []
         if not found or any(one.get("status") in NOT_SETTLED for one in found):
             return None
-        justification = next((told for one in found if (told := text(one.get("justification")))), "")
+        justification = next((reason for one in found if (reason := text(one.get("justification")))), "")
         is_false = FALSE_POSITIVE.search(justification) is not None
         return {
             "kind": text(found[0].get("kind")) or None,

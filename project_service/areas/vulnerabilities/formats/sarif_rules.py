@@ -116,15 +116,10 @@ class Rules:
         return rules[index] if 0 <= index < len(rules) else None
 
     def _named(self, name: str) -> Rule:
-        while name:
-            for ids in self._by_id:
-                if name in ids:
-                    return ids[name]
-            shorter = name.rpartition("/")[0]
-            if "/" in name and shorter != name:
-                found = next((ids[shorter] for ids in self._by_id if shorter in ids), None)
-                return found or NO_RULE
-            break
+        for wanted in (name, name.rpartition("/")[0]):
+            found = next((ids[wanted] for ids in self._by_id if wanted in ids), None) if wanted else None
+            if found is not None:
+                return found
         return NO_RULE
 
     def _read(self, rules: Any, pointer: str) -> Iterator[Rule]:

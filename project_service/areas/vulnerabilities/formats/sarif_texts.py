@@ -37,8 +37,8 @@ def without_links(message: str, places: dict[str, str]) -> tuple[str, str]:
     return _unescaped(LINK.sub(r"\1", message)), _unescaped(placed)
 
 
-def told(line: re.Pattern[str], *texts: str) -> str:
-    """Return what the first line of that form tells in the first text that has one; empty without any."""
+def value_of(line: re.Pattern[str], *texts: str) -> str:
+    """Return the value of the first line of that form in the first text that has one; empty without any."""
     found = next((match for text_ in texts if (match := line.search(text_))), None)
     return found[1].rstrip() if found else ""
 

@@ -113,6 +113,33 @@ def test_a_repository_is_read_with_python_gitlab(gl, project, pushed):
     assert [branch.name for branch in project.branches.list()] == ["main"]
 
 
+def test_branches_follow_the_rules_that_protect_them(project, pushed):
+    project.protectedbranches.create({"name": "release/*", "push_access_level": 30, "allow_force_push": True})
+    made = project.branches.create({"branch": "release/1", "ref": "v1"})
+
+    assert (made.protected, made.developers_can_push, made.developers_can_merge, made.can_push) == (
+        True,
+        True,
+        False,
+        True,
+    )
+    main = project.branches.get("main")
+    assert (main.default, main.protected, main.developers_can_push) == (True, True, False)
+    git(pushed, "commit", "--quiet", "--amend", "-m", "feat: another beginning")
+    assert git(pushed, "push", "origin", "HEAD:release/1", check=False).returncode == 1
+    git(pushed, "push", "--force", "origin", "HEAD:release/1")
+    refused = git(pushed, "push", "--force", "origin", "HEAD:main", check=False)
+    assert "You are not allowed to force push code to a protected branch on this project." in refused.stderr
+    project.protectedbranches.delete("main")
+    git(pushed, "push", "--force", "origin", "HEAD:main")
+    assert git(pushed, "push", "origin", ":release/1", check=False).returncode == 1
+    made.delete()
+    with pytest.raises(gitlab.exceptions.GitlabDeleteError) as kept:
+        project.branches.delete("main")
+    assert kept.value.error_message == "The default branch of a project cannot be deleted."
+    assert [branch.name for branch in project.branches.list(get_all=True)] == ["main"]
+
+
 def test_releases_are_made_with_python_gitlab(project, pushed):
     made = project.releases.create({"tag_name": "v2", "ref": "main", "name": "Two", "description": "Notes"})
     link = made.links.create({"name": "binary", "url": "https://files.example.org/shop", "link_type": "package"})

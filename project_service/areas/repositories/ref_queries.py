@@ -27,7 +27,7 @@ from project_service.domain.repositories.releases import Release
 from project_service.domain.repositories.wildcards import matches
 from project_service.kit.db.pagination import ListedRows
 from project_service.kit.db.session import db
-from project_service.kit.http.errors import BadRequest, NotFound, Unavailable
+from project_service.kit.http.errors import BadParameters, BadRequest, NotFound, Unavailable
 
 DISTANCES_SECONDS = 1.0  # for all branches of a page
 
@@ -79,8 +79,17 @@ class RefRows:
             return self.read(self.project, code, self.found[offset : offset + limit])
 
 
-def branches_of(project: Project, *, search: str | None = None, sort: str = "name_asc") -> RefRows | ListedRows:
-    """The branches of a project."""
+def branches_of(
+    project: Project, *, search: str | None = None, sort: str = "name_asc", regex: str | None = None
+) -> RefRows | ListedRows:
+    """The branches of a project.
+
+    Raises:
+        BadParameters: there is a ``regex``; to ignore it would answer branches that were not asked for.
+
+    """
+    if regex:
+        raise BadParameters("regex is not supported")
     order, _, direction = sort.partition("_")
     return _refs_of(project, BRANCHES, search, order, direction == "desc", branch_rows)
 

@@ -60,6 +60,7 @@ class BranchListSchema(Schema):
     """Which branches, and their order."""
 
     search = fields.String(metadata={"description": "A part of the name; ^a begins and b$ ends with it."})
+    regex = fields.String(metadata={"description": "Not supported: refused."})
     sort = fields.String(default="name_asc", choices=("name_asc", "updated_asc", "updated_desc"))
 
 

@@ -56,6 +56,12 @@ def test_branches_are_searched(search, expected, as_maintainer, code):
     assert names(as_maintainer.get(f"{code}/branches", query_string={"search": search})) == expected
 
 
+def test_a_regular_expression_is_refused_and_not_ignored(as_maintainer, code):
+    answer = as_maintainer.get(f"{code}/branches?regex=^main")
+
+    assert (answer.status_code, answer.json) == (400, {"error": "regex is not supported"})
+
+
 def test_tags(as_maintainer, code, project):
     as_maintainer.post(f"/projects/{project.id}/protected_tags", json={"name": "v1.1*"})
     annotated, light = as_maintainer.get(f"{code}/tags").json

@@ -19,6 +19,7 @@ from sqlalchemy import Table, case, delete, func, insert, select, update
 
 from project_service.areas.vulnerabilities import deduplication, gitlab_reports, reports
 from project_service.areas.vulnerabilities.dismissals import lock_feedback, reapply_dismissals
+from project_service.areas.vulnerabilities.formats import paths
 from project_service.areas.vulnerabilities.formats.detection import (
     GITLAB,
     Format,
@@ -120,6 +121,8 @@ def _check(ref: str | None, sha: str | None, category: str | None, source_root: 
         problems["category"] = "is invalid"
     if source_root is not None and (len(source_root) > MAX_ROOT_LENGTH or not source_root.isprintable()):
         problems["source_root"] = "is invalid"
+    elif source_root and not paths.is_absolute(paths.plain(source_root)):
+        problems["source_root"] = "is not absolute"
     if problems:
         raise Invalid(**problems)
 

@@ -566,6 +566,23 @@ def test_package_urls(purl, package):
     assert (found and (found.name, found.version, found.manager)) == package
 
 
+def test_packages_of_maven_have_their_group():
+    about = {"id": "CVE-2020-1", "severity": "High"}
+    artifact = {"name": "core", "version": "1", "purl": "pkg:maven/org.acme/core@1"}
+    target = {
+        "Target": "pom.xml",
+        "Class": "lang-pkgs",
+        "Type": "pom",
+        "Vulnerabilities": [{"VulnerabilityID": "CVE-2020-1", "PkgName": "org.acme:core", "InstalledVersion": "1"}],
+    }
+
+    for document in (
+        {"matches": [{"vulnerability": about, "artifact": artifact}]},
+        {"SchemaVersion": 2, "Results": [target]},
+    ):
+        assert only(document).data["name"] == "CVE-2020-1 in org.acme/core 1"
+
+
 def test_an_empty_bill_is_a_scan_if_its_type_is_given():
     bill = {"bomFormat": "CycloneDX", "specVersion": "1.7", "components": [], "vulnerabilities": []}
     _, without = read(bill)

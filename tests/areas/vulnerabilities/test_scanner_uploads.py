@@ -53,6 +53,7 @@ def test_a_dry_run_tells_and_stores_nothing(dev, project):
         ({"ref": "main", "branch": "other"}, {"branch": ["is not the ref"]}),
         ({"sha": "ab" * 20, "commit": "cd" * 20}, {"commit": ["is not the sha"]}),
         ({"category": "x" * 256}, {"category": ["is invalid"]}),
+        ({"source_root": "src"}, {"source_root": ["is not absolute"]}),
         ({"source_root": "a\nb"}, {"source_root": ["is invalid"]}),
     ],
 )

@@ -7,7 +7,13 @@ from typing import Any
 
 from project_service.areas.vulnerabilities.formats import identifying, shapes
 from project_service.areas.vulnerabilities.formats.grading import severity_word
-from project_service.areas.vulnerabilities.formats.packages import Package, dismissal, package_entry, upgrade
+from project_service.areas.vulnerabilities.formats.packages import (
+    Package,
+    dismissal,
+    package_entry,
+    package_of_purl,
+    upgrade,
+)
 from project_service.areas.vulnerabilities.formats.shapes import (
     BrokenEntry,
     Data,
@@ -56,7 +62,7 @@ def _matches(top: Data) -> Iterator[tuple[Any, str]]:
 
 def _finding(match: Data, section: ScannerSection, image: str, system: str) -> ReportEntry:
     vulnerability, artifact = obj(match.get("vulnerability")), obj(match.get("artifact"))
-    name, url = text(artifact.get("name")), text(vulnerability.get("dataSource"))
+    name, url = _name(artifact), text(vulnerability.get("dataSource"))
     related = _objects(match.get("relatedVulnerabilities"))
     identifiers = identifying.advisories(
         [(vulnerability.get("id"), url), *((one.get("id"), one.get("dataSource")) for one in related)], "grype"
@@ -82,6 +88,13 @@ def _finding(match: Data, section: ScannerSection, image: str, system: str) -> R
         urls=[(url, ""), *((one, "") for one in texts(vulnerability.get("urls")))],
         suppression=suppression,
     )
+
+
+def _name(artifact: Data) -> str:
+    """Return the name of a package; of Maven's with its group, which only the package URL has."""
+    purl = text(artifact.get("purl"))
+    package = package_of_purl(purl) if purl.startswith("pkg:maven/") else None
+    return package.name if package is not None else text(artifact.get("name"))
 
 
 def _objects(value: Any) -> list[Data]:

@@ -40,6 +40,7 @@ FORM = "trivy"
 IMAGE = "container_image"
 OS_PACKAGES = "os-pkgs"
 BRACKET = re.compile(r"\A(.*?) \(([^()]*)\)\Z", re.DOTALL)
+JAVA = ("jar", "pom", "gradle", "sbt")  # names of packages are group:name there, and group/name here
 KINDS = ("Vulnerabilities", "Misconfigurations", "Secrets", "Licenses")
 
 
@@ -52,6 +53,7 @@ class _Target:
     is_system: bool  # whether its packages are those of the operating system
     image: str
     is_within_image: bool
+    kind: str  # of its packages
 
 
 def read(top: Any, reading: Reading) -> Iterator[ReportEntry | Left]:
@@ -101,7 +103,8 @@ def _target(result: Data, image: str, *, is_cluster: bool) -> _Target:
     class_ = text(result.get("Class"))
     is_system = class_ == OS_PACKAGES or (not class_ and bool(system))
     is_within_image = bool(image) or is_cluster
-    return _Target(name, system, is_system, image or (name if is_system or is_cluster else ""), is_within_image)
+    image = image or (name if is_system or is_cluster else "")
+    return _Target(name, system, is_system, image, is_within_image, text(result.get("Type")))
 
 
 class _TrivyReader:
@@ -136,6 +139,8 @@ class _TrivyReader:
         report_type = self._given_type or (CONTAINER_SCANNING if in_image else DEPENDENCY_SCANNING)
         file = "" if target.is_system else self._file(text(entry.get("PkgPath")) or target.name, target, pointer)
         url, fixed = web(entry.get("PrimaryURL")), text(entry.get("FixedVersion"))
+        if target.kind in JAVA:
+            package = package.replace(":", "/", 1)
         return package_entry(
             self._section,
             report_type,

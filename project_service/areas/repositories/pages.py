@@ -89,8 +89,12 @@ def download_raw(project: Project, place: str) -> Response:
             raise NotFound("File")
         headers = raw.headers(raw.start_of(code, entry.id), entry.name, inline=request.args.get("inline") != "false")
         headers |= {"Content-Length": str(code.size_of(entry.id)), "ETag": f'"{entry.id}"'}
-        headers |= {"Cache-Control": "private, max-age=60, must-revalidate"}
-        return code.chunks(entry.id, 3600.0, download_slots()), Response(headers=headers)
+        # what an id names never changes
+        seconds = 3600 if found.revision == found.commit.id else 60
+        headers |= {"Cache-Control": f"private, max-age={seconds}, must-revalidate"}
+        response = Response(headers=headers)
+        response.make_conditional(request)
+        return code.chunks(entry.id, 3600.0, download_slots()), response
 
     return streamed(project, respond)
 

@@ -61,7 +61,7 @@ def create_release(
     ref: str | None = None,
     tag_message: str | None = None,
     released_at: dt.datetime | None = None,
-    milestones: Sequence[str] = (),
+    milestones: Sequence[str] | None = None,
     links: Sequence[dict[str, Any]] = (),
 ) -> Release:
     """Create the release of a tag; the tag too, at ``ref``, if it does not exist.
@@ -183,8 +183,8 @@ def _commit_id(project: Project, tag: str) -> str | None:
     return None if found is None else found.commit_id
 
 
-def _milestones(project: Project, titles: Sequence[str]) -> list[Milestone]:
-    wanted = list(dict.fromkeys(titles))
+def _milestones(project: Project, titles: Sequence[str] | None) -> list[Milestone]:
+    wanted = list(dict.fromkeys(titles or ()))
     if not wanted:
         return []
     of_project = Milestone.project_id == project.id, Milestone.title.in_(wanted)

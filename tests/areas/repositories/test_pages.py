@@ -103,3 +103,15 @@ def test_raw_pages_never_run(visit, code, project):
 
     assert (answer.status_code, answer.headers["Content-Type"]) == (200, "text/plain; charset=utf-8")
     assert answer.headers["Content-Security-Policy"].endswith("sandbox")
+
+
+def test_raw_content_of_a_commit_is_cached_longer_than_that_of_a_branch(visit, as_maintainer, code, project):
+    raw, commit = f"/{project.full_path}/-/raw", as_maintainer.get(f"{code}/commits/main").json["id"]
+    answers = [visit(MAX).get(f"{raw}/{revision}/page.html") for revision in ("main", commit)]
+
+    assert [answer.headers["Cache-Control"] for answer in answers] == [
+        "private, max-age=60, must-revalidate",
+        "private, max-age=3600, must-revalidate",
+    ]
+    again = visit(MAX).get(f"{raw}/main/page.html", headers={"If-None-Match": answers[0].headers["ETag"]})
+    assert (again.status_code, again.data) == (304, b"")

@@ -135,6 +135,12 @@ def test_releases_are_listed_by_their_time(as_, releases):
     assert as_(NOBODY).get(releases).status_code == 404
 
 
+def test_a_release_without_milestones_may_say_so_by_null(as_, releases):
+    made = as_(DEV).post(releases, json=NOTES | {"milestones": None})
+
+    assert (made.status_code, made.json.get("milestones", [])) == (201, [])
+
+
 def test_a_deleted_tag_takes_its_release_along(as_, releases, code, git_of, people, project):
     for tag in (FIRST, "v1.1"):
         as_(DEV).post(releases, json={"tag_name": tag})

@@ -63,7 +63,7 @@ migration: $(DEV) ## write a migration from the models; make migration M="what i
 	@test -n "$(M)" || { echo 'say what it does: make migration M="add a colour to labels"' >&2; exit 2; }
 	$(BIN)/project-service db revision --message "$(M)"
 
-lock: $(UV) ## choose the versions of all dependencies anew; ARGS=--upgrade for the newest
+lock: $(UV) ## resolve the versions of all dependencies; ARGS=--upgrade for the newest
 	$(COMPILE) --extra dev $(ARGS) --output-file requirements-dev.lock pyproject.toml
 	cp requirements-dev.lock requirements.lock
 	$(COMPILE) --output-file requirements.lock pyproject.toml

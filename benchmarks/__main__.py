@@ -37,8 +37,8 @@ def main() -> int:
     data.make(databases, effort)
     figures: list[Figure] = []
     began = time.monotonic()
-    anew = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(max_workers=1, mp_context=anew, max_tasks_per_child=1) as processes:
+    spawn = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(max_workers=1, mp_context=spawn, max_tasks_per_child=1) as processes:
         for database in databases:
             for module in modules:
                 print(f"{time.monotonic() - began:4.0f} s  {module.__name__} on {database}", flush=True)

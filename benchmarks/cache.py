@@ -28,7 +28,7 @@ SECRET_KEY = "a key that only the benchmarks have and that is long enough"
 
 
 def home(database: str) -> Path:
-    """The directory of all that is kept for one kind of database; removing it makes everything anew."""
+    """The directory of all that is kept for one kind of database; removing it creates everything again."""
     directory = CACHE / database
     directory.mkdir(parents=True, exist_ok=True)
     return directory

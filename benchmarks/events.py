@@ -157,7 +157,7 @@ def make_data(database: str, size: int) -> tuple[Path, str]:
 
 
 def make(database: str, directory: Path, name: str, size: int) -> None:
-    """The database, anew."""
+    """A new database."""
     app = application_on(directory, new_database(name) if database == "postgresql" else "")
     with app.app_context():
         fill(database, size)

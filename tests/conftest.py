@@ -164,7 +164,7 @@ def _empty() -> None:
 
 
 class Client:
-    """A client of the API with somebody's token. Paths are those below ``/api/v4``."""
+    """A client of the API with the token of a user. Paths are those below ``/api/v4``."""
 
     def __init__(self, browser: FlaskClient, token: str | None) -> None:
         self.browser = browser

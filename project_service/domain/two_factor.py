@@ -27,7 +27,7 @@ def start_grace(user_id: int) -> None:
 
 
 def forget_grace() -> None:
-    """Let the time of grace begin anew for all users, when the instance requires it the next time."""
+    """Start the grace period again for all users, when the instance requires it the next time."""
     begun = User.two_factor_grace_started_at
     db.session.execute(update(User).where(begun.is_not(None)).values({begun: None}))
 

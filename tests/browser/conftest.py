@@ -44,7 +44,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def chromium() -> Iterator[Browser]:
-    """The browser; whoever has none leaves these tests out, but the build must have one."""
+    """The browser; without one these tests are skipped, but in the build they fail."""
     program = [REPOSITORY / "scripts/foreign-programs", "chromium"]
     found = subprocess.run(program, check=False, capture_output=True, text=True)
     if found.returncode:
@@ -99,7 +99,7 @@ def visit(chromium: Browser, service: Service) -> Iterator[Visits]:  # noqa: F81
 
 @pytest.fixture(scope="session")
 def paula(gl: gitlab.Gitlab) -> Any:  # noqa: F811
-    """Somebody with a password."""
+    """A user with a password."""
     return make_person(gl, "paula", "Paula Pellegrini")
 
 

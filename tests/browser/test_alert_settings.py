@@ -298,7 +298,7 @@ def test_the_enter_key_in_a_field_saves(fill_new):
 
 @pytest.fixture
 def as_developer(visit, gl, shop, name):
-    """A page in the browser of somebody who develops the shop."""
+    """A page in the browser of a developer of the shop."""
     dora = make_person(gl, f"{name}-dora", "Dora Developer")
     gl.projects.get(shop).members.create({"user_id": dora.id, "access_level": 30})
     page = visit("/users/sign_in")

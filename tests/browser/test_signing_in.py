@@ -11,8 +11,8 @@ from tests.browser.conftest import PASSWORD, make_person, sign_in
 
 @pytest.fixture
 def person(gl, name):
-    """The username of somebody new."""
-    return make_person(gl, name, "Somebody New").username
+    """The name of a new user."""
+    return make_person(gl, name, "Nora New").username
 
 
 @pytest.mark.parametrize("scripts", [True, False])

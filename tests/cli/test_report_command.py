@@ -22,7 +22,7 @@ from tests.support.security_reports import report, vulnerability
 
 @pytest.fixture(autouse=True)
 def _quiet_again():
-    """Put the logs back as the tests have them: every command sets them up anew."""
+    """Put the logs back as the tests have them: every command configures them."""
     root = logging.getLogger()
     handlers, level = root.handlers[:], root.level
     yield

@@ -144,7 +144,7 @@ def shared(directory: Path) -> Iterator[Service]:
 
 @contextmanager
 def state_of(directory: Path) -> Iterator[dict[str, object]]:
-    """What the processes of a run know together; whoever holds it holds a lock."""
+    """The state that the processes of a run share, under a lock."""
     with (directory / "state.json").open("a+") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         file.seek(0)

@@ -247,7 +247,7 @@ def test_plain_requests_are_sent_to_tls_and_foreign_names_get_nothing(proxy):
 
 
 def test_a_stop_under_load_cuts_nobody_off(tmp_path):
-    """Whoever got any part of an answer got all of it; whoever was not answered was not heard either."""
+    """A client that got a part of an answer got all of it; a request without an answer changed nothing."""
     service = Service(tmp_path)
     service.start()
     address, stopped, cut, written = urlsplit(service.url).netloc, threading.Event(), [], []

@@ -70,7 +70,7 @@ def peak_of(service, act):
     web = children_of(service.child("web"))
     before = {pid: memory(pid, "VmRSS") for pid in web}
     for pid in web:
-        Path(f"/proc/{pid}/clear_refs").write_text("5")  # VmHWM begins anew
+        Path(f"/proc/{pid}/clear_refs").write_text("5")  # resets VmHWM
     act()
     return max(memory(pid, "VmHWM") - before[pid] for pid in web)
 

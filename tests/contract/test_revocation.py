@@ -1,4 +1,4 @@
-"""What was taken from somebody is gone with the answer to whoever took it: in every web process, also for a 304."""
+"""A permission that was revoked is gone when the request that revoked it is answered, in every web process."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CHANGES = {
     "the person is blocked": ("POST", "/users/{user}/block", {}, {403}),
     "the person is deleted": ("DELETE", "/users/{user}", {}, {401}),
 }
-# what somebody reads who has no role, or one through a share: the changes, and what the readers are answered then
+# what a user without a role, or with one through a share, reads: the changes, and what the readers are answered then
 RESTRICTIONS = {
     "a public project becomes private": ("PUT", "/projects/{project}", {"visibility": "private"}, {404}),
     "issues are switched off": ("PUT", "/projects/{project}", {"issues_access_level": "disabled"}, {403, 404}),

@@ -21,7 +21,7 @@ ALONE = {"SEMGREP_SEND_METRICS": "off", "SEMGREP_ENABLE_VERSION_CHECK": "0"}
 
 @pytest.fixture(scope="session")
 def semgrep():
-    """The scanner, in an environment of its own; whoever cannot install it leaves this out."""
+    """The scanner, in an environment of its own; the test is skipped if it cannot be installed."""
     program = PLACE / "bin" / "semgrep"
     if not program.exists():
         install = [PLACE / "bin" / "python", "-m", "pip", "--disable-pip-version-check", "-q", "install", "semgrep"]

@@ -108,7 +108,7 @@ def has_ended(service, number):
 
 
 def leftovers(service, number):
-    """Files of the storage that no row speaks of, and folders that somebody worked in."""
+    """Files of the storage that no row speaks of, and working directories that were left."""
     data = service.directory / "data"
     with sqlite3.connect(data / "project-service.db") as connection:
         tables = ("repositories", "project_files", "project_exports", "project_imports")
@@ -157,7 +157,7 @@ def test_nothing_else_waits_for_an_import(service, gl, archive):
     removed = {"request_id": answer.headers["X-Request-Id"], "job": "core.removal.remove_project"}
     [is_removed] = wait_for(lambda: service.lines(**removed, event="job done"), PATIENCE)
     assert wait_for(lambda: has_ended(service, number), PATIENCE)
-    # by the clock of whoever did it: to ask for it takes time, too
+    # by the clock of the process itself, because a request takes time too
     is_imported = wait_for(lambda: service.lines(**imported)[before:], PATIENCE)[0]
     assert is_removed["timestamp"] < is_imported["timestamp"]
 

@@ -137,7 +137,7 @@ def inherited(world, user, place):
 
 
 def seen(world, user, place):
-    """Whether a place is visible; a group also to whoever is something in a place below."""
+    """Whether a place is visible; a group also to members of a place below."""
     kind, number = place
     visibility = (world.group_visibility if kind == "group" else world.project_visibility)[number]
     if visibility == Visibility.PUBLIC or (visibility == Visibility.INTERNAL and not (world.external and user == 0)):

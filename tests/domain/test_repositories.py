@@ -1,4 +1,4 @@
-"""How git is run: nothing of it outlives whoever runs it, and it steps back for others."""
+"""How git is run: no process outlives its parent, and it has a low priority."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 Half of the requests go to things that are really there. Three checks of the library are not those of this API:
 ``negative_data_rejection``, for parameters are coerced and unknown ones ignored, as the reference has it;
 ``unsupported_method``, for who is not signed in hears that first; and ``ignored_auth``, for some answers are the same
-whoever asks. What they look for is tested by hand in ``tests/areas`` and ``tests/security``.
+whoever the caller is. What they look for is tested by hand in ``tests/areas`` and ``tests/security``.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Found:
 
 
 class Alive:
-    """A WSGI layer that gives somebody their account and token back before each request: fuzzing takes them away."""
+    """A WSGI layer that restores the account and token of the caller before each request: fuzzing takes them away."""
 
     def __init__(self, app: Flask, user_id: int | None, found: Found, addressed: dict[str, list[str]]) -> None:
         self.app, self.user_id, self.found, self.addressed = app, user_id, found, addressed
@@ -104,7 +104,7 @@ def configuration(token: str | None, examples: int, seed: int) -> Config:
 
 
 def fuzz(app: Flask, user_id: int | None, token: str | None, addressed: Any, examples: int, seed: int) -> Found:
-    """Run all phases once as somebody."""
+    """Run all phases once as one caller."""
     found = Found()
     alive = Alive(app, user_id, found, addressed)
     schema = schemathesis.openapi.from_wsgi(

@@ -42,7 +42,7 @@ class Allowed:
 ALL = "the list of all there are, in the order of an index"
 ADMINISTRATORS = "an order of all there are that administrators alone have"
 NOTHING = "asks for nothing, and nothing is read"
-OWN = "whatever somebody belongs to is found by an index, and is few; then it is put in order"
+OWN = "the memberships of a user are found by an index and are few; then they are sorted"
 MERGED = "the first events of each project, as many as the page reaches to"
 WITHIN = "found by an index, and sorted among its neighbours: an order that few ask for"
 CHOICE = "the members of a project, 500 at most, by name"
@@ -130,7 +130,7 @@ def look(sent):
 
     def ask(get, rule, address, query=""):
         sent.clear()
-        # an answer that is known is not made anew
+        # an answer that did not change is not sent again
         answer = get(f"{address}?{query}&run={len(judged)}")
         for statement, parameters in list(sent.items()):
             if statement not in judged:

@@ -1,4 +1,4 @@
-"""What holds for every view of the API, whoever writes the next one."""
+"""Rules for every view of the API."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ MANY = bigint_json.MAX_EVENTS
         (b"[" + b"9" * 30 + b",-" + b"9" * 5000 + b"," + b"[]," * MANY + b"[]]", True),
         (b"[" + b"9" * 30 + b".5e" + b"9" * 30 + b',"' + b"[]," * MANY + b'"]', False),
         (b'["\\u0031' + b"1" * 20 + b'",' + b"[]," * MANY + b"[]]", True),
-        (b"[\xff" + b"[]," * MANY + b"[]]", False),  # whoever reads it stops there, too
+        (b"[\xff" + b"[]," * MANY + b"[]]", False),  # every reader stops there
         (b" " * 3 * MANY, False),
     ],
 )

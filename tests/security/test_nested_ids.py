@@ -1,4 +1,4 @@
-"""Things of one project under the address of another: whoever owns everything here gets at nothing there.
+"""Things of one project under the address of another: an owner of the one reaches nothing of the other.
 
 Ids of the other project begin far above those of ours, in every table. Each of them, and each name, is tried in each
 place of each address that has one.
@@ -26,7 +26,7 @@ from tests.support.visitors import page_rules
 pytestmark = pytest.mark.sqlite_only
 
 FAR = 100_000  # how far above every id there is
-# written whenever somebody asks for anything
+# written by every request
 RESTLESS = {"users", "personal_access_tokens", "browser_sessions", "feature_gates", "application_settings"}
 
 

@@ -142,10 +142,10 @@ def concrete(path, read, project, group):
 
 
 def is_right(answer, refusal, person, view):
-    """Whether somebody was refused in the right way, or let in.
+    """Whether a caller was refused in the right way, or admitted.
 
-    Who is let in may still be refused by a rule about the thing itself, except who may do everything. Somebody else's
-    access token is answered with 401, as the reference has it.
+    An admitted caller may still be refused by a rule about the thing itself, but not an administrator. The access token of
+    another user is answered with 401, as the reference has it.
     """
     if refusal is not None:
         return answer.status_code == refusal

@@ -139,7 +139,7 @@ def make_project(path: str | None = None, namespace: Namespace | User | None = N
 def add_member(
     place: Project | Namespace, user: User, role: Role | int, expires_at: dt.date | None = None
 ) -> Membership:
-    """Make somebody a member."""
+    """Make a user a member."""
     membership = Membership(user_id=user.id, user=user, access_level=role, expires_at=expires_at)
     if isinstance(place, Project):
         membership.project_id = place.id
@@ -221,7 +221,7 @@ def _stored(row: Any) -> Any:
 
 
 def fill_lists(project: Project, group: Group, people: dict[str, User], client: Any, mark: str = "") -> None:
-    """Have a client of an administrator put something into every list of a project, a group and somebody's account.
+    """Have a client of an administrator put something into every list of a project, a group and the account of a user.
 
     What has a name has ``mark`` in it.
     """

@@ -45,7 +45,7 @@ CSRF = re.compile(r'name="csrf_token"[^>]* value="([^"]+)"')
 
 
 class Visitor:
-    """Somebody with a browser."""
+    """A user with a browser."""
 
     def __init__(self, app: Flask) -> None:
         self.cookies: FlaskClient = app.test_client()
@@ -73,7 +73,7 @@ class Visitor:
 
 @pytest.fixture
 def visitor(app: Flask) -> Visitor:
-    """Somebody who is not signed in."""
+    """A user who is not signed in."""
     return Visitor(app)
 
 
@@ -102,7 +102,7 @@ def maintainer(visit: Callable[[str | None], Visitor]) -> Visitor:
 
 @pytest.fixture
 def paula(app: Flask) -> User:
-    """Somebody with a password."""
+    """A user with a password."""
     return sample_data.make_user("paula", password_hash=passwords.hash_password(PASSWORD))
 
 

@@ -1190,8 +1190,8 @@ def test_a_project_that_is_removed_while_it_is_exported_leaves_nothing(
 
     def removed_meanwhile(*arguments):
         if not done:
-            with ThreadPoolExecutor(1) as somebody:
-                somebody.submit(remove).result(timeout=20)
+            with ThreadPoolExecutor(1) as executor:
+                executor.submit(remove).result(timeout=20)
         return real(*arguments)
 
     monkeypatch.setattr(exporter, step, removed_meanwhile)

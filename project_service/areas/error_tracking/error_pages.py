@@ -169,7 +169,7 @@ def confirm_deletion(project: Project, error_id: str) -> Any:
     """Ask before an error is removed."""
     backends.integrated_only(project)
     error = error_queries.find_error(project, error_id)
-    question = f"“{error.title}” is removed with all its events. If it occurs again, it begins anew."
+    question = f"“{error.title}” is removed with all its events. If it occurs again, it is a new error."
     return confirmation("Delete error?", question, "Delete error", _address(project, error_id), project=project)
 
 

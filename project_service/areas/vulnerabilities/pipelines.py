@@ -125,7 +125,7 @@ def _copy_reports(source: Pipeline, target: Pipeline, condition: ColumnElement[b
 
 
 def _copy_rows(model: type[Base], source_id: int, **changes: int) -> None:
-    """Copy the rows of a report with some values changed; ids are given anew."""
+    """Copy the rows of a report with some values changed; they get new ids."""
     table = table_of(model)
     names = [column.name for column in table.columns if column.name != "id"]
     values: list[Any] = [literal(changes[name]) if name in changes else table.c[name] for name in names]

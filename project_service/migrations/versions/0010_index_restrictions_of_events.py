@@ -1,4 +1,4 @@
-"""The index of somebody's events by project says who may see them, so that many are counted in it alone."""
+"""Add the restriction to the index of an author's events by project, so that it alone is read to count them."""
 
 from __future__ import annotations
 

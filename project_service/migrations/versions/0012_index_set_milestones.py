@@ -14,7 +14,7 @@ INDEXES = {"ix_issues_closed_by_id": "closed_by_id", "ix_issues_milestone_id": "
 
 
 def upgrade() -> None:
-    """Make them anew with what is set."""
+    """Create the indexes again, of rows with a milestone only."""
     for name, column in INDEXES.items():
         op.drop_index(name, table_name="issues")
         is_set = sa.text(f"{column} IS NOT NULL")
@@ -22,7 +22,7 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Make them anew with all."""
+    """Create the indexes again, of all rows."""
     for name, column in INDEXES.items():
         op.drop_index(name, table_name="issues")
         op.create_index(name, "issues", [column])

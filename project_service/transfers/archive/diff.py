@@ -38,7 +38,7 @@ NOTHING: tuple[Any, ...] = (None, "", [], {})  # 0 and false say something
 WITH_EVENTS = frozenset({"milestones", "issues", "merge_requests", "snippets"})
 ATTRIBUTION = re.compile(r"\n\n \*By ([^\n]*) on ([^\n]*) \(imported from GitLab(?: project)?\)\*\Z")
 MOMENT = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d{1,6})?(Z| UTC|[+-]\d\d:?\d\d)", re.ASCII)
-# what references are to that every transfer makes anew: the project, and what it belongs to
+# what references are to that every transfer creates: the project and its namespace
 OF_TRANSFERS = frozenset({"project_id", "target_project_id", "namespace_id", "creator_id"})
 # rows that become rows of ours, by what they stand under: of their references only those to people are kept
 OURS = frozenset(
@@ -275,7 +275,7 @@ def _is_reference(name: str) -> bool:
 
 
 def _refers(kind: str, name: str, row: dict[str, Any]) -> bool:
-    """Whether a row has a reference, of those that imports keep, to whomever or whatever that is."""
+    """Whether a row has a reference, of those that imports keep, whatever it refers to."""
     if kind == "merge_requests" and name == "source_project_id":
         return _keeps_source(row)
     if name in layout.PEOPLE:

@@ -57,7 +57,7 @@ def usernames(answer):
 
 @pytest.fixture
 def other(people):
-    """Somebody to whom things are done."""
+    """The user that is changed."""
     return make_user("other")
 
 

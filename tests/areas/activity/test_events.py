@@ -1265,7 +1265,7 @@ def new_events(act):
 
 @pytest.fixture
 def at_work(people, project, as_):
-    """Sends a request as somebody, below the project; what it answers has to be a success."""
+    """Sends a request of a user below the project, which must succeed."""
     made = {
         "issue": as_(GUS).post(f"/projects/{project.id}/issues", json={"title": "Wrong"}).json["iid"],
         "milestone": as_(DEV).post(f"/projects/{project.id}/milestones", json={"title": "1.0"}).json["id"],

@@ -349,18 +349,18 @@ def test_what_is_no_query_leads_to_the_alert(back, developer, make_alert):
 )
 def test_who_may_see_alerts(person, status, visit, make_alert):
     make_alert(1)
-    somebody = visit(person)
+    visitor = visit(person)
 
-    assert [somebody.get(address).status_code for address in (LIST, f"{ONE}/details")] == [status] * 2
+    assert [visitor.get(address).status_code for address in (LIST, f"{ONE}/details")] == [status] * 2
 
 
 @pytest.mark.parametrize(("person", "status"), [(RITA, 404), (SAM, 404)])
 def test_who_may_not_work_on_alerts(person, status, visit, make_alert):
     make_alert(1)
-    somebody = visit(person)
+    visitor = visit(person)
     words = {"status": "resolved", "assignee_id": "", "todo": "add", "note": "Mine"}
 
-    answers = [somebody.send(f"{ONE}/{name}", **words) for name in ("status", "assignee", "todo", "incident", "notes")]
+    answers = [visitor.send(f"{ONE}/{name}", **words) for name in ("status", "assignee", "todo", "incident", "notes")]
 
     assert [answer.status_code for answer in answers] == [status] * 5
     assert (alert_now().status, notes()) == (Status.TRIGGERED, [])
@@ -511,8 +511,8 @@ def test_an_alert_is_not_given_to_who_may_not_see_it(person, developer, make_ale
 def test_a_reminder_is_set_once_and_done_by_its_owner(developer, visit, make_alert, people):
     make_alert(1)
     maintainer = visit(MAX)
-    for somebody in (developer, developer, maintainer):
-        somebody.send(f"{ONE}/todo", todo="add")
+    for visitor in (developer, developer, maintainer):
+        visitor.send(f"{ONE}/todo", todo="add")
     page = developer.get(f"{ONE}/details").text
 
     maintainer.send(f"{ONE}/todo", todo="done")

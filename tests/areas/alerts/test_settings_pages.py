@@ -473,21 +473,21 @@ def test_developers_do_not_get_the_settings_of_incidents(visit, project):
     [(ADA, 200, 200), (OLIVE, 200, 200), (DEV, 403, 200), (RITA, 403, 404), (GUS, 403, 404), (SAM, 404, 404)],
 )
 def test_who_may_open_the_pages_of_an_integration(person, configures, tries, visit, integration):
-    somebody = visit(person)
+    visitor = visit(person)
     pages = ("edit", "credentials", "reset_key", "delete")
 
-    statuses = [somebody.get(page_of(integration, name)).status_code for name in pages]
+    statuses = [visitor.get(page_of(integration, name)).status_code for name in pages]
 
-    assert [*statuses, somebody.get(NEW).status_code] == [configures] * 5
-    assert somebody.get(page_of(integration, "test")).status_code == tries
+    assert [*statuses, visitor.get(NEW).status_code] == [configures] * 5
+    assert visitor.get(page_of(integration, "test")).status_code == tries
 
 
 @pytest.mark.parametrize(("person", "status"), [(DEV, 403), (RITA, 403), (SAM, 404)])
 def test_who_may_not_change_an_integration(person, status, visit, integration):
-    somebody = visit(person)
+    visitor = visit(person)
     addresses = [NEW, f"{OPERATIONS}/alerts", *(page_of(integration, name) for name in ("edit", "reset_key", "delete"))]
 
-    statuses = [somebody.send(address, name="Mine", type=HTTP).status_code for address in addresses]
+    statuses = [visitor.send(address, name="Mine", type=HTTP).status_code for address in addresses]
 
     assert statuses == [status] * 5
     assert [(row.name, row.token) for row in stored()] == [("Kitchen", KEY)]

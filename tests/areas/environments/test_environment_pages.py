@@ -129,18 +129,18 @@ def test_many_environments_are_cut_into_pages(developer, project):
     ("person", "status"), [(ADA, 200), (OLIVE, 200), (MAX, 200), (DEV, 200), (RITA, 403), (GUS, 403), (SAM, 404)]
 )
 def test_who_may_see_the_pages_of_environments(person, status, visit, production):
-    somebody = visit(person)
+    visitor = visit(person)
     addresses = (LIST, NEW, page_of(production, "edit"), page_of(production, "delete"))
 
-    assert [somebody.get(address).status_code for address in addresses] == [status] * 4
+    assert [visitor.get(address).status_code for address in addresses] == [status] * 4
 
 
 @pytest.mark.parametrize(("person", "status"), [(RITA, 403), (SAM, 404)])
 def test_who_may_not_change_environments(person, status, visit, production):
-    somebody, before = visit(person), stored()
+    visitor, before = visit(person), stored()
     addresses = (NEW, page_of(production, "edit"), page_of(production, "delete"))
 
-    assert [somebody.send(address, name="mine").status_code for address in addresses] == [status] * 3
+    assert [visitor.send(address, name="mine").status_code for address in addresses] == [status] * 3
     assert stored() == before
 
 

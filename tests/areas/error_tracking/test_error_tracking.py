@@ -690,7 +690,7 @@ def test_nothing_is_locked_while_a_name_is_looked_up(names, project, visit, as_a
 
 
 def write_quickly(client):
-    """Whether somebody else can change something at this moment: before we give up what we wait for."""
+    """Whether another client can write at this moment, before the request in progress times out."""
     pool = ThreadPoolExecutor(1)
     headers = {"PRIVATE-TOKEN": client.token}
     written = pool.submit(

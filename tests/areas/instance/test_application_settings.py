@@ -246,7 +246,7 @@ RESTRICTED = ["public has been restricted by your GitLab administrator"]
 
 @pytest.fixture
 def public(as_stranger):
-    """A public project and a public group of somebody; then nobody may make such any more but administrators."""
+    """A public project and a public group of a user; then only administrators may create such."""
     fields = {"name": "Open", "path": "open", "visibility": "public"}
     made = {kind: as_stranger.post(f"/{kind}", json=fields).json["id"] for kind in ("projects", "groups")}
     with unit_of_work():

@@ -568,7 +568,7 @@ def test_a_refused_member_leaves_no_event(project, people, as_maintainer):
 
 @pytest.fixture
 def expired(project, group, newcomer, people):
-    """Somebody whose memberships all ended yesterday, and who is in a group that was shared with the project once."""
+    """A user whose memberships all ended yesterday, and who is in a group that was shared with the project once."""
     for place in (project, group):
         add_member(place, newcomer, Role.MAINTAINER, YESTERDAY)
     once = make_group("once")

@@ -57,7 +57,7 @@ def show(client, namespace):
 
 @pytest.fixture
 def landscape(people, group):
-    """``acme`` has gus as a guest and two levels below, dev develops the first; others are somebody else's."""
+    """``acme`` has gus as a guest and two levels below, dev develops the first; others belong to another user."""
     made = {"acme": group, "tools": make_group("tools", group, name="Acme Tools")}
     made |= {"deep": make_group("deep", made["tools"]), "open": make_group("open", visibility="public")}
     made |= {"lent": make_group("lent"), "other": make_group("other")}

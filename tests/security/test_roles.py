@@ -144,8 +144,8 @@ def concrete(path, read, project, group):
 def is_right(answer, refusal, person, view):
     """Whether a caller was refused in the right way, or admitted.
 
-    An admitted caller may still be refused by a rule about the thing itself, but not an administrator. The access token of
-    another user is answered with 401, as the reference has it.
+    An admitted caller may still be refused by a rule about the thing itself, but not an administrator. The access
+    token of another user is answered with 401, as the reference has it.
     """
     if refusal is not None:
         return answer.status_code == refusal

@@ -78,6 +78,7 @@ from project_service.areas.repositories import (
     release_pages,
     release_routes,
 )
+from project_service.areas.repositories import jobs as repository_jobs
 from project_service.areas.repositories import pages as repositories_pages
 from project_service.areas.repositories.git_http import git_http
 from project_service.areas.variables import effective_pages as effective_variable_pages
@@ -200,6 +201,7 @@ LOADED = (
     namespaces_jobs,
     maintenance,
     members_jobs,
+    repository_jobs,
 )
 LARGEST_BODY = 10 << 20
 REDIS_TIMEOUT_SECONDS = 3

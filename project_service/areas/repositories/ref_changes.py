@@ -6,7 +6,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from project_service.access.identity import caller, current_user
-from project_service.areas.repositories import pushing, receiving
+from project_service.areas.repositories import jobs, pushing, receiving
 from project_service.areas.repositories.push_facts import PushFacts
 from project_service.areas.repositories.push_rules import PushRefused
 from project_service.areas.repositories.pushing import RequestedPush
@@ -69,6 +69,11 @@ def delete_ref(project: Project, prefix: str, name: str) -> None:
         old = code.ref(prefix + name)
         if old is None or _apply(project, RefChange(prefix + name, old, ZERO), view, [], deletes=True):
             raise NotFound("Branch" if prefix == BRANCHES else "Tag")
+
+
+def delete_merged_branches(project: Project) -> None:
+    """Delete the branches that the default one contains, in a background job; protected ones stay."""
+    jobs.delete_merged_branches.defer(project.id, current_user().id)
 
 
 def _opened(stack: ExitStack, project: Project) -> tuple[Path, CodeRepository]:

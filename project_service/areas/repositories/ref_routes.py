@@ -14,6 +14,7 @@ from project_service.kit.http.errors import NotFound
 api = ApiBlueprint("refs", __name__, description="Branches and tags of the repository of a project.")
 
 BRANCHES = "/projects/<project>/repository/branches"
+ACCEPTED = {"message": "202 Accepted"}
 TAGS = "/projects/<project>/repository/tags"
 
 
@@ -53,6 +54,16 @@ def create_branch(project: Project, fields: dict[str, Any]) -> ref_queries.Branc
 def delete_branch(project: Project, name: str) -> None:
     """Delete a branch; the default branch cannot be deleted."""
     ref_changes.delete_ref(project, bundles.BRANCHES, name)
+
+
+@api.delete("/projects/<project>/repository/merged_branches")
+@api.signed_in
+@api.allow(Ability.PUSH_CODE)
+@api.response(202)
+def delete_merged_branches(project: Project) -> dict[str, str]:
+    """Delete the branches that the default one contains, in a background job; protected ones stay."""
+    ref_changes.delete_merged_branches(project)
+    return ACCEPTED
 
 
 @api.get(TAGS)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.sample_data import DEV, RITA
+from tests.support.sample_data import DEV, OLIVE, RITA
 
 FIRST = "v1.0"
 
@@ -80,3 +80,26 @@ def test_branches_are_created_and_deleted_but_never_the_default_one(as_, as_main
     assert as_maintainer.delete(f"{branches}/main").json == {
         "message": "The default branch of a project cannot be deleted."
     }
+
+
+def test_merged_branches_are_deleted_but_protected_ones(as_, as_maintainer, code, project, run_jobs):
+    for name in ("done", "kept/1"):
+        as_maintainer.post(f"{code}/branches", json={"branch": name, "ref": "main"})
+    as_maintainer.post(f"/projects/{project.id}/protected_branches", json={"name": "kept/*"})
+    assert as_(RITA).delete(f"{code}/merged_branches").status_code == 403
+
+    answer = as_(DEV).delete(f"{code}/merged_branches")
+    run_jobs()
+
+    assert (answer.status_code, answer.json) == (202, {"message": "202 Accepted"})
+    assert [branch["name"] for branch in as_maintainer.get(f"{code}/branches").json] == ["kept/1", "main", "other"]
+    [event] = as_(DEV).get(f"/projects/{project.id}/events?per_page=1").json
+    assert (event["author_username"], event["push_data"]["action"]) == (DEV, "removed")
+
+
+def test_merged_branches_of_a_user_who_may_not_push_any_more_stay(as_, as_maintainer, code, project, run_jobs):
+    as_(DEV).delete(f"{code}/merged_branches")
+    assert as_(OLIVE).post(f"/projects/{project.id}/archive").status_code == 201
+    run_jobs()
+
+    assert "feature/x" in [branch["name"] for branch in as_maintainer.get(f"{code}/branches").json]

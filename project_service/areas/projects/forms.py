@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from flask import request
-from wtforms import RadioField, SelectField, StringField, TextAreaField
+from wtforms import BooleanField, RadioField, SelectField, StringField, TextAreaField
 
 from project_service.domain.namespaces import Namespace
 from project_service.kit.http.forms import Form
@@ -38,3 +38,6 @@ class ProjectForm(NamedProjectForm):
 
     description = TextAreaField("Description (optional)")
     visibility = RadioField("Visibility level", choices=VISIBILITY_TEXTS, default="private")
+    initialize_with_readme = BooleanField(
+        "Initialize the repository with a README", description="So that it can be cloned at once."
+    )

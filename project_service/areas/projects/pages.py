@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from flask import redirect, render_template, request
+from flask import flash, redirect, render_template, request
 
-from project_service.access import navigation, sections
+from project_service.access import first_commits, navigation, sections
 from project_service.access.abilities import Ability, allowed
 from project_service.access.identity import caller, current_user
 from project_service.access.pages import PageBlueprint
@@ -69,6 +69,8 @@ def create_project() -> Any:
         )
 
     if form.accepted(create):
+        if form.initialize_with_readme.data and (refusal := first_commits.add_readme(current_user(), created[0])):
+            flash(f"The project was created without a README. {refusal}")
         return redirect(f"/{created[0].full_path}")
     return render_template("projects/new.html", form=form), 422
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from project_service.access import first_commits
 from project_service.access.abilities import Ability, allowed, judge
 from project_service.access.api import ApiBlueprint, WithSchema
 from project_service.access.guards import numeric
@@ -186,4 +187,8 @@ def _created(owner: User, fields: dict[str, Any]) -> Project:
     namespace = namespace_of(owner) if namespace_id is None else namespace_by(namespace_id)
     if namespace is None or not allowed(Caller.of(owner), Ability.CREATE_PROJECT, namespace):
         raise service.namespace_is_unusable()
-    return _detailed(service.create_project(owner, namespace, **fields))
+    with_readme = fields.pop("initialize_with_readme", False)
+    project = service.create_project(owner, namespace, **fields)
+    if with_readme:
+        first_commits.add_readme(owner, project)
+    return _detailed(project)

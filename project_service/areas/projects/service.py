@@ -18,6 +18,7 @@ from project_service.domain.memberships import Membership, Share
 from project_service.domain.namespaces import Group, Namespace
 from project_service.domain.projects import DISABLED, ENABLED, FEATURES, Project
 from project_service.domain.repositories.models import may_be_default
+from project_service.domain.repositories.refs import is_like_sha, is_valid_name
 from project_service.domain.users import User
 from project_service.kit import clock
 from project_service.kit.db.locking import delete_locked, lock_row
@@ -81,7 +82,8 @@ def check_changes(user: Caller, project: Project, fields: dict[str, Any]) -> Non
 def update_project(project: Project, **fields: Any) -> Project:
     """Change a project; ``check_changes`` was called before."""
     branch = fields.get("default_branch", project.default_branch) or ""
-    if branch != (project.default_branch or "") and not may_be_default(project, branch):
+    is_new = branch != (project.default_branch or "")
+    if is_new and (_is_no_branch_name(branch) or not may_be_default(project, branch)):
         raise Invalid(base=f"Could not change HEAD: branch '{branch}' does not exist")
     former = _audited(project)
     lock_row(project, "attributes")  # concurrent requests change different keys of it
@@ -191,6 +193,8 @@ def check(project: Project, namespace: Namespace, *, new: bool, chooser: User | 
         problems["visibility_level"] = [text]
     if len(project.description or "") > MAX_DESCRIPTION_LENGTH:
         problems["description"] = [f"is too long (maximum is {MAX_DESCRIPTION_LENGTH} characters)"]
+    if new and _is_no_branch_name(project.default_branch or ""):
+        problems["default_branch"] = ["is invalid"]
     if sum(map(len, project.tag_list or ())) > MAX_TOPICS_LENGTH:
         problems["topics"] = [f"is too long (maximum is {MAX_TOPICS_LENGTH} characters)"]
     if any(isinstance(value, str) and len(value) > MAX_SETTING_LENGTH for value in (project.attributes or {}).values()):
@@ -199,6 +203,10 @@ def check(project: Project, namespace: Namespace, *, new: bool, chooser: User | 
         if new and ("name" in problems or "path" in problems):
             problems["limit_reached"] = []
         raise Invalid(**problems)
+
+
+def _is_no_branch_name(name: str) -> bool:
+    return bool(name) and (is_like_sha(name) or not is_valid_name(name))
 
 
 def namespace_is_unusable() -> Invalid:

@@ -71,7 +71,7 @@ def prepare(push: RequestedPush, facts: PushFacts) -> dict[str, str]:
         project, _ = _authorized(push)
         repository = repository_of(project)
         is_first = repository is None or not refs.has_branches(repository)
-        default = project.default_branch or _first_default(project, remaining)
+        default = _first_default(project, remaining) if is_first else project.default_branch
         tip = refs.target_of(repository, f"{BRANCHES}{default}") if repository is not None and default else None
         rules = PushRules(push.caller, project, facts.is_fast_forward, by_git=push.by_git)
         rules.check(push.changes, is_first=is_first)
@@ -119,7 +119,7 @@ def _apply(
     done = _remaining(push, failures)
     if any(not change.deletes for change in done):
         packs.add_rows(repository, stored)
-    if is_first and project.default_branch is None and (branch := _first_default(project, done)) is not None:
+    if is_first and (branch := _first_default(project, done)) is not None:
         project.default_branch = repository.head = branch
         protect_default_branch(project, branch)
     if deleted := [change.short_name for change in done if change.is_tag and change.deletes]:

@@ -6,22 +6,23 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from project_service.access.identity import caller, current_user
-from project_service.areas.repositories import jobs, pushing, receiving
+from project_service.areas.repositories import first_commits, jobs, pushing, receiving
 from project_service.areas.repositories.push_facts import PushFacts
 from project_service.areas.repositories.push_rules import PushRefused
 from project_service.areas.repositories.pushing import RequestedPush
 from project_service.domain.projects import Project
 from project_service.domain.repositories import git, packs, restoring
 from project_service.domain.repositories.bundles import BRANCHES, TAGS
+from project_service.domain.repositories.models import repository_of
 from project_service.domain.repositories.packs import StoredPack
-from project_service.domain.repositories.reading.repository import CodeRepository
-from project_service.domain.repositories.refs import ZERO, RefChange, is_valid_name
-from project_service.domain.repositories.views import served_view
-from project_service.kit import clock
+from project_service.domain.repositories.reading.repository import HEAD, CodeRepository
+from project_service.domain.repositories.refs import ZERO, RefChange, has_branches, is_valid_name
+from project_service.domain.repositories.views import head_of, served_view
 from project_service.kit.db.session import db, reading
 from project_service.kit.http.errors import BadRequest, Forbidden, NotFound
 
 MAX_MESSAGE_BYTES = 1 << 20
+INVALID_REF = "Failed to create branch '{}': invalid reference name '{}'"
 CONFLICT = "Failed to create branch '{}': Branch name conflicts with existing branch hierarchy."
 
 
@@ -48,16 +49,23 @@ def create_tag(project: Project, *, tag_name: str, ref: str, message: str | None
 
 
 def create_branch(project: Project, *, branch: str, ref: str) -> None:
-    """Create a branch at a revision."""
+    """Create a branch at a revision; an empty repository gets its default branch first, with an empty README."""
     if not branch or not is_valid_name(branch):
         raise BadRequest("Branch name is invalid")
+    repository = repository_of(project)
+    if repository is None or (repository.storage_name is None and not has_branches(repository)):
+        default = head_of(project, repository)
+        if ref not in (HEAD, default, BRANCHES + default):
+            raise BadRequest(INVALID_REF.format(branch, ref))
+        _create_first_branch(project, branch)
+        return
     with ExitStack() as stack:
         view, code = _opened(stack, project)
         if code.ref(BRANCHES + branch) is not None:
             raise BadRequest("Branch already exists")
         commit = code.resolve(ref) if ref else None
         if commit is None:
-            raise BadRequest(f"Failed to create branch '{branch}': invalid reference name '{ref}'")
+            raise BadRequest(INVALID_REF.format(branch, ref))
         if _apply(project, RefChange(BRANCHES + branch, ZERO, commit.id), view, []):
             raise BadRequest(CONFLICT.format(branch))
 
@@ -76,6 +84,17 @@ def delete_merged_branches(project: Project) -> None:
     jobs.delete_merged_branches.defer(project.id, current_user().id)
 
 
+def _create_first_branch(project: Project, branch: str) -> None:
+    db.session.commit()
+    author, message = current_user(), "Add README.md"
+    try:
+        failures = first_commits.commit_readme(caller(), author, project, text="", message=message, branches=[branch])
+    except PushRefused as refused:
+        raise BadRequest(refused.text) from refused
+    if failures:
+        raise BadRequest(CONFLICT.format(branch))
+
+
 def _opened(stack: ExitStack, project: Project) -> tuple[Path, CodeRepository]:
     """Open the repository of a project; the transaction of the request ends, since git works without one."""
     db.session.commit()
@@ -86,10 +105,8 @@ def _opened(stack: ExitStack, project: Project) -> tuple[Path, CodeRepository]:
 
 
 def _tag_object(folder: Path, target: str, name: str, message: str) -> str:
-    user = current_user()
-    person = " ".join("".join(c for c in user.name if c.isprintable() and c not in "<>").split()) or user.username
-    tagger = f"tagger {person} <{user.email}> {int(clock.now().timestamp())} +0000"
-    content = f"object {target}\ntype commit\ntag {name}\n{tagger}\n\n{message}\n".encode()
+    tagger = first_commits.signature(current_user())
+    content = f"object {target}\ntype commit\ntag {name}\ntagger {tagger}\n\n{message}\n".encode()
     if len(content) > MAX_MESSAGE_BYTES:
         raise BadRequest(f"The message is longer than {MAX_MESSAGE_BYTES} bytes")
     done = git.run("mktag", folder=folder, data=content)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import time
 
 import pyotp
 import pytest
@@ -13,6 +14,7 @@ from tests.browser.keyboard import fill
 from tests.contract.service import PASSWORD as ROOT_PASSWORD
 
 SETUP = "/-/profile/two_factor_auth"
+STEP_SECONDS, MIN_SECONDS_LEFT = 30, 12  # a code of the step before is accepted until the step ends
 
 
 @pytest.fixture
@@ -22,8 +24,11 @@ def person(gl, name):
 
 
 def code_of(secret: str, steps: int = 0) -> str:
-    """A code of now, or of some steps of 30 seconds later."""
-    return pyotp.TOTP(secret).at(dt.datetime.now(dt.UTC) + dt.timedelta(seconds=30 * steps))
+    """A code of now, or of some steps of 30 seconds later; a former one only if the current step lasts a while."""
+    left = STEP_SECONDS - time.time() % STEP_SECONDS
+    if steps < 0 and left < MIN_SECONDS_LEFT:
+        time.sleep(left)
+    return pyotp.TOTP(secret).at(dt.datetime.now(dt.UTC) + dt.timedelta(seconds=STEP_SECONDS * steps))
 
 
 def set_up(page: Page) -> tuple[str, list[str]]:

@@ -11,6 +11,7 @@ import zlib
 from pathlib import Path
 from typing import Any
 
+import pytest
 from flask import Flask
 from werkzeug.test import TestResponse
 
@@ -35,6 +36,15 @@ RECORDINGS = {
 }
 
 
+def example(name: str) -> dict[str, Any]:
+    """A recorded file; without the files, which do not belong to the project, the test is skipped."""
+    path = EXAMPLES / f"{name}.json"
+    if not path.exists():
+        pytest.skip("the recorded requests are not here; PROJECT_SERVICE_TEST_DATA says where")
+    found: dict[str, Any] = json.loads(path.read_text())
+    return found
+
+
 def track_errors(project: Project, **settings: Any) -> ClientKey:
     """Let this server track the errors of a project; its first key."""
     with unit_of_work():
@@ -47,7 +57,7 @@ def track_errors(project: Project, **settings: Any) -> ClientKey:
 
 def recorded(name: str) -> list[dict[str, Any]]:
     """The requests of a file."""
-    requests: list[dict[str, Any]] = json.loads((EXAMPLES / f"{name}.json").read_text())["requests"]
+    requests: list[dict[str, Any]] = example(name)["requests"]
     return requests
 
 

@@ -20,6 +20,7 @@ from project_service.domain.projects import Project
 from project_service.domain.repositories.bundles import TAGS
 from project_service.domain.repositories.protected_tags import levels_for
 from project_service.domain.repositories.reading import refs
+from project_service.domain.repositories.refs import is_valid_name
 from project_service.domain.repositories.releases import (
     COLUMN_KEYS,
     MAX_INDEXED_BYTES,
@@ -55,7 +56,7 @@ class TagIsProtected(ServiceError):
 def create_release(
     project: Project,
     *,
-    tag_name: str,
+    tag_name: str | None,
     name: str | None = None,
     description: str | None = None,
     ref: str | None = None,
@@ -72,6 +73,8 @@ def create_release(
         TagIsProtected: the caller may not create such a tag.
 
     """
+    if not tag_name or not is_valid_name(tag_name):
+        raise BadRequest("Tag name invalid")
     _check_protection(project, tag_name)
     _check_texts(name, description)
     new_links = [_new_link(link) for link in _checked_links(links)]
@@ -210,6 +213,7 @@ def _checked_link(values: dict[str, Any]) -> dict[str, Any]:
     """Return the columns of a link; ``direct_asset_path`` is the newer name of ``filepath``."""
     values = dict(values)
     filepath = values.pop("direct_asset_path", None) or values.get("filepath") or None
+    values |= {name: values.get(name) or "" for name in ("name", "url")}
     if not values["name"].strip():
         raise Invalid(name="can't be blank")
     if len(values["name"]) > MAX_NAME_LENGTH:

@@ -16,7 +16,7 @@ from project_service.areas.error_tracking.models import ErrorTrackingSetting
 from project_service.kit.db.session import db, unit_of_work
 from tests.support.remote_servers import raw, reply, serving
 from tests.support.sample_data import DEV, RITA
-from tests.support.sentry_requests import EXAMPLES
+from tests.support.sentry_requests import example
 
 LIST = "/acme/shop/-/error_tracking"
 ISSUES = "/api/0/projects/acme/shop/issues/"
@@ -71,7 +71,7 @@ def sentry(as_admin, project):
     """A Sentry server that answers as recorded; the settings of the project lead to it."""
     as_admin.put("/application/settings", json={"outbound_local_requests_whitelist": ["127.0.0.1"]})
     with serving() as server:
-        for answer in json.loads((EXAMPLES / "sentry-api.json").read_text())["answers"]:
+        for answer in example("sentry-api")["answers"]:
             if answer["status"] == 200:
                 sets(server, answer["request"].split()[1].partition("?")[0], answer["body"], answer["headers"])
         with unit_of_work():
@@ -90,7 +90,7 @@ def cached(app, monkeypatch):
 
 
 def recorded(name):
-    answers = json.loads((EXAMPLES / "sentry-api.json").read_text())["answers"]
+    answers = example("sentry-api")["answers"]
     return next(answer["body"] for answer in answers if answer["name"] == name)
 
 

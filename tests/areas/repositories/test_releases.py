@@ -58,6 +58,8 @@ def test_a_release_creates_its_tag(as_, releases, code):
         ({"tag_name": "v9"}, 422, "Ref is not specified"),
         ({"tag_name": "v9", "ref": "nothing"}, 400, "Target nothing is invalid"),
         ({"tag_name": "a..b", "ref": "main"}, 400, "Tag name invalid"),
+        ({"tag_name": None, "ref": "main"}, 400, "Tag name invalid"),
+        ({"tag_name": "v1.1", "assets": {"links": [{"name": None, "url": None}]}}, 400, {"name": ["can't be blank"]}),
         ({"tag_name": "v1.1", "milestones": ["m1"]}, 400, "Milestone(s) not found: m1"),
         ({"tag_name": "v1.1", "name": "x" * 256}, 400, {"name": ["is too long (maximum is 255 characters)"]}),
         (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import datetime as dt
 import gzip
 import io
 import json
@@ -10,6 +11,7 @@ import os
 import zlib
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 from flask import Flask
@@ -18,6 +20,7 @@ from werkzeug.test import TestResponse
 from project_service.areas.error_tracking import client_keys
 from project_service.areas.error_tracking.models import ClientKey, ErrorTrackingSetting
 from project_service.domain.projects import Project
+from project_service.kit import clock
 from project_service.kit.db.session import db, unit_of_work
 
 RECORDED_KEY = "glet_0123456789abcdef0123456789abcdef"
@@ -84,8 +87,12 @@ class Sender:
         return self.post(f"{self._mine(request['path'])}?{query}", body, headers)
 
     def replay_all(self, name: str) -> list[TestResponse]:
-        """Send all requests of a file."""
-        return [self.replay(request) for request in recorded(name)]
+        """Send all requests of a file, a second apart: some were sent later after their event than others."""
+        began, answers = clock.now(), []
+        for number, request in enumerate(recorded(name)):
+            with mock.patch.object(clock, "now", return_value=began + dt.timedelta(seconds=number)):
+                answers.append(self.replay(request))
+        return answers
 
     def post(self, path: str, body: bytes, headers: dict[str, str] | None = None) -> TestResponse:
         """Send a body as it is; chunked where the headers say so."""

@@ -71,6 +71,7 @@ class Sender:
         self.client = app.test_client()
         self.key = key.public_key
         self.project_id = key.project_id
+        self.moment = clock.now()  # of the last replayed request
         self.base = f"/api/v4/error_tracking/collector/api/{key.project_id}"
 
     def replay(self, request: dict[str, Any]) -> TestResponse:
@@ -88,9 +89,10 @@ class Sender:
 
     def replay_all(self, name: str) -> list[TestResponse]:
         """Send all requests of a file, a second apart: some were sent later after their event than others."""
-        began, answers = clock.now(), []
-        for number, request in enumerate(recorded(name)):
-            with mock.patch.object(clock, "now", return_value=began + dt.timedelta(seconds=number)):
+        answers = []
+        for request in recorded(name):
+            self.moment = max(clock.now(), self.moment + dt.timedelta(seconds=1))
+            with mock.patch.object(clock, "now", return_value=self.moment):
                 answers.append(self.replay(request))
         return answers
 

@@ -195,7 +195,7 @@ def test_projects_and_groups_are_made(visit, people):
     assert [visitor.get(path).status_code for path in ("/crew", "/crew/deck", "/crew/the-boat")] == [200] * 3
 
 
-def test_members_come_change_and_go(maintainer, project, people):
+def test_members_are_added_updated_and_removed(maintainer, project, people):
     sam = people["sam"].id
     added = maintainer.send(MEMBERS, username="sam", access_level="20", expires_at="2099-01-31")
     changed = maintainer.send(f"{MEMBERS}/{sam}/edit", access_level="30", expires_at="")

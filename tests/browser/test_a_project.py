@@ -114,7 +114,7 @@ def test_variables_are_added_shown_changed_and_deleted(open_as_paula, shop):
     expect(page.get_by_text("There are no variables yet.")).to_be_visible()
 
 
-def test_tags_are_protected_and_set_free(open_as_paula, shop):
+def test_tags_are_protected_and_unprotected(open_as_paula, shop):
     page = open_as_paula(f"/{shop}/-/settings/repository")
     page.get_by_label("Tag", exact=True).fill("v*")
     page.get_by_role("button", name="Show matching tags").click()

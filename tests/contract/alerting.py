@@ -19,7 +19,7 @@ TAB = re.compile(r"(\w+) <span class=\"badge\">(\d+)</span>")
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """What a monitoring tool needs to know."""
+    """URL and authorization key that a monitoring tool sends with."""
 
     number: int
     url: str
@@ -27,7 +27,7 @@ class Credentials:
 
 
 class Maintainer:
-    """The administrator at a browser without scripts."""
+    """The administrator's browser session, without JavaScript."""
 
     def __init__(self, service: Service) -> None:
         self.url = service.url
@@ -35,13 +35,13 @@ class Maintainer:
         self.send("/users/sign_in", "/users/sign_in", login=ROOT, password=PASSWORD)
 
     def get(self, path: str) -> str:
-        """The text of a page."""
+        """Return the HTML of a page."""
         answer = self.session.get(f"{self.url}{path}", timeout=30)
         answer.raise_for_status()
         return answer.text
 
     def send(self, page: str, path: str, **fields: str) -> str:
-        """Send a form that stands on ``page``; the text of the page it leads to."""
+        """Submit a form of ``page``; return the HTML of the page it redirects to."""
         token = CSRF.search(self.get(page))
         assert token is not None, f"{page} has no form"
         fields["csrf_token"] = html.unescape(token[1])
@@ -50,7 +50,7 @@ class Maintainer:
         return answer.text
 
     def add_integration(self, project: str, **fields: str) -> Credentials:
-        """Add an active integration; its address and key as the page shows them."""
+        """Add an active integration; return its URL and key as the page shows them."""
         new = f"/{project}/-/settings/operations/integrations/new"
         page = self.send(new, new, active="y", **fields)
         number = NUMBER.search(page)
@@ -59,13 +59,13 @@ class Maintainer:
         return Credentials(int(number[1]), html.unescape(shown["webhook-url"]), shown["authorization-key"])
 
     def save_incident_settings(self, project: str, **fields: str) -> None:
-        """Set what else happens with alerts; what is not named is switched off."""
+        """Save the incident settings; options that are not named are switched off."""
         self.send(f"/{project}/-/settings/operations", f"/{project}/-/settings/operations/alerts", **fields)
 
     def counts(self, project: str) -> dict[str, int]:
-        """How many alerts each tab of the list tells of."""
+        """Return the count that each tab of the list shows."""
         return {name: int(count) for name, count in TAB.findall(self.get(f"/{project}/-/alert_management"))}
 
     def close(self) -> None:
-        """Leave."""
+        """Close the session."""
         self.session.close()

@@ -1,4 +1,4 @@
-"""Clients of a service that really runs."""
+"""Fixtures: clients of a running service."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 
 @pytest.fixture(scope="session")
 def service(running: Service) -> Service:
-    """The same; a module that needs another has a fixture of this name."""
+    """The running service; a module may override this fixture."""
     return running
 
 
@@ -49,7 +49,7 @@ def gl(client_with: Callable[..., gitlab.Gitlab]) -> gitlab.Gitlab:
 
 @pytest.fixture
 def name() -> str:
-    """A name that nothing has yet."""
+    """A name that is not in use."""
     return f"n{secrets.token_hex(5)}"
 
 
@@ -72,6 +72,6 @@ def project(gl: gitlab.Gitlab, group: Any) -> Any:
 
 
 def make_person(gl: gitlab.Gitlab, name: str) -> Any:
-    """Create a user; a random password costs no hash of a chosen one."""
+    """Create a user with a random password, which needs no hash."""
     fields = {"username": name, "name": name.title(), "email": f"{name}@example.org", "force_random_password": True}
     return gl.users.create(fields)

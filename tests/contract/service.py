@@ -1,4 +1,4 @@
-"""The service as people start it: one command on an empty directory, and all the processes below it."""
+"""The service as users start it: one command on an empty data directory, and all its processes."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Service:
         self.patience = 10.0
 
     def start(self) -> float:
-        """Start it and wait for its address; the seconds that took."""
+        """Start the service and wait for its URL; return the seconds."""
         began = time.monotonic()
         self.directory.mkdir(exist_ok=True)
         output = self.directory / "serve.out"
@@ -74,12 +74,12 @@ class Service:
         found = wait_for(lambda: ADDRESS.search(output.read_text()) or process.poll() is not None, START_SECONDS)
         if not isinstance(found, re.Match):
             raise RuntimeError(f"the service does not start:\n{self.log.read_text()[-4000:]}")
-        process.returncode = 0  # it may outlive this object, which would complain
+        process.returncode = 0  # avoids a ResourceWarning if the process outlives this object
         self.url = found[1]
         return time.monotonic() - began
 
     def stop(self, number: signal.Signals = signal.SIGTERM) -> float:
-        """End it and wait until it is gone; the seconds that took."""
+        """Stop the service and wait for its end; return the seconds."""
         began = time.monotonic()
         with suppress(ProcessLookupError):
             os.kill(self.pid, number)
@@ -87,7 +87,7 @@ class Service:
         return time.monotonic() - began
 
     def get(self, path: str) -> int:
-        """The status of a request on a connection of its own; 0 when there is no answer."""
+        """Return the status of a request on a new connection; 0 without a response."""
         connection = http.client.HTTPConnection(urlsplit(self.url).netloc, timeout=10)
         try:
             connection.request("GET", path, headers={"PRIVATE-TOKEN": TOKEN})
@@ -98,13 +98,13 @@ class Service:
             connection.close()
 
     def child(self, role: str) -> int:
-        """The process of a role among those that were started; 0 while there is none."""
+        """Return the pid of the child process with a role; 0 while there is none."""
         if role in ROLES:
             return next((pid for pid in children_of(self.pid) if ROLES[role](command_of(pid))), 0)
         return next((pid for pid in children_of(self.child("workers")) if name_of(pid) == role), 0)
 
     def lines(self, **values: str) -> list[dict[str, object]]:
-        """The lines of the log that have these values."""
+        """Return the log entries with these values."""
         found = []
         for line in self.log.read_text().splitlines():
             with suppress(json.JSONDecodeError):
@@ -124,7 +124,7 @@ def git(folder: Path, *words: str, check: bool = True) -> subprocess.CompletedPr
 
 @contextmanager
 def shared(directory: Path) -> Iterator[Service]:
-    """One service for all processes of a test run: the first starts it, the last ends it."""
+    """One service for all processes of a test run: the first starts it, the last stops it."""
     directory.mkdir(exist_ok=True)
     service = Service(directory, is_measured=True)
     with state_of(directory) as state:
@@ -155,7 +155,7 @@ def state_of(directory: Path) -> Iterator[dict[str, object]]:
 
 
 def wait_for(condition: Callable[[], object], seconds: float = 30.0) -> object:
-    """What ``condition`` says as soon as it says something; what it says in the end otherwise."""
+    """Return the first true result of ``condition``, or its last result after ``seconds``."""
     deadline = time.monotonic() + seconds
     while not (found := condition()) and time.monotonic() < deadline:
         time.sleep(0.05)
@@ -163,7 +163,7 @@ def wait_for(condition: Callable[[], object], seconds: float = 30.0) -> object:
 
 
 def children_of(pid: int) -> list[int]:
-    """The processes that a process has started."""
+    """Return the child processes of a process."""
     with suppress(OSError):
         found = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
         return [int(child) for child in found if is_running(int(child))]
@@ -171,46 +171,46 @@ def children_of(pid: int) -> list[int]:
 
 
 def tree_of(pid: int) -> list[int]:
-    """All processes below one."""
+    """Return all descendants of a process."""
     return [one for child in children_of(pid) for one in (child, *tree_of(child))]
 
 
 def command_of(pid: int) -> list[str]:
-    """The words of a process's command, or of what it calls itself."""
+    """Return the words of the command line of a process."""
     with suppress(OSError):
         return Path(f"/proc/{pid}/cmdline").read_text().replace(" ", "\0").strip("\0").split("\0")
     return [""]
 
 
 def name_of(pid: int) -> str:
-    """What a process is called in lists; forks of one command have names of their own."""
+    """Return the name of a process; forks of one command set names of their own."""
     with suppress(OSError):
         return Path(f"/proc/{pid}/comm").read_text().strip()
     return ""
 
 
 def is_running(pid: int) -> bool:
-    """Whether a process is there and no zombie."""
+    """Whether a process exists and is not a zombie."""
     return state_of_process(pid) not in ("", "Z")
 
 
 def state_of_process(pid: int) -> str:
-    """The letter that the kernel has for what a process does; nothing for one that is gone."""
+    """Return the kernel's letter for the state of a process; an empty text if it has ended."""
     with suppress(OSError):
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     return ""
 
 
 def kill(pid: object) -> int:
-    """Kill a process that was waited for, as the kernel would, out of memory."""
+    """Kill a process with SIGKILL, as the kernel does when memory runs out."""
     assert isinstance(pid, int)
-    assert pid, "there is no such process"  # 0 would be our own and all around it
+    assert pid, "there is no such process"  # 0 would kill our own process group
     os.kill(pid, signal.SIGKILL)
     return pid
 
 
 def free_port() -> int:
-    """A port that nobody listens on, and that the kernel does not give to who asks for any before we use it."""
+    """A free port outside the range from which the kernel chooses ports, so that no other process gets it first."""
     lowest = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
     while True:
         port = 10_000 + secrets.randbelow(lowest - 10_000)

@@ -1,4 +1,4 @@
-"""A real Alertmanager of Prometheus, configured with our address and key, whose alerts fire and resolve."""
+"""A real Alertmanager, configured with the URL and key of an integration: its alerts fire and resolve."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ STATUS = re.compile(r'class="badge">(\w+)</span>')
 
 
 class Alertmanager:
-    """Alertmanager, started on free ports and told of alerts through its API."""
+    """Alertmanager, started on free ports; alerts are sent to its API."""
 
     def __init__(self, program, directory):
         self.program, self.directory, self.process = program, directory, None
@@ -62,7 +62,7 @@ class Alertmanager:
             return requests.get(f"{self.url}/-/ready", timeout=5).ok
 
     def tell(self, name, *, over=False, **annotations):
-        """Push an alert as Prometheus does: one that is over has an end."""
+        """Send an alert as Prometheus does: a resolved one has an end time."""
         alert = {
             "labels": {"alertname": name, "severity": "warning"},
             "annotations": annotations,
@@ -124,7 +124,7 @@ def test_alerts_of_alertmanager_fire_and_resolve(kind, alertmanager, maintainer,
     assert project.issues.get(1).state == "closed"
 
 
-def test_a_wrong_key_leaves_nothing(alertmanager, maintainer, project):
+def test_a_wrong_key_creates_no_alert(alertmanager, maintainer, project):
     path = project.path_with_namespace
     credentials = maintainer.add_integration(path, type="prometheus", name="Cluster")
     alertmanager.start(dataclasses.replace(credentials, key="another-key"))

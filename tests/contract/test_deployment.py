@@ -1,4 +1,4 @@
-"""The service as it is deployed: behind Debian's nginx with our configuration, under units that systemd takes."""
+"""The deployment files: nginx with our configuration, systemd units, environment file."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def nginx_program():
 
 
 def write_certificate(directory):
-    """A certificate for the name, signed by itself."""
+    """Write a self-signed certificate for the host name."""
     key, name = ec.generate_private_key(ec.SECP256R1()), x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, HOST)])
     now = dt.datetime.now(dt.UTC)
     certificate = (
@@ -101,7 +101,7 @@ class Proxy:
             return False
 
     def connect(self, host=HOST, source="127.0.0.1"):
-        """A connection to the name, over TLS."""
+        """Open a TLS connection to the host name."""
         context = ssl._create_unverified_context()
         raw = socket.create_connection(("127.0.0.1", self.secure), timeout=20, source_address=(source, 0))
         connection = http.client.HTTPConnection(host, self.secure, timeout=20)
@@ -109,7 +109,7 @@ class Proxy:
         return connection
 
     def get(self, target, method="GET", body=None, headers=None, source="127.0.0.1", host=HOST):
-        """Status, headers and body of a request whose target is sent as it is."""
+        """Return status, headers and body of a request whose target is sent unchanged."""
         connection = self.connect(source=source)
         try:
             given = {"Host": host, "PRIVATE-TOKEN": TOKEN} | (headers or {})
@@ -126,7 +126,7 @@ class Proxy:
 
 @pytest.fixture(scope="module")
 def deployed(tmp_path_factory):
-    """A service that believes its proxy, and the proxy."""
+    """A service that trusts its proxy, and the proxy."""
     nginx_program()
     settings = {"PROJECT_SERVICE_EXTERNAL_URL": f"https://{HOST}", "PROJECT_SERVICE_TRUSTED_PROXIES": "127.0.0.1/32"}
     service = Service(tmp_path_factory.mktemp("deployed"), is_measured=True, **settings)
@@ -142,7 +142,7 @@ def proxy(deployed):
     return deployed[1]
 
 
-def test_encoded_slashes_arrive_as_they_were_sent(proxy):
+def test_the_proxy_keeps_encoded_slashes(proxy):
     form = {"Content-Type": "application/json"}
     proxy.get("/api/v4/groups", "POST", json.dumps({"name": "a", "path": "acme"}), form)
     group = json.loads(proxy.get("/api/v4/groups/acme")[2])
@@ -156,7 +156,7 @@ def test_encoded_slashes_arrive_as_they_were_sent(proxy):
     assert json.loads(found)["_links"]["self"] == f"https://{HOST}/api/v4/projects/{made['id']}"
 
 
-def test_links_lead_to_the_public_address(proxy):
+def test_links_use_the_public_address(proxy):
     for _ in range(2):
         proxy.get("/api/v4/users?per_page=1")
     headers = proxy.get("/api/v4/projects?per_page=1&pagination=keyset&order_by=id")[1]
@@ -164,7 +164,7 @@ def test_links_lead_to_the_public_address(proxy):
     assert f"<https://{HOST}/api/v4/projects?" in headers.get("Link", f"<https://{HOST}/api/v4/projects?")
 
 
-def test_headers_are_those_of_the_service_and_of_tls(proxy):
+def test_the_proxy_keeps_headers_and_adds_hsts(proxy):
     status, headers, _ = proxy.get("/users/sign_in")
 
     assert status == 200
@@ -176,13 +176,13 @@ def test_headers_are_those_of_the_service_and_of_tls(proxy):
     assert len(headers.get_all("X-Request-Id")) == 1
 
 
-def test_an_upload_is_streamed_and_refused_before_it_has_arrived(proxy):
+def test_an_upload_is_streamed_and_refused_early(proxy):
     connection = proxy.connect()
     try:
         connection.putrequest("POST", "/api/v4/projects/1/security_reports", skip_host=True)
         for name, value in {
             "Host": HOST,
-            "PRIVATE-TOKEN": "nobody's",
+            "PRIVATE-TOKEN": "wrong",
             "Content-Type": "multipart/form-data; boundary=x",
             "Content-Length": str(400 << 20),
         }.items():
@@ -196,7 +196,7 @@ def test_an_upload_is_streamed_and_refused_before_it_has_arrived(proxy):
         connection.close()
 
 
-def test_a_large_upload_leaves_no_copy_with_the_proxy(proxy, deployed):
+def test_the_proxy_does_not_buffer_a_large_upload(proxy, deployed):
     body = b"--x\r\n" + b"a" * (30 << 20)
     before = sum(path.stat().st_size for path in (proxy.directory / "client_body").rglob("*"))
 
@@ -209,7 +209,7 @@ def test_a_large_upload_leaves_no_copy_with_the_proxy(proxy, deployed):
     assert before == 0
 
 
-def test_the_clients_own_address_counts_and_not_what_it_claims(proxy, deployed):
+def test_forged_client_addresses_are_ignored(proxy, deployed):
     service, source = deployed[0], "127.0.0.7"
     _, headers, page = proxy.get("/users/sign_in", source=source)
     cookie = headers["Set-Cookie"].partition(";")[0]
@@ -230,12 +230,12 @@ def test_the_clients_own_address_counts_and_not_what_it_claims(proxy, deployed):
     assert [subject for subject in subjects if subject.startswith("sign_in:address:")] == [f"sign_in:address:{source}"]
 
 
-def test_metrics_are_not_for_those_who_come_through_the_proxy(proxy, deployed):
+def test_metrics_are_not_reachable_through_the_proxy(proxy, deployed):
     assert proxy.get("/-/metrics")[0] == 403
     assert deployed[0].get("/-/metrics") == 200
 
 
-def test_plain_requests_are_sent_to_tls_and_foreign_names_get_nothing(proxy):
+def test_http_is_redirected_to_tls_and_unknown_hosts_are_refused(proxy):
     connection = http.client.HTTPConnection("127.0.0.1", proxy.plain, timeout=10)
     connection.request("GET", "/acme/shop?a=b", headers={"Host": HOST})
     answer = connection.getresponse()
@@ -246,8 +246,8 @@ def test_plain_requests_are_sent_to_tls_and_foreign_names_get_nothing(proxy):
         proxy.get("/", host="evil.example")
 
 
-def test_a_stop_under_load_cuts_nobody_off(tmp_path):
-    """A client that got a part of an answer got all of it; a request without an answer changed nothing."""
+def test_a_stop_under_load_interrupts_no_request(tmp_path):
+    """A response that has begun is complete; a request without a response changed nothing."""
     service = Service(tmp_path)
     service.start()
     address, stopped, cut, written = urlsplit(service.url).netloc, threading.Event(), [], []
@@ -286,9 +286,9 @@ def test_a_stop_under_load_cuts_nobody_off(tmp_path):
         writer.join(30)
 
     with sqlite3.connect(tmp_path / "data" / "project-service.db") as connection:
-        kept = {row[0] for row in connection.execute("SELECT path FROM namespaces")}
+        stored = {row[0] for row in connection.execute("SELECT path FROM namespaces")}
     connection.close()
-    assert (cut, len(written) > 20, set(written) - kept) == ([], True, set())
+    assert (cut, len(written) > 20, set(written) - stored) == ([], True, set())
     assert seconds < 10
     assert not is_running(service.pid)
 
@@ -301,7 +301,7 @@ def words_of(unit):
 
 
 @pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.name)
-def test_a_unit_starts_a_command_that_is_there_and_waits_for_its_end(unit):
+def test_systemd_units_run_existing_commands_and_wait_for_their_stop(unit):
     section, (program, *words) = words_of(unit)
 
     if program.endswith("/gunicorn"):
@@ -317,21 +317,21 @@ def test_a_unit_starts_a_command_that_is_there_and_waits_for_its_end(unit):
 
 
 @pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.name)
-def test_systemd_takes_the_unit(unit, tmp_path):
+def test_systemd_accepts_the_units(unit, tmp_path):
     if shutil.which("systemd-analyze") is None:
         pytest.skip("left out: systemd is not on this machine")
     text = unit.read_text().replace("/opt/project-service/.venv/bin/", "/bin/echo ").replace("@.", "@one.")
     name = unit.name.replace("@.", "@one.")
     (tmp_path / name).write_text(re.sub(r"^(User|Group)=.*\n", "", text, flags=re.MULTILINE))
 
-    told = subprocess.run(
+    verified = subprocess.run(
         ["systemd-analyze", "verify", "--man=no", str(tmp_path / name)], capture_output=True, text=True, check=False
     )
 
-    assert [line for line in told.stderr.splitlines() if name in line or str(tmp_path) in line] == []
+    assert [line for line in verified.stderr.splitlines() if name in line or str(tmp_path) in line] == []
 
 
-def test_the_environment_file_is_one_the_service_takes():
+def test_the_service_accepts_the_environment_file():
     lines = [line.lstrip("#") for line in (DEPLOY / "environment").read_text().splitlines() if "=" in line]
     given = dict(line.split("=", 1) for line in lines if not line.startswith(" "))
 

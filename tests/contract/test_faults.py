@@ -1,4 +1,4 @@
-"""Whatever dies is started again, nothing that was accepted is lost, and nothing is left behind."""
+"""Killed processes are restarted, no accepted request is lost, and no process or file is left over."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ import pytest
 from tests.contract import service as services
 from tests.contract.service import TOKEN, Service, children_of, is_running, state_of_process, tree_of, wait_for
 
-RESTART_SECONDS = 10.0  # or twice what a start takes on a machine as busy as this
+RESTART_SECONDS = 10.0  # or twice the measured start on a busy machine
 STOP_SECONDS = 10.0
 
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory):
-    """A service of our own, which others do not miss while it is down."""
+    """A service for this module only, since its processes are killed."""
     running = Service(tmp_path_factory.mktemp("faults"), is_measured=True)
     running.patience = max(RESTART_SECONDS, 2 * running.start())
     yield running
@@ -32,12 +32,12 @@ def gl(service):
 
 
 def kill(service, role):
-    """Kill a process of the service as soon as it is there."""
+    """Kill a process of the service as soon as it exists."""
     return services.kill(wait_for(lambda: service.child(role), service.patience))
 
 
-def is_whole(service, role, killed):
-    """Whether another process has taken the place, and all parts work."""
+def is_complete(service, role, killed):
+    """Whether another process replaced the killed one and all parts are ready."""
     return service.child(role) not in (0, killed) and service.get("/-/readiness") == 200
 
 
@@ -45,25 +45,25 @@ ROLES = ["web", "workers", "worker", "remote worker", "remote worker 3", "quick 
 
 
 @pytest.mark.parametrize("role", ROLES)
-def test_what_is_killed_is_started_again(role, service):
+def test_a_killed_process_is_restarted(role, service):
     assert wait_for(lambda: service.get("/-/readiness") == 200, service.patience)
 
     killed = kill(service, role)
 
-    assert wait_for(lambda: is_whole(service, role, killed), service.patience)
+    assert wait_for(lambda: is_complete(service, role, killed), service.patience)
     assert service.get("/api/v4/projects") == 200
 
 
 @pytest.fixture(scope="module", autouse=True)
 def deletion(service, gl):
-    """The id of a request that deletes a project while Redis is dead: no bell is heard, the sweep has to find it."""
+    """The id of a request that deletes a project without Redis: no worker is notified, the sweep finds the task."""
     project = gl.projects.create({"name": "doomed"})
     kill(service, "redis")
     return delete(gl, project)
 
 
 def delete(gl, project):
-    """Have a project deleted; the id of the request."""
+    """Request the deletion of a project; return the request id."""
     wanted = f"deletion-{project.id}"
     answer = gl.http_request("delete", f"/projects/{project.id}", extra_headers={"X-Request-Id": wanted})
     assert (answer.status_code, answer.headers["X-Request-Id"]) == (202, wanted)
@@ -71,11 +71,11 @@ def delete(gl, project):
 
 
 def is_done(service, request_id):
-    """Whether the job of a request has ended, by what the worker logs under the same id."""
+    """Whether the job of a request has finished, by the worker's log entry with the request id."""
     return service.lines(request_id=request_id, job="core.removal.remove_project", event="job done")
 
 
-def test_a_deletion_that_was_accepted_while_the_worker_is_dead_is_done_later(service, gl, project):
+def test_a_deletion_accepted_without_a_worker_is_completed_later(service, gl, project):
     killed = kill(service, "worker")
 
     request_id = delete(gl, project)
@@ -85,14 +85,14 @@ def test_a_deletion_that_was_accepted_while_the_worker_is_dead_is_done_later(ser
 
 
 def web_processes(service, *, without=0):
-    """Both web processes, as soon as there are two."""
+    """Return both web processes as soon as they run."""
     return wait_for(
         lambda: found if len(found := set(children_of(service.child("web"))) - {without}) == 2 else None,
         service.patience,
     )
 
 
-def test_one_web_process_that_dies_does_not_take_the_others_along(service):
+def test_a_dying_web_process_does_not_stop_the_others(service):
     one, other = web_processes(service)
 
     os.kill(one, signal.SIGKILL)
@@ -101,11 +101,11 @@ def test_one_web_process_that_dies_does_not_take_the_others_along(service):
     assert other in web_processes(service, without=one)
 
 
-def test_a_change_by_one_web_process_holds_in_the_others_at_once(service, gl, name):
+def test_a_change_by_one_web_process_applies_in_the_others_at_once(service, gl, name):
     one, other = web_processes(service)
     found = []
     for stopped in (one, other):
-        os.kill(stopped, signal.SIGSTOP)  # so that the other one answers
+        os.kill(stopped, signal.SIGSTOP)  # so that the other process answers
         try:
             assert wait_for(lambda stopped=stopped: state_of_process(stopped) == "T")
             with gitlab.Gitlab(service.url, private_token=TOKEN, timeout=20) as client:
@@ -120,7 +120,7 @@ def test_a_change_by_one_web_process_holds_in_the_others_at_once(service, gl, na
     assert found == [("on", 77)] * 2
 
 
-def test_of_many_equal_variables_at_once_one_is_made(service, project):
+def test_concurrent_requests_create_a_variable_once(service, project):
     def create(_):
         with gitlab.Gitlab(service.url, private_token=TOKEN, timeout=60) as client:
             try:
@@ -134,14 +134,14 @@ def test_of_many_equal_variables_at_once_one_is_made(service, project):
     assert sorted(answers, key=str) == [400] * 59 + ["A"]
 
 
-def test_a_service_leaves_nothing_behind_and_finds_everything_again(tmp_path, capsys, name):
+def test_a_killed_service_leaves_no_process_and_keeps_its_data(tmp_path, capsys, name):
     service = Service(tmp_path)
     cold = service.start()
-    kept = (tmp_path / "data" / "initial_credentials").read_text()
+    credentials = (tmp_path / "data" / "initial_credentials").read_text()
     first_output = (tmp_path / "serve.out").read_text()
     with gitlab.Gitlab(service.url, private_token=TOKEN) as client:
         client.groups.create({"name": name, "path": name})
-    # Redis, the web server with its processes, and the workers' process with its four
+    # Redis, the web server with its processes, and the workers' parent with its four children
     processes = wait_for(lambda: found if len(found := tree_of(service.pid)) >= 8 else None, service.patience)
 
     service.stop(signal.SIGKILL)
@@ -152,7 +152,7 @@ def test_a_service_leaves_nothing_behind_and_finds_everything_again(tmp_path, ca
     assert service.get(f"/api/v4/groups/{name}") == 200
     assert "initial_credentials" in first_output
     assert "initial_credentials" not in (tmp_path / "serve.out").read_text()
-    assert not [secret for secret in (TOKEN, services.PASSWORD) if secret in kept + first_output]
+    assert not [secret for secret in (TOKEN, services.PASSWORD) if secret in credentials + first_output]
     assert (tmp_path / "data" / "initial_credentials").stat().st_mode & 0o777 == 0o600
 
     stop = service.stop()
@@ -162,12 +162,12 @@ def test_a_service_leaves_nothing_behind_and_finds_everything_again(tmp_path, ca
         print(f"\ncold start {cold:.1f} s, second start {second:.1f} s, stop {stop:.1f} s")
 
 
-def test_a_directory_is_served_once(service):
+def test_a_data_directory_is_served_once(service):
     second = Service(service.directory / "second", PROJECT_SERVICE_DATA_DIR=str(service.directory / "data"))
 
     with pytest.raises(RuntimeError, match=f"is served already, by process {service.pid}"):
         second.start()
 
 
-def test_a_deletion_that_was_accepted_while_redis_is_dead_is_done_later(service, deletion):
+def test_a_deletion_accepted_without_redis_is_completed_later(service, deletion):
     assert wait_for(lambda: is_done(service, deletion), 4 * service.patience)

@@ -1,4 +1,4 @@
-"""The service on a full disk that holds its data and its temporary files: reads go on, writes are refused with 507."""
+"""A full disk with the data and temporary files: reads are answered, writes are refused with 507."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def service(disk, tmp_path_factory):
 
 
 def fill(path):
-    """Write to a file until there is no room for another byte."""
+    """Write to a file until the disk is full."""
     with path.open("wb", buffering=0) as file:
         block = bytes(1 << 20)
         while block:
@@ -63,7 +63,7 @@ def post(service, path, **options):
     return requests.post(f"{service.url}{path}", headers={"PRIVATE-TOKEN": TOKEN}, timeout=30, **options)
 
 
-def test_reads_begin_on_a_disk_that_became_full_since_the_start(service, disk):
+def test_the_first_reads_work_on_a_full_disk(service, disk):
     fill(disk / "ballast")
     reads = {path: {service.get(path) for _ in range(6)} for path in READS}
     (disk / "ballast").unlink()
@@ -71,7 +71,7 @@ def test_reads_begin_on_a_disk_that_became_full_since_the_start(service, disk):
     assert reads == {path: {status} for path, status in READS.items()}
 
 
-def test_reads_go_on_and_writes_are_refused_while_the_disk_is_full(service, disk):
+def test_a_full_disk_refuses_writes_and_answers_reads(service, disk):
     web = wait_for(lambda: found if len(found := children_of(service.child("web"))) == 2 else None)
     issue = {"title": "Till", "description": "d" * BODY_BYTES}
     assert post(service, "/api/v4/projects", json={"name": "shop"}).status_code == 201

@@ -1,4 +1,4 @@
-"""An archive with huge texts: what the API would not accept is cut, and lists of large rows need little memory."""
+"""An archive with huge texts: they are cut to the limits of the API, and lists of large rows need little memory."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def api(service):
 
 
 def peak_of(service, act):
-    """Run something; return how many bytes a web process had more at most than before."""
+    """Call a function; return by how many bytes the peak memory of a web process grew."""
     web = children_of(service.child("web"))
     before = {pid: memory(pid, "VmRSS") for pid in web}
     for pid in web:
@@ -94,7 +94,7 @@ def test_the_limits_of_the_api_hold_in_imports(service, api):
 @pytest.mark.parametrize(("path", "rows"), LISTS.items(), ids=LISTS)
 def test_a_list_of_large_rows_is_complete_and_needs_little_memory(service, api, path, rows):
     address = f"{service.url}/api/v4/projects/{PROJECT}/{path}"
-    api.get(address.replace("100", "1"))  # what is loaded once does not count
+    api.get(address.replace("100", "1"))  # modules that are loaded on first use do not count
     sizes = []
 
     def read():

@@ -31,7 +31,7 @@ from tests.contract.service import COMMAND, PASSWORD, REPOSITORY, free_port, git
 from tests.support.databases import create_database
 
 START_SECONDS = 120.0
-SETTLE_SECONDS = 240.0  # in a minute of kills a hundred exports pile up
+SETTLE_SECONDS = 240.0  # a minute of kills leaves about a hundred exports to be done
 PAUSE_BETWEEN_KILLS = 1.5
 FINGERPRINTS = 5
 BUCKET = "projects"
@@ -45,7 +45,7 @@ def answers(url):
 
 
 class Process:
-    """A program that is started again when it is killed, as systemd would."""
+    """A program that can be killed and started again."""
 
     def __init__(self, argv, env, log):
         self.argv, self.env, self.log = argv, env, log
@@ -64,22 +64,22 @@ class Process:
 
 
 class Cluster:
-    """What the machines share, and the machines."""
+    """The machines and the services they share."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
-        store, bells = free_port(), free_port()
+        store_port, redis_port = free_port(), free_port()
         python = str(Path(sys.executable))
         self.database = create_database(f"machines_{os.environ.get('PYTEST_XDIST_WORKER', 'gw')}")
-        self.redis = redis.Redis(port=bells)
+        self.redis = redis.Redis(port=redis_port)
         env = {name: text for name, text in os.environ.items() if not name.startswith(REMOVED_VARIABLES)}
         self.shared = [
-            Process([python, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(store)], env, directory / "s3.log"),
+            Process([python, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(store_port)], env, directory / "s3.log"),
             Process(
                 [
                     embedded_redis.find_server(),
                     "--port",
-                    str(bells),
+                    str(redis_port),
                     "--bind",
                     "127.0.0.1",
                     "--save",
@@ -91,15 +91,15 @@ class Cluster:
                 directory / "redis.log",
             ),
         ]
-        assert wait_for(lambda: answers(f"http://127.0.0.1:{store}/"), START_SECONDS)
-        requests.put(f"http://127.0.0.1:{store}/{BUCKET}", timeout=10).raise_for_status()
+        assert wait_for(lambda: answers(f"http://127.0.0.1:{store_port}/"), START_SECONDS)
+        requests.put(f"http://127.0.0.1:{store_port}/{BUCKET}", timeout=10).raise_for_status()
         self.env = env | {
             "PYTHONPATH": str(REPOSITORY),
             "PROJECT_SERVICE_DATABASE_URL": self.database,
-            "PROJECT_SERVICE_REDIS_URL": f"redis://127.0.0.1:{bells}/0",
+            "PROJECT_SERVICE_REDIS_URL": f"redis://127.0.0.1:{redis_port}/0",
             "PROJECT_SERVICE_STORAGE_URL": f"s3://{BUCKET}/files",
-            "PROJECT_SERVICE_SECRET_KEY": "a key that both machines have and nobody else",
-            "AWS_ENDPOINT_URL": f"http://127.0.0.1:{store}",
+            "PROJECT_SERVICE_SECRET_KEY": "a key that only these machines share",
+            "AWS_ENDPOINT_URL": f"http://127.0.0.1:{store_port}",
             "AWS_ACCESS_KEY_ID": "tests",
             "AWS_SECRET_ACCESS_KEY": "tests",
             "AWS_DEFAULT_REGION": "us-east-1",
@@ -113,7 +113,7 @@ class Cluster:
         self.wait_until_ready()
 
     def wait_until_ready(self):
-        assert wait_for(lambda: all(answers(f"{url}/-/readiness") for url in self.urls), START_SECONDS), self.told()
+        assert wait_for(lambda: all(answers(f"{url}/-/readiness") for url in self.urls), START_SECONDS), self.logs()
 
     def command(self, *words):
         env = self.env | {"PROJECT_SERVICE_DATA_DIR": str(self.directory / "operator")}
@@ -133,7 +133,7 @@ class Cluster:
             self.processes[role, number] = Process(argv, env, home / f"{role}.log")
         self.urls.append(f"http://127.0.0.1:{port}")
 
-    def told(self):
+    def logs(self):
         return "\n".join(path.read_text()[-2000:] for path in self.directory.rglob("*.log"))
 
     def query(self, statement, *values):
@@ -148,7 +148,7 @@ class Cluster:
 
 
 class Client:
-    """Sends to the web servers in turn; one that is not there is passed over, as a balancer would."""
+    """Sends to the web servers in turn and skips one that refuses connections, as a load balancer does."""
 
     def __init__(self, cluster):
         self.turn = itertools.cycle(cluster.urls)
@@ -156,7 +156,7 @@ class Client:
         self.session.headers["PRIVATE-TOKEN"] = cluster.token
 
     def send(self, method, path, **options):
-        """The answer; ``None`` when nobody can say what became of the request."""
+        """Return the response, or ``None`` when the outcome of the request is unknown."""
         for _ in range(100):
             url = next(self.turn)
             try:
@@ -171,7 +171,7 @@ class Client:
 
 
 class Load:
-    """Uses every area for a while, and remembers what was accepted and what is uncertain."""
+    """Writes to several areas, and records which requests were accepted and which have an unknown outcome."""
 
     def __init__(self, cluster, project, endpoint):
         self.cluster, self.project, self.endpoint = cluster, project, endpoint
@@ -216,7 +216,7 @@ def cluster(tmp_path):
 
 
 @pytest.mark.parametrize("seconds", [5, pytest.param(60, marks=pytest.mark.nightly)])
-def test_nothing_is_lost_or_doubled_while_processes_die(seconds, cluster, capsys):
+def test_killed_processes_neither_lose_nor_duplicate_rows(seconds, cluster, capsys):
     root = Client(cluster)
     project = root.send("POST", "/api/v4/projects", json={"name": "shop"}).json()
     cluster.url = cluster.urls[0]
@@ -229,10 +229,10 @@ def test_nothing_is_lost_or_doubled_while_processes_die(seconds, cluster, capsys
     chance = random.Random(seconds)
     while time.monotonic() - began < seconds:
         time.sleep(PAUSE_BETWEEN_KILLS)
-        who = chance.choice(list(cluster.processes))
-        cluster.processes[who].kill()
-        cluster.processes[who].start()
-        killed.append(who)
+        victim = chance.choice(list(cluster.processes))
+        cluster.processes[victim].kill()
+        cluster.processes[victim].start()
+        killed.append(victim)
     load.stop.set()
     for thread in threads:
         thread.join(SETTLE_SECONDS)
@@ -243,24 +243,24 @@ def test_nothing_is_lost_or_doubled_while_processes_die(seconds, cluster, capsys
     with capsys.disabled():
         print(f"\n{len(killed)} kills in {seconds} s; accepted {dict(load.accepted)}, uncertain {dict(load.uncertain)}")
     assert ended, cluster.query("SELECT name, attempts, error FROM tasks")
-    cluster.wait_until_ready()  # who was killed last may only be starting
+    cluster.wait_until_ready()  # the last process that was killed may still be starting
     assert {area: load.accepted[area] > 0 for area in load.accepted} == dict.fromkeys(load.accepted, True)
     check_names(cluster, load, project["id"])
     check_alerts(cluster, load)
     check_exports(root, cluster, project["id"])
     check_periodic(cluster, elapsed)
     check_pushes(cluster, project["path_with_namespace"])
-    assert not [told for told in load.statuses if told[1] in (500, 400, 401, 403, 404)], load.statuses
+    assert not [status for status in load.statuses if status[1] in (500, 400, 401, 403, 404)], load.statuses
 
 
 def is_idle(cluster):
-    """Whether all work has been done, but what comes again and again."""
+    """Whether all jobs but the periodic ones have finished."""
     left = [name for (name,) in cluster.query("SELECT name FROM tasks")]
     return not [name for name in left if "transfers" in name or "alerts" in name]
 
 
 def check_names(cluster, load, project_id):
-    """What was accepted is there once; what is there was accepted, or its answer was lost."""
+    """Every accepted row exists once; every other row belongs to a request with an unknown outcome."""
     statements = {
         "variables": "SELECT key FROM variables WHERE project_id = %s",
         "issues": "SELECT title FROM issues WHERE project_id = %s AND starts_with(title, 'T')",
@@ -277,7 +277,7 @@ def check_names(cluster, load, project_id):
 
 
 def check_alerts(cluster, load):
-    """Each fingerprint has one open alert, and every accepted occurrence was counted."""
+    """Each fingerprint has one open alert that counts every accepted event."""
     counts = dict(cluster.query("SELECT fingerprint, sum(events) FROM alerts GROUP BY fingerprint"))
     rows = cluster.query("SELECT count(*) FROM alerts")[0][0]
     assert rows == len(counts) <= FINGERPRINTS
@@ -285,7 +285,7 @@ def check_alerts(cluster, load):
 
 
 def check_exports(root, cluster, project_id):
-    """The export has ended, and can be taken home from either machine."""
+    """The export has finished, and either machine serves its download."""
     status = root.send("GET", f"/api/v4/projects/{project_id}/export").json()["export_status"]
     assert status == "finished"
     for url in cluster.urls:
@@ -294,7 +294,7 @@ def check_exports(root, cluster, project_id):
 
 
 def check_pushes(cluster, path):
-    """What one machine received is on the other, and on the first when it has lost its disk and its processes."""
+    """A push to one machine can be fetched from the other, and from the first after it lost its disk."""
     folder = cluster.directory / "client"
     folder.mkdir()
     first, second = (f"{url.replace('://', f'://git:{cluster.token}@')}/{path}.git" for url in cluster.urls)

@@ -1,4 +1,4 @@
-"""What other clients send: forms, encoded dots, capital booleans, tokens in other places."""
+"""Requests of other clients: forms, encoded dots, capitalised booleans, tokens in other places."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.contract.service import TOKEN, git
 
 @pytest.fixture
 def send(service):
-    """Sends a request with its target exactly as it is written, as ruby-gitlab and others do."""
+    """Send a request with its target unchanged, as ruby-gitlab and others do."""
 
     def open_it(method, target, form=None, headers=None):
         connection = http.client.HTTPConnection(urlsplit(service.url).netloc, timeout=20)
@@ -30,7 +30,7 @@ def send(service):
 
 @pytest.fixture
 def here(project):
-    """The address of the project as ruby-gitlab writes it: dots are encoded too."""
+    """The URL of the project as ruby-gitlab writes it: dots are encoded too."""
     return f"/projects/{quote(project.path_with_namespace, safe='').replace('.', '%2E')}"
 
 
@@ -58,13 +58,13 @@ def test_forms_write_hashes_with_brackets(send, here):
     assert (status, changed["value"], changed["environment_scope"]) == (200, "new", "two")
 
 
-def test_numbers_may_come_as_text(send, here, person):
+def test_numbers_are_accepted_as_text(send, here, person):
     status, member = send("POST", f"{here}/members", {"user_id": str(person.id), "access_level": "30"})
 
     assert (status, member["access_level"]) == (201, 30)
 
 
-def test_scopes_may_come_as_an_array_of_a_form(send, person):
+def test_scopes_are_accepted_as_an_array_of_a_form(send, person):
     form = {"name": "ruby", "scopes[]": "read_api"}
 
     status, token = send("POST", f"/users/{person.id}/personal_access_tokens", form)
@@ -73,14 +73,14 @@ def test_scopes_may_come_as_an_array_of_a_form(send, person):
 
 
 @pytest.mark.parametrize("slashes", ["/features/", "/features//"])
-def test_a_doubled_slash_is_one(slashes, send, name):
+def test_a_double_slash_counts_as_one(slashes, send, name):
     status, feature = send("POST", f"{slashes}{name}", {"value": "true"})
 
     assert (status, feature["name"], feature["state"]) == (201, name, "on")
 
 
 @pytest.mark.parametrize("tag", ["release/1.0", "v*", "50%", "späte #1?"])
-def test_any_name_survives_the_way_there_and_back(tag, send, here):
+def test_unicode_names_are_returned_unchanged(tag, send, here):
     made = send("POST", f"{here}/protected_tags", {"name": tag})
     shown = send("GET", f"{here}/protected_tags/{quote(tag, safe='')}")
     removed = send("DELETE", f"{here}/protected_tags/{quote(tag, safe='')}")
@@ -98,13 +98,13 @@ def test_any_name_survives_the_way_there_and_back(tag, send, here):
         ({}, f"?access_token={TOKEN}"),
     ],
 )
-def test_a_token_may_stand_where_clients_put_it(headers, query, send):
+def test_tokens_are_accepted_in_every_documented_place(headers, query, send):
     status, user = send("GET", f"/user{query}", headers=headers)
 
     assert (status, user["username"]) == (200, "root")
 
 
-def test_an_old_version_of_the_api_is_gone(service, send):
+def test_version_3_of_the_api_is_gone(service, send):
     connection = http.client.HTTPConnection(urlsplit(service.url).netloc, timeout=20)
     connection.request("GET", "/api/v3/projects")
 
@@ -112,7 +112,7 @@ def test_an_old_version_of_the_api_is_gone(service, send):
     connection.close()
 
 
-def test_git_takes_a_token_of_a_project_until_it_is_revoked(service, project, tmp_path):
+def test_git_accepts_a_project_token_until_it_is_revoked(service, project, tmp_path):
     fields = {"name": "deploy", "scopes": ["write_repository"], "access_level": 40}
     token = project.access_tokens.create(fields)
     origin = urlsplit(service.url)._replace(

@@ -1,4 +1,4 @@
-"""Pushes to the started service while its processes are killed: what was answered is there, once."""
+"""Pushes while processes of the service are killed: every accepted push is stored once."""
 
 from __future__ import annotations
 
@@ -39,17 +39,17 @@ def is_ready(service):
         return False
 
 
-def test_a_push_that_was_answered_survives_a_kill(service, tmp_path):
+def test_an_accepted_push_survives_a_kill(service, tmp_path):
     push_and_kill(service, tmp_path / "client", "few", kills=2)
 
 
 @pytest.mark.nightly
-def test_pushes_that_were_answered_survive_fifty_kills(service, tmp_path):
+def test_accepted_pushes_survive_fifty_kills(service, tmp_path):
     push_and_kill(service, tmp_path / "client", "many", kills=50)
 
 
 def push_and_kill(service, folder, name, kills):
-    """Push commits to a branch of their own while web processes are killed; compare with what was answered."""
+    """Push commits while web processes are killed; compare the stored refs with the responses."""
     url = f"{service.url.replace('://', f'://git:{TOKEN}@')}/root/{name}.git"
     requests.post(f"{service.url}/api/v4/projects", json={"name": name}, headers=HEADERS, timeout=30).raise_for_status()
     folder.mkdir()
@@ -57,7 +57,7 @@ def push_and_kill(service, folder, name, kills):
     git(folder, "commit", "--quiet", "--allow-empty", "-m", "First")
     git(folder, "push", url, "main")
     (folder / "large").write_bytes(os.urandom(4 << 20))
-    dice, answered, refused = random.Random(7), {}, {}  # moments of kills are no secret
+    dice, answered, refused = random.Random(7), {}, {}  # not used for security
     for number in range(kills):
         git(folder, "add", "--all")
         git(folder, "commit", "--quiet", "--allow-empty", "-m", f"Commit {number}")
@@ -89,7 +89,7 @@ def push_and_kill(service, folder, name, kills):
     git(folder / "clone", "fsck", "--strict")
 
 
-def test_of_pushes_to_one_branch_at_once_one_wins_and_to_many_all(service, tmp_path):
+def test_one_of_several_concurrent_pushes_to_a_branch_is_accepted(service, tmp_path):
     url = f"{service.url.replace('://', f'://git:{TOKEN}@')}/root/race.git"
     requests.post(
         f"{service.url}/api/v4/projects", json={"name": "race"}, headers=HEADERS, timeout=30
@@ -111,7 +111,7 @@ def test_of_pushes_to_one_branch_at_once_one_wins_and_to_many_all(service, tmp_p
     assert [done.result().returncode for done in many] == [0, 0, 0, 0]
 
 
-def test_a_client_that_goes_away_leaves_no_process_and_no_file(service, tmp_path):
+def test_a_client_that_disconnects_leaves_no_process_and_no_file(service, tmp_path):
     url = f"{service.url.replace('://', f'://git:{TOKEN}@')}/root/gone.git"
     requests.post(
         f"{service.url}/api/v4/projects", json={"name": "gone"}, headers=HEADERS, timeout=30

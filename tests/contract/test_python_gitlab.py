@@ -15,7 +15,9 @@ from tests.contract.conftest import make_person
 from tests.contract.service import TOKEN, wait_for
 
 CLI = Path(sys.executable).with_name("gitlab")
-SOON = (dt.date.today() + dt.timedelta(days=2)).isoformat()  # not over at midnight, should that come meanwhile
+MAX_WAIT_SECONDS = (
+    dt.date.today() + dt.timedelta(days=2)
+).isoformat()  # two days, so that midnight during a test does not matter
 
 
 def names(found, attribute="name"):
@@ -23,7 +25,7 @@ def names(found, attribute="name"):
 
 
 def is_gone(get, *args):
-    """Whether something is not found, after the job that removes it at the latest."""
+    """Whether the response becomes 404, at the latest after the removing job."""
     try:
         get(*args)
     except gitlab.exceptions.GitlabGetError as error:
@@ -31,10 +33,10 @@ def is_gone(get, *args):
     return False
 
 
-# Who one is
+# Authentication
 
 
-def test_a_client_authenticates_and_asks_for_the_version(gl):
+def test_a_client_authenticates_and_reads_the_version(gl):
     gl.auth()
     version, revision = gl.version()
 
@@ -51,7 +53,7 @@ def test_a_wrong_token_is_an_authentication_error(token, client_with):
     assert refused.value.response_code == 401
 
 
-def test_tokens_may_come_as_oauth_tokens(service):
+def test_access_tokens_are_accepted_as_oauth_tokens(service):
     client = gitlab.Gitlab(service.url, oauth_token=TOKEN)
 
     client.auth()
@@ -60,14 +62,14 @@ def test_tokens_may_come_as_oauth_tokens(service):
     client.session.close()
 
 
-def test_an_administrator_acts_for_somebody_with_sudo(gl, person):
+def test_an_administrator_acts_for_a_user_with_sudo(gl, person):
     assert gl.http_get("/user", sudo=person.username)["id"] == person.id
 
 
-# People
+# Users
 
 
-def test_users_are_made_found_changed_and_removed(gl, person):
+def test_users_are_created_found_and_updated(gl, person):
     assert gl.users.list(username=person.username)[0].id == person.id
     assert person.id in names(gl.users.list(search=person.email), "id")
 
@@ -96,7 +98,7 @@ def test_blocked_users_are_refused_until_they_are_unblocked(gl, person, client_w
     client.auth()
 
 
-def test_a_username_is_taken_only_once(gl, person):
+def test_a_duplicate_username_is_refused(gl, person):
     with pytest.raises(gitlab.exceptions.GitlabCreateError) as refused:
         make_person(gl, person.username)
 
@@ -106,18 +108,18 @@ def test_a_username_is_taken_only_once(gl, person):
 # Access tokens
 
 
-def test_an_administrator_makes_a_token_for_somebody(gl, person, client_with):
-    token = person.personal_access_tokens.create({"name": "ci", "scopes": ["read_api"], "expires_at": SOON})
+def test_an_administrator_creates_a_token_for_a_user(gl, person, client_with):
+    token = person.personal_access_tokens.create({"name": "ci", "scopes": ["read_api"], "expires_at": MAX_WAIT_SECONDS})
     client = client_with(token.token)
     own = client.personal_access_tokens.get("self")
 
-    assert (own.id, own.name, own.scopes, own.expires_at) == (token.id, "ci", ["read_api"], SOON)
+    assert (own.id, own.name, own.scopes, own.expires_at) == (token.id, "ci", ["read_api"], MAX_WAIT_SECONDS)
     assert names(client.personal_access_tokens.list(), "id") == [token.id]
     assert names(gl.personal_access_tokens.list(user_id=person.id), "id") == [token.id]
     assert not hasattr(own, "token")
 
 
-def test_a_token_that_only_reads_cannot_write(person, client_with, name):
+def test_a_read_only_token_cannot_write(person, client_with, name):
     client = client_with(person.personal_access_tokens.create({"name": "r", "scopes": ["read_api"]}).token)
 
     with pytest.raises(gitlab.exceptions.GitlabCreateError) as refused:
@@ -161,7 +163,7 @@ def test_groups_have_subgroups_and_projects(gl, group, project):
     assert names(group.projects.list(), "id") == [project.id]
 
 
-def test_groups_change_and_move_what_is_below(gl, group, project):
+def test_a_renamed_group_moves_its_subgroups_and_projects(gl, group, project):
     group.path, group.description = f"{group.path}-2", "The crew"
     group.save()
 
@@ -169,7 +171,7 @@ def test_groups_change_and_move_what_is_below(gl, group, project):
     assert gl.projects.get(f"{group.path}/my.shop").id == project.id
 
 
-def test_groups_are_removed_with_what_is_below(gl, group, project):
+def test_a_removed_group_takes_its_projects_along(gl, group, project):
     group.delete()
 
     assert is_gone(gl.groups.get, group.id)
@@ -179,7 +181,7 @@ def test_groups_are_removed_with_what_is_below(gl, group, project):
 # Projects
 
 
-def test_projects_are_found_by_number_and_by_path(gl, group, project):
+def test_projects_are_found_by_id_and_by_path(gl, group, project):
     by_path = gl.projects.get(f"{group.path}/my.shop")
 
     assert by_path.id == project.id == gl.projects.get(project.id).id
@@ -187,7 +189,7 @@ def test_projects_are_found_by_number_and_by_path(gl, group, project):
     assert by_path.visibility == "private"
 
 
-def test_projects_change(gl, group, project):
+def test_projects_are_updated(gl, group, project):
     group.visibility = "internal"
     group.save()
     project.description, project.visibility = "Sells things", "internal"
@@ -197,7 +199,7 @@ def test_projects_change(gl, group, project):
     assert (shown.description, shown.visibility) == ("Sells things", "internal")
 
 
-def test_projects_are_archived_and_taken_out_again(gl, project):
+def test_projects_are_archived_and_unarchived(gl, project):
     project.archive()
     archived = gl.projects.get(project.id).archived
 
@@ -213,7 +215,7 @@ def test_projects_are_removed_by_a_job(gl, group, project):
     assert wait_for(lambda: not group.projects.list(get_all=True))
 
 
-def test_a_list_is_walked_page_by_page(gl, group):
+def test_a_list_is_read_page_by_page(gl, group):
     made = [gl.projects.create({"name": f"p{number}", "namespace_id": group.id}).id for number in range(5)]
 
     walk = group.projects.list(iterator=True, per_page=2, order_by="id", sort="asc")
@@ -225,7 +227,7 @@ def test_a_list_is_walked_page_by_page(gl, group):
     assert names(group.projects.list(get_all=True, per_page=2, order_by="id", sort="asc"), "id") == made
 
 
-def test_projects_are_walked_by_keyset(gl, group):
+def test_projects_are_read_with_keyset_pagination(gl, group):
     made = {gl.projects.create({"name": f"p{number}", "namespace_id": group.id}).id for number in range(5)}
 
     walk = gl.projects.list(iterator=True, pagination="keyset", order_by="id", sort="desc", per_page=2, simple=True)
@@ -244,7 +246,7 @@ def test_a_missing_project_is_a_get_error(path, gl):
     assert refused.value.error_message == "404 Project Not Found"
 
 
-def test_what_is_hidden_is_not_found_and_what_is_forbidden_is_told(gl, project, person, client_with):
+def test_hidden_projects_are_not_found_and_forbidden_actions_are_403(gl, project, person, client_with):
     client = client_with(person.personal_access_tokens.create({"name": "t", "scopes": ["api"]}).token)
     with pytest.raises(gitlab.exceptions.GitlabGetError) as hidden:
         client.projects.get(project.id)
@@ -260,10 +262,10 @@ def test_what_is_hidden_is_not_found_and_what_is_forbidden_is_told(gl, project, 
 
 
 @pytest.mark.parametrize("kind", ["group", "project"])
-def test_members_come_change_and_go(kind, request, person):
+def test_members_are_added_updated_and_removed(kind, request, person):
     place = request.getfixturevalue(kind)
-    member = place.members.create({"user_id": person.id, "access_level": 20, "expires_at": SOON})
-    assert (member.access_level, member.expires_at) == (20, SOON)
+    member = place.members.create({"user_id": person.id, "access_level": 20, "expires_at": MAX_WAIT_SECONDS})
+    assert (member.access_level, member.expires_at) == (20, MAX_WAIT_SECONDS)
 
     member.access_level = 30
     member.save()
@@ -275,7 +277,7 @@ def test_members_come_change_and_go(kind, request, person):
     assert is_gone(place.members.get, person.id)
 
 
-def test_inherited_members_are_members_too(group, project, person):
+def test_inherited_members_are_listed(group, project, person):
     group.members.create({"user_id": person.id, "access_level": 30})
 
     assert person.id not in names(project.members.list(), "id")
@@ -286,7 +288,7 @@ def test_inherited_members_are_members_too(group, project, person):
 # Variables
 
 
-def test_variables_come_change_and_go(project):
+def test_variables_are_created_updated_and_deleted(project):
     made = project.variables.create({"key": "REGION", "value": "eu", "masked": False, "protected": True})
     assert (made.value, made.protected, made.environment_scope) == ("eu", True, "*")
 
@@ -300,7 +302,7 @@ def test_variables_come_change_and_go(project):
     assert project.variables.list() == []
 
 
-def test_variables_of_one_key_are_told_apart_by_filter(project):
+def test_variables_with_the_same_key_are_selected_by_scope(project):
     for scope in ("production", "review/*"):
         project.variables.create({"key": "URL", "value": scope, "environment_scope": scope})
     only = {"filter": {"environment_scope": "review/*"}}
@@ -316,7 +318,7 @@ def test_variables_of_one_key_are_told_apart_by_filter(project):
 
 
 @pytest.mark.parametrize("kind", ["group", "gl"])
-def test_variables_of_groups_and_of_the_instance_come_change_and_go(kind, request, name):
+def test_group_and_instance_variables_are_created_updated_and_deleted(kind, request, name):
     variables, key = request.getfixturevalue(kind).variables, f"HOST_{name}".replace("-", "_").replace(".", "_")
     variable = variables.create({"key": key, "value": "web01.example.org", "masked": True})
 
@@ -330,9 +332,11 @@ def test_variables_of_groups_and_of_the_instance_come_change_and_go(kind, reques
 
 
 @pytest.mark.parametrize("kind", ["project", "group"])
-def test_access_tokens_of_projects_and_groups_are_made_rotated_and_revoked(kind, request, client_with):
+def test_project_and_group_tokens_are_created_rotated_and_revoked(kind, request, client_with):
     place = request.getfixturevalue(kind)
-    token = place.access_tokens.create({"name": "ci", "scopes": ["api"], "access_level": 30, "expires_at": SOON})
+    token = place.access_tokens.create(
+        {"name": "ci", "scopes": ["api"], "access_level": 30, "expires_at": MAX_WAIT_SECONDS}
+    )
     client = client_with(token.token)
     client.auth()
     assert client.user.username.startswith(f"{kind}_{place.id}_bot_")
@@ -347,7 +351,7 @@ def test_access_tokens_of_projects_and_groups_are_made_rotated_and_revoked(kind,
     assert is_gone(place.members.get, token.user_id)
 
 
-def test_a_variable_is_refused_with_its_reasons(project):
+def test_an_invalid_variable_is_refused_with_reasons(project):
     with pytest.raises(gitlab.exceptions.GitlabCreateError) as refused:
         project.variables.create({"key": "A", "value": "short", "masked": True})
 
@@ -358,7 +362,7 @@ def test_a_variable_is_refused_with_its_reasons(project):
 # Protected tags
 
 
-def test_tags_are_protected_and_set_free(project):
+def test_tags_are_protected_and_unprotected(project):
     made = project.protectedtags.create({"name": "*-stable/1.0", "create_access_level": "40"})
     assert made.create_access_levels == [{"access_level": 40, "access_level_description": "Maintainers"}]
     assert project.protectedtags.get("*-stable/1.0").name == "*-stable/1.0"
@@ -374,7 +378,7 @@ def test_tags_are_protected_and_set_free(project):
 # Protected branches
 
 
-def test_branches_are_protected_and_set_free(project):
+def test_branches_are_protected_and_unprotected(project):
     made = project.protectedbranches.create({"name": "release/*", "push_access_level": 0, "merge_access_level": "30"})
     levels = [level["access_level"] for level in (*made.push_access_levels, *made.merge_access_levels)]
     assert (levels, made.allow_force_push) == ([0, 30], False)
@@ -397,7 +401,7 @@ def test_branches_are_protected_and_set_free(project):
 # Namespaces
 
 
-def test_namespaces_are_listed_shown_and_asked_for(gl, group):
+def test_namespaces_are_listed_shown_and_searched(gl, group):
     found = gl.namespaces.list(search=group.path)[0]
 
     assert (found.id, found.kind, found.full_path) == (group.id, "group", group.path)
@@ -410,7 +414,7 @@ def test_namespaces_are_listed_shown_and_asked_for(gl, group):
 # Error tracking
 
 
-def test_error_tracking_is_made_switched_and_shown(gl, project):
+def test_error_tracking_is_created_switched_and_shown(gl, project):
     address = f"/projects/{project.encoded_id}/error_tracking/settings"
     with pytest.raises(gitlab.exceptions.GitlabHttpError) as missing:
         gl.http_get(address)
@@ -432,7 +436,7 @@ def test_error_tracking_is_made_switched_and_shown(gl, project):
 # The instance
 
 
-def test_features_are_set_listed_and_forgotten(gl, name):
+def test_features_are_set_listed_and_deleted(gl, name):
     gl.features.set(name, True)
     made = next(feature for feature in gl.features.list() if feature.name == name)
     assert made.state == "on"
@@ -445,7 +449,7 @@ def test_features_are_set_listed_and_forgotten(gl, name):
     assert name not in names(gl.features.list())
 
 
-def test_settings_are_read_and_saved(gl):
+def test_application_settings_are_read_and_updated(gl):
     settings = gl.settings.get()
     before = settings.max_attachment_size
 
@@ -455,7 +459,7 @@ def test_settings_are_read_and_saved(gl):
     assert gl.settings.get().max_attachment_size == before + 1
 
 
-def test_what_only_administrators_may_is_refused_to_others(person, client_with, name):
+def test_administration_is_refused_to_other_users(person, client_with, name):
     client = client_with(person.personal_access_tokens.create({"name": "t", "scopes": ["api"]}).token)
 
     with pytest.raises(gitlab.exceptions.GitlabSetError) as refused:
@@ -468,7 +472,7 @@ def test_what_only_administrators_may_is_refused_to_others(person, client_with, 
 
 
 def run(service, *words, **environment):
-    """What the ``gitlab`` command prints."""
+    """Return the output of the ``gitlab`` command."""
     env = {"PATH": "/usr/bin:/bin", "HOME": "/nonexistent", "GITLAB_URL": service.url, "GITLAB_PRIVATE_TOKEN": TOKEN}
     done = subprocess.run([CLI, *words], check=False, env=env | environment, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr

@@ -1,4 +1,4 @@
-"""The tour of the README, run as it is printed against a service that was really started."""
+"""The commands of the README, run unchanged against a started service."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ README = (REPOSITORY / "README.md").read_text()
 ADDRESS = "http://127.0.0.1:8080"
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 COMMANDS, OUTPUTS = ("sh", "python"), ("json", "text")
-LISTENS = re.compile(r"listens on (http://\S+)")
+LISTENING_LINE = re.compile(r"listens on (http://\S+)")
 BETWEEN = "-- the next block of the tour --"
 STOP_SECONDS = 60
 
 
 @dataclass
 class Block:
-    """Commands of the README, and what it shows them to print."""
+    """Commands of the README and their expected output."""
 
     language: str
     commands: str
@@ -35,7 +35,7 @@ class Block:
 
 @dataclass
 class Service:
-    """A service that was started on an empty data directory."""
+    """A service started on an empty data directory."""
 
     address: str
     data_dir: Path
@@ -58,7 +58,7 @@ def tour() -> list[Block]:
 
 
 def pattern_of(shown: str) -> str:
-    """What the README shows, as an expression: ``…`` is any run of characters."""
+    """Return expected output as a regular expression: ``…`` matches any characters."""
     return ".*".join(re.escape(part) for part in shown.strip().split("…"))
 
 
@@ -88,7 +88,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
             printed = ""
             for line in output:
                 printed += line
-                if heard := LISTENS.search(line):
+                if heard := LISTENING_LINE.search(line):
                     yield Service(heard[1], data_dir, printed)
                     break
             else:
@@ -100,7 +100,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 
 @pytest.fixture(scope="module")
 def outputs(service: Service) -> list[str]:
-    """What each block of the tour printed, run one after the other in one shell."""
+    """The output of each block, run one after the other in one shell."""
     bash = shutil.which("bash")
     assert bash is not None
     script = ["set -euo pipefail"]
@@ -126,7 +126,7 @@ def test_the_first_start_prints_what_the_readme_shows(service: Service) -> None:
     assert looks_like(shown.replace(ADDRESS, service.address), service.printed)
 
 
-def test_every_command_of_the_tour_succeeds_and_prints_what_the_readme_shows(outputs: list[str]) -> None:
+def test_every_command_of_the_readme_prints_the_shown_output(outputs: list[str]) -> None:
     differing = {
         block.commands: (block.shown, printed)
         for block, printed in zip(tour(), outputs, strict=True)
@@ -136,7 +136,7 @@ def test_every_command_of_the_tour_succeeds_and_prints_what_the_readme_shows(out
     assert differing == {}
 
 
-def test_the_tour_goes_with_curl_and_with_python_gitlab() -> None:
+def test_the_readme_uses_curl_and_python_gitlab() -> None:
     assert [block.language for block in tour()].count("python") == 1
     assert sum("api " in block.commands for block in tour()) >= 5
 
@@ -147,8 +147,8 @@ def test_the_tour_goes_with_curl_and_with_python_gitlab() -> None:
         ('{"id":…,"name":"shop",…}', '{"id":7,"description":null,"name":"shop","path":"shop"}', True),
         ('{"id":…,"name":"shop",…}', '{"id":7,"name":"ship","path":"shop"}', False),
         ("HTTP/1.1 200 OK\n", "HTTP/1.1 200 OK\r\n", True),
-        ("", "something nobody was told of", False),
+        ("", "another output", False),
     ],
 )
-def test_what_is_printed_is_compared_with_what_is_shown(shown: str, printed: str, same: bool) -> None:
+def test_different_output_does_not_match_the_readme(shown: str, printed: str, same: bool) -> None:
     assert looks_like(shown, printed) is same

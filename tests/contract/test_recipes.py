@@ -1,4 +1,4 @@
-"""The recipes of the documentation, run as they are printed against a service that was really started."""
+"""The recipes of the documentation, run unchanged against a started service."""
 
 from __future__ import annotations
 
@@ -48,14 +48,14 @@ def shop(project: Any) -> Any:
 
 
 class Recipe:
-    """The blocks of a section, for one project, in a folder of their own."""
+    """The code blocks of a section, run for one project in a temporary folder."""
 
     def __init__(self, folder: Path, project: Any, url: str, token: str) -> None:
         self.folder, self.token = folder, token
         self.project, self.url = project.path_with_namespace, url
 
     def blocks(self, heading: str) -> list[tuple[str, str, str]]:
-        """File name, language and text of each block of a section."""
+        """Return file name, language and text of each block of a section."""
         section = RECIPES.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
         return [(name, language, self._here(text)) for name, language, text in BLOCK.findall(section)]
 
@@ -65,7 +65,7 @@ class Recipe:
         return text.replace("acme/shop", self.project).replace("https://git.example.org", self.url)
 
     def commands(self, heading: str) -> str:
-        """The commands of a section, after its files are written."""
+        """Write the files of a section; return its commands."""
         commands = []
         for name, language, text in self.blocks(heading):
             if name:
@@ -75,7 +75,7 @@ class Recipe:
         return "\n".join(commands)
 
     def run(self, script: str, **environment: str) -> str:
-        """Run a script in the folder; what it prints."""
+        """Run a script in the folder; return its output."""
         path = os.pathsep.join((str(Path(sys.executable).parent), "/usr/local/bin", "/usr/bin", "/bin"))
         known = {"PATH": path, "HOME": str(self.folder), "LC_ALL": "C.UTF-8", "TOKEN": self.token}
         known["PYTHONPATH"] = str(REPOSITORY)
@@ -85,19 +85,19 @@ class Recipe:
         return ran.stdout.decode()
 
     def environment(self, script: str) -> dict[str, str]:
-        """The environment of a program that is started after a script."""
+        """Return the environment of a program that a script starts."""
         found: dict[str, str] = json.loads(self.run(f"{script}\n'{sys.executable}' -S -c \"$PRINT\"", PRINT=PRINT))
         return of_the_project(found)
 
 
 def of_the_project(found: dict[str, str]) -> dict[str, str]:
-    """Without the variables of the instance, which other tests may have set."""
+    """Remove instance variables, which other tests may have set."""
     return {key: value for key, value in found.items() if key in {*VALUES, "SIGNING", "KUBECONFIG"}}
 
 
 @pytest.fixture
 def recipe(tmp_path: Path, shop: Any, service: Any) -> Recipe:
-    """The recipes, with a token of the project that may read, as they say."""
+    """The recipes with a read-only token of the project, as the documentation asks for."""
     token = shop.access_tokens.create({"name": "recipes", "scopes": ["read_api"], "access_level": 40}).token
     made = Recipe(tmp_path, shop, service.url, token)
     made.run(made.commands("The token"))
@@ -105,7 +105,7 @@ def recipe(tmp_path: Path, shop: Any, service: Any) -> Recipe:
     return made
 
 
-def test_curl_sets_the_environment_of_a_script(recipe: Recipe, tmp_path: Path) -> None:
+def test_curl_loads_variables_into_a_script(recipe: Recipe, tmp_path: Path) -> None:
     assert recipe.environment(recipe.commands("curl")) == VALUES | {
         "KUBECONFIG": str(tmp_path / "files" / "KUBECONFIG")
     }
@@ -115,7 +115,7 @@ def test_curl_sets_the_environment_of_a_script(recipe: Recipe, tmp_path: Path) -
     assert (tmp_path / "kubeconfig").stat().st_mode & 0o777 == 0o600
 
 
-def test_direnv_loads_them(recipe: Recipe) -> None:
+def test_direnv_loads_variables(recipe: Recipe) -> None:
     program = [REPOSITORY / "scripts/foreign-programs", "direnv"]
     found = subprocess.run(program, check=False, capture_output=True, text=True)
     if found.returncode:
@@ -129,7 +129,7 @@ def test_direnv_loads_them(recipe: Recipe) -> None:
     assert {key: value for key, value in json.loads(loaded).items() if key in VALUES} == VALUES
 
 
-def test_docker_gets_them(recipe: Recipe, tmp_path: Path) -> None:
+def test_docker_gets_variables(recipe: Recipe, tmp_path: Path) -> None:
     if which("docker") is None:
         pytest.skip("there is no docker")
     with docker_daemon() as (address, sent):
@@ -189,7 +189,7 @@ def test_the_workflow_has_the_grammar_of_github_actions_and_sets_them(recipe: Re
 
 @contextmanager
 def docker_daemon() -> Iterator[tuple[str, dict[str, Any]]]:
-    """A daemon that creates and starts every container; its address, and what it was sent."""
+    """A daemon that creates and starts every container; its address and the requests it received."""
     sent: dict[str, Any] = {}
 
     class RecipeDaemon(BaseHTTPRequestHandler):

@@ -1,4 +1,4 @@
-"""Clients of repositories: python-gitlab, and at night gitbeaker and semantic-release."""
+"""Clients of repositories: python-gitlab, and nightly gitbeaker and semantic-release."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.support import npm
 GITBEAKER = "43.8.0"
 SEMANTIC_RELEASE = ("semantic-release@24.2.9", "@semantic-release/gitlab@13.2.9")
 PLUGINS = ("commit-analyzer", "release-notes-generator", "gitlab")
-# every call prints its name, and a failure its text
+# every call prints its name, a failure also its message
 SCRIPT = """
 const {Gitlab} = require("@gitbeaker/rest");
 const [host, token, id] = process.argv.slice(2);
@@ -72,7 +72,7 @@ const {Branches, Tags, ProtectedBranches, Commits, Repositories, RepositoryFiles
 
 @pytest.fixture
 def pushed(service, project, tmp_path):
-    """A folder whose commits are those of the project, with the branch main and the tag v1."""
+    """A clone of the project with the branch main and the tag v1, both pushed."""
     folder = tmp_path / "clone"
     folder.mkdir()
     git(folder, "init", "--quiet", "--initial-branch", "main")
@@ -134,13 +134,13 @@ def test_branches_follow_the_rules_that_protect_them(project, pushed):
     git(pushed, "push", "--force", "origin", "HEAD:main")
     assert git(pushed, "push", "origin", ":release/1", check=False).returncode == 1
     made.delete()
-    with pytest.raises(gitlab.exceptions.GitlabDeleteError) as kept:
+    with pytest.raises(gitlab.exceptions.GitlabDeleteError) as refused:
         project.branches.delete("main")
-    assert kept.value.error_message == "The default branch of a project cannot be deleted."
+    assert refused.value.error_message == "The default branch of a project cannot be deleted."
     assert [branch.name for branch in project.branches.list(get_all=True)] == ["main"]
 
 
-def test_releases_are_made_with_python_gitlab(project, pushed):
+def test_releases_are_created_with_python_gitlab(project, pushed):
     made = project.releases.create({"tag_name": "v2", "ref": "main", "name": "Two", "description": "Notes"})
     link = made.links.create({"name": "binary", "url": "https://files.example.org/shop", "link_type": "package"})
     link.name = "program"
@@ -173,7 +173,7 @@ def test_gitbeaker_reads_and_changes_a_repository(service, project, pushed, tmp_
 
 
 @pytest.mark.nightly
-def test_semantic_release_makes_releases(service, project, pushed):
+def test_semantic_release_creates_releases(service, project, pushed):
     modules = npm.installed("semantic-release-24", *SEMANTIC_RELEASE)
     git(pushed, "tag", "--delete", "v1")
     git(pushed, "push", "--quiet", "origin", ":v1")

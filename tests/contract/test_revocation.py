@@ -1,4 +1,4 @@
-"""A permission that was revoked is gone when the request that revoked it is answered, in every web process."""
+"""Revoked permissions are refused by every web process as soon as the revoking request was answered."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.contract.service import COMMAND, TOKEN, Service, children_of
 from tests.support.databases import create_database
 
 CONNECTIONS = 12
-PASSWORD = "a password nobody else has"
+PASSWORD = "a password of this test only"
 CHANGES = {
     "the token is revoked": ("DELETE", "/personal_access_tokens/{token}", {}, {401}),
     "the membership is removed": ("DELETE", "/groups/{group}/members/{user}", {}, {404}),
@@ -23,7 +23,7 @@ CHANGES = {
     "the person is blocked": ("POST", "/users/{user}/block", {}, {403}),
     "the person is deleted": ("DELETE", "/users/{user}", {}, {401}),
 }
-# what a user without a role, or with one through a share, reads: the changes, and what the readers are answered then
+# changes of visibility, and the statuses that a user with and without a shared role gets afterwards
 RESTRICTIONS = {
     "a public project becomes private": ("PUT", "/projects/{project}", {"visibility": "private"}, {404}),
     "issues are switched off": ("PUT", "/projects/{project}", {"issues_access_level": "disabled"}, {403, 404}),
@@ -38,7 +38,7 @@ RESTRICTIONS = {
     "the person is deactivated": ("POST", "/users/{user}/block", {}, {403}),
     "the share ends": ("DELETE", "/groups/{shared}/share/{group}", {}, {404}),
 }
-# what a browser is answered then that has seen the page: refused, hidden, or sent to sign in
+# statuses that a browser with the cached page gets: refused, hidden, or redirected to sign in
 PAGES = {
     "the membership is removed": {404},
     "the role is lowered": {403},
@@ -70,7 +70,7 @@ def admin(service, method, path, /, **fields):
 
 @pytest.fixture
 def world(service):
-    """A maintainer through a group, and a project with a list that both web processes have answered."""
+    """A maintainer through a group, and a project whose list both web processes have answered."""
     name = f"rev{secrets.token_hex(4)}"
     user = admin(service, "POST", "/users", username=name, name=name, email=f"{name}@example.org", password=PASSWORD)
     token = admin(service, "POST", f"/users/{user['id']}/personal_access_tokens", name="t", scopes=["api"])
@@ -83,12 +83,12 @@ def world(service):
 
 
 def ask(address, headers):
-    """Each time on connections of their own, so that every process answers some."""
+    """Send several requests on new connections, so that every process answers some."""
     return [requests.get(address, headers=headers, timeout=30) for _ in range(CONNECTIONS)]
 
 
 @pytest.mark.parametrize(("method", "path", "fields", "refused"), CHANGES.values(), ids=CHANGES)
-def test_what_was_taken_away_is_refused_at_once(service, world, method, path, fields, refused):
+def test_revoked_access_is_refused_by_the_next_request(service, world, method, path, fields, refused):
     address, headers, ids = world
     tag = ask(address, headers)[-1].headers["ETag"]
     assert {answer.status_code for answer in ask(address, headers | {"If-None-Match": tag})} == {304}
@@ -102,7 +102,7 @@ def test_what_was_taken_away_is_refused_at_once(service, world, method, path, fi
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("change", RESTRICTIONS)
-def test_what_was_restricted_is_hidden_at_once(service, world, change):
+def test_restricted_visibility_applies_to_the_next_request(service, world, change):
     _, headers, ids = world
     api, name = f"{service.url}/api/v4", ids["name"]
     project = requests.get(f"{api}/projects/{name}-group%2F{name}", headers={"PRIVATE-TOKEN": TOKEN}, timeout=30).json()
@@ -119,7 +119,7 @@ def test_what_was_restricted_is_hidden_at_once(service, world, change):
         admin(service, "PUT", f"/users/{ids['user']}", admin=True)
         address = f"{api}/application/settings"
     elif "issue" not in change and "person" not in change:
-        headers = {}  # anybody reads it
+        headers = {}  # anonymous
         address = f"{api}/projects/{name}-group%2F{name}"
     if "issue" in change:
         admin(service, "DELETE", f"/groups/{ids['group']}/members/{ids['user']}")
@@ -139,7 +139,7 @@ def test_what_was_restricted_is_hidden_at_once(service, world, change):
 
 
 @pytest.mark.nightly
-def test_a_restart_with_other_keys_and_another_temporary_directory_takes_nothing_back(tmp_path):
+def test_a_restart_with_other_keys_keeps_revocations(tmp_path):
     old, new = secrets.token_hex(20), secrets.token_hex(20)
     made = Service(tmp_path / "service", PROJECT_SERVICE_SECRET_KEY=old)
     made.start()
@@ -180,7 +180,7 @@ def test_a_restart_with_other_keys_and_another_temporary_directory_takes_nothing
 
 
 @pytest.mark.parametrize("change", PAGES)
-def test_a_page_that_was_seen_is_refused_at_once(service, world, change):
+def test_a_page_is_refused_after_access_was_revoked(service, world, change):
     _, _, ids = world
     browser = requests.Session()
     form = CSRF.search(browser.get(f"{service.url}/users/sign_in", timeout=30).text)
@@ -201,7 +201,7 @@ def test_a_page_that_was_seen_is_refused_at_once(service, world, change):
 
 
 @pytest.mark.parametrize(("act", "refused"), [("reset_key", 401), ("delete", 403)])
-def test_a_key_of_alerts_that_was_taken_away_is_refused_at_once(service, world, act, refused):
+def test_a_revoked_alert_key_is_refused_by_the_next_request(service, world, act, refused):
     _, _, ids = world
     project = f"{ids['name']}-group/{ids['name']}"
     maintainer = Maintainer(service)
@@ -221,7 +221,7 @@ def test_a_key_of_alerts_that_was_taken_away_is_refused_at_once(service, world, 
     assert counts["All"] == 1
 
 
-def test_what_somebody_wrote_is_in_the_next_list_wherever_it_is_answered(service, world):
+def test_every_web_process_lists_a_row_right_after_its_creation(service, world):
     address, headers, _ = world
     for number in range(5):
         ask(address, headers)

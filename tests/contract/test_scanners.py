@@ -1,4 +1,4 @@
-"""Files of scanners that really ran are taken as they are: of ruff and bandit always, of semgrep and ESLint nightly."""
+"""Reports that scanners really wrote are ingested unchanged: ruff and bandit always, semgrep and ESLint nightly."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ ESLINT_RULES = {
 
 @pytest.fixture
 def sources(tmp_path):
-    """A folder with a program to scan."""
+    """A folder with source code to scan."""
     folder = tmp_path / "src" / "häuser"
     folder.mkdir(parents=True)
     (folder / "app.py").write_text(SOURCE)
@@ -63,7 +63,7 @@ def sources(tmp_path):
 
 
 def run(*command, cwd, **environment):
-    """Run a scanner; it may find something."""
+    """Run a scanner, whose exit status may report findings."""
     done = subprocess.run(
         [str(part) for part in command], cwd=cwd, env=os.environ | environment, capture_output=True, check=False
     )
@@ -72,35 +72,35 @@ def run(*command, cwd, **environment):
 
 
 def upload(gl, project, raw, **fields):
-    told = gl.http_post(
+    summary = gl.http_post(
         f"/projects/{project.id}/security_reports",
         post_data={"branch": "main", **fields},
         files={"file": ("whatever", raw, "application/octet-stream")},
     )
-    assert told["found"] == told["merged"] + told["dropped"] + told["left"]["total"]
+    assert summary["found"] == summary["merged"] + summary["dropped"] + summary["left"]["total"]
     listed = gl.http_list(f"/projects/{project.id}/vulnerability_findings", get_all=True, query_data={"scope": "all"})
-    assert len(listed) == told["merged"] > 0
+    assert len(listed) == summary["merged"] > 0
     assert {one["location"]["file"].rpartition("/")[0] for one in listed} == {"src/häuser"}
-    return told, listed
+    return summary, listed
 
 
-def test_ruff_writes_what_is_taken(sources, gl, project):
+def test_a_sarif_report_of_ruff_is_ingested(sources, gl, project):
     command = ("ruff", "check", "--isolated", "--select", "S", "--output-format", "sarif")
     raw = run(sys.executable, "-m", *command, "src", cwd=sources)
 
-    told, listed = upload(gl, project, raw, source_root=str(sources))
+    summary, listed = upload(gl, project, raw, source_root=str(sources))
 
-    assert (told["format"], told["reports"][0]["scanner"]["name"], told["warnings"]) == ("sarif", "ruff", [])
-    assert told["found"] == len(json.loads(raw)["runs"][0]["results"])
+    assert (summary["format"], summary["reports"][0]["scanner"]["name"], summary["warnings"]) == ("sarif", "ruff", [])
+    assert summary["found"] == len(json.loads(raw)["runs"][0]["results"])
     assert {"S101", "S301", "S324", "S602"} <= {one["identifiers"][0]["external_id"] for one in listed}
 
 
-def test_bandit_writes_the_same_findings_in_both_formats(sources, gl, project):
+def test_both_formats_of_bandit_give_the_same_findings(sources, gl, project):
     command = (sys.executable, "-m", "bandit", "-q", "-r", "src", "-f")
-    told, of_json = upload(gl, project, run(*command, "json", cwd=sources))
-    told_sarif, of_sarif = upload(gl, project, run(*command, "sarif", cwd=sources))
+    summary, of_json = upload(gl, project, run(*command, "json", cwd=sources))
+    sarif_summary, of_sarif = upload(gl, project, run(*command, "sarif", cwd=sources))
 
-    assert (told["format"], told_sarif["format"]) == ("bandit", "sarif")
+    assert (summary["format"], sarif_summary["format"]) == ("bandit", "sarif")
     assert [one["uuid"] for one in of_json] == [one["uuid"] for one in of_sarif]
     assert Counter(one["severity"] for one in of_json) == Counter(one["severity"] for one in of_sarif)
     shell = next(one for one in of_json if one["identifiers"][0]["external_id"] == "B602")
@@ -108,13 +108,13 @@ def test_bandit_writes_the_same_findings_in_both_formats(sources, gl, project):
 
 
 @pytest.mark.nightly
-def test_semgrep_writes_what_is_taken(semgrep, sources, gl, project):  # noqa: F811  # the fixture
+def test_a_report_of_semgrep_is_ingested(semgrep, sources, gl, project):  # noqa: F811  # the fixture
     command = ("scan", "--metrics=off", "--disable-version-check", "--no-git-ignore", "--sarif", "--quiet")
     raw = run(semgrep, *command, "--config", "rules.yaml", "src", cwd=sources, HOME=str(sources), **ALONE)
 
-    told, listed = upload(gl, project, raw)
+    summary, listed = upload(gl, project, raw)
 
-    assert (told["reports"][0]["scanner"]["external_id"], len(listed)) == ("semgrep", 1)
+    assert (summary["reports"][0]["scanner"]["external_id"], len(listed)) == ("semgrep", 1)
     assert (listed[0]["severity"], listed[0]["confidence"], listed[0]["location"]["start_line"]) == ("high", "high", 10)
     assert [one["external_id"] for one in listed[0]["identifiers"]][1:] == ["78"]
     assert listed[0]["name"].startswith("A shell runs what")
@@ -127,7 +127,7 @@ def eslint():
 
 
 @pytest.mark.nightly
-def test_eslint_writes_what_is_taken(eslint, sources, gl, project):
+def test_a_sarif_report_of_eslint_is_ingested(eslint, sources, gl, project):
     (sources / ".eslintrc.json").write_text(json.dumps(ESLINT_RULES))
     formatter = Path(eslint, "@microsoft", "eslint-formatter-sarif", "sarif.js")
     plugins = ("--resolve-plugins-relative-to", eslint.parent)
@@ -142,9 +142,9 @@ def test_eslint_writes_what_is_taken(eslint, sources, gl, project):
         ESLINT_USE_FLAT_CONFIG="false",
     )
 
-    told, listed = upload(gl, project, raw, source_root=str(sources))
+    summary, listed = upload(gl, project, raw, source_root=str(sources))
 
-    assert (told["reports"][0]["scanner"]["name"], told["warnings"]) == ("ESLint", [])
+    assert (summary["reports"][0]["scanner"]["name"], summary["warnings"]) == ("ESLint", [])
     states = {one["identifiers"][0]["external_id"]: one["state"] for one in listed}
     assert (states["no-eval"], states["security/detect-child-process"]) == ("dismissed", "detected")
-    assert told["suppressed"] == 1
+    assert summary["suppressed"] == 1

@@ -15,13 +15,13 @@ STORED_REPORT = Path(__file__).with_name("semgrep-report.json")
 PLACE = REPOSITORY / ".cache" / "semgrep"
 RULES = Path(__file__).parent / "rules.yaml"
 SCANNED = ("project_service/runtime", "project_service/domain/repositories/git.py")
-# it neither tells anybody of this nor asks for newer versions
+# without telemetry and version checks
 ALONE = {"SEMGREP_SEND_METRICS": "off", "SEMGREP_ENABLE_VERSION_CHECK": "0"}
 
 
 @pytest.fixture(scope="session")
 def semgrep():
-    """The scanner, in an environment of its own; the test is skipped if it cannot be installed."""
+    """The scanner in a virtual environment; the test is skipped if it cannot be installed."""
     program = PLACE / "bin" / "semgrep"
     if not program.exists():
         install = [PLACE / "bin" / "python", "-m", "pip", "--disable-pip-version-check", "-q", "install", "semgrep"]
@@ -34,7 +34,7 @@ def semgrep():
 
 @pytest.fixture
 def new_report(semgrep, tmp_path):
-    """What the scanner finds in a part of this program, by the rules of ``rules.yaml``."""
+    """A new report of the scanner about a part of this program, by the rules of ``rules.yaml``."""
     written = tmp_path / "gl-sast-report.json"
     words = [
         "scan",
@@ -70,7 +70,7 @@ def test_a_new_report_of_a_real_scanner_is_accepted_and_listed(new_report, gl, p
 
 def check_report(report, gl, project):
     entries = json.loads(report)["vulnerabilities"]
-    told = gl.http_post(
+    summary = gl.http_post(
         f"/projects/{project.id}/security_reports",
         post_data={"report_type": "sast"},
         files={"file": ("gl-sast-report.json", report, "application/json")},
@@ -79,7 +79,7 @@ def check_report(report, gl, project):
     listed = gl.http_list(f"/projects/{project.id}/vulnerability_findings", get_all=True)
 
     assert len(entries) > 1
-    assert (told["found"], told["merged"]) == (len(entries), len(entries))
+    assert (summary["found"], summary["merged"]) == (len(entries), len(entries))
     places = {(one["location"]["file"], one["location"]["start_line"]) for one in entries}
     assert {(one["location"]["file"], one["location"]["start_line"]) for one in listed} == places
     assert {one["scanner"]["name"] for one in listed} == {"Semgrep"}

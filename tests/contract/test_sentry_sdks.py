@@ -1,4 +1,4 @@
-"""Unmodified SDKs of Sentry, as the settings page tells to use them, against the running service."""
+"""Unmodified SDKs of Sentry against the running service, with the snippets of the settings page."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ priceOf(null);
 
 @pytest.fixture
 def dsn(gl, project):
-    """The address of the project for SDKs."""
+    """The DSN of the project."""
     path = f"/projects/{project.encoded_id}/error_tracking"
     gl.http_put(f"{path}/settings", post_data={"active": True, "integrated": True})
     return gl.http_get(f"{path}/client_keys")[0]["sentry_dsn"]
@@ -46,7 +46,7 @@ def dsn(gl, project):
 
 @pytest.fixture
 def errors(gl, project):
-    """Title, level and platform of the errors of the project, in the order of titles."""
+    """Return title, level and platform of the project's errors, ordered by title."""
 
     def read(count):
         path = f"/projects/{project.encoded_id}/error_tracking/errors"
@@ -60,7 +60,7 @@ def errors(gl, project):
     return read
 
 
-def test_the_sdk_for_python_and_its_integration_of_flask(dsn, errors, gl, project):
+def test_the_python_sdk_reports_errors_of_flask(dsn, errors, gl, project):
     done = subprocess.run(
         [sys.executable, "-c", FLASK.format(dsn=dsn)], check=False, capture_output=True, text=True, timeout=60
     )
@@ -78,7 +78,7 @@ def test_the_sdk_for_python_and_its_integration_of_flask(dsn, errors, gl, projec
 
 
 @pytest.mark.nightly
-def test_the_sdk_for_node_as_the_settings_page_prints_it(service, project, dsn, errors, tmp_path):
+def test_the_node_sdk_reports_errors_as_the_settings_page_shows(service, project, dsn, errors, tmp_path):
     maintainer = Maintainer(service)
     page = maintainer.get(f"/{project.path_with_namespace}/-/settings/operations")
     maintainer.session.close()

@@ -1,4 +1,4 @@
-"""A burst of alerts at a service that really runs: nobody is refused, and no occurrence is lost."""
+"""A burst of alerts at a running service: none is refused, and no occurrence is lost."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CONNECTIONS = 50
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def database(request, tmp_path):
-    """The address of a database that the service has not seen yet."""
+    """The URL of a new database."""
     if request.param == "sqlite":
         return f"sqlite:///{tmp_path}/service/data/project-service.db"
     return create_database(f"burst_{os.environ.get('PYTEST_XDIST_WORKER', 'gw')}")
@@ -31,7 +31,7 @@ def database(request, tmp_path):
 
 @pytest.fixture
 def endpoint(database, tmp_path):
-    """Address and key of an integration of a running service."""
+    """URL and key of an integration of a running service."""
     running = Service(tmp_path / "service", PROJECT_SERVICE_DATABASE_URL=database)
     running.start()
     try:
@@ -46,7 +46,7 @@ def endpoint(database, tmp_path):
 
 
 class Sender:
-    """Sends on one connection that is kept; what it was answered, and how long that took."""
+    """Sends on one persistent connection, and records statuses and durations."""
 
     def __init__(self, endpoint):
         self.address = urlsplit(endpoint.url)
@@ -74,9 +74,9 @@ class Sender:
         pytest.param(10_000, 500, id="10000", marks=pytest.mark.nightly),
     ],
 )
-def test_a_burst_is_taken_in_whole(posts, fingerprints, endpoint, database, capsys):
+def test_every_alert_of_a_burst_is_counted(posts, fingerprints, endpoint, database, capsys):
     senders = [Sender(endpoint) for _ in range(CONNECTIONS)]
-    # each connection begins somewhere else, and all meet at every fingerprint
+    # connections start at different fingerprints, so that each fingerprint comes from several connections
     shares = [[number * 7 % fingerprints for number in range(own, posts, CONNECTIONS)] for own in range(CONNECTIONS)]
 
     with ThreadPoolExecutor(CONNECTIONS) as pool:

@@ -1,4 +1,4 @@
-"""Many processes that send errors to a service that really runs: every event counts, and a kill loses none."""
+"""Several processes send errors to a running service: every event counts, and a kill loses none."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def collector(service):
 
 
 def event(number):
-    """An envelope; five errors, two environments, three users."""
+    """Return an envelope; the numbers give five errors, two environments, three users."""
     fields = {"exception": {"type": f"Error{'abcde'[number % 5]}", "value": str(number)}, "user": {"id": number % 3}}
     fields["environment"] = ("production", "staging")[number % 2]
     lines = ({"event_id": uuid.uuid4().hex}, {"type": "event"}, fields)
@@ -78,14 +78,14 @@ def send(netloc, path, count, statuses, stops_at_failure=False):
 
 
 def errors_at(service, collector):
-    """The errors of the project."""
+    """Return the errors of the project."""
     number = collector.split("/")[6]
     address = f"{service.url}/api/v4/projects/{number}/error_tracking/errors"
     return requests.get(address, headers=HEADERS, timeout=30).json()
 
 
 @pytest.mark.parametrize("each", [50, pytest.param(1000, marks=pytest.mark.nightly)])
-def test_ten_processes_lose_nothing(service, collector, each):
+def test_ten_processes_lose_no_event(service, collector, each):
     context = multiprocessing.get_context("fork")
     statuses, netloc, began = context.Queue(), urlsplit(service.url).netloc, time.monotonic()
     senders = [context.Process(target=send, args=(netloc, collector, each, statuses)) for _ in range(PROCESSES)]
@@ -104,7 +104,7 @@ def test_ten_processes_lose_nothing(service, collector, each):
 
 
 @pytest.mark.nightly
-def test_what_was_answered_survives_a_kill(service, collector):
+def test_accepted_events_survive_a_kill(service, collector):
     statuses, netloc = multiprocessing.get_context("fork").Queue(), urlsplit(service.url).netloc
     senders = [threading.Thread(target=send, args=(netloc, collector, 10_000, statuses, True)) for _ in range(4)]
     for sender in senders:
@@ -124,7 +124,7 @@ def test_what_was_answered_survives_a_kill(service, collector):
 
 
 @pytest.mark.nightly
-def test_hostile_events_get_clear_answers_and_take_no_memory(service, collector):
+def test_hostile_events_get_clear_responses_and_little_memory(service, collector):
     def post(body, **headers):
         return requests.post(service.url + collector, body, headers=headers, timeout=60).status_code
 
@@ -160,6 +160,6 @@ def test_hostile_events_get_clear_answers_and_take_no_memory(service, collector)
 
 
 def peak_of(pid):
-    """The most memory that a process ever had, in bytes."""
+    """Return the peak memory of a process in bytes."""
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM"))

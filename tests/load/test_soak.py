@@ -1,4 +1,4 @@
-"""Mixed load on a service that really runs, for a long time: memory stays flat, no file stays open, nothing fails."""
+"""Long mixed load on a running service: memory and open files stay flat, no request fails."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from tests.contract.service import ROLES, TOKEN, Service, children_of, command_o
 
 SAMPLE_SECONDS = 2.0
 THREADS = 4
-# what is filled once (pools, caches, compiled statements) is filled in the first part
-WARM = 0.4
-# an hour of this would cost a process less than a tenth of what it has; noise of short runs is larger
-MOST_GROWTH = 0.10
-MOST_FILES = 16
+# pools, caches and compiled statements fill in the first part
+WARM_UP_SHARE = 0.4
+# an hour costs a process less than a tenth of its memory; short runs are noisier
+MAX_GROWTH_RATIO = 0.10
+MAX_NEW_FILES = 16
 
 
 def memory(pid: int) -> int:
-    """Bytes that a process has made, whether or not children share them at the moment, or 0 once it has gone."""
+    """Return the anonymous memory of a process in bytes, shared with its children or not; 0 once it has ended."""
     with suppress(OSError, ValueError):
         for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
             if line.startswith("Anonymous:"):
@@ -41,7 +41,7 @@ def files(pid: int) -> int:
 
 
 def lasting(service: Service) -> dict[str, int]:
-    """The processes that live as long as the service: the supervisor, its children, web processes and workers."""
+    """Return the long-lived processes: the supervisor, its children, web processes and workers."""
     found = {"supervisor": service.pid}
     for child in children_of(service.pid):
         role = next((role for role, fits in ROLES.items() if fits(command_of(child))), "other")
@@ -54,7 +54,7 @@ def lasting(service: Service) -> dict[str, int]:
 
 
 class Load:
-    """Reads and writes everywhere, with exports and imports among it."""
+    """Reads and writes in several areas, exports and imports included."""
 
     def __init__(self, service: Service, project: dict, endpoint) -> None:
         self.service, self.project, self.endpoint = service, project, endpoint
@@ -92,9 +92,9 @@ class Load:
             if number == 0 and count % 25 == 0:
                 send("POST", f"{path}/export")
             if number == 1 and count % 25 == 0:
-                self.take_home_and_bring_back(send, path, name.lower())
+                self.export_and_import(send, path, name.lower())
 
-    def take_home_and_bring_back(self, send, path, name) -> None:
+    def export_and_import(self, send, path, name) -> None:
         found = send("GET", f"{path}/export/download")
         if found.status_code == 200:
             fields = {"path": name, "overwrite": "true"}
@@ -104,8 +104,8 @@ class Load:
 
 
 def slope(samples: list[float]) -> float:
-    """How much of its middle a series gains from the end of its first part to its end."""
-    warm = samples[int(len(samples) * WARM) :]
+    """Return the growth of a series after its warm-up, relative to its median."""
+    warm = samples[int(len(samples) * WARM_UP_SHARE) :]
     gain = statistics.linear_regression(range(len(warm)), warm).slope * len(warm)
     return gain / statistics.median(warm)
 
@@ -117,10 +117,10 @@ def slope(samples: list[float]) -> float:
         pytest.param(1800, marks=pytest.mark.soak, id="30min"),
     ],
 )
-def test_nothing_grows_under_load(seconds, tmp_path, capsys):
+def test_memory_and_files_do_not_grow_under_load(seconds, tmp_path, capsys):
     service = Service(tmp_path)
     service.start()
-    assert wait_for(lambda: len(lasting(service)) >= 10)  # workers begin after the first answer
+    assert wait_for(lambda: len(lasting(service)) >= 10)  # workers start after the first response
     try:
         headers = {"PRIVATE-TOKEN": TOKEN}
         project = requests.post(f"{service.url}/api/v4/projects", {"name": "shop"}, headers=headers, timeout=30).json()
@@ -145,14 +145,18 @@ def test_nothing_grows_under_load(seconds, tmp_path, capsys):
     finally:
         service.stop()
 
-    growth = {name: slope([each for each, _ in taken]) for name, taken in samples.items()}
-    opened = {name: taken[-1][1] - taken[int(len(taken) * WARM)][1] for name, taken in samples.items()}
+    growth = {name: slope([each for each, _ in measured]) for name, measured in samples.items()}
+    opened = {
+        name: measured[-1][1] - measured[int(len(measured) * WARM_UP_SHARE)][1] for name, measured in samples.items()
+    }
     ordered = sorted(load.seconds)
     with capsys.disabled():
         print(f"\n{len(ordered)} requests in {seconds} s, p50 {ordered[len(ordered) // 2] * 1000:.0f} ms, ", end="")
         print(f"p99 {ordered[len(ordered) * 99 // 100] * 1000:.0f} ms; statuses {dict(load.statuses)}")
-        for name, taken in samples.items():
-            print(f"{name}: {taken[-1][0] >> 20} MB, {growth[name]:+.1%}, files {taken[-1][1]} ({opened[name]:+d})")
+        for name, measured in samples.items():
+            print(
+                f"{name}: {measured[-1][0] >> 20} MB, {growth[name]:+.1%}, files {measured[-1][1]} ({opened[name]:+d})"
+            )
     assert load.statuses[5] == 0
-    assert {name: gained for name, gained in growth.items() if gained > MOST_GROWTH} == {}
-    assert {name: count for name, count in opened.items() if count > MOST_FILES} == {}
+    assert {name: gained for name, gained in growth.items() if gained > MAX_GROWTH_RATIO} == {}
+    assert {name: count for name, count in opened.items() if count > MAX_NEW_FILES} == {}

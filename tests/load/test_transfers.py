@@ -1,4 +1,4 @@
-"""Others go on writing while a big project is imported."""
+"""Writes are answered while a large project is imported."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PAUSE = 0.02
 
 
 class Writer(threading.Thread):
-    """Sends one thing after the other, and notes how long each took and what was answered."""
+    """Sends requests one after the other, and records durations and statuses."""
 
     def __init__(self, send):
         super().__init__()
@@ -36,14 +36,14 @@ class Writer(threading.Thread):
 
     @property
     def slowest(self):
-        """What 99 of 100 were quicker than, in seconds."""
+        """Return the 99th percentile in seconds."""
         return sorted(self.seconds)[len(self.seconds) * 99 // 100]
 
 
 @pytest.mark.parametrize(
     ("issues", "most_seconds"),
     [
-        pytest.param(300, 3.0, id="300"),  # so few writes that one of them decides
+        pytest.param(300, 3.0, id="300"),  # with so few writes, a single slow one decides
         pytest.param(100_000, 0.5, marks=pytest.mark.nightly, id="100000"),
     ],
 )
@@ -104,7 +104,7 @@ def test_alerts_and_variables_are_written_while_a_project_is_imported(issues, mo
 
 
 def wait_until_ended(address):
-    """The status of an import that has come to its end."""
+    """Wait for the end of an import; return its status."""
     for _ in range(3000):
         status = requests.get(address, headers=HEADERS, timeout=30).json()["import_status"]
         if status in ("finished", "failed"):

@@ -1,4 +1,4 @@
-"""Many writers at once: nobody is refused because others write, and nothing that was accepted is lost."""
+"""Many concurrent writers: none is refused because of the others, and no accepted row is lost."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ WRITERS = 50
         pytest.param(1800, id="30min", marks=pytest.mark.soak),
     ],
 )
-def test_fifty_writers_all_get_their_turn(seconds, project, as_, people, capsys):
+def test_fifty_concurrent_writers_are_all_served(seconds, project, as_, people, capsys):
     numbers, lock, client = itertools.count(), threading.Lock(), as_(MAX)
     path, until = f"/projects/{project.id}/variables", time.monotonic() + seconds
 

@@ -3994,11 +3994,11 @@ def test_the_default_branch_is_told_where_git_would_mistake_another_for_head(as_
     assert client.get(f"/projects/{again}").json["default_branch"] == "topic"
 
 
-@pytest.mark.parametrize("is_whole", [True, False])
-def test_what_came_of_an_upload_goes_when_whoever_took_it_in_was_killed(is_whole, app):
+@pytest.mark.parametrize("is_complete", [True, False])
+def test_what_came_of_an_upload_goes_when_whoever_took_it_in_was_killed(is_complete, app):
     def take_in():
         with workdir.receiving_upload() as name:
-            if is_whole:
+            if is_complete:
                 storage().store(io.BytesIO(b"an archive"), name)
             else:
                 place = Path(storage().path(name))
@@ -4074,13 +4074,13 @@ def test_how_a_label_is_nested_does_not_hang_on_its_number(app):
         json.dumps(small | {"events": None, "id": None, "project_id": None}, separators=(",", ":"))
     )
 
-    for spare, is_whole in ((0, True), (1, False)):
+    for spare, is_complete in ((0, True), (1, False)):
         line = small | {"description": "x" * (room + spare)}
         for number in (1, 10**12):
             nested = nested_serializer._nested_line(
                 context, line | {"id": number, "project_id": number}, ("id", "title")
             )
-            assert ("description" in nested) is is_whole
+            assert ("description" in nested) is is_complete
 
 
 @pytest.mark.parametrize("levels", [90, 96, 97, 98, 100, 101])

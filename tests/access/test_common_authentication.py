@@ -175,7 +175,7 @@ def test_every_token_may_look_at_itself_and_end(people, client_of):
 
 
 @pytest.mark.parametrize("wanted", ["max", "MAX", "id"])
-def test_an_administrator_acts_for_somebody_else(wanted, people, client_of):
+def test_an_administrator_acts_for_another_user_with_sudo(wanted, people, client_of):
     admin = client_of(people["ada"], "api", "sudo")
     wanted = people["max"].id if wanted == "id" else wanted
 

@@ -66,7 +66,7 @@ def test_wrong_parameters_are_named(method, path, body, text, project, as_admin)
         ("page[a]=1", "page is invalid"),
     ],
 )
-def test_wrong_filters_are_named(query, text, as_admin):
+def test_invalid_filters_are_named(query, text, as_admin):
     assert told(as_admin.get(f"/users?{query}")) == (400, {"error": text})
 
 

@@ -89,7 +89,7 @@ def full(project, people, as_admin):
         (Share, "DELETE", "share/{group_id}", None),
     ],
 )
-def test_what_somebody_has_just_removed_is_gone(model, method, path, body, app, full, as_admin):
+def test_concurrently_removed_rows_are_not_found(model, method, path, body, app, full, as_admin):
     row = db.session.scalars(select(model)).one()
     address = f"/projects/{full.id}/{path.format(**row.__dict__)}"
     db.session.execute(delete(model))
@@ -100,7 +100,7 @@ def test_what_somebody_has_just_removed_is_gone(model, method, path, body, app, 
 
 
 @pytest.mark.parametrize(("method", "body"), [("DELETE", None), ("PUT", {"access_level": 20})])
-def test_a_membership_ends_once(method, body, app, project, people, as_admin):
+def test_a_membership_is_removed_once(method, body, app, project, people, as_admin):
     address = f"/projects/{project.id}/members/{people[DEV].id}"
     db.session.execute(delete(Membership).where(Membership.user_id == people[DEV].id))
 
@@ -109,7 +109,7 @@ def test_a_membership_ends_once(method, body, app, project, people, as_admin):
 
 
 @pytest.mark.parametrize(("method", "body"), [("DELETE", None), ("PUT", {"path": "till"})])
-def test_a_project_that_is_just_deleted_is_gone(method, body, app, project, as_admin):
+def test_changes_of_a_concurrently_deleted_project_are_not_found(method, body, app, project, as_admin):
     path_registry.start_deleting_project(db.session.get_one(Project, project.id))
 
     answer = while_unfinished(app, lambda: as_admin.open(method, f"/projects/{project.id}", json=body))
@@ -127,7 +127,7 @@ def test_a_project_that_is_just_deleted_is_gone(method, body, app, project, as_a
     ],
 )
 @pytest.mark.parametrize("below", [False, True])
-def test_nothing_happens_in_a_group_that_is_just_deleted(method, path, body, below, app, group, as_admin):
+def test_changes_in_a_concurrently_deleted_group_are_refused(method, path, body, below, app, group, as_admin):
     place = make_group("below", group) if below else group
     path_registry.start_deleting_namespace(db.session.get_one(Group, place.id))
 
@@ -140,7 +140,7 @@ def test_nothing_happens_in_a_group_that_is_just_deleted(method, path, body, bel
     ("method", "path", "body"),
     [("DELETE", "", None), ("PUT", "", {"bio": "late"}), ("POST", "/block", None), ("POST", "/unblock", None)],
 )
-def test_an_account_that_is_just_deleted_is_gone(method, path, body, app, people, as_admin):
+def test_changes_of_a_concurrently_deleted_user_are_not_found(method, path, body, app, people, as_admin):
     accounts.delete_user(db.session.get_one(User, people[SAM].id))
 
     answer = while_unfinished(app, lambda: as_admin.open(method, f"/users/{people[SAM].id}{path}", json=body))
@@ -148,7 +148,7 @@ def test_an_account_that_is_just_deleted_is_gone(method, path, body, app, people
     assert answer == (404, hidden("User"))
 
 
-def test_nothing_is_made_in_the_namespace_of_an_account_that_is_just_deleted(app, people, as_stranger):
+def test_creations_in_the_namespace_of_a_concurrently_deleted_user_are_refused(app, people, as_stranger):
     path_registry.start_deleting_namespace(namespace_of(people[SAM]))
 
     answer = while_unfinished(app, lambda: as_stranger.post("/projects", json={"path": "late"}))
@@ -156,7 +156,7 @@ def test_nothing_is_made_in_the_namespace_of_an_account_that_is_just_deleted(app
     assert answer == UNUSABLE
 
 
-def test_an_account_is_blocked_once(app, people, as_admin):
+def test_a_user_is_blocked_once(app, people, as_admin):
     accounts.block_user(people[ADA].id, db.session.get_one(User, people[SAM].id))
 
     assert while_unfinished(app, lambda: as_admin.post(f"/users/{people[SAM].id}/block")) == (201, None)
@@ -173,7 +173,7 @@ def test_a_token_is_rotated_once(app, people, as_admin):
     assert [one.active for one in db.session.scalars(select(PersonalAccessToken).filter_by(name="ci"))].count(True) == 1
 
 
-def test_nobody_makes_more_projects_than_they_may(app, client_of):
+def test_concurrent_creations_respect_the_project_limit(app, client_of):
     user = make_user("frugal", projects_limit=1)
     client = client_of(user)
     owner = db.session.get_one(User, user.id)
@@ -193,7 +193,7 @@ def test_a_feature_has_one_percentage(app, as_admin):
     assert (status, told["gates"]) == (201, gates)
 
 
-def test_a_feature_is_not_on_and_off(app, as_admin):
+def test_concurrent_changes_leave_a_feature_either_on_or_off(app, as_admin):
     instance.set_feature("sails", value="true")
 
     status, told = while_unfinished(app, lambda: as_admin.post("/features/sails", json={"value": "false"}))
@@ -203,7 +203,7 @@ def test_a_feature_is_not_on_and_off(app, as_admin):
 
 
 @pytest.mark.parametrize("place", ["projects", "groups"])
-def test_nothing_is_shared_with_a_group_that_is_just_deleted(place, app, project, group, as_admin):
+def test_sharing_with_a_concurrently_deleted_group_is_refused(place, app, project, group, as_admin):
     other = make_group("friends", make_group("above"))
     path_registry.start_deleting_namespace(db.session.get_one(Group, other.id))
     address = f"/{place}/{project.id if place == 'projects' else group.id}/share"
@@ -215,7 +215,7 @@ def test_nothing_is_shared_with_a_group_that_is_just_deleted(place, app, project
     assert answer == (404, hidden("Group"))
 
 
-def test_two_who_set_different_settings_of_a_project_set_both(app, project, as_admin):
+def test_concurrent_changes_of_different_settings_are_both_stored(app, project, as_admin):
     projects.update_project(db.session.get_one(Project, project.id), merge_method="ff")
 
     status, told = while_unfinished(app, lambda: as_admin.put(f"/projects/{project.id}", json={"build_timeout": 900}))
@@ -223,7 +223,7 @@ def test_two_who_set_different_settings_of_a_project_set_both(app, project, as_a
     assert (status, told["merge_method"], told["build_timeout"]) == (200, "ff", 900)
 
 
-def test_of_two_exports_that_end_together_the_later_one_keeps_its_file(app, people, project, monkeypatch):
+def test_of_two_concurrent_exports_the_later_one_keeps_its_file(app, people, project, monkeypatch):
     first, second = (ProjectExport(project_id=project.id, user_id=people[ADA].id, state="started") for _ in range(2))
     db.session.add_all([first, second])
     db.session.commit()

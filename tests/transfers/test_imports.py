@@ -300,7 +300,7 @@ def test_one_created_event_tells_of_an_import(bring, as_):
         ({"file": None, "overwrite": "maybe"}, "path is missing, overwrite is invalid"),
     ],
 )
-def test_parameters_that_are_refused(fields, text, as_, people):
+def test_invalid_parameters_are_refused(fields, text, as_, people):
     if "file" in fields and fields["file"] is None:
         fields = fields | {"file": (io.BytesIO(make_archive({})), "it.tar.gz")}
 

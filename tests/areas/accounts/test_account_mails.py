@@ -41,7 +41,7 @@ def test_a_sign_in_from_a_new_address_is_mailed_once(app):
     assert "192.0.2.2" in one.body
 
 
-def test_the_addresses_from_before_the_upgrade_are_known(app):
+def test_addresses_of_sessions_before_the_upgrade_are_known(app):
     user = make_user("paula", current_sign_in_ip="192.0.2.1", last_sign_in_ip="192.0.2.2")
     for address in ("192.0.2.2", "192.0.2.1"):
         sign_in(user, address)
@@ -51,7 +51,7 @@ def test_the_addresses_from_before_the_upgrade_are_known(app):
     assert len(mails()) == 1
 
 
-def test_another_host_part_of_ipv6_is_no_new_address(app):
+def test_a_different_host_part_of_ipv6_is_the_same_address(app):
     user = make_user("paula")
     for address in ("2001:db8:1:2::5", "2001:db8:1:2:aaaa::7", None, "unknown"):
         sign_in(user, address)

@@ -49,7 +49,7 @@ def test_a_new_user_signs_in_with_the_password_shown_and_chooses_another(adminis
         ({"username": "", "email": "m@example.org"}, "Username"),
     ],
 )
-def test_a_user_who_cannot_be_is_refused_beside_the_field(fields, text, administrator, people):
+def test_an_invalid_user_shows_the_error_at_its_field(fields, text, administrator, people):
     answer = administrator.send(f"{USERS}/new", name="New", **fields)
 
     assert answer.status_code == 422
@@ -68,7 +68,7 @@ def test_blocked_users_are_signed_out_until_they_are_unblocked(administrator, vi
     assert reload(people[MAX]).state == "active"
 
 
-def test_administrators_are_made_and_unmade(administrator, people):
+def test_administrator_rights_are_granted_and_removed(administrator, people):
     administrator.send(f"{of(people[SAM])}/make_admin")
     made = reload(people[SAM]).admin
     administrator.send(f"{of(people[SAM])}/remove_admin")
@@ -77,7 +77,7 @@ def test_administrators_are_made_and_unmade(administrator, people):
 
 
 @pytest.mark.parametrize("action", ["block", "remove_admin", "reset_password", "delete"])
-def test_nobody_changes_the_own_account_there(action, administrator, people):
+def test_administrators_cannot_change_their_own_account(action, administrator, people):
     assert administrator.send(f"{of(people[ADA])}/{action}", typed_username=ADA).status_code == 403
     assert (reload(people[ADA]).state, reload(people[ADA]).admin) == ("active", True)
 
@@ -96,7 +96,7 @@ def test_a_reset_password_ends_sessions_and_has_to_be_replaced(administrator, vi
     assert visitor.get("/").location == "/-/profile/password"
 
 
-def test_a_user_is_deleted_when_the_username_was_typed(administrator, people, run_jobs):
+def test_deleting_a_user_needs_the_typed_username(administrator, people, run_jobs):
     refused = administrator.send(f"{of(people[SAM])}/delete", typed_username="max")
     accepted = administrator.send(f"{of(people[SAM])}/delete", typed_username="sam")
     run_jobs()

@@ -14,7 +14,7 @@ def issue(project, as_):
     return as_(DEV).post(f"/projects/{project.id}/issues", json={"title": "Broken totals"}).json
 
 
-def test_contributions_of_a_deleted_user_go_to_the_ghost(issue, project, people, as_admin, run_jobs):
+def test_contributions_of_a_deleted_user_move_to_the_ghost_user(issue, project, people, as_admin, run_jobs):
     as_admin.delete(f"/users/{people[DEV].id}")
     run_jobs()
 
@@ -22,7 +22,7 @@ def test_contributions_of_a_deleted_user_go_to_the_ghost(issue, project, people,
     assert (found.status_code, found.json["author"]["username"]) == (200, "ghost")
 
 
-def test_contributions_go_with_a_user_who_is_deleted_hard(issue, project, people, as_admin, run_jobs):
+def test_a_hard_delete_removes_the_contributions_of_the_user(issue, project, people, as_admin, run_jobs):
     as_admin.delete(f"/users/{people[DEV].id}?hard_delete=true")
     run_jobs()
 

@@ -80,7 +80,7 @@ def test_a_link_works_once(app, visitor, token):
     assert can_sign_in(app, NEW)
 
 
-def test_a_new_password_ends_all_links(visitor, token, paula):
+def test_a_new_password_invalidates_all_links(visitor, token, paula):
     visitor.send(REQUEST, email="paula@example.org")
     run_requests()
     reset(visitor, token)
@@ -89,7 +89,7 @@ def test_a_new_password_ends_all_links(visitor, token, paula):
 
 
 @pytest.mark.both_databases
-def test_of_concurrent_uses_of_a_link_one_is_accepted(app, token, paula):
+def test_only_one_of_several_concurrent_uses_of_a_link_is_accepted(app, token, paula):
     db.session.remove()
 
     def use(number):
@@ -105,7 +105,7 @@ def test_of_concurrent_uses_of_a_link_one_is_accepted(app, token, paula):
         assert sorted(pool.map(use, range(4))) == [False, False, False, True]
 
 
-def test_a_change_of_the_address_ends_the_links(visitor, token, paula, as_admin):
+def test_a_changed_email_address_invalidates_the_links(visitor, token, paula, as_admin):
     as_admin.put(f"/users/{paula.id}", json={"email": "new@example.org"})
 
     assert reset(visitor, token).status_code == 422
@@ -124,12 +124,12 @@ def test_a_link_expires_after_an_hour(app, visitor, token, monkeypatch):
 
 
 @pytest.mark.parametrize(("password", "repeated"), [("short", None), (NEW, "another"), ("x" * 129, None)])
-def test_a_refused_password_does_not_use_the_link_up(password, repeated, visitor, token):
+def test_a_refused_password_leaves_the_link_valid(password, repeated, visitor, token):
     assert reset(visitor, token, password, repeated).status_code == 422
     assert reset(visitor, token).status_code == 302
 
 
-def test_the_answer_does_not_tell_whether_an_address_is_known(visitor, paula):
+def test_the_response_does_not_reveal_whether_an_address_is_known(visitor, paula):
     def request(email):
         answer = visitor.send(REQUEST, email=email)
         return answer.status_code, answer.location, "If an account has" in visitor.get(SIGN_IN).text
@@ -156,14 +156,14 @@ def test_the_token_is_not_stored(token):
     assert db.session.scalar(db.select(PasswordReset).where(PasswordReset.digest == token)) is None
 
 
-def test_one_address_gets_a_few_mails_an_hour(visitor, paula):
+def test_mails_to_one_address_are_limited_per_hour(visitor, paula):
     answers = [visitor.send(REQUEST, email="paula@example.org").status_code for _ in range(5)]
     run_requests()
 
     assert (answers, len(mails())) == ([302] * 5, password_resets.MAX_MAILS)
 
 
-def test_one_client_asks_a_few_times_an_hour(visitor, app):
+def test_requests_of_one_client_are_limited_per_hour(visitor, app):
     numbers = range(password_resets.MAX_REQUESTS + 1)
 
     assert [visitor.send(REQUEST, email=f"{number}@example.org").status_code for number in numbers][-2:] == [302, 429]
@@ -177,7 +177,7 @@ def test_tokens_cannot_be_guessed(visitor, token):
     assert (answer.status_code, "Too many attempts" in answer.text) == (422, True)
 
 
-def test_without_mail_the_page_says_whom_to_ask(visitor, paula, monkeypatch):
+def test_without_mail_the_page_refers_to_an_administrator(visitor, paula, monkeypatch):
     monkeypatch.setattr(mail, "is_on", lambda: False)
 
     assert "sends no mail" in visitor.get(REQUEST).text

@@ -39,7 +39,7 @@ def test_a_profile_is_changed_and_the_theme_is_used(maintainer, people):
 @pytest.mark.parametrize(
     ("field", "value"), [("name", ""), ("email", "none"), ("email", "sam@example.org"), ("theme", "pink")]
 )
-def test_a_profile_that_cannot_be_is_refused(field, value, maintainer, people):
+def test_an_invalid_profile_is_refused(field, value, maintainer, people):
     before = people[MAX].name, people[MAX].email
     fields = {"name": "Max", "email": "max@example.org", "bio": "", "theme": "light"} | {field: value}
 
@@ -68,7 +68,7 @@ def test_a_new_email_address_needs_the_current_password(password, text, email, s
     assert reload(paula).email == email
 
 
-def test_guesses_of_the_password_for_a_new_email_address_count(signed_in, paula):
+def test_wrong_passwords_for_a_new_email_address_count_as_failed_sign_ins(signed_in, paula):
     fields = {"name": "Paula", "bio": "", "theme": "light", "email": "p@example.org", "current_password": "wrong"}
     for _ in range(MAX_FAILURES_OF_ACCOUNT):
         signed_in.send(PROFILE, **fields)
@@ -97,7 +97,7 @@ def test_a_new_password_ends_the_other_sessions(app, signed_in, paula):
         ({"current": ""}, "is missing"),
     ],
 )
-def test_a_password_that_cannot_be_is_refused(changes, text, signed_in, paula):
+def test_an_invalid_password_is_refused(changes, text, signed_in, paula):
     answer = choose(signed_in, **changes)
 
     assert answer.status_code == 422
@@ -105,7 +105,7 @@ def test_a_password_that_cannot_be_is_refused(changes, text, signed_in, paula):
     assert password_matches(reload(paula).password_hash, PASSWORD)
 
 
-def test_guesses_of_the_current_password_count_as_failed_sign_ins(signed_in, paula):
+def test_wrong_current_passwords_count_as_failed_sign_ins(signed_in, paula):
     for _ in range(MAX_FAILURES_OF_ACCOUNT):
         choose(signed_in, current="wrong")
 
@@ -134,7 +134,7 @@ def test_all_other_sessions_are_ended_at_once(app, signed_in, paula):
     assert (is_signed_in(signed_in), is_signed_in(other)) == (True, False)
 
 
-def test_sessions_of_others_are_not_ended(visit, signed_in, paula):
+def test_sessions_of_other_users_cannot_be_ended(visit, signed_in, paula):
     stranger = visit(SAM)
     session_id = db.session.query(BrowserSession.id).filter_by(user_id=paula.id).scalar()
 

@@ -50,14 +50,14 @@ def test_a_token_is_shown_once_and_listed(page, visit, project, group):
         ({"access_level": "50"}, "Not a valid choice"),  # the role of an owner is not a maintainer's to give
     ],
 )
-def test_what_is_refused_is_said_in_the_form(fields, text, maintainer, project):
+def test_a_refused_token_shows_the_error_in_the_form(fields, text, maintainer, project):
     answer = maintainer.send(PROJECT, **FIELDS | fields)
 
     assert (answer.status_code, text in answer.text, "400 Bad request" in answer.text) == (422, True, False)
     assert db.session.query(PersonalAccessToken).count() == 0
 
 
-def test_a_token_is_rotated_for_as_long_as_before(maintainer, project):
+def test_a_rotated_token_keeps_its_lifetime(maintainer, project):
     token = make_bot_token(project, expires_at=clock.today() + dt.timedelta(days=90), created_at=clock.now())
     asked = maintainer.get(f"{PROJECT}/{token.id}/rotate").text
     day = re.search(r'name="expires_at"[^>]* value="([^"]+)"', asked)[1]
@@ -84,7 +84,7 @@ def test_a_token_is_revoked(page, visit, project, group):
     assert "There are no active access tokens." in owner.get(page).text
 
 
-def test_tokens_of_others_are_on_no_page_of_a_project(maintainer, project, group, people):
+def test_foreign_tokens_cannot_be_revoked_in_a_project(maintainer, project, group, people):
     make_token(people[OLIVE])
     personal = db.session.query(PersonalAccessToken).one()
 
@@ -126,7 +126,7 @@ def test_who_may_revoke_a_leaked_token(person, may, visit, leaked):
         assert text not in answer.text
 
 
-def test_unknown_revoked_and_foreign_tokens_get_the_same_answer(visit, leaked):
+def test_unknown_revoked_and_foreign_tokens_get_the_same_response(visit, leaked):
     sam, olive = visit(SAM), visit(OLIVE)
     olive.send(LEAKED, secret=leaked["group"][0])
 
@@ -139,7 +139,7 @@ def test_unknown_revoked_and_foreign_tokens_get_the_same_answer(visit, leaked):
     assert len(same) == 1
 
 
-def test_only_some_tokens_are_checked_at_a_time(visit, leaked):
+def test_checks_of_leaked_tokens_are_rate_limited(visit, leaked):
     sam = visit(DEV)
     for _ in range(MAX_LEAKED_TOKENS):
         assert sam.send(LEAKED, secret="unknown").status_code == 422
@@ -153,7 +153,7 @@ def test_only_some_tokens_are_checked_at_a_time(visit, leaked):
 @pytest.mark.parametrize(
     ("members", "page"), [("/acme/shop/-/project_members", PROJECT), ("/groups/acme/-/group_members", GROUP)]
 )
-def test_bots_among_members_are_managed_by_their_tokens(members, page, visit, project, group):
+def test_bots_in_the_list_of_members_link_to_their_tokens(members, page, visit, project, group):
     bot = make_bot_token(project if page == PROJECT else group).user
 
     text = visit(OLIVE).get(members).text

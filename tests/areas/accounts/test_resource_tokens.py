@@ -71,7 +71,7 @@ def test_maintainers_manage_tokens_of_a_project_and_owners_those_of_a_group(
         assert statuses == ([refusal] * 5 if refusal else [200, 201, 200, 200, 204])
 
 
-def test_a_token_has_a_bot_that_is_a_member_and_counts_no_seat(as_maintainer, tokens, project, group):
+def test_the_bot_of_a_token_is_a_member_without_a_seat(as_maintainer, tokens, project, group):
     before = billable_members([db.session.get_one(Group, group.id)])
 
     created = as_maintainer.post(tokens, json=FIELDS | {"access_level": 30, "expires_at": day(9)}).json
@@ -85,7 +85,7 @@ def test_a_token_has_a_bot_that_is_a_member_and_counts_no_seat(as_maintainer, to
     assert as_maintainer.get(f"{tokens}/{created['id']}").json == {key: created[key] for key in KEYS}
 
 
-def test_a_bot_acts_in_its_role_and_sees_nothing_else(as_admin, as_maintainer, tokens, project, with_token):
+def test_a_bot_has_its_role_in_its_project_only(as_admin, as_maintainer, tokens, project, with_token):
     token = as_maintainer.post(tokens, json=FIELDS | {"access_level": 30}).json["token"]
     as_admin.post("/projects", json={"name": "internal", "visibility": "internal"})
 
@@ -97,7 +97,7 @@ def test_a_bot_acts_in_its_role_and_sees_nothing_else(as_admin, as_maintainer, t
     assert with_token(token, "GET", "/personal_access_tokens/self").json["name"] == "deploy"
 
 
-def test_a_bot_cannot_sign_in_nor_make_tokens(as_admin, tokens, with_token, people):
+def test_a_bot_cannot_sign_in_or_create_tokens(as_admin, tokens, with_token, people):
     created = as_admin.post(tokens, json=FIELDS | {"access_level": 40}).json
     as_admin.put(f"/users/{created['user_id']}", json={"password": "correct horse battery"})
     bot = db.session.get_one(User, created["user_id"])
@@ -107,7 +107,7 @@ def test_a_bot_cannot_sign_in_nor_make_tokens(as_admin, tokens, with_token, peop
     assert with_token(created["token"], "POST", tokens, json=FIELDS).status_code == 403
 
 
-def test_a_bot_is_no_other_member_and_is_managed_by_its_token(as_admin, tokens, project, group):
+def test_a_bot_is_a_member_only_through_its_token(as_admin, tokens, project, group):
     bot = as_admin.post(tokens, json=FIELDS).json["user_id"]
     member = f"/projects/{project.id}/members/{bot}"
 
@@ -133,14 +133,14 @@ def test_a_bot_is_no_other_member_and_is_managed_by_its_token(as_admin, tokens, 
         ({"expires_at": day(366)}, 400, {"message": f"400 Bad request - Expiration date must not be after {day(365)}"}),
     ],
 )
-def test_bad_fields_are_refused_and_leave_no_bot(fields, status, body, as_maintainer, tokens):
+def test_invalid_fields_are_refused_and_create_no_bot(fields, status, body, as_maintainer, tokens):
     answer = as_maintainer.post(tokens, json=FIELDS | fields)
 
     assert (answer.status_code, answer.json) == (status, body)
     assert db.session.query(ResourceBot).count() == 0
 
 
-def test_the_list_is_filtered_by_state_and_tokens_of_others_are_not_found(as_admin, tokens, group_tokens):
+def test_the_list_is_filtered_by_state_and_foreign_tokens_are_not_found(as_admin, tokens, group_tokens):
     first, second = (as_admin.post(tokens, json=FIELDS).json for _ in range(2))
     rotated = as_admin.post(f"{tokens}/{first['id']}/rotate").json
 
@@ -166,7 +166,7 @@ def test_rotation_keeps_bot_scopes_and_role(as_maintainer, tokens, with_token):
     assert again.json == {"message": "400 Bad request - Token already revoked"}
 
 
-def test_a_maintainer_does_not_get_the_secret_of_an_owner(as_admin, as_maintainer, tokens):
+def test_a_maintainer_cannot_rotate_the_token_of_an_owner_role(as_admin, as_maintainer, tokens):
     of_owner = as_admin.post(tokens, json=FIELDS | {"access_level": 50}).json
 
     assert as_maintainer.post(f"{tokens}/{of_owner['id']}/rotate").status_code == 400
@@ -174,7 +174,7 @@ def test_a_maintainer_does_not_get_the_secret_of_an_owner(as_admin, as_maintaine
 
 
 @pytest.mark.parametrize("path", ["/personal_access_tokens/self/rotate", "{tokens}/self/rotate"])
-def test_an_old_token_that_rotates_again_revokes_its_family(path, as_maintainer, tokens, with_token, run_jobs):
+def test_rotating_an_old_token_again_revokes_its_family(path, as_maintainer, tokens, with_token, run_jobs):
     first = as_maintainer.post(tokens, json=FIELDS | {"access_level": 10}).json["token"]
     path = path.format(tokens=tokens)
     second = with_token(first, "POST", path).json["token"]
@@ -189,7 +189,7 @@ def test_an_old_token_that_rotates_again_revokes_its_family(path, as_maintainer,
     assert as_maintainer.get(tokens).json == []
 
 
-def test_only_its_own_token_rotates_as_self(as_maintainer, tokens, group_tokens, as_admin, with_token):
+def test_a_token_rotates_only_itself_as_self(as_maintainer, tokens, group_tokens, as_admin, with_token):
     token = as_maintainer.post(tokens, json=FIELDS).json["token"]
 
     assert with_token(token, "POST", f"{group_tokens}/self/rotate").status_code in (404, 405)
@@ -212,7 +212,7 @@ def test_a_token_is_shown_and_revoked_as_self(as_maintainer, tokens, group_token
     assert with_token(writing, "GET", f"{tokens}/self").status_code == 401
 
 
-def test_bots_are_left_out_of_the_list_of_users(as_admin, as_maintainer, tokens):
+def test_the_list_of_users_excludes_bots(as_admin, as_maintainer, tokens):
     bot = as_maintainer.post(tokens, json=FIELDS).json["user_id"]
 
     ids = {
@@ -224,7 +224,7 @@ def test_bots_are_left_out_of_the_list_of_users(as_admin, as_maintainer, tokens)
     assert ids["exclude_humans"] == {bot}
 
 
-def test_a_bot_goes_with_its_last_token(as_maintainer, tokens, project, with_token, run_jobs):
+def test_a_bot_is_removed_with_its_last_token(as_maintainer, tokens, project, with_token, run_jobs):
     created = as_maintainer.post(tokens, json=FIELDS).json
     issue = with_token(created["token"], "POST", f"/projects/{project.id}/issues", json={"title": "Broken"}).json
 
@@ -239,7 +239,7 @@ def test_a_bot_goes_with_its_last_token(as_maintainer, tokens, project, with_tok
     assert shown["author"]["username"] == "ghost"
 
 
-def test_bots_of_expired_tokens_and_deleted_projects_go(as_admin, tokens, group_tokens, project, run_jobs):
+def test_bots_of_expired_tokens_and_deleted_projects_are_removed(as_admin, tokens, group_tokens, project, run_jobs):
     ids = [as_admin.post(path, json=FIELDS).json["user_id"] for path in (tokens, group_tokens)]
     with unit_of_work():
         of_group = db.session.query(PersonalAccessToken).filter_by(user_id=ids[1]).one()
@@ -255,21 +255,21 @@ def test_bots_of_expired_tokens_and_deleted_projects_go(as_admin, tokens, group_
     assert [db.session.get(User, one) for one in ids] == [None, None]
 
 
-def test_a_group_token_reaches_what_is_below(as_admin, group_tokens, project, with_token):
+def test_a_group_token_reaches_subgroups_and_projects(as_admin, group_tokens, project, with_token):
     token = as_admin.post(group_tokens, json=FIELDS | {"access_level": 40}).json["token"]
 
     assert with_token(token, "GET", f"/projects/{project.id}/variables").status_code == 200
     assert with_token(token, "GET", "/groups").json[0]["path"] == "acme"
 
 
-def test_a_role_is_at_most_that_of_who_gives_it(people, group, client_of, tokens, project):
+def test_a_role_is_at_most_that_of_the_caller(people, group, client_of, tokens, project):
     member = make_user()
     add_member(project, member, Role.MAINTAINER)
 
     assert client_of(member, "api").post(tokens, json=FIELDS | {"access_level": 40}).status_code == 201
 
 
-def test_those_who_manage_a_token_are_mailed_before_it_expires(as_admin, tokens, group_tokens, run_jobs, monkeypatch):
+def test_managers_of_a_token_are_mailed_before_it_expires(as_admin, tokens, group_tokens, run_jobs, monkeypatch):
     sent = []
     monkeypatch.setattr(jobs.mail, "is_on", lambda: True)
     monkeypatch.setattr(jobs.mail, "queue", lambda to, subject, body: sent.append((sorted(to), subject, body)))
@@ -291,7 +291,7 @@ def test_those_who_manage_a_token_are_mailed_before_it_expires(as_admin, tokens,
 
 
 @pytest.mark.parametrize("kind", ["project", "group"])
-def test_what_is_done_with_tokens_is_recorded_in_their_place(kind, as_admin, tokens, group_tokens, project, group):
+def test_token_changes_are_audited_in_their_project_or_group(kind, as_admin, tokens, group_tokens, project, group):
     path, place = (tokens, project) if kind == "project" else (group_tokens, group)
     token = as_admin.post(path, json=FIELDS | {"name": "{deploy}", "access_level": 30}).json
     rotated = as_admin.post(f"{path}/{token['id']}/rotate").json
@@ -325,7 +325,7 @@ def test_tokens_of_a_bot_expire_and_have_its_scopes_on_every_route(as_admin, as_
     assert admin.json == {"message": {"admin": ["cannot be set for bots"]}}
 
 
-def test_a_token_that_cannot_be_mailed_or_pruned_holds_up_no_other(as_admin, tokens, run_jobs, monkeypatch):
+def test_a_failing_token_does_not_block_mails_or_removal_of_others(as_admin, tokens, run_jobs, monkeypatch):
     bots = [as_admin.post(tokens, json=FIELDS | {"name": name, "expires_at": day(5)}).json["user_id"] for name in "ab"]
     sent, remove_bot = [], resource_bots.remove_bot
 

@@ -33,7 +33,7 @@ def is_signed_in(visitor):
 
 
 @pytest.mark.parametrize("login", ["paula", "paula@example.org", "PAULA", " paula "])
-def test_people_sign_in_with_username_or_email(login, visitor, paula):
+def test_users_sign_in_with_username_or_email(login, visitor, paula):
     answer = sign_in(visitor, login)
 
     assert (answer.status_code, answer.location) == (302, HOME)
@@ -41,7 +41,7 @@ def test_people_sign_in_with_username_or_email(login, visitor, paula):
 
 
 @pytest.mark.parametrize(("login", "password"), [("paula", "wrong"), ("nobody", PASSWORD), ("max", ""), ("max", "x")])
-def test_a_refusal_does_not_say_what_was_wrong(login, password, visitor, paula, people):
+def test_a_refused_sign_in_does_not_reveal_the_reason(login, password, visitor, paula, people):
     answer = sign_in(visitor, login, password)
 
     assert answer.status_code == (401 if password else 422)
@@ -49,14 +49,14 @@ def test_a_refusal_does_not_say_what_was_wrong(login, password, visitor, paula, 
     assert not is_signed_in(visitor)
 
 
-def test_what_was_typed_stays_but_the_password(visitor, paula):
+def test_a_refused_form_keeps_its_values_except_the_password(visitor, paula):
     text = sign_in(visitor, "paula", "hunter two").text
 
     assert 'value="paula"' in text
     assert "hunter two" not in text
 
 
-def test_after_ten_failures_even_the_right_password_waits(visitor, paula):
+def test_after_ten_failures_the_right_password_is_refused_too(visitor, paula):
     failures = [sign_in(visitor, password="wrong").status_code for _ in range(MAX_FAILURES_OF_ACCOUNT)]
 
     answer = sign_in(visitor)
@@ -66,7 +66,7 @@ def test_after_ten_failures_even_the_right_password_waits(visitor, paula):
     assert not is_signed_in(visitor)
 
 
-def test_failures_are_forgotten_after_a_while(visitor, paula):
+def test_failed_sign_ins_expire(visitor, paula):
     for _ in range(MAX_FAILURES_OF_ACCOUNT):
         sign_in(visitor, password="wrong")
     db.session.query(RateLimit).update({"until": clock.now()})
@@ -75,7 +75,7 @@ def test_failures_are_forgotten_after_a_while(visitor, paula):
     assert sign_in(visitor).status_code == 302
 
 
-def test_trying_many_accounts_from_one_address_is_stopped_too(visitor, paula):
+def test_trying_many_accounts_from_one_address_is_limited(visitor, paula):
     subject = "sign_in:address:127.0.0.1"
     db.session.add(RateLimit(subject=subject, calls=50, until=clock.now() + dt.timedelta(minutes=1)))
     db.session.commit()
@@ -83,7 +83,7 @@ def test_trying_many_accounts_from_one_address_is_stopped_too(visitor, paula):
     assert sign_in(visitor).status_code == 429
 
 
-def test_signing_in_begins_a_new_session(visitor, paula):
+def test_signing_in_starts_a_new_session(visitor, paula):
     with visitor.cookies.session_transaction() as session:
         session.update({SESSION_KEY: "planted by somebody else", "planted": "too"})
 
@@ -94,7 +94,7 @@ def test_signing_in_begins_a_new_session(visitor, paula):
         assert "planted" not in session
 
 
-def test_every_sign_in_is_a_session_of_its_own(app, visitor, paula):
+def test_each_sign_in_creates_its_own_session(app, visitor, paula):
     for _ in range(2):
         sign_in(visitor)
         visitor.cookies.delete_cookie(COOKIE)
@@ -102,7 +102,7 @@ def test_every_sign_in_is_a_session_of_its_own(app, visitor, paula):
     assert len({row.digest for row in db.session.query(BrowserSession)}) == 2
 
 
-def test_a_cookie_of_before_the_sign_out_is_worthless(visitor, paula):
+def test_a_cookie_is_invalid_after_signing_out(visitor, paula):
     sign_in(visitor)
     cookie = visitor.cookies.get_cookie(COOKIE).value
 
@@ -113,7 +113,7 @@ def test_a_cookie_of_before_the_sign_out_is_worthless(visitor, paula):
     assert not is_signed_in(visitor)
 
 
-def test_signing_out_leaves_other_browsers_alone(visitor, visit, paula):
+def test_signing_out_keeps_other_sessions(visitor, visit, paula):
     sign_in(visitor)
     other = type(visitor)(visitor.cookies.application)
     sign_in(other)
@@ -131,7 +131,7 @@ def test_signing_out_leaves_other_browsers_alone(visitor, visit, paula):
         ("delete", "", {}),
     ],
 )
-def test_what_ends_the_sessions_of_somebody_ends_them_at_once(method, path, fields, visitor, paula, as_):
+def test_blocking_or_a_new_password_ends_sessions_at_once(method, path, fields, visitor, paula, as_):
     sign_in(visitor)
     assert is_signed_in(visitor)
 
@@ -141,7 +141,7 @@ def test_what_ends_the_sessions_of_somebody_ends_them_at_once(method, path, fiel
     assert not is_signed_in(visitor)
 
 
-def test_a_session_ends_when_its_time_is_over(visit, people):
+def test_a_session_expires(visit, people):
     visitor = visit(SAM)
     db.session.query(BrowserSession).update({"expires_at": clock.now()})
     db.session.commit()
@@ -149,7 +149,7 @@ def test_a_session_ends_when_its_time_is_over(visit, people):
     assert not is_signed_in(visitor)
 
 
-def test_somebody_deactivated_comes_back_by_signing_in(visitor, paula):
+def test_signing_in_reactivates_a_deactivated_user(visitor, paula):
     paula.state = DEACTIVATED
     db.session.commit()
 
@@ -158,14 +158,14 @@ def test_somebody_deactivated_comes_back_by_signing_in(visitor, paula):
     assert is_signed_in(visitor)
 
 
-def test_somebody_blocked_cannot_sign_in(visitor, paula, as_):
+def test_a_blocked_user_cannot_sign_in(visitor, paula, as_):
     as_(ADA).post(f"/users/{paula.id}/block")
 
     assert sign_in(visitor).status_code == 401
 
 
 @pytest.mark.parametrize("wanted", ["/acme/shop", "/-/profile/personal_access_tokens?page=2", "/?search=a%20b"])
-def test_people_come_back_to_where_they_were(wanted, visitor, paula):
+def test_signing_in_returns_to_the_requested_page(wanted, visitor, paula):
     answer = sign_in(visitor, address=f"{SIGN_IN}?next={wanted.replace('%', '%25')}")
 
     assert answer.location == wanted
@@ -187,14 +187,14 @@ def test_people_come_back_to_where_they_were(wanted, visitor, paula):
         "/a%0d%0aSet-Cookie:%20b=c",
     ],
 )
-def test_nobody_is_led_to_another_site(wanted, visitor, visit, paula):
+def test_signing_in_does_not_redirect_to_another_site(wanted, visitor, visit, paula):
     signing_in = sign_in(visitor, address=f"{SIGN_IN}?next={wanted}")
     signed_in = visitor.get(f"{SIGN_IN}?next={wanted}")
 
     assert (signing_in.location, signed_in.location) == (HOME, HOME)
 
 
-def test_the_cookie_is_for_this_server_and_no_script(visitor, paula):
+def test_the_cookie_is_host_only_and_http_only(visitor, paula):
     sign_in(visitor)
     cookie = visitor.cookies.get_cookie(COOKIE)
 
@@ -203,7 +203,7 @@ def test_the_cookie_is_for_this_server_and_no_script(visitor, paula):
 
 
 @pytest.mark.parametrize(("minutes", "is_sent"), [(0, False), (4, False), (6, True)])
-def test_the_cookie_is_sent_again_after_some_minutes(minutes, is_sent, visitor, paula, monkeypatch):
+def test_the_cookie_is_renewed_after_some_minutes(minutes, is_sent, visitor, paula, monkeypatch):
     sign_in(visitor)
     visitor.open("GET", HOME)  # the first page has a token for forms put into it
     later = clock.now() + dt.timedelta(minutes=minutes)
@@ -214,7 +214,7 @@ def test_the_cookie_is_sent_again_after_some_minutes(minutes, is_sent, visitor, 
     assert (answer.status_code, COOKIE in answer.headers.get("Set-Cookie", "")) == (200, is_sent)
 
 
-def test_as_long_as_keys_of_before_count_the_cookie_is_sent_with_each_page(visitor, paula, monkeypatch):
+def test_during_a_key_rotation_every_page_renews_the_cookie(visitor, paula, monkeypatch):
     sign_in(visitor)
     visitor.open("GET", HOME)
     keys = key_ring.keyring().keys
@@ -225,7 +225,7 @@ def test_as_long_as_keys_of_before_count_the_cookie_is_sent_with_each_page(visit
     assert visitor.open("GET", HOME).status_code == 200
 
 
-def test_behind_https_the_cookie_travels_there_only(tmp_path):
+def test_behind_https_the_cookie_is_secure(tmp_path):
     app = make_app(SQLITE, tmp_path, EXTERNAL_URL="https://projects.example.org")
 
     header = app.test_client().get(SIGN_IN).headers["Set-Cookie"]
@@ -233,18 +233,18 @@ def test_behind_https_the_cookie_travels_there_only(tmp_path):
     assert re.fullmatch(r"__Host-project_service=[^;]+; Secure; HttpOnly; Path=/; SameSite=Lax", header)
 
 
-def test_a_cookie_that_somebody_wrote_themselves_is_nothing(visitor, visit, people):
+def test_a_forged_cookie_is_ignored(visitor, visit, people):
     signed = visit(MAX).cookies.get_cookie(COOKIE).value
     visitor.cookies.set_cookie(COOKIE, ("A" if signed[0] != "A" else "B") + signed[1:])
 
     assert not is_signed_in(visitor)
 
 
-def test_a_session_opens_pages_and_not_the_api(visit, people):
+def test_a_session_authenticates_pages_but_not_the_api(visit, people):
     assert visit(MAX).get("/api/v4/user").status_code == 401
 
 
-def test_a_token_opens_the_api_and_not_pages(visitor, people):
+def test_a_token_authenticates_the_api_but_not_pages(visitor, people):
     token = sample_data.make_token(people[MAX])
 
     assert visitor.get(HOME, headers={"PRIVATE-TOKEN": token}).status_code == 302
@@ -254,7 +254,7 @@ def test_passwords_are_stored_as_argon2id():
     assert passwords.hash_password(PASSWORD).startswith("$argon2id$")
 
 
-def test_what_another_process_has_signed_with_a_new_key_is_read_at_once(app, visitor):
+def test_cookies_signed_with_a_new_key_by_another_process_are_accepted(app, visitor):
     token = visitor.csrf_token()
     app.config.update(SECRET_KEY=b"that of before", SECRET_KEY_FALLBACKS=[], WTF_CSRF_SECRET_KEY=[b"that of before"])
 
@@ -263,7 +263,7 @@ def test_what_another_process_has_signed_with_a_new_key_is_read_at_once(app, vis
     assert "Invalid login or password" in answer.text
 
 
-def test_a_form_that_was_open_when_the_keys_were_rotated_is_taken(visitor, monkeypatch):
+def test_a_form_opened_before_a_key_rotation_is_accepted(visitor, monkeypatch):
     token, keys = visitor.csrf_token(), key_ring.keyring().keys
     fields = {"login": "nobody", "password": "wrong"}
 

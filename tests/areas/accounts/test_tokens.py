@@ -122,7 +122,7 @@ def endpoint(people, group, project):
     return lambda path: path.format(**ids)
 
 
-def test_no_endpoint_works_for_somebody_blocked(endpoint, client_of):
+def test_no_endpoint_accepts_a_blocked_user(endpoint, client_of):
     barred = client_of(make_user("barred", admin=True, state=BLOCKED))
 
     answers = {(method, path): barred.open(method, endpoint(path)) for method, path in ALL}
@@ -131,7 +131,7 @@ def test_no_endpoint_works_for_somebody_blocked(endpoint, client_of):
     assert [what for what, answer in answers.items() if (answer.status_code, answer.json) != (403, refused)] == []
 
 
-def test_no_endpoint_works_with_an_expired_token(endpoint, people, client_of):
+def test_no_endpoint_accepts_an_expired_token(endpoint, people, client_of):
     late = client_of(people[ADA], expires_at=TODAY)
 
     answers = {(method, path): late.open(method, endpoint(path)) for method, path in ALL}
@@ -144,7 +144,7 @@ def test_no_endpoint_works_with_an_expired_token(endpoint, people, client_of):
     )
 
 
-def test_no_endpoint_works_with_a_revoked_token(endpoint, people, client_of):
+def test_no_endpoint_accepts_a_revoked_token(endpoint, people, client_of):
     gone = client_of(people[ADA], revoked=True)
 
     answers = {(method, path): gone.open(method, endpoint(path)) for method, path in ALL}
@@ -153,7 +153,7 @@ def test_no_endpoint_works_with_a_revoked_token(endpoint, people, client_of):
     assert [what for what, answer in answers.items() if (answer.status_code, answer.json) != (401, revoked)] == []
 
 
-def test_no_endpoint_works_with_a_token_nobody_has(endpoint, as_):
+def test_no_endpoint_accepts_an_unknown_token(endpoint, as_):
     answers = {
         (method, path): as_(NOBODY).open(method, endpoint(path), headers={"PRIVATE-TOKEN": "made up"})
         for method, path in ALL
@@ -169,7 +169,7 @@ def test_no_endpoint_writes_without_a_token(endpoint, as_):
     assert [what for what, answer in answers.items() if (answer.status_code, answer.json) != (401, UNAUTHORIZED)] == []
 
 
-def test_a_reading_token_reads_everything_and_writes_nothing(endpoint, people, client_of):
+def test_a_read_api_token_reads_everything_and_writes_nothing(endpoint, people, client_of):
     reader = client_of(people[ADA], "read_api")
 
     read = {path: reader.get(endpoint(path)) for path in READ} | {
@@ -186,7 +186,7 @@ def test_a_reading_token_reads_everything_and_writes_nothing(endpoint, people, c
     assert {what: answer.json for what, answer in written.items()} == refused
 
 
-def test_a_token_for_users_reads_users_only(endpoint, people, client_of):
+def test_a_read_user_token_reads_users_only(endpoint, people, client_of):
     reader = client_of(people[ADA], "read_user")
 
     statuses = {path: reader.get(endpoint(path)).status_code for path in READ}
@@ -285,20 +285,20 @@ def test_a_token_without_a_last_day_never_expires(people, as_admin):
         ({"name": " ", "scopes": []}, 422, {"message": "Name can't be blank and Scopes can't be blank"}),
     ],
 )
-def test_tokens_that_cannot_be_made(fields, status, body, people, as_admin):
+def test_invalid_tokens_are_refused(fields, status, body, people, as_admin):
     answer = as_admin.post(f"/users/{people[SAM].id}/personal_access_tokens", json=fields)
 
     assert (answer.status_code, answer.json) == (status, body)
 
 
 @pytest.mark.parametrize("scopes", ["scopes=api,read_user", "scopes[]=api&scopes[]=read_user"])
-def test_scopes_come_as_an_array_or_as_one_text(scopes, people, as_admin):
+def test_scopes_are_an_array_or_a_text(scopes, people, as_admin):
     answer = as_admin.post(f"/users/{people[SAM].id}/personal_access_tokens?name=ci&{scopes}")
 
     assert (answer.status_code, answer.json["scopes"]) == (201, ["api", "read_user"])
 
 
-def test_every_scope_can_be_given(people, as_admin):
+def test_every_scope_is_accepted(people, as_admin):
     answer = as_admin.post(
         f"/users/{people[SAM].id}/personal_access_tokens", json={"name": "all", "scopes": list(SCOPES)}
     )
@@ -307,7 +307,7 @@ def test_every_scope_can_be_given(people, as_admin):
 
 
 @pytest.mark.parametrize("person", [OLIVE, SAM])
-def test_people_list_their_own_tokens(person, people, client_of):
+def test_users_list_their_own_tokens(person, people, client_of):
     for name in (OLIVE, SAM):
         make_token(people[name])
     client = client_of(people[person])
@@ -332,7 +332,7 @@ def test_administrators_list_all_tokens_oldest_first(people, as_admin):
 
 
 @pytest.mark.parametrize("query", ["user_id=999999", "user_id="])
-def test_tokens_of_nobody_are_not_found(query, as_admin):
+def test_tokens_of_an_unknown_user_are_not_found(query, as_admin):
     answer = as_admin.get(f"/personal_access_tokens?{query}")
 
     assert (answer.status_code, answer.json) == (404, {"message": "404 Not Found"})
@@ -390,14 +390,14 @@ def test_filters_of_tokens(people, as_admin):
         ("created_after=never", "created_after is invalid"),
     ],
 )
-def test_filters_of_tokens_that_cannot_be_read(query, text, as_stranger):
+def test_invalid_filters_of_tokens_are_refused(query, text, as_stranger):
     answer = as_stranger.get(f"/personal_access_tokens?{query}")
 
     assert (answer.status_code, answer.json) == (400, {"error": text})
 
 
 @pytest.mark.both_databases
-def test_a_longer_list_of_tokens_takes_no_more_queries(people, client_of, count_queries):
+def test_the_list_of_tokens_takes_a_constant_number_of_queries(people, client_of, count_queries):
     client = client_of(people[SAM])
     counts = []
     for more in (1, 1, 5):  # the first marks the token as used
@@ -410,7 +410,7 @@ def test_a_longer_list_of_tokens_takes_no_more_queries(people, client_of, count_
     assert counts[1] == counts[2]
 
 
-def test_a_token_shows_that_it_is_dead(people, client_of):
+def test_a_token_shows_that_it_is_revoked_or_expired(people, client_of):
     make_token(people[SAM], name="late", expires_at=TODAY)
     make_token(people[SAM], name="dead", revoked=True)
 
@@ -419,7 +419,7 @@ def test_a_token_shows_that_it_is_dead(people, client_of):
     assert {token["name"]: token["active"] for token in tokens} == {"late": False, "dead": False, "test": True}
 
 
-def test_revoking_ends_a_token(people, client_of):
+def test_a_revoked_token_stops_working(people, client_of):
     client = client_of(people[SAM])
     own = client.get("/personal_access_tokens/self").json["id"]
 
@@ -429,7 +429,7 @@ def test_revoking_ends_a_token(people, client_of):
     assert client.get("/user").json == invalid("Token was revoked. You have to re-authorize from the user.")
 
 
-def test_who_may_not_revoke_is_told_so(people, as_, as_stranger):
+def test_revoking_without_permission_is_refused(people, as_, as_stranger):
     theirs = as_(OLIVE).get("/personal_access_tokens/self").json["id"]
 
     foreign, missing = (as_stranger.delete(f"/personal_access_tokens/{token}") for token in (theirs, 999999))
@@ -501,7 +501,7 @@ def test_a_revoked_token_cannot_be_rotated(people, as_admin):
         ({"Authorization": "Bearer {}"}, "access_token={}", 400),
     ],
 )
-def test_where_a_token_may_be(headers, query, status, people, as_):
+def test_tokens_are_accepted_in_these_places(headers, query, status, people, as_):
     token = make_token(people[SAM])
 
     answer = as_(NOBODY).get(
@@ -511,7 +511,7 @@ def test_where_a_token_may_be(headers, query, status, people, as_):
     assert answer.status_code == status
 
 
-def test_using_a_token_is_noted_now_and_then(people, client_of):
+def test_the_last_use_of_a_token_is_updated_at_intervals(people, client_of):
     stale = dt.datetime(2020, 1, 1, tzinfo=dt.UTC)
     client = client_of(people[SAM], last_used_at=stale)
 

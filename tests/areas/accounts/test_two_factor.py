@@ -69,7 +69,7 @@ def recovery_codes(secret, paula):
         return two_factor.replace_recovery_codes(db.session.get(User, paula.id))
 
 
-def test_setting_up_shows_key_and_recovery_codes_once(visitor, app, paula):
+def test_the_setup_shows_key_and_recovery_codes_once(visitor, app, paula):
     sign_in(visitor)
     other = Visitor(app)
     sign_in(other)
@@ -100,7 +100,7 @@ def test_setting_up_shows_key_and_recovery_codes_once(visitor, app, paula):
         ({"code": "", "current_password": PASSWORD}, "is missing"),
     ],
 )
-def test_setting_up_needs_code_and_password(fields, text, visitor, paula):
+def test_the_setup_needs_code_and_password(fields, text, visitor, paula):
     sign_in(visitor)
     secret = KEY.search(visitor.get(SETUP).text).group(1).replace(" ", "")
     fields["code"] = code_at(secret) if fields["code"] == "right" else fields["code"]
@@ -188,7 +188,7 @@ def test_a_recovery_code_works_once(app, recovery_codes):
 
 @pytest.mark.both_databases
 @pytest.mark.parametrize("kind", ["code", "recovery code"])
-def test_of_concurrent_uses_of_a_code_one_is_accepted(kind, app, secret, recovery_codes, paula):
+def test_only_one_of_several_concurrent_uses_of_a_code_is_accepted(kind, app, secret, recovery_codes, paula):
     text = code_at(secret) if kind == "code" else recovery_codes[0]
     db.session.remove()
 
@@ -214,7 +214,7 @@ def test_new_recovery_codes_replace_the_old(visitor, secret, recovery_codes):
     assert visitor.send(SECOND_STEP, code=recovery_codes[0]).status_code == 401
 
 
-def test_users_switch_it_off_with_their_password(visitor, secret, paula):
+def test_users_disable_two_factor_with_their_password(visitor, secret, paula):
     sign_in(visitor)
     visitor.send(SECOND_STEP, code=code_at(secret))
     refused = visitor.send(f"{SETUP}/disable", **{"disable-current_password": "wrong"})
@@ -227,7 +227,7 @@ def test_users_switch_it_off_with_their_password(visitor, secret, paula):
 
 
 @pytest.mark.parametrize("way", ["page", "api", "command"])
-def test_administrators_reset_it(way, visit, as_admin, visitor, secret, paula, people, app):
+def test_administrators_reset_two_factor(way, visit, as_admin, visitor, secret, paula, people, app):
     sign_in(visitor)
     visitor.send(SECOND_STEP, code=code_at(secret))
     if way == "page":
@@ -245,11 +245,11 @@ def test_administrators_reset_it(way, visit, as_admin, visitor, secret, paula, p
     assert names_of_events().count("user_disable_two_factor") == 1
 
 
-def test_only_administrators_reset_it(as_, people, paula, secret):
+def test_only_administrators_reset_two_factor(as_, people, paula, secret):
     assert as_(MAX).patch(f"/users/{paula.id}/disable_two_factor").status_code == 403
 
 
-def test_the_api_shows_and_filters_it(as_admin, secret, paula):
+def test_the_api_shows_and_filters_two_factor(as_admin, secret, paula):
     assert [user["username"] for user in as_admin.get("/users?two_factor=enabled").json] == ["paula"]
     assert "paula" not in {user["username"] for user in as_admin.get("/users?two_factor=disabled").json}
     assert as_admin.get(f"/users/{paula.id}").json["two_factor_enabled"] is True
@@ -288,7 +288,7 @@ def test_a_required_second_factor_is_set_up_before_the_end_of_the_grace_period(v
     assert (refused.status_code, "requires two-factor" in refused.text) == (422, True)
 
 
-def test_a_required_second_factor_ends_passwords_of_git(app, project, paula, monkeypatch):
+def test_a_required_second_factor_disables_passwords_of_git(app, project, paula, monkeypatch):
     add_member(project, paula, 30)
     require(hours=2)
 
@@ -302,7 +302,7 @@ def test_a_required_second_factor_ends_passwords_of_git(app, project, paula, mon
     assert status() == 401
 
 
-def test_grace_begins_anew_when_it_is_required_again(visitor, paula, as_admin):
+def test_the_grace_period_restarts_when_it_is_required_again(visitor, paula, as_admin):
     sign_in(visitor)
     require(hours=0)
     assert visitor.get("/").location == SETUP
@@ -312,7 +312,7 @@ def test_grace_begins_anew_when_it_is_required_again(visitor, paula, as_admin):
     assert is_signed_in(visitor)
 
 
-def test_the_command_names_what_is_wrong(monkeypatch, app, paula):
+def test_the_command_explains_its_errors(monkeypatch, app, paula):
     monkeypatch.setattr(commands, "create_app", lambda: app)
 
     unknown = CliRunner().invoke(commands.user, ["disable-two-factor", "nobody"])

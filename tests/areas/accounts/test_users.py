@@ -95,25 +95,25 @@ def test_who_may_do_what_with_users(method, path, json, statuses, other, as_):
 
 
 @pytest.mark.parametrize(("person", "keys"), [(ADA, ADMIN), (SAM, PUBLIC)])
-def test_people_see_themselves_with_the_keys_of_their_kind(person, keys, as_):
+def test_users_see_themselves_with_the_keys_of_their_role(person, keys, as_):
     answer = as_(person).get("/user")
 
     assert (answer.status_code, set(answer.json)) == (200, keys)
 
 
 @pytest.mark.parametrize(("person", "keys"), [(ADA, ADMIN), (SAM, BASIC)])
-def test_lists_of_users_have_the_keys_of_the_callers_kind(person, keys, as_):
+def test_lists_of_users_have_the_keys_of_the_callers_role(person, keys, as_):
     answer = as_(person).get("/users")
 
     assert {frozenset(user) for user in answer.json} == {frozenset(keys)}
 
 
 @pytest.mark.parametrize(("person", "keys"), [(ADA, DETAILS), (SAM, USER), (NOBODY, USER)])
-def test_one_user_has_the_keys_of_the_callers_kind(person, keys, people, as_):
+def test_a_user_has_the_keys_of_the_callers_role(person, keys, people, as_):
     assert set(as_(person).get(f"/users/{people[SAM].id}").json) == keys
 
 
-def test_a_user_looks_as_documented(people, client_of):
+def test_a_user_has_the_documented_keys(people, client_of):
     signed_in = dt.datetime(2021, 1, 19, 7, 11, 2, tzinfo=dt.UTC)
     user = make_user("lin", name="Lin Tao", bio="A <b>", provider="ldap", extern_uid="7", last_sign_in_at=signed_in)
 
@@ -155,13 +155,13 @@ def test_a_user_looks_as_documented(people, client_of):
 
 
 @pytest.mark.parametrize("path", ["/users/root", "/users/1ASDF", "/users/-1", "/users/1.5", "/users/%D9%A1"])
-def test_an_id_that_is_no_number_is_an_unknown_route(path, as_admin):
+def test_an_id_that_is_not_a_number_is_an_unknown_route(path, as_admin):
     answer = as_admin.get(path)
 
     assert (answer.status_code, answer.json) == (404, {"error": "404 Not Found"})
 
 
-def test_an_id_of_a_hundred_digits_is_nobody(as_admin):
+def test_an_id_of_a_hundred_digits_is_not_found(as_admin):
     assert as_admin.get("/users/" + "9" * 100).json == {"message": "404 User Not Found"}
 
 
@@ -264,7 +264,7 @@ def test_some_filters_are_refused_to_ordinary_callers(query, as_stranger):
         ("per_page=0", "per_page has a value not allowed"),
     ],
 )
-def test_filters_that_cannot_be_read(query, text, as_admin):
+def test_invalid_filters_are_refused(query, text, as_admin):
     answer = as_admin.get(f"/users?{query}")
 
     assert (answer.status_code, answer.json) == (400, {"error": text})
@@ -272,7 +272,7 @@ def test_filters_that_cannot_be_read(query, text, as_admin):
 
 @pytest.mark.both_databases
 @pytest.mark.parametrize("person", [ADA, SAM])
-def test_a_longer_list_of_users_takes_no_more_queries(person, people, as_, count_queries):
+def test_the_list_of_users_takes_a_constant_number_of_queries(person, people, as_, count_queries):
     client = as_(person)
     counts = []
     for size in (2, 1, 6):  # the first marks the token as used
@@ -303,7 +303,7 @@ def test_a_new_user_has_a_personal_namespace_and_the_defaults(as_admin):
     assert namespace.namespace_id == answer.json["namespace_id"]
 
 
-def test_a_new_user_can_have_everything_that_is_documented(as_admin):
+def test_a_new_user_takes_all_documented_fields(as_admin):
     given = {
         "admin": True,
         "can_create_group": False,
@@ -348,7 +348,7 @@ def test_a_new_user_needs_no_password_when_another_way_is_named(way, as_admin):
         ({"provider": "ldap"}, "extern_uid, provider provide all or none of parameters"),
     ],
 )
-def test_parameters_of_a_new_user_that_cannot_be_read(fields, text, as_admin):
+def test_invalid_parameters_of_a_new_user_are_refused(fields, text, as_admin):
     answer = as_admin.post("/users", json=new(**fields))
 
     assert (answer.status_code, answer.json) == (400, {"error": text})
@@ -389,7 +389,7 @@ def test_parameters_of_a_new_user_that_cannot_be_read(fields, text, as_admin):
         ),
     ],
 )
-def test_a_new_user_that_breaks_a_rule(fields, messages, as_admin):
+def test_a_new_user_that_breaks_a_rule_is_refused(fields, messages, as_admin):
     answer = as_admin.post("/users", json=new(**fields))
 
     assert (answer.status_code, answer.json) == (400, {"message": messages})
@@ -407,7 +407,7 @@ def test_a_new_user_that_breaks_a_rule(fields, messages, as_admin):
         {"projects_limit": 2**40},
     ],
 )
-def test_unusual_new_users_that_break_no_rule(fields, as_admin):
+def test_unusual_but_valid_users_are_created(fields, as_admin):
     answer = as_admin.post("/users", json=new(**fields))
 
     assert (answer.status_code, answer.json | fields) == (201, answer.json)
@@ -423,14 +423,14 @@ def test_unusual_new_users_that_break_no_rule(fields, as_admin):
         ({"username": "SAM"}, "Username has already been taken"),
     ],
 )
-def test_a_new_user_with_somebody_elses_name_or_address(fields, text, as_admin):
+def test_a_taken_username_or_address_is_refused(fields, text, as_admin):
     answer = as_admin.post("/users", json=new(**fields))
 
     assert (answer.status_code, answer.json) == (409, {"message": text})
 
 
 @pytest.mark.parametrize("username", ["acme", "ACME"])
-def test_a_new_user_with_the_path_of_a_group(username, group, as_admin):
+def test_a_username_that_is_the_path_of_a_group_is_refused(username, group, as_admin):
     answer = as_admin.post("/users", json=new(username=username))
 
     assert (answer.status_code, answer.json) == (400, {"message": {"username": [TAKEN]}})
@@ -448,7 +448,7 @@ def test_changing_nothing_is_fine(other, as_admin):
     assert (answer.status_code, answer.json["username"]) == (200, "other")
 
 
-def test_what_is_changed_is_answered_and_stays(other, as_admin):
+def test_a_change_is_returned_and_stored(other, as_admin):
     changes = {"name": "Another", "email": "another@example.org", "bio": "b", "location": "here", "external": True}
 
     answer = as_admin.put(f"/users/{other.id}", json=changes)
@@ -482,7 +482,7 @@ def test_a_change_that_breaks_a_rule_changes_nothing(fields, status, message, gr
 
 
 @pytest.mark.both_databases
-def test_a_user_may_keep_name_and_address_in_another_case(other, as_admin):
+def test_a_user_may_change_the_case_of_name_and_address(other, as_admin):
     answer = as_admin.put(f"/users/{other.id}", json={"username": "OTHER", "email": "Other@example.org"})
 
     assert (answer.status_code, answer.json["username"]) == (200, "OTHER")
@@ -504,7 +504,7 @@ def test_personal_projects_follow_a_renamed_user(other, as_admin):
     assert as_admin.post("/users", json=new(username="other")).status_code == 201
 
 
-def test_blocking_shuts_somebody_out_and_unblocking_lets_them_in(other, client_of, as_admin):
+def test_a_blocked_user_is_refused_until_unblocked(other, client_of, as_admin):
     theirs = client_of(other)
 
     blocked = as_admin.post(f"/users/{other.id}/block")
@@ -523,13 +523,13 @@ def test_blocking_shuts_somebody_out_and_unblocking_lets_them_in(other, client_o
     assert theirs.get("/user").status_code == 200
 
 
-def test_unblocking_somebody_who_is_not_blocked_is_false(other, as_admin):
+def test_unblocking_an_active_user_returns_false(other, as_admin):
     answer = as_admin.post(f"/users/{other.id}/unblock")
 
     assert (answer.status_code, answer.json) == (201, False)
 
 
-def test_nobody_blocks_themselves(people, as_admin):
+def test_users_cannot_block_themselves(people, as_admin):
     answer = as_admin.post(f"/users/{people[ADA].id}/block")
 
     assert (answer.status_code, answer.json) == (
@@ -538,7 +538,7 @@ def test_nobody_blocks_themselves(people, as_admin):
     )
 
 
-def test_deactivated_people_are_told_how_to_come_back(people, client_of, as_admin):
+def test_deactivated_users_get_a_message_how_to_reactivate(people, client_of, as_admin):
     away = make_user("away", state=DEACTIVATED)
 
     assert client_of(away).get("/user").json == {
@@ -552,7 +552,7 @@ def test_deactivated_people_are_told_how_to_come_back(people, client_of, as_admi
     )
 
 
-def test_a_call_makes_the_day_the_last_active_one(people, client_of):
+def test_a_request_updates_the_day_of_last_activity(people, client_of):
     user = make_user("idle")
     user.last_activity_on = dt.date(2020, 1, 1)
     db.session.commit()
@@ -563,7 +563,7 @@ def test_a_call_makes_the_day_the_last_active_one(people, client_of):
 
 
 @pytest.mark.parametrize("who", ["sam", "SAM", "id"])
-def test_an_administrator_acts_for_somebody_else(who, people, client_of):
+def test_an_administrator_acts_for_another_user_with_sudo(who, people, client_of):
     wanted = people[SAM].id if who == "id" else who
 
     answer = client_of(people[ADA], "api", "sudo").get(f"/user?sudo={wanted}")
@@ -589,7 +589,7 @@ def test_an_administrator_acts_for_somebody_else(who, people, client_of):
         ),
     ],
 )
-def test_who_may_not_act_for_somebody_else(person, scopes, sudo, status, body, people, client_of):
+def test_sudo_is_refused_to_these_callers(person, scopes, sudo, status, body, people, client_of):
     answer = client_of(people[person], *scopes).get("/user", headers={"Sudo": sudo})
 
     assert (answer.status_code, answer.json) == (status, body)
@@ -603,7 +603,7 @@ def test_who_may_not_act_for_somebody_else(person, scopes, sudo, status, body, p
         (lambda number: {"username": f"same{number}", "email": "same@example.org"}, "Email has already been taken"),
     ],
 )
-def test_of_many_at_once_one_gets_the_name_and_the_others_are_told(fields, text, app, as_admin):
+def test_only_one_of_several_concurrent_users_gets_the_name(fields, text, app, as_admin):
     start = threading.Barrier(6)
 
     def create(number):
@@ -619,7 +619,7 @@ def test_of_many_at_once_one_gets_the_name_and_the_others_are_told(fields, text,
 
 
 @pytest.mark.both_databases
-def test_a_user_and_a_group_at_once_do_not_share_a_path(app, as_admin):
+def test_a_concurrent_user_and_group_do_not_share_a_path(app, as_admin):
     start = threading.Barrier(2)
 
     def create(path, fields):
@@ -636,7 +636,7 @@ def test_a_user_and_a_group_at_once_do_not_share_a_path(app, as_admin):
 
 @pytest.mark.both_databases
 @pytest.mark.parametrize("name", ["email", "public_email"])
-def test_an_address_is_not_longer_than_an_index_can_hold(name, people, as_admin):
+def test_email_addresses_are_limited_to_the_size_of_an_index(name, people, as_admin):
     answer = as_admin.put(f"/users/{people['sam'].id}", json={name: f"{secrets.token_hex(4000)}@example.org"})
 
     assert (answer.status_code, answer.json) == (

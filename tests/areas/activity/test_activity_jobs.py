@@ -88,7 +88,7 @@ def work(job, run_jobs):
 # Retention
 
 
-def test_an_event_of_exactly_two_years_stays_and_an_older_one_goes(store, time, run_jobs):
+def test_events_older_than_two_years_are_removed(store, time, run_jobs):
     _, limit, new = store(LIMIT - INSTANT, LIMIT, NOW)
     time(NOW)
 
@@ -98,13 +98,13 @@ def test_an_event_of_exactly_two_years_stays_and_an_older_one_goes(store, time, 
 
 
 @pytest.mark.parametrize(("day", "oldest"), [((2028, 2, 29), (2026, 2, 28)), ((2026, 3, 1), (2024, 3, 1))])
-def test_two_years_are_years_of_the_calendar(day, oldest, app, time):
+def test_two_years_are_calendar_years(day, oldest, app, time):
     time(dt.datetime(*day, tzinfo=dt.UTC))
 
     assert service.oldest_kept() == dt.datetime(*oldest, tzinfo=dt.UTC)
 
 
-def test_events_are_removed_in_batches_of_their_own(store, time, run_jobs, monkeypatch):
+def test_each_batch_of_removed_events_is_a_transaction(store, time, run_jobs, monkeypatch):
     store(*(LIMIT - INSTANT for _ in range(7)))
     (new,) = store(NOW)
     time(NOW)
@@ -118,7 +118,7 @@ def test_events_are_removed_in_batches_of_their_own(store, time, run_jobs, monke
     assert (removed, kept()) == ([3, 3, 1, 0], [new])
 
 
-def test_a_batch_keeps_other_writers_waiting_only_briefly(store, time, people, project, run_jobs, monkeypatch):
+def test_a_batch_blocks_other_writers_only_briefly(store, time, people, project, run_jobs, monkeypatch):
     store(*(LIMIT - DAY for _ in range(3 * activity.PRUNE_BATCH_SIZE)))
     monkeypatch.setattr(clock, "now", lambda: NOW)
     seconds = []
@@ -139,7 +139,7 @@ def test_a_batch_keeps_other_writers_waiting_only_briefly(store, time, people, p
     assert max(seconds) < 0.1
 
 
-def test_what_a_killed_worker_had_removed_stays_removed(store, time, run_jobs, monkeypatch):
+def test_batches_of_a_killed_worker_stay_removed(store, time, run_jobs, monkeypatch):
     store(*(LIMIT - DAY for _ in range(5)))
     time(NOW)
     monkeypatch.setattr(activity, "PRUNE_BATCH_SIZE", 2)
@@ -169,7 +169,7 @@ def test_the_first_run_is_a_day_after_the_first_start_and_then_every_day(app, ti
     assert started == {0: False, 23: False, 24: True, 25: False, 47: False, 48: True}
 
 
-def test_the_command_only_counts_when_it_is_a_dry_run(store, time, command):
+def test_a_dry_run_of_the_command_only_counts(store, time, command):
     old = store(LIMIT - DAY, LIMIT - DAY)
     new = store(NOW)
     time(NOW)
@@ -179,7 +179,7 @@ def test_the_command_only_counts_when_it_is_a_dry_run(store, time, command):
     assert (said, kept()) == ("2 events would be removed\n", old + new)
 
 
-def test_the_command_removes_what_is_old(store, time, command):
+def test_the_command_removes_old_events(store, time, command):
     store(LIMIT - DAY, LIMIT - DAY)
     new = store(NOW)
     time(NOW)
@@ -189,7 +189,7 @@ def test_the_command_removes_what_is_old(store, time, command):
     assert (said, kept()) == ("2 events were removed\n", new)
 
 
-def test_nothing_hides_an_old_event_that_is_still_there(store, time, as_):
+def test_an_old_event_is_shown_until_it_is_removed(store, time, as_):
     (old,) = store(dt.datetime(2001, 1, 1, tzinfo=dt.UTC))
 
     assert [event["id"] for event in as_(DEV).get("/events").json] == [old]
@@ -245,7 +245,7 @@ def test_a_membership_of_a_project_that_is_being_deleted_ends_without_an_event(p
     assert (people[SAM].id, project.id) not in memberships()
 
 
-def test_a_membership_that_cannot_end_holds_up_no_other(people, project, run_jobs, monkeypatch):
+def test_a_failing_membership_does_not_block_others(people, project, run_jobs, monkeypatch):
     projects = [make_project() for _ in range(3)]
     for one in projects:
         add_member(one, people[SAM], Role.GUEST, expires_at=clock.today())
@@ -263,7 +263,7 @@ def test_a_membership_that_cannot_end_holds_up_no_other(people, project, run_job
     assert failures == ["ExceptionGroup: 1 rows failed (1 sub-exception)"]
 
 
-def test_memberships_are_looked_through_at_the_start_and_then_every_day(app, time, run_jobs):
+def test_expired_memberships_are_removed_at_start_and_daily(app, time, run_jobs):
     name = expire_memberships.name
     started = {}
     for hours in (0, 1, 23, 24, 25):
@@ -274,7 +274,7 @@ def test_memberships_are_looked_through_at_the_start_and_then_every_day(app, tim
     assert [hour for hour, yes in started.items() if yes] in ([0, 24], [1, 25])
 
 
-def test_how_an_expired_membership_is_told(people, project, run_jobs, as_):
+def test_an_expired_membership_is_described(people, project, run_jobs, as_):
     add_member(project, people[SAM], Role.REPORTER, expires_at=clock.today())
     before = as_(SAM).get(f"/projects/{project.id}").status_code
 

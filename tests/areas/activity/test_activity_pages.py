@@ -11,7 +11,7 @@ def filters_of(page):
     return re.findall(r"activity=(\w+)#activity", page)
 
 
-def test_a_project_offers_filters_of_what_it_has(visit, as_, project):
+def test_a_project_offers_filters_for_its_kinds_of_events(visit, as_, project):
     visitor = visit(DEV)
 
     assert filters_of(visitor.get("/acme/shop").text) == ["team"]

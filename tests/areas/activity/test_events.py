@@ -195,7 +195,7 @@ def shop(people):
 
 
 @pytest.mark.both_databases
-def test_the_three_feeds_have_three_base_sets(people, project, shop, as_):
+def test_the_three_feeds_select_different_events(people, project, shop, as_):
     mine = write(people[DEV], Action.JOINED, project)
     theirs = write(people[RITA], Action.JOINED, project)
     elsewhere = write(people[DEV], Action.JOINED, shop)
@@ -218,7 +218,7 @@ def test_any_other_scope_than_all_is_ignored(scope, people, project, as_):
 
 
 @pytest.mark.both_databases
-def test_the_scope_is_ignored_outside_of_ones_own_feed(people, project, shop, as_):
+def test_the_scope_is_ignored_outside_of_the_callers_feed(people, project, shop, as_):
     write(people[DEV], Action.JOINED, project)
     theirs = write(people[SAM], Action.JOINED, shop)
 
@@ -230,7 +230,7 @@ def test_the_scope_is_ignored_outside_of_ones_own_feed(people, project, shop, as
 
 @pytest.mark.both_databases
 @pytest.mark.parametrize("way", ["direct", "group", "parent", "share of the project", "share of the group", "owner"])
-def test_scope_all_knows_every_way_of_belonging(way, people, as_):
+def test_scope_all_includes_projects_of_every_kind_of_membership(way, people, as_):
     parent = make_group("parent")
     group, invited = make_group("child", parent), make_group("invited")
     project = make_project("shop", people[SAM] if way == "owner" else group)
@@ -244,14 +244,14 @@ def test_scope_all_knows_every_way_of_belonging(way, people, as_):
 
 
 @pytest.mark.both_databases
-def test_scope_all_has_no_projects_that_are_only_visible(people, shop, as_):
+def test_scope_all_excludes_projects_without_membership(people, shop, as_):
     write(people[DEV], Action.JOINED, shop)
 
     assert [ids(as_(name).get(own(scope="all"))) for name in (SAM, ADA)] == [[], []]
 
 
 @pytest.mark.both_databases
-def test_scope_all_has_no_projects_of_memberships_that_ran_out(people, project, as_):
+def test_scope_all_excludes_projects_of_expired_memberships(people, project, as_):
     add_member(project, people[SAM], Role.DEVELOPER, expires_at=clock.today())
     write(people[DEV], Action.JOINED, project)
 
@@ -313,7 +313,7 @@ def test_deep_pages_are_the_same_scanned_and_merged(often, bounds, sort, people,
 
 @pytest.mark.both_databases
 @pytest.mark.parametrize("scanned", [0, 2])
-def test_projects_read_one_by_one_are_filtered_and_hide_the_same(scanned, people, as_, monkeypatch):
+def test_projects_read_one_by_one_use_the_same_filters_and_visibility(scanned, people, as_, monkeypatch):
     group, other = make_group(), make_group("other")
     add_member(group, people[SAM], Role.GUEST)
     add_member(other, people[SAM], Role.DEVELOPER)
@@ -365,7 +365,7 @@ def test_a_project_is_found_by_id_and_by_path(people, project, as_):
 
 
 @pytest.mark.parametrize("feed", FEEDS)
-def test_nobody_is_refused(feed, people, shop, as_):
+def test_anonymous_callers_are_refused(feed, people, shop, as_):
     answer = as_(NOBODY).get(feed.format(user=people[DEV].id, project=shop.id))
 
     assert (answer.status_code, answer.json) == (401, {"message": "401 Unauthorized"})
@@ -383,7 +383,7 @@ def test_scopes_that_read_everything_read_the_feeds(method, scope, feed, people,
 @pytest.mark.both_databases
 @pytest.mark.parametrize("feed", FEEDS[:2])
 @pytest.mark.parametrize("method", ["GET", "HEAD"])
-def test_read_user_reads_the_feeds_of_people(method, feed, people, client_of):
+def test_read_user_reads_the_feeds_of_users(method, feed, people, client_of):
     assert client_of(people[DEV], "read_user").open(method, feed.format(user=people[DEV].id)).status_code == 200
 
 
@@ -396,7 +396,7 @@ def test_read_user_reads_the_feeds_of_people(method, feed, people, client_of):
         (FEEDS[2], "read_user", "api read_api"),
     ],
 )
-def test_other_scopes_are_refused_with_those_that_would_do(feed, scope, needed, people, project, client_of):
+def test_other_scopes_are_refused_with_the_sufficient_ones(feed, scope, needed, people, project, client_of):
     answer = client_of(people[DEV], scope).get(feed.format(user=people[DEV].id, project=project.id))
 
     assert answer.status_code == 403
@@ -482,7 +482,7 @@ REFUSALS = [
 ]
 
 
-def test_wrong_parameters_are_named_in_the_order_of_their_declaration(people, project, as_):
+def test_invalid_parameters_are_named_in_the_order_of_their_declaration(people, project, as_):
     client = as_(DEV)
 
     for feed in FEEDS:
@@ -495,7 +495,7 @@ def test_wrong_parameters_are_named_in_the_order_of_their_declaration(people, pr
 
 
 @pytest.mark.parametrize("query", ["before=", "after=", "sort=desc", "page=", "per_page=", "page=0", "page=-1", "x=y"])
-def test_blank_and_unknown_parameters_do_not_matter(query, people, project, as_):
+def test_blank_and_unknown_parameters_are_ignored(query, people, project, as_):
     event = write(people[DEV], Action.JOINED, project)
 
     assert ids(as_(DEV).get(own() + f"?{query}")) == [event]
@@ -530,7 +530,7 @@ ABOUT = {
 
 
 @pytest.mark.both_databases
-def test_events_are_filtered_by_what_they_are_about(people, project, as_):
+def test_events_are_filtered_by_target_type(people, project, as_):
     events = every_kind(project, people[DEV])
     client = as_(MAX)
 
@@ -539,7 +539,7 @@ def test_events_are_filtered_by_what_they_are_about(people, project, as_):
         assert {name: named(events, answer) for name, answer in answers.items()} == ABOUT
 
 
-def test_about_projects_are_also_events_stored_with_that_type_and_no_others_without_a_target(people, project, as_):
+def test_target_type_project_selects_events_stored_with_that_type(people, project, as_):
     typed = write(people[DEV], Action.UPDATED, project)
     closed = write(people[DEV], Action.CLOSED, project)
     store(db.session.get(Event, typed)).target_type = "Project"
@@ -573,7 +573,7 @@ DAYS = [
 
 
 @pytest.mark.both_databases
-def test_before_and_after_leave_out_the_day_they_name(people, project, as_):
+def test_before_and_after_exclude_the_named_day(people, project, as_):
     moments = {"eve": MIDNIGHT - INSTANT, "first": MIDNIGHT, "last": MIDNIGHT + DAY - INSTANT, "morrow": MIDNIGHT + DAY}
     events = {write(people[DEV], Action.JOINED, project, at=moment): name for name, moment in moments.items()}
     client = as_(DEV)
@@ -584,7 +584,7 @@ def test_before_and_after_leave_out_the_day_they_name(people, project, as_):
 
 
 @pytest.mark.both_databases
-def test_all_filters_work_together(people, project, as_):
+def test_filters_are_combined(people, project, as_):
     issue, author = make_issue(project, people[DEV]), people[DEV]
     wanted = write(author, Action.CLOSED, project, issue, at=NEWS)
     for action, target, at in (
@@ -605,7 +605,7 @@ def test_all_filters_work_together(people, project, as_):
 @pytest.mark.parametrize(
     "path", ["/events?", "/events?scope=all&", "/users/dev/events?", "/projects/acme%2Fshop/events?"]
 )
-def test_events_are_in_the_order_they_happened_and_then_of_their_ids(path, people, project, as_):
+def test_events_are_ordered_by_time_and_then_by_id(path, people, project, as_):
     moments = [NEWS, NEWS + DAY, NEWS, NEWS - DAY]
     events = [write(people[DEV], Action.JOINED, project, at=moment) for moment in moments]
     order = [events[1], events[2], events[0], events[3]]
@@ -622,7 +622,7 @@ def test_events_are_in_the_order_they_happened_and_then_of_their_ids(path, peopl
 
 @pytest.mark.both_databases
 @pytest.mark.parametrize("path", ["/events?scope=all", "/users/dev/events?", "/projects/acme%2Fshop/events?"])
-def test_hidden_events_make_no_page_short_and_no_total_wrong(path, people, project, as_):
+def test_hidden_events_do_not_change_page_sizes_or_totals(path, people, project, as_):
     issues = [make_issue(project, people[DEV], confidential=number % 2 == 1) for number in range(9)]
     events = [write(people[DEV], Action.CREATED, project, issue) for issue in issues]
     visible = events[::2][::-1]
@@ -633,7 +633,7 @@ def test_hidden_events_make_no_page_short_and_no_total_wrong(path, people, proje
     assert {(answer.headers["X-Total"], answer.headers["X-Total-Pages"]) for answer in answers} == {("5", "3")}
 
 
-def test_the_headers_tell_where_one_is(people, project, as_):
+def test_pagination_headers_are_set(people, project, as_):
     for _ in range(5):
         write(people[DEV], Action.JOINED, project)
 
@@ -668,7 +668,7 @@ def test_a_page_has_twenty_events_and_at_most_a_hundred(asked, got, people, proj
 @pytest.mark.parametrize(
     "path", ["/events?", "/events?scope=all&", "/users/dev/events?", "/projects/acme%2Fshop/events?"]
 )
-def test_more_events_than_are_counted_have_no_total(path, people, project, as_, monkeypatch):
+def test_feeds_above_the_counting_limit_have_no_total(path, people, project, as_, monkeypatch):
     monkeypatch.setattr(pagination, "MAX_COUNTED_ROWS", 3)
     for _ in range(4):
         write(people[DEV], Action.JOINED, project)
@@ -680,7 +680,7 @@ def test_more_events_than_are_counted_have_no_total(path, people, project, as_, 
 
 
 @pytest.mark.both_databases
-def test_the_many_events_of_somebody_are_counted_in_an_index_of_their_own(people, project, as_, count_queries):
+def test_the_events_of_a_user_are_counted_by_an_index(people, project, as_, count_queries):
     hidden, open_one = make_project(), make_project(visibility="public")
     row = {"action": 8, "kind": 1, "author_id": people[DEV].id, "created_at": clock.now()}
     seen = [Restriction.NONE, Restriction.SIGNED_IN, Restriction.MEMBERS]
@@ -708,7 +708,7 @@ def test_the_many_events_of_somebody_are_counted_in_an_index_of_their_own(people
 @pytest.mark.parametrize(
     "path", ["/events?", "/events?scope=all&", "/users/dev/events?", "/projects/acme%2Fshop/events?"]
 )
-def test_a_feed_takes_as_many_statements_for_many_events_as_for_few(path, people, project, as_, count_queries):
+def test_a_feed_takes_a_constant_number_of_statements(path, people, project, as_, count_queries):
     client = as_(RITA if "users" in path or "projects" in path else DEV)
     client.get(f"{path}per_page=99")
     every_kind(project, people[DEV])
@@ -763,7 +763,7 @@ def basic(user):
         ),
     ],
 )
-def test_a_push_tells_what_was_pushed(data, name, people, project, as_):
+def test_a_push_event_has_its_push_data(data, name, people, project, as_):
     write(people[DEV], Action.PUSHED, project, data=data)
 
     (event,) = as_(DEV).get(own()).json
@@ -806,7 +806,7 @@ def test_only_the_feed_of_a_project_has_data(people, project, as_):
     assert events[0]["data"] is None
 
 
-def test_what_has_no_target_of_a_kind_has_no_key_for_it(people, project, as_):
+def test_keys_of_missing_targets_are_left_out(people, project, as_):
     write(people[DEV], Action.JOINED, project)
 
     (event,) = as_(DEV).get(of_project(project)).json
@@ -814,7 +814,7 @@ def test_what_has_no_target_of_a_kind_has_no_key_for_it(people, project, as_):
     assert {"note", "wiki_page", "push_data"}.isdisjoint(event)
 
 
-def test_a_comment_carries_its_note(people, project, as_):
+def test_a_comment_event_includes_its_note(people, project, as_):
     issue = make_issue(project, people[GUS], iid=4, title="Totals are wrong")
     note = make_note(project, people[DEV], issue, body="seen", created_at=NEWS, updated_at=NEWS)
     number = write(people[DEV], Action.COMMENTED, project, note)
@@ -850,7 +850,7 @@ def test_a_comment_carries_its_note(people, project, as_):
     }
 
 
-def test_a_comment_on_a_diff_says_where(people, project, as_):
+def test_a_comment_on_a_diff_has_a_position(people, project, as_):
     merge_request = store(MergeRequest(project_id=project.id, iid=7, title="Better totals"))
     position = {"new_path": "a.py", "new_line": 3}
     note = make_note(project, people[DEV], merge_request, type="DiffNote", position=position)
@@ -876,7 +876,7 @@ def test_a_comment_on_a_diff_says_where(people, project, as_):
         ("wiki note", "WikiPage::Meta", "Home"),
     ],
 )
-def test_a_comment_on_something_without_a_number_has_none(name, noteable_type, title, people, project, as_):
+def test_a_comment_on_a_target_without_iid_has_no_iid(name, noteable_type, title, people, project, as_):
     events = every_kind(project, people[DEV])
 
     event = next(one for one in as_(DEV).get(own(per_page=100)).json if one["id"] == events[name])
@@ -945,7 +945,7 @@ NAMES = [
 ]
 
 
-def test_what_was_done_has_a_name(people, project, as_):
+def test_every_action_has_a_name(people, project, as_):
     about = {"project_id": project.id}
     issue = make_issue(project, people[DEV], iid=41, title="Wrong")
     targets = {
@@ -972,13 +972,13 @@ def test_what_was_done_has_a_name(people, project, as_):
     assert [tuple(event[key] for key in keys) for event in events] == expected
 
 
-def test_a_project_that_came_from_an_import_address_was_imported(people, project, as_):
+def test_a_project_with_an_import_url_was_imported(people, project, as_):
     write(people[DEV], Action.CREATED, project, data={"imported": True})
 
     assert [event["action_name"] for event in as_(DEV).get(own()).json] == ["imported"]
 
 
-def test_a_page_of_the_wiki_is_shown_until_it_is_gone(people, project, as_):
+def test_a_wiki_page_event_is_shown_until_the_page_is_deleted(people, project, as_):
     page = store(WikiPage(project_id=project.id, title="Home sweet home", slug="home-sweet-home"))
     write(people[DEV], Action.CREATED, project, page)
     before = as_(DEV).get(own()).json[0]
@@ -992,7 +992,7 @@ def test_a_page_of_the_wiki_is_shown_until_it_is_gone(people, project, as_):
 
 
 @pytest.mark.both_databases
-def test_a_feed_of_every_kind_is_read_to_its_end(people, project, as_):
+def test_a_feed_with_every_kind_of_event_is_read_completely(people, project, as_):
     events = every_kind(project, people[DEV])
 
     answers = [as_(MAX).get(path) for path in (of_project(project, per_page=100), of_user(people[DEV], per_page=100))]
@@ -1047,7 +1047,7 @@ MATRIX = {
 
 
 @pytest.mark.parametrize("visibility", ["public", "internal", "private"])
-def test_who_sees_what_kind_of_event(visibility, people, project, as_, external):
+def test_roles_see_these_kinds_of_events(visibility, people, project, as_, external):
     change(project, visibility=Visibility.of(visibility))
     events = every_kind(project, people[DEV])
     clients = {name: as_(name) for name in (SAM, *ROLES, ADA)} | {EXTERNAL: external}
@@ -1071,7 +1071,7 @@ def test_who_sees_what_kind_of_event(visibility, people, project, as_, external)
         (["builds", "forking", "pages", "operations", "analytics"], set()),
     ],
 )
-def test_a_feature_that_is_switched_off_or_for_members_hides_its_events(features, missing, people, project, as_):
+def test_a_disabled_or_members_only_feature_hides_its_events(features, missing, people, project, as_):
     change(project, visibility=Visibility.PUBLIC)
     events = every_kind(project, people[DEV])
 
@@ -1098,9 +1098,7 @@ def test_a_feature_that_is_switched_off_or_for_members_hides_its_events(features
 
 @pytest.mark.parametrize("relation", ["author", "assignee"])
 @pytest.mark.parametrize("person", [SAM, GUS])
-def test_who_wrote_or_works_on_a_confidential_issue_sees_its_events_whatever_their_role(
-    person, relation, people, project, as_
-):
+def test_authors_and_assignees_of_a_confidential_issue_see_its_events(person, relation, people, project, as_):
     change(project, visibility=Visibility.PUBLIC)
     author = people[person] if relation == "author" else people[RITA]
     issue = make_issue(project, author, confidential=True)
@@ -1119,14 +1117,14 @@ def test_who_wrote_or_works_on_a_confidential_issue_sees_its_events_whatever_the
     assert ids(client.get(of_user(people[DEV]))) == [comment, opened]
 
 
-def test_who_wrote_a_confidential_issue_sees_nothing_of_it_once_the_project_is_closed_to_them(people, project, as_):
+def test_the_author_of_a_confidential_issue_needs_access_to_the_project(people, project, as_):
     issue = make_issue(project, people[SAM], confidential=True)
     write(people[SAM], Action.CREATED, project, issue)
 
     assert ids(as_(SAM).get(own())) == []
 
 
-def test_events_follow_whether_their_issue_is_confidential(people, project, as_):
+def test_events_follow_the_confidentiality_of_their_issue(people, project, as_):
     change(project, visibility=Visibility.PUBLIC)
     dev, issues = as_(DEV), f"/projects/{project.id}/issues"
     iid = dev.post(issues, json={"title": "Wrong"}).json["iid"]
@@ -1143,7 +1141,7 @@ def test_events_follow_whether_their_issue_is_confidential(people, project, as_)
 
 @pytest.mark.both_databases
 @pytest.mark.parametrize("act", [lambda *who: planning.create_note(*who, body="x"), planning.close_issue])
-def test_what_happens_while_an_issue_becomes_confidential_is_confidential(act, people, project):
+def test_events_during_a_change_to_confidential_are_confidential(act, people, project):
     issue = make_issue(project, people[RITA])
     with unit_of_work():
         db.session.execute(update(Issue).values(confidential=True), execution_options={"synchronize_session": False})
@@ -1152,7 +1150,7 @@ def test_what_happens_while_an_issue_becomes_confidential_is_confidential(act, p
     assert db.session.scalars(select(Event.restriction)).all() == [Restriction.CONFIDENTIAL]
 
 
-def test_designs_follow_whether_their_issue_is_confidential(people, project, as_):
+def test_designs_follow_the_confidentiality_of_their_issue(people, project, as_):
     issue = make_issue(project, people[RITA])
     design = store(Design(project_id=project.id, issue_id=issue.id, filename="a.png"))
     write(people[DEV], Action.CREATED, project, design)
@@ -1176,7 +1174,7 @@ def test_a_former_member_sees_nothing_of_a_private_project(scanned, people, proj
     assert [as_(DEV).get(path).json for path in (own(), own(scope="all"))] == [[], []]
 
 
-def test_the_events_of_somebody_elses_project_come_with_a_membership(people, project, as_):
+def test_events_of_a_project_appear_with_a_membership(people, project, as_):
     secret = make_issue(project, people[DEV], confidential=True)
     event = write(people[DEV], Action.CREATED, project, secret)
     before = ids(as_(SAM).get(of_user(people[DEV])))
@@ -1201,7 +1199,7 @@ def test_a_project_that_is_being_deleted_is_in_no_feed(people, project, as_, run
 
 
 @pytest.mark.both_databases
-def test_what_somebody_did_goes_with_them(people, project, as_admin, run_jobs):
+def test_the_events_of_a_user_are_removed_with_the_user(people, project, as_admin, run_jobs):
     write(people[DEV], Action.JOINED, project)
     kept = write(people[RITA], Action.JOINED, project)
 
@@ -1215,7 +1213,7 @@ def test_what_somebody_did_goes_with_them(people, project, as_admin, run_jobs):
 
 
 @pytest.mark.both_databases
-def test_an_issue_takes_its_events_along(people, project, as_):
+def test_the_events_of_an_issue_are_removed_with_it(people, project, as_):
     dev, issues = as_(DEV), f"/projects/{project.id}/issues"
     iid, kept = (dev.post(issues, json={"title": title}).json["iid"] for title in ("gone", "kept"))
     dev.post(f"{issues}/{iid}/notes", json={"body": "a word"})
@@ -1227,7 +1225,7 @@ def test_an_issue_takes_its_events_along(people, project, as_):
 
 
 @pytest.mark.both_databases
-def test_a_note_takes_its_event_along(people, project, as_):
+def test_the_event_of_a_note_is_removed_with_it(people, project, as_):
     dev, issues = as_(DEV), f"/projects/{project.id}/issues"
     iid = dev.post(issues, json={"title": "kept"}).json["iid"]
     note = dev.post(f"{issues}/{iid}/notes", json={"body": "a word"}).json
@@ -1237,7 +1235,7 @@ def test_a_note_takes_its_event_along(people, project, as_):
     assert [event["action_name"] for event in dev.get(own()).json] == ["opened"]
 
 
-def test_the_events_of_a_deleted_milestone_stay_and_point_nowhere(people, project, as_):
+def test_the_events_of_a_deleted_milestone_stay_without_a_target(people, project, as_):
     dev, milestones = as_(DEV), f"/projects/{project.id}/milestones"
     number = dev.post(milestones, json={"title": "1.0"}).json["id"]
     dev.put(f"{milestones}/{number}", json={"state_event": "close"})
@@ -1327,7 +1325,7 @@ def at_work(people, project, as_):
         ([(MAX, "POST", "protected_tags", {"name": "v*"}), (MAX, "DELETE", "protected_tags/v*", {})], []),
     ],
 )
-def test_what_is_done_records_this_and_no_more(requests, recorded, people, project, at_work):
+def test_each_action_records_exactly_these_events(requests, recorded, people, project, at_work):
     numbers = {"{sam}": people[SAM].id, "{group}": project.namespace_id}
 
     def act():
@@ -1348,7 +1346,7 @@ def test_error_tracking_records_nothing(project, as_maintainer):
     assert answers != [401]
 
 
-def test_a_system_note_is_no_event(people, project):
+def test_a_system_note_records_no_event(people, project):
     issue = make_issue(project, people[DEV])
 
     def act():
@@ -1359,7 +1357,7 @@ def test_a_system_note_is_no_event(people, project):
     assert db.session.scalars(select(Note.system)).all() == [True]
 
 
-def test_what_is_refused_records_nothing(project, as_):
+def test_refused_requests_record_no_event(project, as_):
     def act():
         as_(DEV).post(f"/projects/{project.id}/issues", json={"title": ""})
         as_(GUS).post(f"/projects/{project.id}/milestones", json={"title": "x"})
@@ -1370,7 +1368,7 @@ def test_what_is_refused_records_nothing(project, as_):
 
 @pytest.mark.both_databases
 @pytest.mark.parametrize(("age", "moves"), [(dt.timedelta(minutes=59), False), (dt.timedelta(minutes=61), True)])
-def test_a_project_counts_as_active_at_most_once_an_hour(age, moves, project, as_):
+def test_the_last_activity_of_a_project_is_updated_once_an_hour(age, moves, project, as_):
     before = clock.now() - age
     change(project, last_activity_at=before)
 
@@ -1587,7 +1585,7 @@ def make_happening(world, chance, rows, number):
     derandomize=True,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
-def test_no_feed_shows_what_the_caller_may_not_see_nor_hides_what_they_may(app, client_of, seed):
+def test_every_feed_shows_exactly_the_visible_events(app, client_of, seed):
     chance = random.Random(seed)
     conftest._empty()
     world = make_world(chance)
@@ -1616,7 +1614,7 @@ def test_no_feed_shows_what_the_caller_may_not_see_nor_hides_what_they_may(app, 
             assert ids(client.get(own(scope="all", per_page=99))) == mine
 
 
-def test_paths_of_projects_are_taken_encoded(people, as_admin):
+def test_encoded_project_paths_are_accepted(people, as_admin):
     project = make_project("with.dot", people[ADA])
     event = write(people[ADA], Action.JOINED, project)
 

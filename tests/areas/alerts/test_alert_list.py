@@ -135,7 +135,7 @@ def test_the_list_is_sorted_both_ways(name, down, developer, make_alert):
     assert [listed(page) for page in pages] == [down, down[::-1], down]
 
 
-def test_a_column_that_sorts_turns_round_and_leads_to_the_first_page(developer, make_alert):
+def test_a_column_header_reverses_the_order_and_returns_to_page_one(developer, make_alert):
     make_alert(1)
 
     page = html.unescape(developer.get(f"{LIST}?tab=all&search=ale&order_by=events&sort=desc&page=1").text)
@@ -159,7 +159,7 @@ def test_a_column_that_sorts_turns_round_and_leads_to_the_first_page(developer, 
         ("%5C", []),
     ],
 )
-def test_the_search_takes_everything_literally_and_looks_at_four_fields(search, iids, developer, make_alert):
+def test_the_search_is_literal_and_covers_four_fields(search, iids, developer, make_alert):
     make_alert(1, title="Disk 100% full", hosts=["db-2"], payload={"host": "db-2"})
     make_alert(2, title="disk_io 100 slow")
     make_alert(3, description="There is Smoke")
@@ -183,7 +183,7 @@ def test_the_list_is_filtered_by_assignee(username, iids, developer, make_alert,
     assert ("No alerts to display." in page.text) == (not iids)
 
 
-def test_many_alerts_are_cut_into_pages_that_keep_the_query(developer, make_alert):
+def test_pages_of_alerts_keep_the_query(developer, make_alert):
     for iid in range(1, 22):
         make_alert(iid)
 
@@ -196,7 +196,7 @@ def test_many_alerts_are_cut_into_pages_that_keep_the_query(developer, make_aler
 
 
 @pytest.mark.parametrize(("person", "invited"), [(MAX, True), (DEV, False)])
-def test_where_there_never_was_an_alert_the_list_explains_itself(person, invited, visit, project):
+def test_without_alerts_the_list_explains_how_to_begin(person, invited, visit, project):
     page = visit(person).get(LIST).text
 
     assert ("Surface alerts here" in page, "Search alerts" in page) == (True, False)
@@ -204,13 +204,13 @@ def test_where_there_never_was_an_alert_the_list_explains_itself(person, invited
 
 
 @pytest.mark.parametrize(("active", "text"), [(True, "No alerts to display."), (False, "Surface alerts here")])
-def test_an_active_integration_makes_an_empty_list(active, text, developer, project):
+def test_with_an_active_integration_the_list_is_empty(active, text, developer, project):
     store(AlertIntegration(project_id=project.id, name="A", active=active, endpoint_identifier="1f", token="t"))
 
     assert text in developer.get(LIST).text
 
 
-def test_an_empty_tab_says_so_when_there_are_alerts_elsewhere(developer, make_alert):
+def test_an_empty_tab_says_so_when_other_tabs_have_alerts(developer, make_alert):
     make_alert(1, status=Status.RESOLVED, ended_at=clock.now())
 
     page = developer.get(LIST)
@@ -219,7 +219,7 @@ def test_an_empty_tab_says_so_when_there_are_alerts_elsewhere(developer, make_al
 
 
 @pytest.mark.parametrize("active", [True, False])
-def test_opsgenie_takes_the_place_of_the_list_while_it_is_active(active, developer, make_alert, project):
+def test_an_active_opsgenie_integration_replaces_the_list(active, developer, make_alert, project):
     make_alert(1)
     fields = {"name": "Ops", "type": OPSGENIE, "endpoint_identifier": "1f", "token": "t"}
     store(AlertIntegration(project_id=project.id, active=active, target_url="https://ops.example", **fields))
@@ -252,7 +252,7 @@ def test_the_chart_counts_the_alerts_of_thirty_days(developer, make_alert):
     assert [round(float(y)) for _, y, _, _ in bars] == [53, 53, 0]
 
 
-def test_old_alerts_alone_have_an_empty_chart(developer, make_alert):
+def test_the_chart_is_empty_for_old_alerts(developer, make_alert):
     make_alert(1, started_at=clock.now() - dt.timedelta(days=40))
 
     page = developer.get(LIST)
@@ -263,7 +263,7 @@ def test_old_alerts_alone_have_an_empty_chart(developer, make_alert):
 
 
 @pytest.mark.parametrize("part", ["overview", "metrics", "activity"])
-def test_each_part_of_an_alert_has_an_address(part, developer, make_alert):
+def test_each_tab_of_an_alert_has_a_url(part, developer, make_alert):
     make_alert(1)
 
     page = developer.get(f"{ONE}/details/{part}")
@@ -275,7 +275,7 @@ def test_each_part_of_an_alert_has_an_address(part, developer, make_alert):
 
 
 @pytest.mark.parametrize("generator", ["http://prom.example/graph?g0.expr=up", "javascript:alert(1)?g0.expr=up"])
-def test_a_query_leads_to_where_it_was_made_if_that_is_in_the_web(generator, developer, make_alert):
+def test_a_query_links_to_its_generator_if_that_is_an_http_url(generator, developer, make_alert):
     make_alert(1, payload={"generatorURL": generator})
 
     page = developer.get(f"{ONE}/details/metrics").text
@@ -284,7 +284,7 @@ def test_a_query_leads_to_where_it_was_made_if_that_is_in_the_web(generator, dev
     assert (f'href="{generator}"' in page) == generator.startswith("http")
 
 
-def test_a_row_shows_what_matters_of_an_alert(developer, make_alert, people, project):
+def test_a_row_shows_the_main_fields_of_an_alert(developer, make_alert, people, project):
     issue = planning.create_issue(people[MAX], project, title="Repair", issue_type="incident")
     db.session.commit()
     make_alert(1, severity=Severity.MEDIUM, events=7, assignee_id=people[MAX].id, issue_id=issue.id)
@@ -302,7 +302,7 @@ def test_a_row_shows_what_matters_of_an_alert(developer, make_alert, people, pro
         assert text in rows[1][1]
 
 
-def test_an_alert_that_starts_later_is_not_said_to_have_started(developer, make_alert):
+def test_an_alert_with_a_future_start_is_not_shown_as_started(developer, make_alert):
     make_alert(1, started_at=clock.now() + dt.timedelta(hours=3, seconds=30))
     make_alert(2, started_at=clock.now())
 
@@ -313,7 +313,7 @@ def test_an_alert_that_starts_later_is_not_said_to_have_started(developer, make_
 
 
 @pytest.mark.both_databases
-def test_an_alert_that_starts_later_is_listed_by_its_receipt(developer, make_alert):
+def test_an_alert_with_a_future_start_is_ordered_by_its_receipt(developer, make_alert):
     now = clock.now()
     for iid, hours in ((1, 2), (2, 1), (3, 3)):
         make_alert(iid, created_at=now - dt.timedelta(hours=hours), started_at=now - dt.timedelta(hours=hours))
@@ -324,7 +324,7 @@ def test_an_alert_that_starts_later_is_listed_by_its_receipt(developer, make_ale
     assert [listed(page) for page in pages] == [[2, 4, 1, 3]] * 3 + [[3, 1, 4, 2]]
 
 
-def test_a_status_set_in_the_list_leads_back_to_the_same_query(developer, make_alert):
+def test_a_status_change_in_the_list_keeps_the_query(developer, make_alert):
     make_alert(1)
     query = "?tab=triggered&search=al%26ert&page=1"
     page = developer.get(f"{LIST}?tab=triggered&search=al").text
@@ -338,7 +338,7 @@ def test_a_status_set_in_the_list_leads_back_to_the_same_query(developer, make_a
 
 
 @pytest.mark.parametrize("back", ["", "//elsewhere.example", "https://elsewhere.example", "/../?", "?\r\na=b"])
-def test_what_is_no_query_leads_to_the_alert(back, developer, make_alert):
+def test_an_invalid_query_redirects_to_the_alert(back, developer, make_alert):
     make_alert(1)
 
     assert developer.send(f"{ONE}/status", status="acknowledged", back=back).location == f"{ONE}/details"
@@ -347,7 +347,7 @@ def test_what_is_no_query_leads_to_the_alert(back, developer, make_alert):
 @pytest.mark.parametrize(
     ("person", "status"), [(ADA, 200), (OLIVE, 200), (MAX, 200), (DEV, 200), (RITA, 404), (GUS, 404), (SAM, 404)]
 )
-def test_who_may_see_alerts(person, status, visit, make_alert):
+def test_roles_that_see_alerts(person, status, visit, make_alert):
     make_alert(1)
     visitor = visit(person)
 
@@ -355,7 +355,7 @@ def test_who_may_see_alerts(person, status, visit, make_alert):
 
 
 @pytest.mark.parametrize(("person", "status"), [(RITA, 404), (SAM, 404)])
-def test_who_may_not_work_on_alerts(person, status, visit, make_alert):
+def test_roles_that_cannot_change_alerts(person, status, visit, make_alert):
     make_alert(1)
     visitor = visit(person)
     words = {"status": "resolved", "assignee_id": "", "todo": "add", "note": "Mine"}
@@ -366,7 +366,7 @@ def test_who_may_not_work_on_alerts(person, status, visit, make_alert):
     assert (alert_now().status, notes()) == (Status.TRIGGERED, [])
 
 
-def test_a_number_beyond_all_numbers_is_not_found(developer, make_alert):
+def test_a_huge_alert_number_is_not_found(developer, make_alert):
     make_alert(1)
 
     numbers = (2**63, 10**30, "1" * 5000)
@@ -375,14 +375,14 @@ def test_a_number_beyond_all_numbers_is_not_found(developer, make_alert):
     assert answers == [404] * 9
 
 
-def test_a_page_beyond_all_numbers_is_empty(developer, make_alert):
+def test_a_huge_page_number_is_empty(developer, make_alert):
     make_alert(1)
 
     assert developer.get(f"{LIST}?page={'1' * 5000}").status_code == 200
 
 
 @pytest.mark.parametrize("iid", [2, 3])
-def test_an_unknown_alert_or_one_of_another_project_is_not_found(iid, visit, make_alert):
+def test_unknown_and_foreign_alerts_are_not_found(iid, visit, make_alert):
     make_alert(1)
     make_alert(2, project_id=sample_data.make_project().id)
     admin = visit(ADA)
@@ -418,7 +418,7 @@ def test_the_page_of_an_alert_shows_its_facts(developer, make_alert, project):
     assert "It is &lt;cold&gt;" in page
 
 
-def test_facts_without_a_value_are_left_out(developer, make_alert):
+def test_fields_without_a_value_are_left_out(developer, make_alert):
     make_alert(1)
 
     page = developer.get(f"{ONE}/details").text
@@ -428,7 +428,7 @@ def test_facts_without_a_value_are_left_out(developer, make_alert):
     assert "No alert data to display." in page
 
 
-def test_only_addresses_of_the_web_become_links_in_the_payload(developer, make_alert):
+def test_only_http_urls_become_links_in_the_payload(developer, make_alert):
     links = {"a": "https://a.example/x?y=1", "b": "http://b.example"}
     words = {"script": "javascript:alert(1)", "text": "<b>bold</b>", "list": ["https://c.example"], "none": None}
     make_alert(1, payload={"links": links, "words": words, "empty": {}})
@@ -448,7 +448,7 @@ def test_only_addresses_of_the_web_become_links_in_the_payload(developer, make_a
     }
 
 
-def test_a_payload_too_large_for_a_page_is_cut_and_can_be_had_whole(developer, make_alert):
+def test_a_large_payload_is_truncated_and_can_be_downloaded(developer, make_alert):
     payload = {"many": list(range(3000)), "deep": json.loads('{"a":' * 98 + "1" + "}" * 98)}
     make_alert(1, payload=payload)
 
@@ -473,7 +473,7 @@ def test_the_page_and_its_payload_show_every_digit_of_an_integer(developer, make
         {"annotations": {"runbook": "https://run.example/1"}, "generatorURL": "http://p.example/graph?g0.expr=up"},
     ],
 )
-def test_an_alert_leads_to_its_runbook_and_environment(payload, developer, make_alert, project):
+def test_an_alert_links_to_its_runbook_and_environment(payload, developer, make_alert, project):
     environment = store(Environment(project_id=project.id, name="production", slug="production"))
     make_alert(1, payload=payload, environment_id=environment.id)
 
@@ -486,7 +486,7 @@ def test_an_alert_leads_to_its_runbook_and_environment(payload, developer, make_
     assert "Alert" in developer.get(f"/acme/shop/-/environments/{environment.id}").text
 
 
-def test_an_alert_passes_from_hand_to_hand(developer, make_alert, people):
+def test_an_alert_is_reassigned(developer, make_alert, people):
     make_alert(1)
     ids = [str(people[MAX].id), str(people[OLIVE].id), str(people[OLIVE].id), "0", ""]
 
@@ -499,7 +499,7 @@ def test_an_alert_passes_from_hand_to_hand(developer, make_alert, people):
 
 
 @pytest.mark.parametrize("person", [SAM, RITA])
-def test_an_alert_is_not_given_to_who_may_not_see_it(person, developer, make_alert, people):
+def test_an_alert_is_not_assigned_to_users_who_cannot_see_it(person, developer, make_alert, people):
     make_alert(1)
 
     answer = developer.send(f"{ONE}/assignee", assignee_id=str(people[person].id))
@@ -508,7 +508,7 @@ def test_an_alert_is_not_given_to_who_may_not_see_it(person, developer, make_ale
     assert (alert_now().assignee_id, notes(), db.session.query(AlertTodo).count()) == (None, [], 0)
 
 
-def test_a_reminder_is_set_once_and_done_by_its_owner(developer, visit, make_alert, people):
+def test_a_to_do_item_is_added_once_and_done_by_its_owner(developer, visit, make_alert, people):
     make_alert(1)
     maintainer = visit(MAX)
     for visitor in (developer, developer, maintainer):
@@ -522,7 +522,7 @@ def test_a_reminder_is_set_once_and_done_by_its_owner(developer, visit, make_ale
     assert "Add a to-do item" in maintainer.get(f"{ONE}/details").text
 
 
-def test_resolving_an_alert_is_the_end_of_ones_own_reminder(developer, make_alert, people):
+def test_resolving_an_alert_completes_the_callers_to_do_item(developer, make_alert, people):
     alert = make_alert(1)
     for name in (DEV, MAX):
         store(AlertTodo(alert_id=alert.id, user_id=people[name].id))
@@ -532,7 +532,7 @@ def test_resolving_an_alert_is_the_end_of_ones_own_reminder(developer, make_aler
     assert waiting() == [people[MAX].id]
 
 
-def test_a_comment_stands_under_the_alert_in_the_words_of_its_author(developer, make_alert):
+def test_a_comment_is_shown_below_the_alert(developer, make_alert):
     make_alert(1)
 
     answer = developer.send(f"{ONE}/notes", note="Look at **this** <script>")
@@ -549,7 +549,7 @@ def test_a_comment_stands_under_the_alert_in_the_words_of_its_author(developer, 
     )
 
 
-def test_a_comment_is_as_long_as_one_on_an_issue_may_be(developer, make_alert, monkeypatch):
+def test_comments_have_the_length_limit_of_issue_comments(developer, make_alert, monkeypatch):
     monkeypatch.setattr(planning, "LONGEST_TEXT", 10)
     make_alert(1)
 
@@ -560,7 +560,7 @@ def test_a_comment_is_as_long_as_one_on_an_issue_may_be(developer, make_alert, m
     assert notes() == ["x" * 10]
 
 
-def test_however_many_comments_there_are_each_is_on_a_page(developer, make_alert, project, monkeypatch):
+def test_comments_are_paginated(developer, make_alert, project, monkeypatch):
     monkeypatch.setattr(planned_notes, "NOTES_PER_PAGE", 2)
     alert, now = make_alert(1), clock.now()
     for number in range(1, 5):
@@ -577,7 +577,7 @@ def test_however_many_comments_there_are_each_is_on_a_page(developer, make_alert
     assert developer.get(f"{ONE}/details?note={10**9}").status_code == 404
 
 
-def test_an_incident_is_reached_from_its_alert(developer, make_alert):
+def test_an_alert_links_to_its_incident(developer, make_alert):
     make_alert(1)
     before = developer.get(f"{ONE}/details").text
 
@@ -591,7 +591,7 @@ def test_an_incident_is_reached_from_its_alert(developer, make_alert):
     assert f'href="{ONE}/details">#1 Alert' in developer.get("/acme/shop/-/issues/1").text
 
 
-def test_an_incident_hides_its_alert_from_those_who_may_not_see_it(developer, visit, make_alert):
+def test_an_incident_hides_its_alert_from_users_who_cannot_see_it(developer, visit, make_alert):
     make_alert(1)
     developer.send(f"{ONE}/incident")
 
@@ -600,7 +600,7 @@ def test_an_incident_hides_its_alert_from_those_who_may_not_see_it(developer, vi
     assert (page.status_code, "Alert details" in page.text) == (200, False)
 
 
-def test_who_is_mentioned_is_reminded_if_they_may_see_the_alert(developer, make_alert, people):
+def test_mentioned_users_who_see_the_alert_get_a_to_do_item(developer, make_alert, people):
     make_alert(1)
 
     developer.send(f"{ONE}/notes", note="@Max and @olive. look, not @rita, @sam or mail@ada")
@@ -608,7 +608,7 @@ def test_who_is_mentioned_is_reminded_if_they_may_see_the_alert(developer, make_
     assert {todo.user_id for todo in db.session.query(AlertTodo)} == {people[MAX].id, people[OLIVE].id}
 
 
-def test_only_who_can_be_assigned_is_offered(developer, make_alert, people):
+def test_only_assignable_users_are_offered(developer, make_alert, people):
     make_alert(1)
     with unit_of_work():
         db.session.get_one(User, people[OLIVE].id).state = BLOCKED
@@ -621,7 +621,7 @@ def test_only_who_can_be_assigned_is_offered(developer, make_alert, people):
     assert refused.status_code == 422
 
 
-def test_an_alert_can_be_taken_by_oneself(developer, make_alert, people):
+def test_users_can_assign_an_alert_to_themselves(developer, make_alert, people):
     make_alert(1)
 
     developer.send(f"{ONE}/assignee", assignee_id="0", assign_myself=str(people[DEV].id))
@@ -631,7 +631,7 @@ def test_an_alert_can_be_taken_by_oneself(developer, make_alert, people):
 
 
 @pytest.mark.parametrize("query", ["search=ALERT", "assignee_username=max", ""])
-def test_counters_of_a_search_are_right_however_much_it_finds(query, developer, make_alert, people, monkeypatch):
+def test_counters_of_a_search_are_exact(query, developer, make_alert, people, monkeypatch):
     for iid, status in enumerate((0, 0, 1, 2, 2, 2, 3), start=1):
         make_alert(iid, status=status, title="An alert", assignee_id=people[MAX].id)
     found = []
@@ -643,7 +643,7 @@ def test_counters_of_a_search_are_right_however_much_it_finds(query, developer, 
     assert found == [[3, 2, 1, 3, 1, 7]] * 2 + [[3, 2, 1, 3, 1, 6], [3, 2, 1, 3, 1, 4]]
 
 
-def test_counters_that_are_too_high_to_count_say_so(developer, make_alert, monkeypatch):
+def test_counters_above_the_limit_say_so(developer, make_alert, monkeypatch):
     monkeypatch.setattr(queries, "MAX_COUNTED_ROWS", 2)
     monkeypatch.setattr(pages, "MAX_COUNTED_ROWS", 2)
     for iid in (1, 2, 3):

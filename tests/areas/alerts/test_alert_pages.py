@@ -47,7 +47,7 @@ def test_an_alert_changes_its_status(visit, alert):
     assert notes() == ["changed the status to **Resolved**", "changed the status to **Ignored**"]
 
 
-def test_an_alert_opens_again_only_while_no_twin_is_open(visit, alert, project):
+def test_an_alert_reopens_only_without_an_open_duplicate(visit, alert, project):
     fields = {"project_id": project.id, "title": "Twin", "started_at": clock.now(), "fingerprint": "a" * 40}
     store(Alert(iid=2, status=Status.RESOLVED, ended_at=clock.now(), **fields))
     store(Alert(iid=3, **fields))
@@ -57,7 +57,7 @@ def test_an_alert_opens_again_only_while_no_twin_is_open(visit, alert, project):
     assert (answer.status_code, "alert #3 with the same fingerprint" in answer.text) == (422, True)
 
 
-def test_an_alert_is_given_to_somebody_who_may_see_it(visit, alert, people):
+def test_an_alert_is_assigned_to_a_user_who_sees_it(visit, alert, people):
     max_id, rita_id = people[MAX].id, people["rita"].id
     developer = visit(DEV)
     given = developer.send(f"{ONE}/assignee", assignee_id=str(max_id)).status_code
@@ -69,7 +69,7 @@ def test_an_alert_is_given_to_somebody_who_may_see_it(visit, alert, people):
     assert notes() == ["assigned to @max"]
 
 
-def test_an_incident_is_made_once_and_closing_it_resolves_the_alert(visit, alert, people):
+def test_an_incident_is_created_once_and_closing_it_resolves_the_alert(visit, alert, people):
     developer = visit(DEV)
     first, second = developer.send(f"{ONE}/incident"), developer.send(f"{ONE}/incident")
     issue = db.session.query(Issue).one()
@@ -82,7 +82,7 @@ def test_an_incident_is_made_once_and_closing_it_resolves_the_alert(visit, alert
     assert notes() == ["created issue #1 for this alert", "changed the status to **Resolved** by closing issue #1"]
 
 
-def test_no_incident_is_made_where_there_are_no_issues(visit, alert, project):
+def test_no_incident_is_created_without_issues(visit, alert, project):
     project.issues_access_level = DISABLED
     db.session.commit()
     developer = visit(DEV)
@@ -94,7 +94,7 @@ def test_no_incident_is_made_where_there_are_no_issues(visit, alert, project):
     assert db.session.query(Issue).count() == 0
 
 
-def test_the_list_and_the_details_show_an_alert(visit, alert, people):
+def test_the_list_and_the_details_show_the_alert(visit, alert, people):
     service.comment(people[DEV], db.session.merge(alert), "Looking into it")
     db.session.commit()
     developer = visit(DEV)
@@ -104,7 +104,7 @@ def test_the_list_and_the_details_show_an_alert(visit, alert, people):
     assert developer.get(f"{LIST}/2/details").status_code == 404
 
 
-def test_the_feed_names_the_alert_that_was_commented_on_and_leads_to_the_comment(visit, alert, people):
+def test_the_feed_links_to_a_comment_on_an_alert(visit, alert, people):
     note = service.comment(people[DEV], db.session.merge(alert), "Looking into it")
     db.session.commit()
 
@@ -115,7 +115,7 @@ def test_the_feed_names_the_alert_that_was_commented_on_and_leads_to_the_comment
     )
 
 
-def test_opsgenie_takes_no_test_alert_and_no_half_address(maintainer, project):
+def test_opsgenie_refuses_test_alerts_and_incomplete_urls(maintainer, project):
     fields = {"name": "Ops", "type": OPSGENIE, "active": True, "target_url": "https://ops.example", "mapping": {}}
     row = store(AlertIntegration(project_id=project.id, endpoint_identifier="1f", token="t", **fields))
     one = f"/acme/shop/-/settings/operations/integrations/{row.id}"

@@ -158,7 +158,7 @@ def bare(answer):
     return answer.status_code, answer.data
 
 
-def test_an_accepted_alert_is_told(post):
+def test_an_accepted_alert_is_returned(post):
     answer = post({"title": "A"})
 
     assert (answer.status_code, answer.json) == (200, [{"iid": 1, "title": "A"}])
@@ -167,7 +167,7 @@ def test_an_accepted_alert_is_told(post):
 @pytest.mark.parametrize(
     "tail", [f"x/{IDENTIFIER}.json", f"x/{IDENTIFIER}", f"an-old-name/{IDENTIFIER}.json", f"%C3%A4/{IDENTIFIER}"]
 )
-def test_the_name_in_the_address_is_ignored(tail, post):
+def test_the_name_in_the_url_is_ignored(tail, post):
     assert post({}, path=f"/acme/shop/alerts/notify/{tail}").status_code == 200
 
 
@@ -185,14 +185,14 @@ def test_the_name_in_the_address_is_ignored(tail, post):
         "/acme/nothing/prometheus/alerts/notify.json",
     ],
 )
-def test_where_there_is_no_receiver_is_404(path, post):
+def test_an_unknown_receiver_is_404(path, post):
     assert bare(post(batch(), path=path)) == (404, b"")
 
 
 @pytest.mark.parametrize(
     "method", ["GET", "HEAD", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "PROPFIND", "MKCOL", "LOCK"]
 )
-def test_other_methods_are_not_there(method, post):
+def test_other_methods_are_not_found(method, post):
     answers = [post({}, method=method), *(post({}, method=method, path=path) for path in OTHER_RECEIVERS)]
 
     assert [bare(answer) for answer in answers] == [(404, b"")] * len(answers)
@@ -203,12 +203,12 @@ def test_other_methods_are_not_there(method, post):
     "path", [f"/acme/nothing{tail}" for tail in TAILS] + ["/acme/shop/alerts/notify/x/no-hex.json"]
 )
 @pytest.mark.parametrize(("body", "status"), [(DEEP, 404), (LARGE, 404), (b"[]", 404), (b"{}", 404), (b"{", 400)])
-def test_where_there_is_no_project_only_broken_json_is_refused_for_what_it_is(path, body, status, post):
+def test_without_a_project_only_broken_json_is_400(path, body, status, post):
     assert bare(post(body, path=path)) == (status, b"")
 
 
 @pytest.mark.parametrize("path", ["/acme/shop/alerts/notify.json", "/acme/shop/alerts/notify"])
-def test_the_address_from_before_there_were_names(path, post, project):
+def test_the_old_url_without_a_name_works(path, post, project):
     assert bare(post({}, path=path)) == (403, b"")
     make_integration(project, endpoint_identifier="legacy", token=OTHER_KEY)
 
@@ -217,13 +217,13 @@ def test_the_address_from_before_there_were_names(path, post, project):
 
 @pytest.mark.parametrize("body", [b"{", b"[]", DEEP, LARGE, CROWDED])
 @pytest.mark.parametrize("key", [KEY, None])
-def test_a_body_beyond_the_limits_is_refused_first(body, key, post):
+def test_a_body_beyond_the_limits_is_refused_before_the_key(body, key, post):
     assert bare(post(body, key=key)) == (400, b"")
     assert alerts() == []
 
 
 @pytest.mark.parametrize("key", [KEY, OTHER_KEY, None])
-def test_a_body_that_no_address_takes_is_refused_like_any_other(key, post):
+def test_a_body_above_the_largest_limit_is_a_bad_request(key, post):
     assert bare(post(b'{"a":"' + b"x" * LARGEST_BODY + b'"}', key=key)) == (400, b"")
     assert alerts() == []
 
@@ -256,12 +256,12 @@ def basic(password):
         (KEY, 401),
     ],
 )
-def test_the_key_stands_in_the_header(header, status, post):
+def test_the_key_is_read_from_the_header(header, status, post):
     assert post({}, key=None, Authorization=header).status_code == status
     assert len(alerts()) == (status == 200)
 
 
-def test_the_key_stands_nowhere_else(post, as_maintainer, project):
+def test_the_key_is_read_from_no_other_place(post, as_maintainer, project):
     path = f"/acme/shop/alerts/notify/x/{IDENTIFIER}.json"
     answers = [
         post({}, key=None),
@@ -274,7 +274,7 @@ def test_the_key_stands_nowhere_else(post, as_maintainer, project):
     assert alerts() == []
 
 
-def test_the_key_of_another_integration_does_not_open(post, project):
+def test_the_key_of_another_integration_is_refused(post, project):
     make_integration(project, endpoint_identifier="bb", token=OTHER_KEY)
 
     assert post({}, key=OTHER_KEY).status_code == 401
@@ -298,7 +298,7 @@ def test_an_alert_is_stored_as_sent(post, project):
 
 
 @pytest.mark.parametrize("body", [b"", b"{}"])
-def test_nothing_sent_is_an_alert_of_defaults_each_time(body, post):
+def test_empty_payloads_create_alerts_with_default_values(body, post):
     post(body)
     post(body)
 
@@ -307,7 +307,7 @@ def test_nothing_sent_is_an_alert_of_defaults_each_time(body, post):
     ] * 2
 
 
-def test_an_environment_of_any_name_is_found(post, project):
+def test_environments_with_long_names_are_matched(post, project):
     db.session.add(Environment(project_id=project.id, name="review/" + "x" * 240, slug="review"))
     db.session.commit()
 
@@ -317,7 +317,7 @@ def test_an_environment_of_any_name_is_found(post, project):
 
 
 @pytest.mark.parametrize("name", ["staging", "Production", "", None])
-def test_no_payload_makes_an_environment(name, post):
+def test_payloads_do_not_create_environments(name, post):
     post({"title": "A", "gitlab_environment_name": name})
 
     assert alerts()[0].environment_id is None
@@ -325,12 +325,12 @@ def test_no_payload_makes_an_environment(name, post):
 
 
 @pytest.mark.parametrize("value", [b'"a\\u0000b"', b"1e400", b"123456789012345678901234567890", b'"\xf0\x9f\xa7\xaf"'])
-def test_strange_values_are_stored_or_refused_but_break_nothing(value, post):
+def test_unusual_values_are_stored_or_refused(value, post):
     assert post(b'{"title": ' + value + b', "more": [' + value + b"]}").status_code in (200, 400)
 
 
 @pytest.mark.parametrize("number", ["18446744073709551616", "-9223372036854775809", "1" * 400])
-def test_every_digit_of_an_integer_is_kept(number, post):
+def test_long_integers_keep_all_digits(number, post):
     other = number[:-1] + "7"
     bodies = [f'{{"fingerprint": {one}, "more": [{one}, 1.5]}}'.encode() for one in (number, other, number)]
 
@@ -344,7 +344,7 @@ def test_every_digit_of_an_integer_is_kept(number, post):
     assert found[0].fingerprint == hashlib.sha1(number.encode()).hexdigest()
 
 
-def test_an_integer_longer_than_any_that_is_read_is_kept_as_its_text(post):
+def test_an_integer_above_the_limit_is_kept_as_text(post):
     number = "9" * 1_000_000
 
     assert post(f'{{"title": "A", "fingerprint": {number}}}'.encode()).status_code == 200
@@ -353,7 +353,7 @@ def test_an_integer_longer_than_any_that_is_read_is_kept_as_its_text(post):
     assert (alert.payload["fingerprint"], alert.fingerprint) == (number, hashlib.sha1(number.encode()).hexdigest())
 
 
-def test_a_repeat_counts_and_changes_nothing_else(post):
+def test_a_repeated_alert_only_increases_the_count(post):
     post(PLAIN)
     answer = post(PLAIN | {"title": "Other", "severity": "low", "start_time": END})
 
@@ -364,7 +364,7 @@ def test_a_repeat_counts_and_changes_nothing_else(post):
 
 
 @pytest.mark.parametrize("status", [Status.TRIGGERED, Status.ACKNOWLEDGED, Status.IGNORED])
-def test_whatever_is_not_resolved_is_open(status, post):
+def test_unresolved_alerts_are_open(status, post):
     post(PLAIN)
     alerts()[0].status = status
     db.session.commit()
@@ -383,7 +383,7 @@ def test_whatever_is_not_resolved_is_open(status, post):
     ]
 
 
-def test_the_repeat_of_a_resolved_alert_is_a_new_one(post):
+def test_a_repeat_of_a_resolved_alert_creates_a_new_one(post):
     for body in (PLAIN, PLAIN | {"end_time": END}, PLAIN):
         post(body)
 
@@ -391,7 +391,7 @@ def test_the_repeat_of_a_resolved_alert_is_a_new_one(post):
 
 
 @pytest.mark.parametrize("body", [PLAIN, {}])
-def test_a_recovery_of_nothing_is_over_at_once(body, post):
+def test_a_recovery_without_an_open_alert_is_stored_as_resolved(body, post):
     answer = post(body | {"end_time": END})
 
     [alert] = alerts()
@@ -399,7 +399,7 @@ def test_a_recovery_of_nothing_is_over_at_once(body, post):
     assert len(notes(alert)) == 3
 
 
-def test_the_same_payload_with_an_end_resolves_without_a_fingerprint_given(post):
+def test_an_end_time_resolves_an_alert_with_a_generated_fingerprint(post):
     post({"title": "A", "hosts": "x"})
     post({"title": "A", "hosts": "y", "end_time": END})
 
@@ -407,7 +407,7 @@ def test_the_same_payload_with_an_end_resolves_without_a_fingerprint_given(post)
 
 
 @pytest.mark.parametrize(("tool", "source"), [("Datadog", "Datadog"), (None, "Shop monitoring")])
-def test_a_note_names_the_source(tool, source, post):
+def test_a_system_note_names_the_source(tool, source, post):
     post({"title": "A", "monitoring_tool": tool})
 
     assert notes(alerts()[0])[0][1] == f"logged an alert from **{source}**"
@@ -441,14 +441,14 @@ def at_once(count, act):
         return list(pool.map(begin, range(count)))
 
 
-def test_many_at_once_make_one_open_alert_and_lose_no_count(post):
+def test_concurrent_alerts_create_one_open_alert_and_count_all(post):
     answers = at_once(40, lambda number: post(PLAIN).status_code)
 
     assert answers == [200] * 40
     assert [(alert.events, alert.status) for alert in alerts()] == [(40, Status.TRIGGERED)]
 
 
-def test_firing_and_recovery_at_once_lose_no_count(post):
+def test_concurrent_firing_and_recovery_lose_no_count(post):
     answers = at_once(12, lambda number: post(PLAIN | ({"end_time": END} if number % 4 == 0 else {})).status_code)
 
     found = alerts()
@@ -459,7 +459,7 @@ def test_firing_and_recovery_at_once_lose_no_count(post):
     assert 9 <= sum(alert.events for alert in found) <= 9 + ended_alone
 
 
-def test_batches_in_opposite_orders_do_not_stop_one_another(post_batch):
+def test_batches_in_opposite_orders_do_not_deadlock(post_batch):
     elements = [element(f"A{number}") for number in range(20)]
 
     answers = at_once(4, lambda number: post_batch(*elements[:: 1 if number % 2 else -1]).status_code)
@@ -468,7 +468,7 @@ def test_batches_in_opposite_orders_do_not_stop_one_another(post_batch):
     assert [alert.events for alert in alerts()] == [4] * 20
 
 
-def test_a_batch_is_taken_in_alert_by_alert(post_batch):
+def test_each_alert_of_a_batch_is_ingested(post_batch):
     other = ELEMENT | {"labels": {"alertname": "Other", "severity": "page"}}
     first = post_batch(ELEMENT, other, ELEMENT | {"labels": {}}, ELEMENT)
     post_batch(ELEMENT | {"status": "resolved", "endsAt": END}, other)
@@ -486,13 +486,13 @@ def test_an_empty_batch_is_a_success(post_batch):
     assert (post_batch().status_code, alerts()) == (200, [])
 
 
-def test_an_endpoint_takes_batches_too(post):
+def test_an_endpoint_accepts_batches(post):
     assert len(post(batch(ELEMENT)).json) == 1
 
 
 @pytest.mark.parametrize("body", [{}, batch() | {"version": "3"}, {"alerts": []}])
 @pytest.mark.parametrize("key", [KEY, None])
-def test_what_is_no_batch_is_refused_before_the_key(body, key, post, prometheus):
+def test_invalid_batches_are_refused_before_the_key(body, key, post, prometheus):
     assert bare(post(body, key=key, path="/acme/shop/prometheus/alerts/notify.json")) == (422, b"")
 
 
@@ -507,7 +507,7 @@ def test_prometheus_needs_an_active_integration_and_its_key(active, key, status,
     assert post_batch(ELEMENT, key=key).status_code == status
 
 
-def test_of_several_prometheus_integrations_the_key_chooses(post_batch, project):
+def test_the_key_selects_one_of_several_prometheus_integrations(post_batch, project):
     make_integration(project, type=PROMETHEUS, name="Two", endpoint_identifier="dd", token=OTHER_KEY)
 
     assert [post_batch(ELEMENT, key=key).status_code for key in (KEY, OTHER_KEY)] == [200, 200]
@@ -545,13 +545,13 @@ def test_a_limit_counts_from_when_it_is_set(post, request):
     assert [post({}).status_code for _ in range(4)] == [200, 200, 429, 429]
 
 
-def test_a_limit_holds_for_all_ways_to_write_the_url_of_a_receiver(limited, post):
+def test_a_limit_applies_to_all_spellings_of_a_receiver_url(limited, post):
     paths = [f"/acme/shop/alerts/notify/{number}/{IDENTIFIER}{'.json' * (number % 2)}" for number in range(3)]
 
     assert [post({}, path=path).status_code for path in paths] == [200, 200, 429]
 
 
-def test_made_up_paths_are_not_counted(limited, post):
+def test_unknown_paths_are_not_counted(limited, post):
     paths = [f"/acme/shop/alerts/notify/x/{number:016x}.json" for number in range(5)]
     paths += [f"/acme/none{number}/alerts/notify.json" for number in range(5)]
     paths += [f"/acme/none{number}/prometheus/alerts/notify.json" for number in range(5)]
@@ -568,7 +568,7 @@ def test_a_limit_ends_with_its_period(limited, post, monkeypatch):
     assert (before, post({}).status_code) == ([200, 200, 429], 200)
 
 
-def test_requests_beyond_a_limit_write_nothing(limited, post, count_queries):
+def test_requests_above_a_limit_write_nothing(limited, post, count_queries):
     for _ in range(2):
         post({})
 
@@ -578,7 +578,7 @@ def test_requests_beyond_a_limit_write_nothing(limited, post, count_queries):
     assert {statement.split()[0] for statement in queries} == {"SELECT"}
 
 
-def test_no_made_up_path_is_counted(limited, post):
+def test_no_unknown_path_is_counted(limited, post):
     tails = ("no/such/alerts/notify.json", "acme/shop/alerts/notify/x/ffff.json", "acme/shop/alerts/notify/x/no-hex")
     for number in range(5):
         for tail in (*tails, f"acme/{number}/prometheus/alerts/notify", f"acme/shop/alerts/notify/x/f{number}"):
@@ -618,14 +618,14 @@ OWN = {
 }
 
 
-def test_the_example_of_everything(post):
+def test_the_documented_example_with_all_fields_is_ingested(post):
     assert post(example("plain-full")).status_code == 200
 
     [alert] = alerts()
     assert (alert.title, alert.fingerprint) == (PLAIN["title"], "6dde4ab3912722706b11eff1e02afa553f8f766a")
 
 
-def test_the_example_in_many_scripts(post):
+def test_the_example_in_many_scripts_is_ingested(post):
     body = example("unicode")
     post(body)
 
@@ -635,7 +635,7 @@ def test_the_example_in_many_scripts(post):
     assert alert.payload == json.loads(body)
 
 
-def test_the_example_of_great_size(post):
+def test_the_large_example_is_ingested(post):
     body = example("huge-but-legal")
     assert post(body).status_code == 200
 
@@ -644,7 +644,7 @@ def test_the_example_of_great_size(post):
     assert (sum(map(len, alert.hosts)), alert.payload) == (255, json.loads(body))
 
 
-def test_open_alerts_are_found_by_their_index_however_many_there_are(app, post_batch, count_queries):
+def test_open_alerts_are_found_by_an_index(app, post_batch, count_queries):
     elements = [element(f"A{number}") for number in range(3)]
     post_batch(*elements)
     with count_queries() as queries:
@@ -655,7 +655,7 @@ def test_open_alerts_are_found_by_their_index_however_many_there_are(app, post_b
     assert [alert.events for alert in alerts()] == [2, 2, 2]
 
 
-def test_a_batch_takes_as_many_statements_however_many_alerts_it_has(post_batch, endpoint, count_queries):
+def test_a_batch_takes_a_constant_number_of_statements(post_batch, endpoint, count_queries):
     def elements(first, count):
         """A third repeats open alerts, a third is new, a third has recovered."""
         repeated, new = [element(f"{first}-{number}") for number in range(2 * count)], []
@@ -678,7 +678,7 @@ def test_a_batch_takes_as_many_statements_however_many_alerts_it_has(post_batch,
     assert len(by_title) == 66
 
 
-def test_a_batch_whose_alerts_depend_on_one_another_is_ingested_in_its_order(post_batch):
+def test_dependent_alerts_of_a_batch_are_ingested_in_order(post_batch):
     one, over = element("A"), element("A", status="resolved", endsAt=END)
 
     answer = post_batch(over, one, one, over, over, element("B"), one)
@@ -694,7 +694,7 @@ def test_a_batch_whose_alerts_depend_on_one_another_is_ingested_in_its_order(pos
     assert [len(notes(alert)) for alert in alerts()] == [3, 3, 3, 1, 1]
 
 
-def test_random_batches_at_once_are_counted_exactly_and_do_not_deadlock(app, post_batch, prometheus, monkeypatch):
+def test_concurrent_random_batches_are_counted_exactly(app, post_batch, prometheus, monkeypatch):
     """As many monitors do: repeated and new alerts, in orders of their own, some twice."""
     monkeypatch.setattr(webhooks, "MAX_ATTEMPTS", 1)
     post_batch(element("creates the bot and the counter"))
@@ -731,7 +731,7 @@ def test_batches_with_recoveries_in_different_orders_all_succeed(post_batch, pro
     assert set(open_alerts.values()) <= {1}
 
 
-def test_incidents_are_opened_once_by_many_at_once(post, project):
+def test_concurrent_alerts_open_one_incident(post, project):
     db.session.add(IncidentSetting(project_id=project.id, create_issue=True))
     db.session.commit()
 
@@ -742,7 +742,7 @@ def test_incidents_are_opened_once_by_many_at_once(post, project):
     assert len({alert.issue_id for alert in alerts()}) == db.session.query(Issue).count() == 2
 
 
-def test_a_transaction_that_a_deadlock_ended_is_repeated(post, monkeypatch):
+def test_a_transaction_is_retried_after_a_deadlock(post, monkeypatch):
     write, failures = ingestion.ingest, [1, 2]
 
     class Deadlock(Exception):
@@ -762,7 +762,7 @@ def test_a_transaction_that_a_deadlock_ended_is_repeated(post, monkeypatch):
 
 
 @pytest.mark.parametrize("sqlstate", ["40P01", "57014"])
-def test_what_cannot_be_written_is_an_error_and_leaves_nothing(sqlstate, post, monkeypatch):
+def test_a_failed_write_is_an_error_and_stores_nothing(sqlstate, post, monkeypatch):
     write, tries = ingestion.ingest, []
 
     class Failure(Exception):
@@ -799,7 +799,7 @@ BODIES = {
 
 @pytest.mark.parametrize("body", BODIES.values(), ids=BODIES)
 @pytest.mark.parametrize("changed", CHANGES)
-def test_after_a_change_the_very_next_request_is_refused_and_stores_nothing(changed, body, post):
+def test_after_a_change_the_next_request_is_refused(changed, body, post):
     model, values, status = CHANGES[changed]
     assert [post(PLAIN).status_code for _ in range(2)] == [200] * 2
     db.session.remove()
@@ -819,7 +819,7 @@ def test_a_removed_integration_is_refused_at_once(post, endpoint):
     assert bare(post(PLAIN)) == (403, b"")
 
 
-def test_after_a_reset_the_new_key_opens_and_the_old_one_does_not(post):
+def test_after_a_reset_only_the_new_key_is_accepted(post):
     post(PLAIN)
     db.session.remove()
     db.session.execute(update(AlertIntegration).values(token=OTHER_KEY))
@@ -841,7 +841,7 @@ def test_a_removed_bot_is_created_again(post):
     assert [note.author.username for note in found] == ["gone", ALERT_BOT]
 
 
-def test_paths_match_in_any_case_and_identifiers_do_not(post, endpoint):
+def test_paths_ignore_case_and_identifiers_do_not(post, endpoint):
     db.session.merge(endpoint).endpoint_identifier = "00112233445566ab"
     db.session.commit()
     path = "/Acme/SHOP/alerts/notify/any name/00112233445566ab.json"
@@ -868,7 +868,7 @@ def test_a_body_without_a_length_is_ingested(post):
     assert answer.json == [{"iid": 1, "title": "Disk"}]
 
 
-def test_a_body_that_ends_too_early_is_refused(post):
+def test_an_incomplete_body_is_refused(post):
     for sent in (b"", b" ", b'{"title": ', b"{}"):
         answer = post(None, input_stream=io.BytesIO(sent), environ_overrides={"CONTENT_LENGTH": "34"})
 
@@ -876,7 +876,7 @@ def test_a_body_that_ends_too_early_is_refused(post):
     assert alerts() == []
 
 
-def test_a_broken_authorization_header_is_no_key(post):
+def test_a_malformed_authorization_header_counts_as_no_key(post):
     for header in ("Basic \xe9", "Basic !", "Bearer \xe9", "Digest x", "Bearer"):
         assert post({}, key=None, Authorization=header).status_code == 401
 
@@ -889,7 +889,7 @@ def move(project, path):
 
 
 @pytest.mark.both_databases
-def test_a_moved_project_receives_at_its_old_addresses_until_something_takes_the_path(post, project, endpoint):
+def test_old_receiver_urls_work_until_the_path_is_reused(post, project, endpoint):
     move(project, "store")
     move(project, "market")
     answers = [post(PLAIN).status_code, post(PLAIN).status_code]
@@ -908,7 +908,7 @@ def test_a_moved_project_receives_at_its_old_addresses_until_something_takes_the
 
 
 @pytest.mark.both_databases
-def test_a_renamed_group_receives_for_its_projects_at_the_old_addresses(post, project, group):
+def test_receiver_urls_work_after_the_group_was_renamed(post, project, group):
     with unit_of_work():
         row = db.session.get_one(Namespace, group.id)
         row.path = "umbrella"

@@ -89,7 +89,7 @@ def test_a_firing_alert_opens_one_incident(post, project):
     [("critical", "critical"), ("high", "high"), ("medium", "medium"), ("low", "low"), ("info", "unknown")]
     + [("unknown", "unknown")],
 )
-def test_an_incident_is_as_severe_as_its_alert(told, kept, post, project, as_):
+def test_an_incident_has_the_severity_of_its_alert(told, kept, post, project, as_):
     set_up(project, create_issue=True)
 
     post({"title": "Hot", "severity": told})
@@ -99,7 +99,7 @@ def test_an_incident_is_as_severe_as_its_alert(told, kept, post, project, as_):
     assert as_(DEV).get(f"/projects/{project.id}/issues/1").json["severity"] == kept.upper()
 
 
-def test_an_incident_ends_with_the_template_that_was_chosen(post, project, tmp_path):
+def test_an_incident_description_ends_with_the_chosen_template(post, project, tmp_path):
     keep_repository(project, tmp_path / "git", files={".gitlab/issue_templates/Outage.md": b"## Who is on call?\n"})
     set_up(project, create_issue=True, issue_template_key="Outage")
 
@@ -120,7 +120,7 @@ def test_an_incident_ends_with_the_template_that_was_chosen(post, project, tmp_p
     ],
     ids=["no file", "no Markdown", "too large", "a folder", "no folder"],
 )
-def test_a_template_that_is_not_there_is_not_found(files, project, tmp_path):
+def test_a_missing_template_is_not_found(files, project, tmp_path):
     keep_repository(project, tmp_path / "git", files=files)
 
     with pytest.raises(Invalid) as refusal:
@@ -129,7 +129,7 @@ def test_a_template_that_is_not_there_is_not_found(files, project, tmp_path):
     assert refusal.value.message == {"issue_template_key": ["not found"]}
 
 
-def test_an_incident_tells_the_query_and_the_words_of_prometheus(post, project):
+def test_an_incident_describes_query_and_annotations_of_prometheus(post, project):
     set_up(project, create_issue=True)
     element = {
         "status": "firing",
@@ -153,7 +153,7 @@ def test_an_incident_tells_the_query_and_the_words_of_prometheus(post, project):
 
 
 @pytest.mark.parametrize("words", ["\0", "x" * 1_000_000])
-def test_no_words_for_an_incident_are_the_end_of_its_alert(words, post, project):
+def test_an_unusual_incident_text_does_not_lose_its_alert(words, post, project):
     set_up(project, create_issue=True)
     annotations = {"gitlab_incident_markdown": words}
     address = "http://prom.example/graph?g0.expr=%00"
@@ -164,7 +164,7 @@ def test_no_words_for_an_incident_are_the_end_of_its_alert(words, post, project)
     assert issue.description.endswith("\ufffd" if words == "\0" else "x")
 
 
-def test_incidents_of_nameless_alerts_are_numbered(post, project):
+def test_incidents_of_untitled_alerts_are_numbered(post, project):
     set_up(project, create_issue=True)
 
     post({}, {"title": "New: Alert in the shop"}, {})
@@ -173,7 +173,7 @@ def test_incidents_of_nameless_alerts_are_numbered(post, project):
     assert titles == ["New: Incident 1", "New: Alert in the shop", "New: Incident 3"]
 
 
-def test_no_incident_is_opened_by_itself_unless_wanted(post, project):
+def test_incidents_are_opened_only_when_enabled(post, project):
     post(PLAIN)
     set_up(project, create_issue=True)
     post({"title": "Over", "end_time": END})
@@ -185,7 +185,7 @@ def test_no_incident_is_opened_by_itself_unless_wanted(post, project):
 
 
 @pytest.mark.parametrize(("closes", "state"), [(True, "closed"), (False, "opened")])
-def test_a_recovery_closes_the_incident_only_if_wanted(closes, state, post, project):
+def test_a_recovery_closes_the_incident_only_when_enabled(closes, state, post, project):
     set_up(project, create_issue=True, auto_close_incident=closes)
 
     post(PLAIN, OVER)
@@ -194,7 +194,7 @@ def test_a_recovery_closes_the_incident_only_if_wanted(closes, state, post, proj
     assert [alert.status for alert in alerts()] == [Status.RESOLVED]
 
 
-def test_a_recovery_closes_no_issue_that_is_no_incident(post, project):
+def test_a_recovery_closes_only_incidents(post, project):
     set_up(project, create_issue=True, auto_close_incident=True)
     post(PLAIN)
     with unit_of_work():
@@ -205,14 +205,14 @@ def test_a_recovery_closes_no_issue_that_is_no_incident(post, project):
     assert [issue.state for issue in incidents()] == ["opened"]
 
 
-def test_a_recovery_without_an_incident_is_just_a_recovery(post, project):
+def test_a_recovery_without_an_incident_resolves_the_alert(post, project):
     set_up(project, auto_close_incident=True)
 
     assert post(PLAIN, OVER) == [200, 200]
     assert ([alert.status for alert in alerts()], incidents()) == ([Status.RESOLVED], [])
 
 
-def test_a_closed_incident_resolves_its_alert_and_no_other(post, project, people):
+def test_a_closed_incident_resolves_only_its_alert(post, project, people):
     set_up(project, create_issue=True)
     post(PLAIN, {"title": "Other"})
 
@@ -246,7 +246,7 @@ def test_owners_and_maintainers_are_mailed_about_new_alerts_and_recoveries(post,
 @pytest.mark.parametrize(
     ("wanted", "words"), [("send_email", ["triggered"] * 2), ("send_recovery_email", ["resolved"] * 2)]
 )
-def test_new_alerts_and_recoveries_have_a_switch_each(wanted, words, post, project, mails_are_sent):
+def test_new_alerts_and_recoveries_have_separate_mail_settings(wanted, words, post, project, mails_are_sent):
     set_up(project, **{wanted: True})
 
     post(PLAIN, PLAIN, OVER)
@@ -276,13 +276,13 @@ def test_an_acknowledged_alert_is_not_mailed_again(post, project, mails_are_sent
     assert (len(outbox()), before, alerts()[0].events) == (2, 2, 2)
 
 
-def test_nothing_is_mailed_without_the_setting(post, project, mails_are_sent):
+def test_no_mail_is_sent_without_the_setting(post, project, mails_are_sent):
     post(PLAIN, OVER)
 
     assert ([alert.status for alert in alerts()], outbox()) == ([Status.RESOLVED], [])
 
 
-def test_nothing_is_mailed_without_a_server(post, project):
+def test_no_mail_is_sent_without_a_mail_server(post, project):
     set_up(project, send_email=True)
 
     assert (post(PLAIN, OVER), outbox()) == ([200, 200], [])
@@ -292,7 +292,7 @@ def test_nothing_is_mailed_without_a_server(post, project):
 @pytest.mark.parametrize(
     ("sort", "titles"), [("desc", ["Later", "Early", "Open"]), ("asc", ["Early", "Later", "Open"])]
 )
-def test_alerts_that_have_not_ended_come_last_by_their_end(sort, titles, project):
+def test_open_alerts_come_last_when_ordered_by_end(sort, titles, project):
     day = dt.datetime(2026, 3, 4, tzinfo=dt.UTC)
     ends = {"Open": None, "Later": day + dt.timedelta(days=1), "Early": day}
     with unit_of_work():

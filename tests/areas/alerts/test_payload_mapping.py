@@ -37,7 +37,7 @@ SAMPLE = {
 }
 
 
-def test_the_fields_of_a_sample_have_labels_and_types():
+def test_sample_fields_have_labels_and_types():
     assert {field.label: field.type for field in fields_of(SAMPLE, MOST)} == {
         "event/name": "string",
         "event/times": "array",
@@ -74,19 +74,19 @@ def test_a_path_is_a_list_of_keys_and_indexes():
         ("gitlab_environment_name", TEXT),
     ],
 )
-def test_each_target_takes_fitting_types(target, types):
+def test_each_target_accepts_matching_types(target, types):
     fields = [SampleField((kind,), kind) for kind in (*TEXT, "null", "array", "objects")]
 
     assert {field.type for field in fitting(fields, target)} == types
 
 
-def test_all_targets_are_told():
+def test_all_targets_are_listed():
     labels = ["Title", "Description", "Start time", "End time", "Service", "Monitoring tool", "Hosts", "Severity"]
 
     assert [label for label, _ in payload_mapping.TARGETS.values()] == [*labels, "Fingerprint", "Environment"]
 
 
-def test_what_was_chosen_becomes_the_stored_mapping_and_back():
+def test_chosen_fields_round_trip_through_the_stored_mapping():
     chosen = {"title": '["event","name"]', "hosts": '["event","times"]', "end_time": '["nothing"]'}
 
     stored = payload_mapping.mapping_of(SAMPLE, chosen)
@@ -102,7 +102,7 @@ def test_what_was_chosen_becomes_the_stored_mapping_and_back():
 @pytest.mark.parametrize(
     "key", ['["event","times"]', '["nothing"]', '["event"]', "nonsense", "[]", "7", '["gone"]', "[{}]"]
 )
-def test_what_does_not_fit_is_not_stored(key):
+def test_mismatched_fields_are_not_stored(key):
     assert payload_mapping.mapping_of(SAMPLE, {"title": key}) == {}
 
 
@@ -117,16 +117,16 @@ def test_what_does_not_fit_is_not_stored(key):
         ('{"a":' * 101 + "1" + "}" * 101, "is too big"),
     ],
 )
-def test_an_unusable_sample_says_why(text, why):
+def test_an_invalid_sample_is_refused_with_a_reason(text, why):
     with pytest.raises(Unusable, match=why):
         read_sample(text)
 
 
-def test_a_sample_of_the_largest_size_is_read():
+def test_a_sample_of_maximum_size_is_read():
     assert read_sample('{"a":"' + "x" * ((1 << 20) - 8) + '"}').keys() == {"a"}
 
 
-def test_a_sample_with_very_many_fields_offers_the_first():
+def test_a_sample_with_too_many_fields_offers_the_first_ones():
     sample = {f"key{number}": "x" for number in range(2500)}
 
     assert len(fields_of(sample, MOST)) == 2000
@@ -134,13 +134,13 @@ def test_a_sample_with_very_many_fields_offers_the_first():
 
 
 @given(st.text(max_size=30) | JSON.map(json.dumps))
-def test_any_text_is_a_sample_or_unusable(text):
+def test_any_text_is_accepted_or_refused_as_sample(text):
     with suppress(Unusable):
         assert read_sample(text) == json.loads(text)
 
 
 @given(SAMPLES)
-def test_every_field_leads_to_a_value_of_its_type(sample):
+def test_every_field_path_resolves_to_a_value_of_its_type(sample):
     kinds = {"string": str, "datetime": str, "number": int, "boolean": bool, "array": list, "objects": list}
     kinds["null"] = type(None)
 
@@ -149,7 +149,7 @@ def test_every_field_leads_to_a_value_of_its_type(sample):
 
 
 @given(SAMPLES, st.sampled_from(list(payload_mapping.TARGETS)))
-def test_whatever_fits_is_stored_chosen_again_and_read(sample, target):
+def test_matching_fields_are_stored_and_read_back(sample, target):
     for field in fitting(fields_of(sample, MOST), target):
         stored = payload_mapping.mapping_of(sample, {target: field.key})
 
@@ -161,7 +161,7 @@ def test_whatever_fits_is_stored_chosen_again_and_read(sample, target):
     SAMPLES,
     st.dictionaries(st.sampled_from(list(payload_mapping.TARGETS)), st.lists(st.text(max_size=3) | st.integers())),
 )
-def test_whatever_a_mapping_says_an_alert_is_read(sample, paths):
+def test_any_mapping_yields_an_alert(sample, paths):
     stored = {target: {"path": path} for target, path in paths.items()}
 
     assert parse_plain(sample, stored).parse().title

@@ -85,7 +85,7 @@ def test_an_empty_body_is_an_empty_object(body):
 @pytest.mark.parametrize(
     "body", [b"{", b'{"a": [1,', b"[]", b'[{"a": 1}]', b"1", b'"text"', b"null", b"title=x", b"\xff{}", b'{"a": NaN}']
 )
-def test_what_is_no_json_object_is_unreadable(body):
+def test_other_values_than_json_objects_are_refused(body):
     with pytest.raises(Unreadable):
         read(body)
 
@@ -113,7 +113,7 @@ def test_spaces_between_the_values_do_not_count():
     assert read(b'{"a":' + b" " * (1 << 20) + b"1}") == {"a": 1}
 
 
-def test_a_full_payload_is_read_as_sent():
+def test_all_fields_of_a_payload_are_read():
     payload = {
         "title": "Disk is full",
         "description": "Nothing left",
@@ -143,7 +143,7 @@ def test_a_full_payload_is_read_as_sent():
     )
 
 
-def test_an_empty_payload_is_an_alert_of_defaults():
+def test_an_empty_payload_gives_default_values():
     parsed = parse_plain({})
 
     assert (parsed.title, parsed.severity, parsed.hosts) == ("New: Alert", Severity.CRITICAL, [])
@@ -152,7 +152,7 @@ def test_an_empty_payload_is_an_alert_of_defaults():
 
 
 @pytest.mark.parametrize("blank", BLANK)
-def test_blank_values_are_missing_ones(blank):
+def test_blank_values_count_as_missing(blank):
     names = ("title", "description", "service", "monitoring_tool", "hosts", "severity", "fingerprint", "end_time")
     parsed = parse_plain(dict.fromkeys((*names, "start_time", "gitlab_environment_name"), blank))
 
@@ -165,7 +165,7 @@ def test_blank_values_are_missing_ones(blank):
     ("value", "text"),
     [(4356875, "4356875"), (True, "true"), (0, "0"), (1.5, "1.5"), ({"b": 1, "a": [2]}, '{"a":[2],"b":1}')],
 )
-def test_what_is_no_text_becomes_text(value, text):
+def test_other_values_become_text(value, text):
     parsed = parse_plain({"title": value, "description": value, "service": value, "monitoring_tool": value})
 
     assert {parsed.title, parsed.description, parsed.service, parsed.monitoring_tool} == {text}
@@ -180,14 +180,14 @@ def test_long_integers_make_different_fingerprints():
     assert len({*given, *generated}) == 4
 
 
-def test_a_nul_cannot_be_stored_and_is_replaced():
+def test_nul_characters_are_replaced():
     assert parse_plain({"title": "a\0b"}).title == "a\ufffdb"
 
 
 @pytest.mark.parametrize(
     ("name", "limit"), [("title", 200), ("description", 1000), ("service", 100), ("monitoring_tool", 100)]
 )
-def test_long_texts_are_cut_with_dots(name, limit):
+def test_long_texts_are_truncated_with_an_ellipsis(name, limit):
     fits, long = getattr(parse_plain({name: "x" * limit}), name), getattr(parse_plain({name: "x" * (limit + 1)}), name)
 
     assert (fits, long) == ("x" * limit, "x" * (limit - 3) + "...")
@@ -207,18 +207,18 @@ def test_long_texts_are_cut_with_dots(name, limit):
         (["h" * 200, ["i" * 54, "jk"]], ["h" * 200, "i" * 54, "j"]),
     ],
 )
-def test_hosts_are_flattened_and_cut_without_dots(sent, kept):
+def test_hosts_are_flattened_and_truncated(sent, kept):
     assert parse_plain({"hosts": sent}).hosts == kept
 
 
 @pytest.mark.parametrize("severity", list(Severity))
 @pytest.mark.parametrize("form", [str.lower, str.upper, str.title])
-def test_severities_are_read_in_any_case(severity, form):
+def test_severities_ignore_case(severity, form):
     assert parse_plain({"severity": form(severity.name)}).severity == severity
 
 
 @pytest.mark.parametrize("value", ["very bad", "P2", "warning", 3, 1.0, True, ["high"], {"high": 1}, None])
-def test_any_other_severity_is_critical(value):
+def test_unknown_severities_are_critical(value):
     assert parse_plain({"severity": value}).severity == Severity.CRITICAL
 
 
@@ -250,11 +250,11 @@ def test_any_other_severity_is_critical(value):
         "Wed Mar 04 2026 06:06:07 GMT+0100",
     ],
 )
-def test_times_are_read_from_many_forms_of_text(text):
+def test_times_are_parsed_from_many_formats(text):
     assert read_time(text) == MOMENT
 
 
-def test_the_nanoseconds_of_go_are_cut():
+def test_nanoseconds_of_go_are_truncated():
     assert read_time("2026-03-04 05:06:07.123456789 +0000 UTC") == MOMENT.replace(microsecond=123456)
 
 
@@ -268,19 +268,19 @@ def test_the_nanoseconds_of_go_are_cut():
         ("2017-01-01T05:29:60.5+05:30", dt.datetime(2017, 1, 1, 0, 0, 0, 500_000, tzinfo=dt.UTC)),
     ],
 )
-def test_what_is_past_the_end_of_a_day_or_minute_is_the_begin_of_the_next(text, moment):
+def test_hour_24_and_second_60_roll_over(text, moment):
     assert read_time(text) == moment
 
 
 @pytest.mark.parametrize(
     "text", ["10:30", "T10:30:00", "10:30 am", "10:30 UTC", "12:30 +0200", "12:30 EET", "5:30 EST"]
 )
-def test_a_time_without_a_date_is_of_today(text):
+def test_a_time_without_a_date_is_today(text):
     assert read_time(text) == dt.datetime.combine(clock.today(), dt.time(10, 30), dt.UTC)
 
 
 @pytest.mark.parametrize("text", ["0001-01-01T00:00:00Z", "0001-01-01 00:00:00 +0000 UTC", "0001-01-01T00:00:00.000Z"])
-def test_a_time_that_was_never_set_is_none(text):
+def test_the_zero_time_of_go_is_none(text):
     assert parse_plain({"end_time": text}).ended_at is None
     assert is_now(parse_plain({"start_time": text}).started_at)
     resolved = parse_prometheus(ELEMENT | {"startsAt": text, "endsAt": text, "status": "resolved"})
@@ -288,11 +288,11 @@ def test_a_time_that_was_never_set_is_none(text):
     assert is_now(resolved.ended_at)
 
 
-def test_a_date_alone_is_its_midnight():
+def test_a_date_without_time_is_midnight():
     assert read_time("2026-03-04") == MOMENT.replace(hour=0, minute=0, second=0)
 
 
-def test_an_unknown_name_of_a_zone_is_no_reason_to_fail():
+def test_an_unknown_time_zone_is_ignored():
     assert read_time("2026-03-04 05:06:07 XYZT") == MOMENT
 
 
@@ -317,12 +317,12 @@ def test_an_unknown_name_of_a_zone_is_no_reason_to_fail():
         {},
     ],
 )
-def test_what_is_no_time_counts_as_absent(value):
+def test_an_invalid_time_counts_as_missing(value):
     assert read_time(value) is None
     assert is_now(parse_plain({"start_time": value}).started_at)
 
 
-def test_values_that_are_no_times_are_reported():
+def test_invalid_times_are_reported():
     mapping = {"start_time": {"path": ["event", "times", 0], "type": "string"}}
     payload = {"event": {"times": ["soon" * 50]}, "start_time": 1772600767, "end_time": True}
 
@@ -336,11 +336,11 @@ def test_values_that_are_no_times_are_reported():
 
 
 @pytest.mark.parametrize("value", [*BLANK, "0001-01-01T00:00:00Z"])
-def test_times_that_are_not_set_are_no_mistake(value):
+def test_missing_times_are_not_reported(value):
     assert payloads.parse_plain({"title": "A", "start_time": value, "end_time": value}).unreadable_times == {}
 
 
-def test_values_of_prometheus_that_are_no_times_are_reported():
+def test_invalid_times_of_prometheus_are_reported():
     firing = payloads.parse_prometheus(ELEMENT | {"startsAt": "soon", "endsAt": "late"})
     resolved = payloads.parse_prometheus(ELEMENT | {"endsAt": "late", "status": "resolved"})
 
@@ -349,7 +349,7 @@ def test_values_of_prometheus_that_are_no_times_are_reported():
 
 
 @given(st.text(max_size=70))
-def test_no_text_breaks_the_reading_of_times(text):
+def test_any_text_is_handled_as_time(text):
     moment = read_time(text)
 
     assert moment is None or moment.utcoffset() == dt.timedelta()
@@ -368,7 +368,7 @@ def test_no_text_breaks_the_reading_of_times(text):
         (None, None),
     ],
 )
-def test_an_end_makes_a_recovery_if_it_can_be_read(value, moment):
+def test_a_valid_end_time_makes_a_recovery(value, moment):
     parsed = parse_plain({"end_time": value})
 
     assert parsed.ended_at == moment
@@ -395,7 +395,7 @@ def test_fingerprints_are_digests(given_, digest):
 
 
 @pytest.mark.parametrize("blank", [[None], [[], [" "]]])
-def test_a_fingerprint_of_blanks_is_generated_like_a_missing_one(blank):
+def test_a_blank_fingerprint_is_generated(blank):
     assert parse_plain({"title": "A", "fingerprint": blank}).fingerprint is not None
 
 
@@ -410,18 +410,18 @@ def test_fingerprints_are_not_normalised():
         ({"a": [{"b": 1, "c": 2}]}, {"a": [{"c": 2, "b": 1}]}),
     ],
 )
-def test_the_order_of_keys_makes_no_other_fingerprint(one, other):
+def test_the_order_of_keys_does_not_change_the_fingerprint(one, other):
     assert parse_plain({"fingerprint": one}).fingerprint == parse_plain({"fingerprint": other}).fingerprint
     assert parse_plain(one).fingerprint == parse_plain(other).fingerprint is not None
 
 
-def test_other_values_make_another_fingerprint():
+def test_different_values_have_different_fingerprints():
     digests = {parse_plain({"fingerprint": value}).fingerprint for value in ({"a": 1}, {"a": 2}, {"b": 1}, {"a": [1]})}
 
     assert len(digests) == 4
 
 
-def test_a_generated_fingerprint_leaves_out_times_and_hosts():
+def test_a_generated_fingerprint_excludes_times_and_hosts():
     first = parse_plain({"title": "A", "hosts": "x", "start_time": "2026-03-04"})
     again = parse_plain({"title": "A", "hosts": "y", "start_time": "2026-03-05", "end_time": "2026-03-06"})
     other = parse_plain({"title": "A", "service": "till"})
@@ -430,11 +430,11 @@ def test_a_generated_fingerprint_leaves_out_times_and_hosts():
 
 
 @pytest.mark.parametrize("payload", [{}, {"hosts": "a"}, {"title": "", "more": {"a": None, "b": [], "c": {}}}])
-def test_nothing_but_blanks_has_no_fingerprint(payload):
+def test_a_payload_of_blank_values_has_no_fingerprint(payload):
     assert parse_plain(payload).fingerprint is None
 
 
-def test_the_tool_prometheus_makes_a_payload_one_of_prometheus():
+def test_monitoring_tool_prometheus_marks_a_prometheus_payload():
     parsed = parse_plain(ELEMENT | {"monitoring_tool": "Prometheus"})
     plain = parse_plain({"title": "A", "monitoring_tool": "Prometheus"})
 
@@ -467,7 +467,7 @@ def grouped(mapping, *given_):
         ({"end_time": ["closed"]}, [{"end_time": "x", "start_time": 1, "hosts": "h"}, {"closed": 1, "hosts": "i"}]),
     ],
 )
-def test_a_generated_fingerprint_leaves_out_what_is_mapped_to_times_and_hosts(mapping, given_):
+def test_a_generated_fingerprint_excludes_fields_mapped_to_times_and_hosts(mapping, given_):
     assert grouped(mapping, *({"name": "Disk full"} | one for one in given_))
 
 
@@ -482,7 +482,7 @@ def test_a_generated_fingerprint_leaves_out_what_is_mapped_to_times_and_hosts(ma
         ({"hosts": ["host"]}, [{"host": "a"}, {"host": "b"}]),
     ],
 )
-def test_what_is_not_mapped_to_them_makes_another_fingerprint_or_none(mapping, given_):
+def test_unmapped_fields_change_the_generated_fingerprint(mapping, given_):
     assert not grouped(mapping, *given_)
 
 
@@ -504,7 +504,7 @@ MAPPED = {
 }
 
 
-def test_a_mapping_says_where_values_stand():
+def test_a_mapping_selects_the_values():
     event = {"names": ["short", "Queue is stuck"], "opened": "2026-03-04T05:06:07Z", "affected": ["a", "b"]}
     parsed = parse_plain({"event": event | {"level": "LOW", "key": "fingerprint", "env": "staging"}}, MAPPED)
 
@@ -514,7 +514,7 @@ def test_a_mapping_says_where_values_stand():
 
 
 @pytest.mark.parametrize("value", [*BLANK, 7, {"names": ["only one"], "opened": "soon", "level": ""}])
-def test_what_is_blank_where_the_mapping_says_comes_from_the_plain_key(value):
+def test_a_blank_mapped_value_falls_back_to_the_plain_key(value):
     plain = {"title": "Plain", "start_time": "2026-03-04T05:06:07Z", "severity": "info", "hosts": "c"}
     parsed = parse_plain(plain | {"event": value}, MAPPED)
 
@@ -522,26 +522,26 @@ def test_what_is_blank_where_the_mapping_says_comes_from_the_plain_key(value):
     assert parsed.hosts == ["c"]
 
 
-def test_then_from_the_defaults():
+def test_missing_plain_keys_fall_back_to_the_defaults():
     parsed = parse_plain({"event": {"opened": "soon"}}, MAPPED)
 
     assert (parsed.title, parsed.severity, is_now(parsed.started_at)) == ("New: Alert", Severity.CRITICAL, True)
 
 
-def test_fields_without_a_mapping_come_from_plain_keys():
+def test_unmapped_fields_use_plain_keys():
     parsed = parse_plain({"event": {"names": ["", "Mapped"]}, "service": "till", "title": "Plain"}, MAPPED)
 
     assert (parsed.title, parsed.service) == ("Mapped", "till")
 
 
-def test_the_chosen_end_alone_marks_a_recovery():
+def test_only_the_mapped_end_marks_a_recovery():
     ended = parse_plain({"event": {"closed": "2026-03-04T05:06:07Z"}}, MAPPED)
     stray = parse_plain({"event": {"closed": None}, "end_time": "2026-03-04T05:06:07Z"}, MAPPED)
 
     assert (ended.ended_at, stray.ended_at) == (MOMENT, None)
 
 
-def test_a_chosen_end_may_be_milliseconds():
+def test_a_mapped_end_may_be_milliseconds():
     assert parse_plain({"event": {"closed": 1772600767000}}, MAPPED).ended_at == MOMENT
 
 
@@ -559,19 +559,19 @@ def test_a_chosen_end_may_be_milliseconds():
         ([], None),
     ],
 )
-def test_a_path_that_runs_into_something_else_leads_nowhere(path, found):
+def test_a_path_through_a_value_of_another_type_finds_nothing(path, found):
     assert payload_values.value_at({"a": {"b": ["x", "y"], "c": "text"}}, path) == found
     assert parse_plain({"a": {"b": ["x", "y"], "c": "text"}}, {"title": {"path": path}}).title == found or "New: Alert"
 
 
 @pytest.mark.parametrize("missing", BATCH)
-def test_each_of_the_nine_keys_makes_the_batch(missing):
+def test_each_of_the_nine_keys_is_needed_for_a_batch(missing):
     assert payloads.is_batch(BATCH | {"truncatedAlerts": 0})
     assert not payloads.is_batch({key: value for key, value in BATCH.items() if key != missing})
 
 
 @pytest.mark.parametrize("change", [{"version": "3"}, {"version": 4}, {"alerts": {}}, {"alerts": None}])
-def test_other_versions_and_shapes_are_no_batch(change):
+def test_other_versions_and_shapes_are_not_a_batch(change):
     assert not payloads.is_batch(BATCH | change)
 
 
@@ -584,7 +584,7 @@ def test_other_versions_and_shapes_are_no_batch(change):
         ({"title": "x" * 201}, {}, "x" * 197 + "..."),
     ],
 )
-def test_the_title_of_a_prometheus_alert_is_the_first_that_is_there(annotations, labels, title):
+def test_the_title_of_a_prometheus_alert_is_the_first_present_field(annotations, labels, title):
     assert parse_prometheus(ELEMENT | {"annotations": annotations, "labels": labels}).title == title
 
 
@@ -595,7 +595,7 @@ def test_a_prometheus_alert_needs_a_title_and_a_start(change):
     assert parse_prometheus(ELEMENT | change) is None
 
 
-def test_a_start_that_cannot_be_read_is_now():
+def test_an_invalid_start_is_the_current_time():
     assert is_now(parse_prometheus(ELEMENT | {"startsAt": "soon"}).started_at)
 
 
@@ -609,7 +609,7 @@ def test_a_start_that_cannot_be_read_is_now():
         ("info s5 p5 debug information notice Notice", Severity.INFO),
     ],
 )
-def test_prometheus_has_many_words_for_severities(words, severity):
+def test_severity_synonyms_of_prometheus_are_mapped(words, severity):
     found = {
         parse_prometheus(ELEMENT | {"labels": {"alertname": "A", "severity": word}}).severity for word in words.split()
     }
@@ -634,17 +634,17 @@ def test_a_prometheus_alert_without_severity_is_critical():
         (7, ""),
     ],
 )
-def test_the_fingerprint_of_a_prometheus_alert_has_start_title_and_query(address, query):
+def test_the_fingerprint_of_a_prometheus_alert_is_start_title_and_query(address, query):
     found = parse_prometheus(ELEMENT | {"generatorURL": address, "fingerprint": "theirs"}).fingerprint
 
     assert found == hashlib.sha1(f"2026-03-04T05:06:07Z/HighLatency/{query}".encode()).hexdigest()
 
 
-def test_the_example_of_a_prometheus_fingerprint_holds():
+def test_the_documented_prometheus_fingerprint_is_computed():
     assert parse_prometheus(ELEMENT).fingerprint == "ecf23495033d086355df65f45283a6796fc39be6"
 
 
-def test_a_prometheus_alert_says_what_it_knows():
+def test_the_fields_of_a_prometheus_alert_are_read():
     annotations = {"title": "T", "description": "D", "gitlab_incident_markdown": "M"}
     labels = {"gitlab_environment_name": "production", "severity": "page"}
     element = ELEMENT | {"annotations": annotations, "labels": labels}
@@ -664,7 +664,7 @@ def test_a_prometheus_alert_says_what_it_knows():
         ({"endsAt": "0001-01-01T00:00:00Z"}, None),
     ],
 )
-def test_only_its_status_resolves_a_prometheus_alert(change, ended):
+def test_a_prometheus_alert_is_resolved_only_by_its_status(change, ended):
     assert parse_prometheus(ELEMENT | change).ended_at == ended
 
 
@@ -672,7 +672,7 @@ def test_a_resolved_prometheus_alert_without_an_end_ended_now():
     assert is_now(parse_prometheus(ELEMENT | {"status": "resolved", "endsAt": None}).ended_at)
 
 
-def test_a_batch_leaves_out_what_is_no_alert():
+def test_a_batch_skips_invalid_alerts():
     batch = BATCH | {"alerts": [ELEMENT, {"labels": {}}, "text", None, ELEMENT | {"labels": {"alertname": "B"}}]}
 
     assert [one.title for one in parse_batch(batch)] == ["HighLatency", "B"]
@@ -691,7 +691,7 @@ def test_a_payload_is_flattened_to_dotted_keys():
 
 
 @given(st.binary(max_size=60) | JSON.map(lambda value: json.dumps(value).encode()))
-def test_whatever_bytes_come_are_an_object_or_unreadable(body):
+def test_any_bytes_are_an_object_or_refused(body):
     try:
         found = read(body)
     except Unreadable:
@@ -713,14 +713,14 @@ MOMENTS = st.datetimes(
 
 
 @given(MOMENTS)
-def test_every_moment_is_read_back_in_utc(moment):
+def test_every_time_is_returned_in_utc(moment):
     found = read_time(moment.isoformat())
 
     assert (found, found.utcoffset()) == (moment, dt.timedelta())
 
 
 @given(st.dictionaries(st.sampled_from([*ELEMENT, "endsAt", "more"]), JSON), st.lists(JSON, max_size=3))
-def test_whatever_alertmanager_sends_becomes_alerts_that_can_be_stored(changes, others):
+def test_any_alertmanager_payload_becomes_storable_alerts(changes, others):
     batch = read(json.dumps(BATCH | {"alerts": [ELEMENT, ELEMENT | changes, *others]}).encode())
 
     parsed = parse_batch(batch)
@@ -734,7 +734,7 @@ def test_whatever_alertmanager_sends_becomes_alerts_that_can_be_stored(changes, 
 
 
 @given(st.dictionaries(st.text(max_size=4), JSON, max_size=4), JSON, st.randoms(use_true_random=False))
-def test_a_repeat_has_the_same_fingerprint_whatever_its_order_and_its_times(payload, other, chance):
+def test_a_repeat_has_the_same_fingerprint_with_another_order_and_other_times(payload, other, chance):
     repeat = [*payload.items(), ("title", "a"), ("start_time", other), ("hosts", other)]
     chance.shuffle(repeat)
 
@@ -747,7 +747,7 @@ def test_a_repeat_has_the_same_fingerprint_whatever_its_order_and_its_times(payl
 
 
 @given(st.dictionaries(st.sampled_from([*payloads.FIELDS, "start_time", "end_time", "labels", "more"]), JSON))
-def test_whatever_is_sent_becomes_an_alert_that_can_be_stored(payload):
+def test_any_payload_becomes_a_storable_alert(payload):
     parsed = parse_plain(read(json.dumps(payload).encode()))
 
     assert 0 < len(parsed.title) <= 200
@@ -764,10 +764,10 @@ def test_whatever_is_sent_becomes_an_alert_that_can_be_stored(payload):
         (b"\xef\xbb\xbf", {}),
     ],
 )
-def test_a_body_may_begin_with_a_byte_order_mark(body, payload):
+def test_a_byte_order_mark_is_accepted(body, payload):
     assert payloads.read(body) == payload
 
 
-def test_half_a_character_after_a_byte_order_mark_is_refused():
+def test_an_incomplete_character_after_a_byte_order_mark_is_refused():
     with pytest.raises(payloads.MalformedPayload):
         payloads.read(b"\xff\xfe{")

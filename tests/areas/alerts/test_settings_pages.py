@@ -105,7 +105,7 @@ def tell(visitor, address, key, body):
         ({"type": PROMETHEUS, "name": " "}, r"/acme/shop/prometheus/alerts/notify\.json"),
     ],
 )
-def test_saving_an_integration_leads_to_its_address_and_key(fields, path, maintainer, project):
+def test_saving_an_integration_shows_its_url_and_key(fields, path, maintainer, project):
     answer = maintainer.send(NEW, active="y", **fields)
     page = maintainer.get(answer.location)
     [row] = stored()
@@ -118,7 +118,7 @@ def test_saving_an_integration_leads_to_its_address_and_key(fields, path, mainta
     assert (key, re.fullmatch("[0-9a-f]{32}", key) is not None) == (row.token, True)
 
 
-def test_the_oldest_endpoint_keeps_its_short_address(maintainer, project):
+def test_the_oldest_endpoint_keeps_its_short_url(maintainer, project):
     row = make_integration(project, endpoint_identifier="legacy")
 
     address, key = credentials(maintainer.get(page_of(row, "credentials")))
@@ -127,7 +127,7 @@ def test_the_oldest_endpoint_keeps_its_short_address(maintainer, project):
     assert tell(maintainer, address, key, {}) == 200
 
 
-def test_an_opsgenie_integration_has_an_address_of_its_own_and_no_key(maintainer, project):
+def test_an_opsgenie_integration_has_its_own_url_and_no_key(maintainer, project):
     fields = {"type": OPSGENIE, "name": "Ops", "active": "y", "target_url": "https://ops.example/alerts"}
 
     answer = maintainer.send(NEW, test="1", **fields)
@@ -164,7 +164,7 @@ def test_an_opsgenie_integration_has_an_address_of_its_own_and_no_key(maintainer
         ({"payload_example": '{"a":' * 101 + "1" + "}" * 101}, "Sample payload is too big"),
     ],
 )
-def test_a_refused_integration_is_told_and_not_stored(fields, message, maintainer, project):
+def test_an_invalid_integration_shows_errors_and_is_not_stored(fields, message, maintainer, project):
     answer = maintainer.send(NEW, **{"type": HTTP, "name": "Kitchen"} | fields)
 
     assert (answer.status_code, message in html.unescape(answer.text)) == (422, True)
@@ -172,7 +172,7 @@ def test_a_refused_integration_is_told_and_not_stored(fields, message, maintaine
 
 
 @pytest.mark.parametrize(("kind", "words"), [(HTTP, 0), (PROMETHEUS, 1)])
-def test_the_page_of_credentials_has_a_command_that_works(kind, words, maintainer, visit, project):
+def test_the_command_on_the_credentials_page_works(kind, words, maintainer, visit, project):
     page = maintainer.get(maintainer.send(NEW, type=kind, name="Kitchen", active="y").location).text
     command = shlex.split(html.unescape(re.search(r'<code id="curl">(.*?)</code>', page, re.DOTALL)[1]))
     headers = dict(text.split(": ") for option, text in itertools.pairwise(command) if option == "--header")
@@ -184,7 +184,7 @@ def test_the_page_of_credentials_has_a_command_that_works(kind, words, maintaine
     assert "grouped by" in page
 
 
-def test_integrations_of_a_kind_have_distinct_names(maintainer, project):
+def test_integrations_of_a_type_have_distinct_names(maintainer, project):
     for kind, name in ((PROMETHEUS, ""), (PROMETHEUS, ""), (HTTP, "Kitchen"), (HTTP, "Kitchen"), (HTTP, "Kitchen")):
         maintainer.send(NEW, type=kind, name=name)
     maintainer.send(page_of(stored()[4], "edit"), name="Kitchen 2")
@@ -193,7 +193,7 @@ def test_integrations_of_a_kind_have_distinct_names(maintainer, project):
 
 
 @pytest.mark.parametrize(("person", "words"), [(MAX, "switch it on"), (DEV, "a maintainer switches it on")])
-def test_an_inactive_integration_says_before_that_a_test_will_be_refused(person, words, visit, project):
+def test_the_test_page_of_an_inactive_integration_warns(person, words, visit, project):
     row = make_integration(project, active=False)
 
     page = visit(person).get(page_of(row, "test")).text
@@ -201,7 +201,7 @@ def test_an_inactive_integration_says_before_that_a_test_will_be_refused(person,
     assert ("a test alert will be refused until" in page, words in page) == (True, True)
 
 
-def test_the_page_of_credentials_shows_old_addresses_and_their_use(maintainer, project, integration):
+def test_the_credentials_page_shows_old_urls_and_their_last_use(maintainer, project, integration):
     store(RedirectRoute(path="acme/till", project_id=project.id))
     store(RedirectRoute(path="acme/cellar", project_id=project.id))
     store(FormerAddress(integration_id=integration.id, path="acme/till", last_used_at=clock.now()))
@@ -215,7 +215,7 @@ def test_the_page_of_credentials_shows_old_addresses_and_their_use(maintainer, p
 
 
 @pytest.mark.parametrize("kind", [PROMETHEUS, OPSGENIE])
-def test_only_an_endpoint_has_a_sample_and_what_is_left_of_one_is_no_matter(kind, maintainer, project):
+def test_samples_of_other_types_are_ignored(kind, maintainer, project):
     fields = {"type": kind, "payload_example": "{", "parsed_example": SAMPLE, "map_title": TITLE}
 
     refused = maintainer.send(NEW, name="x" * 256, **fields)
@@ -226,13 +226,13 @@ def test_only_an_endpoint_has_a_sample_and_what_is_left_of_one_is_no_matter(kind
     assert [(row.type, row.payload_example, row.mapping) for row in stored()] == [(kind, None, {})]
 
 
-def test_the_test_of_a_prometheus_integration_begins_with_no_sample(maintainer, project):
+def test_the_test_of_a_prometheus_integration_starts_without_a_sample(maintainer, project):
     row = make_integration(project, type=PROMETHEUS, payload_example=SAMPLE)
 
     assert "Oven cold" not in maintainer.get(page_of(row, "test")).text
 
 
-def test_an_inactive_opsgenie_integration_needs_no_address_yet(maintainer, project):
+def test_an_inactive_opsgenie_integration_needs_no_url(maintainer, project):
     answer = maintainer.send(NEW, type=OPSGENIE, name="Ops")
     page = maintainer.get(answer.location)
 
@@ -245,7 +245,7 @@ def test_an_inactive_opsgenie_integration_needs_no_address_yet(maintainer, proje
     ("first", "second", "message"),
     [(HTTP, OPSGENIE, "while other integrations are active"), (OPSGENIE, HTTP, "beside Opsgenie")],
 )
-def test_opsgenie_takes_the_place_of_all_others(first, second, message, maintainer, project):
+def test_opsgenie_and_other_integrations_are_not_active_together(first, second, message, maintainer, project):
     make_integration(project, type=first, target_url="https://ops.example")
     fields = {"type": second, "name": "Second", "target_url": "https://ops.example"}
 
@@ -256,7 +256,7 @@ def test_opsgenie_takes_the_place_of_all_others(first, second, message, maintain
     assert (waiting.status_code, [row.active for row in stored()]) == (302, [True, False])
 
 
-def test_a_new_form_asks_for_everything_and_offers_no_fields_yet(maintainer, project):
+def test_a_new_form_has_no_fields_to_map(maintainer, project):
     page = maintainer.get(NEW)
 
     assert (page.status_code, "Add new integration" in page.text) == (200, True)
@@ -274,7 +274,7 @@ def test_a_new_form_asks_for_everything_and_offers_no_fields_yet(maintainer, pro
         ("severity", SINGLE),
     ],
 )
-def test_a_parsed_sample_offers_each_field_what_fits(target, labels, maintainer, project):
+def test_a_parsed_sample_offers_matching_fields(target, labels, maintainer, project):
     page = maintainer.send(NEW, type=HTTP, name="Kitchen", payload_example=SAMPLE, parse="1")
 
     assert page.status_code == 200
@@ -282,7 +282,7 @@ def test_a_parsed_sample_offers_each_field_what_fits(target, labels, maintainer,
     assert stored() == []
 
 
-def test_a_sample_that_cannot_be_parsed_is_told(maintainer, integration):
+def test_an_invalid_sample_shows_an_error(maintainer, integration):
     fields = {"type": HTTP, "name": "Kitchen", "payload_example": "{", "parse": "1"}
 
     pages = [maintainer.send(NEW, **fields), maintainer.send(page_of(integration, "edit"), **fields)]
@@ -325,7 +325,7 @@ def test_a_mapping_is_stored_shown_again_and_used_by_the_receiver(maintainer, pr
 
 
 @pytest.mark.parametrize("key", ['["event","hosts"]', '["event","gone"]', "nonsense"])
-def test_what_cannot_be_mapped_is_refused_beside_its_field(key, maintainer, integration):
+def test_an_invalid_mapping_shows_the_error_at_its_field(key, maintainer, integration):
     fields = {"name": "Kitchen", "payload_example": SAMPLE, "parsed_example": SAMPLE, "map_title": TITLE}
 
     answer = maintainer.send(page_of(integration, "edit"), map_start_time=key, **fields)
@@ -337,7 +337,7 @@ def test_what_cannot_be_mapped_is_refused_beside_its_field(key, maintainer, inte
     assert 'id="map_title-wrong"' not in answer.text
 
 
-def test_a_sample_with_more_fields_than_are_offered_says_so_and_keeps_what_is_mapped(maintainer, project, monkeypatch):
+def test_a_sample_with_too_many_fields_keeps_mapped_ones(maintainer, project, monkeypatch):
     monkeypatch.setattr(mapping, "MAX_FIELDS", 2)
     stored_mapping = {"title": {"path": ["c"], "type": "string", "label": "c"}}
     samples = [json.dumps(dict.fromkeys(keys, "x")) for keys in ("abcd", "ab")]
@@ -360,7 +360,7 @@ def test_a_sample_with_more_fields_than_are_offered_says_so_and_keeps_what_is_ma
     assert ["only the first 2 are offered" in page.text for page in pages] == [True, False]
 
 
-def test_lines_of_a_sample_may_end_as_browsers_end_them(maintainer, project):
+def test_a_sample_may_have_crlf_line_ends(maintainer, project):
     text = json.dumps({"event": EVENT}, indent=1)
     fields = {"payload_example": text.replace("\n", "\r\n"), "parsed_example": text.replace("\n", "\r\n")}
 
@@ -402,7 +402,7 @@ def test_an_integration_is_edited_and_keeps_type_identifier_and_key(maintainer, 
     assert (row.type, row.name, row.active, row.endpoint_identifier, row.token) == (HTTP, "Bakery", False, "1f", KEY)
 
 
-def test_saving_may_lead_to_a_test_alert(maintainer, project):
+def test_save_and_test_opens_the_test_page(maintainer, project):
     answer = maintainer.send(NEW, type=HTTP, name="Kitchen", active="y", payload_example=SAMPLE, test="1")
     page = maintainer.get(answer.location)
 
@@ -410,7 +410,7 @@ def test_saving_may_lead_to_a_test_alert(maintainer, project):
     assert ("Test payload" in page.text, "Oven cold" in page.text) == (True, True)
 
 
-def test_a_reset_key_replaces_the_old_one_at_once(maintainer, integration):
+def test_a_reset_key_replaces_the_old_key_at_once(maintainer, integration):
     address, old = credentials(maintainer.get(page_of(integration, "credentials")))
     asked = maintainer.get(page_of(integration, "reset_key"))
     before = tell(maintainer, address, old, {})
@@ -436,7 +436,7 @@ def test_a_deleted_integration_receives_nothing_and_its_alerts_stay(maintainer, 
     assert (tell(maintainer, address, key, {}), titles()) == (403, ["Kept"])
 
 
-def test_the_list_tells_which_integrations_work(maintainer, project):
+def test_the_list_shows_which_integrations_are_active(maintainer, project):
     empty = maintainer.get(OPERATIONS).text
     make_integration(project)
     make_integration(project, name="Prom", type=PROMETHEUS, active=False, endpoint_identifier="2f")
@@ -449,7 +449,7 @@ def test_the_list_tells_which_integrations_work(maintainer, project):
     assert KEY not in page
 
 
-def test_developers_see_no_keys_and_may_try_an_integration(visit, integration):
+def test_developers_see_no_keys_and_may_send_test_alerts(visit, integration):
     developer = visit(DEV)
     shown = [developer.get(OPERATIONS), developer.get(page_of(integration, "test"))]
 
@@ -461,7 +461,7 @@ def test_developers_see_no_keys_and_may_try_an_integration(visit, integration):
     assert ("has been successfully sent" in sent.text, titles()) == (True, ["A try"])
 
 
-def test_developers_do_not_get_the_settings_of_incidents(visit, project):
+def test_developers_cannot_open_the_incident_settings(visit, project):
     page = visit(DEV).get(f"{OPERATIONS}?alerts=settings")
 
     assert (page.status_code, "No integrations have been added yet." in page.text) == (200, True)
@@ -472,7 +472,7 @@ def test_developers_do_not_get_the_settings_of_incidents(visit, project):
     ("person", "configures", "tries"),
     [(ADA, 200, 200), (OLIVE, 200, 200), (DEV, 403, 200), (RITA, 403, 404), (GUS, 403, 404), (SAM, 404, 404)],
 )
-def test_who_may_open_the_pages_of_an_integration(person, configures, tries, visit, integration):
+def test_roles_that_open_the_pages_of_an_integration(person, configures, tries, visit, integration):
     visitor = visit(person)
     pages = ("edit", "credentials", "reset_key", "delete")
 
@@ -483,7 +483,7 @@ def test_who_may_open_the_pages_of_an_integration(person, configures, tries, vis
 
 
 @pytest.mark.parametrize(("person", "status"), [(DEV, 403), (RITA, 403), (SAM, 404)])
-def test_who_may_not_change_an_integration(person, status, visit, integration):
+def test_roles_that_cannot_change_an_integration(person, status, visit, integration):
     visitor = visit(person)
     addresses = [NEW, f"{OPERATIONS}/alerts", *(page_of(integration, name) for name in ("edit", "reset_key", "delete"))]
 
@@ -513,7 +513,7 @@ def test_an_integration_of_another_project_is_not_found(visit, project):
         ({"type": PROMETHEUS}, "{}", "Integration payload is invalid. It is no body of an Alertmanager webhook"),
     ],
 )
-def test_a_test_alert_that_goes_wrong_tells_why(fields, payload, message, visit, project):
+def test_a_failed_test_alert_shows_the_reason(fields, payload, message, visit, project):
     row = make_integration(project, **fields)
 
     answer = visit(DEV).send(page_of(row, "test"), payload=payload)
@@ -523,7 +523,7 @@ def test_a_test_alert_that_goes_wrong_tells_why(fields, payload, message, visit,
 
 
 @pytest.mark.parametrize("kind", [HTTP, PROMETHEUS])
-def test_a_batch_is_a_fine_test_alert(kind, maintainer, project):
+def test_a_batch_is_accepted_as_test_alert(kind, maintainer, project):
     row = make_integration(project, type=kind)
 
     answer = maintainer.send(page_of(row, "test"), payload=BATCH)
@@ -533,7 +533,7 @@ def test_a_batch_is_a_fine_test_alert(kind, maintainer, project):
     assert (["successfully sent" in page for page in pages], titles()) == ([True, True], ["Latency"])
 
 
-def test_a_batch_of_nothing_is_not_said_to_be_in_the_list(maintainer, project):
+def test_an_empty_test_batch_does_not_link_to_the_list(maintainer, project):
     row = make_integration(project, type=PROMETHEUS)
 
     answer = maintainer.send(page_of(row, "test"), payload=json.dumps(json.loads(BATCH) | {"alerts": [{}]}))
@@ -571,7 +571,7 @@ def test_a_template_is_chosen_among_those_of_the_repository(maintainer, project,
     assert '<option selected value="Outage">Outage</option>' in maintainer.get(answer.location).text
 
 
-def test_one_endpoint_may_have_the_address_from_before_there_were_names(maintainer, visit, project):
+def test_one_endpoint_may_have_the_short_url(maintainer, visit, project):
     fields = {"type": "http", "active": "y", "short_address": "y"}
 
     first = maintainer.send(NEW, name="Old", **fields)
@@ -584,7 +584,7 @@ def test_one_endpoint_may_have_the_address_from_before_there_were_names(maintain
     assert "Short address" not in maintainer.get(NEW).text
 
 
-def test_of_two_who_take_the_short_address_at_once_one_is_told(maintainer, project, monkeypatch):
+def test_a_concurrent_claim_of_the_short_url_is_refused(maintainer, project, monkeypatch):
     fields = {"type": "http", "active": "y", "short_address": "y"}
     maintainer.send(NEW, name="Old", **fields)
     monkeypatch.setattr(queries, "has_short_address", lambda project: False)  # as both see it
@@ -594,13 +594,13 @@ def test_of_two_who_take_the_short_address_at_once_one_is_told(maintainer, proje
     assert (answer.status_code, "belongs to another endpoint" in html.unescape(answer.text)) == (422, True)
 
 
-def test_only_endpoints_have_a_short_address(maintainer, project):
+def test_only_http_endpoints_have_a_short_url(maintainer, project):
     maintainer.send(NEW, type="prometheus", active="y", short_address="y")
 
     assert stored()[0].endpoint_identifier != "legacy"
 
 
-def test_an_unknown_tab_of_the_section_is_the_first(visit, integration):
+def test_an_unknown_tab_opens_the_first(visit, integration):
     page = visit(MAX).get(f"{OPERATIONS}?alerts=nonsense")
 
     assert (page.status_code, "Kitchen" in page.text) == (200, True)
@@ -650,7 +650,7 @@ def test_the_preview_follows_the_form_and_stores_nothing(fields, texts, maintain
     assert stored() == []
 
 
-def test_an_environment_of_the_project_is_not_said_to_be_new(maintainer, project):
+def test_an_existing_environment_is_not_marked_as_new(maintainer, project):
     store(Environment(project_id=project.id, name="Prod", slug="prod"))
     sample = {"payload_example": '{"gitlab_environment_name": "Prod"}'}
 
@@ -659,7 +659,7 @@ def test_an_environment_of_the_project_is_not_said_to_be_new(maintainer, project
     assert ("<dd>Prod" in page, "not an environment" in page) == (True, False)
 
 
-def test_whatever_single_value_is_mapped_is_stored_as_text(maintainer, visit, project):
+def test_mapped_single_values_are_stored_as_text(maintainer, visit, project):
     sample = json.dumps({"a": 7, "b": 1.5, "c": False, "d": [1, "x", True], "e": None})
     mapped = {"title": "a", "description": "b", "service": "c", "hosts": "d", "monitoring_tool": "a", "end_time": "e"}
     fields = {f"map_{target}": json.dumps([key]) for target, key in mapped.items()}
@@ -675,11 +675,11 @@ def test_whatever_single_value_is_mapped_is_stored_as_text(maintainer, visit, pr
 
 
 @pytest.mark.parametrize(("person", "status"), [(DEV, 403), (SAM, 404)])
-def test_only_who_configures_is_shown_a_preview(person, status, visit, project):
+def test_only_maintainers_see_a_preview(person, status, visit, project):
     assert visit(person).send(f"{OPERATIONS}/integrations/preview", type=HTTP).status_code == status
 
 
-def test_a_test_says_which_times_were_ignored_and_so_does_the_alert(maintainer, project):
+def test_ignored_times_are_shown_by_the_test_and_the_alert(maintainer, project):
     row = make_integration(project, mapping={"end_time": {"path": ["closed"], "type": "string"}})
     payload = json.dumps({"title": "A <b>", "start_time": "soon <b>", "closed": "04/13/2026"})
 
@@ -695,7 +695,7 @@ def test_a_test_says_which_times_were_ignored_and_so_does_the_alert(maintainer, 
 
 
 @pytest.mark.both_databases
-def test_what_is_mapped_to_times_and_hosts_does_not_keep_repeats_and_recoveries_apart(maintainer, project):
+def test_fields_mapped_to_times_and_hosts_do_not_change_the_fingerprint(maintainer, project):
     fields = {"title": ["name"], "end_time": ["closed_at"], "start_time": ["began"], "hosts": ["nodes"]}
     row = make_integration(project, mapping={name: {"path": path, "type": "string"} for name, path in fields.items()})
     full = {"name": "Disk full"}

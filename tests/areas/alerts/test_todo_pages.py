@@ -31,7 +31,7 @@ def titles(page):
     return re.findall(r"details\" id=\"todo-\d+\">#\d+ ([^<]+)<", page.text)
 
 
-def test_to_do_items_are_listed_done_and_added_again(visit, todos):
+def test_to_do_items_are_listed_completed_and_restored(visit, todos):
     developer = visit(DEV)
     before = titles(developer.get(PAGE))
 
@@ -44,7 +44,7 @@ def test_to_do_items_are_listed_done_and_added_again(visit, todos):
     assert (again.location, "To do (3)" in developer.get(PAGE).text) == (f"{PAGE}?state=done", True)
 
 
-def test_all_are_done_at_once_and_those_of_others_stay(visit, todos):
+def test_all_own_to_do_items_are_completed_at_once(visit, todos):
     developer, maintainer = visit(DEV), visit(MAX)
 
     developer.send(f"{PAGE}/done")
@@ -53,14 +53,14 @@ def test_all_are_done_at_once_and_those_of_others_stay(visit, todos):
     assert (len(titles(developer.get(f"{PAGE}?state=done"))), titles(maintainer.get(PAGE))) == (3, ["Alert 1"])
 
 
-def test_the_items_of_others_are_not_found(visit, todos):
+def test_to_do_items_of_other_users_are_not_found(visit, todos):
     maintainer = visit(MAX)
 
     assert [maintainer.send(f"{PAGE}/{todos[1]}/{change}").status_code for change in ("done", "restore")] == [404] * 2
     assert visit(None).get(PAGE).status_code == 302
 
 
-def test_alerts_that_one_may_no_longer_see_are_left_out(visit, todos, people):
+def test_to_do_items_of_hidden_alerts_are_left_out(visit, todos, people):
     developer = visit(DEV)
     with unit_of_work():
         db.session.query(Membership).filter(Membership.user_id == people[DEV].id).delete()
@@ -68,7 +68,7 @@ def test_alerts_that_one_may_no_longer_see_are_left_out(visit, todos, people):
     assert titles(developer.get(PAGE)) == []
 
 
-def test_many_items_are_cut_into_pages(visit, project, people):
+def test_to_do_items_are_paginated(visit, project, people):
     for iid in range(1, 22):
         alert = store(Alert(project_id=project.id, iid=iid, title=f"Alert {iid}", started_at=clock.now()))
         store(AlertTodo(alert_id=alert.id, user_id=people[DEV].id))

@@ -25,7 +25,7 @@ def add_event(entity=None, days_ago=0, message="Something happened"):
     return event
 
 
-def test_an_event_has_the_shape_of_gitlab(as_, project, people):
+def test_an_event_has_the_documented_keys(as_, project, people):
     as_(MAX).post(f"/projects/{project.id}/protected_tags", json={"name": "v*"}, headers={"X-Forwarded-For": "1.2.3.4"})
 
     [event] = as_(OLIVE).get(f"/projects/{project.id}/audit_events").json
@@ -48,7 +48,7 @@ def test_an_administrator_who_acts_as_another_user_is_named(as_, client_of, proj
 
 
 @pytest.mark.parametrize(("person", "status"), [(ADA, 200), (OLIVE, 403), (NOBODY, 401)])
-def test_who_reads_the_events_of_the_instance(person, status, as_, project):
+def test_roles_that_read_the_events_of_the_instance(person, status, as_, project):
     event = add_event(project)
 
     assert as_(person).get("/audit_events").status_code == status
@@ -58,14 +58,14 @@ def test_who_reads_the_events_of_the_instance(person, status, as_, project):
 @pytest.mark.parametrize(
     ("person", "of_project", "of_group"), [(OLIVE, 200, 200), (MAX, 403, 403), (DEV, 403, 403), (SAM, 404, 404)]
 )
-def test_who_reads_the_events_of_a_place(person, of_project, of_group, as_, project, group):
+def test_roles_that_read_the_events_of_a_project_or_group(person, of_project, of_group, as_, project, group):
     client = as_(person)
 
     assert client.get(f"/projects/{project.id}/audit_events").status_code == of_project
     assert client.get(f"/groups/{group.id}/audit_events").status_code == of_group
 
 
-def test_an_event_is_found_in_its_own_place_only(as_, project, group):
+def test_an_event_is_found_only_in_its_project_or_group(as_, project, group):
     event = add_event(project)
     owner = as_(OLIVE)
 
@@ -116,7 +116,7 @@ def test_events_are_removed_after_the_retention_time(app, project):
     assert list(db.session.scalars(db.select(AuditEvent.id))) == [kept.id]
 
 
-def test_a_retention_of_zero_days_keeps_all(app, project):
+def test_a_retention_of_zero_days_keeps_all_events(app, project):
     add_event(project, days_ago=5000)
     with unit_of_work():
         instance_settings.change_settings({"audit_event_retention_days": 0})

@@ -49,7 +49,7 @@ def _events(project, group, people):
         (OLIVE, OF_GROUP, ["Of the group"]),
     ],
 )
-def test_a_page_and_its_file_show_the_events_of_their_place(person, address, shown, visit):
+def test_a_page_and_its_csv_file_show_the_events_of_their_scope(person, address, shown, visit):
     visitor = visit(person)
     page, file = visitor.get(address), visitor.get(f"{address}.csv")
 
@@ -80,7 +80,7 @@ def test_events_are_filtered(query, shown, visit):
 
 @pytest.mark.usefixtures("_events")
 @pytest.mark.parametrize(("person", "status"), [(MAX, 403), (SAM, 404)])
-def test_others_do_not_get_them(person, status, visit):
+def test_other_roles_are_refused(person, status, visit):
     visitor = visit(person)
 
     assert {visitor.get(path).status_code for path in (OF_PROJECT, f"{OF_PROJECT}.csv", OF_GROUP)} == {status}
@@ -88,7 +88,7 @@ def test_others_do_not_get_them(person, status, visit):
 
 
 @pytest.mark.both_databases
-def test_a_file_of_several_batches_has_each_event_once(visit, project, monkeypatch):
+def test_a_csv_file_of_several_batches_has_each_event_once(visit, project, monkeypatch):
     monkeypatch.setattr(audit_pages, "CSV_BATCH_SIZE", 2)
     with unit_of_work():
         for number in range(5):
@@ -99,7 +99,7 @@ def test_a_file_of_several_batches_has_each_event_once(visit, project, monkeypat
     assert [row["Action"] for row in rows_of(file)] == [f"Event {number}" for number in (4, 3, 2, 1, 0)]
 
 
-def test_texts_are_no_formulas_and_no_markup(visit, project):
+def test_texts_are_escaped_in_csv_and_html(visit, project):
     add_event(project, '=HYPERLINK("http://evil.example","<b>x</b>")')
     visitor = visit(OLIVE)
 
@@ -110,6 +110,6 @@ def test_texts_are_no_formulas_and_no_markup(visit, project):
 
 
 @pytest.mark.parametrize("text", ["=1", "+1", "-1", "@x", "\t=1", "\r=1", "  =1"])
-def test_formulas_get_an_apostrophe(text):
+def test_formulas_in_csv_get_an_apostrophe(text):
     assert safe_cell(text) == f"'{text}"
     assert [safe_cell(value) for value in ("plain 1=2", -1, None)] == ["plain 1=2", -1, None]

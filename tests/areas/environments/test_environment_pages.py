@@ -45,7 +45,7 @@ def make_alert(environment, iid, **fields):
     return store(Alert(project_id=environment.project_id, environment_id=environment.id, iid=iid, **fields))
 
 
-def test_there_are_no_environments_at_first(developer):
+def test_an_empty_list_has_an_empty_state(developer):
     page = developer.get(LIST)
 
     assert (page.status_code, "There are no environments yet." in page.text) == (200, True)
@@ -71,7 +71,7 @@ def test_an_environment_is_created_and_listed(developer):
         ({"name": "staging", "external_url": "javascript:alert(1)"}, "External URL is blocked"),
     ],
 )
-def test_a_refused_environment_keeps_what_was_typed(fields, message, developer, production):
+def test_a_refused_environment_keeps_the_form_values(fields, message, developer, production):
     other = store(Environment(project_id=production.project_id, name="other", slug="other"))
     before = stored()
 
@@ -114,7 +114,7 @@ def test_the_list_shows_the_newest_open_alerts_of_each_environment(developer, pr
     assert "and 2 more open alerts" in page
 
 
-def test_many_environments_are_cut_into_pages(developer, project):
+def test_environments_are_paginated(developer, project):
     fields = {"project_id": project.id}
     db.session.add_all(Environment(name=f"review-{number}", slug=f"review-{number}", **fields) for number in range(21))
     db.session.commit()
@@ -128,7 +128,7 @@ def test_many_environments_are_cut_into_pages(developer, project):
 @pytest.mark.parametrize(
     ("person", "status"), [(ADA, 200), (OLIVE, 200), (MAX, 200), (DEV, 200), (RITA, 403), (GUS, 403), (SAM, 404)]
 )
-def test_who_may_see_the_pages_of_environments(person, status, visit, production):
+def test_roles_that_see_the_pages_of_environments(person, status, visit, production):
     visitor = visit(person)
     addresses = (LIST, NEW, page_of(production, "edit"), page_of(production, "delete"))
 
@@ -136,7 +136,7 @@ def test_who_may_see_the_pages_of_environments(person, status, visit, production
 
 
 @pytest.mark.parametrize(("person", "status"), [(RITA, 403), (SAM, 404)])
-def test_who_may_not_change_environments(person, status, visit, production):
+def test_roles_that_cannot_change_environments(person, status, visit, production):
     visitor, before = visit(person), stored()
     addresses = (NEW, page_of(production, "edit"), page_of(production, "delete"))
 
@@ -144,7 +144,7 @@ def test_who_may_not_change_environments(person, status, visit, production):
     assert stored() == before
 
 
-def test_an_environment_of_another_project_has_no_page_here(visit, project):
+def test_an_environment_of_another_project_has_no_page(visit, project):
     elsewhere = store(Environment(project_id=sample_data.make_project().id, name="theirs", slug="theirs"))
     admin = visit(ADA)
 

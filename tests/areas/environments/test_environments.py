@@ -65,7 +65,7 @@ def test_an_environment_is_created_shown_and_listed(as_developer, project):
         (NOBODY, [401] * 5),
     ],
 )
-def test_developers_and_above_work_with_environments(person, statuses, as_, project, production):
+def test_developers_and_higher_roles_manage_environments(person, statuses, as_, project, production):
     assert [answer.status_code for answer in everything(as_(person), project, production["id"])] == statuses
 
 
@@ -95,7 +95,7 @@ def test_an_environment_of_another_project_is_not_found(as_admin, project, produ
         ({"name": "", "external_url": "x"}, {"name": ["can't be blank"], "external_url": [BLOCKED]}),
     ],
 )
-def test_what_is_wrong_is_told_and_nothing_stored(fields, message, as_developer, project, production):
+def test_invalid_environments_are_refused_with_reasons(fields, message, as_developer, project, production):
     answer = as_developer.post(environments(project), json=fields)
 
     assert (answer.status_code, answer.json) == (400, {"message": message})
@@ -116,7 +116,7 @@ def test_names_are_unique_in_a_project_only(as_admin, project, production):
 
 
 @pytest.mark.parametrize("name", ["review/feature-1", "$ENV {1}", "a.b_c-d", "Production", "PRODUCTION", "x" * 255])
-def test_names_have_many_forms(name, as_developer, project):
+def test_valid_names_are_accepted(name, as_developer, project):
     assert as_developer.post(environments(project), json={"name": name}).json["name"] == name
 
 
@@ -130,14 +130,14 @@ def test_names_have_many_forms(name, as_developer, project):
         ("x" * 40, "x" * 17 + "-"),
     ],
 )
-def test_a_slug_is_short_and_made_of_the_name(name, pattern, as_developer, project):
+def test_a_slug_is_derived_from_the_name(name, pattern, as_developer, project):
     slug = as_developer.post(environments(project), json={"name": name}).json["slug"]
 
     assert slug == pattern or (slug.startswith(pattern) and len(slug) == len(pattern) + 6)
     assert len(slug) <= 24
 
 
-def test_an_update_changes_what_was_sent_and_never_the_slug(as_developer, project, production):
+def test_an_update_changes_the_sent_fields_and_never_the_slug(as_developer, project, production):
     one = environments(project, production["id"])
 
     renamed = as_developer.put(one, json={"name": "live"}).json
@@ -162,7 +162,7 @@ def test_a_refused_update_changes_nothing(fields, message, as_developer, project
     assert as_developer.get(environments(project, production["id"])).json["name"] == "production"
 
 
-def test_an_environment_may_keep_its_name(as_developer, project, production):
+def test_an_update_may_repeat_the_name(as_developer, project, production):
     assert as_developer.put(environments(project, production["id"]), json={"name": "production"}).status_code == 200
 
 
@@ -189,7 +189,7 @@ def test_the_list_is_filtered(query, names, as_developer, project, production):
 
 
 @pytest.mark.parametrize("query", ["?name=a&search=b", "?states=sleeping"])
-def test_a_filter_that_makes_no_sense_is_refused(query, as_developer, project):
+def test_contradictory_filters_are_refused(query, as_developer, project):
     assert as_developer.get(environments(project) + query).status_code == 400
 
 
@@ -215,5 +215,5 @@ def test_deleting_an_environment_keeps_its_alerts(as_developer, project, product
 
 
 @pytest.mark.parametrize("number", ["0", "x", "99999999999999999999999"])
-def test_no_such_environment(number, as_developer, project):
+def test_unknown_environments_are_not_found(number, as_developer, project):
     assert as_developer.get(environments(project, number)).status_code in (400, 404)

@@ -32,7 +32,7 @@ def first_error(visitor):
     return re.search(rf"{LIST}/(\d+)/details", visitor.get(f"{LIST}?status=all").text)[0].removesuffix("/details")
 
 
-def test_a_project_without_settings_says_how_to_begin(visit, project):
+def test_a_project_without_settings_explains_the_setup(visit, project):
     maintainer, reporter = visit(MAX).get(LIST), visit(RITA).get(LIST)
 
     assert "/acme/shop/-/settings/operations#error-tracking" in maintainer.text
@@ -40,7 +40,7 @@ def test_a_project_without_settings_says_how_to_begin(visit, project):
     assert visit(GUS).get(LIST).status_code == 403
 
 
-def test_before_the_first_event_the_page_has_the_dsn_for_those_who_may_see_it(visit, sender):
+def test_before_the_first_event_the_page_shows_the_dsn_to_maintainers(visit, sender):
     maintainer, developer = visit(MAX).get(LIST).text, visit(DEV).get(LIST).text
 
     assert maintainer.count(f"{sender.key}@localhost/api/v4/error_tracking/collector/{sender.project_id}") == 6
@@ -66,7 +66,7 @@ def test_the_list_is_searched_filtered_and_sorted(visit, sender):
     assert rows(visitor.get(f"{LIST}?status=x&sort=x&level=x&period=x&page=x")) == ["no price", "low stock"]
 
 
-def test_long_lists_have_pages(visit, sender):
+def test_long_lists_are_paginated(visit, sender):
     for number in range(21):
         sender.event(message=f"error {chr(65 + number)}", timestamp=ago(minutes=number))
 
@@ -76,7 +76,7 @@ def test_long_lists_have_pages(visit, sender):
     assert ("page=2" in first.text, 'rel="prev"' in second.text, 'rel="next"' in second.text) == (True, True, False)
 
 
-def test_errors_are_resolved_ignored_and_opened_from_list_and_page(visit, sender):
+def test_errors_are_resolved_ignored_and_reopened_on_both_pages(visit, sender):
     sender.event(message="low")
     developer = visit(DEV)
     one = first_error(developer)
@@ -96,7 +96,7 @@ def test_errors_are_resolved_ignored_and_opened_from_list_and_page(visit, sender
     assert "<button" not in visit(RITA).get(LIST).text.partition("<tbody>")[2]
 
 
-def test_an_error_shows_its_newest_event_and_those_beside_it(visit, sender):
+def test_an_error_shows_its_newest_event_with_links_to_others(visit, sender):
     first = sender.event(**CRASH, timestamp=ago(hours=2), tags={"shop": "north"}).json["id"]
     cause = {"type": "KeyError", "value": "'price'"}
     chain = {"exception": {"values": [cause, *CRASH["exception"]["values"]]}}
@@ -139,7 +139,7 @@ def test_issues_are_created_linked_and_removed(visit, sender):
     assert "View issue #1" in developer.get(f"{one}/details").text
 
 
-def test_an_error_is_removed_after_a_question(visit, sender):
+def test_an_error_is_removed_after_confirmation(visit, sender):
     sender.event(message="low")
     one = first_error(visit(MAX))
 
@@ -158,7 +158,7 @@ def scripted(value):
     )
 
 
-def test_what_an_event_says_is_text(visit, sender):
+def test_values_of_events_are_escaped(visit, sender):
     long = "ä" * 10_000
     texts = ("transaction", "logger", "server_name", "release", "environment", "dist", "platform", "message")
     event = (
@@ -188,7 +188,7 @@ def test_what_an_event_says_is_text(visit, sender):
     assert all('href="javascript' not in text for text in texts)
 
 
-def test_secrets_of_recorded_requests_are_on_no_page(visit, sender):
+def test_pages_show_no_secret_of_recorded_requests(visit, sender):
     sender.replay_all("python-flask")
     visitor = visit(MAX)
     listed = visitor.get(LIST).text
@@ -207,7 +207,7 @@ def test_every_recorded_event_has_its_page(visit, sender, name):
         assert visitor.get(found).status_code == 200
 
 
-def test_errors_stay_readable_when_tracking_is_off(visit, sender, project):
+def test_errors_are_readable_while_tracking_is_off(visit, sender, project):
     sender.event(message="low")
     with unit_of_work():
         db.session.query(ErrorTrackingSetting).update({"enabled": False})

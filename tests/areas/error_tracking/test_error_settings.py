@@ -47,7 +47,7 @@ def all_of(model):
     return list(db.session.scalars(select(model).order_by(model.id)))
 
 
-def test_saving_this_server_as_the_backend_makes_a_key_and_shows_how_to_send(visit, project):
+def test_choosing_this_server_creates_a_key_and_shows_snippets(visit, project):
     maintainer = visit(MAX)
 
     saved = maintainer.send(
@@ -64,7 +64,7 @@ def test_saving_this_server_as_the_backend_makes_a_key_and_shows_how_to_send(vis
     assert setting().store_addresses is True
 
 
-def test_switching_to_sentry_and_back_forgets_nothing(visit, sender):
+def test_switching_to_sentry_and_back_keeps_the_settings(visit, sender):
     sender.event(message="low")
     address = "https://203.0.113.7/api/0/projects/acme/shop"
     maintainer = visit(MAX)
@@ -76,7 +76,7 @@ def test_switching_to_sentry_and_back_forgets_nothing(visit, sender):
     assert [error.count for error in all_of(TrackedError)] == [2]
 
 
-def test_keys_are_added_and_removed_after_a_question(visit, sender):
+def test_keys_are_added_and_removed_after_confirmation(visit, sender):
     maintainer = visit(MAX)
     maintainer.send(f"{HERE}/keys")
     first, second = all_of(ClientKey)
@@ -89,7 +89,7 @@ def test_keys_are_added_and_removed_after_a_question(visit, sender):
     assert visit(DEV).send(f"{HERE}/keys").status_code == 403
 
 
-def test_what_was_not_stored_is_shown(visit, sender):
+def test_dropped_events_are_shown(visit, sender):
     sender.replay_all("ignored")
     sender.event(extra="x" * 2_000_000)
 
@@ -111,7 +111,7 @@ def sent(monkeypatch):
 
 
 @pytest.mark.both_databases
-def test_mails_are_for_those_who_switched_them_on_and_may_still_see(visit, sender, sent, people):
+def test_mails_go_to_subscribers_who_still_have_access(visit, sender, sent, people):
     sender.event(message="first")
     for name in (MAX, OLIVE):
         visit(name).send(f"{HERE}/mails", wanted="y")
@@ -124,9 +124,7 @@ def test_mails_are_for_those_who_switched_them_on_and_may_still_see(visit, sende
     assert "checked" in re.search(r'<input[^>]*name="wanted"[^>]*>', visit(MAX).get(PAGE).text)[0]
 
 
-def test_an_error_is_mailed_once_an_hour_and_a_project_thirty_times_a_day(
-    visit, sender, sent, as_, project, monkeypatch, run_jobs
-):
+def test_mails_are_limited_per_error_and_per_project(visit, sender, sent, as_, project, monkeypatch, run_jobs):
     visit(MAX).send(f"{HERE}/mails", wanted="y")
     sender.event(message="again")
     one = f"/projects/{project.id}/error_tracking/errors/{all_of(TrackedError)[0].id}"
@@ -152,7 +150,7 @@ def test_an_error_is_mailed_once_an_hour_and_a_project_thirty_times_a_day(
 
 
 @pytest.mark.both_databases
-def test_what_is_older_than_the_retention_goes_except_errors_with_an_issue(app, project, people):
+def test_errors_past_the_retention_are_removed_unless_they_have_an_issue(app, project, people):
     track_errors(project)
     old = clock.now() - dt.timedelta(days=91)
     kept, linked, _gone = (
@@ -181,7 +179,7 @@ def test_what_is_older_than_the_retention_goes_except_errors_with_an_issue(app, 
 
 
 @pytest.mark.both_databases
-def test_errors_are_resolved_after_days_without_an_event(sender, as_, project):
+def test_errors_without_new_events_are_resolved_automatically(sender, as_, project):
     sender.event(message="old", timestamp=ago(days=4))
     sender.event(message="new", timestamp=ago(days=2))
     jobs.settle()

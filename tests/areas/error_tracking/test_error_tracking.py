@@ -105,7 +105,7 @@ def fill(project):
 
 @pytest.mark.parametrize("archived", [False, True])
 @pytest.mark.parametrize("person", [ADA, OLIVE, MAX])
-def test_maintainers_and_those_above_them_may_do_everything(person, archived, project, fill, as_):
+def test_maintainers_and_higher_roles_may_do_everything(person, archived, project, fill, as_):
     fill()
     sample_data.reload(project).archived = archived
     db.session.commit()
@@ -126,7 +126,7 @@ def test_maintainers_and_those_above_them_may_do_everything(person, archived, pr
     ],
 )
 @pytest.mark.parametrize("filled", [True, False])
-def test_all_others_are_refused_whether_there_is_a_record_or_not(filled, person, status, message, project, fill, as_):
+def test_other_roles_are_refused_with_and_without_a_record(filled, person, status, message, project, fill, as_):
     if filled:
         fill(enabled=False)
 
@@ -137,14 +137,14 @@ def test_all_others_are_refused_whether_there_is_a_record_or_not(filled, person,
 
 
 @pytest.mark.parametrize("visibility", ["internal", "public"])
-def test_a_stranger_who_sees_the_project_is_forbidden_and_nobody_unauthorized(visibility, as_):
+def test_non_members_get_403_and_anonymous_callers_401(visibility, as_):
     project = sample_data.make_project(visibility=visibility)
 
     assert [answer.status_code for answer in everything(as_(SAM), project)] == [403] * 3
     assert [answer.status_code for answer in everything(as_(NOBODY), project)] == [401] * 3
 
 
-def test_of_a_missing_project_nobody_hears_401_and_others_404(project, as_):
+def test_a_missing_project_is_401_for_anonymous_callers_and_404_for_users(project, as_):
     project.id = 4711
 
     assert {answer.status_code for answer in everything(as_(NOBODY), project)} == {401}
@@ -152,7 +152,7 @@ def test_of_a_missing_project_nobody_hears_401_and_others_404(project, as_):
 
 
 @pytest.mark.parametrize(("method", "missing"), [("PATCH", ""), ("PUT", ", integrated is missing")])
-def test_parameters_are_judged_before_the_project(method, missing, project, as_):
+def test_parameters_are_validated_before_the_project(method, missing, project, as_):
     everybody = (ADA, MAX, DEV, GUS, SAM)
     answers = [as_(person).open(method, settings(project)) for person in everybody]
     project.id = 4711
@@ -163,13 +163,13 @@ def test_parameters_are_judged_before_the_project(method, missing, project, as_)
 
 
 @pytest.mark.parametrize("method", ["PATCH", "PUT"])
-def test_nobody_hears_401_before_anything_else(method, project, as_):
+def test_anonymous_callers_get_401_before_other_errors(method, project, as_):
     answer = as_(NOBODY).open(method, settings(project), json={"active": "randomstring"})
 
     assert (answer.status_code, answer.json) == (401, {"message": "401 Unauthorized"})
 
 
-def test_a_token_that_only_reads_may_not_switch(project, fill, people, client_of):
+def test_a_read_only_token_cannot_switch(project, fill, people, client_of):
     fill()
     client = client_of(people[MAX], "read_api")
 
@@ -179,7 +179,7 @@ def test_a_token_that_only_reads_may_not_switch(project, fill, people, client_of
     assert {answer.json["error"] for answer in answers[1:]} == {"insufficient_scope"}
 
 
-def test_tokens_for_something_else_and_expired_ones_are_refused(project, fill, people, client_of):
+def test_tokens_with_other_scopes_and_expired_tokens_are_refused(project, fill, people, client_of):
     fill()
     other, old = client_of(people[MAX], "read_user"), client_of(people[MAX], expires_at=clock.today())
 
@@ -187,7 +187,7 @@ def test_tokens_for_something_else_and_expired_ones_are_refused(project, fill, p
     assert [answer.json["error"] for answer in everything(old, project)] == ["invalid_token"] * 3
 
 
-def test_somebody_who_is_blocked_is_refused(project, fill, people, client_of):
+def test_blocked_users_are_refused(project, fill, people, client_of):
     fill()
     client = client_of(people[MAX])
     sample_data.reload(people[MAX]).state = BLOCKED
@@ -199,7 +199,7 @@ def test_somebody_who_is_blocked_is_refused(project, fill, people, client_of):
 
 
 @pytest.mark.parametrize("method", ["GET", "PATCH"])
-def test_a_project_without_settings_has_none_to_show_or_switch(method, project, as_maintainer):
+def test_without_settings_show_and_switch_are_404(method, project, as_maintainer):
     answer = as_maintainer.open(method, settings(project), json={"active": False})
 
     assert (answer.status_code, answer.json) == (404, NO_RECORD)
@@ -207,7 +207,7 @@ def test_a_project_without_settings_has_none_to_show_or_switch(method, project, 
 
 
 @pytest.mark.parametrize("method", ["POST", "DELETE"])
-def test_settings_are_neither_posted_nor_deleted(method, project, as_):
+def test_settings_have_no_post_or_delete_route(method, project, as_):
     answers = [as_(person).open(method, settings(project)) for person in (MAX, NOBODY)]
 
     assert [answer.status_code for answer in answers] == [405, 401]
@@ -216,19 +216,19 @@ def test_settings_are_neither_posted_nor_deleted(method, project, as_):
 # Show
 
 
-def test_settings_are_exactly_this(project, fill, as_maintainer):
+def test_settings_have_exactly_these_keys(project, fill, as_maintainer):
     fill()
 
     assert as_maintainer.get(settings(project)).text == json.dumps(BODY, separators=(",", ":"))
 
 
-def test_a_stored_name_is_shown_as_it_is(project, fill, as_maintainer):
+def test_a_stored_name_is_shown_unchanged(project, fill, as_maintainer):
     fill(project_name="the SHOP")
 
     assert as_maintainer.get(settings(project)).json == BODY | {"project_name": "the SHOP"}
 
 
-def test_a_name_of_blanks_is_none(project, fill, as_maintainer):
+def test_a_blank_name_is_null(project, fill, as_maintainer):
     fill(project_name=" \t")
 
     assert as_maintainer.get(settings(project)).json == BODY
@@ -238,7 +238,7 @@ def test_a_name_of_blanks_is_none(project, fill, as_maintainer):
     ("slug", "name"),
     [("sentry-project", "Sentry Project"), ("shop", "Shop"), ("a_b-c", "A B C"), ("shop/", "Shop"), ("v2", "V2")],
 )
-def test_without_a_name_the_last_part_of_the_address_is_one(slug, name, project, fill, as_maintainer):
+def test_without_a_name_the_last_part_of_the_url_is_shown(slug, name, project, fill, as_maintainer):
     url = f"https://errors.example.org/api/0/projects/acme/{slug}"
     fill(api_url=url)
 
@@ -248,7 +248,7 @@ def test_without_a_name_the_last_part_of_the_address_is_one(slug, name, project,
     assert shown["tracker_external_url"] == f"https://errors.example.org/acme/{slug}"
 
 
-def test_settings_without_an_address_have_nothing_else(project, fill, as_maintainer):
+def test_settings_without_a_url_have_null_fields(project, fill, as_maintainer):
     fill(enabled=False, api_url=None, token=None)
 
     shown = as_maintainer.get(settings(project))
@@ -259,7 +259,7 @@ def test_settings_without_an_address_have_nothing_else(project, fill, as_maintai
 @pytest.mark.parametrize(
     "address", ["/projects/{}/error_tracking/settings/", "/projects/acme%2Fshop{}", "/projects/ACME%2Fshop{}/"]
 )
-def test_the_project_is_named_by_id_or_path_with_or_without_a_slash_behind(address, project, fill, as_maintainer):
+def test_the_project_is_found_by_id_or_path_with_a_trailing_slash_too(address, project, fill, as_maintainer):
     fill()
     path = address.format(project.id if "error" in address else "/error_tracking/settings")
 
@@ -284,7 +284,7 @@ def test_the_project_is_named_by_id_or_path_with_or_without_a_slash_behind(addre
         ({"active": "x", "integrated": "z"}, "active is invalid, integrated is invalid"),
     ],
 )
-def test_a_switch_that_cannot_be_read_changes_nothing(fields, error, project, fill, as_maintainer):
+def test_an_invalid_switch_changes_nothing(fields, error, project, fill, as_maintainer):
     fill()
 
     answer = as_maintainer.patch(settings(project), json=fields)
@@ -307,7 +307,7 @@ def test_a_switch_that_cannot_be_read_changes_nothing(fields, error, project, fi
         (0, False),
     ],
 )
-def test_a_switch_may_be_written_in_many_ways(active, read, project, fill, as_maintainer):
+def test_a_switch_accepts_many_spellings(active, read, project, fill, as_maintainer):
     fill(enabled=not read)
 
     answer = (
@@ -320,7 +320,7 @@ def test_a_switch_may_be_written_in_many_ways(active, read, project, fill, as_ma
     assert stored(project).enabled is read
 
 
-def test_only_the_flag_changes_and_twice_is_once(project, fill, as_maintainer):
+def test_switching_changes_only_the_flag_and_is_idempotent(project, fill, as_maintainer):
     fill(project_name="Shop", organization_name="Acme")
 
     answers = [as_maintainer.patch(f"{settings(project)}?active={to}") for to in ("false", "false", "true", "true")]
@@ -339,7 +339,7 @@ def test_only_the_flag_changes_and_twice_is_once(project, fill, as_maintainer):
         ({"api_url": None, "token": None}, {"api_url": REQUIRED, "token": REQUIRED}),
     ],
 )
-def test_an_incomplete_record_is_not_switched_on(missing, messages, project, fill, as_maintainer):
+def test_an_incomplete_record_cannot_be_enabled(missing, messages, project, fill, as_maintainer):
     fill(enabled=False, **missing)
 
     answer = as_maintainer.patch(settings(project), json={"active": True})
@@ -348,14 +348,14 @@ def test_an_incomplete_record_is_not_switched_on(missing, messages, project, fil
     assert stored(project).enabled is False
 
 
-def test_an_incomplete_record_may_be_switched_off(project, fill, as_maintainer):
+def test_an_incomplete_record_can_be_disabled(project, fill, as_maintainer):
     fill(enabled=False, api_url=None, token=None)
 
     assert as_maintainer.patch(settings(project), json={"active": False}).status_code == 200
 
 
 @pytest.mark.parametrize("active", [True, False])
-def test_a_switch_asks_no_name_server(active, names, project, fill, as_maintainer):
+def test_switching_makes_no_dns_request(active, names, project, fill, as_maintainer):
     fill()
     asked = []
     names["errors.example.org"] = lambda: asked.append("errors.example.org") or "10.0.0.1"
@@ -366,7 +366,7 @@ def test_a_switch_asks_no_name_server(active, names, project, fill, as_maintaine
 
 
 @pytest.mark.both_databases
-def test_nothing_of_it_is_in_the_feed(project, fill, as_maintainer):
+def test_changes_are_not_recorded_as_events(project, fill, as_maintainer):
     fill()
     as_maintainer.patch(settings(project), json={"active": False})
 
@@ -387,14 +387,14 @@ def test_nothing_of_it_is_in_the_feed(project, fill, as_maintainer):
         ({"active": "x", "integrated": "z"}, "active is invalid, integrated is invalid"),
     ],
 )
-def test_settings_that_cannot_be_read_are_not_made(fields, error, project, as_maintainer):
+def test_invalid_settings_are_not_created(fields, error, project, as_maintainer):
     answer = as_maintainer.put(settings(project), json=fields)
 
     assert (answer.status_code, answer.json) == (400, {"error": error})
     assert stored(project) is None
 
 
-def test_the_integrated_tracker_needs_nothing_more(project, as_maintainer):
+def test_the_integrated_backend_needs_no_other_field(project, as_maintainer):
     made = as_maintainer.put(settings(project), json={"active": True, "integrated": True})
     off, on = (as_maintainer.patch(settings(project), json={"active": active}) for active in (False, True))
 
@@ -404,7 +404,7 @@ def test_the_integrated_tracker_needs_nothing_more(project, as_maintainer):
 
 
 @pytest.mark.parametrize("method", ["PUT", "PATCH"])
-def test_switching_to_the_integrated_tracker_keeps_the_other_for_later(method, project, fill, as_maintainer):
+def test_switching_to_the_integrated_backend_keeps_the_sentry_settings(method, project, fill, as_maintainer):
     fill()
 
     there = as_maintainer.open(method, settings(project), json={"active": True, "integrated": True})
@@ -414,7 +414,7 @@ def test_switching_to_the_integrated_tracker_keeps_the_other_for_later(method, p
     assert (back.status_code, back.json) == (200, BODY)
 
 
-def test_without_the_integrated_tracker_an_incomplete_record_is_not_made(project, as_maintainer):
+def test_incomplete_sentry_settings_are_not_created(project, as_maintainer):
     answer = as_maintainer.put(settings(project), json={"active": True, "integrated": False})
 
     assert (answer.status_code, answer.json) == (400, {"message": {"api_url": REQUIRED, "token": REQUIRED}})
@@ -422,7 +422,7 @@ def test_without_the_integrated_tracker_an_incomplete_record_is_not_made(project
 
 
 @pytest.mark.parametrize("method", ["PUT", "PATCH"])
-def test_an_active_record_is_not_left_with_neither_tracker(method, project, as_maintainer):
+def test_an_active_record_needs_a_backend(method, project, as_maintainer):
     as_maintainer.put(settings(project), json={"active": True, "integrated": True})
 
     answer = as_maintainer.open(method, settings(project), json={"active": True, "integrated": False})
@@ -432,7 +432,7 @@ def test_an_active_record_is_not_left_with_neither_tracker(method, project, as_m
 
 
 @pytest.mark.parametrize("integrated", [None, ""])
-def test_saying_nothing_of_the_integrated_tracker_changes_nothing_of_it(integrated, project, as_maintainer):
+def test_a_missing_integrated_flag_keeps_its_value(integrated, project, as_maintainer):
     sent = {"active": False, "integrated": integrated}
 
     made = as_maintainer.put(settings(project), json=sent)
@@ -443,14 +443,14 @@ def test_saying_nothing_of_the_integrated_tracker_changes_nothing_of_it(integrat
     assert [(answer.status_code, answer.json["integrated"]) for answer in kept] == [(200, True)] * 2
 
 
-def test_inactive_settings_may_be_made_empty(project, as_maintainer):
+def test_inactive_settings_may_be_emptied(project, as_maintainer):
     answer = as_maintainer.put(settings(project), json={"active": False, "integrated": False})
 
     assert (answer.status_code, answer.json) == (200, dict.fromkeys(BODY) | {"active": False, "integrated": False})
 
 
 @pytest.mark.both_databases
-def test_of_many_at_once_one_record_is_made(project, client_of, people):
+def test_concurrent_requests_create_one_record(project, client_of, people):
     client, start = client_of(people[MAX]), threading.Barrier(6)
 
     def put(_number):
@@ -480,7 +480,7 @@ def refusal(fill, **fields):
 @pytest.mark.parametrize("token", [TOKEN, None])
 @pytest.mark.parametrize("url", [URL, None])
 @pytest.mark.parametrize("enabled", [True, False])
-def test_settings_are_complete_or_off(enabled, url, token, project, fill):
+def test_active_settings_are_complete(enabled, url, token, project, fill):
     fields = {"enabled": enabled, "api_url": url, "token": token}
     missing = {name: REQUIRED for name in ("api_url", "token") if fields[name] is None}
 
@@ -503,7 +503,7 @@ ADDRESSES_OF_PROJECTS = (
 )
 
 
-def test_an_address_that_is_one(project, fill, as_maintainer):
+def test_valid_urls_are_accepted(project, fill, as_maintainer):
     shown = []
     for url in ADDRESSES_OF_PROJECTS:
         fill(api_url=url)
@@ -543,20 +543,20 @@ ADDRESSES_OF_NOTHING = (
 
 
 @pytest.mark.parametrize("enabled", [True, False])
-def test_an_address_that_is_none(enabled, fill):
+def test_invalid_urls_are_refused(enabled, fill):
     refusals = [(url, refusal(fill, api_url=url, enabled=enabled)) for url, _ in ADDRESSES_OF_NOTHING]
 
     assert refusals == [(url, {"api_url": [message]}) for url, message in ADDRESSES_OF_NOTHING]
 
 
 @pytest.mark.parametrize("slash", ["", "/"])
-def test_an_address_of_no_project_lacks_its_project(slash, fill):
+def test_a_url_without_a_project_is_refused(slash, fill):
     url = f"https://errors.example.org/api/0/projects{slash}"
 
     assert refusal(fill, api_url=url) == {"project": REQUIRED}
 
 
-def test_what_administrators_allow_may_be_local(project, fill, as_admin):
+def test_local_addresses_need_permission_of_an_administrator(project, fill, as_admin):
     as_admin.put("/application/settings", json={"outbound_local_requests_whitelist": ["10.0.0.0/8"]})
 
     fill(api_url="http://inside.example.org/api/0/projects/a/b")
@@ -564,21 +564,21 @@ def test_what_administrators_allow_may_be_local(project, fill, as_admin):
     assert stored(project).api_url == "http://inside.example.org/api/0/projects/a/b"
 
 
-def test_another_address_drops_the_token(project, fill):
+def test_a_changed_url_drops_the_token(project, fill):
     fill()
 
     assert refusal(fill, api_url=f"{URL}-two", token=None) == {"token": REQUIRED}
     assert fill(api_url=f"{URL}-two", token=None, enabled=False).token is None
 
 
-def test_another_address_with_a_token_has_that_token(project, fill):
+def test_a_changed_url_with_a_token_stores_that_token(project, fill):
     fill()
 
     assert fill(api_url=f"{URL}-two", token="another").token == "another"
 
 
 @pytest.mark.parametrize("token", ["", None])
-def test_the_same_address_keeps_the_token(token, project, fill):
+def test_an_unchanged_url_keeps_the_token(token, project, fill):
     fill()
 
     assert fill(project_name="New", token=token).token == TOKEN
@@ -597,7 +597,7 @@ def test_the_token_is_encrypted_and_never_shown(project, fill, as_maintainer, vi
 
 
 @pytest.mark.both_databases
-def test_settings_vanish_with_their_project(project, fill, as_, run_jobs):
+def test_settings_are_removed_with_their_project(project, fill, as_, run_jobs):
     fill()
 
     as_(OLIVE).delete(f"/projects/{project.id}")
@@ -613,7 +613,7 @@ def send(visitor, **fields):
     return visitor.send(f"{PAGE}/error_tracking", **({"api_url": URL, "token": TOKEN, "enabled": "y"} | fields))
 
 
-def test_the_page_fills_what_the_api_shows(project, visit, as_maintainer):
+def test_the_api_shows_what_the_page_saves(project, visit, as_maintainer):
     answer = send(visit(MAX), organization_name="Acme")
 
     assert (answer.status_code, answer.headers["Location"]) == (302, PAGE)
@@ -624,7 +624,7 @@ def test_the_page_fills_what_the_api_shows(project, visit, as_maintainer):
 @pytest.mark.parametrize(
     ("person", "status"), [(ADA, 302), (OLIVE, 302), (MAX, 302), (DEV, 403), (GUS, 403), (SAM, 404), (NOBODY, 302)]
 )
-def test_the_page_is_for_those_the_api_is_for(person, status, project, visit):
+def test_the_page_has_the_permissions_of_the_api(person, status, project, visit):
     answer = send(visit(person))
 
     assert answer.status_code == status
@@ -644,7 +644,7 @@ def test_the_page_is_for_those_the_api_is_for(person, status, project, visit):
         ({"token": ""}, "is a required field"),
     ],
 )
-def test_what_breaks_a_rule_is_told_on_the_page_and_not_kept(fields, shown, project, visit):
+def test_the_page_shows_errors_and_saves_nothing(fields, shown, project, visit):
     answer = send(visit(MAX), **fields)
 
     assert answer.status_code == 422
@@ -653,7 +653,7 @@ def test_what_breaks_a_rule_is_told_on_the_page_and_not_kept(fields, shown, proj
     assert stored(project) is None
 
 
-def test_an_address_given_on_the_page_takes_the_place_of_the_integrated_tracker(project, visit, as_maintainer):
+def test_a_url_saved_on_the_page_replaces_the_integrated_backend(project, visit, as_maintainer):
     as_maintainer.put(settings(project), json={"active": True, "integrated": True})
     visitor = visit(MAX)
 
@@ -665,7 +665,7 @@ def test_an_address_given_on_the_page_takes_the_place_of_the_integrated_tracker(
     assert (saved.status_code, as_maintainer.get(settings(project)).json) == (302, BODY)
 
 
-def test_the_page_may_switch_the_integrated_tracker_off(project, visit, as_maintainer):
+def test_the_page_can_disable_the_integrated_backend(project, visit, as_maintainer):
     as_maintainer.put(settings(project), json={"active": True, "integrated": True})
 
     answer = visit(MAX).send(f"{PAGE}/error_tracking", api_url="", token="")
@@ -675,7 +675,7 @@ def test_the_page_may_switch_the_integrated_tracker_off(project, visit, as_maint
 
 
 @pytest.mark.both_databases
-def test_nothing_is_locked_while_a_name_is_looked_up(names, project, visit, as_admin):
+def test_no_lock_is_held_during_a_dns_request(names, project, visit, as_admin):
     written = []
 
     def look_up():
@@ -787,7 +787,7 @@ ELSEWHERE = "Something answers, but not as an error tracker does."
         (500, b"{}", (False, "The tracker answered with status 500.")),
     ],
 )
-def test_what_the_tracker_answers_is_told(status, body, told, tracker, project, visit):
+def test_the_response_of_sentry_is_shown(status, body, told, tracker, project, visit):
     tracker.says(status, body)
 
     answer = send(visit(MAX), api_url=tracker.url, test="1")
@@ -797,7 +797,7 @@ def test_what_the_tracker_answers_is_told(status, body, told, tracker, project, 
     assert stored(project).api_url == tracker.url
 
 
-def test_the_stored_token_is_tried_without_giving_it_again(tracker, project, fill, visit):
+def test_a_connection_test_uses_the_stored_token(tracker, project, fill, visit):
     tracker.says(200, b"{}")
     fill(api_url=tracker.url)
 
@@ -806,7 +806,7 @@ def test_the_stored_token_is_tried_without_giving_it_again(tracker, project, fil
     assert tracker.asked[0][1] == f"Bearer {TOKEN}"
 
 
-def test_settings_that_are_switched_off_can_be_tried_too(tracker, project, visit):
+def test_inactive_settings_can_be_tested(tracker, project, visit):
     tracker.says(200, b"{}")
 
     answer = visit(MAX).send(f"{PAGE}/error_tracking", api_url=tracker.url, token=TOKEN, test="1")
@@ -814,13 +814,13 @@ def test_settings_that_are_switched_off_can_be_tried_too(tracker, project, visit
     assert outcome(answer) == (True, "Connected.")
 
 
-def test_without_address_and_token_nothing_is_asked(project, visit):
+def test_a_connection_test_needs_url_and_token(project, visit):
     answer = visit(MAX).send(f"{PAGE}/error_tracking", api_url="", token="", test="1")
 
     assert outcome(answer) == (False, "Fill in the address and the token first.")
 
 
-def test_a_redirect_to_a_forbidden_address_is_not_followed(tracker, project, visit):
+def test_a_redirect_to_a_blocked_address_is_not_followed(tracker, project, visit):
     tracker.says(302, Location="http://127.0.0.1:1/secret")
 
     answer = send(visit(MAX), api_url=tracker.url, test="1")
@@ -830,7 +830,7 @@ def test_a_redirect_to_a_forbidden_address_is_not_followed(tracker, project, vis
 
 
 @pytest.mark.both_databases
-def test_a_redirect_elsewhere_does_not_carry_the_token(tracker, project, visit, as_admin):
+def test_a_redirect_to_another_host_does_not_send_the_token(tracker, project, visit, as_admin):
     other = Tracker()
     other.says(200, b"{}")
     threading.Thread(target=other.serve_forever, args=[0.01], daemon=True).start()
@@ -855,7 +855,7 @@ def test_a_redirect_elsewhere_does_not_carry_the_token(tracker, project, visit, 
         ),
     ],
 )
-def test_a_tracker_that_is_not_there(url, said, project, visit, as_admin):
+def test_an_unreachable_sentry_server_is_reported(url, said, project, visit, as_admin):
     as_admin.put("/application/settings", json={"outbound_local_requests_whitelist": ["127.0.0.1"]})
 
     well, told = outcome(send(visit(MAX), api_url=url, test="1"))
@@ -863,7 +863,7 @@ def test_a_tracker_that_is_not_there(url, said, project, visit, as_admin):
     assert (well, told.startswith(said)) == (False, True)
 
 
-def test_a_name_that_leads_inside_by_now_is_not_asked(names, tracker, project, visit):
+def test_a_name_that_now_resolves_to_a_private_address_is_refused(names, tracker, project, visit):
     answers = iter(["203.0.113.7", "10.0.0.1"])
     names["turning.example.org"] = lambda: next(answers)
 
@@ -872,7 +872,7 @@ def test_a_name_that_leads_inside_by_now_is_not_asked(names, tracker, project, v
     assert outcome(answer) == (False, "The address is blocked: Requests to the local network are not allowed.")
 
 
-def test_an_answer_without_end_is_cut_off(tracker, project, visit):
+def test_an_endless_response_is_aborted(tracker, project, visit):
     tracker.says(200, b" " * (service.MAX_RESPONSE_BYTES + 1))
 
     well, told = outcome(send(visit(MAX), api_url=tracker.url, test="1"))
@@ -880,7 +880,7 @@ def test_an_answer_without_end_is_cut_off(tracker, project, visit):
     assert (well, "has more than 1048576 bytes" in told) == (False, True)
 
 
-def test_a_token_that_cannot_be_sent_is_told_without_repeating_it(tracker, project, visit):
+def test_an_invalid_token_is_refused_without_repeating_it(tracker, project, visit):
     well, told = outcome(send(visit(MAX), api_url=tracker.url, token="tökèn–✓", test="1"))
 
     assert (well, "characters that cannot be sent" in told, "tökèn" in told) == (False, True, False)
@@ -895,7 +895,7 @@ def _impatient(monkeypatch):
 
 
 @pytest.mark.usefixtures("_impatient")
-def test_a_tracker_that_says_nothing_is_given_up(tracker, project, visit):
+def test_a_silent_sentry_server_times_out(tracker, project, visit):
     tracker.answer = lambda handler: time.sleep(30)
 
     well, told = outcome(send(visit(MAX), api_url=tracker.url, test="1"))
@@ -903,7 +903,7 @@ def test_a_tracker_that_says_nothing_is_given_up(tracker, project, visit):
     assert (well, told.endswith("failed: timed out.")) == (False, True)
 
 
-def test_nothing_is_locked_while_the_tracker_is_asked(tracker, project, visit, as_admin):
+def test_no_lock_is_held_during_a_request_to_sentry(tracker, project, visit, as_admin):
     written = []
 
     def answer(handler):

@@ -49,7 +49,7 @@ def ago(**time):
 
 
 @pytest.mark.both_databases
-def test_an_error_shows_what_its_events_said(sender, errors, as_):
+def test_an_error_shows_data_of_its_events(sender, errors, as_):
     sender.event(**CRASH, timestamp=ago(hours=3), release="1", environment="staging", user={"id": 7})
     sender.event(**CRASH, timestamp=ago(hours=1), release="2", level="fatal", logger="shop")
 
@@ -107,7 +107,7 @@ def test_lists_are_filtered_and_ordered(sender, errors, as_):
     assert reader.get(f"{errors}?status=open").json == {"error": "status does not have a valid value"}
 
 
-def test_events_are_listed_newest_first_and_shown_whole(sender, errors, as_):
+def test_events_are_listed_newest_first_and_shown_in_full(sender, errors, as_):
     first = sender.event(**CRASH, timestamp=ago(hours=2), tags={"shop": "north"}, user={"id": 7}).json["id"]
     last = sender.event(**CRASH, timestamp=ago(hours=1), extra={"a": [1]}).json["id"]
     reader = as_(RITA)
@@ -148,7 +148,7 @@ def test_events_are_listed_newest_first_and_shown_whole(sender, errors, as_):
 
 
 @pytest.mark.both_databases
-def test_resolving_closes_the_issue_and_an_event_afterwards_reopens(sender, errors, as_, project):
+def test_resolving_closes_the_issue_and_a_later_event_reopens_it(sender, errors, as_, project):
     sender.event(message="low", timestamp=ago(hours=2))
     developer = as_(DEV)
     one = f"{errors}/{developer.get(errors).json[0]['id']}"
@@ -185,7 +185,7 @@ def test_an_ignored_error_counts_and_stays_ignored(sender, errors, as_):
     assert developer.put(one, json={"status": "open"}).json == {"error": "status does not have a valid value"}
 
 
-def test_the_issue_of_an_error_says_what_is_known_and_nothing_as_markdown(sender, errors, as_, project):
+def test_the_issue_of_an_error_escapes_markdown(sender, errors, as_, project):
     sender.event(**CRASH, transaction="# `@all` <script>\n/close", release="1`2")
     developer = as_(DEV)
     one = f"{errors}/{developer.get(errors).json[0]['id']}"
@@ -201,7 +201,7 @@ def test_the_issue_of_an_error_says_what_is_known_and_nothing_as_markdown(sender
     assert lines[-4:] == ["````", "app/shop.py:12 in price_of", "    return 1 / x # ```", "````"]
 
 
-def test_an_error_and_an_issue_have_at_most_one_of_each_other(sender, errors, as_, project):
+def test_errors_and_issues_are_linked_one_to_one(sender, errors, as_, project):
     for number in ("one", "two"):
         sender.event(message=number)
     developer = as_(DEV)
@@ -221,7 +221,7 @@ def test_an_error_and_an_issue_have_at_most_one_of_each_other(sender, errors, as
 
 
 @pytest.mark.both_databases
-def test_a_removed_error_begins_anew(sender, errors, as_):
+def test_an_event_after_removal_creates_a_new_error(sender, errors, as_):
     sender.event(message="low")
     one = f"{errors}/{as_(MAX).get(errors).json[0]['id']}"
 
@@ -250,7 +250,7 @@ def test_without_settings_there_are_no_errors(errors, as_):
 @pytest.mark.parametrize(
     ("person", "reads", "changes"), [(RITA, 200, 403), (GUS, 403, 403), (SAM, 404, 404), (NOBODY, 401, 401)]
 )
-def test_who_may_read_and_change(sender, errors, as_, person, reads, changes):
+def test_roles_that_read_and_change_errors(sender, errors, as_, person, reads, changes):
     sender.event(message="low")
     one = f"{errors}/{as_(MAX).get(errors).json[0]['id']}"
 

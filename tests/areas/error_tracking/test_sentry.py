@@ -117,7 +117,7 @@ def errors(project):
     return f"/projects/{project.id}/error_tracking/errors"
 
 
-def test_the_list_is_that_of_sentry(sentry, errors, as_):
+def test_the_list_comes_from_sentry(sentry, errors, as_):
     answer = as_(RITA).get(errors)
 
     assert [(one["id"], one["count"], one["user_count"], one["status"]) for one in answer.json] == [
@@ -136,7 +136,7 @@ def test_the_list_is_that_of_sentry(sentry, errors, as_):
     ]
 
 
-def test_filters_are_passed_on(sentry, errors, as_):
+def test_filters_are_sent_to_sentry(sentry, errors, as_):
     query = (
         "status=resolved&search=no price&environment=a b&release=1&level=error&order_by=count&cursor=1:2:0&per_page=5"
     )
@@ -176,7 +176,7 @@ def test_one_error_is_shown_and_resolved_with_its_issue(sentry, errors, as_, pro
     assert developer.get(one).json["issue_iid"] is None
 
 
-def test_a_foreign_error_is_neither_shown_nor_changed(sentry, errors, as_):
+def test_an_error_of_another_sentry_project_is_not_found(sentry, errors, as_):
     developer = as_(DEV)
     for base in ("/api/0/", "/api/0/organizations/acme/"):
         sets(sentry, f"{base}issues/404404/", {}, status=404)
@@ -187,7 +187,7 @@ def test_a_foreign_error_is_neither_shown_nor_changed(sentry, errors, as_):
     assert {method for method, _, _ in asked(sentry)} == {"GET"}
 
 
-def test_what_only_this_server_has_is_refused(sentry, errors, as_, as_admin):
+def test_functions_of_the_integrated_backend_are_refused(sentry, errors, as_, as_admin):
     refused = {"message": "400 Bad request - not available for this backend"}
 
     assert as_(RITA).get(f"{errors}/{BIG}/events").json == refused
@@ -211,7 +211,7 @@ def test_pages_show_list_and_newest_event(sentry, visit):
     assert (answer.status_code, sentry.received[-1].body) == (302, b'{"status":"ignored"}')
 
 
-def test_servers_without_the_list_of_a_project_list_that_of_the_organisation(sentry, errors, as_):
+def test_the_list_falls_back_to_the_organisation(sentry, errors, as_):
     first = recorded("first page of unresolved issues")
     sets(sentry, ISSUES, {}, status=410)
     sets(sentry, "/api/0/organizations/acme/issues/", first)
@@ -244,7 +244,7 @@ FAULTS = {
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_a_failure_is_told(sentry, errors, as_, visit, monkeypatch, fault):
+def test_failures_of_sentry_are_reported(sentry, errors, as_, visit, monkeypatch, fault):
     spoil, text = FAULTS[fault]
     spoil(sentry)
     monkeypatch.setattr(sentry_client, "TOTAL_SECONDS", 1.0)
@@ -257,7 +257,7 @@ def test_a_failure_is_told(sentry, errors, as_, visit, monkeypatch, fault):
     assert ("Sentry refuses the token" in page.text) == (fault == "token")
 
 
-def test_addresses_that_lead_nowhere_are_told(sentry, errors, as_, visit):
+def test_unreachable_urls_are_reported(sentry, errors, as_, visit):
     def answer_for(url):
         with unit_of_work():
             db.session.query(ErrorTrackingSetting).update({"api_url": url})
@@ -272,7 +272,7 @@ def test_addresses_that_lead_nowhere_are_told(sentry, errors, as_, visit):
     assert unknown == ("Received SocketError when trying to connect to Sentry", 200)
 
 
-def test_answers_are_cached_for_a_minute_and_stand_in_for_ten(sentry, visit, cached, monkeypatch):
+def test_responses_are_cached_for_a_minute_and_used_for_ten_on_failure(sentry, visit, cached, monkeypatch):
     visitor = visit(DEV)
     visitor.get(LIST)
     asked(sentry)
@@ -289,7 +289,7 @@ def test_answers_are_cached_for_a_minute_and_stand_in_for_ten(sentry, visit, cac
     assert BIG not in visitor.get(LIST).text
 
 
-def test_a_server_that_is_asked_too_often_is_left_alone(sentry, errors, as_, cached):
+def test_a_rate_limited_server_is_not_requested(sentry, errors, as_, cached):
     sets(sentry, ISSUES, {}, {"X-Sentry-Rate-Limit-Reset": str(int(time.time()) + 100)}, status=429)
 
     answers = [as_(RITA).get(errors) for _ in range(2)]
@@ -299,7 +299,7 @@ def test_a_server_that_is_asked_too_often_is_left_alone(sentry, errors, as_, cac
     assert 90 < next(iter(cached.keys.values()))[1] <= 100
 
 
-def test_a_setting_that_is_off_shows_nothing_of_sentry(sentry, errors, as_, visit):
+def test_disabled_settings_show_no_errors_of_sentry(sentry, errors, as_, visit):
     with unit_of_work():
         db.session.query(ErrorTrackingSetting).update({"enabled": False})
 
@@ -310,7 +310,7 @@ def test_a_setting_that_is_off_shows_nothing_of_sentry(sentry, errors, as_, visi
 
 
 @pytest.mark.parametrize("value", [None, True, 7, -1.5, "text", [], {}, [[1]], {"id": 1}, [None, {}]])
-def test_no_answer_of_another_type_breaks_anything(project, value):
+def test_responses_of_any_type_are_handled(project, value):
     issue = recorded("one issue")
     event = recorded("latest event of an issue")
 

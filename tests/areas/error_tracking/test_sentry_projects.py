@@ -51,7 +51,7 @@ def listed(visitor, url, **fields):
     return visitor.send(PAGE, choose="1", enabled="y", backend="sentry", api_url=url, **fields)
 
 
-def test_a_project_is_chosen_from_those_that_the_token_reaches(unset, visit):
+def test_a_project_is_chosen_among_those_of_the_token(unset, visit):
     maintainer = visit(MAX)
 
     page = listed(maintainer, unset.url(), token="secret")
@@ -101,7 +101,7 @@ def test_pages_of_projects_are_followed(unset, visit):
         (b"no JSON", 200, "Error when connecting to Sentry"),
     ],
 )
-def test_what_sentry_answers_instead_is_told(unset, visit, body, status, said):
+def test_errors_of_sentry_are_shown(unset, visit, body, status, said):
     sets(unset, PROJECTS, body, status=status)
 
     page = listed(visit(MAX), unset.url(), token="secret")
@@ -110,13 +110,13 @@ def test_what_sentry_answers_instead_is_told(unset, visit, body, status, said):
 
 
 @pytest.mark.parametrize("url", ["", "http://[", "ftp://sentry.example.org", "https://a:b@sentry.example.org", "x"])
-def test_an_address_that_is_none_is_not_asked(unset, visit, url):
+def test_an_invalid_url_is_not_requested(unset, visit, url):
     page = listed(visit(MAX), url, token="secret")
 
     assert (page.status_code, stored()) == (422, None)
 
 
-def test_a_sealed_token_is_for_one_project_one_server_and_an_hour(app, project, monkeypatch):
+def test_an_encrypted_token_is_valid_for_one_project_one_server_and_an_hour(app, project, monkeypatch):
     text = sentry_projects.seal("secret", project, "https://a.example")
 
     assert sentry_projects.unseal(text, project, "https://a.example") == "secret"

@@ -37,13 +37,13 @@ def test_the_path_of_a_group_changes_with_those_of_its_projects(owner, group, pr
     assert reload(project).full_path == "works/shop"
 
 
-def test_a_group_is_deleted_when_its_path_was_typed(owner, group, project):
+def test_deleting_a_group_needs_the_typed_path(owner, group, project):
     assert owner.send(f"{HERE}/delete", typed_path="no").status_code == 422
     assert owner.send(f"{HERE}/delete", typed_path="acme").status_code == 302
     assert (owner.get("/acme").status_code, owner.get("/acme/shop").status_code) == (404, 404)
 
 
-def test_a_maintainer_sees_no_settings_of_a_group(visit, group, project):
+def test_a_maintainer_cannot_open_the_settings_of_a_group(visit, group, project):
     maintainer = visit(MAX)
 
     assert maintainer.get(HERE).status_code == 403

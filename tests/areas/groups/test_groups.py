@@ -110,7 +110,7 @@ def staffed(people, group):
         ("DELETE", "/groups/{group}/share/{invited}", None, "204 404 403 403 403 403 404 401"),
     ],
 )
-def test_who_may_do_what_with_groups(method, path, json, statuses, staffed, as_):
+def test_permissions_of_groups_by_role(method, path, json, statuses, staffed, as_):
     closed = make_group("closed", staffed, subgroup_creation_level="owner")
     invited, shown = make_group("invited"), make_group("shown", visibility="public")
     share(staffed, invited, Role.GUEST)
@@ -136,7 +136,7 @@ def test_who_may_do_what_with_groups(method, path, json, statuses, staffed, as_)
     ("visibility", "statuses"),
     [("private", "404 404 404 401"), ("internal", "200 404 404 401"), ("public", "200 200 200 401")],
 )
-def test_who_sees_a_group_without_belonging_to_it(visibility, statuses, as_, people, client_of):
+def test_visibility_of_groups_for_non_members(visibility, statuses, as_, people, client_of):
     made = make_group("shown", visibility=visibility)
     outsider = client_of(make_user("outsider", external=True))
 
@@ -146,7 +146,7 @@ def test_who_sees_a_group_without_belonging_to_it(visibility, statuses, as_, peo
     assert " ".join(str(answer.status_code) for answer in (*answers, written)) == statuses
 
 
-def test_whoever_sees_a_group_and_may_not_change_it_is_refused(people, as_stranger):
+def test_changing_a_visible_group_without_permission_is_403(people, as_stranger):
     made = make_group("shown", visibility="internal")
 
     answers = [as_stranger.put(f"/groups/{made.id}", json={"name": "x"}), as_stranger.delete(f"/groups/{made.id}")]
@@ -154,7 +154,7 @@ def test_whoever_sees_a_group_and_may_not_change_it_is_refused(people, as_strang
     assert [(answer.status_code, answer.json) for answer in answers] == [(403, REFUSED[403])] * 2
 
 
-def test_members_of_something_below_see_the_groups_above(people, as_):
+def test_members_of_a_subgroup_or_project_see_the_parent_groups(people, as_):
     top = make_group("top")
     middle = make_group("middle", top)
     add_member(make_project("deep", middle), people[SAM], Role.GUEST)
@@ -180,7 +180,7 @@ def test_a_group_is_found_by_its_encoded_path(path, group, as_admin):
 
 
 @pytest.mark.parametrize("path", ["/groups/acme/tools", "/groups/sam", "/groups/-5", "/groups/acme%2F", "/groups/%20"])
-def test_what_is_no_group_is_not_found(path, group, as_admin):
+def test_an_unknown_group_is_not_found(path, group, as_admin):
     make_group("tools", group)
 
     assert as_admin.get(path).status_code == 404
@@ -193,7 +193,7 @@ def test_a_path_of_digits_is_always_an_id(people, as_admin):
     assert as_admin.get(f"/groups/{made.id}").json["path"] == "999999"
 
 
-def test_a_new_group_looks_as_documented(people, as_stranger):
+def test_a_new_group_has_the_documented_keys(people, as_stranger):
     answer = as_stranger.post("/groups", json={"name": "Acme", "path": "acme"})
 
     stored = db.session.get(Group, answer.json["id"])
@@ -227,7 +227,7 @@ def test_a_new_group_looks_as_documented(people, as_stranger):
     }
 
 
-def test_whoever_makes_a_group_owns_it(people, as_stranger):
+def test_the_creator_of_a_group_is_its_owner(people, as_stranger):
     made = as_stranger.post("/groups", json={"name": "Acme", "path": "acme"}).json["id"]
 
     members = as_stranger.get(f"/groups/{made}/members").json
@@ -235,7 +235,7 @@ def test_whoever_makes_a_group_owns_it(people, as_stranger):
     assert [(member["username"], member["access_level"]) for member in members] == [(SAM, 50)]
 
 
-def test_a_subgroup_is_named_below_its_parent(staffed, as_maintainer):
+def test_a_subgroup_has_the_full_name_of_its_parent(staffed, as_maintainer):
     answer = as_maintainer.post("/groups", json={"name": "Tools", "path": "tools", "parent_id": staffed.id})
 
     shown = ("full_path", "full_name", "parent_id", "web_url")
@@ -247,7 +247,7 @@ def test_a_subgroup_is_named_below_its_parent(staffed, as_maintainer):
     ]
 
 
-def test_everything_documented_of_a_group_can_be_set(people, as_stranger):
+def test_all_documented_fields_of_a_group_can_be_set(people, as_stranger):
     given = {
         "description": "what it is",
         "visibility": "internal",
@@ -271,7 +271,7 @@ def test_everything_documented_of_a_group_can_be_set(people, as_stranger):
     assert (changed.json["description"], changed.json["lfs_enabled"], set(changed.json)) == (None, True, DETAIL)
 
 
-def test_somebody_who_may_not_create_groups_is_refused(people, group, client_of):
+def test_users_who_cannot_create_groups_are_refused(people, group, client_of):
     small = make_user("small", can_create_group=False)
     add_member(group, small, Role.MAINTAINER)
     client = client_of(small)
@@ -295,7 +295,7 @@ def test_somebody_who_may_not_create_groups_is_refused(people, group, client_of)
         ({"default_branch_protection": 9}, "default_branch_protection does not have a valid value"),
     ],
 )
-def test_parameters_of_a_new_group_that_cannot_be_read(fields, text, people, as_stranger):
+def test_invalid_parameters_of_a_new_group_are_refused(fields, text, people, as_stranger):
     sent = {name: value for name, value in ({"name": "x", "path": "xx"} | fields).items() if value is not None}
 
     answer = as_stranger.post("/groups", json=sent)
@@ -333,7 +333,7 @@ def test_parameters_of_a_new_group_that_cannot_be_read(fields, text, people, as_
         ({"name": "a/b", "path": "a b"}, {"name": NAME, "path": PATH}),
     ],
 )
-def test_a_new_group_that_breaks_a_rule(fields, messages, group, as_stranger):
+def test_a_new_group_that_breaks_a_rule_is_refused(fields, messages, group, as_stranger):
     answer = as_stranger.post("/groups", json={"name": "x", "path": "xx"} | fields)
 
     assert (answer.status_code, answer.json) == (400, failed(**messages))
@@ -349,7 +349,7 @@ def test_a_new_group_that_breaks_a_rule(fields, messages, group, as_stranger):
         ("-", {"path": f'is too short (minimum is 2 characters)", "{PATH}", "- is a reserved name'}),
     ],
 )
-def test_a_subgroup_that_breaks_a_rule(path, messages, project, group, as_):
+def test_a_subgroup_that_breaks_a_rule_is_refused(path, messages, project, group, as_):
     make_group("tools", group)
 
     answer = as_(OLIVE).post("/groups", json={"name": "x", "path": path, "parent_id": group.id})
@@ -370,7 +370,7 @@ def test_a_subgroup_that_breaks_a_rule(path, messages, project, group, as_):
         {"name": "9 lives"},
     ],
 )
-def test_unusual_groups_that_break_no_rule(fields, people, as_stranger):
+def test_unusual_but_valid_groups_are_created(fields, people, as_stranger):
     answer = as_stranger.post("/groups", json={"name": "x", "path": "xx"} | fields)
 
     assert (answer.status_code, answer.json | fields) == (201, answer.json)
@@ -378,7 +378,7 @@ def test_unusual_groups_that_break_no_rule(fields, people, as_stranger):
 
 
 @pytest.mark.parametrize("path", ["api", "projects", "acme", "sam"])
-def test_below_another_group_a_path_of_the_top_level_is_free(path, group, as_):
+def test_a_top_level_path_is_free_in_another_group(path, group, as_):
     answer = as_(OLIVE).post("/groups", json={"name": "x", "path": path, "parent_id": group.id})
 
     assert (answer.status_code, answer.json["full_path"]) == (201, f"acme/{path}")
@@ -413,7 +413,7 @@ def test_groups_nest_twenty_deep(people, as_admin):
         ("public", "public", 201),
     ],
 )
-def test_a_subgroup_is_no_more_visible_than_its_parent(above, wanted, status, people, as_admin):
+def test_a_subgroup_cannot_be_more_visible_than_its_parent(above, wanted, status, people, as_admin):
     parent = make_group("parent", visibility=above)
 
     answer = as_admin.post("/groups", json={"name": "x", "path": "xx", "parent_id": parent.id, "visibility": wanted})
@@ -423,7 +423,7 @@ def test_a_subgroup_is_no_more_visible_than_its_parent(above, wanted, status, pe
     assert status == 201 or answer.json == failed(visibility_level=text)
 
 
-def test_a_subgroup_does_not_become_more_visible_than_its_parent(group, as_):
+def test_a_subgroup_cannot_become_more_visible_than_its_parent(group, as_):
     below = make_group("tools", group)
 
     answer = as_(OLIVE).put(f"/groups/{below.id}", json={"visibility": "public"})
@@ -439,7 +439,7 @@ def test_a_subgroup_does_not_become_more_visible_than_its_parent(group, as_):
         ("project", "private is not allowed since this group contains projects with higher visibility."),
     ],
 )
-def test_a_group_does_not_become_less_visible_than_what_is_in_it(below, text, people, as_admin):
+def test_a_group_cannot_become_less_visible_than_its_contents(below, text, people, as_admin):
     parent = make_group("parent", visibility="public")
     (make_group if below == "group" else make_project)("below", parent, visibility="internal")
 
@@ -472,14 +472,14 @@ def test_a_change_of_a_group_that_breaks_a_rule_changes_nothing(fields, messages
     assert (stored.path, stored.name, stored.description) == ("acme", "Acme", "")
 
 
-def test_changing_nothing_of_a_group_is_fine(group, as_):
+def test_an_empty_change_of_a_group_is_accepted(group, as_):
     answer = as_(OLIVE).put(f"/groups/{group.id}", json={"unknown": 1})
 
     assert (answer.status_code, answer.json["full_path"]) == (200, "acme")
 
 
 @pytest.mark.both_databases
-def test_a_renamed_group_moves_everything_below(group, as_admin):
+def test_a_renamed_group_moves_its_subgroups_and_projects(group, as_admin):
     middle = make_group("middle", group)
     deep = make_group("deep", middle)
     project = make_project("Tool.x", deep)
@@ -531,7 +531,7 @@ def test_a_subgroup_is_not_renamed_onto_a_project(project, group, as_):
     assert (answer.status_code, answer.json) == (400, {"message": {"path": [TAKEN]}})
 
 
-def test_one_group_shows_its_projects_and_shares(project, group, as_):
+def test_a_group_shows_its_projects_and_shares(project, group, as_):
     shared, invited = make_project("lent"), make_group("invited")
     share(shared, group, Role.DEVELOPER)
     share(group, invited, Role.REPORTER)
@@ -552,13 +552,13 @@ def test_one_group_shows_its_projects_and_shares(project, group, as_):
     ]
 
 
-def test_one_group_without_projects(group, as_):
+def test_a_group_is_shown_without_projects_on_request(group, as_):
     answer = as_(OLIVE).get(f"/groups/{group.id}?with_projects=false")
 
     assert set(answer.json) == GROUP | {"shared_with_groups"}
 
 
-def test_one_group_shows_only_projects_that_the_caller_sees(people, as_):
+def test_a_group_shows_only_visible_projects(people, as_):
     made = make_group("mixed", visibility="public")
     make_project("hidden", made)
     shown = make_project("shown", made, visibility="public")
@@ -612,7 +612,7 @@ LISTED = [
 
 
 @pytest.mark.both_databases
-def test_lists_of_groups(landscape, as_):
+def test_groups_are_listed_with_filters_and_orders(landscape, as_):
     clients = {person: as_(person) for person in (ADA, DEV, SAM, NOBODY)}
 
     found = [(person, query, paths(clients[person].get(f"/groups?{query}"))) for person, query, _ in LISTED]
@@ -620,21 +620,21 @@ def test_lists_of_groups(landscape, as_):
     assert found == LISTED
 
 
-def test_groups_that_are_skipped_are_not_listed(landscape, as_):
+def test_skip_groups_excludes_groups(landscape, as_):
     skipped = f"skip_groups[]={landscape['mine'].id}&skip_groups[]={landscape['lent'].id}"
 
     assert paths(as_(DEV).get(f"/groups?{skipped}")) == ["work/team/below", "work/team", "work"]
 
 
 @pytest.mark.both_databases
-def test_groups_of_one_name_are_listed_by_id(people, as_admin):
+def test_groups_with_the_same_name_are_ordered_by_id(people, as_admin):
     for path in ("bb", "aa", "cc"):
         make_group(path, name="Same")
 
     assert paths(as_admin.get("/groups?sort=desc")) == paths(as_admin.get("/groups")) == ["bb", "aa", "cc"]
 
 
-def test_groups_in_lists_have_the_keys_of_lists(group, as_):
+def test_groups_in_lists_have_the_list_keys(group, as_):
     assert [set(found) for found in as_(OLIVE).get("/groups").json] == [GROUP]
 
 
@@ -647,7 +647,7 @@ def test_groups_in_lists_have_the_keys_of_lists(group, as_):
         ("skip_groups=a", "skip_groups is invalid"),
     ],
 )
-def test_filters_of_groups_that_cannot_be_read(query, text, people, as_stranger):
+def test_invalid_filters_of_groups_are_refused(query, text, people, as_stranger):
     answer = as_stranger.get(f"/groups?{query}")
 
     assert (answer.status_code, answer.json) == (400, {"error": text})
@@ -664,7 +664,7 @@ LISTED_BELOW = [
 
 
 @pytest.mark.both_databases
-def test_lists_of_the_groups_below(landscape, as_):
+def test_subgroups_and_descendant_groups_are_listed(landscape, as_):
     found = [
         (person, path, paths(as_(person).get(f"/groups/{landscape['work'].id}/{path}")))
         for person, path, _ in LISTED_BELOW
@@ -676,7 +676,7 @@ def test_lists_of_the_groups_below(landscape, as_):
 @pytest.mark.both_databases
 @pytest.mark.parametrize("path", ["/groups", "/groups/{}/subgroups", "/groups/{}/descendant_groups"])
 @pytest.mark.parametrize("person", [ADA, OLIVE])
-def test_a_longer_list_of_groups_takes_no_more_queries(path, person, group, as_, count_queries):
+def test_the_list_of_groups_takes_a_constant_number_of_queries(path, person, group, as_, count_queries):
     for number in range(7):
         share(make_group(f"below{number}", group), make_group(f"other{number}"), Role.GUEST)
     client = as_(person)
@@ -690,7 +690,7 @@ def test_a_longer_list_of_groups_takes_no_more_queries(path, person, group, as_,
 
 
 @pytest.mark.both_databases
-def test_a_group_with_more_projects_takes_no_more_queries(group, as_, count_queries):
+def test_a_group_takes_a_constant_number_of_queries(group, as_, count_queries):
     client = as_(OLIVE)
     counts = []
     for more in (1, 5):
@@ -706,7 +706,7 @@ def test_a_group_with_more_projects_takes_no_more_queries(group, as_, count_quer
 
 
 @pytest.mark.both_databases
-def test_of_many_groups_at_once_one_gets_the_path(app, people, as_stranger):
+def test_only_one_of_several_concurrent_groups_gets_the_path(app, people, as_stranger):
     start = threading.Barrier(6)
 
     def create(number):
@@ -723,7 +723,7 @@ def test_of_many_groups_at_once_one_gets_the_path(app, people, as_stranger):
 
 
 @pytest.mark.both_databases
-def test_a_group_is_not_renamed_before_what_is_put_below_it_has_its_path(app, group, as_admin):
+def test_renaming_a_group_waits_for_concurrent_creations_below_it(app, group, as_admin):
     path_registry.store_namespace(Group(path="late", name="Late"), group, AssertionError("taken"))
 
     with ThreadPoolExecutor(1) as pool:
@@ -740,7 +740,7 @@ def test_a_group_is_not_renamed_before_what_is_put_below_it_has_its_path(app, gr
     ("path", "address"),
     [("/groups?parent_id={}", "/groups/moved%2Flate"), ("/projects?namespace_id={}", "/projects/moved%2Flate")],
 )
-def test_nothing_is_put_below_a_group_before_its_renaming_has_ended(path, address, app, group, as_admin):
+def test_creations_below_a_group_wait_for_its_renaming(path, address, app, group, as_admin):
     group.path = "moved"
     path_registry.move_namespace(group, AssertionError("taken"))
 
@@ -761,7 +761,7 @@ def _inside(app, act):
 
 
 @pytest.mark.both_databases
-def test_a_full_path_is_not_longer_than_an_index_can_hold(group, as_admin):
+def test_full_paths_are_limited_to_the_size_of_an_index(group, as_admin):
     parent, number = group.id, 0
     while len(as_admin.get(f"/groups/{parent}").json["full_path"]) + 256 <= path_registry.MAX_PATH_LENGTH:
         number += 1
@@ -780,7 +780,7 @@ def test_a_full_path_is_not_longer_than_an_index_can_hold(group, as_admin):
     assert as_admin.get("/groups/acme").json["id"] == group.id
 
 
-def test_no_group_has_the_id_0(as_stranger):
+def test_group_id_0_is_not_found(as_stranger):
     answer = as_stranger.post("/groups", json={"name": "Low", "path": "low", "parent_id": 0})
 
     assert (answer.status_code, answer.json) == (404, {"message": "404 Group Not Found"})

@@ -39,7 +39,7 @@ def test_settings_are_changed(app, administrator):
     assert setting("restricted_visibility_levels") == ["public"]
 
 
-def test_settings_that_were_not_touched_stay(app, administrator):
+def test_untouched_settings_keep_their_values(app, administrator):
     before = instance_settings.all_settings()
     with app.test_request_context():
         fields = form_fields()
@@ -49,7 +49,7 @@ def test_settings_that_were_not_touched_stay(app, administrator):
     assert instance_settings.all_settings() == before
 
 
-def test_a_setting_that_cannot_be_is_refused_and_nothing_changes(app, administrator):
+def test_an_invalid_setting_changes_nothing(app, administrator):
     with app.test_request_context():
         fields = form_fields(max_import_size="many", max_export_size="3")
 
@@ -75,7 +75,7 @@ def test_feature_flags_are_switched(administrator):
     assert (on, instance_settings.feature_enabled(IMPORT_PROJECT_FROM_REMOTE_FILE)) == (True, False)
 
 
-def test_flags_that_the_server_does_not_use_are_listed_and_deleted(administrator):
+def test_unused_flags_are_listed_and_deleted(administrator):
     administrator.send("/admin/features/of_another_time", value="true")
     listed = administrator.get("/admin/features").text
     administrator.send("/admin/features/of_another_time", value="delete")
@@ -84,7 +84,7 @@ def test_flags_that_the_server_does_not_use_are_listed_and_deleted(administrator
     assert "<code>of_another_time</code>" not in administrator.get("/admin/features").text
 
 
-def test_a_failed_task_is_shown_with_its_error_and_tried_again(administrator):
+def test_a_failed_task_is_shown_with_its_error_and_can_be_retried(administrator):
     now = clock.now()
     task = store(
         jobs.Task(name="mail.send", arguments=[7], queue="mail", failed_at=now, error="No route to host", attempts=5)
@@ -100,7 +100,7 @@ def test_a_failed_task_is_shown_with_its_error_and_tried_again(administrator):
     assert administrator.send(f"{TASKS}/{task.id}/retry").status_code == 404
 
 
-def test_health_names_what_does_not_work(administrator, monkeypatch):
+def test_the_health_page_names_failing_parts(administrator, monkeypatch):
     def fail():
         raise OSError("Connection refused")
 
@@ -114,7 +114,7 @@ def test_health_names_what_does_not_work(administrator, monkeypatch):
     assert "redis" in unwell
 
 
-def test_about_names_versions(administrator):
+def test_the_about_page_shows_versions(administrator):
     text = administrator.get("/admin/about").text
 
     assert "SQLAlchemy" in text

@@ -61,20 +61,20 @@ def test_only_administrators_see_and_change_settings(person, status, as_):
     assert nonsense.status_code == (400 if status == 200 else status)
 
 
-def test_a_token_that_only_reads_changes_no_setting(people, client_of):
+def test_a_read_only_token_cannot_change_settings(people, client_of):
     client = client_of(people[ADA], "read_api")
 
     assert (client.get(SETTINGS).status_code, change(client, max_import_size=1).status_code) == (200, 403)
 
 
-def test_the_defaults(as_admin):
+def test_settings_have_these_defaults(as_admin):
     shown = as_admin.get(SETTINGS).json
 
     assert "gitlab_project" in shown.pop("import_sources")
     assert shown == DEFAULTS
 
 
-def test_what_was_changed_is_echoed_kept_and_alone(as_admin):
+def test_a_change_is_returned_stored_and_affects_nothing_else(as_admin):
     before = as_admin.get(SETTINGS).json
     changes = {
         "max_import_size": 50,
@@ -92,7 +92,7 @@ def test_what_was_changed_is_echoed_kept_and_alone(as_admin):
     assert as_admin.get(SETTINGS).json == answer.json
 
 
-def test_a_changed_setting_holds_from_the_next_moment_on(as_admin, app):
+def test_a_changed_setting_applies_at_once(as_admin, app):
     change(as_admin, max_import_size=7)
 
     assert instance_settings.setting("max_import_size") == 7
@@ -115,7 +115,7 @@ FORMS = [
 ]
 
 
-def test_values_in_the_forms_that_clients_send(as_admin):
+def test_values_are_accepted_in_the_forms_that_clients_send(as_admin):
     for sent, kept in FORMS:
         change(as_admin, max_import_size=5, signup_enabled=True, default_group_visibility="public")
 
@@ -172,7 +172,7 @@ WRONG = [
 ]
 
 
-def test_wrong_values_change_nothing(as_admin):
+def test_invalid_values_change_nothing(as_admin):
     before = as_admin.get(SETTINGS).json
 
     answers = [change(as_admin, **({"push_event_activities_limit": 9} | sent)) for sent, _ in WRONG]
@@ -183,7 +183,7 @@ def test_wrong_values_change_nothing(as_admin):
 
 
 @pytest.mark.parametrize("fields", [{}, {"colour": "blue"}, {"id": 1}])
-def test_at_least_one_setting_has_to_be_known(fields, as_admin):
+def test_a_change_needs_at_least_one_known_setting(fields, as_admin):
     answer = change(as_admin, **fields)
 
     names = ", ".join(sorted({*DEFAULTS, "import_sources"} - {"id"}))
@@ -206,14 +206,14 @@ ENTRIES = ["example.com", "example.com:8080", "10.0.0.1", "10.0.0.0/8:443", "fd0
         {"data": {f"{WHITELIST}[]": ENTRIES}, "content_type": "multipart/form-data"},
     ],
 )
-def test_exceptions_of_the_outgoing_guard_come_as_array_brackets_or_text(options, as_admin):
+def test_the_outgoing_allowlist_accepts_array_brackets_or_text(options, as_admin):
     answer = as_admin.put(SETTINGS, **options)
 
     assert (answer.status_code, answer.json[WHITELIST]) == (200, ENTRIES)
 
 
 @pytest.mark.parametrize("options", [{"json": {WHITELIST: []}}, {"json": {WHITELIST: ""}}, {"data": {WHITELIST: ""}}])
-def test_an_empty_list_clears_the_exceptions(options, as_admin):
+def test_an_empty_list_clears_the_outgoing_allowlist(options, as_admin):
     change(as_admin, **{WHITELIST: ["example.com"]})
 
     answer = as_admin.put(SETTINGS, **options)
@@ -221,7 +221,7 @@ def test_an_empty_list_clears_the_exceptions(options, as_admin):
     assert (answer.status_code, answer.json[WHITELIST]) == (200, [])
 
 
-def test_a_nonsense_exception_changes_nothing(as_admin):
+def test_an_invalid_allowlist_entry_changes_nothing(as_admin):
     change(as_admin, **{WHITELIST: ["example.com"]})
 
     for entry in (
@@ -254,7 +254,7 @@ def public(as_stranger):
     return made
 
 
-def test_nobody_chooses_a_visibility_that_is_restricted(public, as_stranger):
+def test_users_cannot_choose_a_restricted_visibility(public, as_stranger):
     fields = {"name": "New", "path": "new-one", "visibility": "public"}
     project, group = (as_stranger.post(f"/{kind}", json=fields) for kind in ("projects", "groups"))
     private = as_stranger.post("/projects", json={"path": "shut"}).json["id"]
@@ -269,7 +269,7 @@ def test_nobody_chooses_a_visibility_that_is_restricted(public, as_stranger):
     assert (changed.status_code, changed.json) == (400, {"message": told})
 
 
-def test_administrators_choose_a_visibility_that_is_restricted(public, as_admin):
+def test_administrators_may_choose_a_restricted_visibility(public, as_admin):
     fields = {"name": "New", "path": "new-one", "visibility": "public"}
 
     answers = [as_admin.post(f"/{kind}", json=fields | {"path": kind[:-1]}) for kind in ("projects", "groups")]
@@ -278,7 +278,7 @@ def test_administrators_choose_a_visibility_that_is_restricted(public, as_admin)
 
 
 @pytest.mark.parametrize("kind", ["projects", "groups"])
-def test_what_has_a_restricted_visibility_keeps_it(kind, public, as_stranger):
+def test_existing_projects_keep_a_restricted_visibility(kind, public, as_stranger):
     address = f"/{kind}/{public[kind]}"
     answer = as_stranger.put(address, json={"description": "still open", "visibility": "public"})
 

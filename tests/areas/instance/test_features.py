@@ -32,20 +32,20 @@ def test_only_administrators_see_and_set_features(method, address, as_):
     assert statuses == [403, 403, 403, 401]
 
 
-def test_a_token_that_only_reads_sets_no_feature(people, client_of):
+def test_a_read_only_token_cannot_set_features(people, client_of):
     client = client_of(people[ADA], "read_api")
 
     assert (client.get("/features").status_code, set_(client, "a", value="true").status_code) == (200, 403)
 
 
-def test_at_first_no_feature_was_set(as_admin):
+def test_initially_no_feature_is_set(as_admin):
     answer = as_admin.get("/features")
 
     assert (answer.status_code, answer.json) == (200, [])
 
 
 @pytest.mark.both_databases
-def test_the_list_is_whole_and_in_order(as_admin):
+def test_the_list_is_complete_and_ordered(as_admin):
     for number in range(25):
         set_(as_admin, f"flag_{number:02}", value="true")
 
@@ -70,7 +70,7 @@ def test_the_number_of_queries_does_not_grow_with_the_features(as_admin, count_q
     assert len(many) == len(few)
 
 
-def test_the_features_known_by_themselves_are_defined(as_admin):
+def test_predefined_features_are_listed(as_admin):
     answer = as_admin.get("/features/definitions")
 
     assert [entry["name"] for entry in answer.json] == ["import_project_from_remote_file"]
@@ -119,7 +119,7 @@ def test_a_feature_is_set(as_admin):
     assert as_admin.get("/features").json == wanted
 
 
-def test_a_feature_is_set_for_people_groups_and_projects(as_admin, people, group, project):
+def test_a_feature_is_set_for_users_groups_and_projects(as_admin, people, group, project):
     actors = [f"User:{people[DEV].id}", f"User:{people[SAM].id}", f"Group:{group.id}", f"Project:{project.id}"]
 
     answer = set_(as_admin, "my_feature", value="true", user="dev, SAM", group="acme", project="acme/shop")
@@ -128,7 +128,7 @@ def test_a_feature_is_set_for_people_groups_and_projects(as_admin, people, group
     assert answer.json == flag("my_feature", "conditional", OFF, {"key": "actors", "value": actors})
 
 
-def test_an_actor_is_added_once_and_taken_out_again(as_admin, people):
+def test_an_actor_is_added_once_and_removed(as_admin, people):
     for _ in range(2):
         set_(as_admin, "my_feature", value="true", user="dev")
     both = set_(as_admin, "my_feature", value="true", user="sam")
@@ -150,7 +150,7 @@ def test_switching_off_clears_all_conditions(as_admin):
     assert answer.json == flag("my_feature", "off", OFF)
 
 
-def test_a_later_share_replaces_an_earlier_one(as_admin):
+def test_a_later_percentage_replaces_an_earlier_one(as_admin):
     set_(as_admin, "my_feature", value="50")
 
     answer = set_(as_admin, "my_feature", value="60")
@@ -190,7 +190,7 @@ NONSENSE = [
 ]
 
 
-def test_nonsense_sets_no_feature(as_admin):
+def test_invalid_values_set_no_feature(as_admin):
     answers = [set_(as_admin, "my_feature", **fields) for fields, _ in NONSENSE]
 
     assert [answer.json for answer in answers] == [body for _, body in NONSENSE]
@@ -198,7 +198,7 @@ def test_nonsense_sets_no_feature(as_admin):
     assert as_admin.get("/features").json == []
 
 
-def test_the_addresses_that_clients_make_of_names(as_admin):
+def test_encoded_feature_names_are_accepted(as_admin):
     for address, name in (
         ("/features//import_project_from_remote_file", IMPORT_PROJECT_FROM_REMOTE_FILE),
         ("/features/my.feature-2", "my.feature-2"),
@@ -212,7 +212,7 @@ def test_the_addresses_that_clients_make_of_names(as_admin):
     assert as_admin.get("/features").json == []
 
 
-def test_deleting_is_fine_whether_there_is_a_feature_or_not(as_admin):
+def test_deleting_a_missing_feature_succeeds(as_admin):
     set_(as_admin, "my_feature", value="true", user="dev")
     set_(as_admin, "other", value="true")
 
@@ -222,7 +222,7 @@ def test_deleting_is_fine_whether_there_is_a_feature_or_not(as_admin):
     assert [entry["name"] for entry in as_admin.get("/features").json] == ["other"]
 
 
-def test_a_feature_holds_from_the_next_moment_on(as_admin, app):
+def test_a_feature_applies_at_once(as_admin, app):
     before = feature_enabled(IMPORT_PROJECT_FROM_REMOTE_FILE)
     set_(as_admin, IMPORT_PROJECT_FROM_REMOTE_FILE, value="true")
     on = feature_enabled(IMPORT_PROJECT_FROM_REMOTE_FILE)
@@ -231,7 +231,7 @@ def test_a_feature_holds_from_the_next_moment_on(as_admin, app):
     assert (before, on, feature_enabled(IMPORT_PROJECT_FROM_REMOTE_FILE)) == (False, True, False)
 
 
-def test_a_feature_holds_for_its_actors_only(as_admin, app, people):
+def test_a_feature_applies_to_its_actors_only(as_admin, app, people):
     set_(as_admin, "my_feature", value="true", user="dev")
 
     assert feature_enabled("my_feature", f"User:{people[DEV].id}")
@@ -239,7 +239,7 @@ def test_a_feature_holds_for_its_actors_only(as_admin, app, people):
     assert not feature_enabled("my_feature")
 
 
-def test_a_share_of_the_actors_is_always_the_same_and_about_as_large(as_admin, app):
+def test_a_percentage_of_actors_is_stable_and_about_as_large(as_admin, app):
     actors = [f"User:{number}" for number in range(200)]
     set_(as_admin, "my_feature", value="30", key="percentage_of_actors")
     some = {actor for actor in actors if feature_enabled("my_feature", actor)}
@@ -251,7 +251,7 @@ def test_a_share_of_the_actors_is_always_the_same_and_about_as_large(as_admin, a
     assert 90 < len(more) < 150
 
 
-def test_a_share_of_the_time_is_about_as_large(as_admin, app):
+def test_a_percentage_of_time_is_about_as_large(as_admin, app):
     set_(as_admin, "never", value="0")
     set_(as_admin, "sometimes", value="50")
     set_(as_admin, "always", value="100")
@@ -272,14 +272,14 @@ def test_a_feature_of_a_group_being_removed_cannot_be_set(as_admin, group, run_j
 
 @pytest.mark.both_databases
 @pytest.mark.parametrize(("value", "gate"), [("30", {"key": "percentage_of_time", "value": 30})])
-def test_a_percentage_beside_an_actor_stays_a_percentage(value, gate, people, as_admin):
+def test_a_percentage_with_an_actor_stays_a_percentage(value, gate, people, as_admin):
     answer = as_admin.post("/features/shared", json={"value": value, "user": "dev"})
 
     assert (answer.status_code, answer.json["state"]) == (201, "conditional")
     assert gate in answer.json["gates"]
 
 
-def test_nonsense_beside_an_actor_changes_nothing(people, as_admin):
+def test_an_invalid_value_with_an_actor_changes_nothing(people, as_admin):
     as_admin.post("/features/mine", json={"value": "true", "user": "dev"})
 
     answer = as_admin.post("/features/mine", json={"value": "banana", "user": "dev"})
@@ -290,7 +290,7 @@ def test_nonsense_beside_an_actor_changes_nothing(people, as_admin):
 
 @pytest.mark.both_databases
 @pytest.mark.parametrize("field", ["name", "feature_group"])
-def test_a_feature_has_no_name_longer_than_an_index_can_hold(field, as_admin):
+def test_feature_names_are_limited_to_the_size_of_an_index(field, as_admin):
     name = "x" * 256 if field == "name" else "sails"
     body = {"value": "true"} | ({} if field == "name" else {field: "x" * 256})
 

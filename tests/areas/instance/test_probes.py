@@ -45,14 +45,14 @@ def redis_is(app, monkeypatch):
 
 @pytest.mark.parametrize("method", ["GET", "HEAD"])
 @pytest.mark.parametrize("address", ["/-/liveness", "/-/health"])
-def test_a_process_that_answers_is_alive_whatever_else_is_down(method, address, browser):
+def test_liveness_does_not_depend_on_other_services(method, address, browser):
     answer = browser.open(address, method=method)
 
     assert answer.status_code == 200
     assert method == "HEAD" or answer.text in ('{"status":"ok"}', "GitLab OK")
 
 
-def test_a_service_with_all_its_parts_is_ready(browser, redis_is):
+def test_a_complete_service_is_ready(browser, redis_is):
     redis_is(Redis(b"project-service:worker:host-5"))
 
     answer = browser.get("/-/readiness")
@@ -68,7 +68,7 @@ def test_a_service_with_all_its_parts_is_ready(browser, redis_is):
     }
 
 
-def test_without_a_worker_it_is_not_ready(browser, redis_is):
+def test_the_service_is_not_ready_without_a_worker(browser, redis_is):
     redis_is(Redis())
 
     answer = browser.get("/-/readiness")
@@ -78,7 +78,7 @@ def test_without_a_worker_it_is_not_ready(browser, redis_is):
     assert answer.json["redis_check"] == OK
 
 
-def test_without_redis_it_is_not_ready(browser, redis_is):
+def test_the_service_is_not_ready_without_redis(browser, redis_is):
     redis_is(NoRedis())
 
     answer = browser.get("/-/readiness")
@@ -89,7 +89,7 @@ def test_without_redis_it_is_not_ready(browser, redis_is):
     assert (answer.json["database_check"], answer.json["storage_check"]) == (OK, OK)
 
 
-def test_without_storage_it_is_not_ready(app, browser, redis_is, monkeypatch, tmp_path):
+def test_the_service_is_not_ready_without_storage(app, browser, redis_is, monkeypatch, tmp_path):
     redis_is(Redis(b"project-service:worker:host-5"))
     (tmp_path / "file").write_text("no directory")
     monkeypatch.setitem(app.extensions, "storage", Storage.at(f"file://{tmp_path}/file"))
@@ -102,7 +102,7 @@ def test_without_storage_it_is_not_ready(app, browser, redis_is, monkeypatch, tm
     assert [answer.json[f"{part}_check"] for part in ("database", "redis", "worker")] == [OK] * 3
 
 
-def test_without_a_database_it_is_not_ready_but_alive(tmp_path):
+def test_the_service_is_alive_but_not_ready_without_a_database(tmp_path):
     app = make_app(SQLITE, tmp_path)
     with app.app_context():
         app.extensions["sqlalchemy"].engine.dispose()
@@ -134,7 +134,7 @@ def metrics(browser, address="127.0.0.1", query="", **headers):
     return browser.get(f"/-/metrics{query}", headers=headers, environ_base={"REMOTE_ADDR": address}).status_code
 
 
-def test_a_full_disk_leaves_it_ready_for_reads(browser, redis_is, monkeypatch):
+def test_the_service_is_ready_on_a_full_disk(browser, redis_is, monkeypatch):
     def fail(_storage):
         raise OSError(errno.ENOSPC, "No space left on device")
 
@@ -147,7 +147,7 @@ def test_a_full_disk_leaves_it_ready_for_reads(browser, redis_is, monkeypatch):
     assert "writes are refused" in found["message"]
 
 
-def test_metrics_tell_of_requests_queues_and_jobs(browser, redis_is):
+def test_metrics_describe_requests_queues_and_jobs(browser, redis_is):
     redis_is(Redis())
     browser.get("/-/liveness")
 
@@ -185,7 +185,7 @@ def test_every_label_of_every_metric_has_a_bounded_set_of_values(app, browser, r
     assert (unbounded, len(samples) > 10) == ([], True)
 
 
-def test_metrics_do_without_redis(browser):
+def test_metrics_work_without_redis(browser):
     answer = browser.get("/-/metrics")
 
     assert (answer.status_code, "project_service_queue_depth" in answer.text) == (200, True)
@@ -194,18 +194,18 @@ def test_metrics_do_without_redis(browser):
 @pytest.mark.parametrize(
     ("address", "status"), [("127.0.0.1", 200), ("127.8.8.8", 200), ("::1", 200), ("10.0.0.1", 403), ("", 403)]
 )
-def test_metrics_are_for_this_machine(address, status, browser):
+def test_metrics_are_served_to_this_machine_only(address, status, browser):
     assert metrics(browser, address) == status
 
 
 @pytest.mark.parametrize(
     "name", ["X-Forwarded-For", "X-Forwarded-Proto", "X-Forwarded-Host", "X-Forwarded-Port", "Forwarded"]
 )
-def test_a_proxy_on_this_machine_does_not_pass_metrics_on(name, browser):
+def test_metrics_are_refused_through_a_local_proxy(name, browser):
     assert metrics(browser, "127.0.0.1", **{name: "127.0.0.1"}) == 403
 
 
-def test_a_trusted_proxy_does_not_pass_metrics_on_either(tmp_path):
+def test_metrics_are_refused_through_a_trusted_proxy(tmp_path):
     app = make_app(SQLITE, tmp_path, TRUSTED_PROXIES="127.0.0.1")
 
     assert metrics(app.test_client(), "127.0.0.1", **{"X-Forwarded-For": "127.0.0.1"}) == 403
@@ -224,11 +224,11 @@ def test_a_trusted_proxy_does_not_pass_metrics_on_either(tmp_path):
         ("", "Bearer ünïcödé", 403),
     ],
 )
-def test_metrics_are_for_who_has_the_token(query, authorization, status, browser, with_token):
+def test_metrics_are_served_to_holders_of_the_token(query, authorization, status, browser, with_token):
     headers = {"X-Forwarded-For": "10.0.0.1"} | ({"Authorization": authorization} if authorization else {})
 
     assert metrics(browser, "10.0.0.1", query, **headers) == status
 
 
-def test_without_a_token_in_the_settings_no_token_opens_the_metrics(browser):
+def test_without_a_configured_token_no_token_is_accepted(browser):
     assert metrics(browser, "10.0.0.1", "?token=None", Authorization="Bearer None") == 403

@@ -10,12 +10,12 @@ ADDRESSES = ["/version", "/metadata"]
 
 
 @pytest.mark.parametrize(("person", "status"), [(ADA, 200), (SAM, 200), (NOBODY, 401)])
-def test_who_may_ask_for_the_version(person, status, as_):
+def test_callers_that_may_read_the_version(person, status, as_):
     assert [as_(person).get(address).status_code for address in ADDRESSES] == [status] * 2
 
 
 @pytest.mark.parametrize("address", ADDRESSES)
-def test_the_version_is_that_of_the_api_spoken_here(address, as_stranger):
+def test_the_version_is_the_version_of_the_api(address, as_stranger):
     answer = as_stranger.get(address)
 
     assert answer.json["version"] == "13.8.1"
@@ -26,13 +26,13 @@ def test_the_version_is_that_of_the_api_spoken_here(address, as_stranger):
 
 
 @pytest.mark.parametrize("address", ADDRESSES)
-def test_which_tokens_may_ask_for_the_version(address, people, client_of):
+def test_scopes_that_may_read_the_version(address, people, client_of):
     for scope, status in (("api", 200), ("read_api", 200), ("read_user", 200), ("read_repository", 403)):
         client = client_of(people[MAX], scope)
         assert (client.get(address).status_code, client.head(address).status_code) == (status, status), scope
 
 
-def test_a_token_without_the_scope_hears_which_would_do(people, client_of):
+def test_a_token_without_the_scope_gets_the_sufficient_scopes(people, client_of):
     answer = client_of(people[MAX], "read_repository").get("/version")
 
     assert (answer.json["error"], answer.json["scope"]) == ("insufficient_scope", "read_user api read_api")

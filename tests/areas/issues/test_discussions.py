@@ -19,13 +19,13 @@ def issue(place, as_):
 
 
 @pytest.mark.parametrize(("person", "status"), [(ADA, 201), (SAM, 403)])
-def test_a_locked_discussion_is_for_members(person, status, place, issue, as_):
+def test_locked_discussions_accept_comments_of_members_only(person, status, place, issue, as_):
     answer = as_(person).post(f"/projects/{place.id}/issues/{issue['iid']}/notes", json={"body": "me too"})
 
     assert answer.status_code == status
 
 
-def test_events_of_a_deleted_milestone_are_for_whoever_sees_the_project(people, as_):
+def test_events_of_a_deleted_milestone_follow_the_visibility_of_the_project(people, as_):
     place = make_project(
         "quiet", visibility="public", issues_access_level="private", merge_requests_access_level="private"
     )

@@ -89,7 +89,7 @@ def test_issues_are_filtered(query, iids, issues, as_):
         ("2026-02-28", "next_month_and_previous_two_weeks", [1, 2]),
     ],
 )
-def test_issues_are_filtered_by_when_they_are_due(today, due, iids, issues, as_, monkeypatch):
+def test_issues_are_filtered_by_due_date(today, due, iids, issues, as_, monkeypatch):
     monkeypatch.setattr(clock, "today", lambda: dt.date.fromisoformat(today))
 
     answer = as_(DEV).get(f"/projects/{issues.id}/issues?sort=asc&due_date={due}")
@@ -98,7 +98,7 @@ def test_issues_are_filtered_by_when_they_are_due(today, due, iids, issues, as_,
 
 
 @pytest.mark.parametrize("name", ["author_id", "assignee_id"])
-def test_people_are_left_out_by_id(name, issues, as_, people):
+def test_users_are_excluded_by_id(name, issues, as_, people):
     left = {"author_id": (RITA, [2, 4]), "assignee_id": (MAX, [1, 3, 4])}
     person, iids = left[name]
 
@@ -108,12 +108,12 @@ def test_people_are_left_out_by_id(name, issues, as_, people):
 
 
 @pytest.mark.parametrize("query", ["weight=heavy", "not[author_id]=x", "not=1"])
-def test_what_makes_no_sense_is_refused(query, issues, as_):
+def test_invalid_combinations_of_filters_are_refused(query, issues, as_):
     assert as_(DEV).get(f"/projects/{issues.id}/issues?{query}").status_code == 400
 
 
 @pytest.mark.parametrize(("person", "iids"), [(DEV, [4, 3, 1]), (GUS, [4, 1])])
-def test_the_issues_of_a_milestone_are_those_one_sees(person, iids, issues, milestone, as_):
+def test_only_visible_issues_of_a_milestone_are_listed(person, iids, issues, milestone, as_):
     answer = as_(person).get(f"/projects/{issues.id}/milestones/{milestone['id']}/issues")
 
     assert (answer.status_code, [issue["iid"] for issue in answer.json]) == (200, iids)
@@ -121,7 +121,7 @@ def test_the_issues_of_a_milestone_are_those_one_sees(person, iids, issues, mile
 
 
 @pytest.mark.parametrize(("person", "status"), [(MAX, 200), (SAM, 404), (NOBODY, 401)])
-def test_who_may_list_the_issues_of_a_milestone(person, status, issues, milestone, as_):
+def test_roles_that_list_the_issues_of_a_milestone(person, status, issues, milestone, as_):
     assert as_(person).get(f"/projects/{issues.id}/milestones/{milestone['id']}/issues").status_code == status
 
 

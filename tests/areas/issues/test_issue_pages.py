@@ -23,7 +23,7 @@ def make_issue(project, **fields):
     return issue
 
 
-def test_a_link_to_a_note_opens_the_page_it_is_on(project, people, visit):
+def test_a_link_to_a_note_opens_the_page_with_the_note(project, people, visit):
     issue = make_issue(project)
     began = clock.now()
     notes = [
@@ -46,7 +46,7 @@ def test_a_link_to_a_note_opens_the_page_it_is_on(project, people, visit):
     assert ("remark 100." in page, "remark 0." in page) == (True, False)
 
 
-def test_the_edit_page_offers_what_the_issue_has(project, people, visit):
+def test_the_edit_page_selects_the_current_values(project, people, visit):
     milestone = Milestone(project_id=project.id, iid=1, title="Long gone", state=CLOSED)
     db.session.add(milestone)
     db.session.flush()
@@ -86,7 +86,7 @@ def test_a_comment_is_changed_by_its_author_and_by_maintainers(person, comment, 
     assert f'href="{comment}/edit"' in page
 
 
-def test_a_comment_is_deleted_after_a_question(comment, visit, project):
+def test_a_comment_is_deleted_after_confirmation(comment, visit, project):
     visitor = visit(DEV)
     page = visitor.get(f"{comment}/delete")
 
@@ -97,14 +97,14 @@ def test_a_comment_is_deleted_after_a_question(comment, visit, project):
 
 
 @pytest.mark.parametrize(("person", "status"), [(RITA, 403), (SAM, 404)])
-def test_others_leave_a_comment_alone(person, status, comment, visit):
+def test_other_users_cannot_change_a_comment(person, status, comment, visit):
     visitor = visit(person)
 
     assert [visitor.send(f"{comment}/{what}", note="x").status_code for what in ("edit", "delete")] == [status] * 2
     assert bodies() == ["It is cold."]
 
 
-def test_what_people_write_is_shown_as_markdown(comment, project, visit):
+def test_texts_are_rendered_as_markdown(comment, project, visit):
     issue = db.session.query(Issue).one()
     issue.description = "**Severity:** high\n\n- <script>alert(1)</script>\n- [x](javascript:alert(1))"
     db.session.query(Note).one().body = "see [this](https://e.org)"
@@ -121,7 +121,7 @@ def test_what_people_write_is_shown_as_markdown(comment, project, visit):
         assert part in page, part
 
 
-def test_a_milestone_shows_its_issues_and_how_far_they_are(project, visit):
+def test_a_milestone_shows_its_issues_and_progress(project, visit):
     milestone = Milestone(project_id=project.id, iid=1, title="Spring")
     db.session.add(milestone)
     db.session.flush()

@@ -94,7 +94,7 @@ def basic(username):
     return {"username": username, "name": username.title(), "state": "active"}
 
 
-def test_an_issue_has_the_form_of_the_real_product(project, people, milestone, as_):
+def test_an_issue_has_the_documented_keys(project, people, milestone, as_):
     sent = {
         "title": "  Totals are wrong ",
         "description": "by one",
@@ -134,7 +134,7 @@ def test_an_issue_has_the_form_of_the_real_product(project, people, milestone, a
     assert as_(DEV).get(issues(project)).json == [issue]
 
 
-def test_a_note_has_the_form_of_the_real_product(project, open_issue, as_):
+def test_a_note_has_the_documented_keys(project, open_issue, as_):
     issue = open_issue()
 
     answer = as_(RITA).post(notes(project, issue["iid"]), json={"body": "seen", "internal": True})
@@ -165,7 +165,7 @@ def test_a_note_has_the_form_of_the_real_product(project, open_issue, as_):
         ("delete note", [204, 204, 204, 403, 403, 403, 404, 401]),
     ],
 )
-def test_who_may_do_what_in_a_private_project(method, statuses, project, open_issue, comment, as_):
+def test_permissions_in_a_private_project_by_role(method, statuses, project, open_issue, comment, as_):
     found = []
     for person in (*PEOPLE, NOBODY):
         iid = open_issue(DEV)["iid"]
@@ -192,7 +192,7 @@ def test_who_may_do_what_in_a_private_project(method, statuses, project, open_is
     assert found == statuses
 
 
-def test_authors_and_assignees_close_and_edit_whatever_their_role(project, open_issue, people, as_):
+def test_authors_and_assignees_may_close_and_edit(project, open_issue, people, as_):
     own = open_issue(GUS)["iid"]
     assigned = open_issue(RITA, assignee_ids=[people[GUS].id])["iid"]
 
@@ -205,7 +205,7 @@ def test_authors_and_assignees_close_and_edit_whatever_their_role(project, open_
     ] * 2
 
 
-def test_what_only_reporters_decide_is_dropped_silently(project, milestone, people, open_issue, as_):
+def test_fields_reserved_for_reporters_are_ignored_for_others(project, milestone, people, open_issue, as_):
     wish = {"labels": "a", "assignee_ids": [people[GUS].id], "milestone_id": milestone.id}
     wish |= {"due_date": "2030-01-01", "weight": 2}
 
@@ -217,7 +217,7 @@ def test_what_only_reporters_decide_is_dropped_silently(project, milestone, peop
     assert [updated[key] for key in keys] == [[], [], None, None, None, None]
 
 
-def test_strangers_may_open_and_comment_where_the_project_is_public(project, open_issue, comment, as_):
+def test_non_members_may_create_and_comment_in_public_projects(project, open_issue, comment, as_):
     publish(project)
 
     iid = open_issue(SAM)["iid"]
@@ -228,7 +228,7 @@ def test_strangers_may_open_and_comment_where_the_project_is_public(project, ope
 
 
 @pytest.mark.parametrize("level", ["disabled", "private"])
-def test_where_issues_are_switched_off_or_for_members_strangers_are_refused(level, project, open_issue, as_):
+def test_disabled_and_members_only_issues_are_refused_to_non_members(level, project, open_issue, as_):
     open_issue()
     publish(project)
     db.session.get(Project, project.id).issues_access_level = level
@@ -240,7 +240,7 @@ def test_where_issues_are_switched_off_or_for_members_strangers_are_refused(leve
     assert found == {SAM: [403] * 3, GUS: [403 if level == "disabled" else 200] * 3}
 
 
-def test_an_archived_project_takes_no_changes(project, open_issue, as_):
+def test_an_archived_project_is_read_only(project, open_issue, as_):
     iid = open_issue()["iid"]
     as_(OLIVE).post(f"/projects/{project.id}/archive")
 
@@ -258,7 +258,7 @@ def test_an_archived_project_takes_no_changes(project, open_issue, as_):
 
 
 @pytest.mark.parametrize("person", [SAM, GUS])
-def test_a_confidential_issue_is_missing_for_those_who_may_not_see_it(person, project, open_issue, comment, as_):
+def test_a_confidential_issue_is_hidden_from_other_users(person, project, open_issue, comment, as_):
     publish(project)
     iid = open_issue(RITA, confidential=True)["iid"]
     note = comment(RITA, iid)["id"]
@@ -278,7 +278,7 @@ def test_a_confidential_issue_is_missing_for_those_who_may_not_see_it(person, pr
     assert (listed.json, listed.headers["X-Total"]) == ([], "0")
 
 
-def test_a_confidential_issue_is_there_for_reporters_its_author_and_its_assignees(project, open_issue, people, as_):
+def test_reporters_author_and_assignees_see_a_confidential_issue(project, open_issue, people, as_):
     publish(project)
     sams = open_issue(SAM, confidential=True)["iid"]
     for_gus = open_issue(RITA, confidential=True, assignee_ids=[people[GUS].id])["iid"]
@@ -291,7 +291,7 @@ def test_a_confidential_issue_is_there_for_reporters_its_author_and_its_assignee
     assert [as_(SAM).get(issues(project, iid)).status_code for iid in (sams, for_gus, plain)] == [200, 404, 200]
 
 
-def test_internal_notes_are_for_reporters(project, open_issue, comment, as_):
+def test_internal_notes_are_visible_to_reporters(project, open_issue, comment, as_):
     iid = open_issue(GUS)["iid"]
     secret, plain = comment(RITA, iid, internal=True)["id"], comment(RITA, iid)["id"]
 
@@ -400,7 +400,7 @@ REFUSED_FILTERS = [
 ]
 
 
-def test_wrong_filters_are_named(project, as_):
+def test_invalid_filters_are_named(project, as_):
     client = as_(DEV)
 
     answers = {query: client.get(f"{issues(project)}?{query}") for query, _ in REFUSED_FILTERS}
@@ -412,7 +412,7 @@ def test_wrong_filters_are_named(project, as_):
 
 
 @pytest.mark.both_databases
-def test_a_list_takes_as_many_statements_for_ten_issues_as_for_one(
+def test_the_list_of_issues_takes_a_constant_number_of_statements(
     project, people, milestone, open_issue, as_, count_queries
 ):
     full = {"labels": "a,b", "assignee_ids": [people[GUS].id], "milestone_id": milestone.id}
@@ -431,7 +431,7 @@ def test_a_list_takes_as_many_statements_for_ten_issues_as_for_one(
 
 
 @pytest.mark.both_databases
-def test_notes_take_as_many_statements_for_ten_as_for_one(project, open_issue, comment, as_, count_queries):
+def test_the_list_of_notes_takes_a_constant_number_of_statements(project, open_issue, comment, as_, count_queries):
     iid = open_issue()["iid"]
     comment(DEV, iid)
     client = as_(RITA)
@@ -473,7 +473,7 @@ REFUSED_ISSUES = [
 ]
 
 
-def test_what_is_wrong_with_a_new_issue_is_said(project, as_):
+def test_an_invalid_issue_is_refused_with_reasons(project, as_):
     client = as_(DEV)
 
     answers = [client.post(issues(project), json=fields) for fields, _ in REFUSED_ISSUES]
@@ -482,7 +482,7 @@ def test_what_is_wrong_with_a_new_issue_is_said(project, as_):
     assert db.session.scalars(select(Issue)).all() == []
 
 
-def test_a_label_that_was_there_before_it_had_to_be_shorter_is_in_nobodys_way(project, people, as_):
+def test_an_existing_overlong_label_can_still_be_used(project, people, as_):
     made = Issue(project_id=project.id, iid=1, title="old", author_id=people[DEV].id, labels=["x" * 256])
     db.session.add(made)
     db.session.commit()
@@ -505,7 +505,7 @@ def test_an_unknown_milestone_is_not_found(project, people, as_):
     assert (answer.status_code, answer.json) == (404, {"message": "404 Milestone Not Found"})
 
 
-def test_only_people_who_see_the_project_are_assigned(project, people, open_issue):
+def test_only_users_who_see_the_project_are_assigned(project, people, open_issue):
     issue = open_issue(DEV, assignee_ids=[people[SAM].id, people[GUS].id, 99999, 0])
 
     assert [user["username"] for user in issue["assignees"]] == [GUS]
@@ -524,7 +524,7 @@ def test_labels_come_as_text_or_as_an_array(labels, open_issue):
         ("query_string", {"title": "x", "labels": "a,b", "confidential": "yes"}),
     ],
 )
-def test_forms_and_queries_say_the_same_as_json(content, fields, project, as_):
+def test_parameters_in_forms_and_queries_equal_json(content, fields, project, as_):
     answer = as_(DEV).post(issues(project), **{content: fields})
 
     assert (answer.status_code, answer.json["labels"], answer.json["confidential"]) == (201, ["a", "b"], True)
@@ -559,7 +559,7 @@ UPDATES = [
 ]
 
 
-def test_an_update_changes_what_it_names_and_nothing_else(project, people, milestone, open_issue, as_):
+def test_an_update_changes_only_the_sent_fields(project, people, milestone, open_issue, as_):
     full = {"description": "long", "labels": "a,b", "assignee_ids": [people[GUS].id], "milestone_id": milestone.id}
     full |= {"due_date": "2030-01-01", "weight": 5}
     client, follows, found = as_(RITA), {"updated_at", "assignee"}, []
@@ -590,7 +590,7 @@ def test_an_update_changes_what_it_names_and_nothing_else(project, people, miles
         ({"state_event": "shut"}, {"error": "state_event does not have a valid value"}),
     ],
 )
-def test_what_is_wrong_with_an_update_is_said(fields, body, project, open_issue, as_):
+def test_an_invalid_update_is_refused_with_reasons(fields, body, project, open_issue, as_):
     open_issue()
 
     answer = as_(DEV).put(issues(project, 1), json=fields)
@@ -599,7 +599,7 @@ def test_what_is_wrong_with_an_update_is_said(fields, body, project, open_issue,
     assert as_(DEV).get(issues(project, 1)).json["title"] == "Wrong"
 
 
-def test_an_issue_is_closed_and_opened_again(project, open_issue, as_):
+def test_an_issue_is_closed_and_reopened(project, open_issue, as_):
     open_issue()
     heard = []
     with issue_closed.connected_to(lambda issue, by: heard.append((issue.iid, by.username))):
@@ -627,7 +627,7 @@ def test_an_issue_is_deleted_with_its_notes(project, open_issue, comment, as_):
     assert db.session.scalars(select(Note)).all() == []
 
 
-def test_an_issue_that_changed_since_is_not_deleted(project, open_issue, as_):
+def test_a_delete_with_an_old_if_unmodified_since_is_412(project, open_issue, as_):
     open_issue()
 
     answer = as_(OLIVE).delete(issues(project, 1), headers=UNCHANGED)
@@ -637,7 +637,7 @@ def test_an_issue_that_changed_since_is_not_deleted(project, open_issue, as_):
 
 
 @pytest.mark.parametrize(("iid", "body"), [("9", MISSING), ("a", {"error": "404 Not Found"}), ("9" * 30, MISSING)])
-def test_what_is_not_there_is_not_found(iid, body, project, as_):
+def test_unknown_ids_are_not_found(iid, body, project, as_):
     answers = [as_(DEV).get(issues(project, iid)), as_(DEV).get(notes(project, iid))]
 
     assert [(answer.status_code, answer.json) for answer in answers] == [(404, body)] * 2
@@ -654,7 +654,7 @@ def test_issues_of_another_project_are_not_found(project, people, open_issue, co
 
 
 @pytest.mark.both_databases
-def test_numbers_are_not_given_again(project, open_issue, as_):
+def test_numbers_are_not_reused(project, open_issue, as_):
     open_issue()
     open_issue()
     as_(OLIVE).delete(issues(project, 2))
@@ -662,7 +662,7 @@ def test_numbers_are_not_given_again(project, open_issue, as_):
     assert open_issue()["iid"] == 3
 
 
-def test_a_refused_issue_takes_no_number(project, open_issue, as_):
+def test_a_refused_issue_uses_no_number(project, open_issue, as_):
     as_(DEV).post(issues(project), json={"title": ""})
 
     assert open_issue()["iid"] == 1
@@ -689,7 +689,7 @@ def at_once(app, as_):
 
 
 @pytest.mark.both_databases
-def test_twenty_at_once_get_twenty_numbers(project, at_once):
+def test_concurrent_creations_get_distinct_numbers(project, at_once):
     answers = at_once("POST", issues(project), title="x")
 
     assert sorted(answer.json["iid"] for answer in answers) == list(range(1, 21))
@@ -707,7 +707,7 @@ def test_twenty_at_once_get_twenty_numbers(project, at_once):
         ({"body": "x" * 1_000_001}, {"message": {"note": ["is too long (maximum is 1000000 characters)"]}}),
     ],
 )
-def test_what_is_wrong_with_a_note_is_said(fields, body, project, open_issue, comment, as_):
+def test_an_invalid_note_is_refused_with_reasons(fields, body, project, open_issue, comment, as_):
     open_issue()
     note = comment(DEV, 1)["id"]
 
@@ -717,7 +717,7 @@ def test_what_is_wrong_with_a_note_is_said(fields, body, project, open_issue, co
     assert as_(DEV).get(notes(project, 1, note)).json["body"] == "a word"
 
 
-def test_a_note_is_changed_and_deleted_by_who_wrote_it(project, open_issue, comment, as_):
+def test_a_note_is_updated_and_deleted_by_its_author(project, open_issue, comment, as_):
     open_issue()
     note = comment(GUS, 1)["id"]
 
@@ -733,7 +733,7 @@ def test_a_note_is_changed_and_deleted_by_who_wrote_it(project, open_issue, comm
     assert as_(GUS).get(issues(project, 1)).json["user_notes_count"] == 0
 
 
-def test_what_the_service_wrote_nobody_changes(project, open_issue, as_):
+def test_system_notes_cannot_be_changed(project, open_issue, as_):
     open_issue()
     as_(DEV).put(issues(project, 1), json={"state_event": "close"})
     (note,) = as_(DEV).get(notes(project, 1)).json
@@ -773,7 +773,7 @@ def test_notes_are_filtered_and_ordered(project, open_issue, comment, as_):
 
 
 @pytest.mark.both_databases
-def test_a_comment_makes_its_issue_the_last_changed(project, open_issue, comment, as_):
+def test_a_comment_updates_its_issue(project, open_issue, comment, as_):
     open_issue(title="older")
     open_issue(title="newer")
 
@@ -783,7 +783,7 @@ def test_a_comment_makes_its_issue_the_last_changed(project, open_issue, comment
 
 
 @pytest.mark.both_databases
-def test_twenty_comments_at_once_are_counted(project, open_issue, at_once, as_):
+def test_concurrent_comments_are_counted(project, open_issue, at_once, as_):
     open_issue()
 
     at_once("POST", notes(project, 1), body="x")
@@ -792,7 +792,7 @@ def test_twenty_comments_at_once_are_counted(project, open_issue, at_once, as_):
 
 
 @pytest.mark.both_databases
-def test_twenty_who_close_an_issue_at_once_close_it_once(project, open_issue, at_once, as_):
+def test_concurrent_closing_of_an_issue_is_recorded_once(project, open_issue, at_once, as_):
     open_issue()
 
     at_once("PUT", issues(project, 1), state_event="close")
@@ -801,7 +801,7 @@ def test_twenty_who_close_an_issue_at_once_close_it_once(project, open_issue, at
     assert [note["body"] for note in as_(DEV).get(notes(project, 1)).json] == ["closed"]
 
 
-def test_the_author_of_an_issue_may_be_gone(project, open_issue, comment, client_of, as_, run_jobs):
+def test_an_issue_without_author_is_shown(project, open_issue, comment, client_of, as_, run_jobs):
     leaver = make_user("leaver")
     publish(project)
     client = client_of(leaver)

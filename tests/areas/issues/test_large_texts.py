@@ -13,7 +13,7 @@ SHORTENED = "This comment is long, and shortened here."
 
 
 @pytest.mark.both_databases
-def test_lists_have_every_text_as_it_was_stored(as_maintainer, project):
+def test_lists_return_texts_in_full(as_maintainer, project):
     here = f"/projects/{project.id}"
     issues = [
         as_maintainer.post(f"{here}/issues", json={"title": "x", "description": text}).json

@@ -41,7 +41,7 @@ def make_issue(project, iid, labels, **fields):
     db.session.commit()
 
 
-def test_a_label_has_the_form_of_the_real_product(project, as_):
+def test_a_label_has_the_documented_keys(project, as_):
     extra = {"priorities": [{"priority": 3}], "type": "ProjectLabel"}
     made = make_label(project, "bug", color="#ff0000", description="It does not work", extra=extra)
 
@@ -63,28 +63,28 @@ def test_a_label_has_the_form_of_the_real_product(project, as_):
     ("color", "readable"),
     [("#ffffff", "#333333"), ("#fff", "#333333"), ("#000", "#FFFFFF"), ("#6699cc", "#FFFFFF"), ("#FFECDB", "#333333")],
 )
-def test_the_text_can_be_read_on_the_color(color, readable, project, as_):
+def test_the_text_color_contrasts_with_the_color(color, readable, project, as_):
     make_label(project, "a", color=color)
 
     assert as_(GUS).get(of(project, "a")).json["text_color"] == readable
 
 
 @pytest.mark.parametrize("color", ["", "red", "#ff", "#gggggg", "é"])
-def test_a_color_that_is_none_is_no_fault(color, project, as_):
+def test_an_invalid_stored_color_is_handled(color, project, as_):
     make_label(project, "a", color=color)
 
     assert as_(GUS).get(of(project, "a")).json["text_color"] == "#FFFFFF"
 
 
 @pytest.mark.parametrize("extra", [None, {}, *({"priorities": it} for it in (None, [], [7], {}, [{"priority": "x"}]))])
-def test_a_label_without_a_priority_has_none(extra, project, as_):
+def test_a_label_without_priority_has_null(extra, project, as_):
     make_label(project, "a", extra=extra)
 
     assert as_(GUS).get(of(project)).json[0]["priority"] is None
 
 
 @pytest.mark.both_databases
-def test_labels_are_in_the_order_of_their_titles_searched_and_cut(project, as_):
+def test_labels_are_ordered_searched_and_paginated(project, as_):
     for title in ("zebra", "bug", "Bug: slow", "api"):
         make_label(project, title)
     make_label(make_project(), "elsewhere")
@@ -136,7 +136,7 @@ def test_a_missing_label_is_not_found(project, as_):
     ],
 )
 @pytest.mark.parametrize("more", [(), ("a",)])
-def test_who_reads_labels(more, fields, statuses, project, as_):
+def test_roles_that_read_labels(more, fields, statuses, project, as_):
     make_label(project, "a")
     change(project, **fields)
 
@@ -144,7 +144,7 @@ def test_who_reads_labels(more, fields, statuses, project, as_):
     assert [as_(person).get(of(project, *more)).status_code for person in everybody] == statuses
 
 
-def test_what_an_archive_still_brings_is_not_there_yet(project, as_):
+def test_rows_of_an_unfinished_import_are_hidden(project, as_):
     make_label(project, "a")
     change(project, loading=True)
 
@@ -152,7 +152,7 @@ def test_what_an_archive_still_brings_is_not_there_yet(project, as_):
     assert as_(OLIVE).get(of(project, "a")).status_code == 404
 
 
-def test_labels_tell_how_often_they_are_used_as_far_as_the_caller_sees_it(project, as_):
+def test_labels_count_visible_uses_only(project, as_):
     change(project, visibility=Visibility.PUBLIC)
     for title in ("bug", "api"):
         make_label(project, title)
@@ -176,7 +176,7 @@ def test_labels_tell_how_often_they_are_used_as_far_as_the_caller_sees_it(projec
 
 
 @pytest.mark.both_databases
-def test_counts_take_as_many_statements_for_many_labels_as_for_one(project, as_, count_queries):
+def test_counts_take_a_constant_number_of_statements(project, as_, count_queries):
     client, sizes = as_(RITA), []
     for titles in ("a", "bcdef"):
         for title in titles:

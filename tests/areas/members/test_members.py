@@ -92,7 +92,7 @@ def _statuses(as_, method, path):
 
 
 @pytest.mark.parametrize(("method", "path", "statuses"), [(row[0], row[1], row[3]) for row in READERS] + WRITERS)
-def test_who_may_do_what_with_members_of_a_project(method, path, statuses, project, newcomer, as_):
+def test_permissions_of_project_members_by_role(method, path, statuses, project, newcomer, as_):
     member = make_user("member")
     add_member(project, member, Role.REPORTER)
 
@@ -117,7 +117,7 @@ def test_who_may_do_what_with_members_of_a_project(method, path, statuses, proje
         ("DELETE", "/999999", "404 404 403 403 403 403 404 401"),
     ],
 )
-def test_who_may_do_what_with_members_of_a_group(method, path, statuses, staffed, newcomer, as_):
+def test_permissions_of_group_members_by_role(method, path, statuses, staffed, newcomer, as_):
     member = make_user("member")
     add_member(staffed, member, Role.REPORTER)
 
@@ -129,7 +129,7 @@ def test_who_may_do_what_with_members_of_a_group(method, path, statuses, staffed
 
 
 @pytest.mark.parametrize(("kind", "resource"), [("groups", "Group"), ("projects", "Project")])
-def test_members_of_a_hidden_place_are_not_found(kind, resource, project, group, as_stranger):
+def test_members_of_a_hidden_project_or_group_are_not_found(kind, resource, project, group, as_stranger):
     place = group if kind == "groups" else project
 
     answers = [
@@ -141,7 +141,7 @@ def test_members_of_a_hidden_place_are_not_found(kind, resource, project, group,
 
 
 @pytest.mark.parametrize("kind", ["groups", "projects"])
-def test_even_members_of_public_places_are_hidden_from_anonymous_callers(kind, people, as_):
+def test_members_are_hidden_from_anonymous_callers(kind, people, as_):
     place = (make_group if kind == "groups" else make_project)("shown", visibility="public")
     add_member(place, people[OLIVE], Role.MAINTAINER)
 
@@ -149,13 +149,13 @@ def test_even_members_of_public_places_are_hidden_from_anonymous_callers(kind, p
     assert levels(as_(SAM).get(f"/{kind}/{place.id}/members")) == {OLIVE: 40}
 
 
-def test_parameters_are_read_before_the_place_is_looked_up(project, as_stranger):
+def test_parameters_are_validated_before_the_project_or_group(project, as_stranger):
     answer = as_stranger.get(f"/projects/{project.id}/members?page=a")
 
     assert (answer.status_code, answer.json) == (400, {"error": "page is invalid"})
 
 
-def test_a_member_looks_as_documented(project, as_maintainer):
+def test_a_member_has_the_documented_keys(project, as_maintainer):
     member = make_user("lin", name="Lin Tao")
     membership = add_member(project, member, Role.DEVELOPER, TOMORROW)
 
@@ -179,7 +179,7 @@ def test_a_member_looks_as_documented(project, as_maintainer):
 
 
 @pytest.mark.both_databases
-def test_direct_members_are_listed_in_the_order_they_came(project, as_):
+def test_direct_members_are_listed_in_order_of_creation(project, as_):
     answer = as_(GUS).get(f"/projects/{project.id}/members")
 
     assert [member["username"] for member in answer.json] == [MAX, DEV, RITA, GUS]
@@ -226,7 +226,7 @@ def test_all_members_are_listed_once_with_their_highest_role(path, found, reache
     ("person", "direct", "anywhere"),
     [(OLIVE, 404, 50), (MAX, 200, 40), (RITA, 200, 20), (DEV, 404, 30), (GUS, 404, 20), (SAM, 404, None)],
 )
-def test_one_member_is_found_directly_or_anywhere(person, direct, anywhere, reached, people, as_admin):
+def test_a_member_is_found_direct_or_inherited(person, direct, anywhere, reached, people, as_admin):
     members = f"/projects/{reached.id}/members"
 
     here, everywhere = (
@@ -254,7 +254,7 @@ FILTERED = [
 
 @pytest.mark.both_databases
 @pytest.mark.parametrize("path", ["", "/all"])
-def test_filters_of_members(path, project, people, as_maintainer):
+def test_members_are_filtered(path, project, people, as_maintainer):
     ids = {name: people[name].id for name in (MAX, RITA)}
 
     found = [
@@ -265,7 +265,7 @@ def test_filters_of_members(path, project, people, as_maintainer):
     assert found == FILTERED
 
 
-def test_a_filter_of_members_that_cannot_be_read(project, as_maintainer):
+def test_invalid_filters_of_members_are_refused(project, as_maintainer):
     answer = as_maintainer.get(f"/projects/{project.id}/members?user_ids=a")
 
     assert (answer.status_code, answer.json) == (400, {"error": "user_ids is invalid"})
@@ -274,7 +274,7 @@ def test_a_filter_of_members_that_cannot_be_read(project, as_maintainer):
 @pytest.mark.both_databases
 @pytest.mark.parametrize("path", ["", "/all"])
 @pytest.mark.parametrize("kind", ["groups", "projects"])
-def test_a_longer_list_of_members_takes_no_more_queries(path, kind, staffed, as_admin, count_queries):
+def test_the_list_of_members_takes_a_constant_number_of_queries(path, kind, staffed, as_admin, count_queries):
     place = staffed if kind == "groups" else make_project("tool", staffed)
     for _ in range(7 if kind == "projects" else 2):
         add_member(place, make_user(), Role.GUEST)
@@ -298,14 +298,14 @@ def test_a_member_is_added(way, project, newcomer, as_maintainer):
     assert [answer.json[name] for name in shown] == [newcomer.id, "newcomer", 30, TOMORROW.isoformat()]
 
 
-def test_a_member_is_added_by_name(group, newcomer, as_):
+def test_a_member_is_added_by_username(group, newcomer, as_):
     answer = as_(OLIVE).post(f"/groups/{group.id}/members", json={"username": "NewComer", "access_level": 50})
 
     assert (answer.status_code, answer.json["id"], answer.json["access_level"]) == (201, newcomer.id, 50)
 
 
 @pytest.mark.both_databases
-def test_several_members_are_added_at_once(project, newcomer, people, as_maintainer):
+def test_several_members_are_added_in_one_request(project, newcomer, people, as_maintainer):
     ids = f"{newcomer.id},{people[SAM].id}"
 
     answer = as_maintainer.post(f"/projects/{project.id}/members", json={"user_id": ids, "access_level": 10})
@@ -315,7 +315,7 @@ def test_several_members_are_added_at_once(project, newcomer, people, as_maintai
     assert (added["newcomer"], added[SAM]) == (10, 10)
 
 
-def test_of_several_members_all_are_added_or_none(project, newcomer, people, as_maintainer):
+def test_several_members_are_added_completely_or_not_at_all(project, newcomer, people, as_maintainer):
     ids = f"{newcomer.id},{people[DEV].id}"
 
     answer = as_maintainer.post(f"/projects/{project.id}/members", json={"user_id": ids, "access_level": 40})
@@ -344,14 +344,14 @@ def test_of_several_members_all_are_added_or_none(project, newcomer, people, as_
         ({"username": "nosuch", "access_level": 10}, 404, {"message": "404 User Not Found"}),
     ],
 )
-def test_members_that_cannot_be_added(fields, status, body, project, as_maintainer):
+def test_invalid_members_are_refused(fields, status, body, project, as_maintainer):
     answer = as_maintainer.post(f"/projects/{project.id}/members", json=fields)
 
     assert (answer.status_code, answer.json) == (status, body)
 
 
 @pytest.mark.parametrize(("kind", "allowed"), [("groups", [10, 20, 30, 40, 50]), ("projects", [10, 20, 30, 40])])
-def test_which_levels_there_are(kind, allowed, project, group, as_):
+def test_these_access_levels_are_accepted(kind, allowed, project, group, as_):
     place, client = group if kind == "groups" else project, as_(OLIVE)
 
     answers = {
@@ -364,7 +364,7 @@ def test_which_levels_there_are(kind, allowed, project, group, as_):
     assert refused == [{"message": {"access_level": ["is not included in the list"]}}] * len(refused)
 
 
-def test_a_last_day_in_the_past_is_refused(project, newcomer, people, as_maintainer):
+def test_an_expiry_date_in_the_past_is_refused(project, newcomer, people, as_maintainer):
     fields = {"access_level": 10, "expires_at": YESTERDAY.isoformat()}
     members = f"/projects/{project.id}/members"
 
@@ -379,7 +379,7 @@ def test_a_last_day_in_the_past_is_refused(project, newcomer, people, as_maintai
 
 
 @pytest.mark.both_databases
-def test_nobody_is_added_twice(project, people, as_maintainer):
+def test_an_existing_member_is_not_added_twice(project, people, as_maintainer):
     answer = as_maintainer.post(f"/projects/{project.id}/members", json={"user_id": people[DEV].id, "access_level": 30})
 
     assert (answer.status_code, answer.json) == (409, {"message": "Member already exists"})
@@ -399,7 +399,7 @@ def test_a_level_below_the_inherited_one_is_refused(method, group, newcomer, as_
     assert (answer.status_code, answer.json) == (400, {"message": {"access_level": [text]}})
 
 
-def test_a_level_equal_to_the_inherited_one_is_fine(project, group, newcomer, as_):
+def test_a_level_equal_to_the_inherited_one_is_accepted(project, group, newcomer, as_):
     add_member(group, newcomer, Role.DEVELOPER)
 
     answer = as_(MAX).post(f"/projects/{project.id}/members", json={"user_id": newcomer.id, "access_level": 30})
@@ -416,7 +416,7 @@ def lent(people, group):
     return group
 
 
-def test_nobody_gives_more_than_they_have(project, newcomer, people, as_):
+def test_callers_cannot_grant_more_than_their_own_role(project, newcomer, people, as_):
     add_member(project.namespace, people[SAM], Role.MAINTAINER)
     other = make_group("other", db.session.merge(project.namespace), subgroup_creation_level="maintainer")
     add_member(other, people[GUS], Role.OWNER)
@@ -433,7 +433,7 @@ def test_an_owner_by_a_share_may_do_what_an_owner_may(lent, newcomer, as_maintai
     assert answer.status_code == 201
 
 
-def test_nobody_touches_a_member_above_themselves(project, people, as_maintainer):
+def test_callers_cannot_change_members_with_a_higher_role(project, people, as_maintainer):
     above = make_user("above")
     membership = add_member(project, above, Role.MAINTAINER)
     membership.access_level = Role.OWNER
@@ -467,14 +467,14 @@ def test_a_member_is_changed(project, people, as_maintainer):
         ({"access_level": 0}, {"message": {"access_level": ["is not included in the list"]}}),
     ],
 )
-def test_changes_of_a_member_that_are_refused(fields, body, project, people, as_maintainer):
+def test_invalid_changes_of_a_member_are_refused(fields, body, project, people, as_maintainer):
     answer = as_maintainer.put(f"/projects/{project.id}/members/{people[DEV].id}", json=fields)
 
     assert (answer.status_code, answer.json) == (400, body)
 
 
 @pytest.mark.parametrize(("person", "status"), [(GUS, 204), (DEV, 204), (SAM, 404)])
-def test_people_may_leave_a_project(person, status, project, people, as_):
+def test_members_may_leave_a_project(person, status, project, people, as_):
     answer = as_(person).delete(f"/projects/{project.id}/members/{people[person].id}")
 
     assert (answer.status_code, answer.data) == (204, b"") or (answer.status_code, status) == (404, 404)
@@ -482,7 +482,7 @@ def test_people_may_leave_a_project(person, status, project, people, as_):
 
 
 @pytest.mark.both_databases
-def test_the_last_owner_stays_an_owner(group, people, as_, as_admin):
+def test_the_last_owner_cannot_leave_or_be_demoted(group, people, as_, as_admin):
     member = f"/groups/{group.id}/members/{people[OLIVE].id}"
 
     answers = [
@@ -495,7 +495,7 @@ def test_the_last_owner_stays_an_owner(group, people, as_, as_admin):
     assert levels(as_admin.get(f"/groups/{group.id}/members")) == {OLIVE: 50}
 
 
-def test_an_owner_leaves_when_there_is_another(group, people, as_):
+def test_an_owner_may_leave_when_there_is_another(group, people, as_):
     add_member(group, people[MAX], Role.OWNER)
 
     assert as_(OLIVE).delete(f"/groups/{group.id}/members/{people[OLIVE].id}").status_code == 204
@@ -503,7 +503,7 @@ def test_an_owner_leaves_when_there_is_another(group, people, as_):
 
 
 @pytest.mark.parametrize("other", ["expired", "deleted"])
-def test_an_owner_who_does_not_count_any_more_is_no_other_owner(other, group, people, as_, as_admin):
+def test_expired_and_deleted_owners_do_not_count_as_another_owner(other, group, people, as_, as_admin):
     add_member(group, people[MAX], Role.OWNER, YESTERDAY if other == "expired" else None)
     if other == "deleted":
         as_admin.delete(f"/users/{people[MAX].id}")
@@ -520,7 +520,7 @@ def test_the_only_owner_of_a_subgroup_may_leave_it(group, people, as_):
 
 @pytest.mark.both_databases
 @pytest.mark.parametrize("moment", ["Mon, 01 Jan 1990 00:00:00 GMT", "1990-01-01", "1 January 1990"])
-def test_a_member_who_changed_meanwhile_is_not_removed(moment, project, people, as_maintainer):
+def test_a_removal_with_an_old_if_unmodified_since_is_412(moment, project, people, as_maintainer):
     member = f"/projects/{project.id}/members/{people[DEV].id}"
 
     answer = as_maintainer.delete(member, headers={"If-Unmodified-Since": moment})
@@ -530,7 +530,7 @@ def test_a_member_who_changed_meanwhile_is_not_removed(moment, project, people, 
 
 
 @pytest.mark.parametrize("moment", ["Fri, 01 Jan 2100 00:00:00 GMT", "when it suits you"])
-def test_a_member_who_did_not_change_is_removed(moment, project, people, as_maintainer):
+def test_a_removal_with_a_current_if_unmodified_since_succeeds(moment, project, people, as_maintainer):
     member = f"/projects/{project.id}/members/{people[DEV].id}"
 
     answer = as_maintainer.delete(member, headers={"If-Unmodified-Since": moment})
@@ -540,7 +540,7 @@ def test_a_member_who_did_not_change_is_removed(moment, project, people, as_main
     assert (again.status_code, again.json) == (404, LOOK_UP_FAILED)
 
 
-def test_coming_and_going_in_a_project_is_recorded(project, newcomer, people, as_maintainer):
+def test_joining_and_leaving_a_project_are_recorded(project, newcomer, people, as_maintainer):
     members = f"/projects/{project.id}/members"
 
     as_maintainer.post(members, json={"user_id": newcomer.id, "access_level": 10})
@@ -551,7 +551,7 @@ def test_coming_and_going_in_a_project_is_recorded(project, newcomer, people, as
     assert recorded(project) == [("JOINED", "newcomer", None), ("LEFT", "newcomer", None), ("LEFT", MAX, None)]
 
 
-def test_coming_and_going_in_a_group_is_not_recorded(group, newcomer, as_):
+def test_joining_and_leaving_a_group_are_not_recorded(group, newcomer, as_):
     members = f"/groups/{group.id}/members"
 
     as_(OLIVE).post(members, json={"user_id": newcomer.id, "access_level": 10})
@@ -579,13 +579,13 @@ def expired(project, group, newcomer, people):
 
 
 @pytest.mark.parametrize("day", [YESTERDAY, TODAY])
-def test_an_ended_membership_opens_nothing(day, project, newcomer, client_of):
+def test_an_expired_membership_grants_no_access(day, project, newcomer, client_of):
     add_member(project, newcomer, Role.MAINTAINER, day)
 
     assert client_of(newcomer).get(f"/projects/{project.id}").status_code == 404
 
 
-def test_ended_memberships_are_shown_nowhere(expired, project, group, client_of, as_maintainer, as_):
+def test_expired_memberships_are_not_listed(expired, project, group, client_of, as_maintainer, as_):
     theirs = client_of(expired)
 
     for path in (f"/projects/{project.id}", f"/groups/{group.id}"):
@@ -598,14 +598,14 @@ def test_ended_memberships_are_shown_nowhere(expired, project, group, client_of,
     assert [found["full_path"] for found in theirs.get("/groups").json] == ["once"]
 
 
-def test_somebody_whose_membership_ended_can_be_added_again(expired, project, as_maintainer):
+def test_a_user_with_an_expired_membership_can_be_added_again(expired, project, as_maintainer):
     answer = as_maintainer.post(f"/projects/{project.id}/members", json={"user_id": expired.id, "access_level": 20})
 
     assert (answer.status_code, answer.json["access_level"], answer.json["expires_at"]) == (201, 20, None)
     assert recorded(project) == [("EXPIRED", "newcomer", None), ("JOINED", "newcomer", None)]
 
 
-def test_an_ended_membership_above_does_not_bind_the_level(expired, group, as_):
+def test_an_expired_inherited_membership_does_not_limit_the_level(expired, group, as_):
     team = make_group("team", group)
 
     answer = as_(OLIVE).post(f"/groups/{team.id}/members", json={"user_id": expired.id, "access_level": 10})
@@ -614,7 +614,7 @@ def test_an_ended_membership_above_does_not_bind_the_level(expired, group, as_):
 
 
 @pytest.mark.both_databases
-def test_of_many_at_once_one_adds_the_member(app, project, newcomer, as_maintainer):
+def test_only_one_of_several_concurrent_requests_adds_the_member(app, project, newcomer, as_maintainer):
     start = threading.Barrier(6)
 
     def add(number):
@@ -631,7 +631,7 @@ def test_of_many_at_once_one_adds_the_member(app, project, newcomer, as_maintain
 
 
 @pytest.mark.both_databases
-def test_of_two_owners_who_leave_at_once_one_stays(app, group, people, as_, client_of):
+def test_of_two_owners_leaving_concurrently_one_stays(app, group, people, as_, client_of):
     add_member(group, people[MAX], Role.OWNER)
     clients = {name: as_(name) for name in (OLIVE, MAX)}
     start = threading.Barrier(2)
@@ -649,7 +649,7 @@ def test_of_two_owners_who_leave_at_once_one_stays(app, group, people, as_, clie
 
 
 @pytest.mark.parametrize("kind", ["groups", "projects"])
-def test_a_place_is_shared_with_a_group_and_back(kind, project, group, people, as_, as_stranger):
+def test_a_project_or_group_is_shared_and_unshared(kind, project, group, people, as_, as_stranger):
     friends = make_group("friends")
     add_member(friends, people[SAM], Role.MAINTAINER)
     add_member(friends, people[OLIVE], Role.GUEST)
@@ -677,7 +677,7 @@ def test_a_place_is_shared_with_a_group_and_back(kind, project, group, people, a
         ({"expires_at": YESTERDAY.isoformat()}, 400, {"message": {"expires_at": ["cannot be a date in the past"]}}),
     ],
 )
-def test_shares_that_are_refused(kind, fields, status, body, project, group, as_):
+def test_invalid_shares_are_refused(kind, fields, status, body, project, group, as_):
     friends = make_group("friends", visibility="public")
     place = group if kind == "groups" else project
     sent = {"group_id": friends.id, "group_access": 20} | fields if fields else {}
@@ -688,7 +688,7 @@ def test_shares_that_are_refused(kind, fields, status, body, project, group, as_
 
 
 @pytest.mark.parametrize("kind", ["groups", "projects"])
-def test_nothing_is_shared_with_a_group_one_does_not_see(kind, project, group, as_):
+def test_sharing_with_a_hidden_group_is_refused(kind, project, group, as_):
     place = group if kind == "groups" else project
 
     answer = as_(OLIVE).post(f"/{kind}/{place.id}/share", json={"group_id": make_group().id, "group_access": 20})

@@ -48,11 +48,11 @@ def test_the_list_has_tabs_and_a_search(change, project, visit):
     }
 
 
-def test_an_empty_list_says_where_merge_requests_come_from(project, visit):
+def test_an_empty_list_explains_where_merge_requests_come_from(project, visit):
     assert "They come with projects that are imported." in visit(DEV).get(LIST).text
 
 
-def test_one_shows_what_it_is_about_and_its_notes(change, people, visit):
+def test_a_merge_request_shows_its_fields_and_notes(change, people, visit):
     make_note(change, "Looks *good*", author_id=people[DEV].id)
     make_note(change, "approved this", system=True)
     make_note(change, "Among us", confidential=True)
@@ -66,7 +66,7 @@ def test_one_shows_what_it_is_about_and_its_notes(change, people, visit):
         assert part in page, part
 
 
-def test_what_is_not_there_or_not_for_one_is_refused(change, visit):
+def test_unknown_and_hidden_merge_requests_are_refused(change, visit):
     reporter = visit(RITA)
 
     found = [reporter.get(f"{LIST}/{iid}").status_code for iid in (2, 10**20)]
@@ -74,7 +74,7 @@ def test_what_is_not_there_or_not_for_one_is_refused(change, visit):
     assert (found, visit(GUS).get(ONE).status_code) == ([404, 404], 403)
 
 
-def test_a_link_to_a_note_leads_to_the_page_that_it_is_on(change, monkeypatch, visit):
+def test_a_link_to_a_note_opens_the_page_with_the_note(change, monkeypatch, visit):
     monkeypatch.setattr("project_service.access.visible_notes.NOTES_PER_PAGE", 2)
     notes = [make_note(change, f"word {number}").id for number in range(3)]
     visitor = visit(RITA)
@@ -85,7 +85,7 @@ def test_a_link_to_a_note_leads_to_the_page_that_it_is_on(change, monkeypatch, v
     assert visitor.get(f"{ONE}?note=999999").status_code == 404
 
 
-def test_the_feed_leads_to_it_and_to_what_was_said(change, people, project, visit):
+def test_the_feed_links_to_the_merge_request_and_its_notes(change, people, project, visit):
     note = make_note(change, "Looks good", author_id=people[DEV].id)
     recording.record(people[DEV], Action.CREATED, project, change)
     recording.record(people[DEV], Action.COMMENTED, project, note)

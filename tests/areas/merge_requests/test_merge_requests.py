@@ -68,7 +68,7 @@ def make_milestone(project, title="1.0", iid=1):
 # What is shown
 
 
-def test_a_merge_request_has_the_form_of_the_real_product(people, project, as_):
+def test_a_merge_request_has_the_documented_keys(people, project, as_):
     milestone = make_milestone(project)
     made = make_merge_request(
         project,
@@ -113,7 +113,7 @@ def test_a_merge_request_has_the_form_of_the_real_product(people, project, as_):
     assert shown.items() >= listed[0].items()
 
 
-def test_one_merge_request_shows_what_an_archive_said_of_it(project, as_):
+def test_a_merge_request_shows_the_fields_of_its_archive(project, as_):
     extra = {
         "metrics": {"merged_at": "2021-02-15T15:56:00.645Z", "latest_closed_at": None},
         "merge_status": "can_be_merged",
@@ -147,7 +147,7 @@ def test_one_merge_request_shows_what_an_archive_said_of_it(project, as_):
 
 
 @pytest.mark.parametrize("nonsense", [None, 7, "x", [], {}, {"merged_at": 7}, {"merged_at": "soon"}, [{}]])
-def test_whatever_an_archive_says_is_no_fault(nonsense, project, as_):
+def test_any_archived_value_is_handled(nonsense, project, as_):
     names = ("metrics", "merge_status", "squash", "merge_request_diff", "diff_head_sha", "discussion_locked")
     made = make_merge_request(project, extra=dict.fromkeys(names, nonsense))
 
@@ -158,7 +158,7 @@ def test_whatever_an_archive_says_is_no_fault(nonsense, project, as_):
     assert (shown.json["merge_status"], shown.json["squash"], shown.json["sha"]) == (kept, None, kept)
 
 
-def test_changes_that_came_from_a_fork_have_no_project_here(project, as_):
+def test_merge_requests_of_a_fork_have_no_source_project(project, as_):
     made = make_merge_request(project, extra={"source_project_id": None})
 
     assert as_(RITA).get(of(project, made.iid)).json["source_project_id"] is None
@@ -178,7 +178,7 @@ def test_changes_that_came_from_a_fork_have_no_project_here(project, as_):
         ("Wipe", False),
     ],
 )
-def test_the_title_says_whether_it_is_a_draft(title, draft, project, as_):
+def test_the_title_decides_whether_it_is_a_draft(title, draft, project, as_):
     make_merge_request(project, title)
 
     (listed,) = as_(RITA).get(of(project)).json
@@ -187,7 +187,7 @@ def test_the_title_says_whether_it_is_a_draft(title, draft, project, as_):
 
 
 @pytest.mark.both_databases
-def test_a_list_takes_nothing_of_what_only_the_view_of_one_shows(project, as_, count_queries):
+def test_lists_do_not_load_columns_of_the_single_view(project, as_, count_queries):
     for _ in range(3):
         make_merge_request(project, extra={"merge_request_diff": {"merge_request_diff_files": ["x" * 1000]}})
 
@@ -212,7 +212,7 @@ def test_a_list_takes_nothing_of_what_only_the_view_of_one_shows(project, as_, c
         ("public", "disabled", [403, 403, 403, 403, 403, 403, 403, 401]),
     ],
 )
-def test_who_reads_merge_requests(visibility, level, statuses, more, project, as_):
+def test_roles_that_read_merge_requests(visibility, level, statuses, more, project, as_):
     change(project, visibility=Visibility.of(visibility), merge_requests_access_level=level)
     make_merge_request(project, milestone_id=(milestone := make_milestone(project)).id)
     path = f"/projects/{project.id}/milestones/{milestone.id}/merge_requests" if more is None else of(project, *more)
@@ -222,7 +222,7 @@ def test_who_reads_merge_requests(visibility, level, statuses, more, project, as
     assert [as_(person).get(path).status_code for person in everybody] == statuses
 
 
-def test_an_external_person_reads_those_of_public_projects_and_of_their_own(project, client_of):
+def test_external_users_read_those_of_public_and_their_own_projects(project, client_of):
     external = make_user(external=True)
     change(project, visibility=Visibility.INTERNAL)
     answers = [client_of(external).get(of(project)).status_code]
@@ -236,7 +236,7 @@ def test_an_external_person_reads_those_of_public_projects_and_of_their_own(proj
 
 
 @pytest.mark.parametrize("person", [OLIVE, ADA])
-def test_what_an_archive_still_brings_is_not_there_yet(person, project, as_):
+def test_rows_of_an_unfinished_import_are_hidden(person, project, as_):
     made = make_merge_request(project, milestone_id=(milestone := make_milestone(project)).id)
     change(project, loading=True)
 
@@ -356,13 +356,13 @@ def test_merge_requests_are_filtered_and_ordered(query, expected, several, proje
         ("per_page=0", "per_page has a value not allowed"),
     ],
 )
-def test_what_cannot_be_asked_is_refused(query, error, project, as_):
+def test_invalid_filters_are_refused(query, error, project, as_):
     answer = as_(RITA).get(f"{of(project)}?{query}")
 
     assert (answer.status_code, answer.json) == (400, {"error": error})
 
 
-def test_the_merge_requests_of_a_milestone_are_its_own(several, project, as_):
+def test_the_merge_requests_of_a_milestone_are_listed(several, project, as_):
     path = f"/projects/{project.id}/milestones"
     first, second = sorted(row["id"] for row in as_(RITA).get(path).json)
 
@@ -373,7 +373,7 @@ def test_the_merge_requests_of_a_milestone_are_its_own(several, project, as_):
     assert as_(RITA).get(f"{path}/999/merge_requests").json == {"message": "404 Milestone Not Found"}
 
 
-def test_lists_are_cut_and_linked_from_the_project(several, project, as_):
+def test_lists_are_paginated_and_linked_from_the_project(several, project, as_):
     address = as_(RITA).get(f"/projects/{project.id}").json["_links"]["merge_requests"]
 
     answer = as_(RITA).get(address.partition("/api/v4")[2] + "?per_page=2")
@@ -384,7 +384,7 @@ def test_lists_are_cut_and_linked_from_the_project(several, project, as_):
 # Notes
 
 
-def test_notes_are_listed_as_those_of_issues(people, project, as_):
+def test_notes_are_listed_like_those_of_issues(people, project, as_):
     made, other = make_merge_request(project), make_merge_request(project)
     written = [
         make_note(made, f"{number}", author_id=people[DEV].id, system=number == 1, created_at=NEWS + number * DAY)
@@ -419,7 +419,7 @@ def test_notes_are_listed_as_those_of_issues(people, project, as_):
     )
 
 
-def test_internal_notes_are_for_reporters_and_above(project, as_):
+def test_internal_notes_are_visible_to_reporters_and_higher_roles(project, as_):
     change(project, visibility=Visibility.PUBLIC)
     made = make_merge_request(project)
     make_note(made, "among us", confidential=True)
@@ -462,7 +462,7 @@ def test_an_import_brings_merge_requests_with_labels_and_notes(as_admin, run_job
     assert [label["name"] for label in as_admin.get(f"/projects/{number}/labels").json] == ["bug"]
 
 
-def test_labels_that_came_before_there_was_a_table_are_found_by_the_upgrade(app, project):
+def test_the_upgrade_stores_labels_of_earlier_imports(app, project):
     named_labels = [{"label": {"title": title}} for title in ("bug", "api", "bug")]
     odd = [{"label": {"title": 7}}, {"label": None}, "x", None]
     brought = make_merge_request(project, extra={"label_links": [*named_labels, *odd]}).id
@@ -481,7 +481,7 @@ def test_labels_that_came_before_there_was_a_table_are_found_by_the_upgrade(app,
 
 
 @pytest.mark.parametrize("person", ["\N{SUPERSCRIPT TWO}", "1" * 5000, 10**19, -1, "root", {"odd": 1}])
-def test_a_note_that_nobody_there_can_have_settled_is_settled_all_the_same(person, project, as_):
+def test_a_resolved_note_without_a_known_resolver_is_resolved(person, project, as_):
     extra = {"resolved_at": "2021-03-04T05:06:07.008Z", "resolved_by_id": person}
     make_note(make_merge_request(project), "a", type="DiscussionNote", extra=extra)
 
@@ -490,7 +490,7 @@ def test_a_note_that_nobody_there_can_have_settled_is_settled_all_the_same(perso
     assert (note["resolved"], note["resolved_by"]) == (True, None)
 
 
-def test_notes_of_discussions_say_whether_they_are_settled(people, project, as_):
+def test_notes_of_discussions_show_whether_they_are_resolved(people, project, as_):
     change = make_merge_request(project)
     extra = {"resolved_at": "2021-03-04T05:06:07.008Z", "resolved_by_id": people[MAX].id}
     make_note(change, "a", type="DiscussionNote", extra=extra)
@@ -517,7 +517,7 @@ def test_notes_of_discussions_say_whether_they_are_settled(people, project, as_)
 # What release tools ask for
 
 
-def test_merge_requests_of_a_commit_are_found_by_what_an_archive_said(project, as_):
+def test_merge_requests_of_a_commit_are_found_by_archived_data(project, as_):
     make_merge_request(project, extra={"merge_commit_sha": "a" * 40})
     make_merge_request(project, "Other", extra={"merge_commit_sha": "b" * 40})
     commits = f"/projects/{project.id}/repository/commits"
@@ -536,7 +536,7 @@ def test_merge_requests_of_a_commit_are_found_by_what_an_archive_said(project, a
         (None, []),
     ],
 )
-def test_issues_that_a_merge_request_closes(description, iids, project, as_):
+def test_issues_closed_by_a_merge_request_are_listed(description, iids, project, as_):
     for _ in range(3):
         as_(DEV).post(f"/projects/{project.id}/issues", json={"title": "Till"})
     make_merge_request(project, description=description)

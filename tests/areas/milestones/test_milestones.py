@@ -53,7 +53,7 @@ def create(project, as_):
     return create_as_dev
 
 
-def test_a_milestone_has_the_form_of_the_real_product(project, as_):
+def test_a_milestone_has_the_documented_keys(project, as_):
     sent = {"title": "1.0", "description": "soon", "start_date": "2030-01-01", "due_date": "2030-02-01"}
 
     made = as_(DEV).post(milestones(project), json=sent)
@@ -82,7 +82,7 @@ def test_a_milestone_has_the_form_of_the_real_product(project, as_):
         ("DELETE", True, [204, 204, 204, 204, 403, 403, 404, 401]),
     ],
 )
-def test_who_may_do_what_in_a_private_project(method, number, statuses, project, create, as_):
+def test_permissions_in_a_private_project_by_role(method, number, statuses, project, create, as_):
     found = []
     for person in (*PEOPLE, NOBODY):
         path = milestones(project, create(f"for {person}")["id"] if number else None)
@@ -101,7 +101,7 @@ def test_who_may_do_what_in_a_private_project(method, number, statuses, project,
         ("disabled", ["issues", "merge_requests"], [403, 403]),
     ],
 )
-def test_milestones_are_there_with_issues_or_merge_requests(level, features, statuses, project, create, as_):
+def test_milestones_need_issues_or_merge_requests_enabled(level, features, statuses, project, create, as_):
     number = create()["id"]
     change(project, visibility=Visibility.PUBLIC, **{f"{feature}_access_level": level for feature in features})
 
@@ -113,7 +113,7 @@ def test_milestones_are_there_with_issues_or_merge_requests(level, features, sta
     assert found == [statuses] * 2
 
 
-def test_an_archived_project_takes_no_changes(project, create, as_):
+def test_an_archived_project_is_read_only(project, create, as_):
     number = create()["id"]
     as_(OLIVE).post(f"/projects/{project.id}/archive")
 
@@ -142,7 +142,7 @@ def test_an_archived_project_takes_no_changes(project, create, as_):
         ({"title": "x", "start_date": "2030-02-30"}, {"error": "start_date is invalid"}),
     ],
 )
-def test_what_is_wrong_with_a_milestone_is_said(fields, body, project, create, as_):
+def test_an_invalid_milestone_is_refused_with_reasons(fields, body, project, create, as_):
     create("1.0")
     other = create("2.0")["id"]
 
@@ -160,7 +160,7 @@ def test_what_is_wrong_with_a_milestone_is_said(fields, body, project, create, a
 NOTHING = "title, description, start_date, due_date, state_event are missing, at least one parameter must be provided"
 
 
-def test_a_title_is_free_in_another_project_and_for_itself(project, people, create, as_):
+def test_a_title_is_unique_in_its_project(project, people, create, as_):
     number = create("1.0")["id"]
     other = make_project(namespace=people[DEV])
 
@@ -186,7 +186,7 @@ UPDATES = [
 ]
 
 
-def test_an_update_changes_what_it_names_and_nothing_else(project, create, as_):
+def test_an_update_changes_only_the_sent_fields(project, create, as_):
     client, found = as_(DEV), []
 
     for number, (fields, _) in enumerate(UPDATES):
@@ -221,7 +221,7 @@ FILTERS = [
 ]
 
 
-def test_milestones_are_filtered_and_ordered_by_their_last_day(project, create, as_):
+def test_milestones_are_filtered_and_ordered_by_due_date(project, create, as_):
     late = create("late", due_date="2031-01-01")
     create("soon", due_date="2030-01-01")
     create("b", description="the harvest")
@@ -240,14 +240,14 @@ def test_milestones_are_filtered_and_ordered_by_their_last_day(project, create, 
         ("page=a", "page is invalid"),
     ],
 )
-def test_wrong_filters_are_named(query, text, project, as_):
+def test_invalid_filters_are_named(query, text, project, as_):
     answer = as_(DEV).get(f"{milestones(project)}?{query}")
 
     assert (answer.status_code, answer.json) == (400, {"error": text})
 
 
 @pytest.mark.parametrize(("days", "expired"), [(-1, True), (0, False), (1, False), (None, False)])
-def test_a_milestone_has_expired_when_its_last_day_has_passed(days, expired, project, create, as_):
+def test_a_milestone_has_expired_after_its_due_date(days, expired, project, create, as_):
     number = create()["id"]
     milestone = db.session.get(Milestone, number)
     milestone.due_date = None if days is None else clock.today().fromordinal(clock.today().toordinal() + days)
@@ -257,7 +257,7 @@ def test_a_milestone_has_expired_when_its_last_day_has_passed(days, expired, pro
 
 
 @pytest.mark.parametrize(("number", "body"), [(9999, MISSING), ("a", {"error": "404 Not Found"}), ("9" * 30, MISSING)])
-def test_what_is_not_there_is_not_found(number, body, project, as_):
+def test_unknown_ids_are_not_found(number, body, project, as_):
     client = as_(DEV)
 
     answers = [
@@ -274,7 +274,7 @@ def test_a_milestone_of_another_project_is_not_found(project, people, create, as
     assert as_(DEV).get(milestones(other, number)).json == MISSING
 
 
-def test_a_deleted_milestone_leaves_its_issues(project, create, as_):
+def test_a_deleted_milestone_keeps_its_issues(project, create, as_):
     number = create()["id"]
     as_(DEV).post(f"/projects/{project.id}/issues", json={"title": "x", "milestone_id": number})
 
@@ -285,7 +285,7 @@ def test_a_deleted_milestone_leaves_its_issues(project, create, as_):
     assert as_(DEV).get(f"/projects/{project.id}/issues/1").json["milestone"] is None
 
 
-def test_a_milestone_that_changed_since_is_not_deleted(project, create, as_):
+def test_a_delete_with_an_old_if_unmodified_since_is_412(project, create, as_):
     number = create()["id"]
 
     answer = as_(DEV).delete(milestones(project, number), headers=UNCHANGED)
@@ -295,7 +295,7 @@ def test_a_milestone_that_changed_since_is_not_deleted(project, create, as_):
 
 
 @pytest.mark.both_databases
-def test_a_list_takes_as_many_statements_for_ten_as_for_one(project, create, as_, count_queries):
+def test_the_list_takes_a_constant_number_of_statements(project, create, as_, count_queries):
     create("0")
     client = as_(RITA)
     client.get(milestones(project), query_string={"per_page": 50})  # the same request again would ask nothing
@@ -329,14 +329,14 @@ def at_once(app, as_):
 
 
 @pytest.mark.both_databases
-def test_twenty_at_once_get_twenty_numbers(project, at_once):
+def test_concurrent_creations_get_distinct_numbers(project, at_once):
     answers = at_once("POST", milestones(project), [{"title": str(number)} for number in range(20)])
 
     assert sorted(answer.json["iid"] for answer in answers) == list(range(1, 21))
 
 
 @pytest.mark.both_databases
-def test_of_twenty_with_one_title_at_once_one_is_made(project, at_once):
+def test_only_one_of_several_concurrent_titles_is_created(project, at_once):
     answers = at_once("POST", milestones(project), [{"title": "1.0"}] * 20)
 
     assert sorted(answer.status_code for answer in answers) == [201] + [400] * 19
@@ -344,7 +344,7 @@ def test_of_twenty_with_one_title_at_once_one_is_made(project, at_once):
 
 
 @pytest.mark.both_databases
-def test_twenty_who_close_a_milestone_at_once_close_it_once(project, create, at_once):
+def test_concurrent_closing_of_a_milestone_is_recorded_once(project, create, at_once):
     number = create()["id"]
 
     at_once("PUT", milestones(project, number), [{"state_event": "close"}] * 20)

@@ -74,14 +74,14 @@ def landscape(people, group):
 
 
 @pytest.mark.parametrize("address", [*EVERY_ADDRESS, "/namespaces?page=a", "/namespaces/acme/exists?parent_id=a"])
-def test_nobody_is_unauthorized_before_anything_else(address, landscape, as_):
+def test_anonymous_callers_get_401_before_other_errors(address, landscape, as_):
     answer = as_(NOBODY).get(address.format(landscape["acme"].id))
 
     assert (answer.status_code, answer.json) == (401, UNAUTHORIZED)
 
 
 @pytest.mark.parametrize("address", EVERY_ADDRESS)
-def test_a_token_needs_a_scope_that_reads(address, landscape, people, client_of):
+def test_a_token_needs_a_read_scope(address, landscape, people, client_of):
     address = address.format(landscape["acme"].id)
     reading, other, old = (
         client_of(people[ADA], *scopes, expires_at=expires_at)
@@ -97,7 +97,7 @@ def test_a_token_needs_a_scope_that_reads(address, landscape, people, client_of)
     assert (old.get(address).status_code, old.get(address).json["error"]) == (401, "invalid_token")
 
 
-def test_somebody_who_is_blocked_is_refused(landscape, people, client_of):
+def test_blocked_users_are_refused(landscape, people, client_of):
     client = client_of(people[OLIVE])
     reload(people[OLIVE]).state = BLOCKED
     db.session.commit()
@@ -109,7 +109,7 @@ def test_somebody_who_is_blocked_is_refused(landscape, people, client_of):
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
 @pytest.mark.parametrize("address", ["/namespaces", "/namespaces/acme", "/namespaces/acme/exists"])
-def test_namespaces_are_not_changed_here(address, method, landscape, as_):
+def test_namespaces_have_no_write_routes(address, method, landscape, as_):
     answers = [as_(person).open(method, address) for person in (OLIVE, NOBODY)]
 
     assert [(answer.status_code, answer.json) for answer in answers] == [
@@ -133,11 +133,11 @@ def test_namespaces_are_not_changed_here(address, method, landscape, as_):
         (ADA, [*PEOPLE, "acme", "acme/tools", "acme/tools/deep", "open", "lent", "other"]),
     ],
 )
-def test_who_gets_which_namespaces(person, listed, landscape, as_):
+def test_namespaces_are_listed_by_role(person, listed, landscape, as_):
     assert paths(as_(person).get("/namespaces")) == listed
 
 
-def test_somebody_without_groups_gets_their_own_namespace(people, as_stranger):
+def test_a_user_without_groups_gets_their_own_namespace(people, as_stranger):
     mine = namespace_of(people[SAM])
 
     answer = as_stranger.get("/namespaces")
@@ -160,7 +160,7 @@ def test_somebody_without_groups_gets_their_own_namespace(people, as_stranger):
     ]
 
 
-def test_an_owned_group_has_everything(landscape, as_):
+def test_an_owned_group_has_all_keys(landscape, as_):
     found = show(as_(OLIVE), landscape["tools"])
 
     assert found == {
@@ -196,7 +196,7 @@ def test_an_owned_group_has_everything(landscape, as_):
         (ADA, "ada", FOR_ONESELF),
     ],
 )
-def test_who_sees_which_keys(person, namespace, keys, landscape, as_):
+def test_keys_of_a_namespace_by_role(person, namespace, keys, landscape, as_):
     shown = as_(person).get(f"/namespaces/{namespace}").json
     listed = [found for found in as_(person).get("/namespaces").json if found["id"] == shown["id"]]
 
@@ -204,7 +204,7 @@ def test_who_sees_which_keys(person, namespace, keys, landscape, as_):
     assert listed in ([shown], [])
 
 
-def test_administrators_see_counts_of_all_groups_and_of_no_user(landscape, as_admin):
+def test_administrators_see_member_counts_of_groups_only(landscape, as_admin):
     found = {namespace["full_path"]: namespace for namespace in as_admin.get("/namespaces").json}
 
     counted = {path for path, namespace in found.items() if "members_count_with_descendants" in namespace}
@@ -220,7 +220,7 @@ def test_a_namespace_follows_its_user(people, as_admin):
     assert (found["name"], found["path"], found["full_path"]) == ("Samuel Q", "samuel", "samuel")
 
 
-def test_an_avatar_is_that_of_the_user_or_group(people, as_admin):
+def test_a_namespace_has_the_avatar_of_its_user_or_group(people, as_admin):
     namespace_of(people[SAM]).avatar_url = "https://avatars.example.org/sam.png"
     group = make_group(avatar_url="http://localhost/uploads/group.png")
 
@@ -229,7 +229,7 @@ def test_an_avatar_is_that_of_the_user_or_group(people, as_admin):
     assert shown == ["https://avatars.example.org/sam.png", "http://localhost/uploads/group.png"]
 
 
-def test_a_group_on_its_way_out_is_gone(landscape, as_, as_admin):
+def test_a_group_marked_for_deletion_is_not_listed(landscape, as_, as_admin):
     as_(OLIVE).delete(f"/groups/{landscape['tools'].id}")
 
     assert paths(as_admin.get("/namespaces")) == [*PEOPLE, "acme", "open", "lent", "other"]
@@ -238,7 +238,7 @@ def test_a_group_on_its_way_out_is_gone(landscape, as_, as_admin):
 
 
 @pytest.mark.both_databases
-def test_the_list_is_cut_into_pages(landscape, as_admin):
+def test_the_list_is_paginated(landscape, as_admin):
     answer = as_admin.get("/namespaces?per_page=5&page=2&search=")
 
     shown = {name: answer.headers[f"X-{name}"] for name in ("Total", "Total-Pages", "Page", "Next-Page", "Prev-Page")}
@@ -256,7 +256,7 @@ def test_the_list_is_cut_into_pages(landscape, as_admin):
         ("search[a]=b", "search is invalid"),
     ],
 )
-def test_filters_that_cannot_be_read_are_refused(query, error, as_):
+def test_invalid_filters_are_refused(query, error, as_):
     answer = as_(SAM).get(f"/namespaces?{query}")
 
     assert (answer.status_code, answer.json) == (400, {"error": error})
@@ -281,7 +281,7 @@ def test_filters_that_cannot_be_read_are_refused(query, error, as_):
         (ADA, "search=acme&full_path_search=true", ["acme", "acme/tools", "acme/tools/deep"]),
     ],
 )
-def test_the_list_may_be_narrowed(person, query, listed, landscape, as_):
+def test_the_list_is_filtered(person, query, listed, landscape, as_):
     assert paths(as_(person).get(f"/namespaces?{query}")) == listed
 
 
@@ -371,14 +371,14 @@ SEARCHES = (
 
 
 @pytest.mark.both_databases
-def test_what_a_search_finds(library, as_admin):
+def test_a_search_matches_these_namespaces(library, as_admin):
     found = [(search, paths(as_admin.get("/namespaces", query_string={"search": search}))) for search, _ in SEARCHES]
 
     assert found == [*SEARCHES]
 
 
 @pytest.mark.both_databases
-def test_a_search_finds_only_what_the_list_has(library, as_stranger):
+def test_a_search_finds_only_listed_namespaces(library, as_stranger):
     assert paths(as_stranger.get("/namespaces?search=acme")) == []
     assert paths(as_stranger.get("/namespaces?search=SAM")) == ["sam"]
 
@@ -398,7 +398,7 @@ def test_a_search_finds_only_what_the_list_has(library, as_stranger):
         (ADA, {*PEOPLE, "acme", "acme/tools", "acme/tools/deep", "open", "lent", "other"}),
     ],
 )
-def test_who_is_shown_which_namespace(person, shown, landscape, people, as_):
+def test_namespaces_are_shown_by_role(person, shown, landscape, people, as_):
     everything = [*landscape.values(), *(namespace_of(user) for user in people.values())]
     full_paths = {namespace.id: namespace.full_path for namespace in everything}
     client = as_(person)
@@ -412,7 +412,7 @@ def test_who_is_shown_which_namespace(person, shown, landscape, people, as_):
     assert {path: by_path[path].json for path in shown} == {path: by_id[path].json for path in shown}
 
 
-def test_whoever_only_belongs_to_a_project_is_not_shown_its_group(landscape, people, as_stranger):
+def test_members_of_a_project_are_not_shown_its_group(landscape, people, as_stranger):
     add_member(make_project("shop", landscape["acme"]), people[SAM], Role.OWNER)
 
     assert as_stranger.get("/namespaces/acme").json == MISSING
@@ -421,19 +421,19 @@ def test_whoever_only_belongs_to_a_project_is_not_shown_its_group(landscape, peo
 @pytest.mark.parametrize(
     "place", ["0", "-5", "4711", "9" * 30, "nothing", "acme%2Fnothing", "acme%2Ftools%2F", "%20", "größe"]
 )
-def test_what_is_not_there_is_not_found(place, landscape, as_admin):
+def test_unknown_ids_are_not_found(place, landscape, as_admin):
     answer = as_admin.get(f"/namespaces/{place}")
 
     assert (answer.status_code, answer.json) == (404, MISSING)
 
 
-def test_an_unencoded_slash_leads_nowhere(landscape, as_admin):
+def test_an_unencoded_slash_is_an_unknown_route(landscape, as_admin):
     answer = as_admin.get("/namespaces/acme/tools")
 
     assert (answer.status_code, answer.json) == (404, {"error": "404 Not Found"})
 
 
-def test_digits_are_an_id_and_dots_are_letters(people, as_admin):
+def test_digits_are_an_id_and_dots_are_part_of_a_path(people, as_admin):
     number, dotted = make_group("123456"), make_group("with.dot")
 
     assert as_admin.get("/namespaces/123456").json == MISSING
@@ -442,7 +442,7 @@ def test_digits_are_an_id_and_dots_are_letters(people, as_admin):
     assert as_admin.get("/namespaces/with%2Edot").json["id"] == dotted.id
 
 
-def test_parameters_are_judged_before_the_namespace(as_):
+def test_parameters_are_validated_before_the_namespace(as_):
     answer = as_(SAM).get("/namespaces/0?requested_hosted_plan[a]=b")
 
     assert (answer.status_code, answer.json) == (400, {"error": "requested_hosted_plan is invalid"})
@@ -484,7 +484,7 @@ EXISTENCES = (
 )
 
 
-def test_what_exists_and_what_is_suggested(people, as_stranger):
+def test_existence_and_suggestions_of_paths(people, as_stranger):
     a, b = make_group("a", name="A name"), make_group("b")
     for path, parent in (("namespace-1", None), ("with.dot", None), ("1234", None), ("sub2", b)):
         make_group(path, parent)
@@ -498,7 +498,7 @@ def test_what_exists_and_what_is_suggested(people, as_stranger):
 
 
 @pytest.mark.parametrize("parent_id", ["a", "1.5", "0x1", "1e3", "9" * 25])
-def test_a_parent_is_a_number(parent_id, as_stranger):
+def test_a_parent_id_must_be_a_number(parent_id, as_stranger):
     answer = as_stranger.get("/namespaces/sam/exists", query_string={"parent_id": parent_id})
 
     assert (answer.status_code, answer.json) == (400, {"error": "parent_id is invalid"})
@@ -518,7 +518,7 @@ def test_a_parent_is_a_number(parent_id, as_stranger):
     ],
 )
 @pytest.mark.parametrize("nested", [False, True])
-def test_a_suggestion_is_neither_path_nor_name_of_any_namespace(others, suggested, nested, group, as_stranger):
+def test_a_suggestion_is_not_a_path_or_name_in_use(others, suggested, nested, group, as_stranger):
     parent = make_group("parent") if nested else None
     for path, name in others:
         make_group(path, parent, name=name)
@@ -526,14 +526,14 @@ def test_a_suggestion_is_neither_path_nor_name_of_any_namespace(others, suggeste
     assert as_stranger.get("/namespaces/acme/exists").json == {"exists": True, "suggests": [suggested]}
 
 
-def test_wildcards_of_the_database_are_letters_of_a_suggestion(people, as_stranger):
+def test_like_wildcards_in_a_path_are_literal(people, as_stranger):
     for path in ("a_c", "abc1"):
         make_group(path)
 
     assert as_stranger.get("/namespaces/a_c/exists").json["suggests"] == ["a_c1"]
 
 
-def test_a_group_that_is_being_deleted_leaves_its_path_to_suggestions(group, as_, as_stranger):
+def test_the_path_of_a_group_being_deleted_is_suggested(group, as_, as_stranger):
     other = make_group("acme1")
     as_(ADA).delete(f"/groups/{other.id}")
 
@@ -565,7 +565,7 @@ def test_a_group_that_is_being_deleted_leaves_its_path_to_suggestions(group, as_
         ("a\n", "a"),
     ],
 )
-def test_a_text_is_made_a_path(text, cleaned):
+def test_a_text_is_converted_to_a_path(text, cleaned):
     assert suggestions.clean(text) == cleaned
 
 
@@ -596,14 +596,14 @@ def test_guests_are_free_on_the_top_plan(plan, billable, people, group, as_):
     ("plan", "requested", "billable"),
     [("gold", "bronze", 1), ("ultimate", "", 1), ("premium", "gold", 1), ("premium", "free", 2)],
 )
-def test_a_top_plan_counts_whether_stored_or_asked_for(plan, requested, billable, people, group, as_):
+def test_a_stored_or_requested_top_plan_counts(plan, requested, billable, people, group, as_):
     reload(group).plan = plan
     add_member(group, people[GUS], Role.GUEST)
 
     assert counts(as_(OLIVE), group, requested_hosted_plan=requested) == (2, billable)
 
 
-def test_members_below_count_once_and_those_of_projects_only_as_billable(people, group, as_):
+def test_members_of_subgroups_count_once_and_those_of_projects_as_billable(people, group, as_):
     below = make_group("below", make_group("middle", group))
     project = make_project("shop", below)
     for place, name in ((group, GUS), (below, GUS), (below, DEV), (project, DEV), (project, SAM)):
@@ -614,7 +614,7 @@ def test_members_below_count_once_and_those_of_projects_only_as_billable(people,
 
 
 @pytest.mark.both_databases
-def test_memberships_that_ended_are_not_counted(people, group, as_):
+def test_expired_memberships_are_not_counted(people, group, as_):
     project = make_project("shop", group)
     add_member(group, people[GUS], Role.GUEST, clock.today())
     add_member(project, people[DEV], Role.DEVELOPER, clock.today() - dt.timedelta(days=9))
@@ -625,7 +625,7 @@ def test_memberships_that_ended_are_not_counted(people, group, as_):
 
 @pytest.mark.both_databases
 @pytest.mark.parametrize("state", [BLOCKED, "deactivated"])
-def test_people_who_may_not_sign_in_are_not_counted(state, people, group, as_):
+def test_users_who_cannot_sign_in_are_not_counted(state, people, group, as_):
     add_member(group, people[GUS], Role.GUEST)
     reload(people[GUS]).state = state
     db.session.commit()
@@ -634,14 +634,14 @@ def test_people_who_may_not_sign_in_are_not_counted(state, people, group, as_):
 
 
 @pytest.mark.both_databases
-def test_people_on_their_way_out_are_not_counted(people, group, as_, as_admin):
+def test_users_being_deleted_are_not_counted(people, group, as_, as_admin):
     add_member(group, people[GUS], Role.GUEST)
     assert as_admin.delete(f"/users/{people[GUS].id}").status_code == 204
 
     assert counts(as_(OLIVE), group) == (1, 1)
 
 
-def test_groups_and_projects_on_their_way_out_bring_nobody(people, group, as_):
+def test_members_of_groups_and_projects_being_deleted_are_not_counted(people, group, as_):
     below, invited = make_group("below", group), make_group("invited")
     project = make_project("shop", group)
     share(group, invited, Role.DEVELOPER)
@@ -655,7 +655,7 @@ def test_groups_and_projects_on_their_way_out_bring_nobody(people, group, as_):
     assert (before, counts(as_(OLIVE), group)) == ((2, 4), (1, 1))
 
 
-def test_members_of_invited_groups_and_of_those_above_them_are_billable(people, group, as_):
+def test_members_of_invited_groups_and_their_parents_are_billable(people, group, as_):
     above = make_group("above")
     invited = make_group("invited", above)
     aside = make_group("aside", invited)
@@ -666,7 +666,7 @@ def test_members_of_invited_groups_and_of_those_above_them_are_billable(people, 
     assert counts(as_(OLIVE), group) == (1, 3)
 
 
-def test_an_invitation_that_ended_brings_nobody(people, group, as_):
+def test_members_of_an_expired_invitation_are_not_counted(people, group, as_):
     invited = make_group("invited")
     add_member(invited, people[DEV], Role.DEVELOPER)
     share(group, invited, Role.DEVELOPER).expires_at = clock.today()
@@ -675,7 +675,7 @@ def test_an_invitation_that_ended_brings_nobody(people, group, as_):
     assert counts(as_(OLIVE), group) == (1, 1)
 
 
-def test_whoever_is_invited_as_a_guest_is_free_on_the_top_plan(people, group, as_):
+def test_invited_guests_are_free_on_the_top_plan(people, group, as_):
     invited = make_group("invited")
     add_member(invited, people[DEV], Role.DEVELOPER)
     share(group, invited, Role.GUEST)
@@ -684,7 +684,7 @@ def test_whoever_is_invited_as_a_guest_is_free_on_the_top_plan(people, group, as
     assert counts(as_(OLIVE), group, requested_hosted_plan="gold") == (1, 1)
 
 
-def test_a_group_without_members_counts_nobody(people, as_admin):
+def test_a_group_without_members_counts_zero(people, as_admin):
     assert counts(as_admin, make_group()) == (0, 0)
 
 
@@ -761,7 +761,7 @@ class Town:
 
 @pytest.mark.both_databases
 @pytest.mark.parametrize("seed", range(8))
-def test_whatever_binds_people_to_groups_they_are_counted_rightly(seed, people, as_admin):
+def test_random_memberships_are_counted_correctly(seed, people, as_admin):
     town = Town(seed)
     groups = {group: db.session.get(Group, group).plan for group in town.parents}
 
@@ -780,7 +780,7 @@ def test_whatever_binds_people_to_groups_they_are_counted_rightly(seed, people, 
 
 @pytest.mark.both_databases
 @pytest.mark.parametrize("person", [ADA, OLIVE, GUS])
-def test_a_longer_list_takes_no_more_queries(person, people, as_, count_queries):
+def test_the_list_takes_a_constant_number_of_queries(person, people, as_, count_queries):
     for number in range(24):
         group = make_group(f"group{number}")
         add_member(group, people[OLIVE], Role.OWNER)

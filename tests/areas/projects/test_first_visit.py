@@ -6,7 +6,7 @@ from tests.areas.accounts.test_sessions import sign_in
 from tests.support.sample_data import ADA
 
 
-def test_an_empty_instance_leads_to_what_can_be_done_first(visit):
+def test_an_empty_instance_shows_first_steps(visit):
     text = visit(ADA).get("/").text
 
     for address in ("/projects/new", "/projects/new/import", "/api/docs", "/admin/users/new"):
@@ -14,11 +14,11 @@ def test_an_empty_instance_leads_to_what_can_be_done_first(visit):
     assert "no projects yet" in text
 
 
-def test_an_instance_with_projects_does_not(visit, project):
+def test_an_instance_with_projects_shows_no_first_steps(visit, project):
     assert "no projects yet" not in visit(ADA).get("/").text
 
 
-def test_sign_in_says_where_the_first_password_is_until_it_was_used(app, visitor, paula):
+def test_the_sign_in_page_explains_where_the_first_password_is(app, visitor, paula):
     before = visitor.get("/users/sign_in").text
     sign_in(visitor)
     visitor.send("/users/sign_out")

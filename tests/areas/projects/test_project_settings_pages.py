@@ -27,7 +27,7 @@ def test_an_owner_changes_name_description_and_topics(owner, project):
     assert "The project was changed." in owner.get(HERE).text
 
 
-def test_a_maintainer_changes_all_but_name_and_visibility(visit, project):
+def test_a_maintainer_changes_everything_except_name_and_visibility(visit, project):
     name = project.name
 
     answer = visit(MAX).send(f"{HERE}/details", **DETAILS | {"visibility": "public"})
@@ -37,7 +37,7 @@ def test_a_maintainer_changes_all_but_name_and_visibility(visit, project):
     assert (changed.name, changed.visibility, changed.description) == (name, 0, "All goods")
 
 
-def test_a_refused_change_is_shown_beside_its_field(owner, project):
+def test_a_refused_change_shows_the_error_at_its_field(owner, project):
     answer = owner.send(f"{HERE}/details", **DETAILS | {"name": " "})
 
     assert answer.status_code == 422
@@ -45,7 +45,7 @@ def test_a_refused_change_is_shown_beside_its_field(owner, project):
     assert reload(project).description != "All goods"
 
 
-def test_ci_cd_is_switched_on_and_off(owner, project, as_maintainer):
+def test_ci_cd_is_enabled_and_disabled(owner, project, as_maintainer):
     levels = dict.fromkeys(("issues", "merge_requests", "repository", "wiki", "snippets", "forking"), "enabled")
     levels |= dict.fromkeys(("operations", "analytics", "pages", "security_and_compliance"), "private")
 
@@ -113,7 +113,7 @@ def test_a_deletion_needs_the_full_path(owner, project):
 
 
 @pytest.mark.parametrize("name", ["transfer", "archive", "unarchive", "delete"])
-def test_what_an_owner_may_do_is_refused_to_a_maintainer(name, visit, project):
+def test_actions_of_owners_are_refused_to_maintainers(name, visit, project):
     maintainer = visit(MAX)
 
     assert maintainer.send(f"{HERE}/{name}", typed_path="acme/shop").status_code == 403

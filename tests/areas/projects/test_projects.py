@@ -126,7 +126,7 @@ def staffed(people, group):
         ("DELETE", "/projects/{project}/share/{shown}", None, "404 404 404 403 403 403 404 401"),
     ],
 )
-def test_who_may_do_what_with_projects(method, path, json, statuses, project, people, as_):
+def test_permissions_of_projects_by_role(method, path, json, statuses, project, people, as_):
     staffed = make_group("staffed")
     for name, role in ROLES.items():
         add_member(staffed, people[name], role)
@@ -162,7 +162,7 @@ def test_a_project_is_transferred_by_id_or_path(project, as_admin):
     ("visibility", "statuses"),
     [("private", "404 404 404 401"), ("internal", "200 404 404 401"), ("public", "200 200 200 401")],
 )
-def test_who_sees_a_project_without_belonging_to_it(visibility, statuses, as_, people, client_of):
+def test_visibility_of_projects_for_non_members(visibility, statuses, as_, people, client_of):
     made = make_project("shown", make_group(visibility="public"), visibility=visibility)
     clients = [as_(SAM), client_of(make_user("outsider", external=True)), as_(NOBODY)]
 
@@ -174,7 +174,7 @@ def test_who_sees_a_project_without_belonging_to_it(visibility, statuses, as_, p
     assert listed == [answer.status_code == 200 for answer in answers]
 
 
-def test_whoever_sees_a_project_and_may_not_change_it_is_refused(people, as_stranger):
+def test_changing_a_visible_project_without_permission_is_403(people, as_stranger):
     made = make_project(visibility="internal", namespace=make_group(visibility="public"))
     path = f"/projects/{made.id}"
 
@@ -201,7 +201,7 @@ def test_a_project_is_found_by_its_encoded_path(path, project, group, as_admin):
 
 
 @pytest.mark.parametrize("path", ["shop", "acme", "acme%2F", "-5", "acme%2Fshop%2F", "acme%252Fshop", "%F0%9F%A6%8A"])
-def test_what_is_no_project_is_not_found(path, project, as_admin):
+def test_an_unknown_project_is_not_found(path, project, as_admin):
     answer = as_admin.get(f"/projects/{path}")
 
     assert (answer.status_code, answer.json) == (404, REFUSED[404])
@@ -223,7 +223,7 @@ def test_an_unencoded_slash_is_an_unknown_route(project, as_admin):
         (NOBODY, BASIC),
     ],
 )
-def test_one_project_has_the_keys_of_the_callers_kind(person, keys, people, as_):
+def test_a_project_has_the_keys_of_the_callers_role(person, keys, people, as_):
     made = make_project("shown", make_group(visibility="public"), visibility="public")
     add_member(made, people[MAX], Role.MAINTAINER)
     add_member(made, people[DEV], Role.DEVELOPER)
@@ -241,7 +241,7 @@ def test_one_project_has_the_keys_of_the_callers_kind(person, keys, people, as_)
     ],
 )
 @pytest.mark.parametrize("path", ["/projects", "/groups/{}/projects"])
-def test_projects_in_lists_have_the_keys_of_the_callers_kind(path, person, query, keys, people, as_):
+def test_projects_in_lists_have_the_keys_of_the_callers_role(path, person, query, keys, people, as_):
     made = make_project("shown", make_group(visibility="public"), visibility="public")
 
     answer = as_(person).get(path.format(made.namespace_id) + query)
@@ -249,7 +249,7 @@ def test_projects_in_lists_have_the_keys_of_the_callers_kind(path, person, query
     assert [set(found) for found in answer.json] == [keys]
 
 
-def test_a_project_looks_as_documented(people, as_stranger):
+def test_a_project_has_the_documented_keys(people, as_stranger):
     answer = as_stranger.post("/projects", json={"name": "My Tool", "description": "d"})
 
     stored = db.session.get(Project, answer.json["id"])
@@ -321,7 +321,7 @@ def test_a_project_looks_as_documented(people, as_stranger):
         (Role.MAINTAINER, Role.GUEST, (40, 10)),
     ],
 )
-def test_permissions_tell_direct_and_inherited_roles_apart(direct, above, permissions, people, as_stranger):
+def test_permissions_distinguish_direct_and_inherited_roles(direct, above, permissions, people, as_stranger):
     top = make_group("top", visibility="public")
     made = make_project("shown", make_group("below", top, visibility="public"), visibility="public")
     if direct:
@@ -337,7 +337,7 @@ def test_permissions_tell_direct_and_inherited_roles_apart(direct, above, permis
     ] * 2
 
 
-def test_an_ended_membership_is_no_permission(people, as_stranger):
+def test_an_expired_membership_gives_no_permission(people, as_stranger):
     made = make_project("shown", make_group(visibility="public"), visibility="public")
     add_member(made, people[SAM], Role.DEVELOPER, clock.today())
 
@@ -377,7 +377,7 @@ def test_a_project_needs_a_name_or_a_path(fields, name, path, people, as_strange
         ({"name": ["x"]}, "name is invalid"),
     ],
 )
-def test_parameters_of_a_new_project_that_cannot_be_read(fields, text, people, as_stranger):
+def test_invalid_parameters_of_a_new_project_are_refused(fields, text, people, as_stranger):
     answer = as_stranger.post("/projects", json=fields)
 
     assert (answer.status_code, answer.json) == (400, {"error": text})
@@ -410,7 +410,7 @@ def test_parameters_of_a_new_project_that_cannot_be_read(fields, text, people, a
         ({"name": "名前"}, {"path": "can't be blank"}),
     ],
 )
-def test_a_new_project_that_breaks_a_rule(fields, messages, project, group, as_):
+def test_a_new_project_that_breaks_a_rule_is_refused(fields, messages, project, group, as_):
     make_group("tools", group)
 
     answer = as_(OLIVE).post("/projects", json=fields | {"namespace_id": group.id})
@@ -419,12 +419,12 @@ def test_a_new_project_that_breaks_a_rule(fields, messages, project, group, as_)
     assert (answer.status_code, answer.json) == (400, {"message": wanted | {"limit_reached": []}})
 
 
-def test_names_and_paths_are_free_in_another_namespace(project, as_stranger):
+def test_names_and_paths_are_unique_per_namespace(project, as_stranger):
     assert as_stranger.post("/projects", json={"name": "shop", "path": "shop"}).status_code == 201
 
 
 @pytest.mark.parametrize("which", ["unknown", "hidden", "seen", "nobody's", "noone", "for maintainers", "somebody's"])
-def test_a_namespace_that_cannot_be_used(which, people, staffed, as_):
+def test_an_unusable_namespace_is_refused(which, people, staffed, as_):
     staffed.project_creation_level = {"noone": "noone", "for maintainers": "maintainer"}.get(which, "developer")
     places = {
         "unknown": 999999,
@@ -440,7 +440,7 @@ def test_a_namespace_that_cannot_be_used(which, people, staffed, as_):
     assert (answer.status_code, answer.json) == (400, failed(namespace="is not valid"))
 
 
-def test_administrators_make_projects_where_nobody_else_may(staffed, as_admin):
+def test_administrators_create_projects_in_any_namespace(staffed, as_admin):
     staffed.project_creation_level = "noone"
     db.session.commit()
 
@@ -458,7 +458,7 @@ def test_administrators_make_projects_where_nobody_else_may(staffed, as_admin):
         ("public", "public", 201),
     ],
 )
-def test_a_project_is_no_more_visible_than_its_group(above, wanted, status, people, as_admin):
+def test_a_project_cannot_be_more_visible_than_its_group(above, wanted, status, people, as_admin):
     place = make_group("place", visibility=above)
 
     answer = as_admin.post("/projects", json={"name": "x", "namespace_id": place.id, "visibility": wanted})
@@ -468,18 +468,18 @@ def test_a_project_is_no_more_visible_than_its_group(above, wanted, status, peop
     assert status == 201 or answer.json == {"message": {"visibility_level": [text]}}
 
 
-def test_a_project_does_not_become_more_visible_than_its_group(project, as_):
+def test_a_project_cannot_become_more_visible_than_its_group(project, as_):
     answer = as_(OLIVE).put(f"/projects/{project.id}", json={"visibility": "public"})
 
     text = "public is not allowed in a private group."
     assert (answer.status_code, answer.json) == (400, {"message": {"visibility_level": [text]}})
 
 
-def test_a_personal_project_may_be_as_visible_as_its_owner_likes(people, as_stranger):
+def test_a_personal_project_may_have_any_visibility(people, as_stranger):
     assert as_stranger.post("/projects", json={"name": "x", "visibility": "public"}).json["visibility"] == "public"
 
 
-def test_a_personal_project_makes_its_owner_a_member(people, as_stranger):
+def test_the_owner_of_a_personal_project_is_a_member(people, as_stranger):
     made = as_stranger.post("/projects", json={"name": "x"}).json["id"]
 
     members = as_stranger.get(f"/projects/{made}/members").json
@@ -496,7 +496,7 @@ def test_a_project_of_a_group_has_no_members_of_its_own(group, as_):
 
 
 @pytest.mark.parametrize("place", ["personal", "group"])
-def test_the_creation_of_a_project_is_recorded_and_nothing_else(place, group, people, as_):
+def test_creating_a_project_records_one_event(place, group, people, as_):
     fields = {"namespace_id": group.id} if place == "group" else {}
 
     made = as_(OLIVE).post("/projects", json={"name": "x"} | fields).json["id"]
@@ -507,7 +507,7 @@ def test_the_creation_of_a_project_is_recorded_and_nothing_else(place, group, pe
     ]
 
 
-def test_a_refused_project_leaves_nothing(project, group, as_):
+def test_a_refused_project_stores_nothing(project, group, as_):
     as_(OLIVE).post("/projects", json={"name": "shop", "namespace_id": group.id})
 
     assert (db.session.query(Event).count(), db.session.query(Project).count()) == (0, 1)
@@ -529,7 +529,7 @@ def test_the_number_of_personal_projects_has_a_limit(limit, people, group, clien
     assert client.post("/projects", json={"name": "x", "namespace_id": group.id}).status_code == 201
 
 
-def test_administrators_make_projects_for_others(people, as_admin):
+def test_administrators_create_projects_for_other_users(people, as_admin):
     answer = as_admin.post(f"/projects/user/{people[SAM].id}", json={"name": "Gift"})
 
     assert (answer.status_code, answer.json["path_with_namespace"], answer.json["creator_id"]) == (
@@ -611,7 +611,7 @@ def test_every_documented_setting_can_be_set(method, people, as_stranger):
         ("snippets", "snippets"),
     ],
 )
-def test_switches_and_levels_of_a_feature_agree(switch, feature, project, as_maintainer):
+def test_enabled_flags_and_access_levels_agree(switch, feature, project, as_maintainer):
     path = f"/projects/{project.id}"
 
     off = as_maintainer.put(path, json={f"{switch}_enabled": False}).json
@@ -622,14 +622,14 @@ def test_switches_and_levels_of_a_feature_agree(switch, feature, project, as_mai
 
 
 @pytest.mark.parametrize("name", ["tag_list", "topics"])
-def test_tags_are_set_and_cleared_under_both_names(name, project, as_maintainer):
+def test_topics_are_set_and_cleared_by_both_parameter_names(name, project, as_maintainer):
     answers = [as_maintainer.put(f"/projects/{project.id}", json={name: tags}).json for tags in (["a", "b", "a"], [])]
 
     assert [(answer["tag_list"], answer["topics"]) for answer in answers] == [(["a", "b"], ["a", "b"]), ([], [])]
 
 
 @pytest.mark.parametrize("fields", [{}, {"unknown": 1}])
-def test_a_change_has_to_change_something(fields, project, as_maintainer):
+def test_a_change_needs_a_parameter(fields, project, as_maintainer):
     answer = as_maintainer.put(f"/projects/{project.id}", json=fields)
 
     assert answer.status_code == 400
@@ -662,7 +662,7 @@ def test_a_change_of_a_project_that_breaks_a_rule_changes_nothing(fields, messag
     assert (stored.path, stored.name, stored.description) == ("shop", "shop", None)
 
 
-def test_a_project_with_a_new_path_is_found_there_only(project, group, as_maintainer):
+def test_a_project_with_a_new_path_is_found_only_there(project, group, as_maintainer):
     answer = as_maintainer.put(f"/projects/{project.id}", json={"path": "Store"})
 
     assert (answer.status_code, answer.json["path_with_namespace"]) == (200, "acme/Store")
@@ -678,7 +678,7 @@ def test_the_old_path_of_a_project_is_free_at_once(project, group, as_):
     assert as_(OLIVE).post("/projects", json={"name": "shop", "namespace_id": group.id}).status_code == 201
 
 
-def test_archiving_and_back(project, as_):
+def test_a_project_is_archived_and_unarchived(project, as_):
     path = f"/projects/{project.id}"
 
     answers = [as_(OLIVE).post(f"{path}/{act}") for act in ("archive", "archive", "unarchive", "unarchive")]
@@ -757,7 +757,7 @@ LISTED = [
 
 
 @pytest.mark.both_databases
-def test_lists_of_projects(landscape, as_):
+def test_projects_are_listed_with_filters_and_orders(landscape, as_):
     clients = {person: as_(person) for person in (ADA, DEV, SAM, NOBODY)}
 
     found = [
@@ -769,7 +769,7 @@ def test_lists_of_projects(landscape, as_):
 
 
 @pytest.mark.both_databases
-def test_projects_of_one_moment_are_listed_by_id(people, as_admin):
+def test_projects_with_equal_times_are_ordered_by_id(people, as_admin):
     for number in range(3):
         make_project(f"p{number}", created_at=LAST_YEAR)
 
@@ -789,7 +789,7 @@ def test_projects_of_one_moment_are_listed_by_id(people, as_admin):
         ("last_activity_after=never", "last_activity_after is invalid"),
     ],
 )
-def test_filters_of_projects_that_cannot_be_read(query, text, group, as_stranger):
+def test_invalid_filters_of_projects_are_refused(query, text, group, as_stranger):
     lists = ["/projects", "/users/sam/projects", f"/groups/{group.id}/projects"]
 
     answers = [as_stranger.get(f"{path}?{query}") for path in lists]
@@ -798,7 +798,7 @@ def test_filters_of_projects_that_cannot_be_read(query, text, group, as_stranger
 
 
 @pytest.mark.parametrize(("sort", "key"), [("asc", "id_after"), ("desc", "id_before")])
-def test_a_list_can_be_followed_by_its_key(sort, key, people, as_admin):
+def test_a_list_supports_keyset_pagination(sort, key, people, as_admin):
     for number in range(3):
         make_project(f"p{number}")
 
@@ -814,7 +814,7 @@ def test_a_list_can_be_followed_by_its_key(sort, key, people, as_admin):
     assert (third.json, "Link" in third.headers) == ([], False)
 
 
-def test_only_ids_can_be_followed(people, as_stranger):
+def test_keyset_pagination_needs_the_order_of_ids(people, as_stranger):
     answer = as_stranger.get("/projects?pagination=keyset")
 
     text = "Keyset pagination is not yet available for this type of request"
@@ -832,7 +832,7 @@ def test_only_ids_can_be_followed(people, as_stranger):
         (SAM, "sam", []),
     ],
 )
-def test_personal_projects_of_a_user(person, user, found, people, as_):
+def test_personal_projects_of_a_user_are_listed(person, user, found, people, as_):
     make_project("public", people[DEV], visibility="public")
     make_project("private", people[DEV])
     make_project("elsewhere", make_group(visibility="public"), visibility="public", creator_id=people[DEV].id)
@@ -841,7 +841,7 @@ def test_personal_projects_of_a_user(person, user, found, people, as_):
 
 
 @pytest.mark.parametrize("user", ["nosuch", "999999"])
-def test_projects_of_nobody_are_not_found(user, people, as_stranger):
+def test_projects_of_an_unknown_user_are_not_found(user, people, as_stranger):
     answer = as_stranger.get(f"/users/{user}/projects")
 
     assert (answer.status_code, answer.json) == (404, {"message": "404 User Not Found"})
@@ -859,7 +859,7 @@ def test_projects_of_nobody_are_not_found(user, people, as_stranger):
         (GUS, "?include_subgroups=true", ["shop"]),
     ],
 )
-def test_projects_of_a_group(person, query, found, project, group, as_):
+def test_projects_of_a_group_are_listed(person, query, found, project, group, as_):
     share(make_project("shared"), group, Role.DEVELOPER)
     make_project("deep", make_group("below", group))
 
@@ -869,7 +869,7 @@ def test_projects_of_a_group(person, query, found, project, group, as_):
 @pytest.mark.both_databases
 @pytest.mark.parametrize("person", [ADA, OLIVE, NOBODY])
 @pytest.mark.parametrize("path", ["/projects", "/groups/{}/projects"])
-def test_a_longer_list_of_projects_takes_no_more_queries(path, person, people, as_, count_queries):
+def test_the_list_of_projects_takes_a_constant_number_of_queries(path, person, people, as_, count_queries):
     place = make_group("shown", visibility="public")
     for number in range(7):
         below = make_group(f"below{number}", place, visibility="public")
@@ -886,7 +886,7 @@ def test_a_longer_list_of_projects_takes_no_more_queries(path, person, people, a
 
 
 @pytest.mark.both_databases
-def test_of_many_projects_at_once_one_gets_the_path(app, people, as_stranger):
+def test_only_one_of_several_concurrent_projects_gets_the_path(app, people, as_stranger):
     start = threading.Barrier(6)
 
     def create(number):
@@ -905,7 +905,7 @@ def test_of_many_projects_at_once_one_gets_the_path(app, people, as_stranger):
 
 
 @pytest.mark.both_databases
-def test_of_many_projects_at_once_one_gets_the_name(app, people, as_stranger):
+def test_only_one_of_several_concurrent_projects_gets_the_name(app, people, as_stranger):
     start = threading.Barrier(6)
 
     def create(number):
@@ -921,7 +921,7 @@ def test_of_many_projects_at_once_one_gets_the_name(app, people, as_stranger):
 
 
 @pytest.mark.both_databases
-def test_a_project_and_a_subgroup_at_once_do_not_share_a_path(app, group, as_):
+def test_a_concurrent_project_and_subgroup_do_not_share_a_path(app, group, as_):
     client, start = as_(OLIVE), threading.Barrier(2)
 
     def create(path, fields):
@@ -949,7 +949,7 @@ def open_issues(client, project):
 
 
 @pytest.mark.both_databases
-def test_open_issues_are_counted_without_confidential_ones(project, as_):
+def test_open_issues_exclude_confidential_ones(project, as_):
     client, issues = as_(OLIVE), f"/projects/{project.id}/issues"
     counts = [open_issues(client, project)]
     for fields in ({}, {}, {"confidential": True}):
@@ -966,7 +966,7 @@ def test_open_issues_are_counted_without_confidential_ones(project, as_):
 @pytest.mark.parametrize(
     ("level", "told"), [("enabled", [1, 1, 1]), ("private", [1, 1, "hidden"]), ("disabled", ["hidden"] * 3)]
 )
-def test_open_issues_are_told_to_whom_the_issues_are_open(level, told, people, as_admin, as_):
+def test_open_issues_are_shown_to_callers_who_see_issues(level, told, people, as_admin, as_):
     group = make_group(visibility="public")
     project = make_project("open", group, visibility="public")
     as_admin.post(f"/projects/{project.id}/issues", json={"title": "x"})
@@ -976,7 +976,7 @@ def test_open_issues_are_told_to_whom_the_issues_are_open(level, told, people, a
     assert [open_issues(as_(person), project) for person in (ADA, GUS, SAM)] == told
 
 
-def test_a_project_that_an_archive_still_comes_into_has_no_open_issues(project, as_):
+def test_a_project_being_imported_shows_no_open_issues(project, as_):
     as_(OLIVE).post(f"/projects/{project.id}/issues", json={"title": "x"})
     reload(project).loading = True
     db.session.commit()
@@ -988,7 +988,7 @@ def test_a_project_that_an_archive_still_comes_into_has_no_open_issues(project, 
     ("name", "kept"),
     [("merge_method", "ff"), ("build_timeout", 7200), ("lfs_enabled", False), ("build_git_strategy", "clone")],
 )
-def test_null_is_no_value_of_a_setting_that_always_has_one(name, kept, project, as_):
+def test_null_is_refused_for_required_settings(name, kept, project, as_):
     client = as_(MAX)
     client.put(f"/projects/{project.id}", json={name: kept})
 
@@ -997,7 +997,7 @@ def test_null_is_no_value_of_a_setting_that_always_has_one(name, kept, project, 
     assert (answer.status_code, answer.json[name]) == (200, kept)
 
 
-def test_null_takes_away_what_a_project_need_not_have(project, as_):
+def test_null_clears_optional_fields(project, as_):
     client = as_(MAX)
     client.put(f"/projects/{project.id}", json={"ci_config_path": "ci.yml", "ci_default_git_depth": 20})
 

@@ -51,7 +51,7 @@ def protect(project, as_maintainer):
         (NOBODY, 404, (401, 401, 401)),
     ],
 )
-def test_those_who_read_the_code_read_and_maintainers_write(person, reads, writes, project, protect, as_):
+def test_code_readers_list_and_maintainers_change_protections(person, reads, writes, project, protect, as_):
     protect()
     client = as_(person)
 
@@ -66,7 +66,7 @@ def test_those_who_read_the_code_read_and_maintainers_write(person, reads, write
     assert tuple(answer.status_code for answer in written) == writes
 
 
-def test_a_protected_branch_is_exactly_this(project, protect, as_maintainer):
+def test_a_protected_branch_has_exactly_these_keys(project, protect, as_maintainer):
     made = protect("feature/*", push_access_level=0, merge_access_level="30", allow_force_push="true")
 
     assert made == {
@@ -90,7 +90,7 @@ def test_without_levels_maintainers_push_and_merge_without_force(protect):
 
 
 @pytest.mark.both_databases
-def test_the_list_is_by_name_searched_and_in_pages(project, protect, as_maintainer):
+def test_the_list_is_ordered_searched_and_paginated(project, protect, as_maintainer):
     for name in ("main", "release/*", "feature/1", "release/old"):
         protect(name)
 
@@ -118,7 +118,7 @@ def test_the_list_is_by_name_searched_and_in_pages(project, protect, as_maintain
         ),
     ],
 )
-def test_what_cannot_be_protected(sent, status, body, project, protect, as_maintainer):
+def test_invalid_protections_are_refused(sent, status, body, project, protect, as_maintainer):
     protect()
 
     answer = as_maintainer.post(branches(project), json=sent)
@@ -127,7 +127,7 @@ def test_what_cannot_be_protected(sent, status, body, project, protect, as_maint
     assert len(as_maintainer.get(branches(project)).json) == 1
 
 
-def test_the_force_push_of_an_imported_protection_changes_and_it_is_exported(project, as_maintainer):
+def test_the_force_push_flag_of_an_imported_protection_is_changed_and_exported(project, as_maintainer):
     db.session.add(ProtectedBranch(project_id=project.id, name="main", added_by_import=True))
     db.session.commit()
 
@@ -140,7 +140,7 @@ def test_the_force_push_of_an_imported_protection_changes_and_it_is_exported(pro
     assert as_maintainer.patch(branches(project, "nothing"), json={}).json == MISSING
 
 
-def test_a_protected_branch_is_deleted_unless_it_changed(project, protect, as_maintainer):
+def test_a_protected_branch_is_deleted_unless_it_changed_since(project, protect, as_maintainer):
     protect("a/b")
     headers = {"If-Unmodified-Since": "Mon, 01 Jan 1990 00:00:00 GMT"}
 
@@ -165,7 +165,7 @@ def test_changes_of_protected_branches_are_audited(project, protect, as_maintain
 # The settings page
 
 
-def test_the_section_lists_protects_and_unprotects(project, visit, as_maintainer, tmp_path):
+def test_the_settings_section_lists_protects_and_unprotects(project, visit, as_maintainer, tmp_path):
     keep_repository(project, tmp_path)
     visitor = visit(MAX)
 
@@ -181,7 +181,7 @@ def test_the_section_lists_protects_and_unprotects(project, visit, as_maintainer
     assert as_maintainer.get(branches(project, "m*")).status_code == 404
 
 
-def test_the_section_previews_a_wildcard_and_shows_refusals(project, visit, protect, tmp_path):
+def test_the_settings_section_previews_wildcards_and_shows_errors(project, visit, protect, tmp_path):
     keep_repository(project, tmp_path)
     protect("x")
     visitor = visit(MAX)
@@ -195,14 +195,14 @@ def test_the_section_previews_a_wildcard_and_shows_refusals(project, visit, prot
     assert db.session.query(ProtectedBranch).count() == 1
 
 
-def test_a_developer_changes_no_protected_branch_by_page(project, visit):
+def test_a_developer_cannot_change_protected_branches_on_pages(project, visit):
     answer = visit(DEV).send(f"{SETTINGS}/protected_branches", branch="m*")
 
     assert answer.status_code == 403
     assert db.session.query(ProtectedBranch).count() == 0
 
 
-def test_a_branch_of_another_project_is_not_unprotected(project, visit):
+def test_a_protection_of_another_project_is_not_found(project, visit):
     foreign = sample_data.make_project()
     db.session.add(row := ProtectedBranch(project_id=foreign.id, name="main"))
     db.session.commit()

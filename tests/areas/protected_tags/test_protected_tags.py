@@ -80,7 +80,7 @@ def protect(project, as_maintainer):
 
 @pytest.mark.parametrize("archived", [False, True])
 @pytest.mark.parametrize("person", [ADA, OLIVE, MAX])
-def test_maintainers_and_those_above_them_may_do_everything(person, archived, project, protect, as_):
+def test_maintainers_and_higher_roles_may_do_everything(person, archived, project, protect, as_):
     protect()
     sample_data.reload(project).archived = archived
     db.session.commit()
@@ -100,7 +100,7 @@ def test_maintainers_and_those_above_them_may_do_everything(person, archived, pr
         (NOBODY, 401, "401 Unauthorized"),
     ],
 )
-def test_all_others_are_refused_before_their_parameters_are_read(person, status, text, project, protect, as_):
+def test_other_roles_are_refused_before_parameters_are_validated(person, status, text, project, protect, as_):
     protect()
 
     answers = everything(as_(person), project, name=None, create_access_level="nonsense")
@@ -109,28 +109,28 @@ def test_all_others_are_refused_before_their_parameters_are_read(person, status,
 
 
 @pytest.mark.parametrize("visibility", ["internal", "public"])
-def test_a_stranger_who_sees_the_project_is_forbidden_and_nobody_unauthorized(visibility, as_):
+def test_non_members_get_403_and_anonymous_callers_401(visibility, as_):
     project = sample_data.make_project(visibility=visibility)
 
     assert [answer.status_code for answer in everything(as_(SAM), project)] == [403] * 4
     assert [answer.status_code for answer in everything(as_(NOBODY), project)] == [401] * 4
 
 
-def test_an_external_stranger_does_not_see_an_internal_project(people, client_of):
+def test_external_users_do_not_see_internal_projects(people, client_of):
     project = sample_data.make_project(visibility="internal")
     client = client_of(sample_data.make_user(external=True))
 
     assert [answer.json for answer in everything(client, project)] == [{"message": "404 Project Not Found"}] * 4
 
 
-def test_of_a_missing_project_nobody_hears_401_and_others_404(project, as_):
+def test_a_missing_project_is_401_for_anonymous_callers_and_404_for_users(project, as_):
     project.id = 4711
 
     assert {answer.status_code for answer in everything(as_(NOBODY), project)} == {401}
     assert [answer.json for answer in everything(as_(ADA), project)] == [{"message": "404 Project Not Found"}] * 4
 
 
-def test_a_token_that_only_reads_may_not_write(project, protect, people, client_of):
+def test_a_read_only_token_cannot_write(project, protect, people, client_of):
     protect()
 
     answers = everything(client_of(people[MAX], "read_api"), project)
@@ -139,7 +139,7 @@ def test_a_token_that_only_reads_may_not_write(project, protect, people, client_
     assert answers[1].json["error"] == answers[3].json["error"] == "insufficient_scope"
 
 
-def test_a_token_for_something_else_reads_nothing(project, protect, people, client_of):
+def test_a_token_with_another_scope_reads_nothing(project, protect, people, client_of):
     protect()
 
     answers = everything(client_of(people[MAX], "read_user", "read_repository"), project)
@@ -161,7 +161,7 @@ def test_an_unknown_token_is_refused_on_a_public_project_too(client_of, people):
     assert [answer.json for answer in everything(client, project)] == [{"message": "401 Unauthorized"}] * 4
 
 
-def test_somebody_who_is_blocked_is_refused(project, people, client_of):
+def test_blocked_users_are_refused(project, people, client_of):
     client = client_of(people[MAX])
     sample_data.reload(people[MAX]).state = BLOCKED
     db.session.commit()
@@ -170,14 +170,14 @@ def test_somebody_who_is_blocked_is_refused(project, people, client_of):
     assert [(answer.status_code, answer.json) for answer in everything(client, project)] == [(403, blocked)] * 4
 
 
-def test_a_membership_that_has_ended_counts_no_more(project, as_, people):
+def test_an_expired_membership_does_not_count(project, as_, people):
     sample_data.add_member(project, people[SAM], Role.MAINTAINER, clock.today())
 
     assert {answer.status_code for answer in everything(as_(SAM), project)} == {404}
 
 
 @pytest.mark.parametrize(("method", "name"), [("PUT", None), ("PATCH", None), ("PUT", "feature"), ("POST", "feature")])
-def test_a_protected_tag_is_not_changed(method, name, project, as_):
+def test_protected_tags_have_no_update_route(method, name, project, as_):
     answers = [as_(person).open(method, tags(project, name)) for person in (MAX, NOBODY)]
 
     assert [(answer.status_code, answer.json) for answer in answers] == [
@@ -190,7 +190,7 @@ def test_a_protected_tag_is_not_changed(method, name, project, as_):
 
 
 @pytest.mark.both_databases
-def test_protected_tags_are_listed_in_the_order_of_their_creation(project, protect, as_maintainer):
+def test_protected_tags_are_listed_in_order_of_creation(project, protect, as_maintainer):
     for name in ("v*", "nightly", "a", "A"):
         protect(name)
     worlds_apart = sample_data.make_project()
@@ -200,7 +200,7 @@ def test_protected_tags_are_listed_in_the_order_of_their_creation(project, prote
     assert names_of(as_maintainer, project) == ["v*", "nightly", "a", "A"]
 
 
-def test_a_listed_protected_tag_is_exactly_this(project, protect, as_maintainer):
+def test_a_protected_tag_has_exactly_these_keys(project, protect, as_maintainer):
     protect("v*", create_access_level=30)
     protect("nightly", create_access_level=0)
 
@@ -220,7 +220,7 @@ def test_an_empty_list_has_one_page(project, as_maintainer):
 
 
 @pytest.mark.both_databases
-def test_the_list_is_cut_into_pages(project, protect, as_maintainer):
+def test_the_list_is_paginated(project, protect, as_maintainer):
     for number in range(5):
         protect(f"t{number}")
 
@@ -232,7 +232,7 @@ def test_the_list_is_cut_into_pages(project, protect, as_maintainer):
     assert f'{tags(project)}?id={project.id}&page=3&per_page=2>; rel="next"' in answer.headers["Link"]
 
 
-def test_a_page_that_cannot_be_read_is_refused(project, as_maintainer):
+def test_an_invalid_page_is_refused(project, as_maintainer):
     answer = as_maintainer.get(f"{tags(project)}?page=a&per_page=0")
 
     assert answer.status_code == 400
@@ -240,7 +240,7 @@ def test_a_page_that_cannot_be_read_is_refused(project, as_maintainer):
 
 
 @pytest.mark.both_databases
-def test_a_longer_list_takes_no_more_queries(project, protect, as_maintainer, count_queries):
+def test_the_list_takes_a_constant_number_of_queries(project, protect, as_maintainer, count_queries):
     counts = []
     for number in range(20):
         protect(f"t{number}")
@@ -272,7 +272,7 @@ def test_names_are_compared_literally(name, project, protect, as_maintainer):
     assert names_of(as_maintainer, project) == ["v*"]
 
 
-def test_a_star_in_an_address_need_not_be_encoded(project, protect, as_maintainer):
+def test_a_star_in_a_url_need_not_be_encoded(project, protect, as_maintainer):
     protect("feature/*")
 
     assert as_maintainer.get(f"{tags(project)}/feature%2F*").json["name"] == "feature/*"
@@ -280,7 +280,7 @@ def test_a_star_in_an_address_need_not_be_encoded(project, protect, as_maintaine
     assert as_maintainer.get(f"{tags(project)}/feature/*").json == {"error": "404 Not Found"}
 
 
-def test_the_project_may_be_given_by_its_path(project, protect, as_maintainer):
+def test_the_project_is_found_by_its_path(project, protect, as_maintainer):
     protect("v1.0")
 
     shown = as_maintainer.get("/projects/Acme%2Fshop/protected_tags/v1.0")
@@ -304,7 +304,7 @@ def test_the_project_may_be_given_by_its_path(project, protect, as_maintainer):
         ("", 40, "Maintainers"),
     ],
 )
-def test_who_may_create_a_tag_is_stored_with_it(level, stored, text, project, as_maintainer):
+def test_access_levels_are_stored_with_the_tag(level, stored, text, project, as_maintainer):
     answer = as_maintainer.post(tags(project), json={"name": "new_tag", "create_access_level": level})
 
     level = {"access_level": stored, "access_level_description": text}
@@ -312,7 +312,7 @@ def test_who_may_create_a_tag_is_stored_with_it(level, stored, text, project, as
     assert as_maintainer.get(tags(project, "new_tag")).json == answer.json
 
 
-def test_without_a_level_maintainers_create_the_tag(project, as_maintainer):
+def test_the_default_level_is_maintainer(project, as_maintainer):
     answer = as_maintainer.post(f"{tags(project)}/", json={"name": "feature", "allowed_to_create": [{"user_id": 1}]})
 
     assert (answer.status_code, answer.json) == (201, FEATURE)
@@ -326,7 +326,7 @@ def test_without_a_level_maintainers_create_the_tag(project, as_maintainer):
         {"query_string": {"name": "feature/*", "create_access_level": "30"}},
     ],
 )
-def test_forms_and_queries_say_the_same_as_json(sent, project, as_maintainer):
+def test_parameters_in_forms_and_queries_equal_json(sent, project, as_maintainer):
     answer = as_maintainer.post(tags(project), **sent)
 
     assert (answer.status_code, answer.json["name"]) == (201, "feature/*")
@@ -349,14 +349,14 @@ REFUSALS = (
 )
 
 
-def test_what_cannot_be_protected(project, as_maintainer):
+def test_invalid_protections_are_refused(project, as_maintainer):
     answers = [as_maintainer.post(tags(project), json=fields) for fields, _, _ in REFUSALS]
 
     assert [(answer.status_code, answer.json) for answer in answers] == [(status, body) for _, status, body in REFUSALS]
     assert names_of(as_maintainer, project) == []
 
 
-def test_a_long_name_that_no_database_can_squeeze_is_still_a_name(project, as_maintainer):
+def test_a_long_incompressible_name_is_accepted(project, as_maintainer):
     name = "".join(chr(0x10000 + number * 1013 % 0x20000) for number in range(255))
 
     answer = as_maintainer.post(tags(project), json={"name": name})
@@ -364,7 +364,7 @@ def test_a_long_name_that_no_database_can_squeeze_is_still_a_name(project, as_ma
     assert (answer.status_code, answer.json["name"]) == (201, name)
 
 
-def test_numbers_and_truths_are_names_too(project, as_maintainer):
+def test_numbers_and_booleans_are_accepted_as_names(project, as_maintainer):
     names = [as_maintainer.post(tags(project), json={"name": name}).json["name"] for name in (17, True)]
 
     assert names == ["17", "true"]
@@ -378,7 +378,7 @@ NAMES = (
 
 
 @pytest.mark.both_databases
-def test_every_name_is_kept_as_it_is(project, as_maintainer):
+def test_names_are_stored_unchanged(project, as_maintainer):
     made = [as_maintainer.post(tags(project), json={"name": name}).json["name"] for name in NAMES]
     shown = [as_maintainer.get(tags(project, name)).json["name"] for name in NAMES]
     removed = [as_maintainer.delete(tags(project, name)).status_code for name in NAMES]
@@ -388,7 +388,7 @@ def test_every_name_is_kept_as_it_is(project, as_maintainer):
 
 
 @pytest.mark.both_databases
-def test_a_name_is_protected_once(project, protect, as_maintainer):
+def test_a_duplicate_name_is_refused(project, protect, as_maintainer):
     protect()
 
     answer = as_maintainer.post(tags(project), json={"name": "feature", "create_access_level": 0})
@@ -399,7 +399,7 @@ def test_a_name_is_protected_once(project, protect, as_maintainer):
 
 @pytest.mark.both_databases
 @pytest.mark.parametrize("name", ["Feature", "feature ", " feature", "feature*"])
-def test_names_that_only_look_alike_are_protected_each(name, protect, project, as_maintainer):
+def test_similar_names_are_distinct(name, protect, project, as_maintainer):
     protect()
 
     protect(name)
@@ -416,7 +416,7 @@ def test_another_project_may_protect_the_same_name(protect, people, as_maintaine
 
 
 @pytest.mark.both_databases
-def test_of_many_at_once_one_protects_a_name(project, client_of, people, as_maintainer):
+def test_only_one_of_several_concurrent_requests_protects_a_name(project, client_of, people, as_maintainer):
     client = client_of(people[MAX])
 
     def create(number):
@@ -434,7 +434,7 @@ def test_of_many_at_once_one_protects_a_name(project, client_of, people, as_main
 # Unprotect
 
 
-def test_a_protection_is_taken_away_once(project, protect, as_maintainer):
+def test_a_protection_is_deleted_once(project, protect, as_maintainer):
     protect()
 
     answers = [as_maintainer.delete(tags(project, "feature")) for _ in range(2)]
@@ -444,7 +444,7 @@ def test_a_protection_is_taken_away_once(project, protect, as_maintainer):
     assert (answers[1].status_code, answers[1].json) == (404, MISSING)
 
 
-def test_taking_a_wildcard_away_leaves_what_it_covers(project, protect, as_maintainer):
+def test_deleting_a_wildcard_keeps_the_tags_it_covers(project, protect, as_maintainer):
     for name in ("v*", "v1.*", "v1.0"):
         protect(name)
 
@@ -454,7 +454,7 @@ def test_taking_a_wildcard_away_leaves_what_it_covers(project, protect, as_maint
 
 
 @pytest.mark.both_databases
-def test_of_many_at_once_none_fails_to_unprotect(project, protect, client_of, people, as_maintainer):
+def test_concurrent_deletions_do_not_fail(project, protect, client_of, people, as_maintainer):
     protect()
     client = client_of(people[MAX])
 
@@ -470,7 +470,7 @@ def test_of_many_at_once_none_fails_to_unprotect(project, protect, client_of, pe
 
 
 @pytest.mark.parametrize("since", [LONG_AGO, "1990-01-01"])
-def test_a_tag_that_has_changed_since_is_kept(since, project, protect, as_maintainer):
+def test_a_delete_with_an_old_if_unmodified_since_is_412(since, project, protect, as_maintainer):
     protect()
 
     answer = as_maintainer.delete(tags(project, "feature"), headers={"If-Unmodified-Since": since})
@@ -480,7 +480,7 @@ def test_a_tag_that_has_changed_since_is_kept(since, project, protect, as_mainta
 
 
 @pytest.mark.parametrize("since", ["Fri, 01 Jan 2100 00:00:00 GMT", "no date", ""])
-def test_a_tag_that_has_not_changed_since_is_removed(since, project, protect, as_maintainer):
+def test_a_delete_with_a_current_if_unmodified_since_succeeds(since, project, protect, as_maintainer):
     protect()
 
     answer = as_maintainer.delete(tags(project, "feature"), headers={"If-Unmodified-Since": since})
@@ -502,7 +502,7 @@ def test_a_tag_that_has_not_changed_since_is_removed(since, project, protect, as
         ("GET", "feature", {}, False),
     ],
 )
-def test_a_project_is_touched_by_what_changes_its_tags(method, name, fields, touched, project, protect, as_maintainer):
+def test_changes_of_protected_tags_update_the_project(method, name, fields, touched, project, protect, as_maintainer):
     protect()
     before = clock.now() - dt.timedelta(days=1)
     sample_data.reload(project).updated_at = before
@@ -514,7 +514,7 @@ def test_a_project_is_touched_by_what_changes_its_tags(method, name, fields, tou
 
 
 @pytest.mark.both_databases
-def test_nothing_of_it_is_in_the_feed(project, protect, as_maintainer):
+def test_changes_are_not_recorded_as_events(project, protect, as_maintainer):
     protect()
     as_maintainer.delete(tags(project, "feature"))
 
@@ -522,7 +522,7 @@ def test_nothing_of_it_is_in_the_feed(project, protect, as_maintainer):
 
 
 @pytest.mark.both_databases
-def test_protected_tags_vanish_with_their_project(project, protect, as_, run_jobs):
+def test_protected_tags_are_removed_with_their_project(project, protect, as_, run_jobs):
     protect()
 
     deleted = as_(OLIVE).delete(f"/projects/{project.id}")
@@ -550,7 +550,7 @@ ADMITTED = (
 )
 
 
-def test_who_may_create_a_tag_that_is_protected_so(project, people):
+def test_roles_that_create_a_protected_tag(project, people):
     everybody = (ADA, OLIVE, MAX, DEV, RITA, GUS, SAM, NOBODY)
 
     found = [
@@ -573,7 +573,7 @@ LEVELS = {
 }
 
 
-def test_the_levels_of_a_tag_are_those_of_every_name_that_covers_it(project, protect):
+def test_a_tag_has_the_levels_of_every_matching_protection(project, protect):
     for protected, level in (("v*", 30), ("v1.*", 40), ("v1.0", 0), ("release", 40)):
         protect(protected, create_access_level=level)
 
@@ -581,7 +581,7 @@ def test_the_levels_of_a_tag_are_those_of_every_name_that_covers_it(project, pro
 
 
 @pytest.mark.parametrize(("person", "may"), [(MAX, True), (DEV, False), (ADA, True)])
-def test_what_the_api_protects_decides_who_creates_a_tag(person, may, project, protect, people):
+def test_protections_decide_who_creates_a_tag(person, may, project, protect, people):
     protect("release/*", create_access_level=40)
     protect("release/0*", create_access_level=0)
 
@@ -593,7 +593,7 @@ def test_what_the_api_protects_decides_who_creates_a_tag(person, may, project, p
 # The tags of a repository
 
 
-def test_without_a_repository_there_are_no_tags(project):
+def test_a_project_without_repository_has_no_tags(project):
     assert contents.tag_names(project) == []
 
 
@@ -604,7 +604,7 @@ def keep(project, tmp_path):
 
 
 @pytest.mark.both_databases
-def test_tags_of_a_repository_are_named_in_order(keep, project):
+def test_tags_of_a_repository_are_listed_in_order(keep, project):
     keep("v2", "größe", "v1/rc")
 
     assert contents.tag_names(project) == ["größe", "v1/rc", "v2"]
@@ -616,7 +616,7 @@ def test_a_repository_without_tags_has_none(keep, project):
     assert contents.tag_names(project) == []
 
 
-def test_the_bare_repository_of_a_machine_is_made_again_when_it_is_gone(keep, project):
+def test_a_missing_local_copy_of_a_repository_is_recreated(keep, project):
     keep("v1")
     contents.tag_names(project)
     shutil.rmtree(models.root())
@@ -624,7 +624,7 @@ def test_the_bare_repository_of_a_machine_is_made_again_when_it_is_gone(keep, pr
     assert contents.tag_names(project) == ["v1"]
 
 
-def test_a_name_that_ends_like_a_suffix_is_its_own_name(project, as_maintainer):
+def test_a_name_that_ends_in_a_known_suffix_is_kept(project, as_maintainer):
     here = f"/projects/{project.id}/protected_tags"
     for name in ("y", "y.json"):
         as_maintainer.post(here, json={"name": name})
@@ -635,7 +635,7 @@ def test_a_name_that_ends_like_a_suffix_is_its_own_name(project, as_maintainer):
 
 
 @pytest.mark.parametrize("name", [".", ".."])
-def test_names_that_clients_fold_away_are_refused(name, project, as_maintainer):
+def test_dot_segments_as_names_are_refused(name, project, as_maintainer):
     answer = as_maintainer.post(f"/projects/{project.id}/protected_tags", json={"name": name})
 
     assert (answer.status_code, answer.json) == (422, {"message": ["Name is invalid"]})

@@ -11,7 +11,7 @@ def titles(answer):
     return [commit["title"] for commit in answer.json]
 
 
-def test_a_commit_as_it_is_shown(as_maintainer, code, project):
+def test_a_commit_has_the_documented_keys(as_maintainer, code, project):
     shown = as_maintainer.get(f"{code}/commits/v1.1").json
 
     assert shown == {
@@ -62,22 +62,22 @@ def test_commits_are_listed_without_totals(as_maintainer, code):
         ("all=true&since=2021-02-06T00:00:00Z", ["Not merged", "Change a type and add a submodule"]),
     ],
 )
-def test_filters_of_commits(query, expected, as_maintainer, code):
+def test_commits_are_filtered(query, expected, as_maintainer, code):
     assert titles(as_maintainer.get(f"{code}/commits?{query}")) == expected
 
 
-def test_commits_with_stats(as_maintainer, code):
+def test_commits_include_stats_on_request(as_maintainer, code):
     [one] = as_maintainer.get(f"{code}/commits?with_stats=true&ref_name=v1.0").json
 
     assert one["stats"]["additions"] > 5
 
 
 @pytest.mark.parametrize("query", ["since=yesterday", "ref_name=-x", "per_page=0"])
-def test_parameters_that_are_refused(query, as_maintainer, code):
+def test_invalid_parameters_are_refused(query, as_maintainer, code):
     assert as_maintainer.get(f"{code}/commits?{query}").status_code == 400
 
 
-def test_the_differences_of_a_commit(as_maintainer, code):
+def test_the_diffs_of_a_commit_are_listed(as_maintainer, code):
     answer = as_maintainer.get(f"{code}/commits/main~1/diff?per_page=1")
     [renamed] = as_maintainer.get(f"{code}/commits/main~1/diff?per_page=1&page=2").json
 
@@ -102,14 +102,14 @@ def test_the_differences_of_a_commit(as_maintainer, code):
     )
 
 
-def test_a_link_that_becomes_a_file_and_a_submodule(as_maintainer, code):
+def test_a_diff_shows_type_changes_and_submodules(as_maintainer, code):
     link, sub = as_maintainer.get(f"{code}/commits/main/diff").json
 
     assert link["diff"] == ("@@ -1 +0,0 @@\n-../../etc/passwd\n\\ No newline at end of file\n@@ -0,0 +1 @@\n+file\n")
     assert (sub["b_mode"], sub["diff"].startswith("@@ -0,0 +1 @@\n+Subproject commit ")) == ("160000", True)
 
 
-def test_the_refs_of_a_commit_and_its_number(as_maintainer, code):
+def test_the_refs_and_sequence_number_of_a_commit(as_maintainer, code):
     refs = as_maintainer.get(f"{code}/commits/v1.1/refs").json
 
     assert [(ref["type"], ref["name"]) for ref in refs] == [("branch", "main"), ("branch", "other"), ("tag", "v1.1")]
@@ -119,13 +119,13 @@ def test_the_refs_of_a_commit_and_its_number(as_maintainer, code):
 
 
 @pytest.mark.parametrize("below", ["", "/diff", "/refs", "/sequence", "/signature", "/statuses"])
-def test_a_commit_that_is_not_there(below, as_maintainer, code):
+def test_an_unknown_commit_is_not_found(below, as_maintainer, code):
     answer = as_maintainer.get(f"{code}/commits/nothing{below}")
 
     assert (answer.status_code, answer.json) == (404, {"message": "404 Commit Not Found"})
 
 
-def test_long_messages_and_names_are_cut():
+def test_long_messages_and_names_are_truncated():
     person = b"author " + b"a" * 100_000 + b" <a@example.org> 1 +0000\n"
     content = b"tree " + b"1" * 40 + b"\n" + person + b"\n" + "ä".encode() * 1_000_000
 
@@ -136,7 +136,7 @@ def test_long_messages_and_names_are_cut():
     assert len(objects.parse_tag(content).message.encode()) <= objects.MAX_MESSAGE_BYTES + 2
 
 
-def test_an_author_that_is_no_expression_is_refused(as_maintainer, code):
+def test_an_invalid_author_expression_is_refused(as_maintainer, code):
     answer = as_maintainer.get(f"{code}/commits", query_string={"author": "["})
 
     assert (answer.status_code, answer.json) == (400, {"error": "author is invalid"})

@@ -14,7 +14,7 @@ from tests.support.sample_data import DEV, GUS, NOBODY, RITA, SAM
 
 
 @pytest.mark.parametrize(("person", "status"), [(DEV, 200), (RITA, 200), (GUS, 403), (SAM, 404), (NOBODY, 404)])
-def test_who_may_read_a_repository(person, status, as_, code):
+def test_roles_that_read_a_repository(person, status, as_, code):
     for path in ("tree", "commits", "files/README.md?ref=main", "archive"):
         assert as_(person).get(f"{code}/{path}").status_code == status
 
@@ -37,13 +37,13 @@ def test_folders_come_before_files_and_submodules(as_maintainer, code):
     assert answer.headers["X-Total"] == "10"
 
 
-def test_a_tree_below_a_path_with_all_folders(as_maintainer, code):
+def test_a_tree_is_listed_below_a_path_recursively(as_maintainer, code):
     rows = as_maintainer.get(f"{code}/tree?recursive=true&path=docs&ref=v1.1").json
 
     assert [row["path"] for row in rows] == ["docs/guide.md"]
 
 
-def test_a_tree_is_followed_by_keyset(as_maintainer, code):
+def test_a_tree_supports_keyset_pagination(as_maintainer, code):
     first = as_maintainer.get(f"{code}/tree?pagination=keyset&per_page=6")
     second = as_maintainer.get(f"{code}/tree?pagination=keyset&per_page=6&page_token={first.json[-1]['id']}")
 
@@ -60,13 +60,13 @@ def test_a_tree_is_followed_by_keyset(as_maintainer, code):
         ("path=app.py", "404 invalid revision or path Not Found"),
     ],
 )
-def test_what_is_no_folder(query, message, as_maintainer, code):
+def test_a_path_that_is_not_a_folder_is_not_found(query, message, as_maintainer, code):
     answer = as_maintainer.get(f"{code}/tree?{query}")
 
     assert (answer.status_code, answer.json) == (404, {"message": message})
 
 
-def test_a_file_with_its_content(as_maintainer, code):
+def test_a_file_is_shown_with_its_content(as_maintainer, code):
     answer = as_maintainer.get(f"{code}/files/docs%2Fmanual.md?ref=main")
 
     assert base64.b64decode(answer.json["content"]) == b"guide\n"
@@ -78,7 +78,7 @@ def test_a_file_with_its_content(as_maintainer, code):
     assert (head.status_code, head.headers["X-Gitlab-Content-Sha256"]) == (200, answer.json["content_sha256"])
 
 
-def test_a_file_of_an_odd_name(as_maintainer, code):
+def test_files_with_unusual_names_are_found(as_maintainer, code):
     answer = as_maintainer.get(f"{code}/files/a%20b%2Fc%3Fd%23e%25.txt/raw")
 
     assert (answer.data, answer.headers["X-Gitlab-File-Path"]) == (b"odd\n", "a b/c?d#e%.txt")
@@ -102,13 +102,13 @@ def test_a_file_of_an_odd_name(as_maintainer, code):
         ("merge_base?refs[]=main&refs[]=a&refs[]=b", 400, {"message": "Could not find refs: a, b"}),
     ],
 )
-def test_what_is_not_there(path, status, body, as_maintainer, code):
+def test_unknown_files_and_revisions_are_not_found(path, status, body, as_maintainer, code):
     answer = as_maintainer.get(f"{code}/{path}")
 
     assert (answer.status_code, answer.json) == (status, body)
 
 
-def test_a_token_for_repositories_reads_files_only(client_of, people, code):
+def test_a_read_repository_token_reads_files_only(client_of, people, code):
     client = client_of(people[DEV], "read_repository")
 
     assert client.get(f"{code}/files/app.py?ref=main").status_code == 200
@@ -124,7 +124,7 @@ def test_a_token_for_repositories_reads_files_only(client_of, people, code):
         ("x.svg", "image/svg+xml", 'attachment; filename="x.svg"'),
     ],
 )
-def test_raw_content_never_runs(path, content_type, disposition, as_maintainer, code):
+def test_raw_content_has_headers_against_execution(path, content_type, disposition, as_maintainer, code):
     headers = as_maintainer.get(f"{code}/files/{path}/raw").headers
 
     assert (headers["Content-Type"], headers["Content-Disposition"]) == (content_type, disposition)
@@ -132,7 +132,7 @@ def test_raw_content_never_runs(path, content_type, disposition, as_maintainer, 
     assert headers["X-Content-Type-Options"] == "nosniff"
 
 
-def test_the_types_of_raw_content():
+def test_content_types_of_raw_content():
     assert raw.type_of(b"BMW is a car") == raw.TEXT
     assert raw.type_of(b"<?xml version='1.0'?><!-- x --><svg>") == raw.SVG
     assert raw.type_of(b"\0\0\0") == raw.BINARY
@@ -169,7 +169,7 @@ def test_equal_archives_have_equal_bytes(kind, as_maintainer, code, project):
     assert any(name.startswith(f"{project.path}-v1.0-") and name.endswith("/app.py") for name in names)
 
 
-def test_an_archive_of_one_folder(as_maintainer, code, project):
+def test_an_archive_contains_one_folder(as_maintainer, code, project):
     answer = as_maintainer.get(f"{code}/archive?path=docs")
     names = names_in(answer.data)
 
@@ -178,7 +178,7 @@ def test_an_archive_of_one_folder(as_maintainer, code, project):
     assert answer.headers["Content-Disposition"].endswith('-docs.tar.gz"')
 
 
-def test_compare_shows_commits_and_differences(as_maintainer, code):
+def test_compare_shows_commits_and_diffs(as_maintainer, code):
     found = as_maintainer.get(f"{code}/compare?from=v1.1&to=feature/x").json
 
     assert [commit["title"] for commit in found["commits"]] == ["Feature change"]
@@ -189,7 +189,7 @@ def test_compare_shows_commits_and_differences(as_maintainer, code):
     assert as_maintainer.get(f"{code}/compare?from=main&to=main").json["compare_same_ref"] is True
 
 
-def test_contributors_and_merge_base(as_maintainer, code):
+def test_contributors_and_merge_base_are_returned(as_maintainer, code):
     [one] = as_maintainer.get(f"{code}/contributors").json
     base = as_maintainer.get(f"{code}/merge_base?refs[]=v1.1&refs[]=feature/x").json
 
@@ -197,7 +197,7 @@ def test_contributors_and_merge_base(as_maintainer, code):
     assert base["title"] == "First commit"
 
 
-def test_an_empty_project_has_nothing(as_maintainer, project):
+def test_an_empty_project_has_an_empty_tree(as_maintainer, project):
     paths = {"commits": 200, "tree": 404, "files/a?ref=main": 404, "archive": 404, "contributors": 404}
 
     assert {path: as_maintainer.get(f"/projects/{project.id}/repository/{path}").status_code for path in paths} == paths

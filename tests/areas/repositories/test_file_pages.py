@@ -46,13 +46,13 @@ def test_a_file_is_shown_line_by_line(visit):
         assert line in page
 
 
-def test_lines_are_numbered_as_editors_number_them(visit):
+def test_line_numbers_match_editors(visit):
     page = visit(RITA).get(f"{HERE}/main/odd.txt").text
 
     assert re.findall(r'id="L(\d+)"', page) == ["1", "2", "3"]
 
 
-def test_what_is_in_a_file_is_text_and_nothing_else(visit):
+def test_file_content_is_escaped(visit):
     text = visit(RITA).get(f"{HERE}/main/hostile.txt").text
 
     assert "&lt;script&gt;alert(&#39;1&#39;)" in text
@@ -63,7 +63,7 @@ def test_code_is_highlighted(visit):
     assert '<span class="hl-k">if</span>' in visit(RITA).get(f"{HERE}/main/app/a.py").text
 
 
-def test_markdown_is_formatted_and_has_its_source(visit):
+def test_markdown_is_rendered_with_a_link_to_its_source(visit):
     formatted, source = (visit(RITA).get(f"{HERE}/main/docs/a.md{query}").text for query in ("", "?plain=1"))
 
     assert '<a href="/acme/shop/-/blob/main/app/a.py" rel="nofollow noopener noreferrer">code</a>' in formatted
@@ -79,18 +79,18 @@ def test_an_image_is_shown_from_its_raw_content(visit):
     assert '<img class="picture" src="/acme/shop/-/raw/main/logo.png"' in visit(RITA).get(f"{HERE}/main/logo.png").text
 
 
-def test_control_characters_that_change_the_order_of_text_are_told(visit):
+def test_bidirectional_control_characters_are_marked(visit):
     assert "bidirectional control characters" in visit(RITA).get(f"{HERE}/main/order.py").text
 
 
-def test_what_takes_too_long_to_highlight_is_plain_and_says_so(visit):
+def test_code_that_highlights_too_slowly_is_shown_plain(visit):
     text = visit(RITA).get(f"{HERE}/main/long.py").text
 
     assert re.search("Only the first [0-9,]+ lines are highlighted|Not highlighted", text)
     assert 'id="L10000"' in text
 
 
-def test_blame_shows_commits_beside_lines(visit, code):
+def test_blame_shows_the_commit_of_each_line(visit, code):
     text = visit(RITA).get("/acme/shop/-/blame/main/app.py").text
 
     assert re.findall(r"<td><a [^>]*>(.*?)</a>", text) == ["First commit", "Feature change"]
@@ -99,7 +99,7 @@ def test_blame_shows_commits_beside_lines(visit, code):
     assert visit(RITA).get("/acme/shop/-/blame/main/docs").status_code == 404
 
 
-def test_blame_says_when_a_history_is_too_long(visit, code, monkeypatch):
+def test_blame_reports_a_history_that_is_too_long(visit, code, monkeypatch):
     def fail(*_):
         raise ReadingTooLarge("blame")
 
@@ -117,7 +117,7 @@ def test_blame_says_when_a_history_is_too_long(visit, code, monkeypatch):
         ("lines.txt", "too large to be shown here"),
     ],
 )
-def test_what_cannot_be_shown_is_told(path, said, visit):
+def test_files_that_cannot_be_shown_have_a_message(path, said, visit):
     answer = visit(RITA).get(f"{HERE}/main/{path}")
 
     assert (answer.status_code, said in answer.text) == (200, True)
@@ -138,11 +138,11 @@ def test_a_tag_with_a_slash_is_a_revision_too(visit):
         "/".join("x" * 200),
     ],
 )
-def test_what_is_not_there_is_not_found(place, visit):
+def test_unknown_ids_are_not_found(place, visit):
     assert visit(RITA).get(f"{HERE}/{place}").status_code == 404
 
 
-def test_the_page_of_a_folder_is_another(visit):
+def test_folders_have_a_different_page(visit):
     assert visit(RITA).get(f"{HERE}/main/app").location == "/acme/shop/-/tree/main/app"
 
 
@@ -157,14 +157,14 @@ def test_the_page_of_a_folder_is_another(visit):
         (Visibility.PRIVATE, SAM, 404),
     ],
 )
-def test_who_reads_code(visibility, person, status, visit, project, group):
+def test_roles_that_read_code(visibility, person, status, visit, project, group):
     project.visibility = group.visibility = visibility
     db.session.commit()
 
     assert visit(person).get(f"{HERE}/main/app/a.py").status_code == status
 
 
-def test_without_a_repository_there_is_no_code(visit, project):
+def test_a_project_without_repository_has_no_code_pages(visit, project):
     project.repository_access_level = DISABLED
     db.session.commit()
 

@@ -42,7 +42,7 @@ def test_the_readme_is_on_the_chosen_default_branch(as_):
 
 
 @pytest.mark.parametrize("branch", ["a..b", "../../x", "a\nb", "f" * 40])
-def test_a_project_gets_no_default_branch_of_an_invalid_name(branch, as_, as_maintainer, project):
+def test_an_invalid_default_branch_name_is_refused(branch, as_, as_maintainer, project):
     made = as_(MAX).post("/projects", json={"name": "Fresh", "initialize_with_readme": True, "default_branch": branch})
     changed = as_maintainer.put(f"/projects/{project.id}", json={"default_branch": branch})
 
@@ -60,7 +60,7 @@ def test_an_administrator_initializes_the_project_of_a_user(as_, people):
     assert commit["author_email"] == people[DEV].email
 
 
-def test_developers_who_may_not_push_first_get_an_empty_project(as_, visit, group, people):
+def test_without_the_right_to_push_first_the_project_stays_empty(as_, visit, group, people):
     add_member(group, people[DEV], Role.DEVELOPER)
     fields = {"name": "fresh", "namespace_id": group.id}
 
@@ -89,7 +89,7 @@ def test_the_form_of_a_new_project_offers_a_readme(visit, people):
 
 
 @pytest.mark.parametrize("ref", ["main", "HEAD", "refs/heads/main"])
-def test_a_branch_of_an_empty_project_begins_with_a_readme(ref, as_maintainer, project):
+def test_a_branch_of_an_empty_project_starts_with_a_readme(ref, as_maintainer, project):
     code = f"/projects/{project.id}/repository"
 
     made = as_maintainer.post(f"{code}/branches", json={"branch": "topic/x", "ref": ref})

@@ -36,7 +36,7 @@ def ask(app, people):
     return ask
 
 
-def test_who_may_fetch_and_push_in_a_private_project(ask, project):
+def test_roles_that_fetch_and_push_in_a_private_project(ask, project):
     fetched = {person: ask(person, "acme/shop").status_code for person in (ADA, MAX, DEV, RITA, GUS, SAM, NOBODY)}
     pushed = {person: ask(person, "acme/shop", PUSH).status_code for person in (ADA, MAX, DEV, RITA, GUS, SAM, NOBODY)}
 
@@ -44,7 +44,7 @@ def test_who_may_fetch_and_push_in_a_private_project(ask, project):
     assert pushed == {ADA: 200, MAX: 200, DEV: 200, RITA: 403, GUS: 403, SAM: 404, NOBODY: 401}
 
 
-def test_anybody_may_fetch_from_a_public_project(ask, project, group):
+def test_anonymous_clients_may_fetch_from_a_public_project(ask, project, group):
     group.visibility = project.visibility = Visibility.PUBLIC
     db.session.commit()
 
@@ -53,7 +53,7 @@ def test_anybody_may_fetch_from_a_public_project(ask, project, group):
     assert (ask(NOBODY, "acme/shop", "").status_code, ask(SAM, "acme/shop", "").status_code) == (401, 403)
 
 
-def test_refusals_are_plain_text_that_git_can_show(ask, project):
+def test_refusals_are_plain_text_for_git(ask, project):
     denied, hidden, missing, guest = (
         ask(NOBODY, "acme/no"),
         ask(SAM, "acme/shop"),
@@ -89,7 +89,7 @@ def test_an_archived_project_can_be_fetched_only(ask, project):
     assert ask(RITA, "acme/shop", PUSH).text == git_access.NO_PUSH
 
 
-def test_passwords_are_accepted_until_the_instance_says_no(ask, project, people, as_admin):
+def test_passwords_are_accepted_unless_the_instance_disables_them(ask, project, people, as_admin):
     def by_password(password):
         return ask(NOBODY, "acme/shop", login=people[ADA].email, password=password).status_code
 
@@ -112,7 +112,7 @@ def test_the_dumb_protocol_and_lfs_are_not_served(app, project):
 @pytest.mark.parametrize(
     ("level", "scope", "status"), [(20, "read_repository", 200), (20, "read_registry", 403), (10, "api", 403)]
 )
-def test_the_token_of_a_project_fetches_in_the_role_of_its_bot(level, scope, status, app, project, as_maintainer):
+def test_a_project_token_fetches_with_the_role_of_its_bot(level, scope, status, app, project, as_maintainer):
     fields = {"name": "ci", "scopes": [scope], "access_level": level}
     token = as_maintainer.post(f"/projects/{project.id}/access_tokens", json=fields).json["token"]
 
@@ -121,7 +121,7 @@ def test_the_token_of_a_project_fetches_in_the_role_of_its_bot(level, scope, sta
     assert answer.status_code == status
 
 
-def test_anonymous_clients_leave_slots_to_others_whatever_they_hold(tmp_path):
+def test_anonymous_clients_cannot_occupy_all_slots(tmp_path):
     with ExitStack() as held:
         for number in range(100):
             with suppress(slots.NoSlot):
@@ -133,7 +133,7 @@ def test_anonymous_clients_leave_slots_to_others_whatever_they_hold(tmp_path):
             held.enter_context(slots.git_slot(tmp_path, user_id, max_wait_seconds=0))
 
 
-def test_one_address_holds_as_many_slots_as_a_user(tmp_path):
+def test_an_ip_address_has_the_slot_limit_of_a_user(tmp_path):
     with ExitStack() as held:
         for _ in range(slots.MAX_PROCESSES_PER_USER):
             held.enter_context(slots.git_slot(tmp_path, None, "192.0.2.1", max_wait_seconds=0))
@@ -143,7 +143,7 @@ def test_one_address_holds_as_many_slots_as_a_user(tmp_path):
         held.enter_context(slots.git_slot(tmp_path, None, "192.0.2.2", max_wait_seconds=0))
 
 
-def test_a_password_that_has_to_be_changed_opens_no_repository(ask, people, project):
+def test_an_expired_password_is_refused_by_git(ask, people, project):
     person = people[MAX]
     person.password_hash, person.password_expired = passwords.hash_password("correct horse"), False
     db.session.commit()
@@ -156,7 +156,7 @@ def test_a_password_that_has_to_be_changed_opens_no_repository(ask, people, proj
     assert answers == [200, 401]
 
 
-def test_few_threads_wait_for_a_slot(tmp_path, monkeypatch):
+def test_the_number_of_waiting_threads_is_limited(tmp_path, monkeypatch):
     monkeypatch.setattr(slots, "anonymous_waiters", threading.BoundedSemaphore(1))
     with ExitStack() as held:
         for _ in range(slots.MAX_ANONYMOUS_PROCESSES):
@@ -169,7 +169,7 @@ def test_few_threads_wait_for_a_slot(tmp_path, monkeypatch):
         assert time.monotonic() - began < 5
 
 
-def test_downloads_are_refused_at_once_when_one_waits(monkeypatch):
+def test_downloads_are_refused_at_once_while_one_waits(monkeypatch):
     monkeypatch.setattr(processes, "WAIT_SECONDS", 2.0)
     few, refused = processes.Slots(1), []
     few.acquire()
@@ -188,7 +188,7 @@ def test_downloads_are_refused_at_once_when_one_waits(monkeypatch):
     assert [moment - began > 1.9 for moment in sorted(refused)] == [False] * 4 + [True]
 
 
-def test_passwords_sent_at_the_same_time_count_before_the_next_is_checked(ask, people, project):
+def test_concurrent_passwords_are_counted_before_the_next_check(ask, people, project):
     username = people[MAX].username
     people[MAX].password_hash = passwords.hash_password("correct horse")
     db.session.commit()

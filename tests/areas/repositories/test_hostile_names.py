@@ -49,7 +49,7 @@ def hostile(project, tmp_path):
     return commit
 
 
-def test_every_page_shows_hostile_names_as_text(visit, hostile):
+def test_hostile_names_are_escaped_on_every_page(visit, hostile):
     visitor, branch = visit(RITA), "%3Cscript%3Ealert(1)%3C/script%3E"
     pages = ["tree", f"tree/{branch}", "commits", f"commits/{branch}", "branches", "tags", f"commit/{hostile}"]
     pages += [f"compare/{branch}...main", f"tree/{hostile}", "blob/main/%3Cimg%20src=x%20onerror=alert(1)%3E"]
@@ -61,7 +61,7 @@ def test_every_page_shows_hostile_names_as_text(visit, hostile):
     assert [page for page, answer in answers.items() if MARK in answer.text or BRANCH in answer.text] == []
 
 
-def test_entries_that_no_address_can_name_are_listed_without_a_link(visit, hostile):
+def test_entries_without_a_valid_url_are_listed_without_a_link(visit, hostile):
     text = visit(RITA).get(f"{HERE}/tree/main").text
 
     assert 'bad\ufffd <span class="badge">name is not UTF-8</span>' in text
@@ -84,7 +84,7 @@ def test_entries_that_no_address_can_name_are_listed_without_a_link(visit, hosti
         "main/.git/config",
     ],
 )
-def test_nothing_outside_the_repository_is_reached(page, place, visit, hostile):
+def test_paths_outside_the_repository_are_not_reached(page, place, visit, hostile):
     answer = visit(RITA).get(f"{HERE}/{page}/{place}")
 
     assert answer.status_code in (404, 308) or (page == "commits" and answer.status_code == 200)
@@ -94,7 +94,7 @@ def test_nothing_outside_the_repository_is_reached(page, place, visit, hostile):
 @pytest.mark.parametrize(
     "range", ["-x...main", "main...--output=x", "main..-c", "^main...main", "...", "main...", "a..b..c"]
 )
-def test_a_comparison_of_nonsense_is_not_found(range, visit, hostile):
+def test_a_comparison_of_invalid_revisions_is_not_found(range, visit, hostile):
     assert visit(RITA).get(f"{HERE}/compare/{range}").status_code == 404
 
 

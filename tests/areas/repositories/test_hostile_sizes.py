@@ -34,7 +34,7 @@ def client(git_of, people, project):
     return found
 
 
-def test_long_messages_are_cut_wherever_they_are_read(client, as_maintainer, project, visit):
+def test_long_messages_are_truncated_in_every_response(client, as_maintainer, project, visit):
     code = f"/projects/{project.id}/repository"
     [commit], [tag] = as_maintainer.get(f"{code}/commits").json, as_maintainer.get(f"{code}/tags").json
     [event] = as_maintainer.get(f"/projects/{project.id}/events?action=pushed&per_page=1").json
@@ -46,7 +46,7 @@ def test_long_messages_are_cut_wherever_they_are_read(client, as_maintainer, pro
         assert visit(RITA).get(f"{HERE}{page}").status_code == 200
 
 
-def test_the_title_of_a_push_needs_no_memory_for_its_message(client, project):
+def test_reading_the_title_of_a_push_needs_constant_memory(client, project):
     tip = client.output("rev-parse", "main")
     with code_of(project) as code:
         facts = PushFacts(code.folder)
@@ -60,7 +60,7 @@ def test_the_title_of_a_push_needs_no_memory_for_its_message(client, project):
     assert peak < 16 * push_facts.MAX_TITLE_BYTES
 
 
-def test_messages_of_a_list_are_cut_when_they_are_long_together(client, project, monkeypatch):
+def test_messages_of_a_list_share_a_size_limit(client, project, monkeypatch):
     monkeypatch.setattr(history, "MAX_MESSAGES_LENGTH", 100_000)
     client.run("commit", "--quiet", "--allow-empty", "-F", "message")
     client.push(SHOP, "main")
@@ -70,7 +70,7 @@ def test_messages_of_a_list_are_cut_when_they_are_long_together(client, project,
     assert [len(commit.message) for commit in found] == [objects.MAX_MESSAGE_BYTES, objects.MAX_CUT_MESSAGE_LENGTH]
 
 
-def test_each_line_of_a_blame_does_not_repeat_a_long_message(client, as_maintainer, project, visit, monkeypatch):
+def test_blame_does_not_repeat_long_messages_per_line(client, as_maintainer, project, visit, monkeypatch):
     address = f"/projects/{project.id}/repository/files/file/blame?ref=main"
     monkeypatch.setattr(blame, "MAX_MESSAGES_LENGTH", 1000)
 
@@ -82,9 +82,7 @@ def test_each_line_of_a_blame_does_not_repeat_a_long_message(client, as_maintain
     assert visit(RITA).get(f"{HERE}/-/blame/main/file").status_code == 200
 
 
-def test_a_folder_with_too_many_entries_says_so_and_its_files_can_be_read(
-    client, as_maintainer, project, visit, monkeypatch
-):
+def test_a_folder_with_too_many_entries_is_truncated_with_a_message(client, as_maintainer, project, visit, monkeypatch):
     monkeypatch.setattr(trees, "MAX_ENTRIES", 0)
     code = f"/projects/{project.id}/repository"
 
@@ -99,7 +97,7 @@ def test_a_folder_with_too_many_entries_says_so_and_its_files_can_be_read(
 
 
 @pytest.mark.parametrize("begun", ["", r":100644 100644 a b M\0"])
-def test_a_difference_that_git_did_not_finish_has_no_patches(begun, client, project, monkeypatch, tmp_path):
+def test_a_diff_that_git_did_not_finish_has_no_patches(begun, client, project, monkeypatch, tmp_path):
     (tmp_path / "git").write_text(f"#!/bin/sh\nprintf '{begun}'\nkill -9 $$\n")
     (tmp_path / "git").chmod(0o755)
     file = diffs.FileDiff("file", "file", 0, 0, "", "", "M", (b"file",))
@@ -111,7 +109,7 @@ def test_a_difference_that_git_did_not_finish_has_no_patches(begun, client, proj
     assert (file.too_large, file.patch) == (True, "")
 
 
-def test_a_push_of_too_many_refs_is_refused_and_not_remembered(client, monkeypatch):
+def test_a_push_of_too_many_refs_is_refused_and_not_stored(client, monkeypatch):
     monkeypatch.setattr(receiving, "MAX_REFS", 3)
     names = [f"main:refs/heads/b{number}" for number in range(9)]
 
@@ -123,7 +121,7 @@ def test_a_push_of_too_many_refs_is_refused_and_not_remembered(client, monkeypat
 
 
 @pytest.mark.parametrize("body", [b"", b"\xff" * 99, encode_line(b"want nonsense\n") + FLUSH])
-def test_a_fetch_that_git_cannot_read_is_refused_with_a_text(body, client):
+def test_a_malformed_fetch_is_refused_with_a_message(body, client):
     answer = requests.post(f"{client.url(SHOP)}/git-upload-pack", body, headers=UPLOAD, timeout=20)
 
     assert answer.content == encode_line("ERR upload-pack: the request is not valid")

@@ -46,7 +46,7 @@ def pushed(git_of, people, project):
     return client
 
 
-def test_bundles_are_converted_one_after_the_other(project, tmp_path):
+def test_bundles_are_converted_one_by_one(project, tmp_path):
     kept = keep_bundle(project, make_bundle(tmp_path / "bundle", "v1"))
     name = kept.storage_name
 
@@ -69,7 +69,7 @@ def test_a_developer_cannot_force_push_the_default_branch_of_a_converted_bundle(
     assert "You are not allowed to force push code to a protected branch on this project." in refused.stderr
 
 
-def test_the_upgrade_protects_what_archives_protected_and_default_branches(project, tmp_path):
+def test_the_upgrade_protects_archived_and_default_branches(project, tmp_path):
     keep_bundle(project, make_bundle(tmp_path / "bundle"))
     level = {"push_access_levels": [{"access_level": 30}, {"access_level": 30, "user_id": 5}]}
     lines = [{"name": "v*", **level}, {"name": " "}, {"name": 7}, "x", None, {"name": "own", "push_access_levels": []}]
@@ -89,7 +89,7 @@ def test_the_upgrade_protects_what_archives_protected_and_default_branches(proje
     ]
 
 
-def test_a_conversion_that_is_killed_is_done_again(project, tmp_path, monkeypatch):
+def test_a_killed_conversion_is_repeated(project, tmp_path, monkeypatch):
     keep_bundle(project, make_bundle(tmp_path / "bundle", "v1"))
     monkeypatch.setattr("project_service.domain.repositories.restoring._convert_row", lambda *_: 1 / 0)
     with pytest.raises(ExceptionGroup):
@@ -102,7 +102,7 @@ def test_a_conversion_that_is_killed_is_done_again(project, tmp_path, monkeypatc
     assert len(storage().names(packs.folder_of_packs(project.id))) == 2
 
 
-def test_many_packs_become_one_with_objects_that_no_ref_leads_to(pushed, project, people, git_of, monkeypatch):
+def test_packs_are_merged_with_unreachable_objects(pushed, project, people, git_of, monkeypatch):
     monkeypatch.setattr(maintenance, "MAX_LIVE_PACKS", 2)
     pushed.push(SHOP, "main:topic")
     pushed.commit("Lost")
@@ -123,7 +123,7 @@ def test_many_packs_become_one_with_objects_that_no_ref_leads_to(pushed, project
     pushed.push(SHOP, "main")
 
 
-def test_replaced_packs_and_objects_without_a_row_are_removed_after_a_day(pushed, project):
+def test_replaced_packs_and_orphaned_objects_are_removed_after_a_day(pushed, project):
     maintenance.combine_packs_of(repository_now(project).id)
     orphan = f"{packs.folder_of_packs(project.id)}/pack-{'0' * 40}.pack"
     fresh = f"{packs.folder_of_packs(project.id)}/pack-{'1' * 40}.pack"

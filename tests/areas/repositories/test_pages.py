@@ -29,12 +29,12 @@ from tests.support.sample_data import MAX
         ("tags", "Release 1.1"),
     ],
 )
-def test_a_page_shows(address, expected, visit, code, project):
+def test_pages_show_these_texts(address, expected, visit, code, project):
 
     assert expected in visit(MAX).get(f"/{project.full_path}/-/{address}").text
 
 
-def test_a_commit_is_text_that_git_applies(visit, code, project, tmp_path):
+def test_the_patch_of_a_commit_can_be_applied(visit, code, project, tmp_path):
     answers = {kind: visit(MAX).get(f"/{project.full_path}/-/commit/v1.0.{kind}") for kind in ("diff", "patch")}
 
     for kind, answer in answers.items():
@@ -60,7 +60,7 @@ def test_an_archive_is_downloaded_from_the_page(visit, code, project):
         assert visit(MAX).get(f"/{project.full_path}/-/archive/{missing}").status_code == 404
 
 
-def test_branches_say_how_far_they_are_from_the_default_one(visit, code, project):
+def test_branches_show_ahead_and_behind_counts(visit, code, project):
     text = visit(MAX).get(f"/{project.full_path}/-/branches").text
 
     assert text.count(" ahead, ") == 2
@@ -74,7 +74,7 @@ def test_commits_are_searched_by_author(visit, code, project):
     assert "There are no commits here." in visit(MAX).get(f"{commits}?author=a.a").text
 
 
-def test_a_page_of_a_history_that_is_too_long_has_what_was_found_in_time(visit, code, project, monkeypatch):
+def test_a_page_of_a_history_that_is_too_long_is_partial(visit, code, project, monkeypatch):
     monkeypatch.setattr(history, "commits_in_time", lambda *_: ([], False))
 
     answer = visit(MAX).get(f"/{project.full_path}/-/commits?search=x")
@@ -82,7 +82,7 @@ def test_a_page_of_a_history_that_is_too_long_has_what_was_found_in_time(visit, 
     assert (answer.status_code, "found within 5 seconds" in answer.text) == (200, True)
 
 
-def test_readings_end_at_their_deadline_with_what_they_have(code, project, monkeypatch, tmp_path):
+def test_reads_end_at_their_deadline_with_partial_results(code, project, monkeypatch, tmp_path):
     with code_of(project) as repository:
         tip = repository.resolve("main")
         slow = tmp_path / "git"
@@ -97,7 +97,7 @@ def test_readings_end_at_their_deadline_with_what_they_have(code, project, monke
     assert (difference.complete, difference.expired) == (False, True)
 
 
-def test_raw_pages_never_run(visit, code, project):
+def test_raw_pages_have_headers_against_execution(visit, code, project):
 
     answer = visit(MAX).get(f"/{project.full_path}/-/raw/main/page.html")
 

@@ -28,7 +28,7 @@ def test_the_page_of_a_project_shows_its_repository(visit, code):
     assert '<a href="/acme/shop/-/tree/main/docs">docs/</a>' in text
 
 
-def test_links_and_images_of_a_readme_lead_to_the_same_revision(visit, code):
+def test_links_and_images_of_a_readme_use_the_same_revision(visit, code):
     for address, revision in ((HOME, "main"), (f"{HOME}/-/tree/v1.0", "v1.0")):
         text = visit(RITA).get(address).text
         assert f'<img src="/acme/shop/-/raw/{revision}/img/logo.png" alt="logo" loading="lazy">' in text
@@ -47,7 +47,7 @@ def test_links_and_images_of_a_readme_lead_to_the_same_revision(visit, code):
         ("docs.md", b"# Docs", None),
     ],
 )
-def test_a_readme_may_be_anything(name, content, expected, visit, project, tmp_path):
+def test_any_readme_content_is_handled(name, content, expected, visit, project, tmp_path):
     keep_repository(project, tmp_path / "git", files={name: content})
 
     text = visit(RITA).get(HOME).text
@@ -62,7 +62,7 @@ def test_long_histories_are_counted_up_to_a_limit(visit, code, monkeypatch):
 
 
 @pytest.mark.parametrize("error", [ReadingFailed("rev-list"), FileNotFoundError("x.pack")])
-def test_a_project_has_its_page_while_its_repository_cannot_be_read(error, visit, code, monkeypatch):
+def test_a_project_page_works_while_its_repository_cannot_be_read(error, visit, code, monkeypatch):
     def fail(*_):
         raise error
 
@@ -73,7 +73,7 @@ def test_a_project_has_its_page_while_its_repository_cannot_be_read(error, visit
     assert (answer.status_code, "cannot be read at the moment" in answer.text) == (200, True)
 
 
-def test_who_may_not_read_code_sees_nothing_of_it(visit, code):
+def test_callers_who_cannot_read_code_see_none(visit, code):
     text = visit(GUS).get(HOME).text
 
     assert "clone-address" not in text
@@ -82,7 +82,7 @@ def test_who_may_not_read_code_sees_nothing_of_it(visit, code):
 
 @pytest.mark.parametrize("address", [HOME, f"{HOME}/-/tree"])
 @pytest.mark.parametrize(("person", "offered"), [(DEV, True), (RITA, False)])
-def test_commands_are_offered_to_who_may_push(address, person, offered, visit, project):
+def test_commands_are_shown_to_users_who_may_push(address, person, offered, visit, project):
     text = visit(person).get(address).text
 
     assert "The repository is empty." in text
@@ -114,7 +114,7 @@ def test_the_commands_for_an_empty_repository_work_as_printed(
     assert (">1 tag</a>" in shown) is (number == 2)
 
 
-def test_pushes_in_the_activity_feed_lead_to_their_pages(visit, project, people, git_of):
+def test_pushes_in_the_activity_feed_link_to_their_pages(visit, project, people, git_of):
     client = git_of(people[MAX])
     first = client.commit("First", a="1")
     client.push(project.full_path, "main")

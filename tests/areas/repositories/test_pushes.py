@@ -87,7 +87,7 @@ def test_protected_tags_are_created_only_by_the_level_and_never_changed(
     assert "refs/tags/v1" in refs_of(project)
 
 
-def test_nobody_forces_or_deletes_the_default_branch(maintainer, git_of, people):
+def test_the_default_branch_cannot_be_forced_or_deleted(maintainer, git_of, people):
     owner = git_of(people[OLIVE])
     owner.commit("Other root", other="x\n")
 
@@ -123,7 +123,7 @@ def test_wildcards_protected_by_the_api_apply_to_the_next_push(maintainer, git_o
     assert set(refs_of(project)) == {"refs/heads/main"}
 
 
-def test_of_two_pushes_to_one_branch_the_second_fails_alone(maintainer, project):
+def test_the_second_of_two_concurrent_pushes_to_a_branch_fails(maintainer, project):
     maintainer.push(SHOP, "main:topic")
     first = maintainer.output("rev-parse", "main")
     maintainer.commit("Second")
@@ -135,7 +135,7 @@ def test_of_two_pushes_to_one_branch_the_second_fails_alone(maintainer, project)
     assert "refs/heads/a/b" in refs_of(project)
 
 
-def test_events_of_a_push(maintainer, as_maintainer, project):
+def test_a_push_records_events(maintainer, as_maintainer, project):
     first = maintainer.output("rev-parse", "main")
     second = maintainer.commit("  A title of more than seventy characters, which is too long for the activity feed  ")
     maintainer.run("tag", "light")
@@ -155,14 +155,14 @@ def test_events_of_a_push(maintainer, as_maintainer, project):
     assert titles == [None, *["A title of more than seventy characters, which is too long for the ..."] * 2, "First"]
 
 
-def test_more_refs_than_the_limit_get_one_event(maintainer, as_maintainer, project):
+def test_a_push_of_many_refs_records_one_event(maintainer, as_maintainer, project):
     maintainer.push(SHOP, *(f"main:b{number}" for number in range(4)))
 
     name, data = pushes(as_maintainer, project)[0]
     assert (name, data["ref_count"], data["ref"], data["commit_count"]) == ("pushed new", 4, None, 0)
 
 
-def test_other_names_are_refused_or_hidden(maintainer, project):
+def test_other_ref_names_are_refused_or_hidden(maintainer, project):
     assert "deny updating a hidden ref" in maintainer.push(SHOP, "main:refs/keep-around/x", check=False).stderr
     sha = maintainer.output("rev-parse", "main")
     assert "SHA-1 or SHA-256 branch name" in maintainer.push(SHOP, f"main:refs/heads/{sha}", check=False).stderr
@@ -170,7 +170,7 @@ def test_other_names_are_refused_or_hidden(maintainer, project):
     assert set(refs_of(project)) == {"refs/heads/main", "refs/notes/semantic-release"}
 
 
-def test_a_push_goes_on_from_a_bundle_and_the_cache_can_be_deleted(git_of, people, project, tmp_path):
+def test_a_push_continues_a_bundle_and_survives_a_deleted_cache(git_of, people, project, tmp_path):
     kept = keep_bundle(project, make_bundle(tmp_path / "bundle", "v1"))
     client = git_of(people[MAX])
     client.run("pull", "--quiet", client.url(SHOP), "main")
@@ -186,7 +186,7 @@ def test_a_push_goes_on_from_a_bundle_and_the_cache_can_be_deleted(git_of, peopl
     assert set(refs_of(project)) == {"refs/heads/main", "refs/tags/v1"}
 
 
-def test_a_former_path_leads_to_the_project(maintainer, as_maintainer, project):
+def test_a_former_path_finds_the_project(maintainer, as_maintainer, project):
     as_maintainer.put(f"/projects/{project.id}", json={"path": "store"})
     maintainer.commit("Second")
 
@@ -199,7 +199,7 @@ def test_a_former_path_leads_to_the_project(maintainer, as_maintainer, project):
 
 
 @pytest.mark.parametrize("body", [b"", b"zzzz", b"0003", b"0010nonsense", b"0000", b"00ff", b"\xff" * 100])
-def test_bodies_that_are_no_push_are_refused(app, people, project, maintainer, body):
+def test_malformed_pushes_are_refused(app, people, project, maintainer, body):
     token = maintainer.credentials[4:-1]
     answer = app.test_client().post(
         f"/{SHOP}.git/git-receive-pack",

@@ -15,7 +15,7 @@ def tags(code):
 
 
 @pytest.mark.both_databases
-def test_tags_are_created_seen_by_git_and_deleted(as_, tags, project, git_of, people):
+def test_tags_are_created_fetched_by_git_and_deleted(as_, tags, project, git_of, people):
     made = as_(DEV).post(tags, json={"tag_name": "v9", "ref": FIRST, "message": "Release 9"})
     light = as_(DEV).post(tags, json={"tag_name": "light", "ref": "main"})
 
@@ -45,7 +45,7 @@ def test_tags_are_created_seen_by_git_and_deleted(as_, tags, project, git_of, pe
         ({"tag_name": f"{FIRST}/below", "ref": "main"}, f"Tag {FIRST}/below already exists"),
     ],
 )
-def test_tags_that_cannot_be_created(as_, tags, sent, text):
+def test_invalid_tags_are_refused(as_, tags, sent, text):
     answer = as_(DEV).post(tags, json=sent)
 
     assert (answer.status_code, answer.json) == (400, {"message": text})
@@ -66,7 +66,7 @@ def test_protected_tags_need_the_level_to_create_and_a_maintainer_to_delete(as_,
     assert as_maintainer.delete(f"{tags}/v9").status_code == 204
 
 
-def test_branches_are_created_and_deleted_but_never_the_default_one(as_, as_maintainer, code):
+def test_branches_except_the_default_one_are_created_and_deleted(as_, as_maintainer, code):
     branches = f"{code}/branches"
     made = as_(DEV).post(branches, json={"branch": "topic", "ref": FIRST})
     again = as_(DEV).post(branches, json={"branch": "topic", "ref": FIRST})
@@ -82,7 +82,7 @@ def test_branches_are_created_and_deleted_but_never_the_default_one(as_, as_main
     }
 
 
-def test_merged_branches_are_deleted_but_protected_ones(as_, as_maintainer, code, project, run_jobs):
+def test_merged_branches_are_deleted_except_protected_ones(as_, as_maintainer, code, project, run_jobs):
     for name in ("done", "kept/1"):
         as_maintainer.post(f"{code}/branches", json={"branch": name, "ref": "main"})
     as_maintainer.post(f"/projects/{project.id}/protected_branches", json={"name": "kept/*"})
@@ -97,7 +97,7 @@ def test_merged_branches_are_deleted_but_protected_ones(as_, as_maintainer, code
     assert (event["author_username"], event["push_data"]["action"]) == (DEV, "removed")
 
 
-def test_merged_branches_of_a_user_who_may_not_push_any_more_stay(as_, as_maintainer, code, project, run_jobs):
+def test_merged_branches_stay_if_the_user_may_no_longer_push(as_, as_maintainer, code, project, run_jobs):
     as_(DEV).delete(f"{code}/merged_branches")
     assert as_(OLIVE).post(f"/projects/{project.id}/archive").status_code == 201
     run_jobs()

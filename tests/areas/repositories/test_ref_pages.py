@@ -57,7 +57,7 @@ def test_branches_are_created_and_deleted(visit, code):
         ("branches", {"name": "main/x", "ref": "main"}, "conflicts with existing branch hierarchy"),
     ],
 )
-def test_a_refused_name_is_explained_and_kept(page, fields, said, visit, code):
+def test_an_invalid_name_shows_an_error_and_stays_in_the_form(page, fields, said, visit, code):
     answer = visit(DEV).send(f"/acme/shop/-/{page}/new", **fields)
 
     shown = html.unescape(answer.text)
@@ -65,7 +65,7 @@ def test_a_refused_name_is_explained_and_kept(page, fields, said, visit, code):
     assert f'value="{fields["name"]}"' in shown
 
 
-def test_protected_tags_have_a_badge_and_are_left_to_maintainers(visit, code, protected_tag):
+def test_protected_tags_have_a_badge_and_only_maintainers_delete_them(visit, code, protected_tag):
     refused = visit(DEV).send(f"{TAGS}/new", name="v2", ref="main")
     kept = visit(DEV).send(f"{TAGS}/v1.0/delete")
     text = visit(DEV).get(TAGS).text
@@ -78,7 +78,7 @@ def test_protected_tags_have_a_badge_and_are_left_to_maintainers(visit, code, pr
     assert visit(MAX).send(f"{TAGS}/v1.0/delete").status_code == 302
 
 
-def test_protected_branches_are_left_to_maintainers(visit, code, project):
+def test_only_maintainers_delete_protected_branches(visit, code, project):
     store(ProtectedBranch(project_id=project.id, name="other"))
 
     statuses = [visit(DEV).send(f"{BRANCHES}/{name}/delete").status_code for name in ("main", "other", "none")]
@@ -89,7 +89,7 @@ def test_protected_branches_are_left_to_maintainers(visit, code, project):
 
 @pytest.mark.parametrize("page", ["tags", "branches"])
 @pytest.mark.parametrize("person", ROLES)
-def test_creation_is_offered_to_who_may_push(page, person, visit, code):
+def test_the_create_form_is_shown_to_users_who_may_push(page, person, visit, code):
     answer = visit(person).get(f"/acme/shop/-/{page}")
 
     offered = f"/-/{page}/new" in answer.text
@@ -98,7 +98,7 @@ def test_creation_is_offered_to_who_may_push(page, person, visit, code):
 
 
 @pytest.mark.parametrize(("person", "status"), [(NOBODY, 302), (SAM, 404), (GUS, 403), (RITA, 403)])
-def test_who_may_not_push_changes_nothing(person, status, visit, code):
+def test_users_who_may_not_push_are_refused(person, status, visit, code):
     forms = [f"{page}/{form}" for page in (TAGS, BRANCHES) for form in ("new", "v1.0/delete", "other/delete")]
     visitor, before = visit(person), (names_in(visit(MAX), TAGS), names_in(visit(MAX), BRANCHES))
 
@@ -120,7 +120,7 @@ def test_two_revisions_are_compared(visit, code):
     assert ("bad\ufffd.txt" in text, "bad\ufffd.txt" in straight) == (False, True)
 
 
-def test_a_comparison_says_what_is_not_there(visit, code, monkeypatch):
+def test_a_comparison_reports_missing_revisions(visit, code, monkeypatch):
     monkeypatch.setattr(compare_pages, "MAX_SHOWN_COMMITS", 1)
 
     assert "There is no branch, tag or commit &lt;none&gt;." in visit(RITA).get(f"{COMPARE}?from=main&to=<none>").text

@@ -11,7 +11,7 @@ def names(answer):
     return [row["name"] for row in answer.json]
 
 
-def test_branches(as_maintainer, code, project):
+def test_branches_are_listed_and_shown(as_maintainer, code, project):
     answer = as_maintainer.get(f"{code}/branches")
     feature, main, other = answer.json
 
@@ -27,7 +27,7 @@ def test_branches(as_maintainer, code, project):
     assert names(as_maintainer.get(f"{code}/branches?sort=updated_desc")) == ["other", "main", "feature/x"]
 
 
-def test_a_branch_is_protected_by_all_rules_that_match_it(as_, as_maintainer, code, project):
+def test_a_branch_is_protected_by_all_matching_rules(as_, as_maintainer, code, project):
     for name, push, merge in (("feature/*", 0, 40), ("*/x", 30, 30), ("ma*", 40, 40), ("other", 0, 0)):
         fields = {"name": name, "push_access_level": push, "merge_access_level": merge}
         as_maintainer.post(f"/projects/{project.id}/protected_branches", json=fields)
@@ -56,13 +56,13 @@ def test_branches_are_searched(search, expected, as_maintainer, code):
     assert names(as_maintainer.get(f"{code}/branches", query_string={"search": search})) == expected
 
 
-def test_a_regular_expression_is_refused_and_not_ignored(as_maintainer, code):
+def test_the_regex_filter_is_refused(as_maintainer, code):
     answer = as_maintainer.get(f"{code}/branches?regex=^main")
 
     assert (answer.status_code, answer.json) == (400, {"error": "regex is not supported"})
 
 
-def test_tags(as_maintainer, code, project):
+def test_tags_are_listed_and_shown(as_maintainer, code, project):
     as_maintainer.post(f"/projects/{project.id}/protected_tags", json={"name": "v1.1*"})
     annotated, light = as_maintainer.get(f"{code}/tags").json
 
@@ -75,7 +75,7 @@ def test_tags(as_maintainer, code, project):
     assert names(as_maintainer.get(f"{code}/tags?order_by=version&sort=asc")) == ["v1.0", "v1.1"]
 
 
-def test_what_is_no_branch_or_tag(as_maintainer, code):
+def test_unknown_branches_and_tags_are_not_found(as_maintainer, code):
     assert as_maintainer.get(f"{code}/branches/nothing").json == {"message": "404 Branch Not Found"}
     assert as_maintainer.get(f"{code}/branches/a..b").json == {"message": "The branch refname is invalid"}
     assert as_maintainer.get(f"{code}/tags/nothing").json == {"message": "404 Tag Not Found"}

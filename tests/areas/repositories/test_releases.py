@@ -16,7 +16,7 @@ def releases(code, project):
 
 
 @pytest.mark.both_databases
-def test_a_release_is_made_shown_changed_and_deleted(as_, releases, code, project):
+def test_a_release_is_created_shown_updated_and_deleted(as_, releases, code, project):
     made = as_(DEV).post(releases, json=NOTES)
 
     shown = made.json
@@ -74,7 +74,7 @@ def test_a_release_creates_its_tag(as_, releases, code):
         ),
     ],
 )
-def test_releases_that_cannot_be_made(sent, status, text, as_, releases):
+def test_invalid_releases_are_refused(sent, status, text, as_, releases):
     as_(DEV).post(releases, json=NOTES)
 
     answer = as_(DEV).post(releases, json=sent)
@@ -100,7 +100,7 @@ def test_protected_tags_protect_their_releases(as_, releases, project):
     assert as_(MAX).post(releases, json=wanted).status_code == 201
 
 
-def test_links_of_a_release(as_, releases):
+def test_release_links_are_created_updated_and_deleted(as_, releases):
     link = {"name": "binary", "url": "https://files.example/a.tgz", "link_type": "package", "filepath": "/bin/a"}
     as_(DEV).post(releases, json=NOTES | {"assets": {"links": [link]}})
     links = f"{releases}/{FIRST}/assets/links"
@@ -123,7 +123,7 @@ def test_links_of_a_release(as_, releases):
     assert (as_(DEV).delete(one).json["name"], as_(DEV).get(one).status_code) == ("manual", 404)
 
 
-def test_releases_are_listed_by_their_time(as_, releases):
+def test_releases_are_ordered_by_release_time(as_, releases):
     for name, moment in (("v1.1", "2020-01-01"), (FIRST, "2021-01-01")):
         as_(DEV).post(releases, json={"tag_name": name, "released_at": moment})
 
@@ -137,13 +137,13 @@ def test_releases_are_listed_by_their_time(as_, releases):
     assert as_(NOBODY).get(releases).status_code == 404
 
 
-def test_a_release_without_milestones_may_say_so_by_null(as_, releases):
+def test_null_milestones_mean_no_milestones(as_, releases):
     made = as_(DEV).post(releases, json=NOTES | {"milestones": None})
 
     assert (made.status_code, made.json.get("milestones", [])) == (201, [])
 
 
-def test_a_deleted_tag_takes_its_release_along(as_, releases, code, git_of, people, project):
+def test_a_deleted_tag_removes_its_release(as_, releases, code, git_of, people, project):
     for tag in (FIRST, "v1.1"):
         as_(DEV).post(releases, json={"tag_name": tag})
 
@@ -153,7 +153,7 @@ def test_a_deleted_tag_takes_its_release_along(as_, releases, code, git_of, peop
     assert as_(DEV).get(releases).json == []
 
 
-def test_milestones_of_a_release(as_, as_maintainer, releases, project):
+def test_a_release_has_milestones(as_, as_maintainer, releases, project):
     as_maintainer.post(f"/projects/{project.id}/milestones", json={"title": "m1"})
 
     made = as_(DEV).post(releases, json=NOTES | {"milestones": ["m1"]})
@@ -171,7 +171,7 @@ def developer(visit, code):
 SHOP = "/acme/shop/-"
 
 
-def test_a_release_is_made_changed_and_deleted_in_the_browser(developer, as_, releases):
+def test_a_release_is_created_updated_and_deleted_on_pages(developer, as_, releases):
     created = developer.send(f"{SHOP}/releases/new", tag="v3", ref="main", name="Three", description="* <b>new</b>")
     page = developer.get(created.location).text
 
@@ -187,7 +187,7 @@ def test_a_release_is_made_changed_and_deleted_in_the_browser(developer, as_, re
     assert "This tag has no release" in developer.get(f"{SHOP}/tags/v3").text
 
 
-def test_a_new_tag_may_have_notes(developer, as_, releases):
+def test_a_new_tag_may_have_release_notes(developer, as_, releases):
     developer.send(f"{SHOP}/tags/new", name="v4", ref="main", notes="Noted")
 
     assert as_(DEV).get(f"{releases}/v4").json["description"] == "Noted"
@@ -196,7 +196,7 @@ def test_a_new_tag_may_have_notes(developer, as_, releases):
     )
 
 
-def test_a_refused_release_is_explained(developer, as_, releases):
+def test_a_refused_release_shows_the_errors(developer, as_, releases):
     as_(DEV).post(releases, json=NOTES)
 
     answer = developer.send(f"{SHOP}/releases/new", tag=FIRST, ref="main", description="Kept text")
@@ -206,7 +206,7 @@ def test_a_refused_release_is_explained(developer, as_, releases):
     assert "Kept text" in answer.text
 
 
-def test_links_of_other_schemes_are_no_links_on_pages(visit, as_, releases):
+def test_links_with_other_schemes_are_shown_as_text(visit, as_, releases):
     links = [{"name": "mirror", "url": "ftp://files.example/a"}, {"name": "page", "url": "https://docs.example/"}]
     as_(DEV).post(releases, json=NOTES | {"assets": {"links": links}})
 

@@ -37,7 +37,7 @@ def values(answer):
     return {row["key"]: row["value"] for row in answer.json}
 
 
-def test_the_last_of_each_level_and_scope_wins(nested, as_admin):
+def test_levels_and_scopes_have_this_precedence(nested, as_admin):
     project, paths = nested
     places = [(INSTANCE, "*"), *itertools.product(paths[1:], SCOPES)]
 
@@ -61,7 +61,7 @@ def test_the_last_of_each_level_and_scope_wins(nested, as_admin):
     }
 
 
-def test_a_scope_of_the_project_beats_an_exact_one_of_a_group(nested, as_admin):
+def test_a_project_wildcard_overrides_an_exact_group_scope(nested, as_admin):
     project, paths = nested
     as_admin.post(paths[3], json={"key": "A", "value": "project"})
     as_admin.post(paths[2], json={"key": "A", "value": "group", "environment_scope": "production"})
@@ -69,14 +69,14 @@ def test_a_scope_of_the_project_beats_an_exact_one_of_a_group(nested, as_admin):
     assert values(effective(as_admin, project)) == {"A": "project"}
 
 
-def test_of_several_wildcards_the_longer_one_wins_then_the_later_one(project, as_maintainer):
+def test_longer_wildcards_override_shorter_and_later_ones_earlier(project, as_maintainer):
     for value, scope in (("1", "*duction"), ("2", "produc*"), ("3", "*oducti*"), ("4", "*r*")):
         as_maintainer.post(path_of(project), json={"key": "A", "value": value, "environment_scope": scope})
 
     assert values(effective(as_maintainer, project)) == {"A": "2" if len("produc") > len("duction") else "1"}
 
 
-def test_without_an_environment_only_the_scope_for_all_counts(nested, as_admin):
+def test_without_an_environment_only_scope_star_applies(nested, as_admin):
     project, paths = nested
     for path, scope in itertools.product(paths[1:], ("pro*", "production", "**")):
         as_admin.post(path, json={"key": "A", "value": "no", "environment_scope": scope})
@@ -85,7 +85,7 @@ def test_without_an_environment_only_the_scope_for_all_counts(nested, as_admin):
     assert values(effective(as_admin, project, "")) == {"B": "yes"}
 
 
-def test_protected_ones_are_for_protected_refs(nested, as_admin):
+def test_protected_variables_apply_to_protected_refs_only(nested, as_admin):
     project, paths = nested
     for key, path in zip("ABC", (paths[0], paths[1], paths[3]), strict=True):
         as_admin.post(path, json={"key": key, "value": "v", "protected": True})
@@ -94,7 +94,7 @@ def test_protected_ones_are_for_protected_refs(nested, as_admin):
     assert set(values(effective(as_admin, project, protected="true"))) == set("ABC")
 
 
-def test_a_share_gives_nothing_and_a_moved_project_gets_what_its_new_groups_have(nested, as_admin):
+def test_a_moved_project_inherits_from_its_new_groups_but_not_from_shares(nested, as_admin):
     project, paths = nested
     as_admin.post(paths[2], json={"key": "A", "value": "old"})
     elsewhere, invited = make_group(), make_group()
@@ -109,7 +109,7 @@ def test_a_share_gives_nothing_and_a_moved_project_gets_what_its_new_groups_have
     assert values(effective(as_admin, project)) == {"B": elsewhere.path}
 
 
-def test_a_hidden_value_is_never_shown_nor_what_it_is_part_of(project, as_maintainer):
+def test_hidden_values_and_values_that_contain_them_are_not_shown(project, as_maintainer):
     as_maintainer.post(path_of(project), json={"key": "A", "value": "secret-value", "masked_and_hidden": True})
     as_maintainer.post(path_of(project), json={"key": "B", "value": "x$A"})
 
@@ -133,7 +133,7 @@ def test_references_are_expanded_on_request(project, as_maintainer):
     }
 
 
-def test_a_cycle_is_left_as_text_and_reported(project, as_maintainer):
+def test_a_cycle_of_references_is_left_unexpanded_and_reported(project, as_maintainer):
     for key, value in {"A": "a$B", "B": "b$A", "C": "c$A", "S": "$S"}.items():
         as_maintainer.post(path_of(project), json={"key": key, "value": value})
 
@@ -150,7 +150,7 @@ def test_a_cycle_is_left_as_text_and_reported(project, as_maintainer):
     assert text == "# S: refers to itself; left as it is\nexport S='$S'\n"
 
 
-def test_the_key_effective_can_be_used(project, as_maintainer):
+def test_a_variable_may_have_the_key_effective(project, as_maintainer):
     as_maintainer.post(path_of(project), json={"key": "effective", "value": "v"})
     one = f"{path_of(project)}/effective"
 
@@ -161,7 +161,7 @@ def test_the_key_effective_can_be_used(project, as_maintainer):
     assert as_maintainer.delete(one).status_code == 204
 
 
-def test_the_answer_is_not_cached_and_may_be_text(project, as_maintainer):
+def test_the_response_is_not_cached_and_may_be_text(project, as_maintainer):
     as_maintainer.post(path_of(project), json={"key": "A", "value": "1"})
     as_maintainer.post(path_of(project), json={"key": "B", "value": "2"})
 
@@ -176,11 +176,11 @@ def test_the_answer_is_not_cached_and_may_be_text(project, as_maintainer):
 
 
 @pytest.mark.parametrize(("person", "status"), [(MAX, 200), (DEV, 403), (SAM, 404), (NOBODY, 401)])
-def test_maintainers_see_what_a_job_gets(person, status, project, as_):
+def test_maintainers_see_the_variables_of_a_job(person, status, project, as_):
     assert effective(as_(person), project).status_code == status
 
 
-def test_reading_masked_values_is_recorded_without_them(project, people, as_maintainer, client_of):
+def test_reading_masked_values_is_audited_without_the_values(project, people, as_maintainer, client_of):
     as_maintainer.post(path_of(project), json={"key": "A", "value": "secret-value", "masked": True})
     as_maintainer.post(path_of(project), json={"key": "B", "value": "plain"})
     effective(as_maintainer, project, key="B")
@@ -194,7 +194,7 @@ def test_reading_masked_values_is_recorded_without_them(project, people, as_main
     assert "secret-value" not in str(events[0].details)
 
 
-def test_twenty_rows_take_as_many_statements_as_two(nested, as_admin, count_queries):
+def test_effective_variables_take_a_constant_number_of_statements(nested, as_admin, count_queries):
     project, paths = nested
     counts = []
     for amount in (2, 20):

@@ -67,7 +67,7 @@ def test_shells_read_every_value_back(shell, form, tmp_path):
 
 @settings(settings.get_profile("formats"))
 @given(st.lists(VALUES, max_size=40))
-def test_our_own_reader_reads_every_value_back(values):
+def test_our_reader_reads_every_value_back(values):
     found = variables(values)
     expected = [(one.key, one.value) for one in found]
 
@@ -78,7 +78,7 @@ def test_our_own_reader_reads_every_value_back(values):
 
 @settings(settings.get_profile("formats"))
 @given(st.lists(VALUES, min_size=5, max_size=40))
-def test_docker_lines_are_read_back_as_gos_line_scanner_reads_them(values):
+def test_docker_lines_are_read_back_by_the_rules_of_docker(values):
     found = variables(values)
 
     lines = [line.removesuffix("\r") for line in render(found, "docker").split("\n")]
@@ -87,7 +87,7 @@ def test_docker_lines_are_read_back_as_gos_line_scanner_reads_them(values):
     assert read == carried(found, "docker")
 
 
-def test_the_docker_client_reads_the_same(tmp_path, monkeypatch):
+def test_the_docker_client_reads_the_same_values(tmp_path, monkeypatch):
     if which("docker") is None:
         pytest.skip("there is no docker")
     sent = {}
@@ -137,7 +137,7 @@ def test_the_docker_client_reads_the_same(tmp_path, monkeypatch):
 SYSTEMD_READER = "/usr/lib/systemd/user-environment-generators/30-systemd-environment-d-generator"
 
 
-def test_systemd_reads_the_same(tmp_path):
+def test_systemd_reads_the_same_values(tmp_path):
     if which(SYSTEMD_READER) is None:
         pytest.skip("there is no systemd")
     texts = ["a b", " x ", "it's", 'say "hi"', "a\\b", "a\\\\b'", "end\\", "\u00e9\U0001f600", "#a;b"]
@@ -171,11 +171,11 @@ def test_systemd_reads_the_same(tmp_path):
         ("systemd", variable("A", "\U0001ffff"), "# A: has characters that systemd does not accept"),
     ],
 )
-def test_what_cannot_be_carried_is_a_comment(form, one, comment):
+def test_values_that_a_format_cannot_hold_become_comments(form, one, comment):
     assert render([one], form) == f"{comment}\n"
 
 
-def test_every_format_ends_its_lines():
+def test_every_format_ends_with_a_newline():
     assert {form: render([variable("A", "b c")], form) for form in TEXT_FORMATS} == {
         "dotenv": "A='b c'\n",
         "docker": "A=b c\n",
@@ -184,7 +184,7 @@ def test_every_format_ends_its_lines():
     }
 
 
-def test_files_of_others_are_read():
+def test_files_of_other_tools_are_read():
     text = "\ufeff# comment\r\n\r\n  export A=1 # one\r\nB=\r\n"
     text += "C='x # y' # z\nD=\"a\\nb\\\"\"\nE='it'\\''s'\nF=a#b c  \nG=x=y"
 
@@ -207,7 +207,7 @@ def test_files_of_others_are_read():
         (b"A=1\nB=\0", "line 2 has a NUL character"),
     ],
 )
-def test_what_cannot_be_read_is_named_by_its_line(content, problem):
+def test_invalid_lines_are_reported_by_number(content, problem):
     with pytest.raises(DotenvProblem) as refused:
         parse(content)
 

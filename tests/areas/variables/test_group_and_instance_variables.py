@@ -55,7 +55,7 @@ def test_owners_manage_variables_of_a_group_and_administrators_those_of_the_inst
         assert statuses == ([refusal] * 5 if refusal else [200, 201, 200, 200, 204])
 
 
-def test_a_maintainer_of_a_group_is_forbidden_and_a_reading_token_reads(group, of_group, people, client_of):
+def test_group_maintainers_are_refused_and_read_only_tokens_read(group, of_group, people, client_of):
     maintainer = make_user()
     add_member(group, maintainer, 40)
 
@@ -69,7 +69,7 @@ def test_a_maintainer_of_a_group_is_forbidden_and_a_reading_token_reads(group, o
     ]
 
 
-def test_answers_have_the_keys_of_their_kind(as_admin, of_group):
+def test_responses_have_the_keys_of_their_level(as_admin, of_group):
     fields = {"key": "A", "value": "hidden-value", "masked_and_hidden": True, "environment_scope": "prod/*"}
 
     in_group, of_instance = (as_admin.post(path, json=fields).json for path in (of_group, INSTANCE))
@@ -82,7 +82,7 @@ def test_answers_have_the_keys_of_their_kind(as_admin, of_group):
 @pytest.mark.parametrize(
     ("path", "name"), [("/groups/acme/variables", "GroupVariable"), (INSTANCE, "InstanceVariable")]
 )
-def test_what_is_missing_or_taken_is_said(path, name, as_admin, group):
+def test_missing_and_duplicate_keys_are_reported(path, name, as_admin, group):
     as_admin.post(path, json={"key": "A", "value": "1"})
 
     assert as_admin.get(f"{path}/B").json == {"message": f"404 {name} Not Found"}
@@ -111,7 +111,7 @@ def test_an_update_changes_only_what_is_sent(as_admin, of_group):
         assert as_admin.put(f"{path}/A", json={"masked": True}).json == before | {"masked": True}
 
 
-def test_hidden_is_final_in_a_group(as_admin, of_group):
+def test_hidden_group_variables_stay_hidden(as_admin, of_group):
     as_admin.post(of_group, json={"key": "A", "value": "long-enough", "masked_and_hidden": True})
 
     answer = as_admin.put(f"{of_group}/A", json={"masked": False})
@@ -119,7 +119,7 @@ def test_hidden_is_final_in_a_group(as_admin, of_group):
     assert (answer.status_code, list(answer.json["message"])) == (400, ["base"])
 
 
-def test_deletion_in_a_group_honours_if_unmodified_since(as_admin, of_group):
+def test_deleting_a_group_variable_honours_if_unmodified_since(as_admin, of_group):
     as_admin.post(of_group, json={"key": "A", "value": "1"})
     old = {"If-Unmodified-Since": format_datetime(clock.now() - dt.timedelta(days=1))}
 
@@ -127,7 +127,7 @@ def test_deletion_in_a_group_honours_if_unmodified_since(as_admin, of_group):
     assert as_admin.get(f"{of_group}/A").status_code == 200
 
 
-def test_values_of_the_instance_have_a_length(as_admin):
+def test_instance_values_have_a_length_limit(as_admin):
     def status(length, **fields):
         return as_admin.post(INSTANCE, json={"key": f"A{length}", "value": "x" * length} | fields)
 
@@ -146,7 +146,7 @@ def test_values_of_the_instance_have_a_length(as_admin):
         (InstanceVariable, INSTANCE, "ci instance level variables"),
     ],
 )
-def test_there_is_a_limit_of_variables(model, path, text, as_admin, project, monkeypatch):
+def test_the_number_of_variables_is_limited(model, path, text, as_admin, project, monkeypatch):
     monkeypatch.setitem(service.LIMITS, model, (1, text))
     as_admin.post(path, json={"key": "A", "value": "1"})
 
@@ -157,7 +157,7 @@ def test_there_is_a_limit_of_variables(model, path, text, as_admin, project, mon
 
 @pytest.mark.both_databases
 @pytest.mark.parametrize("model", [Variable, GroupVariable, InstanceVariable])
-def test_two_transactions_do_not_exceed_the_limit(model, app, project, group, monkeypatch):
+def test_concurrent_creations_do_not_exceed_the_limit(model, app, project, group, monkeypatch):
     monkeypatch.setitem(service.LIMITS, model, (1, "ci variables"))
     kind, number = {Variable: (type(project), project.id), GroupVariable: (type(group), group.id)}.get(model, (None, 0))
 

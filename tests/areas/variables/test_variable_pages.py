@@ -55,7 +55,7 @@ def test_a_refused_form_is_shown_again(page, model, admin, project, group):
 
 
 @pytest.mark.parametrize(("page", "model"), [(PROJECT, Variable), (GROUP, GroupVariable)])
-def test_a_hidden_value_is_set_once_and_shown_on_no_page(page, model, admin, project, group):
+def test_a_hidden_value_is_set_once_and_never_shown(page, model, admin, project, group):
     admin.send(f"{page}/variables", **FIELDS | {"value": "secret-value"}, masked_and_hidden="y")
     variable = db.session.query(model).one()
     edit = f"{page}/variables/{variable.id}/edit"
@@ -70,14 +70,14 @@ def test_a_hidden_value_is_set_once_and_shown_on_no_page(page, model, admin, pro
     assert (changed.value, changed.raw, changed.masked, changed.hidden) == ("secret-value", True, True, True)
 
 
-def test_the_instance_has_neither_scopes_nor_hidden_values(admin, group):
+def test_instance_variables_have_no_scopes_or_hidden_values(admin, group):
     text = admin.get(INSTANCE).text
 
     assert not re.search("Environment scope|hide variable", text)
 
 
 @PLACES
-def test_showing_masked_values_is_recorded(page, model, admin, project, group):
+def test_showing_masked_values_is_audited(page, model, admin, project, group):
     owner = {Variable: {"project_id": project.id}, GroupVariable: {"namespace_id": group.id}, InstanceVariable: {}}
     scopes = {} if model is InstanceVariable else {"hidden": False}
     variable = store(model(key="A", value="secret-value", masked=True, **owner[model], **scopes))
@@ -90,7 +90,7 @@ def test_showing_masked_values_is_recorded(page, model, admin, project, group):
     assert [event.details["variables"] for event in events] == ["A", "A"]
 
 
-def test_settings_of_a_group_lead_to_each_other(admin, group):
+def test_settings_pages_of_a_group_link_to_each_other(admin, group):
     text = admin.get(GROUP).text
 
     assert f'<a href="{GROUP}" aria-current="page">CI/CD</a>' in text
@@ -114,7 +114,7 @@ def keys(text):
     return re.findall(r'<td class="long"><code>(\w+)</code>', text)
 
 
-def test_the_page_shows_what_a_job_gets_and_what_that_hides(maintainer, levels):
+def test_the_page_shows_job_variables_and_overridden_ones(maintainer, levels):
     text = maintainer.get(f"{JOB}?environment=production&reveal=1").text
 
     assert keys(text) == ["A", "G", "H", "I"]
@@ -128,14 +128,14 @@ def test_the_page_shows_what_a_job_gets_and_what_that_hides(maintainer, levels):
     assert "of-project" not in maintainer.get(f"{JOB}?reveal=1").text
 
 
-def test_values_that_groups_lose_are_shown_to_those_who_manage_them(visit, admin, levels):
+def test_overridden_group_values_are_shown_to_their_managers(visit, admin, levels):
     address = f"{JOB}?environment=production&reveal=1"
     shown = [set(re.findall("of-[-a-z]+", visitor.get(address).text)) for visitor in (visit(MAX), visit(OLIVE), admin)]
 
     assert shown == [{"of-project"}, {"of-project", "of-the-group"}, {"of-project", "of-the-group", "of-instance"}]
 
 
-def test_values_of_a_job_are_concealed_until_they_are_revealed_and_that_is_recorded(maintainer, levels):
+def test_job_values_are_concealed_and_revealing_them_is_audited(maintainer, levels):
     assert "group-secret" not in maintainer.get(JOB).text
     assert "group-secret" in maintainer.get(f"{JOB}?reveal=1").text
 
@@ -153,7 +153,7 @@ def test_values_of_a_job_are_concealed_until_they_are_revealed_and_that_is_recor
         ("systemd", "systemd.env", "G=group-secret\n"),
     ],
 )
-def test_what_a_job_gets_is_downloaded(form, name, line, maintainer, levels):
+def test_job_variables_are_downloaded(form, name, line, maintainer, levels):
     answer = maintainer.get(f"{JOB}/download?environment=production&format={form}")
 
     assert answer.headers["Content-Disposition"] == f'attachment; filename="{name}"'

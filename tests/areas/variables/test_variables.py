@@ -63,7 +63,7 @@ def store(project, as_maintainer):
 
 
 @pytest.mark.parametrize("person", [ADA, OLIVE, MAX])
-def test_maintainers_and_those_above_them_may_do_everything(person, project, store, as_):
+def test_maintainers_and_higher_roles_may_do_everything(person, project, store, as_):
     store()
 
     answers = everything(as_(person), project)
@@ -81,14 +81,14 @@ def test_maintainers_and_those_above_them_may_do_everything(person, project, sto
         (NOBODY, 401, "401 Unauthorized"),
     ],
 )
-def test_all_others_are_refused_before_their_parameters_are_read(person, status, text_, project, as_):
+def test_other_roles_are_refused_before_parameters_are_validated(person, status, text_, project, as_):
     answers = everything(as_(person), project, masked="nonsense", filter="nonsense")
 
     assert [(answer.status_code, answer.json) for answer in answers] == [(status, {"message": text_})] * 5
 
 
 @pytest.mark.parametrize("visibility", [Visibility.INTERNAL, Visibility.PUBLIC])
-def test_a_stranger_who_sees_the_project_is_forbidden_and_nobody_unauthorized(visibility, project, as_):
+def test_non_members_get_403_and_anonymous_callers_401(visibility, project, as_):
     project.visibility = visibility
     db.session.commit()
 
@@ -96,7 +96,7 @@ def test_a_stranger_who_sees_the_project_is_forbidden_and_nobody_unauthorized(vi
     assert [answer.status_code for answer in everything(as_(NOBODY), project)] == [401] * 5
 
 
-def test_nobody_hears_401_of_a_missing_project_and_others_404(project, as_):
+def test_a_missing_project_is_401_for_anonymous_callers_and_404_for_users(project, as_):
     project.id = 4711
 
     assert {answer.status_code for answer in everything(as_(NOBODY), project)} == {401}
@@ -107,7 +107,7 @@ def test_nobody_hears_401_of_a_missing_project_and_others_404(project, as_):
     ("attribute", "value"),
     [("builds_access_level", "disabled"), ("repository_access_level", "disabled"), ("archived", True)],
 )
-def test_without_builds_without_repository_or_archived_even_owners_are_refused(attribute, value, project, store, as_):
+def test_owners_are_refused_without_builds_or_repository_or_when_archived(attribute, value, project, store, as_):
     store()
     setattr(sample_data.reload(project), attribute, value)
     db.session.commit()
@@ -116,7 +116,7 @@ def test_without_builds_without_repository_or_archived_even_owners_are_refused(a
         assert [answer.status_code for answer in everything(as_(person), project)] == [403] * 5
 
 
-def test_a_token_that_only_reads_may_not_write(project, people, store, client_of):
+def test_a_read_only_token_cannot_write(project, people, store, client_of):
     store()
 
     answers = everything(client_of(people[MAX], "read_api"), project)
@@ -125,7 +125,7 @@ def test_a_token_that_only_reads_may_not_write(project, people, store, client_of
     assert answers[1].json["error"] == "insufficient_scope"
 
 
-def test_a_token_for_something_else_reads_nothing(project, people, client_of):
+def test_a_token_with_another_scope_reads_nothing(project, people, client_of):
     answer = client_of(people[MAX], "read_user").get(variables(project))
 
     assert (answer.status_code, answer.json["scope"]) == (403, "api read_api")
@@ -147,7 +147,7 @@ def test_a_new_project_has_no_variables(project, as_maintainer):
 
 
 @pytest.mark.both_databases
-def test_the_list_shows_whole_variables_oldest_first(project, store, as_maintainer):
+def test_the_list_shows_complete_variables_oldest_first(project, store, as_maintainer):
     store("ZULU", "last letter, first stored")
     store("ALPHA", "multi\nline", variable_type="file", protected=True, environment_scope="production")
 
@@ -177,7 +177,7 @@ def test_the_list_shows_whole_variables_oldest_first(project, store, as_maintain
     ]
 
 
-def test_the_list_knows_no_filter(project, store, as_maintainer):
+def test_the_list_ignores_filters(project, store, as_maintainer):
     store("FOO")
     store("BAR", environment_scope="production")
 
@@ -187,7 +187,7 @@ def test_the_list_knows_no_filter(project, store, as_maintainer):
 
 
 @pytest.mark.both_databases
-def test_the_list_is_cut_into_pages(project, store, as_maintainer):
+def test_the_list_is_paginated(project, store, as_maintainer):
     for number in range(3):
         store(f"KEY_{number}")
 
@@ -197,7 +197,7 @@ def test_the_list_is_cut_into_pages(project, store, as_maintainer):
     assert (answer.headers["X-Total"], answer.headers["X-Prev-Page"], answer.headers["X-Next-Page"]) == ("3", "1", "")
 
 
-def test_the_list_holds_only_what_belongs_to_the_project(project, store, as_admin):
+def test_the_list_contains_only_variables_of_the_project(project, store, as_admin):
     store("MINE")
     other = sample_data.make_project("other")
     as_admin.post(variables(other), json={"key": "THEIRS", "value": "v"})
@@ -222,7 +222,7 @@ def test_the_number_of_queries_does_not_grow_with_the_list(project, store, as_ma
 # Show
 
 
-def test_a_variable_is_shown_whole(project, store, as_maintainer):
+def test_a_variable_is_shown_with_all_keys(project, store, as_maintainer):
     stored = store("FOO", "helloworld", masked=True, protected=True)
 
     answer = as_maintainer.get(variables(project, "FOO"))
@@ -242,7 +242,7 @@ def test_a_variable_is_shown_whole(project, store, as_maintainer):
 
 
 @pytest.mark.both_databases
-def test_a_key_is_compared_to_the_letter(project, store, as_maintainer):
+def test_keys_are_case_sensitive(project, store, as_maintainer):
     store("FOO")
 
     for key in ("BAR", "foo", "FOO%20", "%20FOO", "FOO%2FBAR", "F%25", "%F0%9F%99%82"):
@@ -251,7 +251,7 @@ def test_a_key_is_compared_to_the_letter(project, store, as_maintainer):
 
 
 @pytest.mark.parametrize("suffix", [".json", ".json/", "/"])
-def test_what_clients_put_behind_an_address_is_no_part_of_a_key(suffix, project, store, as_maintainer):
+def test_format_suffixes_and_slashes_are_not_part_of_a_key(suffix, project, store, as_maintainer):
     store("FOO")
     address = variables(project, f"FOO{suffix}")
 
@@ -267,7 +267,7 @@ def test_a_key_with_a_nul_is_malformed(project, as_maintainer):
     assert (answer.status_code, answer.mimetype) == (400, "text/plain")
 
 
-def test_an_unknown_key_and_that_of_another_project_are_not_found(project, store, as_admin):
+def test_unknown_keys_and_keys_of_other_projects_are_not_found(project, store, as_admin):
     store("FOO")
     other = sample_data.make_project("other")
 
@@ -309,7 +309,7 @@ def test_a_filter_is_a_hash(project, store, as_maintainer):
         (["a b/{c}$.*", "*"], "a b/{c}$.*", 200),
     ],
 )
-def test_the_filter_chooses_by_literal_scope(stored, asked, status, project, store, as_maintainer):
+def test_the_filter_selects_by_literal_scope(stored, asked, status, project, store, as_maintainer):
     made = [store("key1", f"value of {scope}", environment_scope=scope) for scope in stored]
     meant = next((one for one in made if not asked or one["environment_scope"] == asked), None)
     told = {200: meant, 404: MISSING, 409: AMBIGUOUS}[status]
@@ -331,7 +331,7 @@ def test_other_keys_of_the_filter_are_ignored(project, store, as_maintainer):
     assert answer.status_code == 200
 
 
-def test_an_empty_filter_is_no_filter(project, store, as_maintainer):
+def test_an_empty_filter_is_ignored(project, store, as_maintainer):
     store("FOO", environment_scope="production")
 
     for empty in (None, {}, {"environment_scope": None}, {"environment_scope": ""}):
@@ -342,7 +342,7 @@ def test_an_empty_filter_is_no_filter(project, store, as_maintainer):
 # Create
 
 
-def test_a_created_variable_is_echoed_with_its_defaults(project, as_maintainer):
+def test_a_created_variable_is_returned_with_defaults(project, as_maintainer):
     answer = as_maintainer.post(variables(project), json={"key": "TEST_VARIABLE_2", "value": "VALUE_2"})
 
     assert answer.status_code == 201
@@ -360,7 +360,7 @@ def test_a_created_variable_is_echoed_with_its_defaults(project, as_maintainer):
     assert listed(as_maintainer, project) == [answer.json]
 
 
-def test_everything_that_was_sent_is_stored(project, as_maintainer):
+def test_all_sent_fields_are_stored(project, as_maintainer):
     sent = {
         "key": "API_SECRET",
         "value": "c2VjcmV0LXZhbHVl",
@@ -394,7 +394,7 @@ def test_everything_that_was_sent_is_stored(project, as_maintainer):
         },
     ],
 )
-def test_the_parameters_may_come_in_any_form(options, project, as_maintainer):
+def test_parameters_are_accepted_in_any_encoding(options, project, as_maintainer):
     answer = as_maintainer.post(variables(project), **options)
 
     assert answer.status_code == 201
@@ -422,7 +422,7 @@ UNREADABLE = [
 ]
 
 
-def test_parameters_that_cannot_be_read_are_refused(project, as_maintainer):
+def test_invalid_parameters_are_refused(project, as_maintainer):
     answers = [as_maintainer.post(variables(project), json=fields) for fields, _ in UNREADABLE]
 
     assert [answer.json for answer in answers] == [body for _, body in UNREADABLE]
@@ -461,7 +461,7 @@ AGAINST_THE_RULES = [
 ]
 
 
-def test_a_variable_that_breaks_its_rules_is_refused(project, as_maintainer):
+def test_a_variable_that_breaks_a_rule_is_refused(project, as_maintainer):
     good = {"key": "A", "value": "v"}
     answers = [as_maintainer.post(variables(project), json=good | fields) for fields, _ in AGAINST_THE_RULES]
 
@@ -470,7 +470,7 @@ def test_a_variable_that_breaks_its_rules_is_refused(project, as_maintainer):
     assert listed(as_maintainer, project) == []
 
 
-def test_good_keys_are_stored_without_the_blanks_around_them(project, as_maintainer):
+def test_keys_are_stored_without_surrounding_blanks(project, as_maintainer):
     sent = ["foo", "FOO_bar_9", " FOO ", "\tTAB\n", "9", 5, "_", "k" * 255]
 
     answers = [as_maintainer.post(variables(project), json={"key": key, "value": "v"}) for key in sent]
@@ -479,14 +479,14 @@ def test_good_keys_are_stored_without_the_blanks_around_them(project, as_maintai
     assert [answer.json["key"] for answer in answers] == [str(key).strip() for key in sent]
 
 
-def test_good_scopes_are_stored_without_the_blanks_around_them(store):
+def test_scopes_are_stored_without_surrounding_blanks(store):
     sent = ["*", "review/*", " production ", "\tstaging\n", "a-b_c/${D}.e f*"]
 
     assert [store(environment_scope=scope)["environment_scope"] for scope in sent] == [scope.strip() for scope in sent]
 
 
 @pytest.mark.both_databases
-def test_a_scope_longer_than_an_index_can_hold_is_refused(project, as_maintainer):
+def test_scopes_are_limited_to_the_size_of_an_index(project, as_maintainer):
     # as text that does not compress
     scope = "".join(f"{number * 7919 % 100_003:x}/" for number in range(3000))
 
@@ -497,7 +497,7 @@ def test_a_scope_longer_than_an_index_can_hold_is_refused(project, as_maintainer
 
 
 @pytest.mark.both_databases
-def test_the_longest_key_and_scope_fit_together(store):
+def test_the_longest_key_and_scope_are_accepted_together(store):
     # as texts that do not compress
     key = "".join(f"{number * 7919 % 100_003:x}" for number in range(300))[:255]
     scope = "".join(f"{number * 6101 % 100_003:x}" for number in range(1000))[:1024]
@@ -506,7 +506,7 @@ def test_the_longest_key_and_scope_fit_together(store):
 
 
 @pytest.mark.both_databases
-def test_any_text_is_a_value(project, store, as_maintainer):
+def test_any_text_is_accepted_as_value(project, store, as_maintainer):
     texts = [
         "",
         " not trimmed ",
@@ -539,12 +539,12 @@ def test_a_blank_flag_is_false(store):
             assert not any(made[flag] for flag in ("protected", "raw", "masked", "hidden"))
 
 
-def test_a_type_of_null_is_the_default(store):
+def test_a_null_type_is_the_default(store):
     assert store(variable_type=None)["variable_type"] == "env_var"
 
 
 @pytest.mark.both_databases
-def test_a_key_is_taken_once_per_scope(project, store, as_maintainer):
+def test_a_key_is_unique_per_scope(project, store, as_maintainer):
     store("FOO", environment_scope="production")
 
     again = as_maintainer.post(
@@ -555,7 +555,7 @@ def test_a_key_is_taken_once_per_scope(project, store, as_maintainer):
     assert len(listed(as_maintainer, project)) == 1
 
 
-def test_a_taken_key_is_told_together_with_other_problems(project, store, as_maintainer):
+def test_a_duplicate_key_is_reported_with_other_errors(project, store, as_maintainer):
     store("FOO")
 
     again = as_maintainer.post(variables(project), json={"key": "FOO", "value": "v", "masked": True})
@@ -563,7 +563,7 @@ def test_a_taken_key_is_told_together_with_other_problems(project, store, as_mai
     assert again.json == {"message": {"key": ["(FOO) has already been taken"], "value": ["is invalid"]}}
 
 
-def test_a_key_may_be_used_in_other_scopes_letters_and_projects(project, store, as_admin):
+def test_a_key_may_be_reused_in_another_scope_case_or_project(project, store, as_admin):
     store("FOO")
     other = sample_data.make_project("other")
 
@@ -575,7 +575,7 @@ def test_a_key_may_be_used_in_other_scopes_letters_and_projects(project, store, 
 
 
 @pytest.mark.both_databases
-def test_two_hundred_creations_at_once_make_one_variable(project, people, client_of):
+def test_two_hundred_concurrent_creations_create_one_variable(project, people, client_of):
     path = variables(project)
     clients = [client_of(people[MAX]) for _ in range(40)]
     together = threading.Barrier(len(clients))
@@ -616,7 +616,7 @@ UNFIT_VALUES = [
 
 
 @pytest.mark.parametrize("variable_type", ["env_var", "file"])
-def test_what_can_be_masked(variable_type, project, as_maintainer):
+def test_values_that_can_be_masked(variable_type, project, as_maintainer):
     def mask(key, value):
         sent = {"key": key, "value": value, "masked": True, "variable_type": variable_type}
         return as_maintainer.post(variables(project), json=sent)
@@ -628,7 +628,7 @@ def test_what_can_be_masked(variable_type, project, as_maintainer):
     assert [(answer.status_code, answer.json) for answer in unfit] == [(400, UNFIT)] * len(UNFIT_VALUES)
 
 
-def test_a_raw_value_is_masked_if_it_has_no_blanks(project, as_maintainer):
+def test_a_raw_value_without_blanks_can_be_masked(project, as_maintainer):
     def masked(value):
         sent = {"key": f"KEY_{len(listed(as_maintainer, project))}", "value": value, "masked": True, "raw": True}
         return as_maintainer.post(variables(project), json=sent).status_code
@@ -640,7 +640,7 @@ def test_a_raw_value_is_masked_if_it_has_no_blanks(project, as_maintainer):
 # Hidden variables
 
 
-def test_a_hidden_value_is_in_no_answer(project, as_maintainer):
+def test_a_hidden_value_is_in_no_response(project, as_maintainer):
     sent = {"key": "FOO", "value": "never-to-be-seen", "masked_and_hidden": True}
 
     answers = [
@@ -658,7 +658,7 @@ def test_a_hidden_value_is_in_no_answer(project, as_maintainer):
     assert {"hidden": True, "masked": True, "value": None}.items() <= answers[1].json.items()
 
 
-def test_a_hidden_value_is_stored_all_the_same(project, store, app):
+def test_a_hidden_value_is_stored(project, store, app):
     store("FOO", "never-to-be-seen", masked_and_hidden=True, masked=False)
 
     stored = db.session.execute(text("SELECT masked, hidden, value FROM variables")).one()
@@ -678,7 +678,7 @@ def test_a_hidden_variable_stays_hidden(project, store, as_maintainer):
     assert (shown["masked"], shown["hidden"], shown["protected"], shown["value"]) == (True, True, False, None)
 
 
-def test_no_update_hides_a_variable(project, store, as_maintainer):
+def test_an_update_cannot_hide_a_variable(project, store, as_maintainer):
     store("FOO", "helloworld")
 
     for fields in ({"hidden": True}, {"masked_and_hidden": True}, {"masked": True}):
@@ -686,7 +686,7 @@ def test_no_update_hides_a_variable(project, store, as_maintainer):
         assert (answer.status_code, answer.json["hidden"], answer.json["value"]) == (200, False, "helloworld")
 
 
-def test_no_update_reveals_a_hidden_variable(project, store, as_maintainer):
+def test_an_update_cannot_reveal_a_hidden_variable(project, store, as_maintainer):
     store("FOO", "never-to-be-seen", masked_and_hidden=True)
 
     answer = as_maintainer.put(variables(project, "FOO"), json={"hidden": False, "masked_and_hidden": False})
@@ -697,7 +697,7 @@ def test_no_update_reveals_a_hidden_variable(project, store, as_maintainer):
 # Update
 
 
-def test_an_update_is_echoed_and_stored(project, store, as_maintainer):
+def test_an_update_is_returned_and_stored(project, store, as_maintainer):
     store("FOO", "old")
     changes = {"variable_type": "file", "value": "new", "protected": True, "raw": True, "description": "text"}
 
@@ -708,7 +708,7 @@ def test_an_update_is_echoed_and_stored(project, store, as_maintainer):
     assert as_maintainer.get(variables(project, "FOO")).json == answer.json
 
 
-def test_only_what_was_given_changes(project, store, as_maintainer):
+def test_an_update_changes_only_the_sent_fields(project, store, as_maintainer):
     stored = store(
         "FOO", "helloworld", variable_type="file", protected=True, environment_scope="prod", description="text"
     )
@@ -734,7 +734,7 @@ def test_only_what_was_given_changes(project, store, as_maintainer):
     assert listed(as_maintainer, project) == [stored]
 
 
-def test_a_key_never_changes(project, store, as_maintainer):
+def test_an_update_cannot_change_the_key(project, store, as_maintainer):
     store("FOO")
 
     answer = as_maintainer.put(variables(project, "FOO"), json={"key": "BAR", "value": "new"})
@@ -742,7 +742,7 @@ def test_a_key_never_changes(project, store, as_maintainer):
     assert (answer.json["key"], answer.json["value"]) == ("FOO", "new")
 
 
-def test_the_key_of_the_path_wins_in_a_query_too(project, store, as_maintainer):
+def test_a_key_in_the_query_is_ignored(project, store, as_maintainer):
     store("FOO")
 
     answer = as_maintainer.get(variables(project, "FOO"), query_string={"key": "BAR"})
@@ -759,7 +759,7 @@ def test_the_key_of_the_path_wins_in_a_query_too(project, store, as_maintainer):
         {"json": {"value": "new"}, "query_string": {"filter[environment_scope]": "production"}},
     ],
 )
-def test_of_several_only_the_one_that_was_meant_changes(options, project, store, as_maintainer):
+def test_an_update_changes_only_the_filtered_variable(options, project, store, as_maintainer):
     store("FOO", "one", environment_scope="staging")
     store("FOO", "two", environment_scope="production")
 
@@ -769,7 +769,7 @@ def test_of_several_only_the_one_that_was_meant_changes(options, project, store,
     assert [entry["value"] for entry in listed(as_maintainer, project)] == ["one", "new"]
 
 
-def test_the_filter_says_which_and_the_scope_says_what_it_becomes(project, store, as_maintainer):
+def test_the_filter_selects_and_the_parameter_sets_the_scope(project, store, as_maintainer):
     store("FOO", environment_scope="staging")
     store("FOO", environment_scope="production")
 
@@ -807,7 +807,7 @@ def test_a_refused_update_changes_nothing(project, store, as_maintainer):
     assert as_maintainer.get(variables(project, "FOO"), query_string=only("mine")).json == before
 
 
-def test_an_unfit_value_cannot_be_masked_later(project, store, as_maintainer):
+def test_an_existing_unsuitable_value_cannot_be_masked(project, store, as_maintainer):
     store("FOO", "short")
 
     alone = as_maintainer.put(variables(project, "FOO"), json={"masked": True})
@@ -818,7 +818,7 @@ def test_an_unfit_value_cannot_be_masked_later(project, store, as_maintainer):
 
 
 @pytest.mark.both_databases
-def test_racing_moves_into_one_scope_leave_one_there(project, people, store, client_of):
+def test_of_concurrent_moves_into_one_scope_one_succeeds(project, people, store, client_of):
     for number in range(8):
         store("FOO", f"v{number}", environment_scope=f"scope-{number}")
     path = variables(project, "FOO")
@@ -838,7 +838,7 @@ def test_racing_moves_into_one_scope_leave_one_there(project, people, store, cli
 
 
 @pytest.mark.both_databases
-def test_a_variable_that_goes_while_it_is_changed_is_not_found(project, store, as_maintainer, monkeypatch):
+def test_updating_a_concurrently_deleted_variable_is_not_found(project, store, as_maintainer, monkeypatch):
     def delete_first(variable):
         db.session.execute(text("DELETE FROM variables"))
 
@@ -852,7 +852,7 @@ def test_a_variable_that_goes_while_it_is_changed_is_not_found(project, store, a
 
 
 @pytest.mark.both_databases
-def test_changing_and_deleting_at_once_fails_nobody(project, people, store, client_of):
+def test_concurrent_updates_and_deletions_do_not_fail(project, people, store, client_of):
     path = variables(project, "FOO")
 
     def act(number):
@@ -894,7 +894,7 @@ def test_a_deleted_variable_is_gone(project, store, as_maintainer):
         {"data": only("production")},
     ],
 )
-def test_the_filter_spares_the_other_scope(options, project, store, as_maintainer):
+def test_a_filtered_deletion_keeps_other_scopes(options, project, store, as_maintainer):
     store("FOO", environment_scope="staging")
     store("FOO", environment_scope="production")
 
@@ -904,7 +904,7 @@ def test_the_filter_spares_the_other_scope(options, project, store, as_maintaine
 
 
 @pytest.mark.both_databases
-def test_variables_go_with_their_project(project, store, as_admin, run_jobs):
+def test_variables_are_removed_with_their_project(project, store, as_admin, run_jobs):
     store("FOO")
 
     answer = as_admin.delete(f"/projects/{project.id}")
@@ -914,7 +914,7 @@ def test_variables_go_with_their_project(project, store, as_admin, run_jobs):
     assert db.session.scalar(text("SELECT count(*) FROM variables")) == 0
 
 
-def test_the_project_does_not_count_as_changed(project, store, as_maintainer):
+def test_changing_variables_does_not_update_the_project(project, store, as_maintainer):
     before = as_maintainer.get(f"/projects/{project.id}").json
 
     store("FOO")
@@ -968,7 +968,7 @@ def test_values_never_reach_the_log(project, store, as_maintainer, log):
     assert "plain-text" not in str(log())
 
 
-def test_a_write_that_fails_does_not_tell_the_log_the_value(project, store, as_maintainer, log, monkeypatch):
+def test_a_failed_write_does_not_log_the_value(project, store, as_maintainer, log, monkeypatch):
     def fail(*_):
         raise LookupError("the key has gone")
 

@@ -42,7 +42,7 @@ def test_dependencies_have_their_open_findings(dev, project):
     assert (third["licenses"], third["vulnerabilities"]) == ([{"name": "MIT", "url": None}], [])
 
 
-def test_findings_of_other_scanners_count_and_dismissed_ones_do_not(dev, project):
+def test_findings_of_other_scanners_count_but_dismissed_ones_do_not(dev, project):
     ingest(dev, project, bill("acme-a", "acme-b", vulnerabilities=[]), "")
     audit = {
         "dependencies": [
@@ -63,7 +63,7 @@ def test_findings_of_other_scanners_count_and_dismissed_ones_do_not(dev, project
 
 
 @pytest.mark.both_databases
-def test_a_newer_bill_replaces_the_older_of_its_scanner(dev, project):
+def test_a_newer_sbom_replaces_the_older_one_of_its_scanner(dev, project):
     ingest(dev, project, bill("acme-a", "acme-b"), "")
     ingest(dev, project, bill("acme-b", "acme-c"), "")
     ingest(dev, project, bill("acme-c", "acme-d"), "", category="web")
@@ -76,7 +76,7 @@ def test_a_newer_bill_replaces_the_older_of_its_scanner(dev, project):
     assert dependencies(dev, project, "package_manager=pip") == []
 
 
-def test_a_repeated_scan_of_a_commit_keeps_the_bill(dev, project):
+def test_a_repeated_scan_of_a_commit_keeps_the_sbom(dev, project):
     ingest(dev, project, bill("acme-a"), "", commit="ab" * 20)
     for _ in range(2):
         ingest(dev, project, {"results": [], "metrics": {}, "generated_at": ""}, "", commit="ab" * 20)
@@ -84,7 +84,7 @@ def test_a_repeated_scan_of_a_commit_keeps_the_bill(dev, project):
     assert named(dependencies(dev, project)) == [("acme-a", "1.0")]
 
 
-def test_without_a_bill_there_is_nothing(dev, project, as_):
+def test_without_an_sbom_the_list_is_empty(dev, project, as_):
     assert dependencies(dev, project) == []
     assert as_(RITA).get(f"/projects/{project.id}/dependencies").status_code == 403
 
@@ -104,7 +104,7 @@ def test_the_page_lists_searches_and_links(visit, dev, project):
 
 
 @pytest.mark.both_databases
-def test_packages_with_long_names_are_taken(dev, project):
+def test_packages_with_long_names_are_accepted(dev, project):
     name = "".join(chr(0x4E00 + number) for number in range(1_000))
     document = bill("acme-a", name)
     ingest(dev, project, document, "")

@@ -43,7 +43,7 @@ def address(name="Finding a"):
     return f"/acme/shop/-/security/findings/{finding.id}"
 
 
-def test_without_reports_there_is_a_word_of_advice(developer):
+def test_without_reports_the_page_explains_the_upload(developer):
     page = developer.get(DASHBOARD)
 
     assert ("No security reports yet" in page.text, UPLOAD in page.text) == (True, True)
@@ -67,7 +67,7 @@ def test_the_dashboard_lists_and_counts(developer, project):
         assert part in page.text
 
 
-def test_a_long_name_is_cut_on_the_dashboard_and_whole_on_its_page(developer, project):
+def test_a_long_name_is_truncated_on_the_dashboard_only(developer, project):
     name = "overflow" * 60
     ingest_report(project, report(vulnerability("a", name=name)))
 
@@ -94,7 +94,7 @@ def test_the_dashboard_is_filtered(query, shown, developer, project):
     assert titles(developer.get(f"{DASHBOARD}?{query}")) == shown
 
 
-def test_pages_of_the_dashboard(developer, project):
+def test_the_dashboard_is_paginated(developer, project):
     ingest_report(project, report(*(vulnerability(f"{number:02}") for number in range(25))))
 
     first, second = (developer.get(f"{DASHBOARD}?severity=high&page={number}") for number in (1, 2))
@@ -103,7 +103,7 @@ def test_pages_of_the_dashboard(developer, project):
     assert "severity=high&amp;page=2" in first.text
 
 
-def test_the_picture_shows_the_last_pipelines(developer, project):
+def test_the_chart_shows_the_last_pipelines(developer, project):
     for count in (1, 3):
         ingest_report(project, report(*(vulnerability(str(number)) for number in range(count))))
 
@@ -118,7 +118,7 @@ def test_the_picture_shows_the_last_pipelines(developer, project):
     assert "Findings of the last 2 pipelines by severity" in page
 
 
-def test_a_finding_shows_everything(developer, project):
+def test_a_finding_shows_all_fields(developer, project):
     entry = vulnerability(
         "a",
         description="It <is> bad",
@@ -192,14 +192,14 @@ def test_details_nested_deeply_are_shown(developer, project):
 
 
 @pytest.mark.parametrize("location", [None, {"image": "i", "dependency": {"package": {"name": "p"}, "version": "1"}}])
-def test_a_finding_of_little_is_shown(location, developer, project):
+def test_a_finding_with_few_fields_is_shown(location, developer, project):
     entry = {"name": "A", "location": location, "details": {"x": {"type": "list"}, "y": {"type": "table", "rows": {}}}}
     ingest_report(project, report(entry), "container_scanning")
 
     assert developer.get(address("A")).status_code == 200
 
 
-def test_the_address_of_a_pipeline_shows_its_findings(developer, project, people):
+def test_the_url_of_a_pipeline_shows_its_findings(developer, project, people):
     finding = report(vulnerability("Old"))
     pipeline = ingest_report(project, finding)
     ingest_report(project, report(vulnerability("New")))
@@ -214,7 +214,7 @@ def test_the_address_of_a_pipeline_shows_its_findings(developer, project, people
     assert missing == [404] * 3
 
 
-def test_dismissing_and_undoing(developer, project):
+def test_a_finding_is_dismissed_and_restored(developer, project):
     ingest_report(project, report(vulnerability("a"), vulnerability("b")))
 
     answer = developer.send(f"{address()}/dismiss", dismissal_reason="false_positive", comment="Not <reached>")
@@ -230,7 +230,7 @@ def test_dismissing_and_undoing(developer, project):
     assert len(titles(developer.get(DASHBOARD))) == 2
 
 
-def test_a_dismissal_that_cannot_be_is_told(developer, project):
+def test_an_invalid_dismissal_shows_an_error(developer, project):
     ingest_report(project, report(vulnerability("a", cve=None, identifiers=None)))
 
     answer = developer.send(f"{address()}/dismiss", dismissal_reason="", comment="x" * 50_001)
@@ -240,7 +240,7 @@ def test_a_dismissal_that_cannot_be_is_told(developer, project):
     assert db.session.query(Feedback).count() == 0
 
 
-def test_an_issue_is_made_of_a_finding(developer, project):
+def test_an_issue_is_created_from_a_finding(developer, project):
     ingest_report(project, report(vulnerability("a")))
 
     answer = developer.send(f"{address()}/issue")
@@ -251,7 +251,7 @@ def test_an_issue_is_made_of_a_finding(developer, project):
     assert '<a href="/acme/shop/-/issues/1">#1</a>' in developer.get(DASHBOARD).text
 
 
-def test_without_issues_none_is_offered_or_made(developer, project):
+def test_without_issues_creation_is_not_offered(developer, project):
     ingest_report(project, report(vulnerability("a")))
     db.session.merge(project).issues_access_level = DISABLED
     db.session.commit()
@@ -260,7 +260,7 @@ def test_without_issues_none_is_offered_or_made(developer, project):
     assert developer.send(f"{address()}/issue").status_code == 403
 
 
-def test_a_finding_of_another_project_is_not_here(developer, project, people):
+def test_a_finding_of_another_project_is_not_found(developer, project, people):
     assert developer.get("/acme/shop/-/security/findings/999").status_code == 404
 
 
@@ -269,7 +269,7 @@ def upload(visitor, raw, **fields):
     return visitor.open("POST", UPLOAD, data=form | {"file": (io.BytesIO(raw), "r.json")})
 
 
-def test_uploading_a_report(developer, project):
+def test_a_report_is_uploaded(developer, project):
     answer = upload(developer, orjson.dumps(report(vulnerability("a"))), ref="feature", sha="ab" * 20)
 
     stored = db.session.query(Pipeline).one()
@@ -287,24 +287,24 @@ def test_uploading_a_report(developer, project):
         (b"{}", {"report_type": "lint"}, "Not a valid choice"),
     ],
 )
-def test_a_report_that_is_refused_is_told_on_the_form(raw, fields, told, developer, project):
+def test_a_refused_report_shows_the_error_on_the_form(raw, fields, told, developer, project):
     answer = upload(developer, raw, **fields)
 
     assert (answer.status_code, told in html.unescape(answer.text)) == (422, True)
     assert db.session.query(Pipeline).count() == 0
 
 
-def test_a_form_without_a_file_is_told_so(developer, project):
+def test_a_form_without_a_file_shows_an_error(developer, project):
     answer = developer.send(UPLOAD, report_type="sast", ref="", sha="")
 
     assert (answer.status_code, "Report can&#39;t be blank" in answer.text) == (422, True)
 
 
-def test_security_is_in_the_navigation_of_who_may_see_it(visit, project):
+def test_security_is_in_the_navigation_of_permitted_users(visit, project):
     assert [DASHBOARD in visit(person).get("/acme/shop").text for person in (DEV, RITA)] == [True, False]
 
 
-def test_the_navigation_knows_where_one_is(developer, project):
+def test_the_navigation_marks_the_current_page(developer, project):
     ingest_report(project, report(vulnerability("a")))
 
     assert f'href="{DASHBOARD}" aria-current="page"' in developer.get(address()).text
@@ -348,7 +348,7 @@ ODD_DETAILS = {
 }
 
 
-def test_what_is_not_as_it_should_be_is_shown_as_it_is(developer, project):
+def test_unexpected_values_are_shown_as_json(developer, project):
     """As JSON, as the report has it, and not as Python writes it."""
     entry = vulnerability("a", location=ODD, details=ODD_DETAILS, links=[{"url": None}, {}], identifiers=[{}, {"a": 1}])
     ingest_report(project, report(entry))
@@ -373,13 +373,13 @@ def test_what_is_not_as_it_should_be_is_shown_as_it_is(developer, project):
         assert part in shown, part
 
 
-def test_another_pipeline_than_there_is_is_not_found(developer, project):
+def test_an_unknown_pipeline_is_not_found(developer, project):
     ingest_report(project, report(vulnerability()))
 
     assert developer.get(f"{DASHBOARD}?pipeline_id=999999").status_code == 404
 
 
-def test_behind_the_last_page_is_the_last_page(developer, project):
+def test_a_page_past_the_end_shows_the_last_page(developer, project):
     ingest_report(project, report(vulnerability()))
 
     page = developer.get(f"{DASHBOARD}?page=99").text

@@ -59,7 +59,7 @@ REPORT = st.fixed_dictionaries(
         ("coverage_fuzzing", {}, ":"),
     ],
 )
-def test_what_stands_for_a_place(kind, location, place):
+def test_locations_of_findings_by_type(kind, location, place):
     assert place_of(kind, location) == place
 
 
@@ -78,11 +78,11 @@ def test_what_stands_for_a_place(kind, location, place):
         ("", ""),
     ],
 )
-def test_an_image_without_its_tag(image, name):
+def test_image_names_lose_their_tag(image, name):
     assert image_without_tag(image) == name
 
 
-def test_identities_are_those_of_the_product():
+def test_identities_match_the_reference():
     first, place = fingerprint("find_sec_bugs_type:XSS_REQUEST_PARAMETER_TO_SERVLET_WRITER"), "src/main/java/"
     place = fingerprint(f"{place}servlets/module/lesson/XssLesson.java:96:96")
 
@@ -90,7 +90,7 @@ def test_identities_are_those_of_the_product():
     assert finding_uuid("sast", first, place, 1) == "23697da8-a042-54bc-aa36-45a26e6712b8"
 
 
-def test_every_sort_has_a_number_of_its_own():
+def test_every_severity_confidence_and_type_has_a_distinct_number():
     sorts = [
         Sort(kind, severity, level) for kind in REPORT_TYPES for severity in FindingSeverity for level in Confidence
     ]
@@ -101,7 +101,7 @@ def test_every_sort_has_a_number_of_its_own():
         assert first <= sort.number <= last
 
 
-def test_the_numbers_of_kinds_are_stored_and_never_change():
+def test_stored_numbers_of_report_types_are_fixed():
     assert KINDS[:4] == ("sast", "dast", "dependency_scanning", "container_scanning")
     assert KINDS[4:] == ("secret_detection", "coverage_fuzzing", "api_fuzzing")
 
@@ -117,7 +117,7 @@ def read(raw, kind):
 
 
 @given(REPORT | st.lists(GOOD, max_size=3) | JSON, st.sampled_from(["sast", "dast"]))
-def test_both_parsers_say_the_same(document, kind):
+def test_both_parsers_give_the_same_result(document, kind):
     raw = orjson.dumps(report_json.storable(document)).replace(b"placeholder", b"\\u0000")
     seen = []
     for limit in (1 << 20, -1):
@@ -145,7 +145,7 @@ def streamed(raw, kind="sast", **changes):
 @pytest.mark.parametrize(
     "document", ['{"vulnerabilities":[{"name":"A","details":{"a":[%s]}}]}', "[[%s]]", '{"a":[%s]}']
 )
-def test_numbers_beyond_all_measure_are_refused_by_either_parser(document, number):
+def test_oversized_numbers_are_refused_by_both_parsers(document, number):
     raw = (document % number).encode()
 
     assert [read(raw, "sast"), streamed(raw)] == [("JSON parsing failed", "")] * 2
@@ -153,7 +153,7 @@ def test_numbers_beyond_all_measure_are_refused_by_either_parser(document, numbe
 
 @pytest.mark.parametrize("block", [16, 64, 1 << 20])
 @pytest.mark.parametrize("name", ["e" + "4" * 30, "9" * 5_000, '\\"e' + "4" * 30, "\\\\", "e-" + "1" * 20])
-def test_digits_in_a_text_are_no_number(name, block):
+def test_large_integers_and_digits_in_texts_are_accepted(name, block):
     raw = b'{"vulnerabilities":[{"name":"%s","details":{"%s":9223372036854775808}}]}' % ((name.encode(),) * 2)
 
     assert streamed(raw, BLOCK_BYTES=block) == read(raw, "sast")
@@ -163,13 +163,13 @@ def test_digits_in_a_text_are_no_number(name, block):
 @pytest.mark.parametrize("block", [16, 100, 1 << 20])
 @pytest.mark.parametrize("behind", ["", "\\n", '\\"', '"e"', "\\"])
 @pytest.mark.parametrize("number", ["1e" + "9" * 20, "9" * 5_000])
-def test_no_text_hides_a_number_beyond_all_measure(number, behind, block):
+def test_oversized_numbers_are_found_behind_any_text(number, behind, block):
     raw = f'{{"a\\\\":"\\"","b":[{"9" * 20},{number}{behind}]}}'.encode()
 
     assert streamed(raw, BLOCK_BYTES=block) == ("JSON parsing failed", "")
 
 
-def test_a_number_next_to_nothing_is_none():
+def test_tiny_numbers_become_zero():
     raw = b'{"vulnerabilities":[{"name":"A","details":{"a":1e-' + b"9" * 5_000 + b"}}]}"
 
     assert read(raw, "sast") == streamed(raw) == ([{"name": "A", "details": {"a": 0.0}}], [], None)
@@ -178,7 +178,7 @@ def test_a_number_next_to_nothing_is_none():
 @pytest.mark.parametrize(
     "behind", [b"", b" \n", b'"', b' "abc', b'"abc}', b"\\", b'"\\"', b"}", b"5", b"\f", b"\0", b"\xc3"]
 )
-def test_nothing_comes_behind_the_end(behind):
+def test_trailing_data_is_refused(behind):
     raw = b'{"vulnerabilities":[]}' + behind
     said = ("JSON parsing failed", "") if behind.strip(b" \n") else ([], [], None)
 
@@ -186,7 +186,7 @@ def test_nothing_comes_behind_the_end(behind):
 
 
 @given(st.integers(0, 1200), st.sampled_from([b"123456789012345678901234567890", b"1.5", b'"\\u0000"', b"9" * 500]))
-def test_it_is_the_same_wherever_pieces_of_a_file_end(shift, value):
+def test_chunk_boundaries_do_not_change_the_result(shift, value):
     raw = b" " * shift + b'{"vulnerabilities":[{"name":"A","details":{"a":' + value + b"}}]}"
 
     assert streamed(raw, BLOCK_BYTES=1000) == read(raw, "sast")
@@ -203,7 +203,7 @@ TWICE = [
 
 
 @pytest.mark.parametrize("raw", TWICE)
-def test_of_names_given_twice_the_last_counts(raw):
+def test_the_last_of_duplicate_keys_counts(raw):
     assert streamed(raw) == read(raw, "sast")
 
 
@@ -211,13 +211,13 @@ PIECES = [r"\\\\", r"\ud83d\ude00", "a", r"\n", r"\"", r"\u0041"]
 
 
 @given(st.lists(st.sampled_from([*PIECES * 9, r"\ud83d", r"\ude00"]), max_size=60), st.sampled_from([20, 64, 1 << 20]))
-def test_half_a_surrogate_pair_is_no_text(pieces, block):
+def test_both_parsers_treat_lone_surrogates_alike(pieces, block):
     raw = b'{"vulnerabilities":[{"name":"A","details":{"a":"%s"}}]}' % "".join(pieces).encode()
 
     assert streamed(raw, BLOCK_BYTES=block) == read(raw, "sast")
 
 
-def test_a_file_that_gives_less_than_was_asked_for_is_read_to_its_end():
+def test_short_reads_do_not_end_the_document():
     class Reluctant(io.BytesIO):
         def read(self, size=-1):
             return super().read(min(size, 5) if size > 0 else size)
@@ -238,7 +238,7 @@ def test_a_file_that_gives_less_than_was_asked_for_is_read_to_its_end():
         (b"{", "unexpected end of data"),
     ],
 )
-def test_why_a_file_is_no_json_is_said_in_words(raw, reason):
+def test_invalid_json_is_explained(raw, reason):
     with pytest.raises(BrokenReport, match=reason), reports.open_report(io.BytesIO(raw), "sast"):
         pass
 
@@ -251,7 +251,7 @@ def test_why_a_file_is_no_json_is_said_in_words(raw, reason):
         (b'{"a":"b","c":"d\xed\xa0\x80"}', "a text is not UTF-8"),
     ],
 )
-def test_the_streaming_parser_says_it_in_words_too(raw, reason):
+def test_the_streaming_parser_explains_invalid_json(raw, reason):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(report_json, "MAX_PARSED_BYTES", -1)
         with pytest.raises(BrokenReport) as told, reports.open_report(io.BytesIO(raw), "sast"):
@@ -261,7 +261,7 @@ def test_the_streaming_parser_says_it_in_words_too(raw, reason):
 
 
 @pytest.mark.parametrize("opening", [b"[", b'{"a":', b'{"vulnerabilities":['])
-def test_nesting_takes_no_memory(opening):
+def test_deep_nesting_needs_little_memory(opening):
     raw = b'{"vulnerabilities":[' + opening * 20_000
     tracemalloc.start()
 
@@ -279,7 +279,7 @@ def test_both_parsers_read_to_the_same_depth(depth, is_read):
 
 
 @given(st.lists(GOOD, max_size=4), st.sampled_from(list(REPORT_TYPES)))
-def test_whatever_an_entry_says_it_becomes_a_finding(entries, kind):
+def test_any_entry_becomes_a_finding(entries, kind):
     raw = orjson.dumps(report_json.storable({"vulnerabilities": entries}))
     found = read(raw, kind)
     if isinstance(found[0], str):
@@ -295,7 +295,7 @@ def test_whatever_an_entry_says_it_becomes_a_finding(entries, kind):
 
 
 @given(st.lists(st.lists(st.sampled_from([b"a", b"b", b"c", b"d"]), max_size=3), max_size=8))
-def test_a_finding_is_kept_unless_an_earlier_one_shares_a_digest(keys):
+def test_a_finding_with_the_digest_of_an_earlier_one_is_dropped(keys):
     first = list(deduplication.first_occurrences(keys))
     seen = set()
     for some, kept in zip(keys, first, strict=True):
@@ -304,7 +304,7 @@ def test_a_finding_is_kept_unless_an_earlier_one_shares_a_digest(keys):
 
 
 @given(st.binary(max_size=200))
-def test_whatever_comes_is_a_report_or_refused(raw):
+def test_any_document_is_a_report_or_refused(raw):
     read(raw, "sast")
 
 

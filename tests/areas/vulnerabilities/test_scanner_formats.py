@@ -76,7 +76,7 @@ DOCUMENTS = (
 @pytest.mark.parametrize("block", [1, 5, 1 << 20])
 @pytest.mark.parametrize("document", DOCUMENTS)
 @pytest.mark.parametrize("indent", [None, 2])
-def test_a_document_is_the_same_in_pieces(document, block, indent):
+def test_a_document_is_read_equally_in_chunks(document, block, indent):
     raw = b"\xef\xbb\xbf" + json.dumps(document, indent=indent).encode()
     with mock.patch.object(splitting, "BLOCK_BYTES", block):
         top = Document(io.BytesIO(raw)).top
@@ -107,12 +107,12 @@ def test_a_document_is_the_same_in_pieces(document, block, indent):
         b"]" * 10,
     ],
 )
-def test_what_is_no_json_is_refused(raw):
+def test_invalid_json_is_refused(raw):
     with pytest.raises(BrokenReport, match="JSON parsing failed"):
         plain(Document(io.BytesIO(raw)).top)
 
 
-def test_of_names_given_twice_the_last_counts():
+def test_the_last_of_duplicate_keys_counts():
     assert plain(Document(io.BytesIO(b'{"matches":[1],"matches":[2,{"a":1,"a":2}]}')).top) == {"matches": [2, {"a": 2}]}
 
 
@@ -126,7 +126,7 @@ def test_of_names_given_twice_the_last_counts():
         b'{"matches":[{"a":[' + b"{}," * 100 + b"{}]}]}",
     ],
 )
-def test_parts_that_are_too_large_are_refused(raw):
+def test_oversized_parts_are_refused(raw):
     with (
         mock.patch.object(splitting, "MAX_PART_BYTES", 200),
         mock.patch.object(splitting, "BLOCK_BYTES", 64),
@@ -135,7 +135,7 @@ def test_parts_that_are_too_large_are_refused(raw):
         plain(Document(io.BytesIO(raw)).top)
 
 
-def test_large_documents_take_no_memory():
+def test_large_documents_need_little_memory():
     entry = orjson.dumps(result(message={"text": "a" * 8_000})) + b","
     with tempfile.TemporaryFile() as file:
         file.write(b'{"version":"2.1.0","runs":[{"tool":{"driver":{"name":"x"}},"results":[')
@@ -222,7 +222,7 @@ UNKNOWN = "Report format is not recognised"
         ([], UNKNOWN, "", "give report_type for a report without entries"),
     ],
 )
-def test_refusals_tell_what_was_seen(document, message, pointer, reason):
+def test_refusals_name_what_was_found(document, message, pointer, reason):
     told = refusal(document)
 
     assert told[:2] == (message, pointer)
@@ -258,7 +258,7 @@ def test_formats_are_recognised_by_their_content(document, name):
 
 
 @pytest.mark.parametrize("document", [{}, [], {"vulnerabilities": []}, [{"message": "m"}], {"results": {}}, 5, None])
-def test_with_a_type_anything_else_is_in_the_format_of_gitlab(document):
+def test_unknown_content_with_a_type_is_read_as_gitlab_format(document):
     assert detection.format_of(Document(io.BytesIO(orjson.dumps(document))).top, "sast").name == "gitlab"
 
 
@@ -280,7 +280,7 @@ def test_a_type_that_a_format_never_has_is_refused():
         ({"version": "1", "vulnerabilities": []}, None),
     ],
 )
-def test_the_type_of_a_report_of_gitlab(document, told):
+def test_the_type_of_a_gitlab_report_is_detected(document, told):
     top = Document(io.BytesIO(orjson.dumps(document))).top
     if told:
         assert detection.type_of_gitlab_report(top) == told
@@ -315,7 +315,7 @@ def test_paths_are_made_relative(uri, root, path):
 
 
 @pytest.mark.parametrize("uri", ["../a.py", "a/../../b.py", "..", "a" * 1025, "%41" * 1100])
-def test_paths_above_the_root_or_too_long_are_broken(uri):
+def test_paths_above_the_root_or_too_long_are_invalid(uri):
     with pytest.raises(BrokenPath):
         Paths(Reading(Options())).relative(uri)
     (left,), reading = read(sarif(result(locations=at(uri))))
@@ -340,7 +340,7 @@ def test_bases_are_resolved_and_loops_end():
     assert [one.data["location"]["file"] for one in entries] == ["src/db/q.py", "db/q.py", "db/q.py", "x.py"]
 
 
-def test_roots_of_a_run_are_in_order():
+def test_source_roots_of_a_run_are_tried_in_order():
     run = {
         "versionControlProvenance": [{"mappedTo": {"uri": "file:///mapped/"}}],
         "originalUriBaseIds": {"A": {"uri": "file:///a/"}, "B": {"uri": "file:///a/longer/"}, "C": {"uri": "c/"}},
@@ -378,7 +378,7 @@ SCORES = {"properties": {"security-severity": "9.0"}}
         (SCORES, {"kind": "review"}, "critical"),
     ],
 )
-def test_severities_of_sarif(rule, fields, severity):
+def test_severities_of_sarif_are_mapped(rule, fields, severity):
     assert only(sarif(result(**fields), rules=[{"id": "R"} | rule])).severity.text == severity
 
 
@@ -393,7 +393,7 @@ def test_severities_of_sarif(rule, fields, severity):
         ("Scan", {"precision": "who knows"}, {}, "unknown"),
     ],
 )
-def test_confidences_of_sarif(driver, rule, fields, confidence):
+def test_confidences_of_sarif_are_mapped(driver, rule, fields, confidence):
     document = sarif(result(properties=fields), rules=[{"id": "R", "properties": rule}], driver={"name": driver})
 
     assert only(document).confidence.text == confidence
@@ -431,7 +431,7 @@ def test_markdown_is_for_the_description_and_code_has_its_fence():
     assert (secret.report_type, secret.data["description"]) == ("secret_detection", None)
 
 
-def test_a_rule_is_found_by_id_if_its_index_contradicts():
+def test_a_rule_is_found_by_id_when_the_index_contradicts():
     rules = [{"id": "A", "helpUri": "https://a.example"}, {"id": "B", "helpUri": "https://b.example"}]
     extensions = [{"name": "More", "rules": [{"id": "C", "helpUri": "https://c.example"}]}]
     document = sarif(
@@ -467,7 +467,7 @@ def test_suppressions_are_dismissals(suppressions, reason):
     assert (entry.suppression or {}).get("dismissal_reason") == reason
 
 
-def test_many_locations_are_counted_and_many_steps_cut():
+def test_many_locations_are_counted_and_many_steps_truncated():
     flow = [{"threadFlows": [{"locations": [{"location": at()[0]}] * 1001}]}]
     entries, reading = read(sarif(result(locations=at() * 103, codeFlows=flow)))
 
@@ -483,7 +483,7 @@ def test_too_many_entries_are_refused(monkeypatch):
     assert refusal({"matches": [{}] * 4})[2] == "has 4 matches, at most 3 are taken"
 
 
-def test_packages_in_messages_of_sarif():
+def test_packages_are_read_from_sarif_messages():
     text = "Package: p\nInstalled Version: 1\nFixed Version: 2\nType: {}"
     entries, _ = read(sarif(*(result("CVE-2026-1", message={"text": text.format(kind)}) for kind in ("apk", "npm"))))
 
@@ -505,13 +505,13 @@ def test_packages_in_messages_of_sarif():
         ("12", "x_id", "12"),
     ],
 )
-def test_ids_of_advisories(value, kind, found):
+def test_ids_of_advisories_become_identifiers(value, kind, found):
     one = advisory(value, "x")
 
     assert (one["external_type"], one["external_id"]) == (kind, found)
 
 
-def test_weaknesses_and_classes_from_tags():
+def test_tags_become_cwe_and_owasp_identifiers():
     tags = ["external/cwe/cwe-079", "CWE-79: Cross-site", 20, "0120", "cwe-20", "no cwe", None]
     assert [one["external_id"] for one in weaknesses(tags)] == ["79", "20", "120"]
     found = owasp(["OWASP-A03:2021 - Injection", "owasp-a1:2017", "A03:2021"])
@@ -534,13 +534,13 @@ PRIMARY = {"external_type": "t", "external_id": "v"}
         ({"partial": {"email": "e", "author": "a"}}, "line"),
     ],
 )
-def test_keys_take_the_most_stable_of_what_is_told(told, kind):
+def test_keys_use_the_most_stable_value(told, kind):
     location = {"file": "f", "start_line": 1, "end_line": 2}
 
     assert key_of("sast", location, PRIMARY, message="m", **told).startswith(f"f:t:v:{kind}:")
 
 
-def test_keys_without_lines_are_of_the_message_and_versions_of_fingerprints_count():
+def test_keys_without_lines_use_the_message_and_fingerprint_version():
     def key(message="m", **told):
         return key_of("sast", {}, PRIMARY, message=message, **told)
 
@@ -560,7 +560,7 @@ def test_keys_without_lines_are_of_the_message_and_versions_of_fingerprints_coun
         ("pkg:npm", None),
     ],
 )
-def test_package_urls(purl, package):
+def test_package_urls_are_parsed(purl, package):
     found = package_of_purl(purl)
 
     assert (found and (found.name, found.version, found.manager)) == package
@@ -583,7 +583,7 @@ def test_packages_of_maven_have_their_group():
         assert only(document).data["name"] == "CVE-2020-1 in org.acme/core 1"
 
 
-def test_an_empty_bill_is_a_scan_if_its_type_is_given():
+def test_an_empty_sbom_is_a_scan_when_its_type_is_given():
     bill = {"bomFormat": "CycloneDX", "specVersion": "1.7", "components": [], "vulnerabilities": []}
     _, without = read(bill)
     _, given = read(bill, report_type="dependency_scanning")
@@ -595,7 +595,7 @@ def test_an_empty_bill_is_a_scan_if_its_type_is_given():
     assert [next(iter(one.sections.values())).complete for one in (without, given)] == [False, True]
 
 
-def test_npm_audit_6_has_a_finding_for_each_version():
+def test_npm_audit_6_gives_a_finding_per_version():
     advisory_6 = {"id": 7, "module_name": "a", "cves": ["CVE-2026-1"], "findings": [{"version": "1"}, {"version": "2"}]}
     entries, _ = read({"advisories": {"7": advisory_6 | {"cwe": "CWE-9", "recommendation": "Upgrade."}}})
 
@@ -613,7 +613,7 @@ def test_npm_audit_6_has_a_finding_for_each_version():
         *("runs/0/results/0/fixes", "runs/0/results/0/relatedLocations", "runs/0/versionControlProvenance"),
     ],
 )
-def test_parts_of_another_kind_are_left_out(name, value):
+def test_parts_of_unexpected_types_are_skipped(name, value):
     document = sarif(result(locations=at(), codeFlows=[]), result("S"), rules=[{"id": "R"}])
     *path, last = name.split("/")
     holder = document
@@ -627,7 +627,7 @@ def test_parts_of_another_kind_are_left_out(name, value):
     assert all(isinstance(one, Left) or one.data["name"] for one in entries)
 
 
-def test_hostile_texts_stay_texts():
+def test_hostile_texts_are_stored_as_text():
     hostile = "\0<script>alert(1)</script>" + "[" * 50 + "](" * 50
     entries, reading = read(
         sarif(
@@ -641,7 +641,7 @@ def test_hostile_texts_stay_texts():
     assert [one.id for one in (section.scanner for section in reading.sections.values())] == ["i-scan"]
 
 
-def test_lines_about_packages_take_no_time():
+def test_package_lines_are_parsed_in_linear_time():
     text = "Package: {}\nVersion: 1 \r\nFixed Version:\nType: npm"
     names = ("p", "p" + "\t " * 500_000, "p" + " " * 1_000_000 + "q")
     entries, _ = read(sarif(*(result(message={"text": text.format(name)}) for name in names)))
@@ -651,12 +651,12 @@ def test_lines_about_packages_take_no_time():
     assert entries[2].reason == "broken"
 
 
-def test_links_to_places_take_no_time():
+def test_location_links_are_parsed_in_linear_time():
     for message in ("[" * 50_000, "[a](" * 20_000, "[" + "\\a" * 50_000):
         assert sarif_texts.without_links(message, {})[0]
 
 
-def test_reasons_for_being_left_are_counted():
+def test_skipped_entries_are_counted_by_reason():
     kinds = ({"kind": "pass"}, {"kind": "notApplicable"}, {"kind": "informational"}, {"baselineState": "absent"})
     entries, _ = read(sarif(*(result(**kind) for kind in kinds), "no object"))
 

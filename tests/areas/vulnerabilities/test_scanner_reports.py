@@ -65,12 +65,12 @@ def lines(finding):
     return location.get("file"), location.get("start_line"), location.get("end_line")
 
 
-def test_the_description_is_understood():
+def test_the_readme_of_the_data_is_parsed():
     assert len(COUNTED) == 14
 
 
 @pytest.mark.parametrize("name", COUNTED)
-def test_a_report_gives_what_its_description_says(name, as_, first_project):
+def test_a_report_gives_the_described_findings(name, as_, first_project):
     found, merged, dropped, left, suppressed, types, severity, confidence, warnings = COUNTED[name]
 
     answer, listed = upload(as_(DEV), first_project, name)
@@ -91,13 +91,13 @@ def test_a_report_gives_what_its_description_says(name, as_, first_project):
         assert told == [("", name != "cyclonedx-inventory.json", answer["left"]["total"])]
 
 
-def test_absolute_paths_are_told(as_, first_project):
+def test_absolute_paths_are_reported(as_, first_project):
     answer, _ = upload(as_(DEV), first_project, "eslint.sarif", source_root="")
 
     assert [(one["code"], one["count"]) for one in answer["warnings"]] == [("absolute_path", 6)]
 
 
-def test_the_runs_of_a_file_are_told_apart(as_, first_project):
+def test_the_runs_of_a_file_are_distinguished(as_, first_project):
     answer, _ = upload(as_(DEV), first_project, "every-rule.sarif")
 
     told = [
@@ -111,7 +111,7 @@ def test_the_runs_of_a_file_are_told_apart(as_, first_project):
     ]
 
 
-def test_every_rule_of_sarif(as_, first_project):
+def test_rules_of_sarif_are_applied(as_, first_project):
     _, listed = upload(as_(DEV), first_project, "every-rule.sarif")
 
     (first,) = named(listed, "AS100")
@@ -150,7 +150,7 @@ def test_every_rule_of_sarif(as_, first_project):
     assert b"somebody@" not in shown
 
 
-def test_findings_of_semgrep(as_, first_project):
+def test_findings_of_semgrep_are_mapped(as_, first_project):
     _, listed = upload(as_(DEV), first_project, "semgrep.sarif")
 
     (sql,) = named(listed, "rules.name-into-sql")
@@ -176,7 +176,7 @@ def test_identities_survive_moved_lines(as_, first_project):
     assert len({one["uuid"] for one in before} & {one["uuid"] for one in after}) == 4
 
 
-def test_findings_of_ruff_and_eslint(as_, first_project):
+def test_findings_of_ruff_and_eslint_are_mapped(as_, first_project):
     _, listed = upload(as_(DEV), first_project, "ruff.sarif")
 
     (random,) = named(listed, "S311")
@@ -193,7 +193,7 @@ def test_findings_of_ruff_and_eslint(as_, first_project):
     assert dismissed[0]["suppression"]["justification"] == "the console is for operators only"
 
 
-def test_bandit_has_the_same_findings_in_both_of_its_formats(as_, first_project):
+def test_both_formats_of_bandit_have_the_same_findings(as_, first_project):
     dev = as_(DEV)
     _, of_json = upload(dev, first_project, "bandit.json")
     _, of_sarif = upload(dev, first_project, "bandit.sarif")
@@ -211,7 +211,7 @@ def test_bandit_has_the_same_findings_in_both_of_its_formats(as_, first_project)
     ] * 2
 
 
-def test_both_formats_of_bandit_in_one_pipeline_are_one(as_, first_project):
+def test_both_formats_of_bandit_are_merged_in_a_pipeline(as_, first_project):
     dev = as_(DEV)
     answer, _ = upload(dev, first_project, "bandit.json")
     again, listed = upload(dev, first_project, "bandit.sarif", pipeline_id=answer["pipeline_id"])
@@ -224,7 +224,7 @@ def package(finding):
     return dependency["package"]["name"], dependency["version"]
 
 
-def test_vulnerabilities_of_a_bill_of_materials(as_, first_project):
+def test_vulnerabilities_of_an_sbom_are_mapped(as_, first_project):
     _, listed = upload(as_(DEV), first_project, "cyclonedx-vulnerabilities.json")
 
     dates = named(listed, "CVE-2099-0001")
@@ -246,7 +246,7 @@ def test_vulnerabilities_of_a_bill_of_materials(as_, first_project):
     assert told["CVE-2099-0008"][1] == ("left-behind", "1.0.0")
 
 
-def test_findings_of_pip_audit_and_npm_audit(as_, first_project):
+def test_findings_of_pip_audit_and_npm_audit_are_mapped(as_, first_project):
     _, listed = upload(as_(DEV), first_project, "pip-audit.json")
 
     (cookies,) = named(listed, "PYSEC-2099-1")
@@ -268,7 +268,7 @@ def test_findings_of_pip_audit_and_npm_audit(as_, first_project):
     assert told["2001"]["uuid"] == "1e98f11b-c32e-5a81-9ef2-2dd570815854"
 
 
-def test_findings_of_trivy(as_, first_project):
+def test_findings_of_trivy_are_mapped(as_, first_project):
     _, listed = upload(as_(DEV), first_project, "trivy.json")
 
     (library,), (web,) = named(listed, "CVE-2099-3002"), named(listed, "CVE-2099-3003")
@@ -288,7 +288,7 @@ def test_findings_of_trivy(as_, first_project):
     assert (key["report_type"], lines(key)) == ("secret_detection", ("/app/.env", 1, 3))
 
 
-def test_findings_of_grype_and_osv_scanner(as_, first_project):
+def test_findings_of_grype_and_osv_scanner_are_mapped(as_, first_project):
     _, listed = upload(as_(DEV), first_project, "grype.json")
 
     assert [named(listed, f"{name}")[0]["severity"] for name in ("CVE-2099-4003", "CVE-2099-4004")] == ["info", "high"]

@@ -39,7 +39,7 @@ def names(client, project):
     return sorted(one["identifiers"][0]["external_id"] for one in listed(client, project))
 
 
-def test_a_dry_run_tells_and_stores_nothing(dev, project):
+def test_a_dry_run_returns_the_summary_and_stores_nothing(dev, project):
     answer = send(dev, project, sarif(result(), result()), "", dry_run="true")
 
     assert (answer.status_code, answer.json["pipeline_id"]) == (200, None)
@@ -57,13 +57,13 @@ def test_a_dry_run_tells_and_stores_nothing(dev, project):
         ({"source_root": "a\nb"}, {"source_root": ["is invalid"]}),
     ],
 )
-def test_parameters_that_cannot_be(fields, message, dev, project):
+def test_invalid_parameters_are_refused(fields, message, dev, project):
     answer = send(dev, project, sarif(), "", **fields)
 
     assert (answer.status_code, answer.json) == (400, {"message": message})
 
 
-def test_branch_and_commit_are_other_names(dev, project):
+def test_branch_and_commit_are_aliases(dev, project):
     pipeline = ingest(dev, project, sarif(), "", branch="feature", commit="AB" * 20)
 
     stored = db.session.get_one(Pipeline, pipeline)
@@ -71,7 +71,7 @@ def test_branch_and_commit_are_other_names(dev, project):
 
 
 @pytest.mark.both_databases
-def test_scanners_with_long_names_are_taken(dev, project):
+def test_scanners_with_long_names_are_accepted(dev, project):
     name = "".join(chr(0x4E00 + number) for number in range(5_000))
     ingest(dev, project, sarif(result(), scanner=f"{name}abc{'d' * 5_000}"), "")
     ingest(dev, project, report(vulnerability(scanner={"id": name, "name": name})), "sast")
@@ -79,7 +79,7 @@ def test_scanners_with_long_names_are_taken(dev, project):
     assert len(listed(dev, project)) == 1
 
 
-def test_the_type_that_is_given_is_that_of_all_results(dev, project):
+def test_a_given_type_applies_to_all_results(dev, project):
     answer = send(dev, project, sarif(result(), scanner="gitleaks"), "dast")
 
     assert (answer.json["report_type"], {one["report_type"] for one in listed(dev, project)}) == ("dast", {"dast"})
@@ -123,7 +123,7 @@ def test_findings_with_one_key_are_numbered_and_duplicates_of_other_reports_drop
     assert [(one.json["merged"], one.json["dropped"]) for one in (other, again)] == [(1, 0), (0, 1)]
 
 
-def test_classes_of_weaknesses_and_other_versions_make_nothing_the_same(dev, project):
+def test_cwe_classes_and_other_versions_do_not_make_duplicates(dev, project):
     tags = {"properties": {"tags": ["cwe-79", "OWASP-A03:2021 - Injection"]}}
     assert send(dev, project, sarif(result("A", **tags), result("B", **tags)), "").json["merged"] == 2
 
@@ -157,7 +157,7 @@ def test_a_dismissal_by_the_report_follows_the_report(dev, project):
     assert {one["state"] for one in listed(dev, project)} == {"detected"}
 
 
-def test_the_page_tells_what_was_recognised(visit, project):
+def test_the_page_shows_the_detected_format(visit, project):
     developer = visit(DEV)
     path = f"/{project.full_path}/-/security/reports/new"
     form = {"csrf_token": developer.csrf_token(), "report_type": "", "ref": "", "sha": "", "category": "nightly"}
@@ -173,7 +173,7 @@ def test_the_page_tells_what_was_recognised(visit, project):
     assert (refused.status_code, "gosec -fmt sarif" in refused.text) == (422, True)
 
 
-def test_the_page_of_a_finding_shows_markdown_code_flow_and_who_dismissed(visit, dev, project):
+def test_a_finding_page_shows_markdown_code_flow_and_dismissal(visit, dev, project):
     flow = [{"threadFlows": [{"locations": [{"location": {"message": {"text": "in"}, **result()["locations"][0]}}]}]}]
     document = sarif(
         result(

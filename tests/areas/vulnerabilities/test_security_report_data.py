@@ -49,12 +49,12 @@ def seen(finding):
     )
 
 
-def test_the_description_is_understood():
+def test_the_readme_of_the_data_is_parsed():
     assert (len(EXPECTED), len(FILTERS)) == (7, 10)
 
 
 @pytest.mark.parametrize("name", EXPECTED)
-def test_a_real_report_gives_its_findings_in_order(name, as_, first_project):
+def test_a_sample_report_gives_its_findings_in_order(name, as_, first_project):
     kind, rows = EXPECTED[name]
     dev = as_(DEV)
 
@@ -66,7 +66,7 @@ def test_a_real_report_gives_its_findings_in_order(name, as_, first_project):
     assert {finding["report_type"] for finding in listed} == {kind}
 
 
-def test_all_real_reports_in_one_pipeline(as_, first_project):
+def test_all_sample_reports_fit_in_one_pipeline(as_, first_project):
     dev, pipeline = as_(DEV), None
     for name, (kind, _) in EXPECTED.items():
         fields = {"pipeline_id": pipeline} if pipeline else {}
@@ -82,7 +82,7 @@ def test_all_real_reports_in_one_pipeline(as_, first_project):
         assert len(dev.get(findings(first_project, f"scope=all&per_page=100&{query}")).json) == int(count), query
 
 
-def test_the_counts_of_a_report_with_duplicates(as_, first_project):
+def test_a_report_with_duplicates_has_these_counts(as_, first_project):
     name = "gl-dependency-scanning-report-14.0.2-remediations.json"
     dev = as_(DEV)
 
@@ -96,7 +96,7 @@ def test_the_counts_of_a_report_with_duplicates(as_, first_project):
     assert first["project_fingerprint"] == fingerprint("")
 
 
-def test_the_worked_example(as_, first_project):
+def test_the_worked_example_gives_its_result(as_, first_project):
     dev = as_(DEV)
     sha = "4a1f" * 10
     ingest(dev, first_project, (REPORTS / "gl-sast-report-3.0.0.json").read_bytes(), "sast", sha=sha)

@@ -40,7 +40,7 @@ def one(client, project, entry, kind="sast", **fields):
 
 
 @pytest.mark.both_databases
-def test_a_report_is_counted(dev, project):
+def test_a_report_returns_its_counts(dev, project):
     answer = send(dev, project, report(vulnerability("a"), vulnerability("a"), vulnerability("b")))
 
     told = answer.json
@@ -66,7 +66,7 @@ def test_a_report_is_counted(dev, project):
     assert (stored.project_id, stored.ref, stored.sha) == (project.id, "main", None)
 
 
-def test_a_report_of_a_branch_and_a_commit(dev, project):
+def test_a_report_has_a_branch_and_a_commit(dev, project):
     pipeline = ingest(dev, project, report(), ref="feature/x", sha="ab" * 20)
 
     stored = db.session.get_one(Pipeline, pipeline)
@@ -85,13 +85,13 @@ def test_a_report_of_a_branch_and_a_commit(dev, project):
         ({"sha": "ab", "ref": "a b"}, {"ref": ["is invalid"], "sha": ["is invalid"]}),
     ],
 )
-def test_a_branch_or_commit_that_cannot_be(fields, refusal, dev, project):
+def test_an_invalid_branch_or_commit_is_refused(fields, refusal, dev, project):
     answer = send(dev, project, report(vulnerability()), **fields)
 
     assert (answer.status_code, answer.json, rows()) == (400, {"message": refusal}, [0, 0, 0, 0])
 
 
-def test_a_report_for_a_pipeline_that_is_not_there(dev, project, people):
+def test_a_report_for_an_unknown_pipeline_is_refused(dev, project, people):
     other = sample_data.make_project()
     sample_data.add_member(other, people[DEV], sample_data.ROLES[DEV])
     pipeline = ingest(dev, other, report())
@@ -122,7 +122,7 @@ def test_a_pipeline_keeps_its_branch_and_commit(dev, project):
         ({"report_type": "lint", "file": "text"}, "file is invalid, report_type does not have a valid value"),
     ],
 )
-def test_what_has_to_be_sent(data, refusal, dev, project):
+def test_required_parameters_are_named(data, refusal, dev, project):
     answer = dev.post(f"/projects/{project.id}/security_reports", data=data)
 
     assert (answer.status_code, answer.json) == (400, {"error": refusal})
@@ -132,11 +132,11 @@ def test_what_has_to_be_sent(data, refusal, dev, project):
     ("person", "status"),
     [(ADA, 201), (OLIVE, 201), (MAX, 201), (DEV, 201), (RITA, 403), (GUS, 403), (SAM, 404), (NOBODY, 401)],
 )
-def test_who_may_send_reports(person, status, as_, project):
+def test_roles_that_send_reports(person, status, as_, project):
     assert send(as_(person), project, report()).status_code == status
 
 
-def test_no_reports_of_an_archived_project_or_without_security_and_compliance(dev, project):
+def test_archived_projects_and_disabled_security_refuse_reports(dev, project):
     project.archived = True
     db.session.commit()
     archived = send(dev, project, report())
@@ -194,7 +194,7 @@ NAMELESS = "has no message, no name and no identifiers"
         (b'[{"name": "A"}, {"severity": 1, "name": "B"}]', NO_REPORT, "/1/severity", "must be a string or null"),
     ],
 )
-def test_a_broken_report_is_refused_with_its_place_and_nothing_is_stored(
+def test_an_invalid_report_is_refused_with_the_position(
     raw, message, pointer, reason, streamed, dev, project, monkeypatch
 ):
     if streamed:
@@ -208,7 +208,7 @@ def test_a_broken_report_is_refused_with_its_place_and_nothing_is_stored(
 
 
 @pytest.mark.parametrize("kind", ["dast", "container_scanning", "coverage_fuzzing", "api_fuzzing"])
-def test_a_bare_list_is_no_report_of_some_kinds(kind, dev, project):
+def test_a_bare_list_is_refused_for_some_types(kind, dev, project):
     answer = send(dev, project, [vulnerability()], kind)
 
     assert (answer.status_code, answer.json["message"]) == (422, f"{kind} security report parsing failed")
@@ -229,13 +229,13 @@ def test_a_bare_list_gives_the_same_as_a_report(kind, dev, project):
 @pytest.mark.parametrize(
     "document", [{}, [], {"vulnerabilities": None}, {"vulnerabilities": []}, {"version": 5, "scan": "x"}]
 )
-def test_a_report_of_nothing_has_no_findings(document, dev, project):
+def test_an_empty_report_has_no_findings(document, dev, project):
     answer = send(dev, project, document)
 
     assert (answer.status_code, answer.json["found"], names(dev, project)) == (201, 0, [])
 
 
-def test_a_broken_report_leaves_the_others_of_its_pipeline_alone(dev, project):
+def test_an_invalid_report_does_not_change_others_of_its_pipeline(dev, project):
     pipeline = ingest(dev, project, report(vulnerability("a")))
 
     answer = send(dev, project, b"{", pipeline_id=pipeline)
@@ -266,7 +266,7 @@ def test_a_broken_report_leaves_the_others_of_its_pipeline_alone(dev, project):
         ({"name": None, "identifiers": ["nonsense"]}, "SAST in a.py"),
     ],
 )
-def test_the_title(fields, name, dev, project):
+def test_titles_come_from_these_fields(fields, name, dev, project):
     assert one(dev, project, vulnerability("a", **fields))["name"] == name
 
 
@@ -284,7 +284,7 @@ def test_the_title(fields, name, dev, project):
         ("coverage_fuzzing", {"crash_type": "Leak", "crash_state": "main"}, "Rule a in Leak:main"),
     ],
 )
-def test_a_title_made_of_the_place(kind, location, name, dev, project):
+def test_a_title_is_built_from_the_location(kind, location, name, dev, project):
     assert one(dev, project, vulnerability("a", name=None, location=location), kind)["name"] == name
 
 
@@ -303,20 +303,20 @@ SCAN = {"scanner": {"id": "s", "name": "The Scanner"}, "type": "sast", "status":
         (None, {"scanner": "text"}, (None, None)),
     ],
 )
-def test_the_scanner(own, scan, scanner, dev, project):
+def test_the_scanner_is_read(own, scan, scanner, dev, project):
     found = one(dev, project, vulnerability(scanner=own), scan=scan)
 
     assert (found["scanner"]["external_id"], found["scanner"]["name"]) == scanner
 
 
-def test_the_first_name_of_a_scanner_holds(dev, project):
+def test_the_first_name_of_a_scanner_is_kept(dev, project):
     entries = [vulnerability(key, scanner={"id": "x", "name": f"Name {key}"}) for key in "ab"]
     ingest(dev, project, report(*entries))
 
     assert [found["scanner"]["name"] for found in dev.get(findings(project)).json] == ["Name a", "Name a"]
 
 
-def test_the_tool_of_old_reports(dev, project):
+def test_the_tool_of_old_reports_is_the_scanner(dev, project):
     assert one(dev, project, vulnerability(tool="brakeman"))["scanner"] == {
         "external_id": "brakeman",
         "name": "Brakeman",
@@ -334,11 +334,11 @@ def test_the_tool_of_old_reports(dev, project):
         (None, None),
     ],
 )
-def test_the_scan(scan, shown, dev, project):
+def test_scan_data_is_read(scan, shown, dev, project):
     assert one(dev, project, vulnerability(), scan=scan)["scan"] == shown
 
 
-def test_parts_are_passed_on_as_they_are(dev, project):
+def test_parts_are_returned_unchanged(dev, project):
     parts = {
         "description": "Two\nlines <b>",
         "links": [{"url": "https://a.example"}, {"name": "B", "url": "https://b.example"}],
@@ -354,20 +354,20 @@ def test_parts_are_passed_on_as_they_are(dev, project):
 
 
 @pytest.mark.parametrize("value", [None, "text", 5, {"a": 1}])
-def test_what_should_be_lists_and_is_none(value, dev, project):
+def test_invalid_lists_are_ignored(value, dev, project):
     found = one(dev, project, vulnerability(links=value, identifiers=value, assets=value))
 
     assert (found["links"], found["identifiers"], found["assets"], found["uuid"]) == ([], [], [], None)
 
 
 @pytest.mark.parametrize("value", [None, "text", 5, [1]])
-def test_what_should_be_objects_and_is_none(value, dev, project):
+def test_invalid_objects_are_ignored(value, dev, project):
     found = one(dev, project, vulnerability(location=value, details=value, evidence=None))
 
     assert (found["location"], found["details"], found["evidence"]) == ({}, {}, None)
 
 
-def test_entries_that_are_no_objects_are_left_out(dev, project):
+def test_entries_that_are_not_objects_are_skipped(dev, project):
     found = one(dev, project, vulnerability(links=["x", {"url": "u"}], identifiers=[None, {"type": "t", "value": "v"}]))
 
     assert ([link["url"] for link in found["links"]], [one["external_id"] for one in found["identifiers"]]) == (
@@ -376,7 +376,7 @@ def test_entries_that_are_no_objects_are_left_out(dev, project):
     )
 
 
-def test_evidence(dev, project):
+def test_evidence_is_read(dev, project):
     evidence = {
         "summary": "It answers",
         "source": {"id": "assert", "name": "Assert"},
@@ -415,7 +415,7 @@ def test_evidence(dev, project):
         (None, "unknown"),
     ],
 )
-def test_severities_are_made_equal(severity, level, dev, project):
+def test_severities_are_normalised(severity, level, dev, project):
     assert one(dev, project, vulnerability() | {"severity": severity})["severity"] == level
 
 
@@ -423,11 +423,11 @@ def test_severities_are_made_equal(severity, level, dev, project):
     ("confidence", "level"),
     [("Experimental", "experimental"), ("Ignore", "ignore"), ("Confirmed", "confirmed"), ("critical", "unknown")],
 )
-def test_confidences_are_made_equal(confidence, level, dev, project):
+def test_confidences_are_normalised(confidence, level, dev, project):
     assert one(dev, project, vulnerability(confidence=confidence))["confidence"] == level
 
 
-def test_the_kind_is_what_it_was_sent_as(dev, project):
+def test_the_report_type_is_the_one_sent(dev, project):
     found = one(dev, project, vulnerability(category="sast"), "secret_detection", scan=SCAN)
 
     assert (found["report_type"], found["scan"]["type"]) == ("secret_detection", "sast")
@@ -451,19 +451,19 @@ FIX = {"fixes": [{"id": "id-a"}], "summary": "Upgrade", "diff": "ZGlmZg=="}
         (None, "text", None, None),
     ],
 )
-def test_remediations(own, remediations, solution, shown, dev, project):
+def test_remediations_are_matched_to_findings(own, remediations, solution, shown, dev, project):
     found = one(dev, project, vulnerability(solution=own), remediations=remediations)
 
     assert (found["solution"], found["remediations"]) == (solution, remediations[:1] if shown == "same" else shown)
 
 
-def test_an_empty_key_is_mended_by_nothing(dev, project):
+def test_an_empty_key_has_no_remediation(dev, project):
     found = one(dev, project, vulnerability(cve="", id=None), remediations=[{"fixes": [{"id": "x"}, {"cve": ""}]}])
 
     assert found["remediations"] is None
 
 
-def test_one_remediation_for_several(dev, project):
+def test_one_remediation_applies_to_several_findings(dev, project):
     fix = {"fixes": [{"id": "id-a"}, {"id": "id-b"}], "summary": "Both"}
     ingest(dev, project, report(vulnerability("a"), vulnerability("b"), remediations=[fix]))
 
@@ -472,7 +472,7 @@ def test_one_remediation_for_several(dev, project):
 
 @pytest.mark.both_databases
 @pytest.mark.parametrize("streamed", [False, True])
-def test_what_databases_cannot_keep(streamed, dev, project, monkeypatch):
+def test_characters_that_databases_cannot_store_are_replaced(streamed, dev, project, monkeypatch):
     if streamed:
         monkeypatch.setattr(report_json, "MAX_PARSED_BYTES", -1)
     raw = (
@@ -507,7 +507,7 @@ def test_duplicates_in_one_report_are_dropped(dev, project):
     assert names(dev, project) == ["Finding 1", "Finding 3"]
 
 
-def test_any_identifier_that_was_seen_drops_a_finding_and_one_that_was_dropped_is_not_seen(dev, project):
+def test_identifiers_of_kept_findings_drop_later_duplicates(dev, project):
     def entry(key, *values):
         return dependency(key, "", identifiers=[{"type": "x", "value": value} for value in values])
 
@@ -517,7 +517,7 @@ def test_any_identifier_that_was_seen_drops_a_finding_and_one_that_was_dropped_i
 
 
 @pytest.mark.parametrize("kind", ["cwe", "CWE", "wasc", "WASC"])
-def test_classes_of_weaknesses_make_nothing_the_same(kind, dev, project):
+def test_cwe_classes_do_not_make_duplicates(kind, dev, project):
     ingest(dev, project, report(dependency("1", "7", kind), dependency("2", "7", kind)), "dependency_scanning")
 
     found = dev.get(findings(project)).json
@@ -525,7 +525,7 @@ def test_classes_of_weaknesses_make_nothing_the_same(kind, dev, project):
     assert found[0]["uuid"] == found[1]["uuid"]
 
 
-def test_another_place_is_another_finding(dev, project):
+def test_another_location_is_another_finding(dev, project):
     elsewhere = {"file": "other/go.sum", "dependency": {"package": {"name": "yaml"}}}
     entries = [dependency("1", "A"), dependency("2", "A", location=elsewhere)]
 
@@ -534,7 +534,7 @@ def test_another_place_is_another_finding(dev, project):
     assert len(names(dev, project)) == 2
 
 
-def test_kinds_are_not_merged_with_each_other(dev, project):
+def test_report_types_are_not_merged_with_each_other(dev, project):
     pipeline = ingest(dev, project, report(vulnerability()))
     ingest(dev, project, report(vulnerability()), "secret_detection", pipeline_id=pipeline)
 
@@ -555,7 +555,7 @@ def test_duplicates_across_reports_are_dropped(dev, project):
 
 @pytest.mark.both_databases
 @pytest.mark.parametrize("order", [("gemnasium", "retire.js"), ("retire.js", "gemnasium")])
-def test_the_order_of_analyzers_decides_which_stays(order, dev, project):
+def test_the_order_of_analyzers_decides_which_duplicate_is_kept(order, dev, project):
     pipeline = None
     for scanner in order:
         fields = {"pipeline_id": pipeline} if pipeline else {}
@@ -565,7 +565,7 @@ def test_the_order_of_analyzers_decides_which_stays(order, dev, project):
     assert names(dev, project) == ["Finding retire.js"]
 
 
-def test_what_was_dropped_comes_back_when_the_one_before_it_goes(dev, project):
+def test_a_dropped_finding_returns_when_its_duplicate_is_gone(dev, project):
     def entry(key, *values):
         return dependency(key, "", identifiers=[{"type": "x", "value": value} for value in values])
 
@@ -579,7 +579,7 @@ def test_what_was_dropped_comes_back_when_the_one_before_it_goes(dev, project):
     assert answer.json["merged"] == 1
 
 
-def test_the_scanner_of_the_first_entry_speaks_for_a_report_without_one(dev, project):
+def test_a_report_without_scanner_uses_that_of_the_first_entry(dev, project):
     semgrep = report(vulnerability("a", name="semgrep", scanner={"id": "semgrep", "name": "S"}))
     bandit = report(vulnerability("a", name="bandit", scanner={"id": "bandit", "name": "B"}))
     pipeline = ingest(dev, project, semgrep)
@@ -589,7 +589,7 @@ def test_the_scanner_of_the_first_entry_speaks_for_a_report_without_one(dev, pro
 
 
 @pytest.mark.both_databases
-def test_two_reports_at_once_for_one_pipeline_are_merged(as_, project, app):
+def test_concurrent_reports_of_a_pipeline_are_merged(as_, project, app):
     clients = [as_(DEV) for _ in range(4)]
     pipeline = ingest(clients[0], project, report())
     start = threading.Barrier(4)
@@ -638,7 +638,7 @@ ZAP = {
 
 @pytest.mark.parametrize("streamed", [False, True])
 @pytest.mark.parametrize("single", [False, True])
-def test_zaps_own_reports(single, streamed, dev, project, monkeypatch):
+def test_native_reports_of_zap_are_read(single, streamed, dev, project, monkeypatch):
     if streamed:
         monkeypatch.setattr(report_json, "MAX_PARSED_BYTES", -1)
     answer = send(dev, project, ZAP | {"site": ZAP["site"][1]} if single else ZAP, "dast")
@@ -663,19 +663,19 @@ def test_zaps_own_reports(single, streamed, dev, project, monkeypatch):
     }
 
 
-def test_a_report_of_today_beside_a_site_is_read_as_one_of_today(dev, project):
+def test_a_current_report_with_a_site_key_is_read_as_current(dev, project):
     ingest(dev, project, ZAP | report(vulnerability("a")), "dast")
 
     assert names(dev, project) == ["Finding a"]
 
 
-def test_clairs_own_reports_are_refused(dev, project):
+def test_native_reports_of_clair_are_refused(dev, project):
     clair = {"image": "x", "unapproved": [], "vulnerabilities": [{"featurename": "f", "vulnerability": "CVE-1"}]}
 
     assert send(dev, project, clair, "container_scanning").status_code == 422
 
 
-def test_a_streamed_report_gives_the_same_as_a_whole_one(dev, project, monkeypatch):
+def test_a_streamed_report_equals_a_loaded_one(dev, project, monkeypatch):
     document = report(
         *(
             vulnerability(f"{number:03}", details={"x": {"type": "value", "value": number / 7}})
@@ -694,14 +694,14 @@ def test_a_streamed_report_gives_the_same_as_a_whole_one(dev, project, monkeypat
     assert seen[0][0][7]["remediations"][0]["summary"] == "Upgrade"
 
 
-def test_a_report_larger_than_other_bodies_comes_in(dev, project):
+def test_reports_have_a_larger_body_limit(dev, project):
     padding = vulnerability("a", description="x" * (11 << 20))
 
     assert send(dev, project, report(padding)).status_code == 201
     assert len(dev.get(findings(project)).json[0]["description"]) == 11 << 20
 
 
-def test_only_who_is_known_may_send_a_large_report(as_, project):
+def test_a_large_body_of_an_anonymous_caller_is_refused(as_, project):
     raw = orjson.dumps(report(vulnerability("a", description="x" * (11 << 20))))
 
     assert send(as_(NOBODY), project, raw).status_code in (401, 413)
@@ -743,7 +743,7 @@ def listed_in(client, project, pipeline):
 
 
 @pytest.mark.both_databases
-def test_parallel_reports_of_one_commit_lose_nothing(as_, project, app):
+def test_concurrent_reports_of_one_commit_are_all_stored(as_, project, app):
     clients = [as_(DEV) for _ in range(6)]
     start = threading.Barrier(6)
 

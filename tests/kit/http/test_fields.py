@@ -227,7 +227,7 @@ moments = st.datetimes(min_value=dt.datetime(1000, 1, 2), max_value=dt.datetime(
 
 
 @given(moments, st.sampled_from(["T", " "]))
-def test_every_moment_is_read_back_in_utc(moment, between):
+def test_every_time_is_returned_in_utc(moment, between):
     found = fields.read_moment(moment.isoformat(between))
 
     assert (found, found.tzinfo) == (moment, dt.UTC)

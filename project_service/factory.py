@@ -1,4 +1,4 @@
-"""The application, put together: the one module that knows every area."""
+"""The application factory, the only module that knows every area."""
 
 from __future__ import annotations
 
@@ -210,10 +210,10 @@ log = structlog.get_logger(__name__)
 
 
 def create_app(settings: Settings | None = None) -> responses.Application:
-    """Make the application of these settings; without any they are read from the environment."""
+    """Create the application with these settings, by default those of the environment."""
     settings = settings or Settings.from_environment()
     logs.configure(settings.log_level, settings.log_format)
-    os.umask(0o077)  # what we write is ours alone: databases, files, sockets
+    os.umask(0o077)  # databases, files and sockets are accessible to this user only
     settings.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
     app = responses.Application(
         "project_service", template_folder=str(_folder("templates")), static_folder=str(_folder("static"))
@@ -274,7 +274,7 @@ def _configure(app: responses.Application, settings: Settings) -> None:
 
 
 def _use_keys() -> None:
-    """Sign with the keys as they are now, and answer nothing with one that is not this database's."""
+    """Sign with the current keys; refuse requests if they are not the keys of this database."""
     if _has_proven_keys(current_app):
         return
     keyring = key_ring.keyring()
@@ -290,7 +290,7 @@ def _use_keys() -> None:
 
 
 def _has_proven_keys(app: Flask) -> bool:
-    """Whether the keys, as they are now, are known to be those of the database."""
+    """Whether the current keys were compared with those of the database."""
     return app.extensions.get("proven") is key_ring.keyring()
 
 

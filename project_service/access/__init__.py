@@ -1,1 +1,1 @@
-"""Who may do what: abilities and their rules, who is asking, and the blueprints that judge every request."""
+"""Access control: abilities and their rules, the caller, and the blueprints that check every request."""

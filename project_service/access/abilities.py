@@ -1,7 +1,8 @@
 """Abilities and their rules, in one table.
 
 A caller has an ability if all of its rules hold. ``judge`` hides (404) before it refuses (403), as common
-behaviour, section 7.1, demands. No view or service checks roles itself.
+behaviour, section 7.1, demands. Views and services check abilities; they read a role only to compare it with data, such
+as the level of a protected branch (docs/decisions/one-ability-table.md).
 """
 
 from __future__ import annotations
@@ -103,15 +104,15 @@ def role_of(caller: Caller, subject: Project | Namespace) -> Role:
 
 def find_project(text: str) -> Project:
     """A project, found together with the caller's role in it."""
-    asking = identity.caller()
-    if asking.user_id is None or asking.admin:
+    caller = identity.caller()
+    if caller.user_id is None or caller.admin:
         return projects.find_project(text)
-    project, role = find_project_and_role(asking.user_id, text)
-    _known_roles()[asking.user_id, True, project.id] = role
+    project, role = find_project_and_role(caller.user_id, text)
+    _known_roles()[caller.user_id, True, project.id] = role
     return project
 
 
-def ask_roles(caller: Caller, groups: Sequence[Group]) -> None:
+def load_roles(caller: Caller, groups: Sequence[Group]) -> None:
     """Load the roles in several groups with one statement, before rules are checked for each."""
     if caller.user_id is not None and not caller.admin:
         roles = roles_in_groups(caller.user_id, [group.id for group in groups])

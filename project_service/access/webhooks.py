@@ -1,4 +1,4 @@
-"""Blueprint of webhook receivers: URLs outside the API whose caller authenticates with the key of an integration.
+"""Blueprint of receivers: URLs for webhooks of monitoring tools, authenticated with the key of an integration.
 
 The order of the checks is that of the alert ingestion reference, sections 1, 3 and 4: malformed JSON (400), the project
 and route (404), the rate limit (429), limits of the body (400), an active receiver (403), its key (401). Bodies of
@@ -45,7 +45,7 @@ log = structlog.get_logger(__name__)
 
 
 class WebhookReceiver(Protocol):
-    """What a receiver is found as: the integration that a URL belongs to."""
+    """The integration that a URL belongs to."""
 
     @property
     def token(self) -> str:

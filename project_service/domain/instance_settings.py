@@ -1,4 +1,4 @@
-"""What an administrator sets for the whole instance: application settings and feature flags.
+"""Settings of the whole instance, which administrators change: application settings and feature flags.
 
 Both are read from the database at each use, so that a change applies to the next request or job in every
 process.

@@ -1,4 +1,4 @@
-"""The short forms in which people, namespaces and projects stand inside other answers."""
+"""Schemas of users, namespaces and projects inside other responses, with few fields."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What any service needs and nothing of projects: database, errors, parameters, paging, jobs, secrets."""
+"""Generic parts, which know nothing about projects: database, HTTP, jobs, security, storage, mail, logs."""

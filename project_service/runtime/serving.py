@@ -19,8 +19,8 @@ from project_service.runtime.startup import Preparation
 from project_service.runtime.supervisor import Child, Supervisor
 from project_service.settings import PREFIX, Settings
 
-EVERYWHERE = ("0.0.0.0", "::", "")  # to know them when an operator asks for them
-PATIENCE = 2.0
+EVERYWHERE = ("0.0.0.0", "::", "")  # hosts that mean all addresses
+MAX_WAIT_SECONDS = 2.0  # for the lock, and for the port
 
 
 class ServeError(Exception):
@@ -30,9 +30,9 @@ class ServeError(Exception):
 def serve(settings: Settings, host: str, port: int, workers: int) -> int:
     """Run everything until SIGTERM, SIGINT or SIGHUP and return the exit status. Port 0 takes any free one.
 
-    When the data directory is ours the database is prepared, in a process that tells by itself what is wrong with it.
-    The web server, whose start takes as long, is started beside it and waits for its end before it answers anything.
-    Prints the address as soon as it does. Raises ``ServeError``, ``EmbeddedRedisError`` or ``SupervisorError``.
+    Once the data directory is locked, a child process prepares the database, and reports its errors. The web server is
+    started at the same time, since its start takes as long, and waits for the end of the preparation. Prints the
+    address as soon as the web server answers. Raises ``ServeError``, ``EmbeddedRedisError`` or ``SupervisorError``.
     """
     with only_one(settings.data_dir) as lock, _listen(host, port) as listener:
         bound_port = listener.getsockname()[1]
@@ -51,7 +51,7 @@ def serve(settings: Settings, host: str, port: int, workers: int) -> int:
         Preparation(settings.runtime_dir).begin()
         children = [Child("preparation", _command("prepare"), env, once=True)]
         if settings.embedded_redis:
-            # Redis holds the lock as well: were we killed, the next start waits for it to be gone from its files.
+            # Redis holds the lock, too: if this process is killed, the next start waits until Redis has ended.
             children.append(
                 Child(
                     "redis",
@@ -86,17 +86,17 @@ def serve(settings: Settings, host: str, port: int, workers: int) -> int:
 
 
 def url_of(host: str, port: int) -> str:
-    """The address as a browser takes it."""
+    """The URL of the service."""
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
 @contextmanager
 def only_one(data_dir: Path) -> Iterator[int]:
-    """Hold the data directory for this process tree; yields the lock's descriptor."""
+    """Lock the data directory for this process tree; yield the descriptor of the lock file."""
     data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
     lock = os.open(data_dir / "serve.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + MAX_WAIT_SECONDS
         while not _locked(lock):
             holder = os.pread(lock, 32, 0).decode(errors="replace").strip()
             if time.monotonic() > deadline:
@@ -114,7 +114,7 @@ def _command(*words: str) -> list[str]:
 
 
 def _web_command(listener: socket.socket, workers: int) -> list[str]:
-    # The socket is ours and inherited: while a dead web server is started again, clients wait instead of failing.
+    # The supervisor owns the socket: while the web server is restarted, clients wait instead of failing.
     return [
         sys.executable,
         "-m",
@@ -143,7 +143,7 @@ def _locked(descriptor: int) -> bool:
 
 def _listen(host: str, port: int) -> socket.socket:
     """A listening socket; a port that is busy may belong to web workers of a killed service, which end in a moment."""
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + MAX_WAIT_SECONDS
     while True:
         try:
             family, _type, _protocol, _name, address = socket.getaddrinfo(
@@ -157,7 +157,7 @@ def _listen(host: str, port: int) -> socket.socket:
 
 
 def _answers(listener: socket.socket) -> bool:
-    """Whether the web server takes requests."""
+    """Whether the web server answers requests."""
     host, port = listener.getsockname()[:2]
     if host in EVERYWHERE:
         host = "::1" if listener.family == socket.AF_INET6 else "127.0.0.1"

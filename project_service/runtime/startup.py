@@ -1,4 +1,4 @@
-"""Processes that start beside the preparation of what they need, and wait for its end before they do their work."""
+"""Let processes that start during the preparation of the database wait for its end."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from pathlib import Path
 
 
 class Preparation:
-    """A mark in a directory; one whose process has died blocks nothing."""
+    """A file with a process id; while that process lives, others wait."""
 
     def __init__(self, directory: Path) -> None:
         self._mark = directory / "preparing"
 
     def begin(self) -> None:
-        """Make others wait."""
+        """Create the file: others wait from now on."""
         self._mark.write_text(str(os.getpid()))
 
     def end(self) -> None:
-        """Let them go on."""
+        """Remove the file."""
         self._mark.unlink(missing_ok=True)
 
     def wait(self) -> None:
-        """Return as soon as nothing is being prepared."""
+        """Wait for the end of the preparation, or of its process."""
         while True:
             try:
                 os.kill(int(self._mark.read_text()), 0)

@@ -72,11 +72,11 @@ def commands_of(group: click.Group, above: str) -> Iterator[str]:
             yield f"{above} {name}"
 
 
-def rooms() -> list[str]:
-    """The rooms that the import contract names."""
+def packages() -> list[str]:
+    """The packages that the import contract names."""
     contracts = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
     layers = next(contract["layers"] for contract in contracts if contract.get("exhaustive"))
-    return [room.strip(" ()") for layer in layers for room in re.split(r"[|:]", layer)]
+    return [name.strip(" ()") for layer in layers for name in re.split(r"[|:]", layer)]
 
 
 @pytest.mark.parametrize("name", [field.name for field in fields(Settings)])
@@ -103,9 +103,9 @@ def test_every_command_is_documented(command: str) -> None:
     assert f"`{command}`" in page("operations.md")
 
 
-@pytest.mark.parametrize("room", rooms())
-def test_every_room_of_the_import_contract_is_in_the_architecture(room: str) -> None:
-    assert re.search(rf"^\| [^|]*`{room}`", page("architecture.md"), re.MULTILINE)
+@pytest.mark.parametrize("name", packages())
+def test_every_package_of_the_import_contract_is_in_the_architecture(name: str) -> None:
+    assert re.search(rf"^\| [^|]*`{name}`", page("architecture.md"), re.MULTILINE)
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(REPOSITORY)))

@@ -94,7 +94,7 @@ def finish_todos(user: User) -> None:
 def save_incident_setting(project: Project, **fields: Any) -> None:
     """Save the incident settings of a project.
 
-    The text of the template is stored: a repository changes only with an import, and is not read for every incident.
+    The current text of the template is stored, so that no repository is read for an incident.
     """
     key = fields.pop("issue_template_key", None)
     template = contents.issue_template(project, key) if key else None

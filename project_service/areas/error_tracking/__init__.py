@@ -1,1 +1,1 @@
-"""Error-tracking settings of projects."""
+"""Error tracking: the collector of events of Sentry SDKs, errors, and the settings of projects."""

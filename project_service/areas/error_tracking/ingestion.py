@@ -1,9 +1,8 @@
 """Ingestion of events: one transaction stores an event and counts it (error collection reference, sections 11 to 15).
 
-That a digest has one error is ensured by a primary key: a request that loses a race adds its event to the error that
-the other one created. All counters are added to in the database. Rows are locked in one order everywhere: error,
-event, counters. An event that locked its error only to count it would have referred to it before, and whoever removes
-the error would wait for the event and the event for the removal.
+A primary key ensures that a digest has one error: a request that loses a race adds its event to the error that the
+other one created. Counters are incremented in the database. Rows are locked in one order everywhere: error, event,
+counters. Another order could deadlock with the removal of the error, which locks the error and then its events.
 """
 
 from __future__ import annotations

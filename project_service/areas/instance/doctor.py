@@ -1,4 +1,4 @@
-"""An examination of the instance: what works, what does not, and what to do about it."""
+"""Checks of the instance by ``project-service doctor`` and the health page, with advice for the operator."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ OLDEST_REDIS = (6, 2)
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """What was found of one part."""
+    """The result of one check; ``text`` says what to do if it failed."""
 
     part: str
     well: bool
@@ -32,11 +32,11 @@ class CheckResult:
 
 
 def examine(settings: Settings) -> list[CheckResult]:
-    """Look at every part; a part that cannot be looked at is not well."""
+    """Run all checks; one that raises any exception has failed."""
     parts: dict[str, Callable[[], str]] = {
         "versions": _versions,
         "database": _database,
-        "migrations": lambda: _told(migrations()),
+        "migrations": lambda: _text_of(migrations()),
         "secrets": lambda: _secrets(settings),
         "redis": _redis,
         "storage": _storage,
@@ -61,22 +61,22 @@ def migrations() -> CheckResult:
     )
 
 
-class _Unwell(Exception):
-    """Something to mend; the text says how."""
+class _CheckFailed(Exception):
+    """A check has failed; the text is advice for the operator."""
 
 
 def _find(part: str, look: Callable[[], str]) -> CheckResult:
     try:
         return CheckResult(part, True, look())
-    except _Unwell as error:
+    except _CheckFailed as error:
         return CheckResult(part, False, str(error))
-    except Exception as error:  # noqa: BLE001  # an examination reports what it meets, whatever it is
+    except Exception as error:  # noqa: BLE001  # every error of a check is its result
         return CheckResult(part, False, f"{type(error).__name__}: {error}")
 
 
-def _told(finding: CheckResult) -> str:
+def _text_of(finding: CheckResult) -> str:
     if not finding.well:
-        raise _Unwell(finding.text)
+        raise _CheckFailed(finding.text)
     return finding.text
 
 
@@ -94,7 +94,7 @@ def _secrets(settings: Settings) -> str:
     try:
         count = try_secrets()
     except key_ring.SecretKeyMissing as error:
-        raise _Unwell(str(error)) from error
+        raise _CheckFailed(str(error)) from error
     where = "the environment" if settings.secret_key else str(settings.data_dir / key_ring.KEY_FILE)
     return f"the key in {where} reads the stored secrets ({count} tried)"
 
@@ -103,11 +103,11 @@ def _redis() -> str:
     try:
         version = str(jobs.connect().info("server")["redis_version"])
     except redis.ConnectionError as error:
-        raise _Unwell(
+        raise _CheckFailed(
             f"cannot be reached ({error}): start it, or project-service serve, which brings its own"
         ) from error
     if tuple(int(part) for part in version.split(".")[:2]) < OLDEST_REDIS:
-        raise _Unwell(f"version {version} is too old: 6.2 or newer is needed")
+        raise _CheckFailed(f"version {version} is too old: 6.2 or newer is needed")
     return f"version {version} answers"
 
 
@@ -120,9 +120,9 @@ def _worker() -> str:
     try:
         jobs.connect().ping()
     except redis.ConnectionError as error:
-        raise _Unwell("cannot be seen while Redis is away") from error
+        raise _CheckFailed("cannot be seen while Redis is away") from error
     if not rq_worker.has_live_worker(jobs.connect()):
-        raise _Unwell("no worker has been seen in the last 15 seconds: start project-service worker")
+        raise _CheckFailed("no worker has been seen in the last 15 seconds: start project-service worker")
     return "a worker has been seen in the last 15 seconds"
 
 
@@ -131,7 +131,9 @@ def _jobs() -> str:
         waiting = db.session.scalar(select(func.count()).where(Task.failed_at.is_(None)))
         failed = db.session.scalar(select(func.count()).where(Task.failed_at.is_not(None)))
     if failed:
-        raise _Unwell(f"{failed} tasks have failed for good; the log says why, the table tasks keeps them for 14 days")
+        raise _CheckFailed(
+            f"{failed} tasks have failed for good; the log says why, the table tasks keeps them for 14 days"
+        )
     return f"{waiting} tasks wait or run, none has failed"
 
 
@@ -139,5 +141,7 @@ def _mails() -> str:
     with unit_of_work(write=False):
         failed = mail.set_aside()
     if failed:
-        raise _Unwell(f"{failed} mails were set aside; the column error of the table mails, kept for 14 days, says why")
+        raise _CheckFailed(
+            f"{failed} mails were set aside; the column error of the table mails, kept for 14 days, says why"
+        )
     return "no mail was set aside"

@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Select, func, select
 from sqlalchemy.orm import contains_eager
 
-from project_service.access.abilities import Ability, allowed, ask_roles, visible_projects
+from project_service.access.abilities import Ability, allowed, load_roles, visible_projects
 from project_service.access.identity import Caller
 from project_service.access.open_issue_counts import add_open_issues
 from project_service.domain.access_levels import Role, Visibility
@@ -179,7 +179,7 @@ def _ordered(statement: Select[Project], wanted: dict[str, Any]) -> Select[Proje
 def namespaces_for_projects(caller: Caller, user: User) -> list[Namespace]:
     """The namespaces in which a user may create a project, the personal one first."""
     groups = db.session.scalars(_groups_for_projects(caller)).all()
-    ask_roles(caller, groups)
+    load_roles(caller, groups)
     return [namespace_of(user), *(group for group in groups if allowed(caller, Ability.CREATE_PROJECT, group))]
 
 

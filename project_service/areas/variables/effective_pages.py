@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 from flask import Response, render_template, request
 
 from project_service.access import sections
-from project_service.access.abilities import Ability, allowed, ask_roles
+from project_service.access.abilities import Ability, allowed, load_roles
 from project_service.access.identity import caller
 from project_service.access.pages import PageBlueprint
 from project_service.areas.variables import effective, queries
@@ -137,7 +137,7 @@ def _record(project: Project, variables: list[EffectiveVariable]) -> None:
 def _links(project: Project) -> dict[str | None, str]:
     """Return the pages on which the caller may change the variables of a full path; ``None`` is the instance."""
     groups = [one for one in effective.groups_above(project) if isinstance(one, Group)]
-    ask_roles(caller(), groups)
+    load_roles(caller(), groups)
     found: dict[str | None, str] = {project.full_path: f"/{project.full_path}/-/settings/ci_cd"}
     for group in groups:
         if allowed(caller(), Ability.ADMIN_GROUP, group):

@@ -1,1 +1,1 @@
-"""Vulnerability findings: reports of scanners, what is found in them, and what people decided about it."""
+"""Vulnerability findings: reports of scanners, their findings, and feedback on findings."""

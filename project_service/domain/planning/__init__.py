@@ -1,1 +1,1 @@
-"""What changes issues, milestones and their notes, and records that it happened; used by every area that does so."""
+"""Services that change issues, milestones and notes and record the events; several areas use them."""

@@ -1,4 +1,4 @@
-"""What changes issues and their notes."""
+"""Create, change and delete issues and their notes."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def update_issue(author: User, issue: Issue, **fields: Any) -> Issue:
 
 
 def close_issue(author: User, issue: Issue, *, note: str = "closed") -> None:
-    """Close an issue, and note why; closing a closed one is nothing."""
+    """Close an issue and add a system note with the reason; a closed one is not changed."""
     if _held_state(issue) == CLOSED:
         return
     issue.state, issue.closed_at, issue.closed_by_id = CLOSED, clock.now(), author.id
@@ -102,7 +102,7 @@ def create_note(author: User, issue: Issue, **fields: Any) -> Note:
 
 
 def update_note(note: Note, *, body: str | None) -> Note:
-    """Change what a note says."""
+    """Change the text of a note."""
     with db.session.no_autoflush:
         note.body = body or ""
         check_note(note)
@@ -119,12 +119,12 @@ def delete_note(issue: Issue, note: Note) -> None:
 
 
 def add_system_note(author: User, issue: Issue, text: str) -> Note:
-    """Write under an issue what happened to it; system notes are no events."""
+    """Add a system note to an issue; system notes are no events."""
     return _note(author, issue, body=text, system=True)
 
 
 def check_issue(issue: Issue, labelled: Collection[str] = ()) -> None:
-    """Raise ``Invalid`` with what is wrong with an issue, but for labels that it had before, whatever they are."""
+    """Raise ``Invalid`` with the problems of an issue; ``labelled`` are its former labels, which are not checked."""
     problems: dict[str, list[str]] = {}
     if not (issue.title or "").strip():
         problems["title"] = [BLANK]
@@ -141,7 +141,7 @@ def check_issue(issue: Issue, labelled: Collection[str] = ()) -> None:
 
 
 def check_note(note: Note) -> None:
-    """Raise ``Invalid`` with what is wrong with a note."""
+    """Raise ``Invalid`` with the problems of a note."""
     if not (note.body or "").strip():
         raise Invalid(note=BLANK)
     if len(note.body) > LONGEST_TEXT:

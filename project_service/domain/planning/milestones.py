@@ -1,4 +1,4 @@
-"""What changes milestones."""
+"""Create, change and delete milestones."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TAKEN = "already being used for another group or project milestone."
 
 
 def create_milestone(author: User, project: Project, **fields: Any) -> Milestone:
-    """Set a goal."""
+    """Create a milestone of a project."""
     milestone = Milestone(project_id=project.id, project=project, **fields)
     with db.session.no_autoflush:
         check(milestone)
@@ -51,7 +51,7 @@ def update_milestone(author: User, milestone: Milestone, **fields: Any) -> Miles
 
 
 def delete_milestone(author: User, milestone: Milestone) -> None:
-    """Give a goal up; its events stay and point to nothing (events reference, section 7)."""
+    """Delete a milestone; its events stay without a target (events reference, section 7)."""
     recording.forget_target(milestone)
     event = recording.record(author, Action.DESTROYED, milestone.project, milestone)
     event.target_id, event.kind = None, Kind.PROJECT
@@ -59,7 +59,7 @@ def delete_milestone(author: User, milestone: Milestone) -> None:
 
 
 def check(milestone: Milestone) -> None:
-    """Raise ``Invalid`` with what is wrong with a milestone."""
+    """Raise ``Invalid`` with the problems of a milestone."""
     problems: dict[str, list[str]] = {}
     if not (milestone.title or "").strip():
         problems["title"] = ["can't be blank"]

@@ -1,1 +1,1 @@
-"""Git repositories of projects: bundles in the storage and bare repositories restored from them."""
+"""Git repositories of projects: refs as rows, packs in the storage, local bare repositories (views) for reading."""

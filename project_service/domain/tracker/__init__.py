@@ -1,1 +1,1 @@
-"""The work on a project: issues, merge requests, milestones, labels, notes, snippets; tables and finders, no routes."""
+"""Tables and finders of the issue tracker: issues, merge requests, milestones, labels, notes, snippets; no routes."""

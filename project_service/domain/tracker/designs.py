@@ -1,4 +1,4 @@
-"""Designs of issues, which archives bring."""
+"""Designs of issues, which come from imported archives only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Labels: what the words that issues are marked with look like."""
+"""Labels of projects: the table and finders."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Notes: what people, and the service itself, write under issues and other things."""
+"""Notes: comments of users, and system notes, on issues, merge requests and other noteables."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ TYPES: dict[type[Any], str] = {Issue: issues.TARGET, MergeRequest: merge_request
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """Something that notes are under and this room does not know, as feeds name it; ``page`` is below its project's."""
+    """A noteable of another area, as feeds name it; ``page`` is the path below that of its project."""
 
     title: str
     noun: str
@@ -46,7 +46,7 @@ FINDERS: dict[str, Finder] = {}
 
 
 def add_finder(noteable_type: str, find: Finder) -> None:
-    """Register how an area names what notes are under; ``find`` takes ids."""
+    """Register the finder of a noteable type of an area; ``find`` takes ids."""
     FINDERS[noteable_type] = find
 
 

@@ -1,4 +1,4 @@
-"""Notes and milestones as they travel, by themselves and inside other answers."""
+"""Schemas of notes and milestones, for responses of their own and inside others."""
 
 from __future__ import annotations
 

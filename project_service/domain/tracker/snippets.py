@@ -1,4 +1,4 @@
-"""Snippets, which archives bring."""
+"""Snippets, which come from imported archives only."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""The key that secrets are encrypted with: whether it is the right one, and how it is changed.
+"""Verification and rotation of the key that secrets are encrypted with.
 
-The database keeps a text that was encrypted with the instance's key. A process with another key, or with one it has
-just made because the file had gone, finds out with its first request or before its first job, and writes nothing that
-the others could not read.
+The database has a text that was encrypted with the key of the instance (``KeyProof``). A process whose key does not
+decrypt it refuses its first request or job, so that it writes nothing that the other processes could not decrypt.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ PROOF = "encrypted with the key of this instance"
 
 
 class KeyProof(Model):
-    """A text that only the right key reads; there is one row, once the first upgrade has written it."""
+    """A text that only the right key decrypts: one row, written by the first ``db upgrade``."""
 
     __tablename__ = "key_proofs"
 
@@ -30,7 +29,7 @@ class KeyProof(Model):
 
 
 def encrypted_columns() -> list[tuple[Table, Column[str]]]:
-    """Every column that is ciphertext at rest, read from the models, so that none is forgotten."""
+    """All encrypted columns, found through the models."""
     return [
         (found, one)
         for found in Base.metadata.sorted_tables
@@ -40,13 +39,13 @@ def encrypted_columns() -> list[tuple[Table, Column[str]]]:
 
 
 def prove_key() -> None:
-    """Raise ``SecretKeyMissing`` unless the keys at hand are those of this database."""
+    """Raise ``SecretKeyMissing`` unless the configured keys decrypt the proof of this database."""
     with unit_of_work(write=False):
         db.session.scalars(select(KeyProof.proof)).all()
 
 
 def leave_proof() -> None:
-    """Have the database know its key from now on; ``SecretKeyMissing`` when what it holds was written with another."""
+    """Store the proof, unless there is one; ``SecretKeyMissing`` if stored secrets have another key."""
     try_secrets()
     with unit_of_work():
         if db.session.scalar(select(KeyProof.id).limit(1)) is None:
@@ -54,7 +53,7 @@ def leave_proof() -> None:
 
 
 def try_secrets() -> int:
-    """Decrypt some values of every encrypted column; how many. ``SecretKeyMissing`` names the column it cannot read."""
+    """Decrypt some values of each encrypted column; return their number. ``SecretKeyMissing`` names the column."""
     count = 0
     for stored, encrypted in encrypted_columns():
         raw = table(stored.name, column(encrypted.name, Text))
@@ -71,11 +70,11 @@ def try_secrets() -> int:
 
 
 def rotate(settings: Settings) -> int:
-    """Make a new key and encrypt everything with it, in small units; the number of secrets.
+    """Generate a key and encrypt all secrets with it, in batches; return their number.
 
-    Processes at work take the new key up by themselves. The old keys stay to read with until ``forget``, so that what
-    such a process wrote with the old key meanwhile is not lost; stopped half-way, it can be run again. With keys from
-    the environment the operator puts the new one in front: ``PROJECT_SERVICE_SECRET_KEY=new,old``.
+    Running processes read the changed key file. Old keys decrypt until ``forget``, since such a process may still write
+    with one. An interrupted rotation can be run again. Keys of the environment are not generated: the operator sets
+    ``PROJECT_SERVICE_SECRET_KEY=new,old``.
     """
     with key_ring.changing_keys(settings):
         try_secrets()
@@ -85,7 +84,7 @@ def rotate(settings: Settings) -> int:
 
 
 def forget(settings: Settings) -> int:
-    """Encrypt once more what is left, and forget all keys but the newest; the number of secrets."""
+    """Encrypt all secrets with the newest key, and remove the others; return the number of secrets."""
     with key_ring.changing_keys(settings):
         count = _renew_all(key_ring.init(settings))
         if not settings.secret_key:

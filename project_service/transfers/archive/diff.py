@@ -1,11 +1,10 @@
-"""Whether two archives say the same: their canonical form, and what differs in it.
+"""Comparison of two archives by the canonical form of their rows (docs/decisions/archives.md).
 
-Left aside is what a transfer has to change: ids, and what references by id are to, who people are on the other server
-(and so who the members are, and the texts that say who wrote a note), secrets, events that retention has taken, the
-order of events and of labels, how a moment is written, and whether nothing is written down or left out; what a row has
-of which nothing is said (``layout.DEFAULTS``) is nothing. Everything else counts, in whatever relation or file, and so
-do the names of files that no import carries along, and whether there is a reference where imports keep it
-(``_refers``).
+The canonical form leaves out what every transfer changes: ids, the targets of references by id, users (and so members,
+and the texts that name the author of a note), secrets, events that retention removes, the order of events and labels,
+the notation of timestamps, and the difference between ``null``, empty, default (``layout.DEFAULTS``) and missing
+values. All other keys, rows and files are compared; of files that imports do not store, the names. Whether there is a
+reference is compared where imports keep it (``_refers``).
 """
 
 from __future__ import annotations
@@ -31,35 +30,35 @@ from project_service.transfers.importing.mapping.notes import BLANK_NOTE
 from project_service.transfers.importing.mapping.values import moment_of, objects_in
 from project_service.transfers.importing.user_mapping import is_invitation
 
-# ids, and people: who they are is what a transfer decides
+# ids, and users, which imports map to accounts of the other server
 LEFT_OUT = frozenset({"id", "author", "user"})
-NOTHING: tuple[Any, ...] = (None, "", [], {})  # 0 and false say something
-# whose events, and whose notes' and milestones', are rows of ours, which retention takes
+NOTHING: tuple[Any, ...] = (None, "", [], {})  # not 0 and false, which are values
+# relations whose events are rows here, also those of their notes and milestones; retention removes them
 WITH_EVENTS = frozenset({"milestones", "issues", "merge_requests", "snippets"})
 ATTRIBUTION = re.compile(r"\n\n \*By ([^\n]*) on ([^\n]*) \(imported from GitLab(?: project)?\)\*\Z")
 MOMENT = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d{1,6})?(Z| UTC|[+-]\d\d:?\d\d)", re.ASCII)
-# what references are to that every transfer creates: the project and its namespace
+# references to what every transfer creates: the project and its namespace
 OF_TRANSFERS = frozenset({"project_id", "target_project_id", "namespace_id", "creator_id"})
-# rows that become rows of ours, by what they stand under: of their references only those to people are kept
+# keys whose rows have a table here: of their references only those to users are kept
 OURS = frozenset(
     {"labels", "label", "milestones", "milestone", "issues", "merge_requests", "snippets", "notes", "events"}
     | {"issue_assignees"}
 )
 FARTHEST_ZONE, ZONES_APART = dt.timedelta(hours=14), dt.timedelta(minutes=15)
-# a note's writers: whom its text names at the end, the first one first, and whom its row does
+# the authors of a note: those that its text names at the end, in their order, and that of its row
 Writers = tuple[tuple[str, ...], str]
 Said = tuple[bytes, tuple[Writers, ...]]  # the digest of a row, and of its notes
 
-# what tells rows apart
+# keys that identify a row in its relation, the first that has a value
 KEYS = ("iid", "title", "name", "key", "tag", "invite_email")
-# of how many changed rows the attributes are named, and of how many attributes of one row
+# limits of the output: rows whose changed attributes are named, and attributes of one row
 MOST_EXPLAINED = 1000
 MOST_NAMED = 10
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Difference:
-    """Something that is in one archive only, or not the same in both."""
+    """A row or file that is in one archive only, or differs."""
 
     place: str
     what: str
@@ -70,9 +69,9 @@ class Difference:
 
 
 def compare(one: Path, other: Path) -> list[Difference]:
-    """What differs between two archives; nothing when they are equal. ``BadArchive`` when one cannot be read.
+    """Return the differences of two archives; ``BadArchive`` when one cannot be read.
 
-    Of every row only a digest is remembered; those that differ are read once more, to tell which attributes do.
+    Only digests of rows are in memory; rows that differ are read again, to name the attributes.
     """
     with TemporaryDirectory() as folder:
         opened = [_opened(path, Path(folder) / name) for path, name in ((one, "a"), (other, "b"))]
@@ -87,7 +86,7 @@ def compare(one: Path, other: Path) -> list[Difference]:
 
 
 def canonical(relation: str, row: Any, since: dt.datetime) -> tuple[Any, tuple[Writers, ...]]:
-    """A row without what a transfer changes, and who wrote its notes; events count from a moment on."""
+    """Return the canonical form of a row, with the events after a time, and the authors of its notes."""
     for one in _with_events(relation, row):
         one["events"] = _events(one["events"], since)
     writers: list[Writers] = []
@@ -105,10 +104,10 @@ def _opened(archive: Path, folder: Path) -> Unpacked:
 
 
 def _since(archives: Sequence[Unpacked]) -> dt.datetime:
-    """The moment from which on events count.
+    """Return the time from which on events are compared.
 
-    Retention takes all events before a moment two years ago: never those of the last two years, nor those that are
-    younger than the oldest of an archive.
+    That is two years ago, since retention removes older events at any time; if both archives have older ones, it is the
+    later of their oldest events.
     """
     kept = oldest_kept()
     return max(min((kept, *_moments_of_events(unpacked))) for unpacked in archives)
@@ -122,14 +121,14 @@ def _moments_of_events(unpacked: Unpacked) -> Iterator[dt.datetime]:
 
 
 def _with_events(relation: str, row: Any) -> Iterator[dict[str, Any]]:
-    """What of a row has events that are rows of ours: itself, its milestone, its notes."""
+    """Generate the objects of a row whose events are rows here: the row, its milestone, its notes."""
     if relation in WITH_EVENTS and isinstance(row, dict):
         inner = (row, row.get("milestone"), *objects_in(row.get("notes")))
         yield from (one for one in inner if isinstance(one, dict) and one.get("events"))
 
 
 def _events(events: Any, since: dt.datetime) -> Any:
-    """The events that count, in one notation and one order."""
+    """Return the events to compare, in one notation and order."""
     kept = []
     for event in objects_in(events):
         moment, action = moment_of(event.get("created_at")), event.get("action")
@@ -139,19 +138,19 @@ def _events(events: Any, since: dt.datetime) -> Any:
 
 
 def _same(one: Said, other: Said) -> bool:
-    """Whether two rows say the same, their notes perhaps with what transfers add."""
+    """Whether two rows are equal, apart from authors that transfers append to notes."""
     return one[0] == other[0] and len(one[1]) == len(other[1]) and all(map(_by_the_same, one[1], other[1]))
 
 
 def _by_the_same(one: Writers, other: Writers) -> bool:
-    """Whether the text that names more people names, first of those, whom the row of the other one does."""
+    """Whether the text with more names begins with those of the other text, followed by the author of its row."""
     (named, writer), (more, _) = sorted((one, other), key=lambda writers: len(writers[0]))
     return more[: len(named) + 1] == (*named, writer)[: len(more)]
 
 
 def _digests(unpacked: Unpacked, since: dt.datetime) -> dict[str, Said]:
-    """Every row and file of an archive by its place."""
-    known: dict[Writers, Writers] = {}  # there are few people and many notes
+    """Return the digests of all rows and files of an archive, by place."""
+    known: dict[Writers, Writers] = {}  # shared, since many notes have the same authors
     found: dict[str, Said] = {}
     for place, value, writers in _placed(unpacked, since):
         found[place] = _digest(value), tuple(known.setdefault(each, each) for each in writers)
@@ -159,18 +158,18 @@ def _digests(unpacked: Unpacked, since: dt.datetime) -> dict[str, Said]:
         found[f"{name}.bundle"] = _file(path), ()
     for name, carried in unpacked.carried.items():
         found[name] = _file(carried.place), ()
-    for name in unpacked.left_out:  # whatever is in it, no import carries it along
+    for name in unpacked.left_out:  # imports do not store these files: only the names are compared
         found[f"{name!r}"] = b"", ()
     return found
 
 
 def _values(unpacked: Unpacked, since: dt.datetime, places: frozenset[str]) -> dict[str, Any]:
-    """The rows at some places."""
+    """Return the canonical rows at some places."""
     return {place: value for place, value, _ in _placed(unpacked, since) if place in places} if places else {}
 
 
 def _placed(unpacked: Unpacked, since: dt.datetime) -> Iterator[tuple[str, Any, tuple[Writers, ...]]]:
-    """What an archive says, without its files: each row's place, its canonical form, and who wrote its notes."""
+    """Generate place, canonical form and authors of notes of each row; files are left out."""
     yield "project", *canonical(layout.PROJECT, reader.project_of(unpacked), since)
     for relation in reader.relations_of(unpacked):
         yield from _numbered(relation, _rows(unpacked, relation), since)
@@ -181,13 +180,13 @@ def _placed(unpacked: Unpacked, since: dt.datetime) -> Iterator[tuple[str, Any, 
 def _rows(unpacked: Unpacked, relation: str) -> Iterator[Any]:
     for _, raw in reader.rows_of(unpacked, relation):
         row = parsing.loads(raw) if isinstance(raw, bytes) else raw.text
-        # who the members are is what a transfer decides; whom it only knows by an address goes along
+        # members are mapped to accounts; invitations, which have an address only, are kept
         if relation != layout.MEMBERS or is_invitation(row):
             yield parsing.TOO_DEEP.text if parsing.is_too_deep(row) else row
 
 
 def _numbered(relation: str, rows: Iterator[Any], since: dt.datetime) -> Iterator[tuple[str, Any, tuple[Writers, ...]]]:
-    """The rows of a relation by what tells them apart: the number, else the name, else the content itself."""
+    """Generate the canonical rows of a relation with their places; the place of a repeated one ends in a number."""
     counts: Counter[str] = Counter()
     for row in rows:
         value, writers = canonical(relation, row, since)
@@ -203,7 +202,7 @@ def _place(relation: str, row: Any, value: Any) -> str:
 
 
 def _changed(before: Any, after: Any) -> str:
-    """``changed``, and the attributes that changed where they can be named."""
+    """Return ``changed``, with the names of the attributes if they are known."""
     names = list(itertools.islice(_attributes(before, after), MOST_NAMED + 1))
     if len(names) > MOST_NAMED:
         names[-1] = "and others"
@@ -213,7 +212,7 @@ def _changed(before: Any, after: Any) -> str:
 
 
 def _attributes(before: Any, after: Any, name: str = "") -> Iterator[str]:
-    """The attributes in which two values differ, the nested ones with the way there: ``notes[0].note``."""
+    """Generate the paths of the attributes that differ, such as ``notes[0].note``."""
     if before == after:
         return
     if isinstance(before, dict) and isinstance(after, dict):
@@ -233,12 +232,12 @@ def _key(row: Any) -> str | None:
 
 
 def _without(value: Any, writers: list[Writers], kind: str) -> Any:
-    """A value that stands under ``kind`` without what a transfer changes."""
+    """Return the canonical form of the value of a key ``kind``."""
     if isinstance(value, list):
         return [_without(inner, writers, kind) for inner in value]
     if not isinstance(value, dict):
         return value
-    free = layout.FREE.get(kind, layout.NOT_FREE)  # no transfer changes anything in there
+    free = layout.FREE.get(kind, layout.NOT_FREE)  # arbitrary data, which no transfer changes
     kept: dict[str, Any] = {}
     for name, inner in value.items():
         if name in free:
@@ -255,7 +254,7 @@ def _without(value: Any, writers: list[Writers], kind: str) -> Any:
 
 
 def _reduced(row: dict[str, Any], name: str, writers: list[Writers]) -> Any:
-    """The same of what a row says under a name, in one notation and one order."""
+    """Return the canonical form of the value that a row has for a key."""
     value = row[name]
     if name == "note" and isinstance(value, str | None):
         return _text(row, writers)
@@ -265,7 +264,7 @@ def _reduced(row: dict[str, Any], name: str, writers: list[Writers]) -> Any:
     if name == "label_links" and isinstance(reduced, list):
         return sorted(reduced, key=bigint_json.dumps)
     if name in layout.OF_PERSONS and isinstance(reduced, list):
-        # several people may become one (section 6.3)
+        # several users may be mapped to one (section 6.3)
         return [one for index, one in enumerate(reduced) if one not in reduced[:index]]
     return reduced
 
@@ -275,23 +274,23 @@ def _is_reference(name: str) -> bool:
 
 
 def _refers(kind: str, name: str, row: dict[str, Any]) -> bool:
-    """Whether a row has a reference, of those that imports keep, whatever it refers to."""
+    """Whether a row has a reference that imports keep, to any target."""
     if kind == "merge_requests" and name == "source_project_id":
         return _keeps_source(row)
     if name in layout.PEOPLE:
-        # of an issue the only assignee, as archives had it once, becomes the first of several
+        # ``assignee_id`` of issues in old archives becomes one of the assignees
         return row[name] is not None and (kind, name) != ("issues", "assignee_id")
     return kind not in OURS and name not in OF_TRANSFERS and not name.endswith("_html") and row[name] not in NOTHING
 
 
 def _keeps_source(row: dict[str, Any]) -> bool:
-    """Whether an import keeps where a merge request comes from: not if that is a fork of which no commit is named."""
+    """Whether an import keeps the source project of a merge request: not of a fork without ``diff_head_sha``."""
     source = row.get("source_project_id")
     return source is not None and (source == row.get("target_project_id") or bool(row.get("diff_head_sha")))
 
 
 def _text(row: dict[str, Any], writers: list[Writers]) -> str:
-    """The text of a note without what transfers add, which is known by the moment it names (section 6.2)."""
+    """Return the text of a note without the authors that transfers append (section 6.2), recognised by their time."""
     text: str = row["note"] or ""
     named: list[str] = []
     while (found := ATTRIBUTION.search(text)) and _may_be_same(moment_of(found[2]), moment_of(row.get("updated_at"))):
@@ -304,13 +303,13 @@ def _text(row: dict[str, Any], writers: list[Writers]) -> str:
 
 
 def _moment(value: Any) -> Any:
-    """A moment in one notation; anything else as it is."""
+    """Return a timestamp in one notation, any other value unchanged."""
     moment = moment_of(value) if isinstance(value, str) and MOMENT.fullmatch(value) else None
     return moment.isoformat() if moment else value
 
 
 def _may_be_same(named: dt.datetime | None, moment: dt.datetime | None) -> bool:
-    """Whether a text without a zone may name a moment: in any zone, and without what is less than a second."""
+    """Whether a time without zone can be a timestamp, in some zone and to the second."""
     if named is None or moment is None:
         return named is moment
     apart = abs(named.replace(microsecond=0) - moment.replace(microsecond=0))

@@ -1,4 +1,4 @@
-"""What stands where in an archive, and which keys its rows have (archive format reference, sections 1, 3 and 4)."""
+"""Layout of an archive: files, relations and keys of rows (archive format reference, sections 1, 3 and 4)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 FORMAT = "0.2.4"
-# the release whose archives ours are like
+# the release of GitLab whose archive format is written
 RELEASE = "13.8.0"
 REVISION = "project-service"
 PROJECT = "project"
@@ -40,10 +40,10 @@ SINGLES = (
     "metrics_setting",
 )
 RELATIONS = (*LISTS, *SINGLES)
-# single objects, too, that only archives of larger editions have: written when one was brought (section 4)
+# single objects of paid editions: written if they were imported (section 4)
 SOMETIMES = ("service_desk_setting", "security_setting", "push_rule")
 OBJECTS = frozenset({*SINGLES, *SOMETIMES})
-# relations whose rows are people, or settings: read at the end, or before the others
+# relations of members and settings: read after or before the others
 MEMBERS, PROTECTED_BRANCHES, PROTECTED_TAGS, ERROR_TRACKING, FEATURES, AUTO_DEVOPS, CI_CD = (
     "project_members",
     "protected_branches",
@@ -55,10 +55,10 @@ MEMBERS, PROTECTED_BRANCHES, PROTECTED_TAGS, ERROR_TRACKING, FEATURES, AUTO_DEVO
 )
 # imported by the last step, not row by row
 IMPORTED_AT_THE_END = frozenset({PROTECTED_BRANCHES, PROTECTED_TAGS, ERROR_TRACKING})
-# what old archives hold and nobody may bring along (section 6.4), and what would pass for the project itself
+# relations of old archives that are not imported (section 6.4), and the name of the project itself
 IGNORED = frozenset({"services", "hooks", "variables", PROJECT})
 RENAMED = {"pipelines": "ci_pipelines"}
-# all else is kept where it stands, whatever it is
+# rows of all other relations are stored in ``archived_rows``
 KNOWN = frozenset({*RELATIONS, *SOMETIMES, *RENAMED, *IGNORED})
 
 RELATION_NAME = re.compile(r"[a-z][a-z0-9_]{0,99}")
@@ -78,7 +78,7 @@ BUNDLE = re.compile(r"project(\.wiki|\.design)?\.bundle")
 
 
 def segments_of(version: str) -> list[int | str]:
-    """What a version is compared by, as Ruby's ``Gem::Version`` does: numbers without the zeros at the end, and words.
+    """Return the segments by which Ruby's ``Gem::Version`` compares: numbers without final zeros, and words.
 
     A ``-`` begins another version, one before the release.
     """
@@ -90,11 +90,11 @@ def segments_of(version: str) -> list[int | str]:
 
 
 def snippet_bundle(said: str) -> str:
-    """Where the repository of a snippet stands: named after its title, its description and its two moments."""
+    """Return the path of the bundle of a snippet; ``said`` is its title, description and timestamps."""
     return f"snippets/{hashlib.sha256(said.encode()).hexdigest()}.bundle"
 
 
-# references to people (section 6.1)
+# references to users (section 6.1)
 PEOPLE = frozenset(
     {
         "author_id",

@@ -78,7 +78,7 @@ def test_an_old_redis_is_told(version, well, examine):
     assert (finding.well, version in finding.text) == (well, True)
 
 
-def test_the_wrong_key_is_told_with_what_to_do(examine, kept_key):
+def test_a_wrong_key_is_reported_with_advice(examine, kept_key):
     project = sample_data.make_project()
     with unit_of_work():
         db.session.add(Variable(project_id=project.id, key="FOO", value="a value"))

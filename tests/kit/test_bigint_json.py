@@ -16,7 +16,7 @@ def test_integers_are_read_and_written_with_every_digit(number):
     assert bigint_json.dumps({"a": [number, "ö"]}) == raw.encode()
 
 
-def test_longer_integers_are_refused_unless_something_is_made_of_them():
+def test_longer_integers_are_refused_unless_converted():
     raw = "[" + "9" * (MAX_DIGITS + 1) + "]"
 
     assert bigint_json.loads(raw, too_long=len) == [MAX_DIGITS + 1]
@@ -29,7 +29,7 @@ def test_longer_integers_are_refused_unless_something_is_made_of_them():
     ["{", "NaN", "1e400", '"\\ud800"', '"a\nb"', "[1,]", "0123", b'"\xff"', b"\xef\xbb\xbf1", "[" * 100_000],
 )
 @pytest.mark.parametrize("long", [b"", b"18446744073709551616"])
-def test_what_is_no_json_is_refused_whatever_else_there_is(raw, long):
+def test_invalid_json_is_refused_in_any_case(raw, long):
     encoded = raw.encode() if isinstance(raw, str) else raw
 
     with pytest.raises(ValueError, match=".*"):
@@ -60,12 +60,12 @@ MANY = bigint_json.MAX_EVENTS
         (b" " * 3 * MANY, False),
     ],
 )
-def test_a_text_with_too_many_values_is_known_before_it_is_read(raw, too_many):
+def test_a_text_with_too_many_values_is_detected_before_parsing(raw, too_many):
     assert bigint_json.has_too_many_values(raw) is too_many
 
 
 @pytest.mark.parametrize("number", [float("nan"), float("inf")])
-def test_what_is_no_number_is_nothing_and_refused_beside_a_long_integer(number):
+def test_nan_and_infinity_are_null_or_refused(number):
     assert bigint_json.dumps([2**63, number]) == b"[9223372036854775808,null]"
     with pytest.raises(ValueError, match="JSON compliant"):
         bigint_json.dumps([2**64, number])

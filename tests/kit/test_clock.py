@@ -30,7 +30,7 @@ def test_a_timestamp_is_read_back_to_the_millisecond(moment):
     assert read == moment.replace(microsecond=moment.microsecond // 1000 * 1000)
 
 
-def test_today_is_the_day_in_utc(monkeypatch):
+def test_today_is_the_date_in_utc(monkeypatch):
     late = dt.datetime(2021, 1, 20, 23, 30, tzinfo=dt.UTC)
     monkeypatch.setattr(clock, "now", lambda: late)
 

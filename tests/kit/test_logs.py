@@ -79,7 +79,7 @@ def test_each_entry_is_one_line_of_json(lines):
     assert ours["timestamp"].endswith("Z")
 
 
-def test_the_level_holds_for_all(lines):
+def test_the_level_applies_to_all_loggers(lines):
     structlog.get_logger("ours").debug("too much")
     logging.getLogger("theirs").debug("too much")
     logging.getLogger("rq.worker").info("chatter")
@@ -87,7 +87,7 @@ def test_the_level_holds_for_all(lines):
     assert lines() == []
 
 
-def test_what_a_far_side_says_in_odd_headers_is_not_told(lines, remote):
+def test_malformed_headers_of_remote_servers_are_not_logged(lines, remote):
     remote.answers["/"] = raw(b"HTTP/1.1 200 OK\r\nBad header line\r\nX-Echo: Ym9iOnB3NzdzZWNyZXQ=\r\n\r\n")
 
     with Client(Policy(allow_local=True)).request("GET", remote.url()) as answer:
@@ -96,7 +96,7 @@ def test_what_a_far_side_says_in_odd_headers_is_not_told(lines, remote):
     assert lines() == []
 
 
-def test_an_entry_carries_what_is_bound(lines):
+def test_an_entry_contains_bound_values(lines):
     with logs.bound(request_id="abc", task=5):
         structlog.get_logger("ours").info("inside")
         logging.getLogger("theirs").info("inside")
@@ -107,7 +107,7 @@ def test_an_entry_carries_what_is_bound(lines):
     assert "request_id" not in outside
 
 
-def test_an_exception_is_told_with_its_secrets_hidden(lines):
+def test_an_exception_is_logged_without_secrets(lines):
     try:
         raise LookupError("https://user:Zq9-hidden@example.org failed with token=Zq9-hidden")
     except LookupError:
@@ -118,7 +118,7 @@ def test_an_exception_is_told_with_its_secrets_hidden(lines):
     assert "Zq9" not in json.dumps(lines())
 
 
-def test_what_is_no_json_is_told_as_text(lines):
+def test_values_that_are_not_json_are_logged_as_text(lines):
     structlog.get_logger("ours").info("odd", thing=object, number={5: "five"}, raw=b"bytes")
 
     (entry,) = lines()
@@ -135,7 +135,7 @@ def test_what_is_no_json_is_told_as_text(lines):
         *(name.replace("i", i) for name in ("authorization", "cookie", "private") for i in "\u0131\u0130I"),
     ],
 )
-def test_a_name_is_that_of_a_secret_however_it_is_written(name):
+def test_secret_names_are_recognised_in_any_spelling(name):
     assert logs.hide_secrets(None, "info", {name: "Zq9", "event": f"{name}=Zq9"}) == {
         name: logs.HIDDEN,
         "event": f"{name}={logs.HIDDEN}",
@@ -144,7 +144,7 @@ def test_a_name_is_that_of_a_secret_however_it_is_written(name):
 
 @quickly
 @given(NAMES, SECRETS)
-def test_a_secret_is_hidden_by_the_name_it_goes_by(name, secret):
+def test_values_of_secret_names_are_redacted(name, secret):
     entry = {
         "text": {name: secret},
         "list": {name: [secret, {"deep": secret}]},
@@ -158,7 +158,7 @@ def test_a_secret_is_hidden_by_the_name_it_goes_by(name, secret):
 
 @quickly
 @given(NAMES, SECRETS)
-def test_a_secret_is_hidden_inside_texts(name, secret):
+def test_secrets_inside_texts_are_redacted(name, secret):
     forms = [
         f"{name}={secret}",
         f"{name}: {secret}",
@@ -175,7 +175,7 @@ def test_a_secret_is_hidden_inside_texts(name, secret):
 @quickly
 @given(SECRETS)
 @example("Zq9000TOKEN")
-def test_credentials_of_headers_and_addresses_are_hidden(secret):
+def test_credentials_of_headers_and_urls_are_redacted(secret):
     texts = [
         f"Authorization: Bearer {secret}",
         f"Authorization: Basic {secret}",
@@ -202,11 +202,11 @@ def test_credentials_of_headers_and_addresses_are_hidden(secret):
         "redis://localhost:6379/0 answers",
     ],
 )
-def test_what_is_no_secret_stays(text):
+def test_other_values_are_not_redacted(text):
     assert json.loads(written(event=text))["event"] == text
 
 
-def test_numbers_and_flags_are_no_secrets():
+def test_numbers_and_flags_are_not_redacted():
     entry = json.loads(written(token_id=5, password_changed=True, token=None))
 
     assert entry == {"token_id": 5, "password_changed": True, "token": None}
@@ -231,7 +231,7 @@ def test_the_request_log_names_routes_and_never_parameters(app, lines):
     assert "Zq9" not in json.dumps(lines())
 
 
-def test_lines_for_people_have_time_level_message_and_values_without_secrets(capfd, lines):
+def test_readable_lines_have_time_level_message_and_values(capfd, lines):
     logs.configure("INFO", "text")
     structlog.get_logger("shop").info("request", route="/orders", token="never-seen")
     logging.getLogger("library").warning("slow %s", "disk")

@@ -140,12 +140,12 @@ def drains():
     return list(db.session.scalars(select(Task).where(Task.name == "kit.mail.drain").order_by(Task.id)))
 
 
-def test_nothing_is_queued_without_a_mail_server(app):
+def test_no_mail_is_queued_without_a_mail_server(app):
     assert send("a@example.org") == 0
     assert (waiting(), drains()) == ([], [])
 
 
-def test_nobody_is_sent_nothing(configured):
+def test_a_mail_without_recipients_is_not_queued(configured):
     assert send() == 0
     assert (waiting(), drains()) == ([], [])
 
@@ -164,7 +164,7 @@ def test_a_mail_is_sent_and_leaves_the_outbox(configured, post_office, run_jobs)
     assert (waiting(), drains(), post_office.logins) == ([], [], [])
 
 
-def test_everybody_gets_one_mail_however_often_named(configured, post_office, run_jobs):
+def test_each_recipient_gets_one_mail(configured, post_office, run_jobs):
     assert send("b@example.org", "a@example.org", "b@example.org") == 2
 
     run_jobs()
@@ -172,7 +172,7 @@ def test_everybody_gets_one_mail_however_often_named(configured, post_office, ru
     assert [recipient for recipient, _ in post_office.mails] == ["a@example.org", "b@example.org"]
 
 
-def test_one_bell_is_rung_for_many_mails(configured, post_office, run_jobs):
+def test_many_mails_enqueue_one_job(configured, post_office, run_jobs):
     for number in range(60):
         send(f"a{number}@example.org")
 
@@ -182,7 +182,7 @@ def test_one_bell_is_rung_for_many_mails(configured, post_office, run_jobs):
     assert post_office.connections == 2
 
 
-def test_a_mail_is_gone_with_what_it_tells_of(configured):
+def test_a_mail_is_rolled_back_with_its_transaction(configured):
     def fail():
         with unit_of_work():
             mail.queue(["a@example.org"], "Hello", "Well")
@@ -194,7 +194,7 @@ def test_a_mail_is_gone_with_what_it_tells_of(configured):
     assert (waiting(), drains()) == ([], [])
 
 
-def test_a_drain_at_work_or_given_up_is_none_that_is_due(configured):
+def test_a_running_or_failed_job_does_not_count_as_due(configured):
     send("a@example.org")
     jobs.claim(drains()[0].id)
     send("b@example.org")
@@ -207,7 +207,7 @@ def test_a_drain_at_work_or_given_up_is_none_that_is_due(configured):
 
 
 @pytest.mark.both_databases
-def test_a_drain_that_ends_meanwhile_leaves_no_mail_behind(app, configured, post_office, run_jobs):
+def test_a_mail_queued_at_the_end_of_the_job_is_sent(app, configured, post_office, run_jobs):
     send("a@example.org")
     task_id = drains()[0].id
     db.session.remove()
@@ -228,7 +228,7 @@ def test_a_drain_that_ends_meanwhile_leaves_no_mail_behind(app, configured, post
     assert (waiting(), len(post_office.mails)) == ([], 2)
 
 
-def test_nobodys_writing_waits_for_the_mail_server(app, configured, monkeypatch, post_office, run_jobs):
+def test_writers_do_not_wait_for_the_mail_server(app, configured, monkeypatch, post_office, run_jobs):
     written = []
 
     def write():
@@ -253,7 +253,7 @@ def test_nobodys_writing_waits_for_the_mail_server(app, configured, monkeypatch,
     assert len(post_office.mails) == 2
 
 
-def test_a_mail_that_is_refused_for_good_is_set_aside(configured, post_office, run_jobs):
+def test_a_permanently_refused_mail_is_set_aside(configured, post_office, run_jobs):
     post_office.answers["a@example.org"] = "550 nobody"
     send("a@example.org", "b@example.org")
 
@@ -265,7 +265,7 @@ def test_a_mail_that_is_refused_for_good_is_set_aside(configured, post_office, r
     assert (recipient, "550" in error) == ("a@example.org", True)
 
 
-def test_a_mail_that_is_refused_for_its_text_is_set_aside(configured, post_office, run_jobs):
+def test_a_mail_with_refused_content_is_set_aside(configured, post_office, run_jobs):
     post_office.answers["DATA"] = "554 no"
     send("a@example.org")
 
@@ -275,7 +275,7 @@ def test_a_mail_that_is_refused_for_its_text_is_set_aside(configured, post_offic
     assert set_aside() == [("a@example.org", "SMTPDataError: (554, b'no')")]
 
 
-def test_an_address_the_server_cannot_write_to_is_set_aside(configured, post_office, run_jobs):
+def test_a_mail_to_an_unsupported_address_is_set_aside(configured, post_office, run_jobs):
     send("ä@example.org", "b@example.org")
 
     run_jobs()
@@ -293,7 +293,7 @@ BAD_ADDRESSES = [
 ]
 
 
-def test_an_address_that_reads_as_another_is_set_aside(configured, post_office, run_jobs):
+def test_a_mail_to_an_ambiguous_address_is_set_aside(configured, post_office, run_jobs):
     send(*BAD_ADDRESSES, "b@example.org", "b@[127.0.0.1]")
 
     run_jobs()
@@ -302,7 +302,7 @@ def test_an_address_that_reads_as_another_is_set_aside(configured, post_office, 
     assert sorted(recipient for recipient, _ in post_office.mails) == ["b@[127.0.0.1]", "b@example.org"]
 
 
-def test_a_subject_of_broken_encoded_words_is_sent(configured, post_office, run_jobs):
+def test_a_subject_with_malformed_encoded_words_is_sent(configured, post_office, run_jobs):
     send("a@example.org", subject="déjà =?utf-8?q?=ff?=")
     send("b@example.org")
 
@@ -331,7 +331,7 @@ def test_a_mail_that_cannot_be_built_is_set_aside(configured, monkeypatch, post_
     assert (waiting(), drains(), len(set_aside())) == ([], [], mail.BATCH_SIZE + 1)
 
 
-def test_the_server_may_hang_up_on_a_mail(configured, post_office, run_jobs):
+def test_a_mail_is_retried_when_the_server_closes_the_connection(configured, post_office, run_jobs):
     post_office.answers["a@example.org"] = "421 too busy"
     send("a@example.org", "b@example.org")
 
@@ -341,7 +341,7 @@ def test_the_server_may_hang_up_on_a_mail(configured, post_office, run_jobs):
 
 
 @pytest.mark.parametrize("step", ["a@example.org", "DATA"])
-def test_a_mail_that_the_server_defers_is_tried_again_later(step, configured, later, post_office, run_jobs):
+def test_a_deferred_mail_is_retried_later(step, configured, later, post_office, run_jobs):
     post_office.answers[step] = "451 come back"
     send("a@example.org")
 
@@ -357,7 +357,7 @@ def test_a_mail_that_the_server_defers_is_tried_again_later(step, configured, la
     assert ([recipient for recipient, _ in post_office.mails], waiting(), drains()) == (["a@example.org"], [], [])
 
 
-def test_a_mail_that_is_never_accepted_is_set_aside_at_last(configured, later, post_office, run_jobs):
+def test_a_mail_that_is_never_accepted_is_set_aside(configured, later, post_office, run_jobs):
     post_office.answers["a@example.org"] = "451 come back"
     send("a@example.org")
 
@@ -368,7 +368,7 @@ def test_a_mail_that_is_never_accepted_is_set_aside_at_last(configured, later, p
     assert ([recipient for recipient, _ in set_aside()], drains()) == (["a@example.org"], [])
 
 
-def test_more_deferred_mails_than_a_batch_hold_up_no_other(configured, post_office, run_jobs):
+def test_deferred_mails_do_not_block_others(configured, post_office, run_jobs):
     for number in range(mail.BATCH_SIZE + 1):
         post_office.answers[f"a{number}@example.org"] = "451 come back"
         send(f"a{number}@example.org")
@@ -381,7 +381,7 @@ def test_more_deferred_mails_than_a_batch_hold_up_no_other(configured, post_offi
     assert (len(waiting()), len(drains())) == (mail.BATCH_SIZE + 1, 1)
 
 
-def test_what_was_set_aside_is_removed_in_the_end(configured, later, post_office, run_jobs):
+def test_mails_set_aside_are_removed_later(configured, later, post_office, run_jobs):
     post_office.answers["DATA"] = "554 no"
     send("a@example.org")
     run_jobs()
@@ -394,7 +394,7 @@ def test_what_was_set_aside_is_removed_in_the_end(configured, later, post_office
     assert [recipient for recipient, _ in set_aside()] == ["b@example.org"]
 
 
-def test_others_do_not_wait_for_one_that_is_wanted_later(configured, post_office, run_jobs):
+def test_mails_for_later_do_not_block_others(configured, post_office, run_jobs):
     post_office.answers["a@example.org"] = "451 come back"
     send("a@example.org", "b@example.org")
 
@@ -403,7 +403,7 @@ def test_others_do_not_wait_for_one_that_is_wanted_later(configured, post_office
     assert ([recipient for recipient, _ in post_office.mails], waiting()) == (["b@example.org"], ["a@example.org"])
 
 
-def test_a_mail_server_that_is_away_loses_nothing(configure, run_jobs):
+def test_an_unreachable_mail_server_loses_no_mail(configure, run_jobs):
     with socketserver.TCPServer(("127.0.0.1", 0), Postman) as nobody:
         port = nobody.server_address[1]
     configure(smtp_host="127.0.0.1", smtp_port=port)
@@ -415,7 +415,7 @@ def test_a_mail_server_that_is_away_loses_nothing(configure, run_jobs):
     assert [(task.attempts, task.failed_at) for task in drains()] == [(1, None)]
 
 
-def test_the_user_signs_in(configure, configured, post_office, run_jobs):
+def test_the_mail_client_authenticates(configure, configured, post_office, run_jobs):
     configure(smtp_host=configured.smtp_host, smtp_port=configured.smtp_port, smtp_username="us", smtp_password="pw")
     send("a@example.org")
 
@@ -435,7 +435,7 @@ class Fake:
 
 
 @pytest.mark.parametrize(("security", "count"), [("none", 0), ("starttls", 1), ("tls", 1)])
-def test_a_secured_connection_checks_whom_it_speaks_to(security, count, configure, monkeypatch):
+def test_a_tls_connection_verifies_the_certificate(security, count, configure, monkeypatch):
     for name in ("SMTP", "SMTP_SSL"):
         monkeypatch.setattr(smtplib, name, type(name, (Fake,), {}))
 
@@ -453,7 +453,7 @@ HEADERS = [
 ]
 
 
-def test_encoded_words_add_no_headers(configured, post_office, run_jobs):
+def test_encoded_words_cannot_add_headers(configured, post_office, run_jobs):
     send("a@example.org", subject=INJECTION, body=f"{INJECTION}\n")
 
     run_jobs()
@@ -474,7 +474,7 @@ texts = st.lists(encoded_words | st.text(st.characters(codec="utf-8"), max_size=
 
 
 @given(name=texts, subject=texts, body=texts)
-def test_a_mail_says_what_was_intended_whatever_it_says(name, subject, body):
+def test_any_text_is_mailed_unchanged(name, subject, body):
     name = " ".join(re.sub(r'[<>"\\(),:;@\x00-\x1f\x7f]', "", name).split())
 
     built = mail.build(f'"{name}" <us@example.org>', OutgoingMail(1, "a@example.org", subject, body))

@@ -79,7 +79,7 @@ def page(app):
         ),
     ],
 )
-def test_a_text_becomes_this(text, html):
+def test_markdown_is_rendered_as_html(text, html):
     assert markdown.block(text) == f'<div class="prose">{html}\n</div>'
 
 
@@ -90,11 +90,11 @@ def test_columns_are_aligned_without_styles():
 
 
 @pytest.mark.parametrize("text", [None, "", " \n"])
-def test_nothing_is_nothing(text):
+def test_an_empty_text_renders_to_nothing(text):
     assert markdown.block(text) == ""
 
 
-def test_a_line_has_no_paragraph():
+def test_inline_markdown_has_no_paragraph():
     assert markdown.line("changed the status to **Resolved** <b>") == (
         "changed the status to <strong>Resolved</strong> &lt;b&gt;"
     )
@@ -106,7 +106,7 @@ parts = st.sampled_from(
 
 
 @given(st.text(max_size=40) | st.lists(parts, max_size=40).map("".join))
-def test_whatever_is_written_only_known_elements_and_addresses_come_out(text):
+def test_any_text_yields_only_allowed_elements_and_urls(text):
     found = Reader(markdown.block(text) + markdown.line(text))
 
     assert found.tags <= KNOWN
@@ -114,7 +114,7 @@ def test_whatever_is_written_only_known_elements_and_addresses_come_out(text):
     assert all(ADDRESS.match(value or "") for name, value in found.attributes if name == "href")
 
 
-def test_a_page_formats_so_much_and_shows_the_rest_as_it_was_written(monkeypatch):
+def test_a_page_renders_a_limited_amount_and_shows_the_rest_as_text(monkeypatch):
     monkeypatch.setattr(markdown, "MAX_PAGE_COST", 110)
 
     shown = [markdown.block("*a* <b>\n\n*b* <b>"), markdown.line("*c*"), markdown.line("*d*")]
@@ -127,13 +127,13 @@ def test_a_page_formats_so_much_and_shows_the_rest_as_it_was_written(monkeypatch
     ]
 
 
-def test_a_long_text_of_prose_is_formatted():
+def test_a_long_prose_text_is_rendered():
     text = "Some *prose* with words that go on for a while, and a [link](http://e.org) or `code`.\n\n" * 250
 
     assert "</p>\n</div>" in markdown.block(text)[-20:]
 
 
-def test_what_is_nested_too_deeply_is_shown_as_it_was_written():
+def test_too_deeply_nested_markdown_is_shown_as_text():
     quotes, lists = markdown.block("> " * 30 + "deep\nlazy"), markdown.block("- " * 30 + "deep")
 
     assert (quotes.count("<blockquote>"), "<code>&gt; " in quotes, "deep\nlazy" in quotes) == (20, True, True)
@@ -218,7 +218,7 @@ def seconds_of_page(app, *texts):
 
 @pytest.mark.parametrize("counts", [FEW, pytest.param(MANY, marks=pytest.mark.nightly)], ids=["few", "many"])
 @pytest.mark.parametrize("kind", SUPERLINEAR)
-def test_no_text_takes_long(kind, counts, app):
+def test_any_text_is_processed_in_linear_time(kind, counts, app):
     markdown.block("*the reader is built*")
 
     # the first time may include a garbage collection of what other tests left
@@ -228,7 +228,7 @@ def test_no_text_takes_long(kind, counts, app):
 
 
 @pytest.mark.parametrize("number", [20, pytest.param(500, marks=pytest.mark.nightly)])
-def test_no_page_of_mixed_texts_takes_long(number, app):
+def test_pages_of_mixed_texts_render_in_bounded_time(number, app):
     chance = random.Random(number)
     markdown.block("*the reader is built*")
     pieces = [make(1) for make in SUPERLINEAR.values()]
@@ -263,5 +263,5 @@ IN_DOCS = markdown.RelativeAddresses("/a/b/-/blob/main", "/a/b/-/raw/main", "doc
         ("![a](//example.org/x.png)", '<a href="//example.org/x.png"'),
     ],
 )
-def test_addresses_of_a_repository_stay_in_it(text, html):
+def test_relative_urls_stay_in_the_repository(text, html):
     assert html in markdown.block(text, IN_DOCS)

@@ -35,7 +35,7 @@ def test_requests_are_counted_by_route_and_status():
     assert after["project_service_request_seconds_count", (("route", "/counted"),)] >= 2
 
 
-def test_queues_and_jobs_are_told_as_they_are_at_the_moment():
+def test_queues_and_jobs_have_their_current_values():
     metrics.text({"default": (9, 9.0)}, {("a.job", "done"): 9})
 
     now = samples(metrics.text({"default": (3, 1.5), "mail": (0, 0.0)}, {("a.job", "done"): 5, ("a.job", "failed"): 1}))
@@ -56,7 +56,7 @@ print(metrics.text({"default": (3, 1.5)}, {("a.job", "done"): 5}).decode())
 
 
 @pytest.mark.parametrize(("shared", "total"), [(True, 6), (False, 2)])
-def test_the_processes_of_a_machine_are_added_up(shared, total, tmp_path):
+def test_metrics_of_several_processes_are_summed(shared, total, tmp_path):
     environment = {"PROMETHEUS_MULTIPROC_DIR": str(tmp_path)} if shared else {}
     answers = [
         subprocess.run([sys.executable, "-c", PROCESS], env=environment, capture_output=True, check=True).stdout

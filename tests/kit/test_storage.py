@@ -25,7 +25,7 @@ def put(storage, name, content):
         file.write(content)
 
 
-def test_what_was_written_can_be_read_measured_and_removed(storage):
+def test_objects_are_written_read_measured_and_removed(storage):
     put(storage, "uploads/1/archive.tar.gz", b"some bytes")
 
     with storage.open("uploads/1/archive.tar.gz") as file:
@@ -38,7 +38,7 @@ def test_what_was_written_can_be_read_measured_and_removed(storage):
     assert not storage.exists("uploads/1/archive.tar.gz")
 
 
-def test_an_object_appears_when_it_is_whole(storage):
+def test_an_object_appears_only_when_complete(storage):
     with storage.write("a/b") as file:
         file.write(b"first half, ")
         file.flush()
@@ -49,7 +49,7 @@ def test_an_object_appears_when_it_is_whole(storage):
         assert (early, read.read()) == (False, b"first half, second half")
 
 
-def test_an_object_that_could_not_be_written_does_not_appear(storage):
+def test_a_failed_write_leaves_no_object(storage):
     put(storage, "a/old", b"as it was")
 
     for name in ("a/new", "a/old"):
@@ -84,7 +84,7 @@ def inode(path):
     return Path(path).stat().st_ino
 
 
-def test_a_file_is_kept_as_an_object_and_lent_as_a_file_copied_only_where_it_must_be(disk, storage, tmp_path):
+def test_a_file_is_stored_and_opened_locally_with_few_copies(disk, storage, tmp_path):
     place, lent = tmp_path / "made", tmp_path / "lent"
     place.write_bytes(b"some bytes")
 
@@ -99,7 +99,7 @@ def test_a_file_is_kept_as_an_object_and_lent_as_a_file_copied_only_where_it_mus
 
 
 @pytest.mark.usefixtures("disk")
-def test_a_file_that_is_kept_takes_the_place_of_what_was_there_and_leaves_nothing_beside(storage, tmp_path):
+def test_storing_a_file_replaces_the_old_object_without_leftovers(storage, tmp_path):
     put(storage, "a/b", b"as it was")
     place = tmp_path / "made"
     place.write_bytes(b"as it is")
@@ -114,7 +114,7 @@ def test_a_file_that_is_kept_takes_the_place_of_what_was_there_and_leaves_nothin
 
 
 @pytest.mark.usefixtures("disk")
-def test_what_is_missing_can_neither_be_kept_nor_lent(storage, tmp_path):
+def test_missing_files_can_neither_be_stored_nor_opened(storage, tmp_path):
     with pytest.raises(FileNotFoundError):
         storage.store_file(tmp_path / "missing", "a/b")
     with pytest.raises(FileNotFoundError):
@@ -127,7 +127,7 @@ def folders(storage):
     return sorted(str(place.relative_to(storage.root)) for place in Path(storage.root).rglob("*") if place.is_dir())
 
 
-def test_the_last_object_of_a_folder_takes_the_folder_along(storage):
+def test_deleting_the_last_object_removes_its_folder(storage):
     for name in ("projects/1/files/a", "projects/1/files/b", "projects/1/exports/c", "projects/2/files/a"):
         put(storage, name, b"content")
 
@@ -149,7 +149,7 @@ def test_the_last_object_of_a_folder_takes_the_folder_along(storage):
 
 
 @pytest.mark.usefixtures("disk")
-def test_what_is_written_while_a_folder_is_removed_is_there(storage, tmp_path, monkeypatch):
+def test_a_write_during_the_removal_of_its_folder_succeeds(storage, tmp_path, monkeypatch):
     real, removed = os.makedirs, []
 
     def made_and_removed(path, *arguments, **options):
@@ -169,7 +169,7 @@ def test_what_is_written_while_a_folder_is_removed_is_there(storage, tmp_path, m
     assert storage.names("projects/1") == ["projects/1/exports/written", "projects/1/files/kept"]
 
 
-def test_writers_and_deleters_of_one_folder_do_not_disturb_each_other(storage, tmp_path):
+def test_concurrent_writes_and_deletions_in_a_folder_succeed(storage, tmp_path):
     def come_and_go(writer):
         place = tmp_path / f"made{writer}"
         place.write_bytes(b"content")
@@ -186,7 +186,7 @@ def test_writers_and_deleters_of_one_folder_do_not_disturb_each_other(storage, t
     assert folders(storage) == ["projects"]
 
 
-def test_what_is_missing_cannot_be_read(storage):
+def test_a_missing_object_cannot_be_read(storage):
     with pytest.raises(FileNotFoundError):
         storage.open("missing")
 
@@ -194,25 +194,25 @@ def test_what_is_missing_cannot_be_read(storage):
 @pytest.mark.parametrize(
     "name", ["/etc/passwd", "../outside", "a/../../outside", "a/..", "..", "", ".", "a//b", "a/./b"]
 )
-def test_a_name_that_is_none_is_refused(name, storage):
+def test_an_invalid_object_name_is_refused(name, storage):
     for act in (storage.open, storage.exists, storage.size, storage.delete, lambda name: put(storage, name, b"")):
         with pytest.raises(ValueError, match="is not a name in the storage"):
             act(name)
 
 
-def test_dots_inside_a_name_are_fine(storage):
+def test_dots_inside_an_object_name_are_accepted(storage):
     put(storage, "v1..2/.hidden", b"x")
 
     assert storage.exists("v1..2/.hidden")
 
 
-def test_the_check_leaves_nothing(storage):
+def test_the_storage_check_leaves_no_object(storage):
     storage.check()
 
     assert storage.filesystem.find(storage.root) == []
 
 
-def test_a_storage_that_cannot_be_written_fails_the_check(tmp_path):
+def test_a_read_only_storage_fails_the_check(tmp_path):
     (tmp_path / "storage").write_text("a file in the place of the directory")
 
     with pytest.raises(OSError, match="storage"):
@@ -228,7 +228,7 @@ def test_a_data_directory_may_have_any_name(tmp_path):
     assert (directory / "storage" / "a").read_bytes() == b"x"
 
 
-def test_an_object_store_is_reached_from_a_forked_process_too():
+def test_an_object_store_works_in_a_forked_process():
     storage = Storage.at("s3://bucket/prefix")
     context = multiprocessing.get_context("fork")
     found = context.SimpleQueue()
@@ -242,6 +242,6 @@ def test_an_object_store_is_reached_from_a_forked_process_too():
     assert found.get()
 
 
-def test_the_names_of_a_bucket_begin_with_its_prefix():
+def test_object_names_in_a_bucket_start_with_the_prefix():
     assert Storage.at("s3://bucket/prefix").path("a/b") == "bucket/prefix/a/b"
     assert Storage.at("s3://bucket").path("a/b") == "bucket/a/b"

@@ -47,7 +47,7 @@ def seconds(number, microseconds=0):
         ("99999999999999999999", seconds(10**11 - 1, 999_999)),
     ],
 )
-def test_the_size_of_a_number_gives_its_unit(value, moment):
+def test_the_size_of_a_timestamp_gives_its_unit(value, moment):
     assert read_time(value) == moment
 
 
@@ -100,7 +100,7 @@ def test_the_size_of_a_number_gives_its_unit(value, moment):
         ("Mar 4 05:06:07 2026", MOMENT),
     ],
 )
-def test_a_day_leads_a_numeric_date_unless_four_digits_do(text, moment):
+def test_numeric_dates_start_with_the_day_or_a_four_digit_year(text, moment):
     assert read_time(text) == moment
 
 
@@ -150,5 +150,5 @@ def test_a_day_leads_a_numeric_date_unless_four_digits_do(text, moment):
         "",
     ],
 )
-def test_what_is_no_time_is_not_guessed(value):
+def test_invalid_times_are_not_guessed(value):
     assert read_time(value) is None

@@ -126,7 +126,7 @@ def status(client, project):
     ("person", "status"),
     [(NOBODY, 401), (SAM, 404), (GUS, 403), (RITA, 403), (DEV, 403), (MAX, 200), (OLIVE, 200), (ADA, 200)],
 )
-def test_who_may_export_a_private_project(person, status, as_, project):
+def test_roles_that_export_a_private_project(person, status, as_, project):
     answers = [as_(person).open(method, f"/projects/{project.id}/{place}") for method, place in WAYS]
 
     expected = [202, 200, 404] if status == 200 else [status] * 3
@@ -137,7 +137,7 @@ def test_who_may_export_a_private_project(person, status, as_, project):
         assert {answer.json["message"] for answer in answers} == {"403 Forbidden"}
 
 
-def test_strangers_see_a_public_project_and_may_not_export_it(as_):
+def test_non_members_cannot_export_a_public_project(as_):
     project = make_project("open", make_group(), visibility="public")
 
     answers = [as_(SAM).open(method, f"/projects/{project.id}/{place}").status_code for method, place in WAYS]
@@ -147,7 +147,7 @@ def test_strangers_see_a_public_project_and_may_not_export_it(as_):
 
 @pytest.mark.parametrize("person", [ADA, MAX, SAM, NOBODY])
 @pytest.mark.parametrize("where", ["acme%2Fshop", "99999999"])
-def test_where_exports_are_switched_off_nothing_is_found(person, where, as_, project, settings):
+def test_disabled_exports_are_not_found(person, where, as_, project, settings):
     settings(project_export_enabled=False)
 
     answers = [as_(person).open(method, f"/projects/{where}/{place}") for method, place in WAYS]
@@ -155,7 +155,7 @@ def test_where_exports_are_switched_off_nothing_is_found(person, where, as_, pro
     assert [(answer.status_code, answer.json) for answer in answers] == [(404, {"message": "404 Not Found"})] * 3
 
 
-def test_while_exports_are_switched_off_not_even_a_token_is_looked_at(as_, project, settings):
+def test_disabled_exports_are_checked_before_the_token(as_, project, settings):
     settings(project_export_enabled=False)
     bad = {"headers": {"PRIVATE-TOKEN": "bad"}}
 
@@ -165,7 +165,7 @@ def test_while_exports_are_switched_off_not_even_a_token_is_looked_at(as_, proje
     assert [(one.status_code, one.json) for one in (*answers, broken)] == [(404, {"message": "404 Not Found"})] * 4
 
 
-def test_permission_comes_before_parameters(as_, project):
+def test_permissions_are_checked_before_parameters(as_, project):
     assert as_(DEV).post(f"/projects/{project.id}/export", json={"upload": "text"}).status_code == 403
 
 
@@ -175,13 +175,13 @@ def test_an_archived_project_can_be_exported(as_, project, export):
     assert json.loads(export()["tree/project.json"])["archived"] is True
 
 
-def test_a_project_can_be_named_by_its_path(as_maintainer, project):
+def test_a_project_is_found_by_its_path(as_maintainer, project):
     assert as_maintainer.post("/projects/acme%2Fshop/export").status_code == 202
     assert as_maintainer.get("/projects/acme%2Fshop/export").json["id"] == project.id
 
 
 @pytest.mark.parametrize(("limit", "expected"), [(0, 202), (1, 400), (2, 400), (3, 202)])
-def test_a_project_that_is_too_large_is_not_exported(limit, expected, as_maintainer, project, repository, settings):
+def test_a_project_above_the_size_limit_is_not_exported(limit, expected, as_maintainer, project, repository, settings):
     mib = 1 << 20
     repository.size = 2 * mib
     files = {"uploads/a/b.txt": mib - 1, "lfs-objects/c": 1}
@@ -203,7 +203,7 @@ def test_a_project_that_is_too_large_is_not_exported(limit, expected, as_maintai
 # what is said of an export
 
 
-def test_the_way_of_an_export(as_maintainer, project, run_jobs):
+def test_the_statuses_of_an_export(as_maintainer, project, run_jobs):
     client, path = as_maintainer, f"/projects/{project.id}/export"
 
     none, missing = client.get(path).json, client.get(f"{path}/download")
@@ -224,7 +224,7 @@ def test_the_way_of_an_export(as_maintainer, project, run_jobs):
     assert (file.status_code, file.data[:2]) == (200, b"\x1f\x8b")
 
 
-def test_what_is_said_of_the_project(as_maintainer, project):
+def test_the_export_status_describes_the_project(as_maintainer, project):
     shown = as_maintainer.get(f"/projects/{project.id}/export").json
 
     assert (shown["id"], shown["description"], shown["name"], shown["path"]) == (project.id, None, "shop", "shop")
@@ -232,7 +232,7 @@ def test_what_is_said_of_the_project(as_maintainer, project):
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", shown["created_at"])
 
 
-def test_an_export_is_started_until_all_that_follows_is_done(as_maintainer, project, run_jobs, monkeypatch):
+def test_an_export_is_started_until_its_follow_ups_are_done(as_maintainer, project, run_jobs, monkeypatch):
     seen, real = [], exporter._finish
 
     def finish(*arguments):
@@ -246,7 +246,7 @@ def test_an_export_is_started_until_all_that_follows_is_done(as_maintainer, proj
     assert (seen, status(as_maintainer, project)) == (["started"], "finished")
 
 
-def test_the_old_file_can_be_downloaded_until_the_new_one_is_there(as_maintainer, project, export, run_jobs):
+def test_the_old_file_can_be_downloaded_until_the_new_one_exists(as_maintainer, project, export, run_jobs):
     client, path = as_maintainer, f"/projects/{project.id}/export"
     export(description="Old")
     old = client.get(f"{path}/download")
@@ -273,7 +273,7 @@ def test_a_second_request_before_the_first_is_done_is_accepted(as_maintainer, pr
 
 
 @pytest.mark.both_databases
-def test_two_exports_at_once_do_not_take_each_others_file(as_maintainer, project, run_jobs, monkeypatch):
+def test_concurrent_exports_keep_their_own_files(as_maintainer, project, run_jobs, monkeypatch):
     client, path = as_maintainer, f"/projects/{project.id}/export"
     real, nested = exporter._finish, []
 
@@ -294,7 +294,7 @@ def test_two_exports_at_once_do_not_take_each_others_file(as_maintainer, project
     assert json.loads(unpack(file.data)["tree/project.json"])["description"] == "Second"
 
 
-def test_a_failed_export_reads_none_and_leaves_nothing(as_maintainer, project, run_jobs, monkeypatch, mails):
+def test_a_failed_export_has_status_none_and_leaves_no_file(as_maintainer, project, run_jobs, monkeypatch, mails):
     def full(*_arguments):
         raise OSError(28, "No space left on device", "/somewhere/secret")
 
@@ -308,7 +308,7 @@ def test_a_failed_export_reads_none_and_leaves_nothing(as_maintainer, project, r
     assert ("No space left on device" in text, "secret" in text) == (True, False)
 
 
-def test_a_failed_export_leaves_the_file_of_the_one_before(as_maintainer, project, export, run_jobs, monkeypatch):
+def test_a_failed_export_keeps_the_previous_file(as_maintainer, project, export, run_jobs, monkeypatch):
     export()
 
     def full(*_arguments):
@@ -323,7 +323,7 @@ def test_a_failed_export_leaves_the_file_of_the_one_before(as_maintainer, projec
 
 
 @pytest.mark.both_databases
-def test_an_export_that_fails_again_and_again_reads_none(as_maintainer, project, run_jobs, monkeypatch, mails):
+def test_an_export_that_keeps_failing_has_status_none(as_maintainer, project, run_jobs, monkeypatch, mails):
     def broken(*_arguments):
         raise OSError(5, "Input/output error", "/somewhere/secret")
 
@@ -349,7 +349,7 @@ def again():
 
 
 @pytest.mark.both_databases
-def test_an_export_that_was_killed_begins_anew(as_maintainer, project, run_jobs, monkeypatch):
+def test_a_killed_export_starts_again(as_maintainer, project, run_jobs, monkeypatch):
     class Killed(Exception):
         pass
 
@@ -369,7 +369,7 @@ def test_an_export_that_was_killed_begins_anew(as_maintainer, project, run_jobs,
 # the download
 
 
-def test_the_headers_of_a_download(as_maintainer, project, export):
+def test_a_download_has_these_headers(as_maintainer, project, export):
     export()
 
     answer = as_maintainer.get(f"/projects/{project.id}/export/download")
@@ -390,7 +390,7 @@ def test_the_headers_of_a_download(as_maintainer, project, export):
         ("x" * 99, f"2017-12-05_22-11-148_{'x' * 30}_export.tar.gz"),
     ],
 )
-def test_the_name_of_the_file(path, name):
+def test_a_download_has_this_file_name(path, name):
     moment = dt.datetime(2017, 12, 5, 22, 11, 35, 148_999, tzinfo=dt.UTC)
 
     assert exporter.file_name(path, moment) == name
@@ -408,7 +408,7 @@ def test_a_download_can_be_repeated(as_maintainer, project, export):
     ("wanted", "given"),
     [("bytes=10-19", slice(10, 20)), ("bytes=100-", slice(100, None)), ("bytes=-7", slice(-7, None))],
 )
-def test_a_download_goes_on_where_it_ended(wanted, given, as_maintainer, project, export):
+def test_a_download_can_be_resumed(wanted, given, as_maintainer, project, export):
     export()
     address = f"/projects/{project.id}/export/download"
     whole = as_maintainer.get(address)
@@ -422,7 +422,7 @@ def test_a_download_goes_on_where_it_ended(wanted, given, as_maintainer, project
     assert int(part.headers["Content-Length"]) == len(part.data)
 
 
-def test_a_part_behind_the_end_of_a_download_is_refused(as_maintainer, project, export):
+def test_a_range_past_the_end_is_416(as_maintainer, project, export):
     export()
 
     answer = as_maintainer.get(f"/projects/{project.id}/export/download", headers={"Range": "bytes=99999999-"})
@@ -434,7 +434,7 @@ def test_a_part_behind_the_end_of_a_download_is_refused(as_maintainer, project, 
 @pytest.mark.parametrize(
     "asked", ["items=0-5", "bytes=abc", "bytes=0-1,4-5", "bytes=5-2", "bytes", "", "bytes=-9999999"]
 )
-def test_who_asks_for_a_part_in_another_way_gets_the_whole(asked, as_maintainer, project, export):
+def test_unsupported_ranges_return_the_complete_file(asked, as_maintainer, project, export):
     export()
     address = f"/projects/{project.id}/export/download"
     whole = as_maintainer.get(address)
@@ -445,7 +445,7 @@ def test_who_asks_for_a_part_in_another_way_gets_the_whole(asked, as_maintainer,
     assert answer.headers["Accept-Ranges"] == "bytes"
 
 
-def test_parts_are_for_those_who_get_something_and_know_it_byte_by_byte(as_maintainer, project, export):
+def test_ranges_need_a_strong_validator(as_maintainer, project, export):
     export()
     address, part = f"/projects/{project.id}/export/download", {"Range": "bytes=0-9"}
     tag = as_maintainer.get(address).headers["ETag"]
@@ -457,7 +457,7 @@ def test_parts_are_for_those_who_get_something_and_know_it_byte_by_byte(as_maint
     assert int(head.headers["Content-Length"]) == len(weakly.data) > len(strongly.data) == 10
 
 
-def test_a_part_of_an_older_file_is_not_given(as_maintainer, project, export):
+def test_a_range_of_an_older_file_returns_the_complete_file(as_maintainer, project, export):
     export()
     address = f"/projects/{project.id}/export/download"
     older = as_maintainer.get(address).headers["ETag"]
@@ -470,7 +470,7 @@ def test_a_part_of_an_older_file_is_not_given(as_maintainer, project, export):
     assert len(answer.data) == int(answer.headers["Content-Length"])
 
 
-def test_a_file_that_is_missing_from_the_storage(as_maintainer, project, export):
+def test_a_file_missing_in_the_storage_is_not_found(as_maintainer, project, export):
     export()
     for name in stored():
         storage().delete(name)
@@ -480,7 +480,7 @@ def test_a_file_that_is_missing_from_the_storage(as_maintainer, project, export)
     assert (answer.status_code, answer.json) == (404, {"message": "The project export file is not available yet"})
 
 
-def test_an_export_lives_for_a_day(as_maintainer, project, export, monkeypatch):
+def test_an_export_expires_after_a_day(as_maintainer, project, export, monkeypatch):
     export()
     real, passed = clock.now, [dt.timedelta(hours=23, minutes=59)]
     monkeypatch.setattr(clock, "now", lambda: real() + passed[0])
@@ -503,7 +503,7 @@ def clear_up():
 # limits
 
 
-def test_requests_are_limited_per_person(as_, project, settings):
+def test_requests_are_limited_per_user(as_, project, settings):
     settings(project_export_limit=2)
     path = f"/projects/{project.id}/export"
 
@@ -515,7 +515,7 @@ def test_requests_are_limited_per_person(as_, project, settings):
     assert {as_(MAX).get(path).status_code for _ in range(5)} == {200}
 
 
-def test_a_refused_parameter_does_not_count(as_, project, settings):
+def test_an_invalid_parameter_does_not_count(as_, project, settings):
     settings(project_export_limit=1)
     client, path = as_(MAX), f"/projects/{project.id}/export"
 
@@ -525,7 +525,7 @@ def test_a_refused_parameter_does_not_count(as_, project, settings):
 
 
 @pytest.mark.both_databases
-def test_downloads_are_limited_per_person_and_project_even_when_there_is_nothing(as_, project, people, settings):
+def test_downloads_are_limited_per_user_and_project_without_a_file_too(as_, project, people, settings):
     settings(project_download_export_limit=1)
     other = make_project("other", people[MAX])
     add_member(other, people[MAX], Role.OWNER)
@@ -570,7 +570,7 @@ def test_downloads_are_limited_per_person_and_project_even_when_there_is_nothing
         ),
     ],
 )
-def test_uploads_that_are_refused_at_once(upload, answer, as_maintainer, project, export):
+def test_invalid_upload_urls_are_refused(upload, answer, as_maintainer, project, export):
     export()
 
     said = as_maintainer.post(f"/projects/{project.id}/export", json={"upload": upload})
@@ -580,7 +580,7 @@ def test_uploads_that_are_refused_at_once(upload, answer, as_maintainer, project
 
 
 @pytest.mark.parametrize("url", ["http://localhost/a", "http://10.0.0.1/a", "http://169.254.169.254/a"])
-def test_where_an_upload_leads_is_judged_when_it_is_sent(url, as_maintainer, project, run_jobs, mails):
+def test_upload_urls_are_checked_again_when_sent(url, as_maintainer, project, run_jobs, mails):
     answer = as_maintainer.post(f"/projects/{project.id}/export", json={"upload": {"url": url}})
     run_jobs()
 
@@ -589,7 +589,7 @@ def test_where_an_upload_leads_is_judged_when_it_is_sent(url, as_maintainer, pro
     assert (subject, "URL is blocked: Requests to" in text) == ("shop | Project export failed", True)
 
 
-def test_a_blank_url_is_no_upload(as_maintainer, project, run_jobs):
+def test_a_blank_url_means_no_upload(as_maintainer, project, run_jobs):
     answer = as_maintainer.post(f"/projects/{project.id}/export", data={"upload[url]": ""})
     run_jobs()
 
@@ -616,9 +616,7 @@ def upload(remote, as_maintainer, project, run_jobs, settings):
 @pytest.mark.parametrize(
     ("url", "queue"), [("http://example.com/store", jobs.REMOTE_TRANSFERS), (None, jobs.TRANSFERS)]
 )
-def test_an_export_for_another_server_is_left_to_other_workers_also_while_it_waits(
-    url, queue, as_maintainer, project, run_jobs
-):
+def test_exports_to_remote_servers_wait_for_their_own_workers(url, queue, as_maintainer, project, run_jobs):
     as_maintainer.post(f"/projects/{project.id}/export", data={"upload[url]": url} if url else {})
     at_first = db.session.scalars(select(Task.queue)).all()
     db.session.execute(update(Project).where(Project.id == project.id).values(loading=True))
@@ -632,7 +630,7 @@ def test_an_export_for_another_server_is_left_to_other_workers_also_while_it_wai
 @pytest.mark.parametrize(
     ("method", "sent"), [(None, "PUT"), ("PUT", "PUT"), ("put", "PUT"), ("POST", "POST"), ("post", "POST")]
 )
-def test_an_export_is_sent_as_it_is(method, sent, remote, upload, as_maintainer, project, mails):
+def test_an_export_is_uploaded_unchanged(method, sent, remote, upload, as_maintainer, project, mails):
     upload("/store", **({"http_method": method} if method else {}))
 
     [request] = remote.received
@@ -654,14 +652,14 @@ def test_an_export_is_sent_as_it_is(method, sent, remote, upload, as_maintainer,
         "q=%e2%82%ac&Q=%E2%82%AC&empty=&flag",
     ],
 )
-def test_a_signed_address_is_asked_byte_for_byte(query, remote, upload):
+def test_a_signed_url_is_requested_unchanged(query, remote, upload):
     upload(f"/store/a%2Fb.tar.gz?{query}")
 
     assert [one.line for one in remote.received] == [f"PUT /store/a%2Fb.tar.gz?{query} HTTP/1.1"]
 
 
 @pytest.mark.parametrize("code", [200, 201, 204, 206])
-def test_any_answer_of_success_will_do(code, remote, upload, as_maintainer, project, mails):
+def test_any_2xx_status_counts_as_success(code, remote, upload, as_maintainer, project, mails):
     remote.answers["/store"] = lambda handler: reply(handler, code, b"")
 
     upload()
@@ -680,7 +678,7 @@ def test_any_answer_of_success_will_do(code, remote, upload, as_maintainer, proj
         (403, "Error uploading the project. Code 403: Forbidden"),
     ],
 )
-def test_a_refused_upload_is_tried_once_and_the_file_stays(code, text, remote, upload, as_maintainer, project, mails):
+def test_a_refused_upload_is_not_retried_and_keeps_the_file(code, text, remote, upload, as_maintainer, project, mails):
     remote.answers["/store"] = lambda handler: reply(handler, code)
 
     upload()
@@ -710,7 +708,7 @@ def test_an_upload_follows_no_redirect(code, remote, upload, as_maintainer, proj
         (b"599 " + b"x" * 999, f"Code 599: {'x' * 100}"),
     ],
 )
-def test_why_an_upload_is_refused_is_told_in_the_words_of_the_far_side(line, told, remote, upload, mails):
+def test_a_refused_upload_reports_the_response_of_the_remote_server(line, told, remote, upload, mails):
     remote.answers["/store"] = raw(b"HTTP/1.1 " + line + b"\r\nContent-Length: 0\r\n\r\n")
 
     upload()
@@ -718,7 +716,7 @@ def test_why_an_upload_is_refused_is_told_in_the_words_of_the_far_side(line, tol
     assert mails()[0][2].splitlines()[0] == f"Error uploading the project. {told}"
 
 
-def test_a_far_side_that_hangs_up(remote, upload, as_maintainer, project, mails):
+def test_a_closed_connection_fails_the_upload(remote, upload, as_maintainer, project, mails):
     remote.answers["/store"] = raw(b"")
 
     upload()
@@ -726,7 +724,7 @@ def test_a_far_side_that_hangs_up(remote, upload, as_maintainer, project, mails)
     assert (status(as_maintainer, project), mails()[0][1]) == ("finished", "shop | Project export failed")
 
 
-def test_a_far_side_that_never_answers(remote, upload, as_maintainer, project, mails, monkeypatch):
+def test_a_silent_remote_server_fails_the_upload(remote, upload, as_maintainer, project, mails, monkeypatch):
     monkeypatch.setattr(sending, "SILENT_SECONDS", 0.2)
     remote.answers["/store"] = raw(b"", pause=30)
 
@@ -735,7 +733,7 @@ def test_a_far_side_that_never_answers(remote, upload, as_maintainer, project, m
     assert (status(as_maintainer, project), "timed out" in mails()[0][2]) == ("finished", True)
 
 
-def test_a_far_side_that_says_next_to_nothing_is_given_up(remote, upload, as_maintainer, project, mails, monkeypatch):
+def test_a_trickling_remote_server_fails_the_upload(remote, upload, as_maintainer, project, mails, monkeypatch):
     monkeypatch.setattr(sending, "SLOW_SECONDS", 0.3)
     remote.answers["/store"] = raw(b"HTTP/1.1 200 OK\r\nX-Slow: ", *[b"x"] * 100, pause=0.3)
     started = time.monotonic()
@@ -747,7 +745,7 @@ def test_a_far_side_that_says_next_to_nothing_is_given_up(remote, upload, as_mai
 
 
 @pytest.mark.both_databases
-def test_a_project_that_is_removed_while_its_archive_is_sent(remote, upload, project, monkeypatch):
+def test_an_upload_of_a_removed_project_is_stopped(remote, upload, project, monkeypatch):
     monkeypatch.setattr(workdir, "CHECK_INTERVAL_SECONDS", 0)
     real = exporter._check_not_canceled
 
@@ -765,7 +763,7 @@ def test_a_project_that_is_removed_while_its_archive_is_sent(remote, upload, pro
     assert db.session.scalar(select(Task.error)) is None
 
 
-def test_the_signature_of_an_upload_is_neither_kept_nor_told(remote, upload, as_maintainer, project, mails, capfd):
+def test_the_signature_of_an_upload_url_is_not_stored_or_shown(remote, upload, as_maintainer, project, mails, capfd):
     remote.answers["/store"] = lambda handler: reply(handler, 404)
 
     upload("/store?signature=SIGNED")
@@ -777,7 +775,7 @@ def test_the_signature_of_an_upload_is_neither_kept_nor_told(remote, upload, as_
 
 
 @pytest.mark.both_databases
-def test_an_address_is_encrypted_while_it_waits(as_maintainer, project):
+def test_an_upload_url_is_stored_encrypted(as_maintainer, project):
     as_maintainer.post(f"/projects/{project.id}/export", json={"upload": {"url": "http://a.example.org/?s=SIGNED"}})
 
     kept = db.session.connection().exec_driver_sql("SELECT upload_url FROM project_exports").scalar()
@@ -787,7 +785,7 @@ def test_an_address_is_encrypted_while_it_waits(as_maintainer, project):
 # e-mail
 
 
-def test_whoever_asked_is_told_by_mail(export, mails):
+def test_the_requesting_user_is_mailed(export, mails):
     export()
 
     [(recipient, subject, text)] = mails()
@@ -795,13 +793,13 @@ def test_whoever_asked_is_told_by_mail(export, mails):
     assert "http://localhost/acme/shop/download_export" in text
 
 
-def test_without_a_mail_server_no_mail_is_written(export):
+def test_without_a_mail_server_no_mail_is_queued(export):
     export()
 
     assert db.session.scalar(select(Mail.id)) is None
 
 
-def test_nobody_is_told_whose_account_is_blocked(as_, as_admin, people, project, run_jobs, mails):
+def test_blocked_users_are_not_mailed(as_, as_admin, people, project, run_jobs, mails):
     as_(MAX).post(f"/projects/{project.id}/export")
     as_admin.post(f"/users/{people[MAX].id}/block")
     run_jobs()
@@ -812,7 +810,7 @@ def test_nobody_is_told_whose_account_is_blocked(as_, as_admin, people, project,
 # what is in the archive
 
 
-def test_the_layout_of_an_archive(export, as_maintainer, project):
+def test_an_archive_has_this_layout(export, as_maintainer, project):
     files = export()
 
     assert (files["VERSION"], files["GITLAB_VERSION"]) == (b"0.2.4", b"13.8.0")
@@ -825,7 +823,7 @@ def test_the_layout_of_an_archive(export, as_maintainer, project):
     assert "project.bundle" not in files
 
 
-def test_an_archive_is_a_plain_tar_with_dots(export, as_maintainer, project, tmp_path):
+def test_an_archive_is_a_plain_tar_with_relative_names(export, as_maintainer, project, tmp_path):
     export()
     place = tmp_path / "it.tar.gz"
     place.write_bytes(as_maintainer.get(f"/projects/{project.id}/export/download").data)
@@ -837,7 +835,7 @@ def test_an_archive_is_a_plain_tar_with_dots(export, as_maintainer, project, tmp
     assert "./snippets" in [member.name for member in members]
 
 
-def test_lines_end_and_timestamps_are_iso(export, as_maintainer, project):
+def test_lines_end_with_newlines_and_times_are_iso_8601(export, as_maintainer, project):
     as_maintainer.post(f"/projects/{project.id}/issues", json={"title": "One", "labels": "bug"})
     as_maintainer.post(f"/projects/{project.id}/issues/1/notes", json={"body": "Hello"})
 
@@ -852,7 +850,7 @@ def test_lines_end_and_timestamps_are_iso(export, as_maintainer, project):
 
 
 @pytest.mark.both_databases
-def test_what_was_made_here_is_exported(export, as_maintainer, project):
+def test_rows_created_here_are_exported(export, as_maintainer, project):
     path = f"/projects/{project.id}"
     milestone = as_maintainer.post(f"{path}/milestones", json={"title": "v1", "due_date": "2030-01-02"}).json["id"]
     as_maintainer.post(f"{path}/issues", json={"title": "One", "milestone_id": milestone, "confidential": True})
@@ -868,7 +866,7 @@ def test_what_was_made_here_is_exported(export, as_maintainer, project):
     assert (tag["name"], [level["access_level"] for level in tag["create_access_levels"]]) == ("v*", [30])
 
 
-def test_labels_that_nobody_has_described_are_exported_by_themselves_too(export, as_maintainer, project):
+def test_unused_labels_are_exported(export, as_maintainer, project):
     place = f"/projects/{project.id}/issues"
     first = as_maintainer.post(place, json={"title": "First", "labels": "bug,new"}).json
     as_maintainer.post(place, json={"title": "Second", "labels": "new"})
@@ -883,7 +881,7 @@ def test_labels_that_nobody_has_described_are_exported_by_themselves_too(export,
     assert all(label.items() <= labels[label["title"]].items() for label in nested)
 
 
-def test_a_large_label_or_milestone_is_nested_by_its_name_only(brought, bring_again, monkeypatch):
+def test_a_large_nested_label_or_milestone_has_only_its_name(brought, bring_again, monkeypatch):
     monkeypatch.setattr(nested_serializer, "MAX_NESTED_ROW_BYTES", 2000)
     large = "x" * 3000
     label, milestone = {"title": "l", "description": large}, {"title": "m", "iid": 1, "description": large}
@@ -903,7 +901,7 @@ def test_a_large_label_or_milestone_is_nested_by_its_name_only(brought, bring_ag
 
 
 @pytest.mark.parametrize("is_legacy", [False, True])
-def test_a_relation_named_as_the_project_is_not_taken_for_it(is_legacy, as_maintainer, run_jobs):
+def test_a_relation_named_project_is_not_the_project(is_legacy, as_maintainer, run_jobs):
     odd = [{"description": "No"}, 7]
     given = make_archive({"project": odd}, {"odd": 1})
     legacy = make_archive(files={"project.json": json.dumps({"odd": 1, "project": odd}).encode()})
@@ -935,7 +933,7 @@ def test_a_relation_named_as_the_project_is_not_taken_for_it(is_legacy, as_maint
         ("a-b", [{}], [("project.json", None)]),
     ],
 )
-def test_relations_of_the_old_form_that_are_none_are_no_attributes(name, value, listed, as_maintainer, run_jobs):
+def test_empty_relations_of_the_old_format_are_not_attributes(name, value, listed, as_maintainer, run_jobs):
     content = json.dumps({"odd": 1, name: value}).encode()
     number = send(as_maintainer, make_archive(files={"project.json": content})).json["id"]
     run_jobs()
@@ -949,7 +947,7 @@ def test_relations_of_the_old_form_that_are_none_are_no_attributes(name, value, 
     assert (state["import_status"], told) == ("finished", listed)
 
 
-def test_only_so_many_labels_are_nested_whole(brought, monkeypatch):
+def test_the_number_of_fully_nested_labels_is_limited(brought, monkeypatch):
     monkeypatch.setattr(context, "MAX_NESTED_BYTES", 2000)
     labels = [{"title": f"{number}", "description": "x" * 1000} for number in range(5)]
     links = [{"label": {"title": label["title"]}} for label in labels]
@@ -962,7 +960,7 @@ def test_only_so_many_labels_are_nested_whole(brought, monkeypatch):
 
 
 @pytest.mark.parametrize("relation", ["labels", "milestones", "protected_tags"])
-def test_not_all_that_is_large_is_in_memory_at_once(relation, brought, monkeypatch):
+def test_large_rows_are_not_in_memory_together(relation, brought, monkeypatch):
     monkeypatch.setattr(context, "MAX_BYTES_AT_ONCE", 1 << 20)
     monkeypatch.setattr(protected_refs, "MAX_BYTES_AT_ONCE", 1 << 20)
     real, peaks = finalization.store_protected_refs, []
@@ -996,9 +994,7 @@ def traced(peaks):
 
 
 @pytest.mark.both_databases
-def test_an_export_of_what_was_made_here_says_the_same_after_an_import(
-    export, as_maintainer, project, run_jobs, tmp_path
-):
+def test_an_export_is_equal_after_an_import(export, as_maintainer, project, run_jobs, tmp_path):
     place = f"/projects/{project.id}/issues"
     for labels in ("bug,new", "new"):
         as_maintainer.post(place, json={"title": "One", "labels": labels})
@@ -1014,7 +1010,7 @@ def test_an_export_of_what_was_made_here_says_the_same_after_an_import(
 
 
 @pytest.mark.both_databases
-def test_thirty_issues_are_exported_with_as_many_statements_as_three(export, as_maintainer, project, count_queries):
+def test_an_export_takes_a_constant_number_of_statements(export, as_maintainer, project, count_queries):
     path = f"/projects/{project.id}"
 
     def open_issues(count):
@@ -1038,7 +1034,7 @@ def test_thirty_issues_are_exported_with_as_many_statements_as_three(export, as_
         assert any(re.search(rf"FROM {table}\b", one) for one in many), table
 
 
-def test_secrets_and_what_belongs_to_the_instance_are_not_exported(export, as_maintainer, project):
+def test_secrets_and_instance_data_are_not_exported(export, as_maintainer, project):
     path = f"/projects/{project.id}"
     as_maintainer.post(f"{path}/variables", json={"key": "KEY", "value": "SECRET-VALUE"})
     as_maintainer.put(
@@ -1054,7 +1050,7 @@ def test_secrets_and_what_belongs_to_the_instance_are_not_exported(export, as_ma
     assert {"id", "name", "path", "namespace_id", "creator_id"} & json.loads(files["tree/project.json"]).keys() == set()
 
 
-def test_members_are_exported_with_their_addresses(export):
+def test_members_are_exported_with_their_email_addresses(export):
     members = {row["user"]["username"]: row for row in rows(export(), "project_members")}
 
     assert {name: row["access_level"] for name, row in members.items()} == {MAX: 40, DEV: 30, RITA: 20, GUS: 10}
@@ -1062,7 +1058,7 @@ def test_members_are_exported_with_their_addresses(export):
     assert {row["source_type"] for row in members.values()} == {"Project"}
 
 
-def test_members_of_the_group_come_along_when_its_owner_exports(as_, project, run_jobs):
+def test_an_owners_export_includes_members_of_the_group(as_, project, run_jobs):
     as_(OLIVE).post(f"/projects/{project.id}/export")
     run_jobs()
 
@@ -1088,7 +1084,7 @@ def test_members_of_the_group_come_along_when_its_owner_exports(as_, project, ru
         ({}, "Ours"),
     ],
 )
-def test_the_description_can_be_overridden_in_the_archive_alone(given, written, as_, export, project):
+def test_the_description_can_be_overridden_in_the_archive_only(given, written, as_, export, project):
     as_(MAX).put(f"/projects/{project.id}", json={"description": "Ours"})
 
     files = export(**given)
@@ -1097,7 +1093,7 @@ def test_the_description_can_be_overridden_in_the_archive_alone(given, written, 
     assert as_(MAX).get(f"/projects/{project.id}/export").json["description"] == "Ours"
 
 
-def test_a_single_object_of_which_two_were_kept_is_one_in_the_archive(export, project):
+def test_a_single_object_stored_twice_is_exported_once(export, project):
     rows = [ArchivedRow(project_id=project.id, relation="auto_devops", data={"enabled": one}) for one in (True, False)]
     db.session.add_all(rows)
     db.session.commit()
@@ -1105,7 +1101,7 @@ def test_a_single_object_of_which_two_were_kept_is_one_in_the_archive(export, pr
     assert export()["tree/project/auto_devops.ndjson"] == b'{"enabled":true}'
 
 
-def test_the_repository_comes_along(export, project, tmp_path):
+def test_the_repository_is_exported(export, project, tmp_path):
     keep_repository(project, tmp_path / "git", "v1")
     bundle = (tmp_path / "git" / "all.bundle").read_bytes()
 
@@ -1113,7 +1109,7 @@ def test_the_repository_comes_along(export, project, tmp_path):
 
 
 @pytest.mark.both_databases
-def test_what_is_written_meanwhile_is_not_half_in_the_archive(as_maintainer, project, run_jobs, monkeypatch):
+def test_concurrent_writes_are_exported_completely_or_not_at_all(as_maintainer, project, run_jobs, monkeypatch):
     client = as_maintainer
     client.post(f"/projects/{project.id}/issues", json={"title": "Before"})
     real = exporter._write
@@ -1134,7 +1130,7 @@ def test_what_is_written_meanwhile_is_not_half_in_the_archive(as_maintainer, pro
 
 
 @pytest.mark.both_databases
-def test_the_progress_of_an_export(as_maintainer, project, export):
+def test_an_export_reports_progress(as_maintainer, project, export):
     as_maintainer.post(f"/projects/{project.id}/issues", json={"title": "One"})
 
     export()
@@ -1143,7 +1139,7 @@ def test_the_progress_of_an_export(as_maintainer, project, export):
     assert progress == {"rows_done": 1, "rows_total": 1, "relations_done": 23, "relations_total": 23}
 
 
-def test_a_project_that_is_imported_is_exported_when_that_has_ended(as_, run_jobs, monkeypatch):
+def test_an_export_waits_for_a_running_import(as_, run_jobs, monkeypatch):
     client = as_(MAX)
     number = send(client, make_archive({"issues": [make_issue(1)]})).json["id"]
     db.session.execute(update(Task).values(run_at=clock.now() + dt.timedelta(minutes=5)))
@@ -1159,14 +1155,14 @@ def test_a_project_that_is_imported_is_exported_when_that_has_ended(as_, run_job
     assert (early, len(rows(files, "issues"))) == ("queued", 1)
 
 
-def test_nothing_of_an_export_stays_where_it_was_made(export, app):
+def test_an_export_leaves_no_working_files(export, app):
     export()
 
     assert list((app.config["SETTINGS"].data_dir / "transfers").glob("*")) == []
 
 
 @pytest.mark.both_databases
-def test_a_project_that_is_removed_takes_its_exports_along(as_, project, export, run_jobs):
+def test_exports_are_removed_with_their_project(as_, project, export, run_jobs):
     export()
 
     as_(OLIVE).delete(f"/projects/{project.id}")
@@ -1177,7 +1173,7 @@ def test_a_project_that_is_removed_takes_its_exports_along(as_, project, export,
 
 @pytest.mark.parametrize("step", ["_add_relations", "_store_progress", "_add_files", "_finish"])
 @pytest.mark.parametrize("wholly", [False, True])
-def test_a_project_that_is_removed_while_it_is_exported_leaves_nothing(
+def test_removing_a_project_during_its_export_leaves_no_file(
     step, wholly, as_, as_maintainer, app, project, run_jobs, monkeypatch, capfd
 ):
     real, number, done = getattr(exporter, step), project.id, []
@@ -1203,7 +1199,7 @@ def test_a_project_that_is_removed_while_it_is_exported_leaves_nothing(
     assert "job failed" not in capfd.readouterr().err
 
 
-def test_what_a_killed_export_of_a_removed_project_left_goes_with_its_next_attempt(as_, project, run_jobs):
+def test_files_of_a_killed_export_are_removed_by_the_next_attempt(as_, project, run_jobs):
     as_(MAX).post(f"/projects/{project.id}/export")
     export_id = db.session.scalar(select(ProjectExport.id))
     as_(OLIVE).delete(f"/projects/{project.id}")
@@ -1215,7 +1211,7 @@ def test_what_a_killed_export_of_a_removed_project_left_goes_with_its_next_attem
     assert stored() == []
 
 
-def test_a_task_of_before_does_not_name_its_project(as_maintainer, project, run_jobs):
+def test_tasks_of_earlier_releases_without_project_are_run(as_maintainer, project, run_jobs):
     as_maintainer.post(f"/projects/{project.id}/export")
     db.session.execute(update(Task).values(arguments=[db.session.scalar(select(ProjectExport.id))]))
     db.session.commit()
@@ -1227,7 +1223,7 @@ def test_a_task_of_before_does_not_name_its_project(as_maintainer, project, run_
 @pytest.mark.parametrize(
     "said", [{}, {"lock_version": None, "time_estimate": None, "squash": None, "merge_status": None}]
 )
-def test_what_is_never_empty_elsewhere_has_its_usual_value(said, brought, as_maintainer):
+def test_required_fields_are_exported_with_their_default(said, brought, as_maintainer):
     branches = {"source_branch": "a", "target_branch": "b", "merge_when_pipeline_succeeds": True}
     export, files = brought({"issues": [make_issue(1, **said)], "merge_requests": [make_issue(1, **branches, **said)]})
     as_maintainer.post(f"/projects/{export.number}/issues", json={"title": "Made here"})
@@ -1240,7 +1236,7 @@ def test_what_is_never_empty_elsewhere_has_its_usual_value(said, brought, as_mai
     assert {name: request[name] for name in made | merged} == made | merged
 
 
-def test_an_export_asked_for_by_somebody_who_is_gone_is_made_all_the_same(as_, as_admin, project, run_jobs):
+def test_an_export_of_a_removed_user_is_completed(as_, as_admin, project, run_jobs):
     user = make_user("leaving")
     add_member(project, user, Role.MAINTAINER)
     answer = as_admin.post(f"/projects/{project.id}/export")
@@ -1303,7 +1299,7 @@ def with_notes(number, count, **fields):
         ("MAX_BYTES_AT_ONCE", 40),
     ],
 )
-def test_what_is_read_in_small_portions_is_the_same(name, most, brought, monkeypatch):
+def test_small_batches_give_the_same_archive(name, most, brought, monkeypatch):
     branches = {"source_branch": "a", "target_branch": "b"}
     export, files = brought(
         {
@@ -1324,7 +1320,7 @@ def test_what_is_read_in_small_portions_is_the_same(name, most, brought, monkeyp
     }
 
 
-def test_an_export_ends_while_rows_are_read_when_its_project_is_deleted(brought, monkeypatch):
+def test_an_export_stops_when_its_project_is_deleted(brought, monkeypatch):
     export, _ = brought({"issues": [make_issue(number) for number in range(1, 6)]})
     monkeypatch.setattr(exporter, "PROGRESS_INTERVAL_ROWS", 1)
     real = exporter._write
@@ -1351,7 +1347,7 @@ def sparse_notes(count):
 
 @pytest.mark.both_databases
 @pytest.mark.parametrize(("kind", "name"), [("notes", sparse_notes(300)), ("events", [make_event()] * 300)])
-def test_what_was_read_once_is_read_again_however_much_there_is_of_it(kind, name, brought, bring_again, monkeypatch):
+def test_large_stored_rows_are_exported_again(kind, name, brought, bring_again, monkeypatch):
     monkeypatch.setattr(bigint_json, "MAX_EVENTS", 6000)
     export, files = brought({"issues": [make_issue(1, **{kind: name})]})
     export()
@@ -1363,7 +1359,7 @@ def test_what_was_read_once_is_read_again_however_much_there_is_of_it(kind, name
     assert len(rows(again, "issues")[0][kind]) == 300
 
 
-def test_a_row_that_is_too_long_goes_without_what_it_says_nothing_of(brought, bring_again, monkeypatch):
+def test_an_oversized_row_loses_its_null_fields(brought, bring_again, monkeypatch):
     export, files = brought({"issues": [make_issue(1, notes=sparse_notes(200), odd=None), make_issue(2)]})
     export()
     [whole, other] = rows(files(), "issues")
@@ -1394,7 +1390,7 @@ def test_a_row_that_is_too_long_goes_without_what_it_says_nothing_of(brought, br
     ],
 )
 @pytest.mark.parametrize("name", ["MAX_LINE_BYTES", "MAX_EVENTS"])
-def test_a_row_that_is_kept_as_it_came_is_whole_or_not_there(row, name, brought, monkeypatch):
+def test_an_archived_row_is_exported_completely_or_not_at_all(row, name, brought, monkeypatch):
     export, files = brought({"oddities": [row, {"b": 1}]})
     if name == "MAX_LINE_BYTES":
         monkeypatch.setattr(exporter, name, 8000)
@@ -1406,7 +1402,7 @@ def test_a_row_that_is_kept_as_it_came_is_whole_or_not_there(row, name, brought,
     assert rows(files(), "oddities") == ([row] if name == "MAX_EVENTS" else []) + [{"b": 1}]
 
 
-def test_events_of_milestones_are_in_brief_too(brought, bring_again, monkeypatch):
+def test_events_of_milestones_are_shortened(brought, bring_again, monkeypatch):
     for name in ("MAX_EVENTS", "MAX_SPARSE_EVENTS"):
         monkeypatch.setattr(bigint_json, name, 5500)
     events = [{"action": "created", "author_id": 1}] * 300
@@ -1421,7 +1417,7 @@ def test_events_of_milestones_are_in_brief_too(brought, bring_again, monkeypatch
     assert rows(again, "issues")[0]["milestone"]["title"] == "m"
 
 
-def test_odd_values_that_an_import_keeps_are_said_in_brief_too(brought, bring_again, monkeypatch):
+def test_unusual_imported_values_are_shortened(brought, bring_again, monkeypatch):
     odd = {"weight": [], "issue_type": [], "notes": [make_note(position=[]), *sparse_notes(100)]}
     export, files = brought({"issues": [make_issue(1, **odd)]})
     monkeypatch.setattr(exporter, "MAX_LINE_BYTES", 30_000)
@@ -1432,14 +1428,14 @@ def test_odd_values_that_an_import_keeps_are_said_in_brief_too(brought, bring_ag
 
 
 @pytest.mark.parametrize("odd", [False, 5, "x", {"a": 1}])
-def test_links_to_labels_that_are_no_list_do_no_harm(odd, brought):
+def test_invalid_label_links_are_ignored(odd, brought):
     export, files = brought({"issues": [make_issue(1, label_links=odd)]})
     export()
 
     assert [row["iid"] for row in rows(files(), "issues")] == [1]
 
 
-def test_what_an_issue_says_beside_is_said_in_brief_too(brought, monkeypatch):
+def test_extra_fields_of_an_issue_are_shortened(brought, monkeypatch):
     export, files = brought({"issues": [make_issue(1, notes=sparse_notes(100), squash=None, type=[], weight=None)]})
     monkeypatch.setattr(exporter, "MAX_LINE_BYTES", 30_000)
     export()
@@ -1448,7 +1444,7 @@ def test_what_an_issue_says_beside_is_said_in_brief_too(brought, monkeypatch):
     assert (issue["squash"], issue["type"], "weight" in issue) == (None, [], False)
 
 
-def test_a_row_that_is_too_long_even_so_is_left_out(brought, monkeypatch):
+def test_a_row_that_stays_oversized_is_left_out(brought, monkeypatch):
     export, files = brought({"issues": [make_issue(1, description="x" * 9000), make_issue(2)]})
     monkeypatch.setattr(exporter, "MAX_LINE_BYTES", 8000)
     export()
@@ -1458,7 +1454,7 @@ def test_a_row_that_is_too_long_even_so_is_left_out(brought, monkeypatch):
 
 @pytest.mark.parametrize("is_ff", [True, False, None])
 @pytest.mark.parametrize("is_rebase", [True, False, None])
-def test_how_a_project_merges_is_said_as_it_was(is_ff, is_rebase, brought):
+def test_an_archived_merge_method_is_exported_unchanged(is_ff, is_rebase, brought):
     said = {"merge_requests_ff_only_enabled": is_ff, "merge_requests_rebase_enabled": is_rebase}
     export, files = brought({}, said)
     export()
@@ -1471,7 +1467,7 @@ def test_how_a_project_merges_is_said_as_it_was(is_ff, is_rebase, brought):
     ("method", "is_ff", "is_rebase"), [("ff", True, True), ("rebase_merge", False, True), ("merge", False, False)]
 )
 @pytest.mark.parametrize("says", [True, False])
-def test_how_a_project_merges_now_is_said_as_gitlab_does(method, is_ff, is_rebase, says, brought, as_maintainer):
+def test_a_changed_merge_method_is_exported_as_by_gitlab(method, is_ff, is_rebase, says, brought, as_maintainer):
     before = {"merge_requests_ff_only_enabled": method != "ff", "merge_requests_rebase_enabled": method == "ff"}
     export, files = brought({}, before if says else {})
     as_maintainer.put(f"/projects/{export.number}", json={"merge_method": method})
@@ -1515,7 +1511,7 @@ MUCH_IN_EVERY_RUN = {
         for name, relations in MUCH_IN_MEMORY.items()
     ],
 )
-def test_an_export_takes_no_more_memory_for_larger_rows(relations, brought):
+def test_the_memory_of_an_export_does_not_grow_with_its_rows(relations, brought):
     export, _ = brought(relations)
 
     tracemalloc.start()
@@ -1528,7 +1524,7 @@ def test_an_export_takes_no_more_memory_for_larger_rows(relations, brought):
     assert peak < 60 << 20
 
 
-def test_a_label_that_nobody_would_take_in_does_not_keep_its_issue_from_it(project, people, export):
+def test_an_invalid_label_does_not_exclude_its_issue(project, people, export):
     issue = make_issue_of(project, people[DEV], labels=["fine", "x" * 256])
 
     files = export()

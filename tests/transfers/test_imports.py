@@ -229,14 +229,14 @@ def at_once(*actions):
         return list(pool.map(run, actions))
 
 
-def test_what_was_imported_keeps_its_correlation_id_and_has_the_description_of_the_archive(bring):
+def test_an_import_keeps_its_correlation_id_and_the_archived_description(bring):
     state = bring(make_archive({}, {"description": "All of it"}))
 
     assert (state["import_status"], state["description"]) == ("finished", "All of it")
     assert state["correlation_id"]
 
 
-def test_a_project_that_was_never_imported(project, as_maintainer):
+def test_a_project_that_was_never_imported_has_status_none(project, as_maintainer):
     answer = as_maintainer.get(f"/projects/{project.id}/import")
 
     shown = answer.json
@@ -247,7 +247,7 @@ def test_a_project_that_was_never_imported(project, as_maintainer):
     ("person", "status"),
     [(NOBODY, 401), (SAM, 404), (GUS, 200), (RITA, 200), (DEV, 200), (MAX, 200), (OLIVE, 200), (ADA, 200)],
 )
-def test_who_sees_how_an_import_goes(person, status, as_, project):
+def test_roles_that_see_the_status_of_an_import(person, status, as_, project):
     answer = as_(person).get("/projects/acme%2Fshop/import")
 
     assert answer.status_code == status
@@ -255,7 +255,7 @@ def test_who_sees_how_an_import_goes(person, status, as_, project):
         assert answer.json == {"message": "404 Project Not Found"}
 
 
-def test_a_public_project_shows_its_import_to_strangers_but_not_without_a_token(as_):
+def test_a_public_project_shows_its_import_to_signed_in_users(as_):
     make_project("open", make_group("place"), visibility="public")
 
     answers = [as_(person).get("/projects/place%2Fopen/import").status_code for person in (SAM, NOBODY)]
@@ -271,7 +271,7 @@ def test_the_progress_counts_rows_and_relations(bring):
 
 
 @pytest.mark.both_databases
-def test_one_created_event_tells_of_an_import(bring, as_):
+def test_an_import_records_one_created_event(bring, as_):
     number = bring(make_archive({}))["id"]
 
     [event] = as_(MAX).get(f"/projects/{number}/events").json
@@ -309,13 +309,13 @@ def test_invalid_parameters_are_refused(fields, text, as_, people):
     assert (answer.status_code, answer.json, known_projects()) == (400, {"error": text}, 0)
 
 
-def test_the_file_cannot_come_as_json(as_):
+def test_the_file_cannot_be_sent_as_json(as_):
     answer = as_(MAX).post("/projects/import", json={"path": "tools", "file": "x"})
 
     assert (answer.status_code, answer.json) == (400, {"error": "file is invalid"})
 
 
-def test_signing_in_comes_before_everything_else(as_, settings):
+def test_authentication_is_checked_first(as_, settings):
     settings(import_sources=["git"], project_import_limit=1)
 
     answer = as_(NOBODY).post("/projects/import", data={}, content_type="multipart/form-data")
@@ -324,7 +324,7 @@ def test_signing_in_comes_before_everything_else(as_, settings):
 
 
 @pytest.mark.parametrize("way", ["import", "remote-import"])
-def test_a_source_that_is_switched_off_comes_before_the_parameters(way, as_, settings, project):
+def test_a_disabled_source_is_checked_before_parameters(way, as_, settings, project):
     settings(import_sources=["git"])
 
     answer = as_(MAX).post(f"/projects/{way}", data={}, content_type="multipart/form-data")
@@ -333,7 +333,7 @@ def test_a_source_that_is_switched_off_comes_before_the_parameters(way, as_, set
     assert as_(MAX).get(f"/projects/{project.id}/import").status_code == 200
 
 
-def test_parameters_come_before_the_limit_and_the_limit_before_the_name_of_the_file(as_, settings):
+def test_parameters_are_checked_before_the_rate_limit_and_that_before_the_file_name(as_, settings):
     settings(project_import_limit=1)
     client = as_(MAX)
 
@@ -347,7 +347,7 @@ def test_parameters_come_before_the_limit_and_the_limit_before_the_name_of_the_f
     assert (answers[2].json, answers[2].headers["Retry-After"].isdigit()) == (TOO_OFTEN, True)
 
 
-def test_the_name_of_the_file_comes_before_the_namespace_and_that_before_the_path(as_, group):
+def test_the_file_name_is_checked_before_the_namespace_and_that_before_the_path(as_, group):
     client = as_(GUS)
 
     assert send(client, file="it.zip", namespace="nowhere").status_code == 422
@@ -356,7 +356,7 @@ def test_the_name_of_the_file_comes_before_the_namespace_and_that_before_the_pat
 
 
 @pytest.mark.both_databases
-def test_both_ways_to_import_share_one_limit_and_other_people_have_their_own(as_, settings):
+def test_local_and_remote_imports_share_a_limit_per_user(as_, settings):
     settings(project_import_limit=2)
     client = as_(MAX)
 
@@ -372,7 +372,7 @@ def test_both_ways_to_import_share_one_limit_and_other_people_have_their_own(as_
 
 
 @pytest.mark.both_databases
-def test_a_minute_later_the_limit_begins_anew(as_, settings, monkeypatch):
+def test_the_limit_resets_after_a_minute(as_, settings, monkeypatch):
     settings(project_import_limit=1)
     client = as_(MAX)
     first, second = send(client, path="a").status_code, send(client, path="b").status_code
@@ -382,7 +382,7 @@ def test_a_minute_later_the_limit_begins_anew(as_, settings, monkeypatch):
     assert (first, second, send(client, path="c").status_code) == (201, 429, 201)
 
 
-def test_at_first_there_is_no_limit(as_):
+def test_there_is_no_limit_by_default(as_):
     client = as_(MAX)
 
     assert {send(client, path=f"tools{number}").status_code for number in range(8)} == {201}
@@ -399,7 +399,7 @@ def test_the_name_of_the_file_has_to_end_in_gz(name, as_):
     assert (known_projects(), stored()) == (0, [])
 
 
-def test_what_is_in_the_file_is_for_the_worker_to_find_out(as_, bring):
+def test_the_request_does_not_read_the_archive(as_, bring):
     state = bring(b"no archive at all", file="anything.gz")
 
     assert error_of(state)
@@ -416,7 +416,7 @@ def test_a_file_above_the_setting_is_refused(as_, settings):
     assert send(client, bytes(1 << 20)).status_code == 201
 
 
-def test_a_body_far_above_the_setting_is_not_even_read(as_, settings):
+def test_a_body_far_above_the_setting_is_not_read(as_, settings):
     settings(max_import_size=1)
 
     answer = send(as_(MAX), bytes(5 << 20))
@@ -424,7 +424,7 @@ def test_a_body_far_above_the_setting_is_not_even_read(as_, settings):
     assert (answer.status_code, stored()) == (413, [])
 
 
-def test_a_setting_of_zero_means_any_size(as_, settings):
+def test_a_setting_of_zero_means_no_limit(as_, settings):
     settings(max_import_size=0)
 
     assert send(as_(MAX), bytes(12 << 20)).status_code == 201
@@ -433,7 +433,7 @@ def test_a_setting_of_zero_means_any_size(as_, settings):
 # where the project goes
 
 
-def test_without_a_namespace_it_is_the_own_one(as_):
+def test_the_default_namespace_is_that_of_the_user(as_):
     client = as_(MAX)
 
     assert send(client).json["path_with_namespace"] == "max/tools"
@@ -453,7 +453,7 @@ def test_without_a_namespace_it_is_the_own_one(as_):
         (SAM, 404, NO_NAMESPACE),
     ],
 )
-def test_who_may_import_into_a_group(person, status, body, as_, people, group):
+def test_roles_that_import_into_a_group(person, status, body, as_, people, group):
     for name, role in ((MAX, Role.MAINTAINER), (DEV, Role.DEVELOPER), (RITA, Role.REPORTER), (GUS, Role.GUEST)):
         add_member(group, people[name], role)
 
@@ -464,11 +464,11 @@ def test_who_may_import_into_a_group(person, status, body, as_, people, group):
 
 
 @pytest.mark.parametrize("key", ["namespace", "namespace_id"])
-def test_a_namespace_can_be_named_by_its_id(key, as_, group):
+def test_a_namespace_is_found_by_id(key, as_, group):
     assert send(as_(OLIVE), **{key: str(group.id)}).json["path_with_namespace"] == "acme/tools"
 
 
-def test_a_subgroup_is_named_by_its_full_path(as_, group):
+def test_a_subgroup_is_found_by_its_full_path(as_, group):
     make_group("tools", group)
 
     answers = [send(as_(OLIVE), path=key, **{key: "acme/Tools"}) for key in ("namespace", "namespace_path")]
@@ -480,7 +480,7 @@ def test_a_subgroup_is_named_by_its_full_path(as_, group):
 
 
 @pytest.mark.parametrize("namespace", ["nowhere", "99999999", "acme", "open", "sam", "acme/nowhere"])
-def test_namespaces_that_are_not_there_for_the_caller(namespace, as_, group):
+def test_hidden_and_unknown_namespaces_are_not_found(namespace, as_, group):
     make_group("open", visibility="public")
 
     answer = send(as_(MAX), namespace=namespace)
@@ -488,12 +488,12 @@ def test_namespaces_that_are_not_there_for_the_caller(namespace, as_, group):
     assert (answer.status_code, answer.json, known_projects(), stored()) == (404, NO_NAMESPACE, 0, [])
 
 
-def test_an_administrator_imports_anywhere(as_admin, group):
+def test_an_administrator_imports_into_any_namespace(as_admin, group):
     assert send(as_admin, namespace="sam").json["path_with_namespace"] == "sam/tools"
     assert send(as_admin, namespace="acme").status_code == 201
 
 
-def test_the_importer_is_a_member_and_the_project_private_until_the_archive_says_more(as_, people):
+def test_until_the_archive_is_read_the_project_is_private_with_the_importer_as_member(as_, people):
     client = as_(MAX)
 
     answer = send(client, make_archive({}, {"visibility_level": 20}))
@@ -505,7 +505,7 @@ def test_the_importer_is_a_member_and_the_project_private_until_the_archive_says
 
 
 @pytest.mark.parametrize("person", [DEV, OLIVE, ADA])
-def test_whoever_imports_into_a_group_maintains_the_project(person, bring, as_, people, group, run_jobs):
+def test_the_importer_into_a_group_is_a_maintainer(person, bring, as_, people, group, run_jobs):
     add_member(group, people[DEV], Role.DEVELOPER)
 
     number = bring(make_archive({"project_members": MEMBERS}), person=person, namespace="acme")["id"]
@@ -542,7 +542,7 @@ def test_whoever_imports_into_a_group_maintains_the_project(person, bring, as_, 
         ("other", "taken", "Name has already been taken"),
     ],
 )
-def test_projects_that_cannot_be_made(path, name, text, as_):
+def test_invalid_projects_are_refused(path, name, text, as_):
     client = as_(MAX)
     assert send(client, path="taken").status_code == 201
     files = stored()
@@ -566,7 +566,7 @@ def test_projects_that_cannot_be_made(path, name, text, as_):
         ),
     ],
 )
-def test_the_limit_of_personal_projects(limit, text, as_, client_of):
+def test_the_limit_of_personal_projects_applies(limit, text, as_, client_of):
     user = make_user("limited", projects_limit=limit)
     client = client_of(user)
     for number in range(limit):
@@ -583,7 +583,7 @@ def test_the_name_is_the_path_unless_one_is_given(name, shown, as_):
 
 
 @pytest.mark.both_databases
-def test_two_imports_to_one_path_at_once(as_, app):
+def test_only_one_of_two_concurrent_imports_gets_the_path(as_, app):
     client = as_(MAX)
     answers = at_once(lambda: send(client), lambda: send(client))
 
@@ -596,12 +596,12 @@ def test_two_imports_to_one_path_at_once(as_, app):
 # overwriting
 
 
-def test_overwriting_nothing_is_an_ordinary_import(bring):
+def test_overwriting_a_missing_project_is_an_ordinary_import(bring):
     assert bring(make_archive({}), overwrite="true")["path_with_namespace"] == "max/tools"
 
 
 @pytest.mark.both_databases
-def test_a_project_that_is_overwritten_gives_its_name_and_people_to_the_new_one(as_, people, run_jobs):
+def test_an_overwrite_keeps_name_and_members(as_, people, run_jobs):
     client = as_(MAX)
     old = make_project("tools", people[MAX], name="Old tools")
     for name, role in ((MAX, Role.MAINTAINER), (DEV, Role.DEVELOPER)):
@@ -643,7 +643,7 @@ def test_a_project_can_be_overwritten_under_the_name_it_has(as_, people, run_job
 
 
 @pytest.mark.both_databases
-def test_a_failed_overwrite_leaves_the_old_project_alone(as_, run_jobs):
+def test_a_failed_overwrite_keeps_the_old_project(as_, run_jobs):
     client = as_(MAX)
     old = send(client, make_archive({"issues": [make_issue(1)]}, {"description": "Old"})).json["id"]
     run_jobs()
@@ -658,7 +658,7 @@ def test_a_failed_overwrite_leaves_the_old_project_alone(as_, run_jobs):
     assert (state["import_status"], state["path"][:6]) == ("failed", "tools-")
 
 
-def test_overwriting_needs_the_rights_of_an_owner(as_, people, group, run_jobs):
+def test_only_owners_may_overwrite(as_, people, group, run_jobs):
     add_member(group, people[MAX], Role.MAINTAINER)
     old = make_project("tools", group)
 
@@ -671,7 +671,7 @@ def test_overwriting_needs_the_rights_of_an_owner(as_, people, group, run_jobs):
     assert as_(OLIVE).get("/projects/acme%2Ftools").json["id"] == old.id
 
 
-def test_the_namespace_of_a_refused_overwrite_is_hidden_where_it_looks_like_a_path(as_, people, group, run_jobs):
+def test_a_refused_overwrite_does_not_reveal_the_namespace(as_, people, group, run_jobs):
     sub = make_group("sub", group)
     add_member(sub, people[MAX], Role.MAINTAINER)
     make_project("tools", sub)
@@ -683,7 +683,7 @@ def test_the_namespace_of_a_refused_overwrite_is_hidden_where_it_looks_like_a_pa
     assert error_of(state) == f"User max ({people[MAX].id}) cannot overwrite a project in [FILTERED]"
 
 
-def test_an_old_project_that_goes_away_meanwhile_is_no_hindrance(as_, people, run_jobs):
+def test_an_overwrite_succeeds_when_the_old_project_was_removed(as_, people, run_jobs):
     client = as_(MAX)
     old = make_project("tools", people[MAX])
     add_member(old, people[MAX], Role.OWNER)
@@ -698,7 +698,7 @@ def test_an_old_project_that_goes_away_meanwhile_is_no_hindrance(as_, people, ru
 # what overrides the archive
 
 
-def test_overrides_win_over_the_archive(bring, as_):
+def test_overrides_replace_values_of_the_archive(bring, as_):
     state = bring(
         make_archive({}, {"description": "Theirs", "build_timeout": 60, "visibility_level": 0}),
         **{
@@ -716,7 +716,7 @@ def test_overrides_win_over_the_archive(bring, as_):
     assert (shown["build_timeout"], shown["issues_access_level"], shown["tag_list"]) == (120, "disabled", ["a", "b"])
 
 
-def test_overrides_win_over_what_nothing_but_archives_sets(bring, as_, run_jobs):
+def test_overrides_replace_fields_that_only_archives_set(bring, as_, run_jobs):
     theirs = {
         "archived": True,
         "public_builds": True,
@@ -745,7 +745,7 @@ def test_overrides_win_over_what_nothing_but_archives_sets(bring, as_, run_jobs)
     assert (attributes["archived"], attributes["public_builds"]) == (False, False)
 
 
-def test_overrides_show_only_when_the_import_has_finished(as_, run_jobs):
+def test_overrides_apply_when_the_import_has_finished(as_, run_jobs):
     client = as_(MAX)
     number = send(client, **{"override_params[description]": "Ours"}).json["id"]
 
@@ -775,7 +775,7 @@ def test_blank_overrides_and_those_of_name_and_path_are_ignored(bring, as_):
 
 
 @pytest.mark.parametrize(("of_group", "archive", "shown"), [("private", 20, "private"), ("internal", 20, "internal")])
-def test_a_project_is_not_more_visible_than_its_group(of_group, archive, shown, bring, people, as_):
+def test_an_imported_project_is_not_more_visible_than_its_group(of_group, archive, shown, bring, people, as_):
     add_member(make_group("place", visibility=of_group), people[MAX], Role.OWNER)
 
     state = bring(make_archive({}, {"visibility_level": archive}), namespace="place")
@@ -783,7 +783,7 @@ def test_a_project_is_not_more_visible_than_its_group(of_group, archive, shown, 
     assert as_(MAX).get(f"/projects/{state['id']}").json["visibility"] == shown
 
 
-def test_a_level_that_the_instance_restricts_becomes_private(bring, as_, settings):
+def test_a_restricted_visibility_becomes_private(bring, as_, settings):
     settings(restricted_visibility_levels=["public"])
 
     of_archive = bring(make_archive({}, {"visibility_level": 20}), path="a")
@@ -795,7 +795,7 @@ def test_a_level_that_the_instance_restricts_becomes_private(bring, as_, setting
     ]
 
 
-def test_settings_of_the_archive_hold(bring, as_):
+def test_settings_of_the_archive_are_imported(bring, as_):
     attributes = {
         "archived": True,
         "merge_requests_ff_only_enabled": True,
@@ -818,7 +818,7 @@ def test_settings_of_the_archive_hold(bring, as_):
     assert (shown["ci_config_path"], shown["auto_cancel_pending_pipelines"]) == (".ci.yml", "disabled")
 
 
-def test_an_archive_cannot_name_place_or_own_a_project(bring, as_, people):
+def test_an_archive_cannot_set_name_namespace_or_owner(bring, as_, people):
     attributes = {
         "id": 1,
         "name": "Theirs",
@@ -859,7 +859,7 @@ def offers(remote, archive=None, path="/it.tar.gz", status=200, **headers):
     remote.answers[path] = lambda handler: reply(handler, status, content, **headers)
 
 
-def test_an_archive_from_elsewhere_is_imported(remote, import_remotely, as_, run_jobs):
+def test_an_archive_of_a_remote_server_is_imported(remote, import_remotely, as_, run_jobs):
     offers(remote)
 
     answer = import_remotely("/it.tar.gz?signature=a%2Fb+c==&x=%0a")
@@ -875,7 +875,7 @@ def test_an_archive_from_elsewhere_is_imported(remote, import_remotely, as_, run
     ]
 
 
-def test_an_archive_of_another_server_is_left_to_other_workers_than_one_that_is_here(remote, import_remotely, as_):
+def test_remote_and_local_archives_have_separate_workers(remote, import_remotely, as_):
     offers(remote)
     import_remotely()
     elsewhere = db.session.scalars(select(Task.queue)).all()
@@ -897,7 +897,7 @@ def test_a_remote_import_takes_json_and_forms(way, remote, import_remotely, as_)
     assert (answer.status_code, answer.json["name"]) == (201, "My tools")
 
 
-def test_the_feature_is_off_at_first_and_can_be_switched_on(remote, as_, as_admin, settings):
+def test_remote_imports_are_off_by_default_and_can_be_enabled(remote, as_, as_admin, settings):
     settings(outbound_local_requests_whitelist=["127.0.0.1"])
     offers(remote)
     fields = {"url": remote.url("/it.tar.gz"), "path": "tools", "namespace": "nowhere"}
@@ -913,7 +913,7 @@ def test_the_feature_is_off_at_first_and_can_be_switched_on(remote, as_, as_admi
     assert remote.received == []
 
 
-def test_the_order_of_the_checks_of_a_remote_import(as_, settings):
+def test_checks_of_a_remote_import_have_this_order(as_, settings):
     settings(project_import_limit=1)
     post = as_(MAX).post
 
@@ -944,7 +944,7 @@ def test_the_order_of_the_checks_of_a_remote_import(as_, settings):
         ),
     ],
 )
-def test_what_the_far_side_says_of_its_file(headers, text, remote, import_remotely):
+def test_headers_of_the_remote_file_are_checked(headers, text, remote, import_remotely):
     headers = {"content_type": "application/gzip", "content_length": "100"} | headers
 
     def answer(handler):
@@ -962,7 +962,7 @@ def test_what_the_far_side_says_of_its_file(headers, text, remote, import_remote
     assert ([one.line[:4] for one in remote.received], known_projects()) == (["HEAD"], 0)
 
 
-def test_ten_gigabytes_are_still_allowed_and_the_status_of_the_head_does_not_matter(remote, import_remotely):
+def test_ten_gigabytes_are_allowed_and_the_head_status_is_ignored(remote, import_remotely):
     def answer(handler):
         handler.send_response(403)
         handler.send_header("Content-Type", "application/gzip")
@@ -1004,13 +1004,13 @@ def test_ten_gigabytes_are_still_allowed_and_the_status_of_the_head_does_not_mat
         ({"url": "http://100.64.0.1/"}, "Requests to the shared address space are not allowed"),
     ],
 )
-def test_addresses_that_are_not_asked(fields, text, import_remotely):
+def test_blocked_urls_are_not_requested(fields, text, import_remotely):
     answer = import_remotely(**fields)
 
     assert (answer.status_code, answer.json, known_projects()) == (400, {"message": text}, 0)
 
 
-def test_a_far_side_that_is_not_there_is_told_of(import_remotely):
+def test_an_unreachable_remote_server_is_reported(import_remotely):
     answer = import_remotely("http://127.0.0.1:1/it.tar.gz")
 
     assert (answer.status_code, answer.json) == (
@@ -1027,7 +1027,7 @@ def test_a_redirect_to_where_nobody_may_go_is_refused(remote, import_remotely):
     assert answer.json == {"message": "Requests to the link local network are not allowed"}
 
 
-def test_a_redirect_between_head_and_download_is_judged_again(remote, import_remotely, as_, run_jobs):
+def test_a_redirect_of_the_download_is_checked_again(remote, import_remotely, as_, run_jobs):
     offers(remote)
     number = import_remotely().json["id"]
     remote.redirects("/it.tar.gz", "http://10.0.0.1/secret")
@@ -1037,7 +1037,7 @@ def test_a_redirect_between_head_and_download_is_judged_again(remote, import_rem
     assert error_of(state) == "Requests to the local network are not allowed"
 
 
-def test_the_path_is_checked_when_the_far_side_has_been_asked(remote, import_remotely, as_):
+def test_the_path_is_checked_after_the_remote_request(remote, import_remotely, as_):
     offers(remote)
     send(as_(MAX), path="tools", name="Other")
 
@@ -1047,7 +1047,7 @@ def test_the_path_is_checked_when_the_far_side_has_been_asked(remote, import_rem
     assert len(remote.received) == 1
 
 
-def test_a_download_that_is_refused_fails_the_import(remote, import_remotely, as_, run_jobs):
+def test_a_refused_download_fails_the_import(remote, import_remotely, as_, run_jobs):
     offers(remote)
     number = import_remotely().json["id"]
     offers(remote, b"gone", status=404)
@@ -1057,7 +1057,7 @@ def test_a_download_that_is_refused_fails_the_import(remote, import_remotely, as
     assert stored() == []
 
 
-def test_a_download_that_breaks_off_is_resumed(remote, import_remotely, as_, run_jobs, monkeypatch):
+def test_an_interrupted_download_is_resumed(remote, import_remotely, as_, run_jobs, monkeypatch):
     monkeypatch.setattr(downloads, "FIRST_RETRY_SECONDS", 0.0)
     archive = make_archive({"issues": [make_issue(1, description="x" * 1000 + str(time.time_ns()))]})
     half = len(archive) // 2
@@ -1088,7 +1088,7 @@ def test_a_download_that_breaks_off_is_resumed(remote, import_remotely, as_, run
     assert asked == [("HEAD", None, None), ("GET", None, None), ("GET", f"bytes={half}-", '"one"')]
 
 
-def test_a_file_that_changed_meanwhile_is_fetched_anew(remote, import_remotely, as_, run_jobs, monkeypatch):
+def test_a_changed_file_is_downloaded_again(remote, import_remotely, as_, run_jobs, monkeypatch):
     monkeypatch.setattr(downloads, "FIRST_RETRY_SECONDS", 0.0)
     old, new = (make_archive({"issues": [make_issue(iid, description=str(iid) * 999)]}) for iid in (1, 2))
     whole = []
@@ -1124,9 +1124,7 @@ def test_a_file_that_changed_meanwhile_is_fetched_anew(remote, import_remotely, 
     ],
     ids=["no such part", "begins elsewhere", "of a longer file", "does not say where it begins", "of another file"],
 )
-def test_a_file_is_fetched_anew_when_the_part_is_not_the_one_that_is_missing(
-    odd, remote, import_remotely, as_, run_jobs, monkeypatch
-):
+def test_a_wrong_range_restarts_the_download(odd, remote, import_remotely, as_, run_jobs, monkeypatch):
     monkeypatch.setattr(downloads, "FIRST_RETRY_SECONDS", 0.0)
     archive = make_archive({"issues": [make_issue(1, description="x" * 1000)]})
     half, asked = len(archive) // 2, []
@@ -1159,7 +1157,7 @@ def test_a_file_is_fetched_anew_when_the_part_is_not_the_one_that_is_missing(
     assert asked == [("HEAD", None), ("GET", None), ("GET", f"bytes={half}-"), ("GET", None)]
 
 
-def test_a_far_side_without_parts_is_asked_for_the_whole_again(remote, import_remotely, as_, run_jobs, monkeypatch):
+def test_a_server_without_ranges_restarts_the_download(remote, import_remotely, as_, run_jobs, monkeypatch):
     monkeypatch.setattr(downloads, "FIRST_RETRY_SECONDS", 0.0)
     archive = make_archive({"issues": [make_issue(1)]})
     asked = []
@@ -1200,7 +1198,7 @@ def waiting_tasks():
     return list(db.session.scalars(select(Task.id).order_by(Task.id)))
 
 
-def test_who_has_two_transfers_with_servers_elsewhere_under_way_leaves_the_next_worker_to_others(
+def test_a_user_with_two_remote_transfers_leaves_workers_to_others(
     remote, import_remotely, as_, client_of, people, run_jobs
 ):
     offers(remote)
@@ -1228,7 +1226,7 @@ def test_who_has_two_transfers_with_servers_elsewhere_under_way_leaves_the_next_
     assert waiting_tasks() == []
 
 
-def test_an_export_to_elsewhere_gives_way_too_and_what_is_made_here_does_not(remote, import_remotely, as_, run_jobs):
+def test_remote_exports_yield_to_others_and_local_ones_do_not(remote, import_remotely, as_, run_jobs):
     offers(remote)
     remote.answers["/store"] = reply
     number = send(as_(MAX), path="mine").json["id"]
@@ -1251,9 +1249,7 @@ def test_an_export_to_elsewhere_gives_way_too_and_what_is_made_here_does_not(rem
 
 
 @pytest.mark.both_databases
-def test_of_transfers_that_begin_together_no_more_and_no_fewer_go_on_than_may(
-    app, remote, import_remotely, run_jobs, monkeypatch
-):
+def test_concurrent_transfers_are_limited_exactly(app, remote, import_remotely, run_jobs, monkeypatch):
     offers(remote)
     for number in range(4):
         import_remotely(path=f"tools{number}")
@@ -1308,7 +1304,7 @@ def trickles(remote, times=1000, pause=0.05, path="/it.tar.gz"):
 
 
 @pytest.mark.parametrize("pause", [0.05, 60])
-def test_a_far_side_that_sends_next_to_nothing_is_given_up(pause, remote, import_remotely, as_, run_jobs, monkeypatch):
+def test_a_trickling_download_fails(pause, remote, import_remotely, as_, run_jobs, monkeypatch):
     monkeypatch.setattr(downloads, "SLOW_SECONDS", 0.3)
     monkeypatch.setattr(downloads, "FIRST_RETRY_SECONDS", 0.0)
     asked, started = trickles(remote, pause=pause), time.monotonic()
@@ -1320,7 +1316,7 @@ def test_a_far_side_that_sends_next_to_nothing_is_given_up(pause, remote, import
     assert time.monotonic() - started < 30  # of 50
 
 
-def test_all_attempts_of_a_download_share_one_time(remote, import_remotely, as_, run_jobs, monkeypatch):
+def test_attempts_of_a_download_share_one_time_limit(remote, import_remotely, as_, run_jobs, monkeypatch):
     monkeypatch.setattr(downloads, "TOTAL_SECONDS", 0.5)
     monkeypatch.setattr(downloads, "FIRST_RETRY_SECONDS", 0.0)
     asked = trickles(remote)
@@ -1332,7 +1328,7 @@ def test_all_attempts_of_a_download_share_one_time(remote, import_remotely, as_,
 
 
 @pytest.mark.both_databases
-def test_a_project_that_is_removed_while_its_archive_comes(remote, import_remotely, as_, run_jobs, monkeypatch):
+def test_removing_a_project_stops_its_download(remote, import_remotely, as_, run_jobs, monkeypatch):
     monkeypatch.setattr(workdir, "CHECK_INTERVAL_SECONDS", 0)
     sent = []
 
@@ -1356,7 +1352,7 @@ def test_a_project_that_is_removed_while_its_archive_comes(remote, import_remote
     assert (len(sent) < 500, known_projects(), stored()) == (True, 0, [])
 
 
-def test_more_than_was_allowed_is_not_taken(remote, import_remotely, as_, run_jobs, monkeypatch):
+def test_a_download_above_the_limit_is_aborted(remote, import_remotely, as_, run_jobs, monkeypatch):
     offers(remote)
     number = import_remotely().json["id"]
     monkeypatch.setattr(downloads, "MAX_FILE_BYTES", 100)
@@ -1365,7 +1361,7 @@ def test_more_than_was_allowed_is_not_taken(remote, import_remotely, as_, run_jo
     assert error_of(as_(MAX).get(f"/projects/{number}/import").json) == "Remote file larger than limit. (limit 10 GB)"
 
 
-def test_neither_credentials_nor_signatures_of_an_address_are_told(remote, import_remotely, as_, run_jobs, capfd):
+def test_credentials_and_signatures_of_urls_are_not_shown(remote, import_remotely, as_, run_jobs, capfd):
     offers(remote)
     url = remote.url("/it.tar.gz?signature=SIGNED").replace("//", "//robot:PASSWORD@")
     number = import_remotely(url).json["id"]
@@ -1386,7 +1382,7 @@ def address_of_import():
 
 
 @pytest.mark.both_databases
-def test_the_address_of_a_finished_import_is_not_kept(remote, import_remotely, as_, run_jobs):
+def test_the_url_of_a_finished_import_is_removed(remote, import_remotely, as_, run_jobs):
     offers(remote)
     number = import_remotely().json["id"]
     run_jobs()
@@ -1424,7 +1420,7 @@ def test_the_address_of_a_finished_import_is_not_kept(remote, import_remotely, a
         (make_archive({}, files={"project.design.bundle": b"no bundle"}), "Invalid bundle file"),
     ],
 )
-def test_archives_that_fail(archive, text, bring, as_):
+def test_invalid_archives_fail_with_reasons(archive, text, bring, as_):
     state = bring(archive)
 
     assert error_of(state) == text
@@ -1432,7 +1428,7 @@ def test_archives_that_fail(archive, text, bring, as_):
     assert len(as_(MAX).get(f"/projects/{state['id']}/events").json) == 1
 
 
-def test_nothing_is_left_of_the_repository_of_a_failed_import(bring, tmp_path):
+def test_a_failed_import_leaves_no_repository(bring, tmp_path):
     files = {"project.bundle": make_bundle(tmp_path / "git"), "tree/project/issues.ndjson": b"{"}
 
     state = bring(make_archive({}, files=files))
@@ -1445,7 +1441,7 @@ def test_a_version_may_end_in_a_newline(bring):
     assert bring(make_archive({}, version="0.2.4\n"))["import_status"] == "finished"
 
 
-def test_a_failed_project_stays_with_its_path_taken_and_can_be_removed(bring, as_, run_jobs):
+def test_a_failed_project_keeps_its_path_and_can_be_removed(bring, as_, run_jobs):
     client = as_(ADA)
     number = bring(b"bad", person=ADA)["id"]
 
@@ -1457,7 +1453,7 @@ def test_a_failed_project_stays_with_its_path_taken_and_can_be_removed(bring, as
 
 
 @pytest.mark.both_databases
-def test_a_failure_takes_back_all_that_was_brought(bring, as_):
+def test_a_failed_import_removes_all_imported_rows(bring, as_):
     before = counts()
     state = bring(
         full_archive(files={"tree/project/triggers.ndjson": b"broken\n"}),
@@ -1467,13 +1463,13 @@ def test_a_failure_takes_back_all_that_was_brought(bring, as_):
     assert (error_of(state), brought, stored()) == ("Incorrect JSON format", {}, [])
 
 
-def test_several_problems_become_one_sentence():
+def test_several_errors_are_joined_in_one_sentence():
     sentences = [notifications.sentence(texts) for texts in (["a"], ["a", "b"], ["a", "b", "c"])]
 
     assert sentences == ["a", "a and b", "a, b, and c"]
 
 
-def test_every_word_with_a_slash_is_filtered(people):
+def test_words_with_slashes_are_filtered_from_errors(people):
     project = make_project("tools", people[MAX])
 
     text = notifications.error_text(project, ["No such file /var/lib/x in a/b", "gone"])
@@ -1510,7 +1506,7 @@ def test_a_full_disk_fails_the_import_with_a_reason(bring, as_, monkeypatch):
     assert error_of(bring(make_archive({}))) == "No space left on device"
 
 
-def test_an_upload_that_the_storage_has_no_room_for_is_refused_and_leaves_nothing(as_, monkeypatch):
+def test_an_upload_to_a_full_storage_is_refused(as_, monkeypatch):
     def copy_half(_source, target, *_more):
         target.write(b"half")
         raise OSError(errno.ENOSPC, "No space left on device", "/somewhere/secret")
@@ -1524,14 +1520,14 @@ def test_an_upload_that_the_storage_has_no_room_for_is_refused_and_leaves_nothin
 
 
 @pytest.mark.usefixtures("no_room_for_temporary_files")
-def test_an_upload_that_cannot_even_be_received_for_lack_of_room_is_refused(as_):
+def test_an_upload_is_refused_when_the_temporary_disk_is_full(as_):
     answer = send(as_(MAX))
 
     assert (answer.status_code, answer.json) == (507, {"message": NO_ROOM})
 
 
 @pytest.mark.both_databases
-def test_what_fails_again_and_again_ends_failed(as_, run_jobs, monkeypatch):
+def test_an_import_that_keeps_failing_is_failed(as_, run_jobs, monkeypatch):
     def broken(*_arguments):
         raise OSError(5, "Input/output error", "/somewhere/secret")
 
@@ -1547,7 +1543,7 @@ def test_what_fails_again_and_again_ends_failed(as_, run_jobs, monkeypatch):
     assert (error_of(state), stored()) == ("the server failed (OSError)", [])
 
 
-def test_an_importer_who_is_gone_meanwhile(as_, as_admin, group, people, run_jobs):
+def test_an_import_of_a_removed_user_fails(as_, as_admin, group, people, run_jobs):
     add_member(group, people[MAX], Role.MAINTAINER)
     number = send(as_(MAX), namespace="acme").json["id"]
     db.session.execute(update(Task).values(run_at=clock.now() + dt.timedelta(days=1)))
@@ -1564,7 +1560,7 @@ def test_an_importer_who_is_gone_meanwhile(as_, as_admin, group, people, run_job
 # rows that are left out
 
 
-def test_texts_longer_than_the_api_accepts_are_cut_and_listed(bring, as_, monkeypatch):
+def test_overlong_texts_are_truncated_and_reported(bring, as_, monkeypatch):
     for module in (mapping, mapping_context):
         monkeypatch.setattr(module, "LONGEST_TEXT", 2000)
     long = "d" * 2001
@@ -1610,7 +1606,7 @@ def test_texts_longer_than_the_api_accepts_are_cut_and_listed(bring, as_, monkey
 
 
 @pytest.mark.both_databases
-def test_rows_that_cannot_be_saved_are_listed_and_the_rest_is_imported(bring, as_):
+def test_refused_rows_are_reported_and_the_rest_is_imported(bring, as_):
     archive = make_archive(
         {
             "labels": [{"title": ""}, {"title": "good"}],
@@ -1683,7 +1679,7 @@ DIFF_NOTE = make_note(type="DiffNote")
         ("protected_tags", {"name": "x" * 256}, "Validation failed: Name is too long (maximum is 255 characters)"),
     ],
 )
-def test_rows_that_are_refused(relation, row, text, bring, as_):
+def test_invalid_rows_are_refused_with_reasons(relation, row, text, bring, as_):
     state = bring(make_archive({relation: [row]}))
 
     assert (state["import_status"], state["import_error"]) == ("finished", None)
@@ -1693,7 +1689,7 @@ def test_rows_that_are_refused(relation, row, text, bring, as_):
 
 
 @pytest.mark.both_databases
-def test_a_number_within_the_project_is_given_once(bring, as_):
+def test_iids_are_unique_in_the_project(bring, as_):
     state = bring(make_archive({"issues": [make_issue(3), make_issue(3, title="Second")]}))
 
     [failed] = state["failed_relations"]
@@ -1713,7 +1709,7 @@ def test_the_newest_hundred_failures_are_shown_with_short_messages(bring):
     assert all(len(failed["exception_message"]) <= 255 for failed in state["failed_relations"])
 
 
-def test_an_empty_row_does_no_harm(bring):
+def test_an_empty_row_is_ignored(bring):
     state = bring(make_archive({name: [{}] for name in ("labels", "issues", "notes", "merge_requests", "releases")}))
 
     assert state["import_status"] == "finished"
@@ -1725,7 +1721,7 @@ def test_an_empty_row_does_no_harm(bring):
 
 
 @pytest.mark.parametrize("lines_at_once", [1, 1000])
-def test_of_what_is_a_single_object_one_row_is_taken(lines_at_once, bring, as_, run_jobs, monkeypatch):
+def test_only_one_row_of_a_single_object_is_imported(lines_at_once, bring, as_, run_jobs, monkeypatch):
     monkeypatch.setattr(row_loading, "MAX_LINES_AT_ONCE", lines_at_once)
     state = bring(make_archive({"auto_devops": [{"enabled": True}, {"enabled": False}, {}]}))
 
@@ -1735,7 +1731,7 @@ def test_of_what_is_a_single_object_one_row_is_taken(lines_at_once, bring, as_, 
 
 
 @pytest.mark.both_databases
-def test_the_number_after_an_import_is_the_next(bring, as_):
+def test_the_next_iid_follows_the_imported_ones(bring, as_):
     state = bring(make_archive({"issues": [make_issue(41)], "milestones": [{"title": "m", "iid": 7}]}))
     client = as_(MAX)
 
@@ -1756,7 +1752,7 @@ MEMBERS = [
 
 
 @pytest.mark.both_databases
-def test_an_administrators_import_knows_members_by_their_address(bring, as_, people):
+def test_an_administrators_import_maps_members_by_email(bring, as_, people):
     archive = make_archive(
         {
             "issues": [
@@ -1784,7 +1780,7 @@ def test_an_administrators_import_knows_members_by_their_address(bring, as_, peo
 
 
 @pytest.mark.both_databases
-def test_memberships_of_an_import_end_when_they_would_have_ended(bring, as_, people):
+def test_imported_memberships_keep_their_expiry(bring, as_, people):
     members = [
         {"access_level": 20, "expires_at": "2101-01-01", "user": {"id": 7, "email": "dev@example.org"}},
         {"access_level": 30, "expires_at": "2101/02/03", "user": {"id": 7, "email": "dev@example.org"}},
@@ -1801,7 +1797,7 @@ def test_memberships_of_an_import_end_when_they_would_have_ended(bring, as_, peo
 
 
 @pytest.mark.parametrize("address", ["{}" + "x" * 100_000, "dev@example.org", "{}@example.org"])
-def test_what_is_said_of_members_is_remembered_in_brief_and_of_some_at_a_time(address, people, monkeypatch):
+def test_member_data_is_read_in_bounded_batches(address, people, monkeypatch):
     monkeypatch.setattr(transfer_people, "MEMBERS_AT_ONCE", 10)
     held = []
 
@@ -1820,7 +1816,7 @@ def test_what_is_said_of_members_is_remembered_in_brief_and_of_some_at_a_time(ad
     assert max(held) < 1 << 20
 
 
-def test_who_has_only_asked_for_access_is_no_member(bring, as_, people, run_jobs):
+def test_access_requests_do_not_become_members(bring, as_, people, run_jobs):
     request = {"access_level": 30, "requested_at": MADE, "user": {"id": 7, "email": "dev@example.org"}}
 
     number = bring(make_archive({"issues": [make_issue(1)], "project_members": [request]}), person=ADA)["id"]
@@ -1837,7 +1833,7 @@ def test_who_has_only_asked_for_access_is_no_member(bring, as_, people, run_jobs
 @pytest.mark.parametrize(
     ("level", "given"), [(-1, None), (0, None), (5, None), (10, 10), (15, 10), (35, 30), (50, 40), (60, 40)]
 )
-def test_nobody_gets_a_higher_role_than_they_had(level, given, bring, as_, people):
+def test_imported_members_do_not_get_a_higher_role(level, given, bring, as_, people):
     member = {"access_level": level, "user": {"id": 7, "email": "dev@example.org"}}
 
     number = bring(make_archive({"issues": [make_issue(1)], "project_members": [member]}), person=ADA)["id"]
@@ -1848,7 +1844,7 @@ def test_nobody_gets_a_higher_role_than_they_had(level, given, bring, as_, peopl
 
 
 @pytest.mark.both_databases
-def test_anybody_elses_import_knows_nobody(bring, as_):
+def test_imports_of_other_users_map_no_members(bring, as_):
     archive = make_archive({"issues": [make_issue(1, notes=[make_note()])], "project_members": MEMBERS})
 
     state = bring(archive)
@@ -1878,14 +1874,14 @@ def test_anybody_elses_import_knows_nobody(bring, as_):
         ),
     ],
 )
-def test_the_text_that_says_who_wrote_a_note(note, body, bring, as_):
+def test_notes_of_unmapped_users_name_their_author(note, body, bring, as_):
     state = bring(make_archive({"issues": [make_issue(1, notes=[note])]}))
 
     [shown] = as_(MAX).get(f"/projects/{state['id']}/issues/1/notes").json
     assert shown["body"] == body
 
 
-def test_references_to_people_become_theirs_here_or_the_importers(bring, as_, people, run_jobs):
+def test_user_references_are_mapped_or_become_the_importer(bring, as_, people, run_jobs):
     row = make_issue(1, author_id=7, closed_by_id=8, updated_by_id=9, issue_assignees=[{"user_id": 7}, {"user_id": 9}])
     number = bring(make_archive({"issues": [row], "project_members": MEMBERS}), person=ADA)["id"]
 
@@ -1895,7 +1891,7 @@ def test_references_to_people_become_theirs_here_or_the_importers(bring, as_, pe
     assert {one["user_id"] for one in line["issue_assignees"]} == {ids[DEV], ids[ADA]}
 
 
-def test_assignees_who_become_one_person_are_one(bring, as_):
+def test_assignees_mapped_to_one_user_are_merged(bring, as_):
     row = make_issue(1, issue_assignees=[{"user_id": 7}, {"user_id": 8}])
     state = bring(make_archive({"issues": [row]}))
 
@@ -1904,7 +1900,7 @@ def test_assignees_who_become_one_person_are_one(bring, as_):
 
 
 @pytest.mark.parametrize("name", ["merge_request_assignees", "merge_request_reviewers"])
-def test_who_works_on_a_merge_request_does_so_once(name, bring, as_, run_jobs):
+def test_merge_request_assignees_are_unique(name, bring, as_, run_jobs):
     people = [{"user_id": number, "state": "unreviewed"} for number in (7, 8, 7, 9)]
     row = make_issue(1, source_branch="a", target_branch="b", **{name: people})
     number = bring(make_archive({"merge_requests": [row], "project_members": MEMBERS}), person=ADA)["id"]
@@ -1913,7 +1909,7 @@ def test_who_works_on_a_merge_request_does_so_once(name, bring, as_, run_jobs):
     assert len(line[name]) == len({one["user_id"] for one in line[name]}) == 3
 
 
-def test_notes_in_rows_without_a_table_say_who_wrote_them_too(bring, as_, run_jobs):
+def test_notes_in_passed_through_rows_name_their_author(bring, as_, run_jobs):
     known, stranger = make_note("Known", author_id=7), make_note("", author_id=99)
     odd = [{"note": {"a": 1}}, {"note": True}, {"id": 5, "type": None}, 5]
     deep = functools.reduce(lambda inner, _: {"a": inner}, range(99), {})
@@ -1936,7 +1932,7 @@ def test_notes_in_rows_without_a_table_say_who_wrote_them_too(bring, as_, run_jo
 
 
 @pytest.mark.parametrize(("person", "invited"), [(ADA, True), (MAX, False)])
-def test_invitations_of_an_administrators_import_come_back_out(person, invited, bring, as_, run_jobs):
+def test_invitations_of_an_administrators_import_are_exported(person, invited, bring, as_, run_jobs):
     invitation = {"user": None, "invite_email": "new@example.org", "access_level": 30}
     state = bring(make_archive({"project_members": [invitation]}), person=person)
 
@@ -1948,7 +1944,7 @@ def test_invitations_of_an_administrators_import_come_back_out(person, invited, 
 
 
 @pytest.mark.both_databases
-def test_labels_are_one_per_title(bring, as_):
+def test_labels_are_unique_per_title(bring, as_):
     archive = make_archive(
         {
             "labels": [{"title": "bug", "color": "#ff0000", "type": "GroupLabel", "group_id": 3}, {"title": "bug"}],
@@ -1966,7 +1962,7 @@ def test_labels_are_one_per_title(bring, as_):
     assert labels == {1: ["bug", "new"], 2: ["new"]}
 
 
-def test_an_issue_that_is_marked_anew_has_all_its_labels_described(bring, as_, run_jobs):
+def test_a_relabelled_issue_exports_all_label_details(bring, as_, run_jobs):
     old, client = {"title": "old", "color": "#ff0000"}, as_(MAX)
     number = bring(make_archive({"labels": [old], "issues": [make_issue(1, label_links=[{"label": old}])]}))["id"]
     assert client.put(f"/projects/{number}/issues/1", json={"labels": "new,old"}).status_code == 200
@@ -1978,7 +1974,7 @@ def test_an_issue_that_is_marked_anew_has_all_its_labels_described(bring, as_, r
     assert [link["label"]["title"] for link in line["label_links"]] == ["new", "old"]
 
 
-def test_a_milestone_has_the_events_that_any_row_brings_with_it(bring, as_):
+def test_events_of_nested_milestones_are_imported(bring, as_):
     created = make_event(target_type="Milestone")
     closed = make_event("closed", target_type="Milestone", author_id=8)
     nobody = make_event("frobnicated", target_type="Milestone", author_id=None)
@@ -1995,7 +1991,7 @@ def test_a_milestone_has_the_events_that_any_row_brings_with_it(bring, as_):
 
 
 @pytest.mark.both_databases
-def test_milestones_are_one_per_title_with_their_events_once(bring, as_):
+def test_milestones_are_unique_per_title_with_events_once(bring, as_):
     nested = {"title": "v1", "iid": 5, "events": [make_event(target_type="Milestone")]}
     number = bring(
         make_archive(
@@ -2014,7 +2010,7 @@ def test_milestones_are_one_per_title_with_their_events_once(bring, as_):
     assert {issue["milestone"]["id"] for issue in issues} == {milestone["id"]}
 
 
-def test_group_milestones_become_the_projects_own_with_other_numbers(bring, as_):
+def test_group_milestones_become_project_milestones_with_new_iids(bring, as_):
     number = bring(
         make_archive(
             {
@@ -2031,7 +2027,7 @@ def test_group_milestones_become_the_projects_own_with_other_numbers(bring, as_)
     assert (iids["own"], sorted(iids.values())) == (1, [1, 2, 3])
 
 
-def test_an_issue_without_a_number_takes_none_that_another_brings(bring, as_, monkeypatch):
+def test_an_issue_without_iid_takes_a_free_one(bring, as_, monkeypatch):
     monkeypatch.setattr(row_loading, "MAX_LINES_AT_ONCE", LINES_PARSED_AT_ONCE)
     numbered = [make_issue(iid) for iid in range(1, 3 * LINES_PARSED_AT_ONCE)]
     unnumbered = [make_issue(0, title=title) | {"iid": None} for title in ("first", "second")]
@@ -2048,7 +2044,7 @@ def iids_of_milestones(client, number):
     return {one["title"]: one["iid"] for one in client.get(f"/projects/{number}/milestones").json}
 
 
-def test_a_milestone_of_the_project_takes_its_number_from_one_of_a_group(bring, as_):
+def test_a_project_milestone_keeps_its_iid_before_a_group_milestone(bring, as_):
     milestones = [{"title": "groups", "iid": 5, "group_id": 9}, {"title": "own", "iid": 1}]
 
     number = bring(make_archive({"milestones": milestones}))["id"]
@@ -2056,7 +2052,7 @@ def test_a_milestone_of_the_project_takes_its_number_from_one_of_a_group(bring, 
     assert iids_of_milestones(as_(MAX), number) == {"own": 1, "groups": 2}
 
 
-def test_milestones_that_only_issues_and_merge_requests_bring_keep_their_numbers(bring, as_, monkeypatch):
+def test_nested_milestones_keep_their_iids(bring, as_, monkeypatch):
     monkeypatch.setattr(row_loading, "MAX_LINES_AT_ONCE", 1)
     of_group = {"title": "groups", "iid": 4, "group_id": 9}
     archive = make_archive(
@@ -2090,7 +2086,7 @@ def test_milestones_that_only_issues_and_merge_requests_bring_keep_their_numbers
 
 
 @pytest.mark.parametrize("iid", [0, -3, 2**31, 2**63 - 1, 2**64, "one", None, 1.5, True])
-def test_a_milestone_with_an_odd_number_gets_another(iid, bring, as_):
+def test_a_milestone_with_an_invalid_iid_gets_another(iid, bring, as_):
     state = bring(make_archive({"milestones": [{"title": "odd", "iid": iid}, {"title": "next", "group_id": 1}]}))
 
     assert state["import_status"] == "finished"
@@ -2115,7 +2111,7 @@ def test_a_milestone_with_an_odd_number_gets_another(iid, bring, as_):
         (1465916567123, "2016-06-14T15:02:47.123Z"),
     ],
 )
-def test_moments_are_read_however_they_are_written(written, read, bring, as_):
+def test_times_are_read_in_many_formats(written, read, bring, as_):
     number = bring(make_archive({"issues": [make_issue(1, created_at=written)]}))["id"]
 
     assert as_(MAX).get(f"/projects/{number}/issues/1").json["created_at"] == read
@@ -2123,14 +2119,14 @@ def test_moments_are_read_however_they_are_written(written, read, bring, as_):
 
 @pytest.mark.both_databases
 @pytest.mark.parametrize("written", ["", "soon", "15:02", "3 June", 3, 2**62, True, -1, 1.5, [], {}, "9" * 5000, None])
-def test_what_is_no_moment_is_that_of_the_import(written, bring, as_):
+def test_an_invalid_time_is_replaced_by_the_time_of_the_import(written, bring, as_):
     number = bring(make_archive({"issues": [make_issue(1, created_at=written)]}))["id"]
 
     made = dt.datetime.fromisoformat(as_(MAX).get(f"/projects/{number}/issues/1").json["created_at"])
     assert clock.now() - made < dt.timedelta(minutes=5)
 
 
-def test_texts_that_are_no_moments_are_not_remembered():
+def test_invalid_times_are_not_passed_through():
     tracemalloc.start()
     try:
         assert [moment_of(f"{number}{'x' * 100_000}") for number in range(100)] == [None] * 100
@@ -2144,7 +2140,7 @@ def titles_seen(client, path):
 
 
 @pytest.mark.parametrize("flag", [True, 1, "true", "t", "1", "yes", 2, [], {}])
-def test_what_is_not_plainly_public_is_confidential(flag, bring, as_):
+def test_uncertain_confidentiality_is_confidential(flag, bring, as_):
     events = [make_event("commented", target_type="Note")]
     notes = [make_note("hidden", confidential=flag, events=events), make_note("hidden too", internal=flag)]
     hidden = make_issue(1, confidential=flag, events=[make_event()], notes=[make_note("in it", events=events)])
@@ -2162,7 +2158,7 @@ def test_what_is_not_plainly_public_is_confidential(flag, bring, as_):
 
 
 @pytest.mark.parametrize("flag", [False, None, 0, "false", "f", "0", ""])
-def test_what_is_plainly_public_is_not_confidential(flag, bring, as_):
+def test_explicitly_public_rows_are_not_confidential(flag, bring, as_):
     issue = make_issue(1, confidential=flag, notes=[make_note("open", confidential=flag)])
 
     number = bring(make_archive({"issues": [issue]}, {"visibility_level": 20, "archived": flag}))["id"]
@@ -2174,7 +2170,7 @@ def test_what_is_plainly_public_is_not_confidential(flag, bring, as_):
 
 
 @pytest.mark.both_databases
-def test_actions_come_as_words_and_as_numbers(bring, as_):
+def test_actions_are_read_as_words_and_numbers(bring, as_):
     events = [make_event("created"), make_event(1), make_event("closed"), make_event(3), make_event(author_id=None)]
     number = bring(make_archive({"issues": [make_issue(1, events=events)]}))["id"]
 
@@ -2184,7 +2180,7 @@ def test_actions_come_as_words_and_as_numbers(bring, as_):
     assert {(event["target_iid"], event["target_title"]) for event in shown} == {(1, "Issue 1")}
 
 
-def test_commented_events_show_the_note(bring, as_):
+def test_comment_events_show_their_note(bring, as_):
     note = make_note("Hello", events=[make_event("commented", target_type="Note")])
     number = bring(make_archive({"issues": [make_issue(1, notes=[note])]}))["id"]
 
@@ -2234,7 +2230,7 @@ def refs_of(number):
 
 
 @pytest.mark.parametrize("level", ["10", "private", 5, 10.0, True, [20], {}])
-def test_a_feature_whose_level_cannot_be_read_is_private(level, bring, as_):
+def test_an_invalid_feature_level_is_private(level, bring, as_):
     archive = make_archive({"project_feature": [{"issues_access_level": level, "wiki_access_level": 30}]})
 
     found = as_(MAX).get(f"/projects/{bring(archive)['id']}").json
@@ -2242,7 +2238,7 @@ def test_a_feature_whose_level_cannot_be_read_is_private(level, bring, as_):
     assert (found["issues_access_level"], found["wiki_access_level"]) == ("private", "enabled")
 
 
-def test_a_note_that_says_that_it_is_open_says_so_in_the_next_archive_too(as_, bring, run_jobs):
+def test_an_unresolved_note_is_exported_as_unresolved(as_, bring, run_jobs):
     said = [{"confidential": False}, {"confidential": True}, {"confidential": None}, {}]
     notes = [make_note(f"note {index}", **each) for index, each in enumerate(said)]
 
@@ -2260,7 +2256,7 @@ def test_a_note_is_internal_when_either_of_its_flags_says_so(bring, as_):
 
 
 @pytest.mark.parametrize("moment", ["2020 " + "9" * 30 + "h", "1" * 29 + ".5h 2020", "2020-01-01 1" + "0" * 30 + "m"])
-def test_a_moment_that_cannot_be_one_is_that_of_the_import(moment, bring):
+def test_an_impossible_time_is_replaced_by_the_time_of_the_import(moment, bring):
     assert bring(make_archive({"issues": [make_issue(1, created_at=moment)]}))["import_status"] == "finished"
 
 
@@ -2314,7 +2310,7 @@ def test_the_branch_of_a_fork_survives_a_kill(as_, run_jobs, monkeypatch, tmp_pa
 
 
 @pytest.mark.both_databases
-def test_protected_tags_come_with_their_levels(bring, as_):
+def test_protected_tags_are_imported_with_their_levels(bring, as_):
     levels = [{"access_level": 40}, {"access_level": 30, "user_id": 5}, {"access_level": 0, "group_id": 2}]
     number = bring(
         make_archive(
@@ -2358,14 +2354,14 @@ def test_protected_tags_come_with_their_levels(bring, as_):
         ({"access_level": 30}, [0]),
     ],
 )
-def test_a_protected_tag_lets_nobody_more_in(given, levels, bring, as_):
+def test_an_imported_protected_tag_grants_no_further_access(given, levels, bring, as_):
     number = bring(make_archive({"protected_tags": [{"name": "v*", "create_access_levels": given}]}))["id"]
 
     [tag] = as_(MAX).get(f"/projects/{number}/protected_tags").json
     assert [level["access_level"] for level in tag["create_access_levels"]] == levels
 
 
-def test_what_an_archive_says_of_a_protected_tag_goes_back_out(as_, bring, run_jobs):
+def test_archived_fields_of_a_protected_tag_are_exported(as_, bring, run_jobs):
     odd = {"name": "odd", "odd": 1, "create_access_levels": [{"access_level": 60}, {"access_level": 30, "group_id": 3}]}
     none, usual = {"name": "none", "create_access_levels": []}, {"name": "v*", "create_access_levels": [LEVEL]}
     archive = make_archive({"protected_tags": [odd, none, usual]})
@@ -2378,7 +2374,7 @@ def test_what_an_archive_says_of_a_protected_tag_goes_back_out(as_, bring, run_j
         assert (level["access_level"], level["created_at"]) == (30, MADE)
 
 
-def test_a_tag_that_is_protected_anew_has_nothing_of_the_archive(as_, bring, run_jobs):
+def test_a_tag_protected_again_has_no_archived_fields(as_, bring, run_jobs):
     row, client = {"name": "v", "create_access_levels": [{"access_level": 60}]}, as_(MAX)
     number = bring(make_archive({"protected_tags": [row]}))["id"]
     client.delete(f"/projects/{number}/protected_tags/v")
@@ -2405,7 +2401,7 @@ def test_the_default_branch_of_an_imported_project_is_protected(as_, bring, run_
 
 
 @pytest.mark.both_databases
-def test_protected_branches_come_with_their_levels_and_go_back_out(as_, bring, run_jobs, tmp_path):
+def test_protected_branches_are_imported_and_exported_with_their_levels(as_, bring, run_jobs, tmp_path):
     given = [
         {"name": "ma*", "push_access_levels": [{"access_level": 0}], "merge_access_levels": [LEVEL], "odd": 1},
         {"name": "keys", "push_access_levels": [{"access_level": 30, "deploy_key_id": 5}], "allow_force_push": True},
@@ -2430,7 +2426,7 @@ def test_protected_branches_come_with_their_levels_and_go_back_out(as_, bring, r
         assert lines[name]["push_access_levels"] == line["push_access_levels"]
 
 
-def test_error_tracking_comes_without_its_token_and_switched_off(bring, as_):
+def test_error_tracking_is_imported_disabled_and_without_token(bring, as_):
     row = {"api_url": "https://sentry.example.org/api/0/projects/a/b", "project_name": "A", "token": "secret"}
     number = bring(make_archive({"error_tracking_setting": [row | {"enabled": True}]}))["id"]
 
@@ -2438,7 +2434,7 @@ def test_error_tracking_comes_without_its_token_and_switched_off(bring, as_):
     assert (shown["active"], shown["project_name"], shown["api_url"]) == (False, "A", row["api_url"])
 
 
-def test_what_nobody_may_bring_along_is_ignored(bring, as_, run_jobs):
+def test_forbidden_fields_are_ignored(bring, as_, run_jobs):
     rows_ = {
         name: [{"id": 1, "url": "http://x", "key": "K", "value": "v"}] for name in ("services", "hooks", "variables")
     }
@@ -2450,7 +2446,7 @@ def test_what_nobody_may_bring_along_is_ignored(bring, as_, run_jobs):
     assert not [name for name in files if re.search("services|hooks|variables", name)]
 
 
-def test_tokens_and_encrypted_values_are_not_kept(bring, as_, run_jobs):
+def test_tokens_and_encrypted_values_are_not_imported(bring, as_, run_jobs):
     trigger = {"description": "t", "token": "SECRET", "encrypted_x": "SECRET", "secret": "SECRET", "owner_id": 7}
     trigger |= {"tokens": ["SECRET"], "secrets": {"a": "SECRET"}, "remote_avatar_url": "https://SECRET"}
     trigger |= {"notes_attributes": [{"note": "SECRET"}], "remote_attachment_request_header": "SECRET"}
@@ -2469,7 +2465,7 @@ def test_tokens_and_encrypted_values_are_not_kept(bring, as_, run_jobs):
 
 
 @pytest.mark.both_databases
-def test_rows_cannot_choose_their_ids_or_hang_themselves_on_other_projects(bring, as_, project, people):
+def test_rows_cannot_set_ids_or_belong_to_other_projects(bring, as_, project, people):
     victim = as_(MAX).post(f"/projects/{project.id}/issues", json={"title": "Theirs"}).json
     row = make_issue(
         1, id=victim["id"], project_id=project.id, milestone_id=1, notes=[make_note(noteable_id=victim["id"])]
@@ -2504,7 +2500,7 @@ def test_a_version_is_read_as_numbers(version, bring):
     assert bring(make_archive({}, version=version))["import_status"] == "finished"
 
 
-def test_the_old_form_is_read_too_and_the_new_one_wins(bring, as_):
+def test_the_old_format_is_read_and_the_new_one_takes_precedence(bring, as_):
     legacy = {
         "description": "Old",
         "issues": [make_issue(1), make_issue(2)],
@@ -2528,7 +2524,7 @@ def test_the_old_form_is_read_too_and_the_new_one_wins(bring, as_):
 
 @pytest.mark.both_databases
 @pytest.mark.parametrize("number", [-(2**63), 2**63, -(2**63) - 1, 12345678901234567890123, 10**4299])
-def test_numbers_of_any_length_are_kept_in_the_old_form_too(number, bring, as_, run_jobs):
+def test_numbers_of_any_length_are_kept_in_the_old_format(number, bring, as_, run_jobs):
     legacy = {"odd": number, "share": 0.1, "issues": [make_issue(1, odd=[number], share=1.5e-7)]}
     state = bring(make_archive(files={"project.json": json.dumps(legacy).encode()}))
 
@@ -2538,7 +2534,7 @@ def test_numbers_of_any_length_are_kept_in_the_old_form_too(number, bring, as_, 
 
 
 @pytest.mark.parametrize("digits", ["5" * 10_000, 'a \\" ' + "5" * 10_000, "\\" + "5" * 5000])
-def test_digits_in_texts_are_no_numbers_in_the_old_form(digits, bring, as_, run_jobs):
+def test_digits_in_texts_are_not_numbers_in_the_old_format(digits, bring, as_, run_jobs):
     legacy = {"issues": [make_issue(1, description=digits, odd=2**70)]}
     lfs = {"0" * 64: [0, 2**70], digits: []}
     files = {"project.json": json.dumps(legacy).encode(), "lfs-objects.json": json.dumps(lfs).encode()}
@@ -2569,7 +2565,7 @@ def test_single_objects_of_larger_editions_have_files_of_their_own(bring, as_, r
 MIXED = [{"a": 1}, 2, "x", 0, False, [1]]
 
 
-def test_what_is_no_relation_is_kept_where_it_stood(bring, as_, run_jobs):
+def test_unknown_attributes_are_passed_through_in_place(bring, as_, run_jobs):
     kept = {"tag_list": ["a", "b"], "import_data": {"x": 1}, "odd": [1, {"a": 2}], "empty": []}
     legacy = {"description": "d", "push_rules": MIXED, "issues": [make_issue(1)]}
     archives = [
@@ -2690,7 +2686,7 @@ LISTS = (
 
 
 @pytest.mark.both_databases
-def test_nothing_of_an_archive_shows_before_all_of_it_is_there(as_, people, group, run_jobs, monkeypatch):
+def test_imported_rows_are_hidden_until_the_import_is_complete(as_, people, group, run_jobs, monkeypatch):
     client = as_(OLIVE)
     number = send(client, full_archive(), namespace="acme").json["id"]
     places = [place.format(id=number, user=people[OLIVE].id) for place in LISTS]
@@ -2723,7 +2719,7 @@ def test_nothing_of_an_archive_shows_before_all_of_it_is_there(as_, people, grou
 
 
 @pytest.mark.both_databases
-def test_while_an_archive_is_loaded_no_issues_or_milestones_are_made(as_, run_jobs):
+def test_during_an_import_no_issues_or_milestones_can_be_created(as_, run_jobs):
     client = as_(MAX)
     number = send(client, full_archive()).json["id"]
 
@@ -2792,7 +2788,7 @@ def settle(value):
 
 
 @pytest.mark.parametrize("before_commit", [True, False])
-def test_an_import_that_was_killed_anywhere_goes_on_exactly_there(before_commit, as_, run_jobs, monkeypatch, tmp_path):
+def test_a_killed_import_resumes_at_its_checkpoint(before_commit, as_, run_jobs, monkeypatch, tmp_path):
     client = as_(ADA)
     monkeypatch.setattr(row_loading, "MAX_LINES_AT_ONCE", 3)
     monkeypatch.setattr(file_import, "FILES_AT_ONCE", 2)
@@ -2839,7 +2835,7 @@ def killed_in_each(run_jobs, monkeypatch):
     return run
 
 
-def test_an_import_that_was_killed_brings_no_event_of_a_milestone_twice(as_, killed_in_each, monkeypatch):
+def test_a_killed_import_creates_milestone_events_once(as_, killed_in_each, monkeypatch):
     monkeypatch.setattr(row_loading, "MAX_LINES_AT_ONCE", 1)
     undated = {"action": "closed", "author_id": 7, "target_type": "Milestone"}
     milestone = {"title": "v1", "events": [make_event(target_type="Milestone"), undated]}
@@ -2854,7 +2850,7 @@ def test_an_import_that_was_killed_brings_no_event_of_a_milestone_twice(as_, kil
 
 
 @pytest.mark.both_databases
-def test_an_import_that_was_killed_between_milestones_numbers_them_as_any_other(as_, killed_in_each, monkeypatch):
+def test_a_killed_import_gives_milestones_the_same_iids(as_, killed_in_each, monkeypatch):
     monkeypatch.setattr(row_loading, "MAX_LINES_AT_ONCE", 1)
     client = as_(MAX)
     of_groups = [{"title": f"groups {number}", "iid": 5, "group_id": 9} for number in (1, 2)]
@@ -2867,7 +2863,7 @@ def test_an_import_that_was_killed_between_milestones_numbers_them_as_any_other(
 
 
 @pytest.mark.parametrize("gap", range(5))
-def test_the_number_of_a_refused_row_is_free(gap, as_, bring, monkeypatch):
+def test_the_iid_of_a_refused_row_is_free(gap, as_, bring, monkeypatch):
     monkeypatch.setattr(row_loading, "MAX_LINES_AT_ONCE", 2)
     refused = make_issue(7) | {"notes": [make_note() | {"type": "DiffNote"}]}
     without = make_issue(50) | {"iid": None}
@@ -2889,7 +2885,7 @@ def test_the_number_of_a_refused_row_is_free(gap, as_, bring, monkeypatch):
 
 
 @pytest.mark.both_databases
-def test_numbers_are_told_apart_across_portions(as_, bring, monkeypatch):
+def test_iids_are_unique_across_batches(as_, bring, monkeypatch):
     monkeypatch.setattr(row_loading, "MAX_LINES_AT_ONCE", 2)
     iids = [4, None, 4, None, 15, 17, None, 17, None, 19, 4, None]
     issues = [make_issue(number) | {"iid": iid} for number, iid in enumerate(iids, 1)]
@@ -2914,7 +2910,7 @@ def test_numbers_are_told_apart_across_portions(as_, bring, monkeypatch):
 
 
 @pytest.mark.parametrize("before_commit", [True, False])
-def test_taking_back_a_failed_import_survives_being_killed(before_commit, as_, run_jobs, monkeypatch):
+def test_the_removal_of_a_failed_import_survives_a_kill(before_commit, as_, run_jobs, monkeypatch):
     client = as_(ADA)
     monkeypatch.setattr(removal, "BATCH", 3)
     archive = full_archive(files={"tree/project/zzz.ndjson": b"broken\n"})
@@ -2934,7 +2930,7 @@ def test_taking_back_a_failed_import_survives_being_killed(before_commit, as_, r
 
 
 @pytest.mark.both_databases
-def test_a_batch_that_was_half_written_is_written_anew(as_, run_jobs, monkeypatch):
+def test_a_partly_written_batch_is_repeated(as_, run_jobs, monkeypatch):
     client = as_(MAX)
     real, left = Writer.write, itertools.count(1)
 
@@ -2954,7 +2950,7 @@ def test_a_batch_that_was_half_written_is_written_anew(as_, run_jobs, monkeypatc
     assert len(client.get(f"/projects/{number}/issues/1/notes").json) == 2
 
 
-def test_nothing_of_a_finished_import_stays_where_it_worked(as_, run_jobs, app):
+def test_a_finished_import_leaves_no_working_files(as_, run_jobs, app):
     client = as_(MAX)
     send(client, full_archive())
     run_jobs()
@@ -2976,7 +2972,7 @@ def leave(app, *names):
 
 
 @pytest.mark.both_databases
-def test_what_a_killed_worker_left_is_removed_when_nobody_goes_on_with_its_transfer(as_, run_jobs, app):
+def test_files_of_a_killed_worker_are_removed_without_a_successor(as_, run_jobs, app):
     client = as_(ADA)
     done = send(client, path="done").json["id"]
     run_jobs()
@@ -2998,7 +2994,7 @@ def test_what_a_killed_worker_left_is_removed_when_nobody_goes_on_with_its_trans
     assert (swept, folders(app)) == (kept, set())
 
 
-def test_where_somebody_works_nothing_is_removed(app):
+def test_working_directories_in_use_are_not_removed(app):
     with workdir.working_directory("import-1") as folder:
         (folder / "archive.tar.gz").write_bytes(b"half")
         transfer_jobs.remove_stale_workdirs()
@@ -3007,7 +3003,7 @@ def test_where_somebody_works_nothing_is_removed(app):
     assert (kept, folders(app)) == (({"import-1"}, True), set())
 
 
-def test_a_folder_that_is_removed_before_it_is_held_is_made_again(app, monkeypatch):
+def test_a_working_directory_removed_before_locking_is_recreated(app, monkeypatch):
     real, locked = fcntl.flock, []
 
     def slow(file, how):
@@ -3022,7 +3018,7 @@ def test_a_folder_that_is_removed_before_it_is_held_is_made_again(app, monkeypat
         assert (folder.is_dir(), len(locked)) == (True, 1)
 
 
-def test_who_was_held_up_leaves_the_folder_of_the_successor_alone(app):
+def test_a_delayed_worker_does_not_remove_the_directory_of_its_successor(app):
     with workdir.working_directory("import-1"):
         successor = workdir.working_directory("import-1")
         taken = successor.__enter__()
@@ -3032,7 +3028,7 @@ def test_who_was_held_up_leaves_the_folder_of_the_successor_alone(app):
     assert folders(app) == set()
 
 
-def test_uploads_that_nobody_came_to_import_are_removed_after_a_day(as_, run_jobs, monkeypatch):
+def test_orphaned_uploads_are_removed_after_a_day(as_, run_jobs, monkeypatch):
     with storage().write("imports/lost.tar.gz") as file:
         file.write(b"lost")
     client = as_(MAX)
@@ -3054,7 +3050,7 @@ def test_uploads_that_nobody_came_to_import_are_removed_after_a_day(as_, run_job
     assert (early, set(stored())) == (waiting | {"imports/lost.tar.gz"}, waiting)
 
 
-def test_an_upload_that_cannot_be_removed_holds_up_nothing(run_jobs, monkeypatch):
+def test_an_upload_that_cannot_be_removed_does_not_block_others(run_jobs, monkeypatch):
     for name in ("a-bad", "lost"):
         with storage().write(f"imports/{name}.tar.gz") as file:
             file.write(b"lost")
@@ -3078,7 +3074,7 @@ def test_an_upload_that_cannot_be_removed_holds_up_nothing(run_jobs, monkeypatch
 
 
 @pytest.mark.both_databases
-def test_a_project_that_is_removed_leaves_no_file_behind(as_, run_jobs, tmp_path):
+def test_a_removed_project_leaves_no_files(as_, run_jobs, tmp_path):
     client = as_(ADA)
     before = counts()
     number = send(client, full_archive(files={"project.bundle": make_bundle(tmp_path / "git")})).json["id"]
@@ -3097,7 +3093,7 @@ def test_a_project_that_is_removed_leaves_no_file_behind(as_, run_jobs, tmp_path
 
 
 @pytest.mark.both_databases
-def test_a_project_that_is_removed_while_its_import_waits(as_, run_jobs):
+def test_removing_a_project_with_a_pending_import_succeeds(as_, run_jobs):
     client = as_(ADA)
     number = send(client, full_archive()).json["id"]
 
@@ -3108,7 +3104,7 @@ def test_a_project_that_is_removed_while_its_import_waits(as_, run_jobs):
 
 
 @pytest.mark.both_databases
-def test_a_project_that_is_removed_while_it_is_imported(as_, run_jobs, monkeypatch):
+def test_removing_a_project_during_its_import_succeeds(as_, run_jobs, monkeypatch):
     client = as_(ADA)
     number = send(client, full_archive()).json["id"]
     real = importing.store_files
@@ -3126,7 +3122,7 @@ def test_a_project_that_is_removed_while_it_is_imported(as_, run_jobs, monkeypat
 
 
 @pytest.mark.parametrize("version", ["0.2.4", "9"])
-def test_a_project_that_is_gone_when_its_archive_is_unpacked(version, as_, run_jobs, monkeypatch):
+def test_an_import_of_a_removed_project_ends(version, as_, run_jobs, monkeypatch):
     number = send(as_(ADA), full_archive(version=version)).json["id"]
     real = extraction.unpack
 
@@ -3150,7 +3146,7 @@ def _remove_at_once(number):
 
 
 @pytest.mark.both_databases
-def test_what_was_imported_is_exported_and_imported_again_the_same(as_, run_jobs, tmp_path):
+def test_exports_of_imported_projects_are_equal(as_, run_jobs, tmp_path):
     client = as_(ADA)
     archive = full_archive(files={"project.bundle": make_bundle(tmp_path / "git", "v1", "v2")})
     first_id = send(client, archive, path="first").json["id"]
@@ -3172,7 +3168,7 @@ def test_what_was_imported_is_exported_and_imported_again_the_same(as_, run_jobs
 
 
 @pytest.mark.both_databases
-def test_what_has_no_table_goes_back_out_where_it_was(as_, bring, run_jobs):
+def test_rows_without_a_table_are_exported_in_place(as_, bring, run_jobs):
     issue = make_issue(1, health_status="at_risk", unheard_of={"a": [1]}, zoom_meetings=[{"url": "https://z"}])
     archive = make_archive(
         {"issues": [issue], "boards": [{"name": "B", "lists": [{"position": 1}]}], "unheard_of": [{"x": 1}, {"x": 2}]},
@@ -3197,7 +3193,7 @@ EVENT = make_event("closed", updated_at="2021-02-16T00:00:00.000Z", fingerprint=
 
 
 @pytest.mark.both_databases
-def test_what_archives_say_of_events_and_no_column_holds_goes_back_out(as_, bring, run_jobs):
+def test_archived_fields_of_events_without_column_are_exported(as_, bring, run_jobs):
     odd = make_event(push_event_payload=["odd"])
     archive = make_archive({"issues": [make_issue(1, events=[EVENT, odd, make_event()])]})
 
@@ -3211,7 +3207,7 @@ def test_what_archives_say_of_events_and_no_column_holds_goes_back_out(as_, brin
         assert (usual["updated_at"], "push_event_payload" in usual) == (usual["created_at"], False)
 
 
-def test_levels_of_features_go_back_out_as_they_came_until_they_are_changed(as_, bring, run_jobs):
+def test_archived_feature_levels_are_exported_until_changed(as_, bring, run_jobs):
     said = {"pages_access_level": 30, "wiki_access_level": 30, "builds_access_level": "some"}
     number, client = bring(make_archive({"project_feature": [said]}))["id"], as_(MAX)
     client.put(f"/projects/{number}", json={"wiki_access_level": "private"})
@@ -3232,7 +3228,7 @@ def test_levels_of_features_go_back_out_as_they_came_until_they_are_changed(as_,
         ({"c" * 64: [1], "b" * 64: [{"a": 1}, 2, "x"], "d": {"b": [1]}, "e": [[]]}, {"b" * 64: [2]}),
     ],
 )
-def test_what_lfs_objects_belong_to_is_kept_also_when_nothing_says_it(said, types, as_, bring, run_jobs):
+def test_the_owners_of_lfs_objects_are_kept(said, types, as_, bring, run_jobs):
     files = {f"lfs-objects/{'b' * 64}": b"blob", "avatar/me.png": b"me"}
     if said is not None:
         files["lfs-objects.json"] = json.dumps(said).encode()
@@ -3256,7 +3252,7 @@ def exported_twice(client, bring, archive, run_jobs):
     return files, export(client, second["id"], run_jobs)
 
 
-def test_references_that_count_in_a_comparison_are_kept_by_every_transfer(as_, bring, run_jobs, tmp_path):
+def test_compared_references_survive_every_transfer(as_, bring, run_jobs, tmp_path):
     branches = {"source_branch": "a", "target_branch": "b", "target_project_id": 5, "assignee_id": 9}
     sources = [
         {"source_project_id": 5},
@@ -3296,7 +3292,7 @@ def test_a_trigger_without_an_owner_is_left_out(as_, bring, run_jobs):
 
 
 @pytest.mark.both_databases
-def test_what_a_column_does_not_hold_goes_back_out(as_, bring, run_jobs):
+def test_values_that_no_column_holds_are_exported(as_, bring, run_jobs):
     archive = make_archive({"issues": [make_issue(1, **ODD), make_issue(2)], "labels": [{"title": "l", "template": 1}]})
 
     for files in exported_twice(as_(MAX), bring, archive, run_jobs):
@@ -3310,7 +3306,7 @@ def test_what_a_column_does_not_hold_goes_back_out(as_, bring, run_jobs):
         assert [one["template"] for one in rows(files, "labels")] == [True]
 
 
-def test_what_a_column_did_not_hold_is_forgotten_when_something_else_is_said(as_, bring, run_jobs):
+def test_archived_values_are_dropped_when_the_field_changes(as_, bring, run_jobs):
     client = as_(MAX)
     number = bring(make_archive({"issues": [make_issue(1, **ODD)]}))["id"]
     changes = {"issue_type": "incident", "weight": 3, "due_date": "2026-01-02"}
@@ -3337,7 +3333,7 @@ def work_item(base_type):
         ({"work_item_type": "incident"}, "issue"),
     ],
 )
-def test_the_type_of_an_issue_may_stand_beside_it(said, found, as_, bring, run_jobs):
+def test_the_type_of_an_issue_may_be_a_separate_field(said, found, as_, bring, run_jobs):
     client = as_(MAX)
     event = make_event("created", target_type="WorkItem")
     number = bring(make_issues(**said, events=[event]))["id"]
@@ -3349,7 +3345,7 @@ def test_the_type_of_an_issue_may_stand_beside_it(said, found, as_, bring, run_j
 
 
 @pytest.mark.parametrize(("before", "after"), [("incident", "issue"), ("task", "incident")])
-def test_a_type_that_was_changed_is_said_beside_the_issue_too(before, after, as_, bring, run_jobs):
+def test_a_changed_issue_type_is_exported_in_both_fields(before, after, as_, bring, run_jobs):
     client = as_(MAX)
     number = bring(make_issues(**work_item(before)))["id"]
     [unchanged] = rows(export(client, number, run_jobs), "issues")
@@ -3362,7 +3358,7 @@ def test_a_type_that_was_changed_is_said_beside_the_issue_too(before, after, as_
 
 
 @pytest.mark.parametrize("position", ["somewhere", "[1]", "7", '{"old_line": 3}', '{"a":[' + "{}," * 30_000 + "{}]}"])
-def test_where_a_note_stands_goes_back_out_whatever_it_says(position, as_, bring, run_jobs):
+def test_any_note_position_is_exported_unchanged(position, as_, bring, run_jobs):
     note = make_note(type="DiffNote", position=position)
     row = make_issue(1, source_branch="a", target_branch="b", notes=[note])
     known = {"old_line": 3} if "line" in position else position
@@ -3373,7 +3369,7 @@ def test_where_a_note_stands_goes_back_out_whatever_it_says(position, as_, bring
 
 
 @pytest.mark.both_databases
-def test_no_digit_of_a_number_is_lost(as_, bring, run_jobs):
+def test_numbers_keep_all_digits(as_, bring, run_jobs):
     long, odd = 2**70 + 1, {"odd": [-(2**80) - 1, 1.5, 10**20, 2.0**70]}
     issue = make_issue(1, external_key=odd, notes=[make_note(unheard_of=long)])
 
@@ -3385,7 +3381,7 @@ def test_no_digit_of_a_number_is_lost(as_, bring, run_jobs):
     assert json.loads(files["tree/project.json"])["unheard_of_too"] == long
 
 
-def test_a_restored_repository_has_all_refs_and_is_whole(as_, bring, tmp_path):
+def test_a_restored_repository_is_complete(as_, bring, tmp_path):
     number = bring(make_archive({}, files={"project.bundle": make_bundle(tmp_path / "git", "v1", "v2")}))["id"]
 
     project = db.session.get(Project, number)
@@ -3397,7 +3393,7 @@ def test_a_restored_repository_has_all_refs_and_is_whole(as_, bring, tmp_path):
 
 
 @pytest.mark.parametrize("relation", ["issues", "merge_requests"])
-def test_a_milestone_that_only_a_late_row_brings(relation, as_, bring):
+def test_a_milestone_of_a_late_row_is_imported(relation, as_, bring):
     branches = {"source_branch": "a", "target_branch": "b"} if relation == "merge_requests" else {}
     late = {"milestone": {"title": "Late", "group_id": 9}}
     lines = [make_issue(iid, **branches, **(late if iid > LINES_PARSED_AT_ONCE else {})) for iid in range(1, 60)]
@@ -3430,7 +3426,7 @@ def with_two_branches(folder):
     return (folder / "both.bundle").read_bytes()
 
 
-def test_the_default_branch_is_that_of_the_next_project_too(as_, bring, run_jobs, tmp_path):
+def test_the_default_branch_survives_export_and_import(as_, bring, run_jobs, tmp_path):
     client, bundle = as_(MAX), with_two_branches(tmp_path / "git")
     number = bring(make_archive({}, files={"project.bundle": bundle}))["id"]
     before = client.get(f"/projects/{number}").json["default_branch"]
@@ -3453,7 +3449,7 @@ def test_the_default_branch_is_that_of_the_next_project_too(as_, bring, run_jobs
 
 
 @pytest.mark.parametrize(("wanted", "found"), [("main", "main"), ("nowhere", "main")])
-def test_only_a_branch_that_is_there_overrides_the_default(wanted, found, as_, bring, tmp_path):
+def test_only_an_existing_branch_overrides_the_default(wanted, found, as_, bring, tmp_path):
     archive = make_archive({}, files={"project.bundle": make_bundle(tmp_path / "git")})
 
     number = bring(archive, **{"override_params[default_branch]": wanted})["id"]
@@ -3472,7 +3468,7 @@ def bundled(folder, *refs):
     return (folder / "it.bundle").read_bytes()
 
 
-def test_a_bundle_whose_head_is_at_no_branch_stays_as_it_is(as_, bring, run_jobs, tmp_path):
+def test_a_bundle_with_a_detached_head_is_kept(as_, bring, run_jobs, tmp_path):
     folder = tmp_path / "git"
     make_bundle(folder)
     further = git(folder, "commit-tree", "main^{tree}", "-p", "main", "-m", "second")
@@ -3503,7 +3499,7 @@ def test_no_ref_is_lost_when_the_default_branch_is_changed(as_, bring, run_jobs,
     assert (heads["HEAD"], further in heads.values()) == (heads["refs/heads/topic"], True)
 
 
-def test_a_branch_whose_name_is_no_text_is_not_the_default_one(as_, bring, tmp_path):
+def test_a_branch_name_that_is_not_utf8_is_not_the_default(as_, bring, tmp_path):
     folder = tmp_path / "git"
     make_bundle(folder)
     odd = os.fsdecode(b"refs/heads/\xff\xfe")
@@ -3517,7 +3513,7 @@ def test_a_branch_whose_name_is_no_text_is_not_the_default_one(as_, bring, tmp_p
 
 
 @pytest.mark.parametrize("refs", [["HEAD", "--all"], pytest.param(["--branches"], marks=pytest.mark.nightly)])
-def test_the_default_branch_is_told_where_git_takes_master_for_it(refs, as_, bring, run_jobs, tmp_path):
+def test_the_default_branch_is_exported_when_git_would_choose_master(refs, as_, bring, run_jobs, tmp_path):
     client, folder = as_(MAX), tmp_path / "git"
     make_bundle(folder)
     for name in ("develop", "master", "zeta"):
@@ -3532,7 +3528,7 @@ def test_the_default_branch_is_told_where_git_takes_master_for_it(refs, as_, bri
         assert client.get(f"/projects/{number}").json["default_branch"] == branch
 
 
-def test_a_branch_that_git_would_mistake_for_head_is_not_the_default_one(as_, bring, tmp_path):
+def test_an_ambiguous_branch_is_not_the_default(as_, bring, tmp_path):
     folder = tmp_path / "git"
     make_bundle(folder)
     git(folder, "update-ref", "refs/heads/HEAD", "main")
@@ -3541,7 +3537,7 @@ def test_a_branch_that_git_would_mistake_for_head_is_not_the_default_one(as_, br
     assert as_(MAX).put(f"/projects/{number}", json={"default_branch": "HEAD"}).status_code == 400
 
 
-def test_a_project_without_a_repository_has_no_empty_default_branch(as_, bring):
+def test_a_project_without_repository_has_a_null_default_branch(as_, bring):
     number = bring(make_archive({}))["id"]
 
     answers = [as_(MAX).put(f"/projects/{number}", json={"default_branch": name}) for name in ("trunk", "")]
@@ -3560,7 +3556,7 @@ def test_a_project_with_branches_has_a_default_one(nothing, as_, bring, tmp_path
 
 
 @pytest.mark.parametrize("brought", [True, False, None])
-def test_whether_errors_are_tracked_here_is_what_the_project_says(brought, as_, bring, run_jobs):
+def test_the_integrated_flag_of_error_tracking_is_imported(brought, as_, bring, run_jobs):
     client = as_(MAX)
     row = {"api_url": "https://s.example/api/0/projects/a/b/", "project_name": "b", "organization_name": "a"}
     said = {} if brought is None else {"integrated": brought}
@@ -3583,14 +3579,14 @@ def test_whether_errors_are_tracked_here_is_what_the_project_says(brought, as_, 
         (b'{"a":' + b"[" * 101 + b"]" * 101 + b"}\n", [(1, "nested too deeply")]),
     ],
 )
-def test_rows_of_error_tracking_that_are_left_out_are_listed(content, left_out, bring):
+def test_skipped_rows_of_error_tracking_are_reported(content, left_out, bring):
     state = bring(make_archive({}, files={"tree/project/error_tracking_setting.ndjson": content}))
 
     told = [(one["line_number"], one["exception_message"]) for one in state["failed_relations"]]
     assert (state["import_status"], told) == ("finished", left_out)
 
 
-def test_notes_on_designs_say_who_wrote_them_when_they_go_on(as_, bring, run_jobs):
+def test_notes_on_designs_are_exported_with_their_author(as_, bring, run_jobs):
     note = make_note("Nice", author_id=9, author={"name": "Alice"}, updated_at="2021-02-15T15:56:00.000Z")
     design = {"filename": "a.png", "iid": 1, "notes": [note]}
 
@@ -3607,7 +3603,7 @@ def make_issues(**fields):
     return make_archive({"issues": [make_issue(1, **fields)]})
 
 
-def test_a_tag_that_is_protected_anew_lets_nobody_in_whom_the_archive_let(as_, bring, run_jobs):
+def test_a_tag_protected_again_has_no_archived_access(as_, bring, run_jobs):
     client = as_(MAX)
     levels = [{"access_level": 30}, {"access_level": 40, "user_id": 5}]
     number = bring(make_archive({"protected_tags": [{"name": "v*", "create_access_levels": levels}]}))["id"]
@@ -3621,7 +3617,7 @@ def test_a_tag_that_is_protected_anew_lets_nobody_in_whom_the_archive_let(as_, b
     assert tag["create_access_levels"][0]["user_id"] is None
 
 
-def test_auto_devops_is_what_the_project_says(as_, bring, run_jobs):
+def test_the_auto_devops_setting_is_imported(as_, bring, run_jobs):
     client = as_(MAX)
     brought = {"enabled": True, "deploy_strategy": "timed_incremental", "unheard_of": 1}
     number = bring(make_archive({"auto_devops": [brought]}))["id"]
@@ -3670,7 +3666,7 @@ def settings_among(names, files):
     return {name: found[name] for name in names if name in found}
 
 
-def test_every_setting_goes_out_as_it_is_now(as_, bring, run_jobs):
+def test_current_settings_are_exported(as_, bring, run_jobs):
     client = as_(MAX)
     assert {*STORED_SETTINGS, "tag_list"} - SET.keys() == {"build_git_strategy", "merge_method", *AUTO_DEVOPS}
     number = bring(make_archive({}, BEFORE))["id"]
@@ -3687,7 +3683,7 @@ def test_every_setting_goes_out_as_it_is_now(as_, bring, run_jobs):
     }
 
 
-def test_of_what_no_archive_said_only_what_writers_say_goes_out(as_, bring, run_jobs):
+def test_fields_missing_in_the_archive_are_exported_from_the_database(as_, bring, run_jobs):
     client = as_(MAX)
     number = bring(make_archive({}))["id"]
     nothing = settings_among(SET, export(client, number, run_jobs))
@@ -3699,7 +3695,7 @@ def test_of_what_no_archive_said_only_what_writers_say_goes_out(as_, bring, run_
     assert settings_among(SET, export(client, number, run_jobs)) == said
 
 
-def test_what_an_archive_says_of_settings_goes_back_out_however_odd(as_, bring, run_jobs):
+def test_unusual_archived_settings_are_exported(as_, bring, run_jobs):
     odd = {name: {"odd": 1} for name in SET} | {"tag_list": ["a", "a", 1], "topics": ["b"], "auto_devops_enabled": True}
     row = {"group_runners_enabled": True, "default_git_depth": 9, "forward_deployment_enabled": "x"}
     archive = make_archive({"ci_cd_settings": [row]}, odd | {"ci_default_git_depth": 7})
@@ -3710,7 +3706,7 @@ def test_what_an_archive_says_of_settings_goes_back_out_however_odd(as_, bring, 
         assert [one for one in rows(files, "auto_devops") if one] == []
 
 
-def test_settings_that_stand_beside_the_project_go_out_as_they_are_now(as_, bring, run_jobs):
+def test_current_settings_of_separate_files_are_exported(as_, bring, run_jobs):
     client = as_(MAX)
     row = {"group_runners_enabled": True, "default_git_depth": 9, "forward_deployment_enabled": False}
     features = {"container_registry_access_level": 20, "issues_access_level": 20}
@@ -3732,7 +3728,7 @@ def test_settings_that_stand_beside_the_project_go_out_as_they_are_now(as_, brin
     assert settings_among([*changes, "topics"], files) == changes | {"topics": []}
 
 
-def test_auto_devops_of_a_project_that_was_made_here_travels(as_, bring, run_jobs):
+def test_auto_devops_of_a_new_project_is_exported(as_, bring, run_jobs):
     client = as_(MAX)
     number = bring(make_archive({}))["id"]
     nothing = rows(export(client, number, run_jobs), "auto_devops")
@@ -3745,7 +3741,7 @@ def test_auto_devops_of_a_project_that_was_made_here_travels(as_, bring, run_job
     assert client.get(f"/projects/{again['id']}").json["auto_devops_enabled"] is True
 
 
-def test_what_an_archive_says_of_error_tracking_and_no_column_holds_goes_back_out(as_, bring, run_jobs):
+def test_archived_fields_of_error_tracking_without_column_are_exported(as_, bring, run_jobs):
     row = {"api_url": "https://s.example/api/0/projects/a/b/", "project_name": "b", "organization_name": "a"}
     beside = {"integrated": False, "unheard_of": "x"}
     archive = make_archive({"error_tracking_setting": [row | beside | {"enabled": True, "encrypted_token": "secret"}]})
@@ -3755,7 +3751,7 @@ def test_what_an_archive_says_of_error_tracking_and_no_column_holds_goes_back_ou
         assert {name: value for name, value in line.items() if name != "project_id"} == row | beside
 
 
-def test_who_has_a_role_no_more_is_somebody_still(as_, bring, run_jobs, people):
+def test_former_members_are_still_mapped(as_, bring, run_jobs, people):
     member = {
         "user_id": 7,
         "access_level": 30,
@@ -3787,7 +3783,7 @@ ELSEWHERE = [
 
 
 @pytest.mark.parametrize("url", ELSEWHERE)
-def test_an_attachment_elsewhere_is_not_taken_over(url, bring, as_, run_jobs):
+def test_a_remote_attachment_is_not_imported(url, bring, as_, run_jobs):
     note = make_note(attachment={"url": url}, events=[make_event("commented")])
 
     number = bring(make_issues(notes=[note, make_note(attachment={"url": "C:a b.png"})]))["id"]
@@ -3796,7 +3792,7 @@ def test_an_attachment_elsewhere_is_not_taken_over(url, bring, as_, run_jobs):
     assert [one["attachment"]["url"] for one in line["notes"]] == [None, "C:a b.png"]
 
 
-def test_only_what_is_secret_is_dropped(as_, bring, run_jobs):
+def test_only_secret_fields_are_dropped(as_, bring, run_jobs):
     said = {"secret_push_protection_enabled": True, "secret_token": "s", "secret": "s", "encrypted_secret": "s"}
 
     number = bring(make_archive({"security_setting": [said]}, {"import_url": "https://ada:pw@example.org/a.git"}))["id"]
@@ -3816,7 +3812,7 @@ KEYWORDS = {
 
 
 @pytest.mark.both_databases
-def test_columns_of_any_data_are_kept_as_they_are(as_, bring, run_jobs):
+def test_free_form_columns_are_kept_unchanged(as_, bring, run_jobs):
     job = {"options": KEYWORDS, "yaml_variables": [KEYWORDS], "metadata": {"config_options": KEYWORDS}}
     pipeline = {"stages": [{"statuses": [{"name": "rspec", **job}]}]}
     release = {"tag": "v1", "evidences": [{"summary": KEYWORDS}]}
@@ -3833,7 +3829,7 @@ def test_columns_of_any_data_are_kept_as_they_are(as_, bring, run_jobs):
         assert changed["notes"][0]["position"] == [KEYWORDS]
 
 
-def test_only_rows_that_have_columns_of_any_data_have_them(as_, bring, run_jobs, people):
+def test_free_form_columns_exist_only_in_their_relations(as_, bring, run_jobs, people):
     odd = {"options": {"token": "SECRET", "user_id": 99}, "merge_params": {"secret": "SECRET", "user_id": 99}}
     job = {"token": "SECRET", "encrypted_x": "SECRET", "metadata": odd, "secrets": "SECRET", "user_id": 99}
     relations = {"boards": [odd], "issues": [make_issue(1, **odd)], "ci_pipelines": [{"stages": [{"statuses": [job]}]}]}
@@ -3846,7 +3842,7 @@ def test_only_rows_that_have_columns_of_any_data_have_them(as_, bring, run_jobs,
     assert line["options"] == line["merge_params"] == {"user_id": people[MAX].id}
 
 
-def test_columns_of_any_data_are_not_nested_endlessly_either(bring):
+def test_the_nesting_of_free_form_columns_is_limited(bring):
     deep = functools.reduce(lambda inner, _: {"a": inner}, range(98), {})
     rows_of = [{"stages": [{"statuses": [{"options": deep}]}]}, {"stages": []}]
 
@@ -3855,7 +3851,7 @@ def test_columns_of_any_data_are_not_nested_endlessly_either(bring):
     assert [each["exception_message"] for each in state["failed_relations"]] == ["nested too deeply"]
 
 
-def test_a_label_says_in_which_colour_it_can_be_read(as_, bring, run_jobs):
+def test_the_text_colour_of_a_label_is_exported(as_, bring, run_jobs):
     client = as_(MAX)
     number = bring(
         make_archive({"labels": [{"title": "dark", "color": "#000000"}, {"title": "light", "color": "#fff"}]})
@@ -3867,7 +3863,7 @@ def test_a_label_says_in_which_colour_it_can_be_read(as_, bring, run_jobs):
     assert {one["title"]: one["textColor"] for one in lines} == shown == {"dark": "#FFFFFF", "light": "#333333"}
 
 
-def test_an_overwrite_whose_path_is_changed_meanwhile_has_the_wanted_name(as_, run_jobs):
+def test_an_overwrite_with_a_changed_path_gets_the_wanted_name(as_, run_jobs):
     client = as_(MAX)
     old = send(client, make_archive({}), path="tools").json["id"]
     run_jobs()
@@ -3881,7 +3877,7 @@ def test_an_overwrite_whose_path_is_changed_meanwhile_has_the_wanted_name(as_, r
     assert (shown["import_status"], shown["name"], shown["path"]) == ("finished", "tools", "tools")
 
 
-def test_a_folder_that_cannot_be_removed_stops_nobody(app, monkeypatch):
+def test_a_directory_that_cannot_be_removed_does_not_block_others(app, monkeypatch):
     folder = app.config["SETTINGS"].data_dir / "transfers" / "import-1"
     folder.mkdir(parents=True)
 
@@ -3897,7 +3893,7 @@ def test_a_folder_that_cannot_be_removed_stops_nobody(app, monkeypatch):
     assert not folder.exists()
 
 
-def test_labels_that_stand_only_in_boards_or_in_the_history_of_labels_are_made(as_, bring, run_jobs):
+def test_labels_used_only_by_boards_or_label_events_are_imported(as_, bring, run_jobs):
     label = {"title": "Doing", "type": "GroupLabel", "group_id": 900, "color": "#ff0000"}
     history = [{"action": "add", "label": {"title": title}} for title in ("Gone", "bug")] + [{"label": None}]
     relations = {
@@ -3920,7 +3916,7 @@ def test_labels_that_stand_only_in_boards_or_in_the_history_of_labels_are_made(a
 
 @pytest.mark.both_databases
 @pytest.mark.parametrize("relation", ["ci_pipelines", "pipelines", "commit_notes"])
-def test_the_feed_tells_of_comments_on_commits_once_however_often_they_travel(relation, as_, bring, run_jobs):
+def test_comment_events_on_commits_are_not_duplicated_by_transfers(relation, as_, bring, run_jobs):
     event = make_event("commented", target_type="Note")
     note = make_note("Look at this", noteable_type="Commit", commit_id="a" * 40, events=[event], author_id=9)
     silent = make_note("Nobody was told of this")
@@ -3938,14 +3934,14 @@ def test_the_feed_tells_of_comments_on_commits_once_however_often_they_travel(re
 
 
 @pytest.mark.parametrize("name", ["description", "ci_config_path", "default_branch"])
-def test_overrides_of_nothing_but_blanks_override_nothing(name, as_, bring):
+def test_blank_overrides_are_ignored(name, as_, bring):
     number = bring(make_archive({}, {"description": "Theirs"}), **{f"override_params[{name}]": " \t "})["id"]
 
     shown = as_(MAX).get(f"/projects/{number}").json
     assert (shown["description"], shown["ci_config_path"], shown["default_branch"]) == ("Theirs", None, None)
 
 
-def test_an_avatar_overrides_nothing(as_, bring):
+def test_an_avatar_override_is_ignored(as_, bring):
     picture = (io.BytesIO(b"a picture"), "me.png")
 
     state = bring(make_archive({}, {"description": "Theirs"}), **{"override_params[avatar]": picture})
@@ -3953,7 +3949,7 @@ def test_an_avatar_overrides_nothing(as_, bring):
     assert (state["import_status"], state["description"]) == ("finished", "Theirs")
 
 
-def test_an_overwrite_finds_its_name_taken_meanwhile(as_, run_jobs):
+def test_an_overwrite_fails_when_its_name_was_taken(as_, run_jobs):
     client = as_(MAX)
     old = send(client, make_archive({}), path="tools").json["id"]
     run_jobs()
@@ -3980,7 +3976,7 @@ def test_a_project_with_a_very_long_path_can_be_overwritten(as_, run_jobs):
     assert (answer.status_code, shown["id"], shown["name"]) == (201, answer.json["id"], path)
 
 
-def test_the_default_branch_is_told_where_git_would_mistake_another_for_head(as_, bring, run_jobs, tmp_path):
+def test_the_default_branch_is_exported_when_git_would_choose_another(as_, bring, run_jobs, tmp_path):
     client, folder = as_(MAX), tmp_path / "git"
     make_bundle(folder)
     git(folder, "branch", "topic", "main")
@@ -3995,7 +3991,7 @@ def test_the_default_branch_is_told_where_git_would_mistake_another_for_head(as_
 
 
 @pytest.mark.parametrize("is_complete", [True, False])
-def test_what_came_of_an_upload_goes_when_whoever_took_it_in_was_killed(is_complete, app):
+def test_an_upload_of_a_killed_web_process_is_removed(is_complete, app):
     def take_in():
         with workdir.receiving_upload() as name:
             if is_complete:
@@ -4020,7 +4016,7 @@ def killed_in(action):
     process.join()
 
 
-def test_an_upload_that_is_taken_in_stays(as_, app, run_jobs):
+def test_an_upload_in_progress_is_not_removed(as_, app, run_jobs):
     with workdir.receiving_upload() as name:
         storage().store(io.BytesIO(b"an archive"), name)
         transfer_jobs.remove_stale_workdirs()
@@ -4037,7 +4033,7 @@ def test_an_upload_that_is_taken_in_stays(as_, app, run_jobs):
 
 
 @pytest.mark.parametrize("kind", ["Issue", "Milestone", "AlertManagement::Alert"])
-def test_what_an_archive_calls_a_note_makes_it_nothing_else(kind, as_, bring, run_jobs):
+def test_the_archived_type_of_a_note_does_not_change_its_target(kind, as_, bring, run_jobs):
     theirs = bring(make_issues(title="Secret", confidential=True, events=[make_event()]), person=ADA, path="theirs")
     event = make_event("commented", target_type="Note")
     notes = [make_note(type=kind, events=[event]) for _ in range(5)]
@@ -4051,7 +4047,7 @@ def test_what_an_archive_calls_a_note_makes_it_nothing_else(kind, as_, bring, ru
 
 
 @pytest.mark.both_databases
-def test_an_event_about_something_of_another_project_shows_and_takes_nothing_of_it(as_, bring, run_jobs):
+def test_an_event_with_a_target_of_another_project_shows_nothing(as_, bring, run_jobs):
     theirs = bring(make_issues(title="Secret", events=[make_event()]), person=ADA, path="theirs")["id"]
     ours = bring(make_issues(events=[make_event()]), path="ours")["id"]
     with unit_of_work():
@@ -4067,7 +4063,7 @@ def test_an_event_about_something_of_another_project_shows_and_takes_nothing_of_
     assert len(line["events"]) == 1
 
 
-def test_how_a_label_is_nested_does_not_hang_on_its_number(app):
+def test_nested_labels_do_not_depend_on_ids(app):
     context = SimpleNamespace(nested_bytes_left=export_context.MAX_NESTED_BYTES)
     small = {"id": 1, "title": "bug", "project_id": 1, "description": ""}
     room = nested_serializer.MAX_NESTED_ROW_BYTES - len(
@@ -4084,7 +4080,7 @@ def test_how_a_label_is_nested_does_not_hang_on_its_number(app):
 
 
 @pytest.mark.parametrize("levels", [90, 96, 97, 98, 100, 101])
-def test_a_position_that_is_given_as_text_never_costs_its_note(levels, as_, bring, run_jobs):
+def test_a_note_with_a_text_position_is_imported(levels, as_, bring, run_jobs):
     position = functools.reduce(lambda inner, _: {"a": inner}, range(levels - 1), {})
     note = make_note(type="DiffNote", position=json.dumps(position))
 
@@ -4095,7 +4091,7 @@ def test_a_position_that_is_given_as_text_never_costs_its_note(levels, as_, brin
 
 
 @pytest.mark.parametrize("odd", [{"type": "DiffNote", "position": None}, {"events": [make_event("transferred")]}])
-def test_a_note_on_a_commit_that_no_feed_can_tell_of_stays_where_it_is(odd, as_, bring, run_jobs):
+def test_a_commit_note_without_event_is_passed_through(odd, as_, bring, run_jobs):
     note = make_note("Look", **{"events": [make_event("commented", target_type="Note")], **odd})
     pipeline = {"iid": 1, "notes": [note, make_note("Here", events=note["events"])]}
 
@@ -4107,7 +4103,7 @@ def test_a_note_on_a_commit_that_no_feed_can_tell_of_stays_where_it_is(odd, as_,
 
 
 @pytest.mark.parametrize("label", [{"id": 3}, {"title": " "}, {"title": "x" * 256}])
-def test_a_label_without_a_good_name_costs_neither_the_issue_nor_the_board_that_mention_it(label, as_, bring):
+def test_an_invalid_label_does_not_exclude_its_issue_or_board(label, as_, bring):
     issue = make_issue(1, resource_label_events=[{"action": "add", "label": label}, {"label": {"title": "good"}}])
 
     state = bring(make_archive({"issues": [issue], "boards": [{"name": "b", "lists": [{"label": label}]}]}))
@@ -4117,7 +4113,7 @@ def test_a_label_without_a_good_name_costs_neither_the_issue_nor_the_board_that_
 
 
 @pytest.mark.both_databases
-def test_notes_without_a_text_are_compared_with_those_of_the_same_place(as_, bring, run_jobs, tmp_path):
+def test_notes_without_text_are_compared_by_position(as_, bring, run_jobs, tmp_path):
     notes = [make_note(None, author_id=8), make_note("b", author_id=8, author={"name": "Zed"})]
     archive = make_archive({"ci_pipelines": [{"iid": 1, "notes": notes}]})
     number = bring(make_archive({"ci_pipelines": [{"iid": 1, "notes": notes}]}))["id"]

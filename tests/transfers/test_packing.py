@@ -35,7 +35,7 @@ def archive(tmp_path):
     return path
 
 
-def test_members_come_out_as_they_went_in(archive):
+def test_members_are_read_back_unchanged(archive):
     with tarfile.open(archive, "r:gz") as tar:
         found = {member.name: tar.extractfile(member).read() for member in tar if member.isfile()}
 
@@ -48,14 +48,14 @@ def test_members_come_out_as_they_went_in(archive):
     }
 
 
-def test_programs_of_the_system_find_nothing_wrong(archive):
+def test_tar_and_gzip_accept_the_archive(archive):
     listed = subprocess.run(["tar", "tzf", archive], check=True, capture_output=True, text=True)
     subprocess.run(["gzip", "-t", archive], check=True)
 
     assert (listed.stderr, listed.stdout.splitlines()[:2]) == ("", ["./VERSION", "./tree/project/issues.ndjson"])
 
 
-def test_it_is_one_member_of_gzip(archive):
+def test_an_archive_is_one_gzip_member(archive):
     """Some readers stop at the end of the first."""
     stream = zlib.decompressobj(wbits=31)
     stream.decompress(archive.read_bytes())
@@ -63,7 +63,7 @@ def test_it_is_one_member_of_gzip(archive):
     assert (stream.eof, stream.unused_data) == (True, b"")
 
 
-def test_it_is_about_as_small_as_it_can_be(archive):
+def test_the_archive_is_well_compressed(archive):
     assert archive.stat().st_size < 1.2 * (len(zlib.compress(ROWS)) + len(BUNDLE)) + 2000
 
 

@@ -61,7 +61,7 @@ def export(client, project_id, run_jobs):
 
 
 @pytest.mark.parametrize("name", EXPECTED)
-def test_an_archive_gives_what_its_notes_say(name, imported, root, run_jobs):
+def test_a_sample_archive_gives_the_described_rows(name, imported, root, run_jobs):
     number = imported(name)
 
     state = root.get(f"/projects/{number}/import").json
@@ -89,7 +89,7 @@ def test_an_archive_without_a_version_fails(imported, root):
 
 
 @pytest.mark.parametrize("name", REFS)
-def test_all_branches_and_tags_are_there(name, imported):
+def test_all_branches_and_tags_are_imported(name, imported):
     project = db.session.get(Project, imported(name))
 
     with repository_folder(project) as folder:
@@ -99,7 +99,7 @@ def test_all_branches_and_tags_are_there(name, imported):
 
 
 @pytest.mark.parametrize("name", ["project_export", "sample", "lightweight_project_export"])
-def test_what_is_exported_can_be_imported_and_is_the_same(name, imported, root, run_jobs):
+def test_an_export_can_be_imported_and_is_equal(name, imported, root, run_jobs):
     first = export(root, imported(name), run_jobs)
     with (REAL / f"{name}.tar.gz").open("rb") as file:
         original = unpack(file.read())
@@ -128,7 +128,7 @@ def test_nothing_is_lost_between_two_transfers(name, person, root, as_, people, 
     assert diff.compare(*places[1:]) == []
 
 
-def test_people_are_known_by_their_address_and_others_are_the_importer(imported, root, run_jobs, as_, people):
+def test_users_are_mapped_by_email_or_become_the_importer(imported, root, run_jobs, as_, people):
     known = imported("lightweight_project_export")
     with (REAL / "lightweight_project_export.tar.gz").open("rb") as file:
         answer = as_("sam").post("/projects/import", data={"path": "light", "file": (file, "light.tar.gz")})

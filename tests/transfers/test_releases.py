@@ -48,7 +48,7 @@ def exported(as_, run_jobs):
 
 
 @pytest.mark.both_databases
-def test_releases_of_an_archive_are_served_and_exported_as_they_came(as_, run_jobs, exported):
+def test_releases_of_an_archive_are_served_and_exported_unchanged(as_, run_jobs, exported):
     number = send(as_(MAX), make_archive({"releases": [ROW, *OTHERS]})).json["id"]
     run_jobs()
 
@@ -76,7 +76,7 @@ def test_a_changed_release_is_exported_with_its_changes(as_, run_jobs, exported)
 
 
 @pytest.mark.both_databases
-def test_the_upgrade_makes_releases_of_archived_rows(as_, project, people):
+def test_the_upgrade_creates_releases_from_archived_rows(as_, project, people):
     for row in [ROW | {"author_id": people[DEV].id}, *OTHERS, 7]:
         db.session.add(ArchivedRow(project_id=project.id, relation="releases", data=row))
     db.session.commit()

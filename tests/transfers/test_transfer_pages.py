@@ -109,7 +109,7 @@ def imported(project, people):
     return make
 
 
-def test_an_archive_is_imported_and_watched(maintainer, run_jobs):
+def test_an_import_shows_its_progress(maintainer, run_jobs):
     answer = send(maintainer)
     waiting = maintainer.get(answer.location)
     run_jobs()
@@ -122,7 +122,7 @@ def test_an_archive_is_imported_and_watched(maintainer, run_jobs):
     assert "Issue 1" in maintainer.get("/max/second-shop/-/issues").text
 
 
-def test_an_import_overwrites_a_project_with_other_values_than_those_of_the_archive(maintainer, run_jobs):
+def test_an_import_overwrites_a_project_with_overrides(maintainer, run_jobs):
     send(maintainer)
     run_jobs()
     former = find_project("max/second-shop").id
@@ -136,7 +136,7 @@ def test_an_import_overwrites_a_project_with_other_values_than_those_of_the_arch
     assert (found.description, found.visibility) == ("Sells bread.", Visibility.PUBLIC)
 
 
-def test_a_corrupt_archive_ends_in_a_page_that_says_what_to_do(maintainer, run_jobs):
+def test_a_corrupt_archive_shows_an_error_page_with_advice(maintainer, run_jobs):
     answer = send(maintainer, file=archive_of(b"no archive at all"))
     run_jobs()
     text = text_of(maintainer.get(answer.location))
@@ -148,7 +148,7 @@ def test_a_corrupt_archive_ends_in_a_page_that_says_what_to_do(maintainer, run_j
     assert "has failed. What went wrong" in text_of(maintainer.get("/max/second-shop"))
 
 
-def test_what_a_failed_import_left_is_deleted_and_its_slug_used_again(maintainer, run_jobs):
+def test_a_failed_import_is_deleted_and_its_slug_reused(maintainer, run_jobs):
     failed = send(maintainer, file=archive_of(b"no archive at all"))
     run_jobs()
     shown = maintainer.get(failed.location).text
@@ -168,7 +168,7 @@ def test_what_a_failed_import_left_is_deleted_and_its_slug_used_again(maintainer
 
 
 @pytest.mark.parametrize(("name", "offered"), [("second-shop", "wanted"), ("Second Shop", "Second Shop")])
-def test_after_an_overwrite_that_failed_the_slug_is_offered_that_was_wanted(name, offered, maintainer, run_jobs):
+def test_after_a_failed_overwrite_the_wanted_slug_is_offered(name, offered, maintainer, run_jobs):
     failed = send(maintainer, file=archive_of(b"no archive at all"))
     run_jobs()
     db.session.execute(update(ProjectImport).values(wanted_path="wanted"))
@@ -182,7 +182,7 @@ def test_after_an_overwrite_that_failed_the_slug_is_offered_that_was_wanted(name
 
 
 @pytest.mark.parametrize(("person", "status"), [(OLIVE, 404), (DEV, 403)])
-def test_only_owners_delete_and_only_what_has_failed(person, status, visit, imported):
+def test_only_owners_delete_and_only_failed_imports(person, status, visit, imported):
     imported("finished" if person == OLIVE else "failed")
 
     client = visit(person)
@@ -203,7 +203,7 @@ def test_only_owners_delete_and_only_what_has_failed(person, status, visit, impo
         ({"namespace_id": "1000000"}, {"namespace_id": "Where Not a valid choice."}),
     ],
 )
-def test_what_is_refused_is_told_beside_its_field(fields, expected, maintainer):
+def test_errors_are_shown_at_their_fields(fields, expected, maintainer):
     answer = send(maintainer, **fields)
 
     assert answer.status_code == 422
@@ -212,7 +212,7 @@ def test_what_is_refused_is_told_beside_its_field(fields, expected, maintainer):
     assert db.session.query(ProjectImport).count() == 0
 
 
-def test_a_path_that_is_taken_is_told_beside_both_its_fields_and_nothing_stays(maintainer, people):
+def test_a_taken_path_shows_errors_and_leaves_no_file(maintainer, people):
     sample_data.make_project("second-shop", people[MAX], name="Second Shop")
 
     answer = send(maintainer)
@@ -242,7 +242,7 @@ def full(*_arguments):
     raise OSError(errno.ENOSPC, "No space left on device", "/somewhere/secret")
 
 
-def test_an_archive_that_the_disk_has_no_room_for_is_told_beside_its_field(maintainer, monkeypatch):
+def test_a_full_disk_shows_an_error_at_the_file_field(maintainer, monkeypatch):
     monkeypatch.setattr(Storage, "store", full)
 
     answer = send(maintainer)
@@ -255,7 +255,7 @@ def test_an_archive_that_the_disk_has_no_room_for_is_told_beside_its_field(maint
 
 
 @pytest.mark.usefixtures("no_room_for_temporary_files")
-def test_a_form_that_the_disk_has_no_room_for_is_answered_with_a_page_that_says_so(maintainer):
+def test_a_full_temporary_disk_shows_an_error_page(maintainer):
     answer = send(maintainer)
 
     assert (answer.status_code, "<h1>No room left</h1>" in answer.text) == (507, True)
@@ -265,7 +265,7 @@ def test_an_upload_may_be_larger_than_other_forms(maintainer):
     assert send(maintainer, file=archive_of(b"\0" * (11 << 20))).status_code == 302
 
 
-def test_a_personal_project_too_many_is_refused(maintainer, people):
+def test_a_personal_project_above_the_limit_is_refused(maintainer, people):
     people[MAX].projects_limit = 0
     db.session.commit()
 
@@ -274,7 +274,7 @@ def test_a_personal_project_too_many_is_refused(maintainer, people):
     assert (answer.status_code, "Personal project creation is not allowed" in answer.text) == (422, True)
 
 
-def test_a_group_is_offered_to_those_who_may_make_projects_there(visit, group):
+def test_groups_are_offered_to_users_who_may_create_projects_in_them(visit, group):
     owner, guest = (visit(name).get(f"{NEW}?namespace_id={group.id}").text for name in (OLIVE, GUS))
 
     assert f'<option selected value="{group.id}">acme</option>' in owner
@@ -289,7 +289,7 @@ def test_an_import_counts_against_the_limit(maintainer):
     assert answers == [302, 429]
 
 
-def test_a_project_that_is_too_large_is_not_exported(maintainer, project):
+def test_a_project_above_the_size_limit_is_not_exported(maintainer, project):
     turn("max_export_size", 1)
     store(ProjectFile(project_id=project.id, path="uploads/a/b.txt", storage_name="x", size=(1 << 20) + 1))
 
@@ -305,25 +305,25 @@ def test_the_form_needs_its_token(maintainer):
     assert (answer.status_code, db.session.query(ProjectImport).count()) == (400, 0)
 
 
-def test_nobody_can_send_a_large_body(visitor):
+def test_anonymous_clients_cannot_send_a_large_body(visitor):
     answer = post(visitor, {"csrf_token": visitor.csrf_token(), "file": archive_of(b"\0" * (11 << 20))})
 
     assert (answer.status_code, "<h1>Sign in first</h1>" in answer.text) == (401, True)
 
 
-def test_imports_that_are_off_are_not_offered(maintainer):
+def test_disabled_imports_are_not_offered(maintainer):
     turn("import_sources", ["github"])
 
     assert "Import project" not in maintainer.get("/projects/new").text
     assert maintainer.get(NEW).status_code == 403
 
 
-def test_both_ways_to_a_project_lead_to_each_other(maintainer):
+def test_new_project_and_import_pages_link_to_each_other(maintainer):
     assert 'href="/projects/new/import">Import project</a>' in maintainer.get("/projects/new").text
     assert 'href="/projects/new">Create blank project</a>' in maintainer.get(NEW).text
 
 
-def test_the_address_of_an_archive_is_asked_only_where_that_is_on(maintainer):
+def test_the_url_field_is_shown_only_when_enabled(maintainer):
     before = maintainer.get(NEW).text
     instance_settings.replace_gate(instance_settings.IMPORT_PROJECT_FROM_REMOTE_FILE, "boolean", "true")
     db.session.commit()
@@ -331,12 +331,12 @@ def test_the_address_of_an_archive_is_asked_only_where_that_is_on(maintainer):
     assert ('name="url"' in before, 'name="url"' in maintainer.get(NEW).text) == (False, True)
 
 
-def test_while_it_is_off_the_page_says_why(maintainer, visit):
+def test_a_disabled_remote_import_is_explained(maintainer, visit):
     assert "an administrator has not switched that on" in text_of(maintainer.get(NEW))
     assert "/admin/features" in visit(ADA).get(NEW).text
 
 
-def test_while_it_is_off_an_address_is_not_taken(maintainer):
+def test_a_disabled_remote_import_refuses_a_url(maintainer):
     answer = send(maintainer, source="url", url="https://elsewhere.example.com/x.gz", file=archive_of(b"", ""))
 
     assert wrongs(answer) == {"file": "Archive has to be chosen"}
@@ -350,7 +350,7 @@ def test_while_it_is_off_an_address_is_not_taken(maintainer):
         ("http://127.0.0.1/x.gz", "cannot be used: Requests to loopback addresses are not allowed"),
     ],
 )
-def test_an_address_that_cannot_be_used_is_told_beside_its_field(url, text, maintainer, remote):
+def test_an_unusable_url_shows_an_error_at_its_field(url, text, maintainer, remote):
     answer = send(maintainer, source="url", url=url)
 
     assert (answer.status_code, wrongs(answer)) == (422, {"url": f"Address of the archive {text}"})
@@ -366,7 +366,7 @@ def test_an_address_that_cannot_be_used_is_told_beside_its_field(url, text, main
         ("ann:secret@a.example.com", "a.example.com"),
     ],
 )
-def test_an_address_is_shown_again_without_its_credentials(url, shown, maintainer, remote):
+def test_a_url_is_shown_again_without_credentials(url, shown, maintainer, remote):
     answer = send(maintainer, source="url", url=url)
 
     assert answer.status_code == 422
@@ -374,7 +374,7 @@ def test_an_address_is_shown_again_without_its_credentials(url, shown, maintaine
     assert not re.search("sec/?ret", answer.text)
 
 
-def test_an_archive_is_imported_from_elsewhere(maintainer, remote, monkeypatch):
+def test_an_archive_is_imported_from_a_url(maintainer, remote, monkeypatch):
     monkeypatch.setattr(downloads, "check", lambda url, allowed: None)  # the network
 
     answer = send(maintainer, source="url", url=" https://elsewhere.example.com/x.gz ")
@@ -404,13 +404,13 @@ def test_an_archive_is_imported_from_elsewhere(maintainer, remote, monkeypatch):
         ("finished", {}, ("The import is finished.", None)),
     ],
 )
-def test_every_stage_of_an_import_has_its_words_and_its_bar(status, fields, expected, maintainer, imported):
+def test_every_stage_of_an_import_has_text_and_progress_bar(status, fields, expected, maintainer, imported):
     imported(status, **fields)
 
     assert stage_of(maintainer.get("/acme/shop/-/import")) == expected
 
 
-def test_an_import_that_ends_while_its_page_is_made_can_still_be_watched(maintainer, imported, project, monkeypatch):
+def test_an_import_that_ends_during_the_request_has_its_page(maintainer, imported, project, monkeypatch):
     imported("started", phase=LOADING)
     import_of = queries.import_of
 
@@ -429,7 +429,7 @@ def test_an_import_that_ends_while_its_page_is_made_can_still_be_watched(maintai
     assert "Refresh" not in afterwards.text
 
 
-def test_numbers_are_told_beside_the_bar(maintainer, imported):
+def test_numbers_are_shown_with_the_progress_bar(maintainer, imported):
     imported("started", phase=LOADING, rows_done=1200, rows_total=5000, relations_done=3, relations_total=12)
 
     answer = maintainer.get("/acme/shop/-/import")
@@ -443,7 +443,7 @@ def test_numbers_are_told_beside_the_bar(maintainer, imported):
     ("count", "said"),
     [(0, "Nothing was left out."), (1, "One row"), (100, "100 rows or files"), (103, "103 rows or files")],
 )
-def test_what_was_left_out_is_listed_up_to_a_hundred(count, said, maintainer, imported, project):
+def test_up_to_a_hundred_skipped_rows_are_listed(count, said, maintainer, imported, project):
     imported("finished")
     for line in range(1, count + 1):
         fields = {"exception_class": "X", "source": "x", "relation_name": "issues", "line_number": line}
@@ -458,7 +458,7 @@ def test_what_was_left_out_is_listed_up_to_a_hundred(count, said, maintainer, im
     assert count == 0 or f'<td data-label="Line">{count}</td>' in answer.text
 
 
-def test_a_file_that_was_left_out_is_called_one(maintainer, imported, project):
+def test_a_skipped_file_is_named_as_a_file(maintainer, imported, project):
     imported("finished")
     told = {"exception_class": "X", "exception_message": "The name", "source": "x", "relation_name": "uploads"}
     store(ImportFailure(project_id=project.id, **told))
@@ -478,7 +478,7 @@ def test_a_file_that_was_left_out_is_called_one(maintainer, imported, project):
         (3, 8, None),
     ],
 )
-def test_a_project_tells_for_a_week_that_something_was_left_out(count, days, said, maintainer, imported, project):
+def test_a_project_shows_skipped_rows_for_a_week(count, days, said, maintainer, imported, project):
     imported("finished", ended_at=clock.now() - dt.timedelta(days=days))
     fields = {"exception_class": "X", "exception_message": "Title is wrong", "source": "x", "relation_name": "issues"}
     db.session.add_all(ImportFailure(project_id=project.id, line_number=line, **fields) for line in range(count))
@@ -490,7 +490,7 @@ def test_a_project_tells_for_a_week_that_something_was_left_out(count, days, sai
     assert ("left out" in text) is (said is not None)
 
 
-def test_a_project_that_was_not_imported_says_so(visit, project):
+def test_the_import_page_of_another_project_says_so(visit, project):
     assert "This project was not imported." in visit(GUS).get("/acme/shop/-/import").text
 
 
@@ -503,7 +503,7 @@ def test_a_project_that_was_not_imported_says_so(visit, project):
         ("finished", None),
     ],
 )
-def test_the_page_of_a_project_tells_of_its_import(status, said, maintainer, imported):
+def test_a_project_page_shows_its_import(status, said, maintainer, imported):
     imported(status)
 
     text = maintainer.get("/acme/shop").text
@@ -528,7 +528,7 @@ def test_a_project_is_exported_and_downloaded(maintainer, run_jobs):
     assert "tree/project.json" in unpack(file.data)
 
 
-def test_without_an_export_one_is_offered(maintainer):
+def test_without_an_export_a_button_is_offered(maintainer):
     text = text_of(maintainer.get(SETTINGS))
 
     assert "There is no export of this project. Export project" in text
@@ -544,7 +544,7 @@ def test_without_an_export_one_is_offered(maintainer):
         ({"state": STARTED, "rows_done": 4, "rows_total": 4}, ("Repository and files are added.", (4, 4))),
     ],
 )
-def test_every_stage_of_an_export_has_its_words_and_the_old_file_stays(fields, expected, maintainer, project):
+def test_every_stage_of_an_export_has_text_and_keeps_the_old_file(fields, expected, maintainer, project):
     store_export(project)
     store(ProjectExport(project_id=project.id, relations_done=1, relations_total=4, **fields))
 
@@ -555,13 +555,13 @@ def test_every_stage_of_an_export_has_its_words_and_the_old_file_stays(fields, e
     assert maintainer.get(DOWNLOAD).status_code == 200
 
 
-def test_a_button_that_was_pressed_twice_asks_once(maintainer):
+def test_a_double_click_starts_one_export(maintainer):
     answers = [maintainer.send(START).status_code for _ in range(2)]
 
     assert (answers, db.session.query(ProjectExport).count()) == ([302, 302], 1)
 
 
-def test_a_failed_export_says_why_until_the_next_one(maintainer, project):
+def test_a_failed_export_shows_the_reason_until_the_next_one(maintainer, project):
     store_export(project)
     store(ProjectExport(project_id=project.id, state=FAILED, error="No space left on device"))
 
@@ -572,7 +572,7 @@ def test_a_failed_export_says_why_until_the_next_one(maintainer, project):
     assert "No space left" not in maintainer.get(SETTINGS).text
 
 
-def test_an_export_that_could_not_be_sent_can_be_downloaded(maintainer, project):
+def test_an_export_with_a_failed_upload_can_be_downloaded(maintainer, project):
     store_export(project, error="Error uploading the project. Code 404: Not Found")
 
     text = text_of(maintainer.get(SETTINGS))
@@ -581,7 +581,7 @@ def test_an_export_that_could_not_be_sent_can_be_downloaded(maintainer, project)
     assert "Download export" in text
 
 
-def test_an_export_that_is_gone_is_a_page_that_offers_a_new_one(maintainer, project):
+def test_a_removed_export_shows_a_page_that_offers_a_new_one(maintainer, project):
     export = store_export(project)
     export.updated_at = clock.now() - dt.timedelta(hours=25)
     db.session.commit()
@@ -601,13 +601,13 @@ def test_an_export_that_is_gone_is_a_page_that_offers_a_new_one(maintainer, proj
         ({"seconds": 86_370}, "in less than a minute"),
     ],
 )
-def test_the_expiry_is_told_in_words(age, said, maintainer, project):
+def test_the_expiry_is_shown_as_text(age, said, maintainer, project):
     store_export(project, updated_at=clock.now() - dt.timedelta(**age))
 
     assert f">{said}</time>" in maintainer.get(SETTINGS).text
 
 
-def test_asking_for_the_head_of_a_download_leaves_nothing_open(maintainer, project, monkeypatch):
+def test_a_head_request_of_a_download_leaves_no_open_file(maintainer, project, monkeypatch):
     store_export(project)
     opened, begin = [], Storage.open
 
@@ -621,7 +621,7 @@ def test_asking_for_the_head_of_a_download_leaves_nothing_open(maintainer, proje
     assert [file.closed for file in opened] == [True]
 
 
-def test_the_download_counts_against_the_same_limit_as_that_of_the_api(maintainer, as_, project):
+def test_page_and_api_downloads_share_a_limit(maintainer, as_, project):
     turn("project_download_export_limit", 1)
     store_export(project)
 
@@ -631,13 +631,13 @@ def test_the_download_counts_against_the_same_limit_as_that_of_the_api(maintaine
     assert "<h1>Too many requests</h1>" in answers[1].text
 
 
-def test_starting_counts_against_the_limit(maintainer):
+def test_starting_an_export_counts_against_the_limit(maintainer):
     turn("project_export_limit", 1)
 
     assert [maintainer.send(START).status_code for _ in range(2)] == [302, 429]
 
 
-def test_exports_that_are_off_are_not_there(maintainer):
+def test_disabled_exports_are_not_found(maintainer):
     turn("project_export_enabled", False)
 
     answers = [maintainer.get(DOWNLOAD), maintainer.send(START)]
@@ -653,7 +653,7 @@ def test_only_maintainers_export(person, status, visit):
     assert [visitor.get(DOWNLOAD).status_code, visitor.send(START).status_code] == [status, status]
 
 
-def test_people_are_told_that_mail_will_come_where_there_is_mail(app, maintainer, monkeypatch):
+def test_the_page_announces_a_mail_when_mail_is_configured(app, maintainer, monkeypatch):
     settings = Settings.from_environment(
         {"PROJECT_SERVICE_SMTP_HOST": "mail.example.com", "PROJECT_SERVICE_SECRET_KEY": "k" * 64}
     )
@@ -662,7 +662,7 @@ def test_people_are_told_that_mail_will_come_where_there_is_mail(app, maintainer
     assert "You get an e-mail when the export is ready." in maintainer.get(SETTINGS).text
 
 
-def test_a_project_may_be_called_as_the_address_of_downloads(visit, group):
+def test_a_project_may_be_named_like_the_download_path(visit, group):
     sample_data.make_project("download_export", group)
 
     answer = visit(OLIVE).get("/acme/download_export")

@@ -32,7 +32,7 @@ def place(app):
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(rows=st.lists(st.tuples(texts, st.none() | texts, st.booleans(), data), max_size=5))
-def test_rows_are_read_as_they_were_written(place, rows):
+def test_rows_are_read_back_unchanged(place, rows):
     project_id, author_id = place
     columns = ("id", "project_id", "noteable_type", "body", "attachment", "system", "confidential", "position")
     writer = Writer(Note, *columns, "author_id", "created_at", "updated_at")
@@ -51,7 +51,7 @@ def test_rows_are_read_as_they_were_written(place, rows):
 
 
 @pytest.mark.parametrize("text", ["\\", "\\N", "\\.", "a\tb", "a\nb", "a\r\nb", "\\t", "", " ", "é\u2028🚀", '"', "'"])
-def test_what_means_something_to_a_database_means_nothing_in_a_text(place, text):
+def test_special_characters_in_texts_are_literal(place, text):
     writer = Writer(Milestone, "id", "project_id", "iid", "title", "state", "due_date", "created_at", "updated_at")
 
     writer.write([(1, place[0], 1, text, "active", dt.date(2026, 2, 28), MOMENT, MOMENT)])
@@ -60,7 +60,7 @@ def test_what_means_something_to_a_database_means_nothing_in_a_text(place, text)
     assert (found.title, found.due_date, found.start_date) == (text, dt.date(2026, 2, 28), None)
 
 
-def test_many_rows_are_one_statement_and_none_are_none(place, count_queries):
+def test_many_rows_take_one_statement_and_no_rows_take_none(place, count_queries):
     writer = Writer(Milestone, "id", "project_id", "iid", "title", "state", "created_at", "updated_at")
     rows = [(number, place[0], number, f"M{number}", "active", MOMENT, MOMENT) for number in range(1, 20)]
 
@@ -74,7 +74,7 @@ def test_many_rows_are_one_statement_and_none_are_none(place, count_queries):
     assert (none, statements) == ([], ["INSERT INTO milestones"] if db.engine.dialect.name == "sqlite" else [])
 
 
-def test_ids_are_nobody_elses_whoever_asks(place):
+def test_reserved_ids_are_unique(place):
     one, other = new_ids(Milestone), new_ids(Milestone)
 
     taken = [*islice(one, 1500), *islice(other, 1500), *islice(one, 2000)]
@@ -85,7 +85,7 @@ def test_ids_are_nobody_elses_whoever_asks(place):
     assert len({row.id, *taken}) == 5001
 
 
-def test_more_ids_are_reserved_at_once_where_many_are_taken(place, count_queries):
+def test_ids_are_reserved_in_growing_ranges(place, count_queries):
     next(new_ids(Milestone))  # SQLite has no number to go on from before
 
     with count_queries() as few:

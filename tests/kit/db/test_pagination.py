@@ -23,11 +23,11 @@ LARGEST = 2**63 - 1
         (1, LARGEST, Page(1, 100, LARGEST)),
     ],
 )
-def test_a_page_is_brought_into_bounds(page, per_page, expected):
+def test_page_parameters_are_clamped(page, per_page, expected):
     assert Page.of({"page": page, "per_page": per_page}) == expected
 
 
-def test_no_page_is_further_away_than_a_database_can_count():
+def test_huge_page_numbers_are_clamped():
     page = Page.of({"page": LARGEST, "per_page": 100})
 
     assert page.offset < LARGEST
@@ -57,7 +57,7 @@ def cut(app, count, number, size):
         (0, 2, [], ("0", "1", "", "")),
     ],
 )
-def test_a_list_is_cut_and_counted(count, number, rows, expected, app):
+def test_a_list_is_paginated_and_counted(count, number, rows, expected, app):
     found, headers = cut(app, count, number, 2)
 
     told = tuple(headers[name] for name in ("X-Total", "X-Total-Pages", "X-Next-Page", "X-Prev-Page"))
@@ -65,7 +65,7 @@ def test_a_list_is_cut_and_counted(count, number, rows, expected, app):
 
 
 @pytest.mark.parametrize(("number", "following", "before"), [(1, "2", ""), (2, "3", "1"), (3, "", "2")])
-def test_a_long_list_is_followed_to_its_end_without_totals(number, following, before, app, monkeypatch):
+def test_a_long_list_has_next_links_but_no_totals(number, following, before, app, monkeypatch):
     monkeypatch.setattr(pagination, "MAX_COUNTED_ROWS", 4)
 
     _, headers = cut(app, 5, number, 2)
@@ -75,7 +75,7 @@ def test_a_long_list_is_followed_to_its_end_without_totals(number, following, be
     assert 'rel="last"' not in headers["Link"]
 
 
-def test_a_list_of_exactly_as_many_rows_as_are_counted_has_totals(app, monkeypatch):
+def test_a_list_at_the_counting_limit_has_totals(app, monkeypatch):
     monkeypatch.setattr(pagination, "MAX_COUNTED_ROWS", 4)
 
     _, headers = cut(app, 4, 1, 2)
@@ -84,7 +84,7 @@ def test_a_list_of_exactly_as_many_rows_as_are_counted_has_totals(app, monkeypat
 
 
 @pytest.mark.parametrize(("number", "counts"), [(1, True), (2, False), (3, True)])
-def test_the_last_page_needs_no_counting(number, counts, app, count_queries):
+def test_the_last_page_needs_no_count_query(number, counts, app, count_queries):
     with count_queries() as queries:
         cut(app, 3, number, 2)
 

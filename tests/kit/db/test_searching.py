@@ -30,7 +30,7 @@ ROWS = [
         ('"acme', ['"acme']),
     ],
 )
-def test_a_query_is_cut_into_words(query, terms):
+def test_a_query_is_split_into_words(query, terms):
     assert searching.terms(query) == terms
 
 
@@ -57,7 +57,7 @@ def test_a_query_is_cut_into_words(query, terms):
         ("xyz", []),
     ],
 )
-def test_every_word_has_to_be_in_one_of_the_columns(query, found, app):
+def test_every_word_must_match_one_of_the_columns(query, found, app):
     made = (select(literal(path).label("path"), literal(name).label("name")) for path, name in ROWS)
     rows = union_all(*made).subquery()
 

@@ -54,7 +54,7 @@ def marks():
 
 
 @both
-def test_a_unit_of_work_commits_at_its_end_and_calls_back_then(app):
+def test_a_unit_of_work_commits_and_runs_its_callbacks(app):
     order = []
     with unit_of_work():
         db.session.add(gate("a"))
@@ -65,7 +65,7 @@ def test_a_unit_of_work_commits_at_its_end_and_calls_back_then(app):
 
 
 @both
-def test_a_unit_of_work_that_fails_leaves_nothing_and_calls_nobody(app):
+def test_a_failed_unit_of_work_writes_nothing_and_runs_no_callback(app):
     called = []
 
     def write_and_fail():
@@ -84,7 +84,7 @@ def test_a_unit_of_work_that_fails_leaves_nothing_and_calls_nobody(app):
 
 
 @both
-def test_what_fails_at_the_commit_calls_nobody_either(app):
+def test_a_failed_commit_runs_no_callback(app):
     called = []
 
     def write():
@@ -99,7 +99,7 @@ def test_what_fails_at_the_commit_calls_nobody_either(app):
 
 
 @both
-def test_a_duplicate_is_told_in_our_words_and_the_unit_goes_on(app):
+def test_a_duplicate_raises_the_given_error_and_the_unit_continues(app):
     with unit_of_work():
         add_unique(gate("a"), TAKEN)
         with pytest.raises(Conflict, match="taken"):
@@ -110,7 +110,7 @@ def test_a_duplicate_is_told_in_our_words_and_the_unit_goes_on(app):
 
 
 @both
-def test_a_change_into_a_duplicate_is_told_in_our_words_and_the_unit_goes_on(app):
+def test_an_update_to_a_duplicate_raises_the_given_error_and_the_unit_continues(app):
     def rename(row):
         with unique(TAKEN):
             row.value = "a"
@@ -126,7 +126,7 @@ def test_a_change_into_a_duplicate_is_told_in_our_words_and_the_unit_goes_on(app
 
 
 @both
-def test_other_refusals_of_the_database_are_not_taken_for_duplicates(app):
+def test_other_integrity_errors_are_not_reported_as_duplicates(app):
     def add_an_orphan():
         with unit_of_work():
             add_unique(Membership(user_id=4711, project_id=4711, access_level=30), TAKEN)
@@ -136,7 +136,7 @@ def test_other_refusals_of_the_database_are_not_taken_for_duplicates(app):
 
 
 @both
-def test_an_error_of_the_database_does_not_repeat_what_was_to_be_written(app):
+def test_database_errors_do_not_contain_parameters(app):
     with unit_of_work():
         db.session.add(gate("to-be-kept-secret"))
 
@@ -155,7 +155,7 @@ def test_an_error_of_the_database_does_not_repeat_what_was_to_be_written(app):
 
 
 @both
-def test_ids_are_never_given_twice(app):
+def test_ids_are_not_reused(app):
     with unit_of_work():
         db.session.add_all([gate("a"), gate("b")])
     last = db.session.scalar(select(FeatureGate.id).order_by(FeatureGate.id.desc()))
@@ -168,7 +168,7 @@ def test_ids_are_never_given_twice(app):
 
 
 @both
-def test_moments_come_back_aware_and_in_utc(app, people):
+def test_times_are_returned_aware_and_in_utc(app, people):
     east = dt.timezone(dt.timedelta(hours=5, minutes=30))
     with unit_of_work():
         user = db.session.merge(people["dev"])
@@ -203,7 +203,7 @@ def far_from_utc(app, backend):
 
 @both
 @pytest.mark.parametrize("unit", [reading, unit_of_work])
-def test_moments_are_in_utc_whatever_the_zone_of_the_server(far_from_utc, app, people, unit):
+def test_times_are_in_utc_in_any_server_time_zone(far_from_utc, app, people, unit):
     moment = dt.datetime(1901, 1, 20, 8, 15, 30, 123456, tzinfo=dt.UTC)
     with unit_of_work():
         db.session.merge(people["dev"]).confirmed_at = moment
@@ -219,7 +219,7 @@ def test_moments_are_in_utc_whatever_the_zone_of_the_server(far_from_utc, app, p
 
 
 @both
-def test_a_moment_without_a_zone_is_not_stored(app, people):
+def test_a_naive_time_is_refused(app, people):
     with pytest.raises(StatementError, match="needs a time zone"), unit_of_work():
         db.session.merge(people["dev"]).confirmed_at = dt.datetime(2021, 1, 20)
 
@@ -227,7 +227,7 @@ def test_a_moment_without_a_zone_is_not_stored(app, people):
 
 
 @both
-def test_any_json_value_comes_back_as_it_was(app):
+def test_any_json_value_is_read_back_unchanged(app):
     values = {"number": 7, "large": 2**63 - 1, "real": 1.5, "text": "7", "flag": True, "none": None, "list": [1, "a"]}
     with unit_of_work():
         db.session.add_all([ApplicationSetting(name=name, value=value) for name, value in values.items()])
@@ -314,7 +314,7 @@ def test_a_reader_does_not_wait_for_a_writer(app, counter):
 
 
 @both
-def test_a_reader_sees_one_state_of_things(app, counter):
+def test_a_snapshot_reads_one_state(app, counter):
     def write():
         with app.app_context(), unit_of_work():
             db.session.execute(update(ApplicationSetting).values(value=1))
@@ -327,7 +327,7 @@ def test_a_reader_sees_one_state_of_things(app, counter):
     assert (before, after, counted()) == (1, 1, 1)
 
 
-def test_a_writer_that_is_killed_holds_up_nobody(app, counter):
+def test_a_killed_writer_releases_its_lock(app, counter):
     def write_and_die():
         with unit_of_work():
             db.session.execute(update(ApplicationSetting).values(value=1))
@@ -341,7 +341,7 @@ def test_a_writer_that_is_killed_holds_up_nobody(app, counter):
     assert (process.exitcode, counted()) == (-signal.SIGKILL, 0)
 
 
-def test_a_failed_writer_lets_the_next_one_in(app, counter):
+def test_a_failed_writer_releases_its_lock(app, counter):
     for _ in range(3):
         with pytest.raises(LookupError):
             write_and_fail()
@@ -357,7 +357,7 @@ def write_and_fail():
         raise LookupError
 
 
-def test_sqlite_is_set_up_for_several_processes(tmp_path):
+def test_sqlite_is_configured_for_several_processes(tmp_path):
     app = make_app(SQLITE, tmp_path, SQLITE_SYNCHRONOUS="FULL")
 
     with app.app_context(), unit_of_work(write=False):
@@ -369,7 +369,7 @@ def test_sqlite_is_set_up_for_several_processes(tmp_path):
     assert found == {"journal_mode": "wal", "synchronous": 2, "foreign_keys": 1, "busy_timeout": 30_000}
 
 
-def test_many_threads_share_the_connections_there_are(app, counter):
+def test_many_threads_share_the_pool(app, counter):
     together = threading.Barrier(30)
 
     def read():
@@ -383,7 +383,7 @@ def test_many_threads_share_the_connections_there_are(app, counter):
     assert seen == [0] * 30
 
 
-def test_what_is_written_within_a_reading_is_a_unit_of_its_own(app, backend):
+def test_a_write_within_reading_is_its_own_unit_of_work(app, backend):
     with reading():
         db.session.execute(text("SELECT 1"))
         with unit_of_work():
@@ -412,7 +412,7 @@ def test_statements_and_objects_are_written_in_one_transaction(app):
 
 
 @both
-def test_what_is_undone_is_undone_of_both(app):
+def test_a_rollback_covers_statements_and_objects(app):
     insert_b = text("INSERT INTO feature_gates (feature, key, value) VALUES ('marks', 'groups', 'b')")
     with unit_of_work():
         db.session.connection().execute(insert_b)
@@ -426,7 +426,7 @@ def test_what_is_undone_is_undone_of_both(app):
 
 
 @both
-def test_nothing_is_held_after_a_commit_amid_a_unit(app):
+def test_a_commit_within_a_unit_releases_the_locks(app):
     def another():
         with app.app_context(), unit_of_work():
             db.session.add(gate("b"))
@@ -442,14 +442,14 @@ def test_nothing_is_held_after_a_commit_amid_a_unit(app):
     assert (there, marks()) == (["a"], ["a", "b", "c"])
 
 
-def test_writers_of_a_file_are_never_too_many(applications):
+def test_connections_to_a_sqlite_file_are_not_limited(applications):
     with applications(SQLITE).app_context(), ExitStack() as opened:
         for _ in range(2 * (POOL_SIZE + MAX_OVERFLOW_CONNECTIONS)):
             opened.enter_context(db.engine.connect())
 
 
 @both
-def test_what_is_written_within_a_snapshot_has_its_turn_among_the_writers(app):
+def test_a_write_within_a_snapshot_waits_for_other_writers(app):
     def another():
         with app.app_context(), unit_of_work():
             db.session.add(gate("b"))
@@ -465,7 +465,7 @@ def test_what_is_written_within_a_snapshot_has_its_turn_among_the_writers(app):
 
 
 @pytest.mark.parametrize("way", [reading, unit_of_work])
-def test_a_connection_that_the_server_has_closed_is_replaced(way, applications):
+def test_a_closed_connection_is_replaced(way, applications):
     app = applications(POSTGRESQL)
 
     def pid():
@@ -498,7 +498,7 @@ def test_reading_begins_no_transaction_on_the_server(applications):
 
 
 @both
-def test_after_a_commit_that_failed_the_next_unit_works(app, monkeypatch):
+def test_the_next_unit_works_after_a_failed_commit(app, monkeypatch):
     def refuse(connection):
         raise OSError("the disk is full")
 
@@ -512,7 +512,7 @@ def test_after_a_commit_that_failed_the_next_unit_works(app, monkeypatch):
     assert marks() == ["b"]
 
 
-def test_a_transaction_that_cannot_begin_is_an_error_of_the_library(applications):
+def test_a_transaction_that_cannot_begin_raises_a_database_error(applications):
     with applications(SQLITE).app_context():
         db.session.remove()
         with db.engine.connect() as impatient:

@@ -64,7 +64,7 @@ def test_each_error_has_its_status_and_body(error, status, body):
     assert (answer.status_code, answer.content_type, answer.json) == (status, "application/json", body)
 
 
-def test_malformed_requests_are_answered_in_plain_text():
+def test_malformed_requests_get_plain_text_responses():
     answer = responses.render(errors.Malformed())
 
     assert (answer.status_code, answer.mimetype, answer.data) == (400, "text/plain", b"Bad Request")
@@ -87,7 +87,7 @@ def test_some_errors_have_a_header(error, name, value):
 
 
 @pytest.mark.parametrize("error", [errors.Unauthorized(), errors.Forbidden(), errors.InsufficientScope("api")])
-def test_other_refusals_do_not_challenge(error):
+def test_other_errors_have_no_www_authenticate_header(error):
     assert "WWW-Authenticate" not in responses.render(error).headers
 
 
@@ -108,7 +108,7 @@ def test_other_refusals_do_not_challenge(error):
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, Exception) else "",
 )
-def test_what_others_raise_is_told_in_our_words(raised, status, body):
+def test_exceptions_of_libraries_are_mapped_to_our_bodies(raised, status, body):
     answer = responses.render(responses.as_service_error(raised))
 
     assert (answer.status_code, answer.json) == (status, body)

@@ -64,7 +64,7 @@ def check(field, value, expected):
         ({"a": "b"}, INVALID),
     ],
 )
-def test_texts(value, expected):
+def test_text_fields(value, expected):
     check(fields.String(), value, expected)
 
 
@@ -99,7 +99,7 @@ def test_texts(value, expected):
         ("9" * 30, INVALID),
     ],
 )  # fmt: skip
-def test_integers(value, expected):
+def test_integer_fields(value, expected):
     check(fields.Integer(), value, expected)
 
 
@@ -120,7 +120,7 @@ def test_integers(value, expected):
         ("\N{SUPERSCRIPT TWO}", None),
     ],
 )
-def test_whole_numbers_of_any_length(text, number):
+def test_integers_of_any_length(text, number):
     assert fields.whole_number(text) == number
 
 
@@ -136,7 +136,7 @@ SPELLINGS = {True: ["t", "true", "on", "yes", "y"], False: ["f", "false", "off",
         for each in (word, word.title(), word.upper())
     ],
 )
-def test_spellings_of_booleans(value, expected):
+def test_spellings_of_boolean_fields(value, expected):
     check(fields.Boolean(), value, expected)
 
 
@@ -163,7 +163,7 @@ def test_spellings_of_booleans(value, expected):
         ({}, INVALID),
     ],
 )
-def test_booleans(value, expected):
+def test_boolean_fields(value, expected):
     check(fields.Boolean(), value, expected)
 
 
@@ -191,7 +191,7 @@ def test_booleans(value, expected):
         ("1" * 65, INVALID),
     ],
 )
-def test_dates(value, expected):
+def test_date_fields(value, expected):
     check(fields.Date(), value, expected)
 
 
@@ -213,12 +213,12 @@ def test_dates(value, expected):
         ({}, INVALID),
     ],
 )
-def test_moments(value, expected):
+def test_time_fields(value, expected):
     check(fields.DateTime(), value, expected)
 
 
 @given(st.dates(min_value=dt.date(1000, 1, 1)), st.sampled_from(["%Y-%m-%d", "%Y/%m/%d", "%Y-%m-%dT00:00:00Z"]))
-def test_every_day_is_read_back(day, form):
+def test_every_date_is_read_back(day, form):
     assert loaded(fields.Date(), day.strftime(form)) == {"x": day}
 
 
@@ -234,7 +234,7 @@ def test_every_time_is_returned_in_utc(moment, between):
 
 
 @given(st.text(max_size=30) | st.from_regex(r"[0-9:TZ+. apm/-]{1,20}", fullmatch=True))
-def test_any_text_is_a_moment_in_utc_or_invalid(text):
+def test_any_text_is_a_time_in_utc_or_invalid(text):
     with suppress(ValueError):
         assert fields.read_moment(text).tzinfo is dt.UTC
 
@@ -259,11 +259,11 @@ def test_any_text_is_a_moment_in_utc_or_invalid(text):
         ([{}], INVALID),
     ],
 )
-def test_arrays(value, expected):
+def test_array_fields(value, expected):
     check(fields.Array(fields.String()), value, expected)
 
 
-def test_where_one_text_is_wanted_the_last_of_several_counts():
+def test_the_last_of_several_texts_counts():
     found = loaded(fields.String(), nest([("x", "a"), ("x", "b")])["x"])["x"]
 
     assert (found, type(found)) == ("b", str)
@@ -280,11 +280,11 @@ def test_the_elements_of_an_array_are_coerced(value, expected):
     ("value", "expected"),
     [({"a": "b"}, {"a": "b"}), ({}, {}), (None, None), ("a", INVALID), ("", INVALID), ([], INVALID)],
 )
-def test_hashes(value, expected):
+def test_hash_fields(value, expected):
     check(fields.Hash(), value, expected)
 
 
-def test_a_file_is_no_text():
+def test_a_file_is_not_accepted_as_text():
     stream = BytesIO(b"bytes")
 
     assert loaded(fields.Upload(), stream) == {"x": stream}
@@ -310,12 +310,12 @@ def test_a_file_is_no_text():
         (fields.Array(fields.String(choices=("a",))), "a,b", "x does not have a valid value"),
     ],
 )
-def test_refusals(field, value, text):
+def test_field_errors_have_these_texts(field, value, text):
     assert refusal(field, value) == text
 
 
 @pytest.mark.parametrize("value", [None, "", "text"])
-def test_required_means_that_the_key_is_there(value):
+def test_required_fields_need_the_key(value):
     assert loaded(fields.String(required=True), value) == {"x": value}
 
 
@@ -333,7 +333,7 @@ def test_required_means_that_the_key_is_there(value):
         (fields.Array(fields.String(), default=list), None, []),
     ],
 )
-def test_defaults(field, value, expected):
+def test_missing_parameters_get_their_default(field, value, expected):
     assert loaded(field, value) == {"x": expected}
 
 
@@ -370,6 +370,6 @@ anything = st.recursive(
 
 
 @given(st.sampled_from(SCALARS), anything)
-def test_anything_is_coerced_or_invalid(kind, value):
+def test_any_value_is_coerced_or_invalid(kind, value):
     with suppress(BadParameters):
         assert loaded(kind(), value).keys() == {"x"}

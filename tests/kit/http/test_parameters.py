@@ -72,14 +72,14 @@ def test_brackets_make_nested_data(pairs, nested):
 
 
 @given(names, st.lists(texts, min_size=2, max_size=4))
-def test_a_plain_name_that_is_repeated_is_its_last_text_and_remembers_the_others(name, sent):
+def test_a_repeated_name_has_its_last_text_and_a_list_of_all(name, sent):
     found = nest([(name, text) for text in sent])
 
     assert found == {name: sent[-1]}
     assert flatten(name, found[name]) == [(name, text) for text in sent]
 
 
-def test_a_broken_text_is_refused_among_those_that_are_repeated():
+def test_invalid_utf8_is_refused_in_repeated_names():
     with pytest.raises(Malformed):
         refuse_malformed(nest([("a", "\0"), ("a", "b")]))
 
@@ -97,27 +97,27 @@ def test_a_broken_text_is_refused_among_those_that_are_repeated():
     ],
     ids=["text", "text_array", "hash", "array", "array_of_arrays", "deep", "many"],
 )
-def test_contradictions_and_excess_are_bad_requests(pairs):
+def test_contradictory_and_excessive_parameters_are_bad_requests(pairs):
     with pytest.raises(BadRequest, match="400 Bad request - "):
         nest(pairs)
 
 
 @given(st.dictionaries(names, trees, max_size=4))
-def test_what_links_flatten_is_read_back_the_same(tree):
+def test_flattened_link_parameters_are_read_back(tree):
     pairs = [pair for name, value in tree.items() for pair in flatten(name, value)]
 
     assert nest(pairs) == tree
 
 
 @given(st.lists(st.dictionaries(st.sampled_from("vwx"), texts), min_size=1, max_size=4))
-def test_arrays_of_hashes_survive_when_every_hash_begins_alike(hashes):
+def test_arrays_of_hashes_are_read_when_each_hash_starts_with_the_same_key(hashes):
     tree = [{"k": "1", **each} for each in hashes]
 
     assert nest(flatten("a", tree)) == {"a": tree}
 
 
 @given(st.lists(st.tuples(st.text(alphabet="ab[]", max_size=12), texts), max_size=8))
-def test_any_names_are_nested_or_refused(pairs):
+def test_any_names_are_parsed_or_refused(pairs):
     with suppress(BadRequest):
         assert isinstance(nest(pairs), dict)
 
@@ -147,7 +147,7 @@ def test_query_and_body_are_merged(options, found):
     assert read(asked(**options)) == found
 
 
-def test_a_file_is_a_parameter_like_any_other():
+def test_a_file_is_a_parameter():
     with asked(data={"override_params[name]": "x", "file": (BytesIO(b"bytes"), "file.tar.gz")}) as request:
         found = read(request)
 
@@ -183,12 +183,12 @@ def test_a_file_is_a_parameter_like_any_other():
         {"data": '{"a":' + "[" * 900 + "]" * 900 + "}", "content_type": JSON},
     ],
 )
-def test_broken_text_is_malformed(options):
+def test_invalid_utf8_is_malformed(options):
     with pytest.raises(Malformed):
         read(asked(**options))
 
 
-def test_raw_bytes_in_a_query_have_to_be_text_too():
+def test_raw_bytes_in_a_query_must_be_utf8():
     environ = EnvironBuilder().get_environ() | {"QUERY_STRING": "a=\xff"}
 
     with pytest.raises(Malformed):
@@ -196,7 +196,7 @@ def test_raw_bytes_in_a_query_have_to_be_text_too():
 
 
 @pytest.mark.parametrize("depth", [MAX_JSON_DEPTH - 1, MAX_JSON_DEPTH])
-def test_json_may_be_nested_this_deeply_and_no_deeper(depth):
+def test_the_nesting_of_json_is_limited(depth):
     nested = {}
     for _ in range(depth):
         nested = {"a": nested}
@@ -220,7 +220,7 @@ def test_other_bodies_are_not_supported(content_type, shown):
 
 
 @pytest.mark.parametrize("value", ["\xff", "a\0b", "\xc3("])
-def test_a_credential_has_to_be_text(value):
+def test_a_credential_must_be_text(value):
     environ = EnvironBuilder().get_environ() | {"HTTP_PRIVATE_TOKEN": value}
 
     with pytest.raises(Malformed):
@@ -228,7 +228,7 @@ def test_a_credential_has_to_be_text(value):
 
 
 @given(st.binary(max_size=60), st.sampled_from([JSON, FORM, "multipart/form-data; boundary=x", "text/plain"]))
-def test_any_bytes_are_read_or_refused(body, content_type):
+def test_any_bytes_are_parsed_or_refused(body, content_type):
     with (
         asked(data=body, content_type=content_type) as request,
         suppress(Malformed, BadRequest, UnsupportedContentType),
@@ -237,7 +237,7 @@ def test_any_bytes_are_read_or_refused(body, content_type):
 
 
 @given(st.binary(max_size=60) | st.text(alphabet="ab[]=&%20cf+", max_size=30).map(str.encode))
-def test_any_query_is_read_or_refused(text):
+def test_any_query_is_parsed_or_refused(text):
     with suppress(Malformed, BadRequest):
         found = query(Request(EnvironBuilder().get_environ() | {"QUERY_STRING": text.decode("latin-1")}))
 
@@ -245,7 +245,7 @@ def test_any_query_is_read_or_refused(text):
 
 
 @given(st.lists(st.tuples(names, texts), max_size=8), st.sampled_from(["query_string", "data"]))
-def test_what_is_encoded_is_read_back_the_same(pairs, place):
+def test_encoded_parameters_are_read_back(pairs, place):
     asked_for = asked(**{place: urlencode(pairs)}, content_type=FORM)
 
     assert read(asked_for) == dict(pairs)
@@ -259,14 +259,14 @@ jsons = st.recursive(
 
 
 @given(st.dictionaries(texts, jsons, max_size=4), st.booleans())
-def test_json_is_read_with_every_digit(tree, as_ascii):
+def test_json_integers_keep_all_digits(tree, as_ascii):
     body = json.dumps(tree, ensure_ascii=as_ascii).encode()
 
     assert read(asked(data=body, content_type=JSON)) == tree
 
 
 @given(jsons, st.lists(st.sampled_from("lkv"), max_size=6), st.sampled_from(["\0", "a\0b", "\ud800", "\udc00\ud800"]))
-def test_no_broken_text_hides_in_json(beside, steps, broken):
+def test_invalid_utf8_in_json_is_refused(beside, steps, broken):
     value = broken
     for step in steps:
         value = {"l": [beside, value], "k": {"a": beside, "\0": value}, "v": {"a": value, "b": beside}}[step]
@@ -277,7 +277,7 @@ def test_no_broken_text_hides_in_json(beside, steps, broken):
 
 
 @pytest.mark.parametrize("kind", ["", '; filename="a"'])
-def test_a_part_without_a_name_is_no_parameter(kind, app):
+def test_a_part_without_a_name_is_ignored(kind, app):
     body = (
         f'--x\r\nContent-Disposition: form-data{kind}\r\n\r\n1\r\n--x\r\nContent-Disposition: form-data; name="a"\r\n'
     )

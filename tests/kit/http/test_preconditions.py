@@ -34,7 +34,7 @@ def asked(header):
         "2021-01-20T08:15:31+99:99",
     ],
 )
-def test_an_unchanged_row_and_what_is_no_date_go_on(header):
+def test_unchanged_rows_and_invalid_dates_pass(header):
     with asked(header):
         assert unmodified(ROW) is ROW
 
@@ -51,6 +51,6 @@ def test_an_unchanged_row_and_what_is_no_date_go_on(header):
         "0001-01-01T00:00:00+14:00",
     ],
 )
-def test_a_row_that_changed_later_does_not(header):
+def test_a_row_that_changed_later_is_412(header):
     with asked(header), pytest.raises(PreconditionFailed):
         unmodified(ROW)

@@ -33,7 +33,7 @@ def seen(address, headers=FORWARDED):
 
 
 @pytest.mark.parametrize("address", ["10.1.2.3", "fd00::1", "::ffff:10.1.2.3"])
-def test_a_trusted_proxy_is_believed(address):
+def test_headers_of_a_trusted_proxy_are_applied(address):
     environ = seen(address)
 
     assert (environ["REMOTE_ADDR"], environ["wsgi.url_scheme"]) == ("203.0.113.9", "https")
@@ -41,7 +41,7 @@ def test_a_trusted_proxy_is_believed(address):
 
 
 @pytest.mark.parametrize("address", ["192.0.2.1", "2001:db8::1", "::ffff:192.0.2.1", "", "unix:"])
-def test_nobody_else_is(address):
+def test_headers_of_other_clients_are_ignored(address):
     environ = seen(address)
 
     assert (environ["REMOTE_ADDR"], environ["wsgi.url_scheme"]) == (address, "http")
@@ -50,7 +50,7 @@ def test_nobody_else_is(address):
 
 
 @pytest.mark.parametrize(("address", "client"), [("10.1.2.3", "203.0.113.9"), ("192.0.2.1", "192.0.2.1")])
-def test_the_address_of_a_client_is_the_one_that_a_trusted_proxy_names(address, client):
+def test_the_client_address_is_taken_from_a_trusted_proxy(address, client):
     environ = create_environ(headers=FORWARDED) | {"REMOTE_ADDR": address}
 
     assert TrustedProxies(None, NETWORKS).client_address(environ) == client
@@ -59,5 +59,5 @@ def test_the_address_of_a_client_is_the_one_that_a_trusted_proxy_names(address, 
 @pytest.mark.parametrize(
     ("headers", "forwarded"), [(FORWARDED, True), ({"Forwarded": "for=1.1.1.1"}, True), ({"Accept": "*/*"}, False)]
 )
-def test_it_is_remembered_whether_a_request_was_forwarded(headers, forwarded):
+def test_forwarded_requests_are_marked(headers, forwarded):
     assert seen("192.0.2.1", headers)[WAS_FORWARDED] is forwarded

@@ -45,13 +45,13 @@ def refusal(*schemas, **parameters):
     return refused.value.message
 
 
-def test_all_refusals_are_collected_in_the_order_of_declaration():
+def test_errors_are_collected_in_the_order_of_declaration():
     text = refusal(FirstSchema(), SecondSchema(), page="a", active="maybe")
 
     assert text == "key is missing, value is missing, active is invalid, page is invalid"
 
 
-def test_parameters_that_nobody_declared_are_ignored():
+def test_undeclared_parameters_are_ignored():
     loaded = load(FirstSchema(), SecondSchema(), parameters={"key": "a", "value": "b", "colour": "red"})
 
     assert loaded == {"key": "a", "value": "b", "active": False, "page": 1}
@@ -71,23 +71,23 @@ FINE = {"name": "n", "a": "1"}
         ({"name": "n", "user_id": "x"}, "user_id is invalid, a, b are missing, exactly one parameter must be provided"),
     ],
 )  # fmt: skip
-def test_parameters_that_need_or_refuse_each_other(parameters, text):
+def test_dependent_and_exclusive_parameters_are_checked(parameters, text):
     assert refusal(ManySchema(), **parameters) == text
 
 
 @pytest.mark.parametrize(
     "more", [{}, {"user_id": 1, "username": None}, {"extern_uid": "1", "provider": "ldap"}, {"title": "t", "path": ""}]
 )
-def test_parameters_that_go_together(more):
+def test_parameters_required_together_are_checked(more):
     assert "colour" not in load(ManySchema(), parameters=FINE | more)
 
 
 @pytest.mark.parametrize("name", ["path", "title"])
-def test_any_one_of_several_is_enough(name):
+def test_one_of_several_parameters_is_required(name):
     assert load(ManySchema(), parameters={"a": "1", name: ""}) == {}
 
 
-def test_another_parameter_may_stand_in_for_a_required_one():
+def test_another_parameter_may_replace_a_required_one():
     assert load(InsteadSchema(), parameters={"username": "max"}) == {"username": "max"}
     assert refusal(InsteadSchema()) == "user_id is missing"
     assert refusal(InsteadSchema(), username="max", user_id="x") == "user_id is invalid"
@@ -101,7 +101,7 @@ class OuterSchema(Schema):
     fixed = fields.Constant(None)
 
 
-def test_an_answer_leaves_out_a_missing_part_or_shows_null():
+def test_a_missing_part_is_left_out_or_null():
     dumped = OuterSchema().dump({"left_out": None, "shown": None, "at": None, "on": None})
 
     assert dumped == {"shown": None, "at": None, "on": None, "fixed": None}

@@ -155,22 +155,22 @@ def test_every_schema_of_the_application_serializes_as_marshmallow_does(app):
     assert compared > 300
 
 
-def test_a_row_that_is_read_by_key_is_left_to_marshmallow():
+def test_mappings_are_serialized_by_marshmallow():
     assert InnerSchema().dump({"id": "1"}) == {"id": 1}
 
 
-def test_parts_of_a_schema_are_shown_in_part():
+def test_only_and_exclude_select_fields():
     assert InnerSchema(only=("name",)).dump(INNER) == {"name": "ada"}
     assert InnerSchema(exclude=("name",)).dump(INNER) == {"id": 1}
 
 
-def test_what_cannot_be_shown_is_an_error_in_both():
+def test_values_that_cannot_be_serialized_raise_in_both():
     with pytest.raises(ValueError, match="invalid literal"):
         InnerSchema().dump(SimpleNamespace(id="x", name="ada"))
 
 
 @pytest.mark.both_databases
-def test_every_answer_of_the_api_is_serialized_as_by_marshmallow(app, filled, monkeypatch):
+def test_every_api_response_is_serialized_as_by_marshmallow(app, filled, monkeypatch):
     """All schemas over all rows that the live route table shows."""
     from tests.support.route_survey import survey
 

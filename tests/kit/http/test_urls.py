@@ -56,33 +56,33 @@ def segments():
         ("/api/1.json?b=1", ["1"]),
     ],
 )
-def test_a_path_is_cut_at_real_slashes_only(path, found, segments):
+def test_a_path_is_split_at_unencoded_slashes_only(path, found, segments):
     answer = segments.get("/", environ_overrides={"RAW_URI": path, "REQUEST_URI": path})
 
     assert answer.json == found
 
 
-def test_an_absolute_target_is_cut_like_any_other(segments):
+def test_an_absolute_request_target_is_split_alike(segments):
     answer = segments.get("/", environ_overrides={"RAW_URI": "http://host/api/a%2Fb?c=d"})
 
     assert answer.json == ["a/b"]
 
 
-def test_bytes_that_a_client_did_not_encode_are_text_too(segments):
+def test_unencoded_bytes_in_paths_are_decoded(segments):
     answer = segments.get("/", environ_overrides={"RAW_URI": "/api/" + "ä".encode().decode("latin-1")})
 
     assert answer.json == ["ä"]
 
 
 @pytest.mark.parametrize("path", ["/api/%ff", "/api/a%00b", "/api/\xff", "/%00", "/api/%C3%28"])
-def test_a_path_that_is_no_text_is_a_plain_400(path, segments):
+def test_a_path_with_invalid_utf8_is_a_plain_400(path, segments):
     answer = segments.get("/", environ_overrides={"RAW_URI": path})
 
     assert (answer.status_code, answer.content_type, answer.data) == (400, "text/plain", b"Bad Request")
 
 
 @given(st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=20))
-def test_any_text_comes_through_as_one_segment(segments, text):
+def test_any_text_is_kept_as_one_segment(segments, text):
     path = f"/api/{urls.encode(text)}/end"
 
     answer = segments.get("/", environ_overrides={"RAW_URI": path})
@@ -94,7 +94,7 @@ def test_any_text_comes_through_as_one_segment(segments, text):
     ("configured", "found"),
     [(None, "http://asked.example:8080/x"), ("https://set.example", "https://set.example/x")],
 )
-def test_an_absolute_address_begins_with_what_is_configured(configured, found):
+def test_absolute_urls_start_with_the_configured_url(configured, found):
     app = Flask("addresses")
     app.request_class = Request
     app.config["EXTERNAL_URL"] = configured

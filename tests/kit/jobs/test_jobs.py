@@ -181,7 +181,7 @@ def test_a_job_runs_with_the_request_id_of_the_request_that_deferred_it(app, mak
     assert logs.request_id() == before
 
 
-def test_a_task_that_many_workers_claim_at_once_runs_once(app, make_job, notifications):
+def test_a_task_claimed_by_many_workers_runs_once(app, make_job, notifications):
     ran = []
     together = threading.Barrier(6)
     job = make_job(lambda: ran.append(threading.get_ident()))
@@ -384,7 +384,7 @@ def test_a_worker_renews_the_lease_of_the_job_it_runs(app, make_job, notificatio
     assert seen == [True]
 
 
-def test_a_job_that_lost_its_lease_writes_nothing_more_and_leaves_the_task(app, make_job, notifications, pass_time):
+def test_a_job_without_lease_stops_writing_and_keeps_the_task(app, make_job, notifications, pass_time):
     taken_over = []
 
     def long_job():
@@ -444,7 +444,7 @@ def test_steps_work_without_a_worker_too(app):
 
 
 @pytest.mark.parametrize(("failing", "tried"), [({1, 2, 4}, [0, 1, 2, 3, 4, 5]), ({1, 2, 3}, [0, 1, 2, 3])])
-def test_rows_that_the_database_refuses_hold_up_no_others_unless_it_is_away(app, failing, tried):
+def test_refused_rows_do_not_block_others_unless_the_database_is_down(app, failing, tried):
     seen = []
 
     def act(row):

@@ -97,7 +97,7 @@ def test_a_notification_reaches_a_worker_through_redis(app):
     assert "notified" in marks()
 
 
-def test_a_job_can_be_left_to_the_workers_of_another_queue(app):
+def test_a_job_can_be_moved_to_another_queue(app):
     with unit_of_work():
         task = leave_mark.on(jobs.MAIL).defer("other queue")
         found = (task.name, task.queue)

@@ -63,7 +63,7 @@ def values():
     return found
 
 
-def test_every_encrypted_column_is_known():
+def test_every_encrypted_column_is_found():
     names = {f"{found.name}.{one.name}" for found, one in encryption.encrypted_columns()}
 
     assert "variables.value" in names
@@ -81,7 +81,7 @@ def test_after_a_rotation_everything_is_encrypted_with_the_new_key(settings):
     assert values() == ["one", None, "two"]
 
 
-def test_forgetting_leaves_one_key_that_reads_everything(settings):
+def test_forgetting_old_keys_leaves_one_key_that_decrypts_everything(settings):
     store("one", "two")
     encryption.rotate(settings)
     newest = key_ring.read_keys(settings)[0]
@@ -92,7 +92,7 @@ def test_forgetting_leaves_one_key_that_reads_everything(settings):
     assert values() == ["one", "two"]
 
 
-def test_a_rotation_goes_through_more_rows_than_a_batch_holds(settings, monkeypatch):
+def test_a_rotation_processes_several_batches(settings, monkeypatch):
     monkeypatch.setattr(encryption, "BATCH", 3)
     texts = [f"value {number}" for number in range(8)]
     store(*texts)
@@ -100,7 +100,7 @@ def test_a_rotation_goes_through_more_rows_than_a_batch_holds(settings, monkeypa
     assert (encryption.rotate(settings), values()) == (8, texts)
 
 
-def test_a_rotation_that_was_stopped_is_run_again(settings, monkeypatch):
+def test_an_interrupted_rotation_can_be_repeated(settings, monkeypatch):
     store("one", "two", "three")
     monkeypatch.setattr(encryption, "BATCH", 1)
     renew, renewed = KeyRing.renew, []
@@ -122,7 +122,7 @@ def test_a_rotation_that_was_stopped_is_run_again(settings, monkeypatch):
     assert half == values() == ["one", "two", "three"]
 
 
-def test_nothing_is_lost_that_another_process_writes_meanwhile(instance, settings):
+def test_a_rotation_keeps_concurrent_writes(instance, settings):
     project_id = store("first")
     context = multiprocessing.get_context("fork")
     begun, ended = context.Event(), context.Event()
@@ -155,7 +155,7 @@ def test_nothing_is_lost_that_another_process_writes_meanwhile(instance, setting
     assert len(key_ring.read_keys(settings)) == 1
 
 
-def test_rotations_at_the_same_time_lose_no_key(instance, settings):
+def test_concurrent_rotations_lose_no_key(instance, settings):
     store("one", "two")
     together = threading.Barrier(4)
     failures = []
@@ -178,7 +178,7 @@ def test_rotations_at_the_same_time_lose_no_key(instance, settings):
     assert (failures, values()) == ([], ["one", "two"])
 
 
-def test_with_keys_from_the_environment_the_operator_puts_the_new_one_in_front(instance, settings, tmp_path):
+def test_with_keys_from_the_environment_the_operator_adds_the_new_one_first(instance, settings, tmp_path):
     store("one")
     (old,) = key_ring.read_keys(settings)
     new = "the new key that is long enough for us"
@@ -192,7 +192,7 @@ def test_with_keys_from_the_environment_the_operator_puts_the_new_one_in_front(i
     assert key_ring.read_keys(settings) == [old]
 
 
-def test_a_rotation_without_the_old_key_says_what_to_do_and_changes_nothing(settings):
+def test_a_rotation_without_the_old_key_is_refused_with_advice(settings):
     store("one")
     before = stored()
     (settings.data_dir / "secret_key").write_text("another key than the one it was written with\n")
@@ -203,7 +203,7 @@ def test_a_rotation_without_the_old_key_says_what_to_do_and_changes_nothing(sett
     assert stored() == before
 
 
-def test_the_key_of_the_database_is_proven(instance):
+def test_the_key_is_checked_against_the_database(instance):
     encryption.leave_proof()
     encryption.leave_proof()
 
@@ -212,7 +212,7 @@ def test_the_key_of_the_database_is_proven(instance):
     assert db.session.scalar(select(func.count()).select_from(encryption.KeyProof)) == 1
 
 
-def test_a_process_with_another_key_answers_nothing_and_is_not_ready(instance, monkeypatch):
+def test_a_process_with_another_key_refuses_requests_and_is_not_ready(instance, monkeypatch):
     encryption.leave_proof()
     client = instance.test_client()
     right = client.get("/users/sign_in").status_code
@@ -224,7 +224,7 @@ def test_a_process_with_another_key_answers_nothing_and_is_not_ready(instance, m
     assert client.get("/-/liveness").status_code == 200
 
 
-def test_no_proof_is_left_with_a_key_that_does_not_read_what_is_there(instance, monkeypatch):
+def test_no_proof_is_stored_for_a_key_that_cannot_decrypt_the_data(instance, monkeypatch):
     store("a value")
     monkeypatch.setattr(key_ring._Current, "keyring", KeyRing(["another key than that one and long enough"]))
 
@@ -234,7 +234,7 @@ def test_no_proof_is_left_with_a_key_that_does_not_read_what_is_there(instance, 
     assert db.session.scalar(select(func.count()).select_from(encryption.KeyProof)) == 0
 
 
-def test_a_key_file_that_has_gone_is_not_rotated(instance, settings, monkeypatch):
+def test_a_missing_key_file_is_not_rotated(instance, settings, monkeypatch):
     store("a value")
     (settings.data_dir / key_ring.KEY_FILE).unlink()
     key_ring.init(settings)

@@ -32,7 +32,7 @@ def _keep_the_keys_of_the_process(monkeypatch):
         monkeypatch.setattr(key_ring._Current, name, getattr(key_ring._Current, name))
 
 
-def test_the_key_is_made_once_and_readable_by_us_only(settings):
+def test_the_key_is_created_once_and_private(settings):
     first = key_ring.read_keys(settings)
     second = key_ring.read_keys(settings)
 
@@ -43,7 +43,7 @@ def test_the_key_is_made_once_and_readable_by_us_only(settings):
     assert [one.name for one in settings.data_dir.iterdir()] == ["secret_key"]
 
 
-def test_racing_processes_make_one_key(settings):
+def test_concurrent_processes_create_one_key(settings):
     context = multiprocessing.get_context("fork")
     together, found = context.Barrier(6), context.SimpleQueue()
 
@@ -67,7 +67,7 @@ def test_a_key_of_the_environment_leaves_no_file(tmp_path):
     assert (keys, list(tmp_path.iterdir())) == ([OLD], [])
 
 
-def test_the_first_of_several_keys_writes_and_all_of_them_read(tmp_path):
+def test_the_first_of_several_keys_encrypts_and_all_decrypt(tmp_path):
     stored = KeyRing([OLD]).encrypt("a value")
     both = key_ring.init(settings_in(tmp_path, SECRET_KEY=f"{NEW},{OLD}"))
 
@@ -76,12 +76,12 @@ def test_the_first_of_several_keys_writes_and_all_of_them_read(tmp_path):
     assert KeyRing([NEW]).decrypt(both.renew(stored)) == "a value"
 
 
-def test_blanks_around_the_commas_are_no_part_of_the_keys(tmp_path):
+def test_blanks_around_commas_are_not_part_of_the_keys(tmp_path):
     assert key_ring.read_keys(settings_in(tmp_path, SECRET_KEY=f" {NEW} , {OLD} ,")) == [NEW, OLD]
 
 
 @pytest.mark.parametrize("act", [KeyRing.decrypt, KeyRing.renew])
-def test_the_wrong_key_is_told_with_what_to_do(act):
+def test_a_wrong_key_is_reported_with_advice(act):
     stored = KeyRing([OLD]).encrypt("a value")
 
     with pytest.raises(SecretKeyMissing, match=r"PROJECT_SERVICE_SECRET_KEY.*secret_key file") as refused:
@@ -90,7 +90,7 @@ def test_the_wrong_key_is_told_with_what_to_do(act):
     assert "a value" not in str(refused.value)
 
 
-def test_what_was_tampered_with_is_not_read():
+def test_modified_ciphertext_is_refused():
     keyring = KeyRing([OLD])
     stored = keyring.encrypt("a value")
     tampered = stored[:20] + ("A" if stored[20] != "A" else "B") + stored[21:]
@@ -99,14 +99,14 @@ def test_what_was_tampered_with_is_not_read():
         keyring.decrypt(tampered)
 
 
-def test_an_empty_key_file_is_told_with_what_to_do(settings):
+def test_an_empty_key_file_is_reported_with_advice(settings):
     (settings.data_dir / "secret_key").write_text("\n")
 
     with pytest.raises(SecretKeyMissing, match="is empty: put the key back"):
         key_ring.init(settings)
 
 
-def test_a_process_at_work_takes_up_a_new_key(settings):
+def test_a_running_process_loads_a_new_key(settings):
     before = key_ring.init(settings)
     stored = before.encrypt("a value")
     key_ring.add_key(settings)
@@ -117,7 +117,7 @@ def test_a_process_at_work_takes_up_a_new_key(settings):
     assert after.decrypt(stored) == "a value"
 
 
-def test_a_process_that_reads_while_the_key_changes_takes_up_the_new_one(settings, monkeypatch):
+def test_a_read_during_a_key_change_loads_the_new_key(settings, monkeypatch):
     key_ring.init(settings)
     read = key_ring.read_keys
 
@@ -133,7 +133,7 @@ def test_a_process_that_reads_while_the_key_changes_takes_up_the_new_one(setting
     assert key_ring.keyring().keys == read(settings)
 
 
-def test_a_process_at_work_makes_no_new_key_when_the_file_goes(settings):
+def test_a_running_process_does_not_recreate_a_removed_key_file(settings):
     stored = key_ring.init(settings).encrypt("a value")
     (settings.data_dir / "secret_key").unlink()
 
@@ -143,7 +143,7 @@ def test_a_process_at_work_makes_no_new_key_when_the_file_goes(settings):
     assert not (settings.data_dir / "secret_key").exists()
 
 
-def test_old_keys_are_forgotten_but_the_newest(settings):
+def test_only_the_newest_key_is_kept(settings):
     key_ring.add_key(settings)
     keys = key_ring.add_key(settings)
     key_ring.drop_old_keys(settings)
@@ -153,7 +153,7 @@ def test_old_keys_are_forgotten_but_the_newest(settings):
     assert stat.S_IMODE((settings.data_dir / "secret_key").stat().st_mode) == 0o600
 
 
-def test_the_keys_of_sessions_change_with_the_rotation_and_the_old_still_count():
+def test_session_keys_follow_the_rotation_and_old_ones_stay_valid():
     old, both = KeyRing([OLD]), KeyRing([NEW, OLD])
 
     assert old.signing_key != both.signing_key
@@ -170,7 +170,7 @@ def test_tokens_are_random_and_stored_as_digests():
     assert tokens.digest("a token") == hashlib.sha256(b"a token").hexdigest()
 
 
-def test_secrets_are_compared_whole():
+def test_secrets_are_compared_in_full():
     assert tokens.same("grüße", "grüße")
     assert not tokens.same("grüße", "grüßen")
     assert not tokens.same("", "a")
@@ -187,12 +187,12 @@ def test_passwords_are_hashed_with_argon2id():
 
 
 @pytest.mark.parametrize("stored", [None, "", "no hash at all", "$argon2id$broken"])
-def test_who_has_no_password_matches_none(stored):
+def test_a_user_without_password_matches_no_password(stored):
     assert not passwords.password_matches(stored, "")
     assert not passwords.password_matches(stored, "no hash at all")
 
 
-def test_a_private_file_appears_whole_or_not_at_all(tmp_path):
+def test_a_private_file_is_written_atomically(tmp_path):
     path = tmp_path / "kept" / "private"
     private_files.write_private(path, "first")
     private_files.write_private(path, "second", exclusive=True)

@@ -25,6 +25,7 @@ HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 VARIABLE = re.compile(rf"{PREFIX}[A-Z_]+[A-Z]")
 MODULE = re.compile(r"`([\w./-]+(?:\.py|/))`")
+SELECTION = re.compile(r'ARGS="-k (\w+)"')  # of tests, by a part of the name of a module or a function
 EXAMPLES = {"0002_add_a_colour_to_labels.py"}  # paths that docs give as examples of new files
 CREATED_AT_RUN_TIME = {"storage/", "repositories/", "transfers/", "redis/"}  # below the data directory
 DERIVED = {"embedded_redis"}  # no variable of its own: it says that there is no REDIS_URL
@@ -118,6 +119,15 @@ def test_every_path_of_the_code_in_the_documentation_exists(path: Path) -> None:
     named = set(MODULE.findall(without_code(path.read_text()))) - EXAMPLES - CREATED_AT_RUN_TIME
 
     assert sorted(name for name in named if not is_in_the_code(name)) == []
+
+
+def test_every_selection_of_tests_in_the_documentation_selects_some() -> None:
+    modules = list((REPOSITORY / "tests").rglob("test_*.py"))
+    names = [path.stem for path in modules]
+    names += [name for path in modules for name in re.findall(r"^def (test_\w+)", path.read_text(), re.MULTILINE)]
+    selections = {text for path in PAGES for text in SELECTION.findall(path.read_text())}
+
+    assert [text for text in sorted(selections) if not any(text in name for name in names)] == []
 
 
 @pytest.mark.parametrize("path", sorted((DOCS / "decisions").glob("*.md")), ids=lambda path: path.stem)

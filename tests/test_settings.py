@@ -18,7 +18,7 @@ def read(**variables):
     return Settings.from_environment({f"PROJECT_SERVICE_{name}": value for name, value in variables.items()})
 
 
-def test_without_any_variable_everything_lies_below_the_working_directory(monkeypatch, tmp_path):
+def test_by_default_all_paths_are_below_the_working_directory(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
 
     settings = Settings.from_environment({"PATH": "/bin", "HOME": "/root"})
@@ -77,7 +77,7 @@ def test_without_any_variable_everything_lies_below_the_working_directory(monkey
         ("SMTP_FROM", "projects@example.org", "smtp_from", "projects@example.org"),
     ],
 )
-def test_each_variable_has_its_field(name, text, field, value):
+def test_each_variable_sets_its_field(name, text, field, value):
     assert getattr(read(**{name: text}), field) == value
 
 
@@ -140,7 +140,7 @@ def test_every_field_can_be_set():
         ("SMTP_FROM", "a b@example.org"),
     ],
 )
-def test_a_wrong_value_is_refused_by_the_name_of_its_variable(name, text):
+def test_an_invalid_value_is_refused_with_the_variable_name(name, text):
     with pytest.raises(SettingsError) as refused:
         read(**{name: text})
 
@@ -158,26 +158,26 @@ def test_a_wrong_value_is_refused_by_the_name_of_its_variable(name, text):
         ("EXTERNAL_URL", "https://u:s3cr3t@h"),
     ],
 )
-def test_a_refusal_does_not_repeat_a_secret(name, text):
+def test_an_error_does_not_repeat_a_secret(name, text):
     with pytest.raises(SettingsError) as refused:
         read(**{name: text})
 
     assert "s3cr3t" not in str(refused.value)
 
 
-def test_an_unknown_variable_is_refused_by_its_name():
+def test_an_unknown_variable_is_refused():
     with pytest.raises(SettingsError, match="PROJECT_SERVICE_DATABASE: no such setting"):
         read(DATABASE="sqlite:////srv/a.db")
 
 
-def test_an_empty_variable_is_as_good_as_none(monkeypatch, tmp_path):
+def test_an_empty_variable_counts_as_unset(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     fields = [field.name for field in dataclasses.fields(Settings) if field.name != "embedded_redis"]
 
     assert read(**{name.upper(): "" for name in fields}) == read()
 
 
-def test_settings_do_not_change():
+def test_settings_are_immutable():
     with pytest.raises(dataclasses.FrozenInstanceError):
         read().log_level = "DEBUG"
 
@@ -186,7 +186,7 @@ def test_a_named_redis_is_not_embedded():
     assert not read(REDIS_URL="redis://localhost").embedded_redis
 
 
-def test_the_path_of_a_socket_is_short_whatever_the_data_directory_is(tmp_path):
+def test_the_socket_path_is_short_for_any_data_directory(tmp_path):
     long = read(DATA_DIR=f"/srv/{'d' * 300}")
     link = tmp_path / "link"
     link.symlink_to(tmp_path)
@@ -196,13 +196,13 @@ def test_the_path_of_a_socket_is_short_whatever_the_data_directory_is(tmp_path):
     assert runtime_dir(link) == runtime_dir(tmp_path)
 
 
-def test_a_data_directory_with_odd_characters_is_found_again():
+def test_a_data_directory_with_unusual_characters_works():
     settings = read(DATA_DIR="/srv/50% of ünïcödé")
 
     assert settings.storage_url == "file:///srv/50%25%20of%20%C3%BCn%C3%AFc%C3%B6d%C3%A9/storage"
 
 
-def test_sockets_are_not_below_a_long_temporary_directory(monkeypatch, tmp_path):
+def test_sockets_are_not_placed_in_a_long_temporary_directory(monkeypatch, tmp_path):
     monkeypatch.setattr(tempfile, "tempdir", "/" + "t" * 100)
 
     assert len(str(runtime_dir(tmp_path))) < 80

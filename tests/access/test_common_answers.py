@@ -30,7 +30,7 @@ def variable(project, as_maintainer):
     ("method", "path"),
     [("GET", "/user"), ("POST", "/projects"), ("GET", "/nowhere"), ("PATCH", "/projects"), ("OPTIONS", "/user")],
 )
-def test_every_answer_has_these_headers(method, path, people, as_maintainer):
+def test_every_response_has_these_headers(method, path, people, as_maintainer):
     answer = as_maintainer.open(method, path)
 
     assert {name: answer.headers[name] for name in HEADERS} == HEADERS
@@ -39,20 +39,20 @@ def test_every_answer_has_these_headers(method, path, people, as_maintainer):
 
 
 @pytest.mark.parametrize(("given", "kept"), [("abc-123.x:y_z", True), ("a" * 129, False), ("a b", False), ("é", False)])
-def test_the_id_of_a_request_is_given_back(given, kept, as_):
+def test_the_request_id_is_returned(given, kept, as_):
     answer = as_(None).get("/version", headers={"X-Request-Id": given})
 
     assert (answer.headers["X-Request-Id"] == given) is kept
 
 
-def test_moments_have_milliseconds_and_days_have_none(project, people, as_maintainer):
+def test_times_have_milliseconds_and_dates_have_none(project, people, as_maintainer):
     shown, me = as_maintainer.get(f"/projects/{project.id}").json, as_maintainer.get("/user").json
 
     assert MOMENT.fullmatch(shown["created_at"])
     assert re.fullmatch(r"\d{4}-\d\d-\d\d", me["last_activity_on"])
 
 
-def test_reading_again_what_has_not_changed_costs_nothing(variable, as_maintainer):
+def test_an_unchanged_response_is_304(variable, as_maintainer):
     first = as_maintainer.get(variable)
     tag = first.headers["ETag"]
 
@@ -67,7 +67,7 @@ def test_reading_again_what_has_not_changed_costs_nothing(variable, as_maintaine
     assert not [answer for answer in again if "Content-Type" in answer.headers]
 
 
-def test_what_has_changed_has_another_tag(variable, as_maintainer):
+def test_a_changed_response_has_another_etag(variable, as_maintainer):
     tag = as_maintainer.get(variable).headers["ETag"]
     as_maintainer.put(variable, json={"value": "2"})
 
@@ -84,14 +84,14 @@ def test_if_match_has_no_effect_on_reads(variable, as_maintainer):
     assert {answer.status_code for answer in answers} == {200}
 
 
-def test_errors_are_not_kept(as_maintainer):
+def test_errors_are_not_cached(as_maintainer):
     for path in ("/projects/999", "/nowhere", "/users?page=a"):
         answer = as_maintainer.get(path, headers={"If-None-Match": "*"})
         assert answer.status_code >= 400
         assert (answer.headers["Cache-Control"], "ETag" in answer.headers) == ("no-cache", False)
 
 
-def test_deleting_answers_with_nothing_and_only_once(variable, as_maintainer):
+def test_deleting_returns_no_content_once(variable, as_maintainer):
     first, second = as_maintainer.delete(variable), as_maintainer.delete(variable)
 
     assert (first.status_code, first.data, "Content-Type" in first.headers) == (204, b"", False)
@@ -103,7 +103,7 @@ CHANGED = (412, {"message": "412 Precondition Failed"})
 
 
 @pytest.mark.parametrize(("since", "status"), [(LATER, 204), (NONSENSE, 204), (LONG_AGO, 412)])
-def test_a_member_who_changed_stays(since, status, project, people, as_maintainer):
+def test_a_changed_member_is_not_deleted(since, status, project, people, as_maintainer):
     path = f"/projects/{project.id}/members/{people['dev'].id}"
 
     answer = as_maintainer.delete(path, headers={"If-Unmodified-Since": since})
@@ -113,14 +113,14 @@ def test_a_member_who_changed_stays(since, status, project, people, as_maintaine
 
 
 @pytest.mark.parametrize("path", ["/projects/{project.id}", "/groups/{group.id}", "/users/{user.id}"])
-def test_nothing_that_changed_is_deleted(path, project, group, people, as_admin):
+def test_changed_rows_are_not_deleted(path, project, group, people, as_admin):
     path = path.format(project=project, group=group, user=people["sam"])
 
     assert told(as_admin.delete(path, headers={"If-Unmodified-Since": LONG_AGO})) == CHANGED
     assert as_admin.get(path).status_code == 200
 
 
-def test_a_variable_has_no_date_to_compare_with(variable, as_maintainer):
+def test_variables_ignore_if_unmodified_since(variable, as_maintainer):
     assert as_maintainer.delete(variable, headers={"If-Unmodified-Since": LONG_AGO}).status_code == 204
 
 
@@ -134,7 +134,7 @@ def test_a_variable_has_no_date_to_compare_with(variable, as_maintainer):
         ("GET", "/projects/1/archive", {"POST", "OPTIONS"}),
     ],
 )
-def test_a_wrong_method_is_told_to_those_who_are_signed_in(method, path, methods, people, as_):
+def test_a_wrong_method_is_405_for_signed_in_callers(method, path, methods, people, as_):
     answer = as_("sam").open(method, path)
 
     assert told(answer) == (405, {"error": "405 Not Allowed"})
@@ -142,13 +142,13 @@ def test_a_wrong_method_is_told_to_those_who_are_signed_in(method, path, methods
     assert told(as_(None).open(method, path)) == (401, {"message": "401 Unauthorized"})
 
 
-def test_a_wrong_method_with_a_bad_token_is_about_the_token(people, client_of):
+def test_a_wrong_method_with_an_invalid_token_is_401(people, client_of):
     answer = client_of(people["sam"], revoked=True).delete("/groups")
 
     assert (answer.status_code, answer.json["error"]) == (401, "invalid_token")
 
 
-def test_options_tell_the_methods(as_):
+def test_options_lists_the_methods(as_):
     answer = as_(None).open("OPTIONS", "/groups")
 
     assert (answer.status_code, answer.data, "Content-Type" in answer.headers) == (204, b"", False)
@@ -156,7 +156,7 @@ def test_options_tell_the_methods(as_):
 
 
 @pytest.mark.parametrize("path", ["/namespaces", "/user", "/projects/1/variables", "/projects/1/members"])
-def test_options_of_what_is_for_people_who_are_signed_in_are_told_to_them(path, as_, as_stranger):
+def test_options_of_protected_routes_need_authentication(path, as_, as_stranger):
     stranger = as_(None).open("OPTIONS", path)
     member = as_stranger.open("OPTIONS", path)
 
@@ -164,7 +164,7 @@ def test_options_of_what_is_for_people_who_are_signed_in_are_told_to_them(path, 
     assert (member.status_code, member.data, "GET" in member.headers["Allow"]) == (204, b"", True)
 
 
-def test_any_page_may_read_the_answers(people, as_maintainer):
+def test_responses_allow_any_origin(people, as_maintainer):
     answer = as_maintainer.get("/user", headers={"Origin": "https://elsewhere.example"})
 
     assert answer.headers["Access-Control-Allow-Origin"] == "*"
@@ -172,13 +172,13 @@ def test_any_page_may_read_the_answers(people, as_maintainer):
     assert set(answer.headers["Access-Control-Expose-Headers"].split(", ")) >= {*EXPOSED, "X-Request-Id", "ETag"}
 
 
-def test_errors_may_be_read_too(as_):
+def test_errors_allow_any_origin(as_):
     answer = as_(None).get("/user", headers={"Origin": "https://elsewhere.example"})
 
     assert (answer.status_code, answer.headers["Access-Control-Allow-Origin"]) == (401, "*")
 
 
-def test_a_browser_may_ask_before_it_sends(as_):
+def test_preflight_requests_are_answered(as_):
     asked = {
         "Origin": "https://elsewhere.example",
         "Access-Control-Request-Method": "DELETE",
@@ -193,7 +193,7 @@ def test_a_browser_may_ask_before_it_sends(as_):
     assert answer.headers["Access-Control-Allow-Headers"] == "private-token, content-type"
 
 
-def test_a_fault_tells_nothing_of_the_inside(variable, as_maintainer, monkeypatch):
+def test_an_internal_error_shows_no_details(variable, as_maintainer, monkeypatch):
     def fail(*_):
         raise RuntimeError("secret: /var/lib/service.db")
 
@@ -205,7 +205,7 @@ def test_a_fault_tells_nothing_of_the_inside(variable, as_maintainer, monkeypatc
     assert answer.headers["Cache-Control"] == "no-cache"
 
 
-def test_a_fault_leaves_nothing_behind(project, as_maintainer, monkeypatch):
+def test_an_internal_error_rolls_back(project, as_maintainer, monkeypatch):
     def fail():
         raise RuntimeError("after the change")
 
@@ -217,7 +217,7 @@ def test_a_fault_leaves_nothing_behind(project, as_maintainer, monkeypatch):
     assert member in as_maintainer.get(f"/projects/{project.id}/members").json
 
 
-def test_signs_are_what_was_sent(project, as_maintainer):
+def test_special_characters_are_returned_unchanged(project, as_maintainer):
     text = '<b>&"\u2028\u00e4\U0001f600</b>\\'
 
     answer = as_maintainer.put(f"/projects/{project.id}", json={"description": text})

@@ -42,7 +42,7 @@ def token(people, client_of):
     return client_of(people["max"]).token
 
 
-def test_a_token_is_found_wherever_clients_put_it(token, as_):
+def test_a_token_is_accepted_in_every_documented_place(token, as_):
     nobody = as_(NOBODY)
 
     for options in (
@@ -68,13 +68,13 @@ def test_a_token_may_be_in_a_body(token, project, as_):
         assert as_(NOBODY).post(f"/projects/{project.id}/variables", json=body).status_code == 201
 
 
-def test_bearer_and_access_token_together_are_too_many(token, as_):
+def test_bearer_and_access_token_together_are_refused(token, as_):
     answer = as_(NOBODY).get(f"/user?access_token={token}", headers={"Authorization": f"Bearer {token}"})
 
     assert (answer.status_code, answer.json["error"]) == (400, "invalid_request")
 
 
-def test_what_carries_no_token_is_nobody(token, as_):
+def test_a_request_without_a_token_is_anonymous(token, as_):
     for options in (
         {},
         {"headers": {"PRIVATE-TOKEN": ""}},
@@ -90,7 +90,7 @@ def test_what_carries_no_token_is_nobody(token, as_):
 
 
 @pytest.mark.parametrize("path", ["/user", "/projects", "/groups", "/projects/1"])
-def test_an_unknown_token_is_refused_even_where_none_is_needed(path, people, as_):
+def test_an_unknown_token_is_refused_on_public_routes(path, people, as_):
     answer = as_(NOBODY).get(path, headers={"PRIVATE-TOKEN": "unknown"})
 
     assert told(answer) == (401, UNAUTHORIZED)
@@ -106,7 +106,7 @@ def test_an_unknown_token_is_refused_even_where_none_is_needed(path, people, as_
         ({"revoked": True, "expires_at": TODAY}, EXPIRED),
     ],
 )
-def test_a_token_that_was_good_once_says_why(fields, text, people, client_of):
+def test_expired_and_revoked_tokens_are_refused_with_the_reason(fields, text, people, client_of):
     answer = client_of(people["max"], "read_registry", **fields).get("/projects")
 
     challenge = f'Bearer realm="Protected by OAuth 2.0", error="invalid_token", error_description="{text}"'
@@ -114,12 +114,12 @@ def test_a_token_that_was_good_once_says_why(fields, text, people, client_of):
     assert answer.headers["WWW-Authenticate"] == challenge
 
 
-def test_a_token_is_good_until_the_day_it_expires(people, client_of):
+def test_a_token_is_valid_until_its_expiry_date(people, client_of):
     assert client_of(people["max"], expires_at=TOMORROW).get("/user").status_code == 200
 
 
 @pytest.mark.parametrize(("state", "text"), [("blocked", BLOCKED), ("deactivated", DEACTIVATED)])
-def test_somebody_who_may_not_sign_in_hears_the_reason_before_the_scopes(state, text, people, client_of):
+def test_blocked_users_get_the_reason_before_scope_errors(state, text, people, client_of):
     people["max"].state = state
     db.session.commit()
 
@@ -136,7 +136,7 @@ def test_the_token_of_a_deleted_user_is_unknown(people, client_of, as_admin):
     assert told(client.get("/user")) == (401, UNAUTHORIZED)
 
 
-def test_reading_needs_no_more_than_a_token_that_reads(group, people, client_of):
+def test_a_read_only_token_is_sufficient_for_reading(group, people, client_of):
     reader = client_of(people["olive"], "read_api")
 
     refusals = [told(reader.open(method, f"/groups/{group.id}")) for method in ("PUT", "DELETE")]
@@ -147,7 +147,7 @@ def test_reading_needs_no_more_than_a_token_that_reads(group, people, client_of)
 
 
 @pytest.mark.parametrize("path", ["/user", "/users", "/users/{}", "/version", "/metadata"])
-def test_a_token_that_reads_users_reads_nothing_else(path, people, client_of):
+def test_a_read_user_token_reads_nothing_else(path, people, client_of):
     reader = client_of(people["max"], "read_user")
     address = path.format(people["max"].id)
 
@@ -165,7 +165,7 @@ def test_other_scopes_grant_nothing(scope, people, client_of):
     assert told(client.get("/user")) == (403, insufficient("read_user api read_api"))
 
 
-def test_every_token_may_look_at_itself_and_end(people, client_of):
+def test_every_token_may_show_and_revoke_itself(people, client_of):
     client = client_of(people["max"], "read_registry")
 
     found = [client.get("/personal_access_tokens/self").status_code]
@@ -194,18 +194,18 @@ def test_an_administrator_acts_for_another_user_with_sudo(wanted, people, client
         (ADA, ("api", "sudo"), "no-one", (404, {"message": "404 User with ID or username 'no-one' Not Found"})),
     ],
 )
-def test_who_may_not_act_for_whom(person, scopes, wanted, refusal, people, client_of):
+def test_sudo_is_refused_in_these_cases(person, scopes, wanted, refusal, people, client_of):
     client = client_of(people[person], *scopes)
 
     assert told(client.get(f"/user?sudo={wanted}")) == refusal
     assert told(client.get("/user", headers={"Sudo": wanted})) == refusal
 
 
-def test_nobody_cannot_act_for_anybody(people, as_):
+def test_anonymous_callers_cannot_use_sudo(people, as_):
     assert told(as_(NOBODY).get("/user?sudo=ada")) == (401, UNAUTHORIZED)
 
 
-def test_any_call_is_an_activity_of_today(people, client_of):
+def test_every_request_counts_as_activity_of_today(people, client_of):
     client = client_of(people["max"], last_used_at=None)
     people["max"].last_activity_on = None
     db.session.commit()
@@ -218,7 +218,7 @@ def test_any_call_is_an_activity_of_today(people, client_of):
 
 
 @pytest.mark.both_databases
-def test_use_is_noted_now_and_then_only(people, client_of, count_queries):
+def test_the_last_use_is_updated_at_intervals(people, client_of, count_queries):
     client = client_of(people["max"])
     client.get("/user")
 
@@ -228,7 +228,7 @@ def test_use_is_noted_now_and_then_only(people, client_of, count_queries):
     assert not [query for query in queries if query.startswith("UPDATE")]
 
 
-def test_a_refused_call_is_no_activity(people, client_of):
+def test_a_refused_request_does_not_count_as_activity(people, client_of):
     db.session.query(User).update({"last_activity_on": None})
     db.session.commit()
 

@@ -34,13 +34,13 @@ def variables(project):
         {"json": PAIR | {"colour": {"of": ["nobody"]}}},
     ],
 )
-def test_a_variable_is_created_from_any_place(options, project, as_maintainer):
+def test_parameters_are_read_from_query_form_and_json(options, project, as_maintainer):
     answer = as_maintainer.post(variables(project), **options)
 
     assert (answer.status_code, answer.json["key"], answer.json["value"]) == (201, "A", "1")
 
 
-def test_the_path_wins_over_the_body(project, as_maintainer):
+def test_the_path_overrides_the_body(project, as_maintainer):
     as_maintainer.post(variables(project), json=PAIR)
 
     answer = as_maintainer.put(f"{variables(project)}/A", json={"key": "B", "value": "2", "id": 0})
@@ -48,7 +48,7 @@ def test_the_path_wins_over_the_body(project, as_maintainer):
     assert (answer.status_code, answer.json["key"], answer.json["value"]) == (200, "A", "2")
 
 
-def test_requests_know_nothing_of_each_other(project, as_maintainer):
+def test_requests_do_not_share_parameters(project, as_maintainer):
     created = [as_maintainer.post(variables(project), json=PAIR | {"key": key}).json["key"] for key in "AB"]
 
     listed = [len(as_maintainer.get(variables(project), query_string={"per_page": size}).json) for size in (1, 2)]
@@ -70,14 +70,14 @@ def test_deleting_takes_parameters_from_query_and_body(options, project, as_main
 
 
 @pytest.mark.parametrize("scopes", [{"scopes": "api,read_user"}, {"scopes[]": ["api", "read_user"]}])
-def test_an_array_is_written_with_commas_or_brackets(scopes, people, as_admin):
+def test_an_array_is_sent_with_commas_or_brackets(scopes, people, as_admin):
     answer = as_admin.post(f"/users/{people['sam'].id}/personal_access_tokens", data={"name": "t"} | scopes)
 
     assert (answer.status_code, answer.json["scopes"]) == (201, ["api", "read_user"])
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE"])
-def test_a_body_in_another_language_is_not_supported(method, project, as_):
+def test_an_unknown_content_type_is_415(method, project, as_):
     for content_type in ("text/plain", "application/xml", "application/vnd.api+json", ""):
         answer = as_(None).open(method, f"/projects/{project.id}", data=b"x", content_type=content_type)
 
@@ -105,13 +105,13 @@ def test_a_body_in_another_language_is_not_supported(method, project, as_):
         {"data": '{"a":' * 500 + "1" + "}" * 500, "content_type": JSON},
     ],
 )
-def test_broken_text_is_refused_before_anybody_is_asked_who_they_are(options, project, as_):
+def test_invalid_utf8_is_refused_before_authentication(options, project, as_):
     answer = as_(None).post(variables(project), **options)
 
     assert (answer.status_code, answer.mimetype, answer.data) == (400, "text/plain", b"Bad Request")
 
 
-def test_a_person_to_act_for_has_to_be_text(people, client_of):
+def test_the_sudo_parameter_must_be_text(people, client_of):
     answer = client_of(people["ada"], "api", "sudo").get("/user", headers={"Sudo": "\xff"})
 
     assert (answer.status_code, answer.data) == (400, b"Bad Request")
@@ -125,7 +125,7 @@ def test_thousands_of_parameters_are_refused(project, as_maintainer):
         assert (answer.status_code, answer.json) == (400, {"message": "400 Bad request - too many parameters"})
 
 
-def test_a_body_of_a_million_values_is_refused_unread(project, as_maintainer):
+def test_a_body_of_a_million_values_is_refused_unparsed(project, as_maintainer):
     body = b'{"key":"A","value":[' + b"[]," * 1_000_000 + b"[]]}"
 
     answer = as_maintainer.post(variables(project), data=body, content_type="application/json")
@@ -167,7 +167,7 @@ raw = st.builds(
     options=objects | forms | raw,
     place=st.sampled_from(["/projects/{}/variables", "/projects/{}/members", "/projects"]),
 )
-def test_no_body_whatsoever_is_a_fault_of_the_server(options, place, project, as_admin):
+def test_no_body_causes_an_internal_error(options, place, project, as_admin):
     answer = as_admin.post(place.format(project.id), **options)
 
     assert answer.status_code < 500

@@ -56,7 +56,7 @@ def seven(project):
         ("?per_page=9999999999", 7, "7 1 100 1 - -"),
     ],
 )
-def test_a_page_says_where_it_stands(query, rows, headers, seven, as_maintainer):
+def test_a_page_has_pagination_headers(query, rows, headers, seven, as_maintainer):
     answer = as_maintainer.get(seven + query)
 
     shown = " ".join(answer.headers[name] or "-" for name in NAMES)
@@ -77,13 +77,13 @@ def test_a_page_has_no_more_than_a_hundred_rows(project, as_maintainer):
 
 
 @pytest.mark.parametrize("number", [2**31, 2**62, 2**63 - 1])
-def test_a_page_may_be_asked_for_however_far_it_is(number, seven, as_maintainer):
+def test_a_page_past_the_end_is_empty(number, seven, as_maintainer):
     answer = as_maintainer.get(f"{seven}?page={number}")
 
     assert (answer.status_code, answer.json, answer.headers["X-Next-Page"]) == (200, [], "")
 
 
-def test_links_come_in_order_and_repeat_all_parameters_sorted(seven, project, as_maintainer):
+def test_page_links_are_ordered_and_repeat_all_parameters(seven, project, as_maintainer):
     answer = as_maintainer.get(f"{seven}?per_page=2&page=2&b%5B%5D=2&b%5B%5D=1&a%5Bx%5D=%26%C3%A4&private_token=")
 
     base = f"http://localhost/api/v4{seven}?a%5Bx%5D=%26%C3%A4&b%5B%5D=2&b%5B%5D=1&id={project.id}"
@@ -93,7 +93,7 @@ def test_links_come_in_order_and_repeat_all_parameters_sorted(seven, project, as
     )
 
 
-def test_links_repeat_the_encoded_path_and_no_secret(seven, as_maintainer):
+def test_page_links_repeat_the_encoded_path_without_secrets(seven, as_maintainer):
     answer = as_maintainer.get(f"/projects/acme%2Fshop/variables?private_token={as_maintainer.token}&per_page=200")
 
     assert links(answer)["first"] == (
@@ -101,7 +101,7 @@ def test_links_repeat_the_encoded_path_and_no_secret(seven, as_maintainer):
     )
 
 
-def test_links_name_what_holds_by_default(people, as_admin):
+def test_page_links_include_default_parameters(people, as_admin):
     answer = as_admin.get("/users?active=TRUE&search=")
 
     query = dict(asked(links(answer)["first"]))
@@ -111,7 +111,7 @@ def test_links_name_what_holds_by_default(people, as_admin):
     )
 
 
-def test_all_rows_are_found_by_following_the_links(seven, as_maintainer):
+def test_following_the_links_returns_all_rows(seven, as_maintainer):
     found, path = [], f"/api/v4{seven}?per_page=3"
     while path:
         answer = as_maintainer.browser.get(path, headers={"PRIVATE-TOKEN": as_maintainer.token})
@@ -121,7 +121,7 @@ def test_all_rows_are_found_by_following_the_links(seven, as_maintainer):
     assert found == [f"K{number}" for number in range(7)]
 
 
-def test_links_go_to_where_people_reach_the_service(seven, as_maintainer, app, monkeypatch):
+def test_links_use_the_external_url(seven, as_maintainer, app, monkeypatch):
     monkeypatch.setitem(app.config, "EXTERNAL_URL", "https://projects.example:8443")
 
     answer = as_maintainer.get(seven)
@@ -129,7 +129,7 @@ def test_links_go_to_where_people_reach_the_service(seven, as_maintainer, app, m
     assert links(answer)["first"].startswith(f"https://projects.example:8443/api/v4{seven}?")
 
 
-def test_a_very_long_list_has_no_totals_and_an_end(seven, as_maintainer, monkeypatch):
+def test_a_list_above_the_counting_limit_has_no_totals(seven, as_maintainer, monkeypatch):
     monkeypatch.setattr(pagination, "MAX_COUNTED_ROWS", 5)
 
     pages = [as_maintainer.get(f"{seven}?per_page=3&page={page}") for page in (1, 2, 3)]
@@ -140,7 +140,7 @@ def test_a_very_long_list_has_no_totals_and_an_end(seven, as_maintainer, monkeyp
     assert [list(links(page)) for page in pages] == [["next", "first"], ["prev", "next", "first"], ["prev", "first"]]
 
 
-def test_head_says_the_same_without_a_body(seven, as_maintainer):
+def test_head_returns_the_same_headers_without_a_body(seven, as_maintainer):
     shown, headed = as_maintainer.get(f"{seven}?per_page=2"), as_maintainer.head(f"{seven}?per_page=2")
 
     assert (headed.status_code, headed.data) == (200, b"")
@@ -156,7 +156,7 @@ def three(group):
 
 
 @pytest.mark.parametrize(("sort", "name"), [("asc", "id_after"), ("desc", "id_before")])
-def test_projects_are_followed_by_their_keys(sort, name, three, as_):
+def test_projects_support_keyset_pagination(sort, name, three, as_):
     ids = sorted((project.id for project in three), reverse=sort == "desc")
     found, path = [], f"/projects?pagination=keyset&order_by=id&sort={sort}&per_page=2"
     answers = []
@@ -173,7 +173,7 @@ def test_projects_are_followed_by_their_keys(sort, name, three, as_):
 
 
 @pytest.mark.parametrize("order_by", ["name", "created_at", None])
-def test_keys_go_with_the_order_of_ids_only(order_by, three, as_):
+def test_keyset_pagination_requires_the_order_of_ids(order_by, three, as_):
     query = {"pagination": "keyset"} | ({"order_by": order_by} if order_by else {})
 
     answer = as_(None).get("/projects", query_string=query)
@@ -182,7 +182,7 @@ def test_keys_go_with_the_order_of_ids_only(order_by, three, as_):
     assert answer.json == {"error": "Keyset pagination is not yet available for this type of request"}
 
 
-def test_other_lists_do_not_know_keys(seven, as_maintainer):
+def test_other_lists_refuse_keyset_pagination(seven, as_maintainer):
     answer = as_maintainer.get(f"{seven}?pagination=keyset&per_page=2")
 
     assert (len(answer.json), answer.headers["X-Total"]) == (2, "7")

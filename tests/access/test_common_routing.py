@@ -52,14 +52,14 @@ def test_a_project_is_found_by_its_id(suffix, project, as_maintainer):
     assert (answer.status_code, answer.json["id"]) == (200, project.id)
 
 
-def test_an_unencoded_slash_makes_another_route(project, as_maintainer):
+def test_an_unencoded_slash_matches_another_route(project, as_maintainer):
     assert told(as_maintainer.get("/projects/acme/shop")) == ROUTELESS
 
 
 @pytest.mark.parametrize(
     "name", ["shop", "-5", "0", "99999999999999999999999999", "acme%2F", "%2Fshop", "acme%252Fshop"]
 )
-def test_what_is_no_path_of_a_project_is_not_found(name, project, as_admin):
+def test_an_invalid_project_path_is_not_found(name, project, as_admin):
     assert told(as_admin.get(f"/projects/{name}")) == (404, {"message": "404 Project Not Found"})
 
 
@@ -79,7 +79,7 @@ def test_what_is_no_path_of_a_project_is_not_found(name, project, as_admin):
         "/personal_access_tokens/{}",
     ],
 )
-def test_a_number_longer_than_python_reads_is_not_found(path, project, as_admin):
+def test_a_huge_id_is_not_found(path, project, as_admin):
     answer = as_admin.get(path.format("1" * 5000))
 
     assert (answer.status_code, answer.json) == (404, ANY)
@@ -87,7 +87,7 @@ def test_a_number_longer_than_python_reads_is_not_found(path, project, as_admin)
 
 @pytest.mark.both_databases
 @pytest.mark.parametrize("name", ["assignee_id", "weight"])
-def test_nothing_has_a_number_longer_than_python_reads(name, project, as_admin):
+def test_huge_ids_are_not_found_on_any_route(name, project, as_admin):
     answer = as_admin.get(f"/projects/{project.id}/issues?{name}={'1' * 5000}")
 
     assert (answer.status_code, answer.json) == (200, [])
@@ -107,11 +107,11 @@ def test_a_subgroup_is_found_by_its_encoded_path(deep, as_admin):
 
 
 @pytest.mark.parametrize("name", ["root", "1ASDF", "-1", "1.5", "%31a"])
-def test_a_user_has_a_number_or_no_route(name, people, as_admin):
+def test_a_user_id_must_be_a_number(name, people, as_admin):
     assert told(as_admin.get(f"/users/{name}")) == ROUTELESS
 
 
-def test_where_a_username_will_do_both_are_found(people, as_admin):
+def test_routes_with_usernames_accept_ids_too(people, as_admin):
     by_name, by_id = as_admin.get("/users/MAX/projects"), as_admin.get(f"/users/{people['max'].id}/projects")
 
     assert (by_name.status_code, by_id.status_code) == (200, 200)
@@ -133,7 +133,7 @@ def test_where_a_username_will_do_both_are_found(people, as_admin):
         ("100%25", "100%"),
     ],
 )
-def test_other_names_are_one_segment_decoded(segment, name, as_admin):
+def test_other_names_are_one_decoded_segment(segment, name, as_admin):
     answer = as_admin.post(f"/features//{segment}", json={"value": "true"})
 
     assert (answer.status_code, answer.json["name"]) == (201, name)
@@ -148,7 +148,7 @@ def test_an_unknown_route_needs_no_token(path, as_):
         assert told(as_(None).open(method, path)) == ROUTELESS
 
 
-def test_the_old_version_is_gone(browser):
+def test_version_3_of_the_api_is_gone(browser):
     for method in ("GET", "POST", "PUT", "PATCH", "DELETE"):
         answer = browser.open("/api/v3/projects/1", method=method)
 
@@ -156,20 +156,20 @@ def test_the_old_version_is_gone(browser):
 
 
 @pytest.mark.parametrize("path", ["/projects/%ff", "/projects/a%00b", "/features/%C3%28"])
-def test_a_path_that_is_no_text_is_malformed(path, as_):
+def test_a_path_with_invalid_utf8_is_malformed(path, as_):
     answer = as_(None).get(path)
 
     assert (answer.status_code, answer.content_type, answer.data) == (400, "text/plain", b"Bad Request")
 
 
 @pytest.mark.parametrize("accept", ["text/html", "application/xml", "nonsense", "*/*;q=0"])
-def test_what_a_client_accepts_makes_no_difference(accept, as_maintainer):
+def test_the_accept_header_is_ignored(accept, as_maintainer):
     answer = as_maintainer.get("/user", headers={"Accept": accept})
 
     assert (answer.status_code, answer.content_type) == (200, "application/json")
 
 
-def test_a_path_may_be_long(as_admin):
+def test_long_paths_are_accepted(as_admin):
     assert told(as_admin.get("/projects/" + quote("a" * 5000 + "/b", safe=""))) == (
         404,
         {"message": "404 Project Not Found"},

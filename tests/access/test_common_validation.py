@@ -48,7 +48,7 @@ def told(answer):
         ("POST", "/projects/{}/share", {"group_id": 1, "group_access": 11}, "group_access does not have a valid value"),
     ],
 )
-def test_wrong_parameters_are_named(method, path, body, text, project, as_admin):
+def test_invalid_parameters_are_named(method, path, body, text, project, as_admin):
     assert told(as_admin.open(method, path.format(project.id), json=body)) == (400, {"error": text})
 
 
@@ -73,7 +73,7 @@ def test_invalid_filters_are_named(query, text, as_admin):
 @pytest.mark.parametrize(
     "query", ["page=", "per_page=", "active=", "active=YES", "created_after=", "colour=red", "page=%2B1"]
 )
-def test_blank_and_unknown_filters_do_not_matter(query, people, as_admin):
+def test_blank_and_unknown_filters_are_ignored(query, people, as_admin):
     answer = as_admin.get(f"/users?{query}")
 
     assert (answer.status_code, len(answer.json), answer.headers["X-Per-Page"]) == (200, 7, "20")
@@ -93,36 +93,36 @@ HIDDEN = (404, {"message": "404 Project Not Found"})
         (MAX, (400, {"error": "key is missing, value is missing"})),
     ],
 )
-def test_variables_ask_for_rights_before_parameters(person, refusal, project, as_):
+def test_variables_check_permissions_before_parameters(person, refusal, project, as_):
     assert told(as_(person).post(f"/projects/{project.id}/variables")) == refusal
 
 
 @pytest.mark.parametrize("person", [SAM, DEV, MAX, ADA])
-def test_members_ask_for_parameters_before_rights(person, project, as_):
+def test_members_check_parameters_before_permissions(person, project, as_):
     answer = as_(person).post(f"/projects/{project.id}/members", json={"user_id": 1, "access_level": "x"})
 
     assert told(answer) == (400, {"error": "access_level is invalid"})
 
 
 @pytest.mark.parametrize(("person", "status"), [(NOBODY, UNAUTHORIZED), (SAM, HIDDEN), (DEV, FORBIDDEN)])
-def test_with_good_parameters_the_rights_are_asked_for(person, status, project, people, as_):
+def test_valid_parameters_are_followed_by_the_permission_check(person, status, project, people, as_):
     body = {"user_id": people["sam"].id, "access_level": 10}
 
     assert told(as_(person).post(f"/projects/{project.id}/members", json=body)) == status
 
 
 @pytest.mark.parametrize("path", ["/groups", "/projects", "/users", "/features/x", "/projects/1/members"])
-def test_who_nobody_is_comes_before_everything_else_on_writing(path, as_):
+def test_writing_checks_authentication_first(path, as_):
     assert told(as_(NOBODY).post(path)) == UNAUTHORIZED
 
 
 @pytest.mark.parametrize("body", [{}, {"value": "true"}])
-def test_features_ask_for_an_administrator_before_parameters(body, as_maintainer):
+def test_features_check_for_administrators_before_parameters(body, as_maintainer):
     assert told(as_maintainer.post("/features/x", json=body)) == FORBIDDEN
 
 
 @pytest.mark.parametrize("path", ["/groups/999", "/projects/999"])
-def test_groups_and_projects_ask_for_parameters_before_they_look(path, as_maintainer):
+def test_groups_and_projects_check_parameters_before_loading(path, as_maintainer):
     refusal = {"error": "visibility does not have a valid value"}
 
     assert told(as_maintainer.put(path, json={"visibility": "secret"})) == (400, refusal)

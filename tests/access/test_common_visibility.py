@@ -48,7 +48,7 @@ def place(clients):
         ("public", {"anonymous": 200, "stranger": 200, "external": 200, "member": 200}),
     ],
 )
-def test_who_sees_a_project_and_its_group(visibility, expected, clients, place):
+def test_visibility_of_a_project_and_its_group(visibility, expected, clients, place):
     project = place(visibility)
 
     shown = {kind: status(clients[kind].get(f"/projects/{project.id}")) for kind in expected}
@@ -62,7 +62,7 @@ def test_who_sees_a_project_and_its_group(visibility, expected, clients, place):
     ("visibility", "stranger", "external"),
     [("private", HIDDEN, HIDDEN), ("internal", FORBIDDEN, HIDDEN), ("public", FORBIDDEN, FORBIDDEN)],
 )
-def test_what_is_hidden_is_not_found_and_the_rest_forbidden(visibility, stranger, external, clients, place):
+def test_hidden_resources_are_404_and_visible_ones_403(visibility, stranger, external, clients, place):
     path = f"/projects/{place(visibility).id}/variables"
 
     assert told(clients["anonymous"].get(path)) == UNAUTHORIZED
@@ -71,7 +71,7 @@ def test_what_is_hidden_is_not_found_and_the_rest_forbidden(visibility, stranger
     assert told(clients["member"].get(path)) == FORBIDDEN
 
 
-def test_hidden_and_missing_look_the_same(clients, place):
+def test_hidden_and_missing_resources_look_the_same(clients, place):
     project = place("private")
 
     hidden, missing = (clients["stranger"].get(f"/projects/{number}") for number in (project.id, 10**9))
@@ -87,7 +87,7 @@ def test_a_hidden_group_is_not_found(clients, place):
     assert told(answer) == (404, {"message": "404 Group Not Found"})
 
 
-def test_a_project_being_deleted_is_gone(clients, place, as_admin):
+def test_a_project_being_deleted_is_not_found(clients, place, as_admin):
     project = place("public")
 
     answer = as_admin.delete(f"/projects/{project.id}")
@@ -96,7 +96,7 @@ def test_a_project_being_deleted_is_gone(clients, place, as_admin):
     assert told(as_admin.get(f"/projects/{project.id}")) == HIDDEN
 
 
-def test_a_role_comes_from_above_and_through_shares(client_of):
+def test_a_role_is_inherited_and_shared(client_of):
     person, parent, invited = make_user(), make_group(), make_group()
     project = make_project(namespace=make_group(parent=parent))
     add_member(invited, person, Role.OWNER)
@@ -118,7 +118,7 @@ def test_an_expired_membership_does_not_count(clients, place, client_of):
     assert told(client_of(person).get(f"/projects/{project.id}")) == HIDDEN
 
 
-def test_variables_are_closed_where_builds_are_off_or_the_project_archived(project, as_admin):
+def test_variables_are_refused_without_builds_or_when_archived(project, as_admin):
     path = f"/projects/{project.id}"
 
     for off, on in (

@@ -57,7 +57,7 @@ def token_id(people):
 
 
 @pytest.mark.parametrize("forged", [{}, {"csrf_token": ""}, {"csrf_token": "IjEi.YQ.forged"}])
-def test_no_form_counts_without_its_token(forged, app, visit, values, people, token_id):
+def test_every_form_needs_its_csrf_token(forged, app, visit, values, people, token_id):
     forms = addresses(app, "POST", values | {"token_id": token_id[people[OLIVE].id]})
     visitor, before = visit(OLIVE), everything()
     visitor.csrf_token()
@@ -68,7 +68,7 @@ def test_no_form_counts_without_its_token(forged, app, visit, values, people, to
     assert everything() == before
 
 
-def test_a_token_of_another_browser_is_no_token(app, visit, project):
+def test_a_csrf_token_of_another_session_is_refused(app, visit, project):
     stolen = visit(MAX).csrf_token()
     visitor = visit(OLIVE)
     visitor.csrf_token()
@@ -79,7 +79,7 @@ def test_a_token_of_another_browser_is_no_token(app, visit, project):
 
 
 @pytest.mark.parametrize("broken", ["%00", "%ff", "a%00=b", "%C3%28=b"])
-def test_every_form_refuses_what_is_no_text(broken, app, visit, values, people, token_id):
+def test_every_form_refuses_invalid_text(broken, app, visit, values, people, token_id):
     forms = addresses(app, "POST", values | {"token_id": token_id[people[OLIVE].id]})
     visitor, before = visit(OLIVE), everything()
     body = f"csrf_token={visitor.csrf_token()}&search={broken}"
@@ -92,7 +92,7 @@ def test_every_form_refuses_what_is_no_text(broken, app, visit, values, people, 
 
 
 @pytest.mark.parametrize("broken", ["%00", "%ff"])
-def test_every_page_refuses_what_is_no_text(broken, app, visit, values):
+def test_every_page_refuses_invalid_text(broken, app, visit, values):
     pages = addresses(app, "GET", values)
     visitor = visit(OLIVE)
 
@@ -101,7 +101,7 @@ def test_every_page_refuses_what_is_no_text(broken, app, visit, values):
     assert answers == dict.fromkeys(pages, 400)
 
 
-def test_an_empty_form_breaks_nothing(app, visit, values, people, token_id):
+def test_an_empty_form_causes_no_internal_error(app, visit, values, people, token_id):
     forms = addresses(app, "POST", values | {"token_id": token_id[people[OLIVE].id]})
     # these ask for no form to be filled, or answer programs
     left_out = ("/revoke", "/delete", "/unprotect", "/preview", "/vulnerability_feedback")
@@ -146,7 +146,7 @@ CHOSEN = {"access_level", "create_access_level", "scopes", "variable_type"}
 
 
 @pytest.mark.parametrize(("address", "fields", "message"), REFUSED)
-def test_a_refused_form_keeps_what_was_typed_and_changes_nothing(
+def test_a_refused_form_keeps_its_values_and_changes_nothing(
     address, fields, message, visit, project, variable, protected_tag, people
 ):
     visitor, before = visit(OLIVE), everything()
@@ -162,7 +162,7 @@ def test_a_refused_form_keeps_what_was_typed_and_changes_nothing(
     assert everything() == before
 
 
-def test_a_message_stands_beside_its_field_and_is_tied_to_it(maintainer, variable):
+def test_an_error_is_shown_at_its_field_and_linked_to_it(maintainer, variable):
     text = maintainer.send(VARIABLES, key="REGION", value="b", variable_type="env_var", environment_scope="*").text
 
     assert 'id="key-wrong">Key (REGION) has already been taken</p>' in text
@@ -170,20 +170,20 @@ def test_a_message_stands_beside_its_field_and_is_tied_to_it(maintainer, variabl
     assert 'aria-describedby="key-help key-wrong"' in text
 
 
-def test_a_project_cannot_be_put_where_one_may_create_none(visit, project, group, people):
+def test_a_project_cannot_be_created_in_a_namespace_without_permission(visit, project, group, people):
     answer = visit("dev").send("/projects/new", name="Mine", namespace_id=group.id, visibility="private")
 
     assert answer.status_code == 422
     assert db.session.query(Project).count() == 1
 
 
-def test_a_maintainer_cannot_make_an_owner(maintainer, project, people):
+def test_a_maintainer_cannot_add_an_owner(maintainer, project, people):
     fields = {"username": "sam", "access_level": "50"}
 
     assert maintainer.send(MEMBERS, **fields).status_code == 422
 
 
-def test_projects_and_groups_are_made(visit, people):
+def test_projects_and_groups_are_created(visit, people):
     visitor = visit("sam")
 
     group = visitor.send("/groups/new", name="Crew", path="crew", visibility="private")
@@ -208,7 +208,7 @@ def test_members_are_added_updated_and_removed(maintainer, project, people):
     assert db.session.query(Membership).filter_by(user_id=sam).count() == 0
 
 
-def test_a_variable_comes_changes_and_goes(maintainer, project):
+def test_a_variable_is_created_updated_and_deleted(maintainer, project):
     fields = {"variable_type": FILE, "environment_scope": "production", "raw": "y", "description": "Where"}
     maintainer.send(VARIABLES, key="REGION", value="one\r\ntwo", **fields)
     variable = db.session.query(Variable).one()
@@ -225,7 +225,7 @@ def test_a_variable_comes_changes_and_goes(maintainer, project):
 
 
 @pytest.mark.parametrize("value", ["a\r\nb\r\n", "a\rb", "a\n\r\nb", "\n\na", "", None])
-def test_a_value_that_was_not_touched_stays_to_the_letter(value, maintainer, project):
+def test_an_untouched_value_is_kept_exactly(value, maintainer, project):
     variable = store(Variable(project_id=project.id, key="REGION", value=value))
     address = f"{VARIABLES}/{variable.id}/edit"
     shown = re.search(r"<textarea[^>]*>\r?\n?(.*?)</textarea>", maintainer.get(address).text, re.DOTALL)[1]
@@ -252,7 +252,7 @@ def test_a_token_is_shown_once(visit, people):
     assert visitor.get("/api/v4/user", headers={"PRIVATE-TOKEN": secret}).json["username"] == "sam"
 
 
-def test_a_revoked_token_leaves_the_list(visit, people, token_id):
+def test_a_revoked_token_is_not_listed(visit, people, token_id):
     visitor, number = visit(MAX), token_id[people[MAX].id]
 
     visitor.send(f"{TOKENS}/{number}/revoke")
@@ -268,14 +268,14 @@ def test_an_expired_token_is_counted_and_not_listed(visit, people):
     assert "1 revoked or expired." in visit(MAX).get(TOKENS).text
 
 
-def test_values_are_shown_only_when_asked_for(maintainer, variable):
+def test_values_are_shown_only_on_request(maintainer, variable):
     concealed, revealed = maintainer.get(CI_CD).text, maintainer.get(f"{CI_CD}?reveal=1").text
 
     assert variable.value not in concealed
     assert variable.value in revealed
 
 
-def test_a_hidden_value_is_on_no_page(maintainer, hidden_variable):
+def test_a_hidden_value_is_not_shown(maintainer, hidden_variable):
     edit = f"{VARIABLES}/{hidden_variable.id}/edit"
     pages = [CI_CD, f"{CI_CD}?reveal=1", edit, f"{VARIABLES}/{hidden_variable.id}/delete"]
     texts = [maintainer.get(page).text for page in pages]
@@ -297,7 +297,7 @@ def test_an_empty_field_keeps_a_hidden_value(maintainer, hidden_variable):
     assert (variable.value, variable.environment_scope) == ("never-to-be-seen", "production")
 
 
-def test_a_tracker_token_is_on_no_page(maintainer, project):
+def test_the_token_of_error_tracking_is_not_shown(maintainer, project):
     store(ErrorTrackingSetting(project_id=project.id, api_url=DSN, token="never-to-be-seen", enabled=True))
 
     shown = maintainer.get(OPERATIONS).text
@@ -308,7 +308,7 @@ def test_a_tracker_token_is_on_no_page(maintainer, project):
     assert not any(secret in text for text in (shown, refused.text) for secret in ("never-to-be", "typed-just-now"))
 
 
-def test_the_tracker_token_stays_until_the_address_changes(maintainer, project):
+def test_the_token_of_error_tracking_is_kept_until_the_url_changes(maintainer, project):
     store(ErrorTrackingSetting(project_id=project.id, api_url=DSN, token="secret", enabled=False))
 
     maintainer.send(TRACKING, api_url=DSN, token="")
@@ -319,7 +319,7 @@ def test_the_tracker_token_stays_until_the_address_changes(maintainer, project):
     assert db.session.query(ErrorTrackingSetting).one().token is None
 
 
-def test_a_wildcard_can_be_tried_before_it_protects(maintainer, project):
+def test_a_wildcard_can_be_previewed(maintainer, project):
     answer = maintainer.send(TAGS, name="v*", create_access_level="40", preview="1")
 
     assert (answer.status_code, "The repository has no tags yet." in answer.text) == (200, True)
@@ -327,7 +327,7 @@ def test_a_wildcard_can_be_tried_before_it_protects(maintainer, project):
 
 
 @pytest.mark.parametrize("text", ["<script>alert(1)</script>", '"><img src=x onerror=alert(1)>', "{{ 7 * 7 }}"])
-def test_what_people_write_is_text_and_never_markup(text, visit, project, people, group):
+def test_user_texts_are_escaped(text, visit, project, people, group):
     project.name = project.description = group.name = group.description = people[MAX].name = text
     store(Variable(project_id=project.id, key="A", value=text, description=text))
     store(ProtectedTag(project_id=project.id, name=text, create_access_levels=[40]))
@@ -341,7 +341,7 @@ def test_what_people_write_is_text_and_never_markup(text, visit, project, people
     assert not any(text in shown for shown in texts if "{{" not in text)
 
 
-def test_searching_finds_by_name(visit, people, project, group):
+def test_a_search_finds_by_name(visit, people, project, group):
     sample_data.add_member(sample_data.make_project("till", group), people[MAX], sample_data.Role.GUEST)
 
     text = visit(MAX).get("/?search=TIL").text
@@ -350,7 +350,7 @@ def test_searching_finds_by_name(visit, people, project, group):
     assert "/acme/shop" not in text
 
 
-def test_long_lists_are_cut_into_pages(maintainer, project):
+def test_long_lists_are_paginated(maintainer, project):
     for number in range(51):
         db.session.add(Variable(project_id=project.id, key=f"KEY_{number:02}", value="v"))
     db.session.commit()

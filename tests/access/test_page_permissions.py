@@ -163,12 +163,12 @@ def status_for(person, rule):
     return 404 if rank == SIGNED_IN or rule.startswith(HIDDEN) else 403
 
 
-def test_every_page_has_its_row_in_the_table(app):
+def test_every_page_is_in_the_permission_table(app):
     assert {rule.rule for rule in page_rules(app, "GET")} == NEEDED.keys()
 
 
 @pytest.mark.parametrize("person", [*PEOPLE, NOBODY])
-def test_who_gets_which_page(person, app, visit, values, people):
+def test_pages_by_role(person, app, visit, values, people):
     token_id = 0
     if person:
         sample_data.make_token(people[person])
@@ -183,7 +183,7 @@ def test_who_gets_which_page(person, app, visit, values, people):
 
 
 @pytest.mark.parametrize(("person", "status"), [(NOBODY, 302), (SAM, 404), (GUS, 403), (DEV, 403)])
-def test_who_may_not_see_a_form_may_not_send_it_either(person, status, app, visit, values):
+def test_hidden_forms_cannot_be_submitted(person, status, app, visit, values):
     forms = {
         rule: address
         for rule, address in addresses(app, "POST", values | {"token_id": 0}, NEEDED).items()
@@ -198,20 +198,20 @@ def test_who_may_not_see_a_form_may_not_send_it_either(person, status, app, visi
     assert answers == dict.fromkeys(forms, status)
 
 
-def test_nobody_is_sent_to_sign_in_and_comes_back(visitor, project):
+def test_anonymous_visitors_sign_in_and_return(visitor, project):
     answer = visitor.get("/acme/shop/-/settings/ci_cd?reveal=1")
 
     assert answer.location == "/users/sign_in?next=/acme/shop/-/settings/ci_cd?reveal%3D1"
 
 
-def test_a_hidden_project_looks_to_nobody_as_one_that_does_not_exist(visitor, project):
+def test_a_hidden_project_looks_missing_to_anonymous_visitors(visitor, project):
     hidden, missing = visitor.get("/acme/shop"), visitor.get("/acme/none")
 
     assert (hidden.status_code, hidden.location) == (302, "/users/sign_in?next=/acme/shop")
     assert (missing.status_code, missing.location) == (302, "/users/sign_in?next=/acme/none")
 
 
-def test_a_hidden_project_looks_to_strangers_as_one_that_does_not_exist(visit, project):
+def test_a_hidden_project_looks_missing_to_non_members(visit, project):
     visitor = visit(SAM)
 
     hidden, missing = visitor.get("/acme/shop"), visitor.get("/acme/none")
@@ -224,7 +224,7 @@ def without_numbers(text):
     return "\n".join(line for line in text.splitlines() if "Request" not in line and "csrf" not in line)
 
 
-def test_nobody_sees_public_projects_and_groups(visitor, project, group):
+def test_anonymous_visitors_see_public_projects_and_groups(visitor, project, group):
     project.visibility = group.visibility = Visibility.PUBLIC
     db.session.commit()
 
@@ -233,18 +233,18 @@ def test_nobody_sees_public_projects_and_groups(visitor, project, group):
     assert answers == [200, 200, 302]
 
 
-def test_a_stranger_may_not_change_a_public_project(visit, project, group):
+def test_a_non_member_cannot_change_a_public_project(visit, project, group):
     project.visibility = group.visibility = Visibility.PUBLIC
     db.session.commit()
 
     assert visit(SAM).get("/acme/shop/-/settings/ci_cd").status_code == 403
 
 
-def test_a_user_page_is_everybodys_and_a_missing_one_nobodys(visit, people):
+def test_user_pages_are_public_and_missing_ones_are_404(visit, people):
     assert [visit(SAM).get(f"/{name}").status_code for name in ("max", "none")] == [200, 404]
 
 
-def test_a_private_profile_tells_others_nothing(visit, people):
+def test_a_private_profile_shows_nothing_to_others(visit, people):
     people[MAX].private_profile, people[MAX].bio = True, "Once a sailor."
     db.session.commit()
 
@@ -252,7 +252,7 @@ def test_a_private_profile_tells_others_nothing(visit, people):
     assert "Once a sailor." in visit(MAX).get("/max").text
 
 
-def test_somebody_elses_token_cannot_be_revoked(visit, people):
+def test_a_token_of_another_user_cannot_be_revoked(visit, people):
     sample_data.make_token(people[OLIVE])
     token_id = db.session.execute(db.text("SELECT max(id) FROM personal_access_tokens")).scalar_one()
 
@@ -263,11 +263,11 @@ def test_somebody_elses_token_cannot_be_revoked(visit, people):
 
 
 @pytest.mark.parametrize(("person", "tabs"), [(MAX, True), (RITA, False), (GUS, False)])
-def test_settings_are_offered_to_those_who_may_use_some(person, tabs, visit, project):
+def test_settings_are_linked_for_users_with_a_section(person, tabs, visit, project):
     assert ("/acme/shop/-/settings/" in visit(person).get("/acme/shop").text) is tabs
 
 
-def test_settings_pages_are_those_with_a_section_one_may_use(maintainer, project):
+def test_settings_pages_need_a_permitted_section(maintainer, project):
     project.builds_access_level = DISABLED
     db.session.commit()
 
@@ -283,7 +283,7 @@ def test_a_settings_page_that_does_not_exist_is_not_found(name, maintainer, proj
     assert maintainer.get(f"/acme/shop/-/settings/{name}").status_code == 404
 
 
-def test_people_may_leave_but_remove_nobody(visit, project, people):
+def test_members_may_leave_but_not_remove_others(visit, project, people):
     visitor, members = visit(GUS), "/acme/shop/-/project_members"
 
     others = visitor.send(f"{members}/{people[DEV].id}/remove").status_code

@@ -25,7 +25,7 @@ INLINE = re.compile(r"<script(?![^>]*\ssrc=)|<style|\sstyle=|\son[a-z]+=|javascr
     ("address", "status"),
     [("/", 200), ("/users/sign_in", 302), ("/acme/shop", 200), ("/none", 404), ("/acme/shop/-/issues/1/delete", 403)],
 )
-def test_every_answer_carries_its_protection(address, status, maintainer, project):
+def test_every_response_has_security_headers(address, status, maintainer, project):
     answer = maintainer.get(address)
     policy = dict(part.strip().split(" ", 1) for part in answer.headers["Content-Security-Policy"].split(";"))
 
@@ -39,32 +39,32 @@ def test_every_answer_carries_its_protection(address, status, maintainer, projec
 
 
 @pytest.mark.parametrize("address", ["/", "/projects/new", "/acme/shop/-/settings/ci_cd", "/none", "/api/docs"])
-def test_no_page_needs_what_the_policy_forbids(address, maintainer, variable):
+def test_no_page_violates_the_content_security_policy(address, maintainer, variable):
     assert not INLINE.search(maintainer.get(address).text)
 
 
 @pytest.mark.parametrize("name", ["style.css", "pages.js", "icon.svg"])
-def test_static_files_are_served_to_everybody(name, visitor):
+def test_static_files_are_public(name, visitor):
     answer = visitor.get(f"/static/{name}")
 
     assert (answer.status_code, answer.headers["X-Content-Type-Options"]) == (200, "nosniff")
 
 
 @pytest.mark.parametrize("address", ["/static/none.css", "/static/../app.py", "/api/docs/none.js"])
-def test_a_file_that_is_not_there_is_not_found_whoever_asks(address, visitor, maintainer):
+def test_a_missing_static_file_is_404_for_all_callers(address, visitor, maintainer):
     assert [one.get(address).status_code for one in (visitor, maintainer)] == [404, 404]
 
 
 @pytest.mark.parametrize("host", ["a..b", "a" * 64 + ".example.org"])
 @pytest.mark.parametrize("address", ["/", "/users/sign_in", "/api/v4/version", "/static/none.css"])
-def test_a_host_that_can_be_none_is_a_bad_request(address, host, app):
+def test_an_invalid_host_is_a_bad_request(address, host, app):
     answer = app.test_client().get(address, environ_overrides={"HTTP_HOST": host})
 
     assert (answer.status_code, answer.json) == (400, {"message": "400 Bad Request"})
     assert answer.headers["X-Frame-Options"] == "SAMEORIGIN"
 
 
-def test_a_missing_page_says_so_and_shows_the_way_home(maintainer):
+def test_a_missing_page_shows_404_with_a_link_home(maintainer):
     answer = maintainer.get("/acme/none", headers={"X-Request-Id": "a-number-1"})
 
     assert (answer.status_code, answer.headers["X-Request-Id"]) == (404, "a-number-1")
@@ -82,7 +82,7 @@ def test_a_missing_page_says_so_and_shows_the_way_home(maintainer):
         ("POST", "/projects/new", 400, "That cannot be read"),
     ],
 )
-def test_every_refusal_has_its_page_and_keeps_one_signed_in(method, address, status, title, maintainer, project):
+def test_error_pages_keep_the_session(method, address, status, title, maintainer, project):
     answer = maintainer.open(method, address)
 
     assert (answer.status_code, answer.mimetype) == (status, "text/html")
@@ -90,7 +90,7 @@ def test_every_refusal_has_its_page_and_keeps_one_signed_in(method, address, sta
     assert "Sign out" in answer.text
 
 
-def test_a_body_that_is_too_long_is_refused(maintainer, project):
+def test_an_oversized_body_is_refused(maintainer, project):
     body = b'--x\r\nContent-Disposition: form-data; name="name"\r\n\r\n' + b"a" * (11 << 20) + b"\r\n--x--\r\n"
 
     answer = maintainer.open("POST", "/projects/new", data=body, content_type="multipart/form-data; boundary=x")
@@ -99,7 +99,7 @@ def test_a_body_that_is_too_long_is_refused(maintainer, project):
     assert "<h1>Too large</h1>" in answer.text
 
 
-def test_a_failure_of_ours_is_told_without_its_details(maintainer, project, variable):
+def test_an_internal_error_page_shows_no_details(maintainer, project, variable):
     db.session.execute(db.text("UPDATE variables SET value = 'not what encryption makes'"))
     db.session.commit()
 
@@ -111,13 +111,13 @@ def test_a_failure_of_ours_is_told_without_its_details(maintainer, project, vari
     assert f"Request {answer.headers['X-Request-Id']}" in answer.text
 
 
-def test_an_unknown_address_of_the_api_is_no_page(visitor):
+def test_an_unknown_api_path_is_not_a_page(visitor):
     answer = visitor.get("/api/v4/none")
 
     assert (answer.status_code, answer.json) == (404, {"error": "404 Not Found"})
 
 
-def test_the_page_about_the_api_is_for_everybody_and_takes_nothing_from_elsewhere(visitor):
+def test_the_api_page_is_public_and_loads_nothing_external(visitor):
     answer = visitor.get("/api/docs")
     assets = re.findall(r'(?:src|href)="([^"]+)"', answer.text)
 
@@ -127,5 +127,5 @@ def test_the_page_about_the_api_is_for_everybody_and_takes_nothing_from_elsewher
     assert "https:" not in answer.headers["Content-Security-Policy"]
 
 
-def test_who_is_signed_in_is_named_on_every_page(visit, project):
+def test_every_page_names_the_signed_in_user(visit, project):
     assert ">max</a>" in visit(MAX).get("/acme/shop").text

@@ -24,7 +24,7 @@ def reader(visit, project):
     return visitor
 
 
-def test_a_page_shows_what_was_committed_last(reader, project):
+def test_a_page_shows_the_last_commit(reader, project):
     store(Issue(project_id=project.id, iid=1, title="It is cold"))
 
     page = reader.get(LIST)
@@ -32,7 +32,7 @@ def test_a_page_shows_what_was_committed_last(reader, project):
     assert ("It is cold" in page.text, page.headers["Cache-Control"]) == (True, "no-store")
 
 
-def test_each_browser_gets_a_page_of_its_own(reader, visit):
+def test_each_session_gets_its_own_page(reader, visit):
     other = visit(GUS)
 
     assert [("/dev" in one.get(LIST).text, "/gus" in one.get(LIST).text) for one in (reader, other)] == [

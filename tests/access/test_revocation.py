@@ -40,7 +40,7 @@ def test_a_revocation_takes_effect_on_the_next_request(change, column, status, v
     assert statuses == [status, status]
 
 
-def test_each_user_gets_an_answer_of_their_own(variables, as_):
+def test_each_user_gets_their_own_response(variables, as_):
     assert [as_(name).get(variables).status_code for name in (MAX, MAX, GUS, MAX, GUS)] == [200, 200, 403, 200, 403]
 
 

@@ -8,7 +8,7 @@ from playwright.sync_api import expect
 from tests.browser.conftest import make_person
 
 
-def test_a_group_a_subgroup_and_a_project_are_made(open_as_paula, name):
+def test_a_group_a_subgroup_and_a_project_are_created(open_as_paula, name):
     page = open_as_paula("/dashboard/groups")
     page.get_by_role("link", name="New group").first.click()
     page.get_by_label("Group name").fill("The Crew")
@@ -31,7 +31,7 @@ def test_a_group_a_subgroup_and_a_project_are_made(open_as_paula, name):
     assert crumbs.all_text_contents() == ["The Crew", "Deck", "Lifeboat"]
 
 
-def test_a_refused_project_keeps_what_was_typed(open_as_paula):
+def test_a_refused_project_keeps_the_form_values(open_as_paula):
     page = open_as_paula("/projects/new")
     page.get_by_label("Project name").fill("Ferry")
     page.get_by_label("Project slug").fill("no spaces here")
@@ -44,7 +44,7 @@ def test_a_refused_project_keeps_what_was_typed(open_as_paula):
     expect(page.get_by_label("Internal: everybody who is signed in")).to_be_checked()
 
 
-def test_members_are_added_changed_and_removed(open_as_paula, shop, gl, name):
+def test_members_are_added_updated_and_removed(open_as_paula, shop, gl, name):
     person = make_person(gl, f"{name}-new", "Nora New")
     page = open_as_paula(f"/{shop}/-/project_members")
     page.get_by_label("Username", exact=True).fill(person.username)
@@ -67,7 +67,7 @@ def test_members_are_added_changed_and_removed(open_as_paula, shop, gl, name):
     expect(row).to_have_count(0)
 
 
-def test_an_unknown_member_is_told_beside_the_field(open_as_paula, shop):
+def test_an_unknown_member_shows_an_error_at_the_field(open_as_paula, shop):
     page = open_as_paula(f"/{shop}/-/project_members")
     page.get_by_label("Username", exact=True).fill("nobody-at-all")
 
@@ -78,7 +78,7 @@ def test_an_unknown_member_is_told_beside_the_field(open_as_paula, shop):
     expect(field).to_have_value("nobody-at-all")
 
 
-def test_variables_are_added_shown_changed_and_deleted(open_as_paula, shop):
+def test_variables_are_created_shown_updated_and_deleted(open_as_paula, shop):
     page = open_as_paula(f"/{shop}")
     page.get_by_role("link", name="Settings").click()
     page.get_by_role("link", name="CI/CD").click()
@@ -131,7 +131,7 @@ def test_tags_are_protected_and_unprotected(open_as_paula, shop):
 
 
 @pytest.mark.parametrize(("token", "outcome"), [("tracker-token", "The Shop"), ("another", "refuses the token (401)")])
-def test_error_tracking_is_saved_and_tried(token, outcome, open_as_paula, shop, tracker):
+def test_error_tracking_is_saved_and_tested(token, outcome, open_as_paula, shop, tracker):
     page = open_as_paula(f"/{shop}/-/settings/operations")
     page.get_by_label("Enable error tracking").check()
     page.get_by_label("A server of Sentry").check()

@@ -113,7 +113,7 @@ def tell(address, key):
     return requests.post(address, data=SAMPLE, headers=headers, timeout=20).status_code
 
 
-def test_an_integration_is_added_mapped_tried_and_edited(settings, fill_new, shop):
+def test_an_integration_is_added_mapped_tested_and_edited(settings, fill_new, shop):
     page = settings
     expect(page.get_by_role("heading", name="Alerts", exact=True)).to_be_visible()
     expect(page.get_by_role("link", name="Current integrations")).to_have_attribute("aria-current", "page")
@@ -169,7 +169,7 @@ def test_a_changed_sample_has_to_be_parsed_and_mapped_again(fill_new):
     expect(page.get_by_role("status")).to_contain_text("Integration successfully saved")
 
 
-def test_with_scripts_what_was_changed_is_not_lost_on_the_way_to_a_test_alert(visit, signed_in, shop):
+def test_with_scripts_unsaved_changes_are_kept_before_a_test_alert(visit, signed_in, shop):
     page = visit(f"/{shop}/-/settings/operations/integrations/new", state=signed_in)
     page.get_by_label("Name", exact=True).fill("Ovens")
     leave(page, "button", "Save integration")
@@ -196,7 +196,7 @@ def test_with_scripts_what_was_changed_is_not_lost_on_the_way_to_a_test_alert(vi
     expect(page.get_by_role("heading", level=1)).to_have_text("Hobs")
 
 
-def test_a_key_is_reset_after_a_question(fill_new):
+def test_a_key_is_reset_after_confirmation(fill_new):
     page = fill_new("")
     page.get_by_role("button", name="Save integration").click()
     address, key = credentials_of(page)
@@ -209,7 +209,7 @@ def test_a_key_is_reset_after_a_question(fill_new):
     assert (tell(address, key), tell(address, new)) == (401, 200)
 
 
-def test_a_test_alert_that_cannot_be_taken_says_why(fill_new):
+def test_a_refused_test_alert_shows_the_reason(fill_new):
     page = fill_new("")
     page.get_by_label("Active").uncheck()
     page.get_by_role("button", name="Save & create test alert").click()
@@ -223,7 +223,7 @@ def test_a_test_alert_that_cannot_be_taken_says_why(fill_new):
     expect(page.get_by_role("alert")).to_contain_text("Integration payload is invalid.")
 
 
-def test_the_settings_of_incidents_stand_on_the_second_tab(settings):
+def test_the_incident_settings_are_on_the_second_tab(settings):
     page = settings
     page.get_by_role("link", name="Alert settings").click()
     page.get_by_label("Create an incident for each alert").check()
@@ -233,7 +233,7 @@ def test_the_settings_of_incidents_stand_on_the_second_tab(settings):
     expect(page.get_by_role("status")).to_contain_text("successfully saved")
 
 
-def test_the_preview_follows_what_is_typed_and_chosen(visit, signed_in, shop):
+def test_the_preview_follows_the_form(visit, signed_in, shop):
     page = visit(f"/{shop}/-/settings/operations/integrations/new", state=signed_in)
     expect(preview_of(page)).to_contain_text("Paste a sample payload")
     expect(page.get_by_role("button", name="Update preview")).to_be_hidden()
@@ -267,7 +267,7 @@ def test_without_scripts_the_preview_has_a_button(visit, signed_in, shop):
     expect(stored_row(page, "Title")).to_contain_text("Hob is hot")
 
 
-def test_fields_that_a_type_does_not_need_are_put_away(visit, signed_in, shop):
+def test_unneeded_fields_of_a_type_are_hidden(visit, signed_in, shop):
     page = visit(f"/{shop}/-/settings/operations/integrations/new", state=signed_in)
     address, sample = page.get_by_label("Opsgenie URL"), page.get_by_label("Sample payload")
     seen = {}
@@ -279,7 +279,7 @@ def test_fields_that_a_type_does_not_need_are_put_away(visit, signed_in, shop):
     assert seen == {"Opsgenie": (True, False), "Prometheus": (False, False), "HTTP Endpoint": (False, True)}
 
 
-def test_a_sample_that_is_put_away_does_not_keep_another_type_from_being_saved(fill_new):
+def test_a_hidden_sample_does_not_block_saving(fill_new):
     page = fill_new("{")
 
     page.get_by_label("Integration type").select_option("Prometheus")
@@ -288,7 +288,7 @@ def test_a_sample_that_is_put_away_does_not_keep_another_type_from_being_saved(f
     expect(page.get_by_label("Test payload")).to_have_value("")
 
 
-def test_the_enter_key_in_a_field_saves(fill_new):
+def test_the_enter_key_saves_the_form(fill_new):
     page = fill_new("")
 
     page.get_by_label("Name", exact=True).press("Enter")

@@ -35,7 +35,7 @@ def own(gl, page, name):
     return gl.users.list(username=name)[0].projects.create({"name": "Till", "path": "till"}) and f"{name}/till"
 
 
-def test_general_settings(page, own):
+def test_the_general_settings_work_by_keyboard(page, own):
     page.goto(f"/{own}/-/settings/general")
     keyboard.fill(page, "Description", "Takes the money.")
     keyboard.press(page, "Save changes")
@@ -53,7 +53,7 @@ def test_general_settings(page, own):
     expect(page.get_by_role("heading", level=1)).to_contain_text("not found")
 
 
-def test_an_import(page, options, name, tmp_path):
+def test_an_import_works_by_keyboard(page, options, name, tmp_path):
     (tmp_path / "shop.tar.gz").write_bytes(make_archive({"issues": []}, {"description": "From afar"}))
     page.goto("/projects/new/import")
     keyboard.fill(page, "Project name", "Shop")
@@ -72,14 +72,14 @@ def test_an_import(page, options, name, tmp_path):
     expect(page.get_by_text("From afar")).to_be_visible()
 
 
-def test_a_profile(page, name):
+def test_a_profile_works_by_keyboard(page, name):
     page.goto("/-/profile")
     keyboard.fill(page, "Full name", "Kim Board")
     keyboard.press(page, "Save profile")
     expect(page.get_by_label("Full name")).to_have_value("Kim Board")
 
 
-def test_administration(options, visit):
+def test_administration_works_by_keyboard(options, visit):
     page = visit("/users/sign_in", **options)
     sign_in(page, "root", ROOT_PASSWORD)
     expect(page.get_by_role("heading", name="Projects", exact=True)).to_be_visible()
@@ -96,7 +96,7 @@ def test_administration(options, visit):
 
 
 @pytest.mark.nightly
-def test_the_first_visit(options, chromium, tmp_path):
+def test_the_first_visit_works_by_keyboard(options, chromium, tmp_path):
     service = Service(tmp_path / "service")
     service.start()
     context = chromium.new_context(

@@ -243,7 +243,7 @@ def administrator(chromium, service):
     return state
 
 
-def test_no_page_is_wider_than_a_small_screen_and_everything_is_named(visit, signed_in, administrator, addresses):
+def test_pages_fit_a_small_screen_and_controls_have_names(visit, signed_in, administrator, addresses):
     page = visit("/", state=signed_in, width=400)
     addresses = with_changes_of_variables(page, addresses)
     wider, unnamed, twice, unclear = {}, {}, {}, {}
@@ -264,7 +264,7 @@ def test_no_page_is_wider_than_a_small_screen_and_everything_is_named(visit, sig
 
 
 @pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.nightly)])
-def test_every_page_follows_the_rules_of_accessibility(scheme, visit, signed_in, administrator, addresses):
+def test_every_page_passes_axe(scheme, visit, signed_in, administrator, addresses):
     page = visit("/", state=signed_in, color_scheme=scheme)
     axe = (npm.installed(f"axe-core-{AXE}", f"axe-core@{AXE}") / "axe-core" / "axe.min.js").read_text()
     found = {}
@@ -280,7 +280,7 @@ def test_every_page_follows_the_rules_of_accessibility(scheme, visit, signed_in,
 
 
 @pytest.mark.parametrize("width", [400, 1400])
-def test_the_page_about_the_api_shows_its_operations(width, visit):
+def test_the_api_page_shows_operations(width, visit):
     page = visit("/api/docs", width=width)
 
     expect(page.locator(".opblock-tag-section").nth(20)).to_be_visible()
@@ -289,7 +289,7 @@ def test_the_page_about_the_api_shows_its_operations(width, visit):
     assert page.evaluate(WIDER) <= 0
 
 
-def test_without_scripts_the_page_about_the_api_says_where_the_document_is(visit):
+def test_without_scripts_the_api_page_links_to_the_document(visit):
     page = visit("/api/docs", java_script_enabled=False)
 
     expect(page.get_by_role("link", name="/api/v4/openapi.json")).to_be_visible()

@@ -82,7 +82,7 @@ def test_a_report_is_uploaded_and_a_finding_dismissed(width, open_as_paula, shop
 
 
 @pytest.mark.parametrize("width", [1400, 400])
-def test_long_names_leave_room_for_the_other_columns(width, open_as_paula, shop, tmp_path):
+def test_long_names_do_not_hide_other_columns(width, open_as_paula, shop, tmp_path):
     long = {"identifiers": [{"type": "x", "value": "v", "name": "identifier_" * 40}], "name": "overflow_" * 60}
     file = tmp_path / "long.json"
     file.write_bytes(orjson.dumps(report(vulnerability("a", **long), vulnerability("b", name="long words " * 40))))
@@ -100,7 +100,7 @@ def test_long_names_leave_room_for_the_other_columns(width, open_as_paula, shop,
         assert cell.evaluate("cell => cell.scrollWidth <= cell.clientWidth")
 
 
-def test_a_broken_report_is_told_beside_the_form(open_as_paula, shop, tmp_path):
+def test_an_invalid_report_shows_an_error_at_the_form(open_as_paula, shop, tmp_path):
     file = tmp_path / "broken.json"
     file.write_text('{"vulnerabilities": [{"name": "A", "severity": 5}]}')
     page = open_as_paula(f"/{shop}/-/security/reports/new", width=400)

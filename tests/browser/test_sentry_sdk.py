@@ -19,7 +19,7 @@ setTimeout(() => renderBasket(undefined), 0);
 
 
 @pytest.mark.nightly
-def test_an_error_in_a_page_is_collected(chromium, gl, project):
+def test_an_error_of_the_browser_sdk_is_collected(chromium, gl, project):
     path = f"/projects/{project.encoded_id}/error_tracking"
     gl.http_put(f"{path}/settings", post_data={"active": True, "integrated": True})
     dsn = gl.http_get(f"{path}/client_keys")[0]["sentry_dsn"]

@@ -16,7 +16,7 @@ def person(gl, name):
 
 
 @pytest.mark.parametrize("scripts", [True, False])
-def test_people_sign_in_and_out(scripts, visit, person):
+def test_users_sign_in_and_out(scripts, visit, person):
     page = visit("/groups/new", java_script_enabled=scripts)
     expect(page).to_have_title("Sign in · Project Service")
 
@@ -30,7 +30,7 @@ def test_people_sign_in_and_out(scripts, visit, person):
 
 
 @pytest.mark.parametrize("scripts", [True, False])
-def test_a_wrong_password_is_told_and_the_name_stays(scripts, visit, person):
+def test_a_wrong_password_shows_an_error_and_keeps_the_username(scripts, visit, person):
     page = visit("/users/sign_in", java_script_enabled=scripts)
 
     sign_in(page, person, "wrong")
@@ -40,7 +40,7 @@ def test_a_wrong_password_is_told_and_the_name_stays(scripts, visit, person):
     expect(page.get_by_label("Password")).to_have_value("")
 
 
-def test_after_ten_wrong_passwords_one_has_to_wait(visit, person):
+def test_sign_in_is_limited_after_ten_wrong_passwords(visit, person):
     page = visit("/users/sign_in", java_script_enabled=False)
     for _ in range(10):
         with page.expect_navigation():
@@ -52,7 +52,7 @@ def test_after_ten_wrong_passwords_one_has_to_wait(visit, person):
     expect(page.get_by_role("alert")).to_contain_text("Too many failed attempts. Try again in")
 
 
-def test_the_keyboard_is_enough(visit, person):
+def test_sign_in_works_by_keyboard(visit, person):
     page = visit("/users/sign_in")
     page.keyboard.press("Tab")
     expect(page.get_by_role("link", name="Skip to content")).to_be_focused()
@@ -69,7 +69,7 @@ def test_the_keyboard_is_enough(visit, person):
     expect(page.get_by_role("heading", name="Projects", exact=True)).to_be_visible()
 
 
-def test_what_has_the_focus_can_be_seen(visit):
+def test_the_focus_is_visible(visit):
     page = visit("/users/sign_in")
     field = page.get_by_label("Username or email")
 
@@ -78,7 +78,7 @@ def test_what_has_the_focus_can_be_seen(visit):
     assert field.evaluate("one => getComputedStyle(one).outlineStyle") == "solid"
 
 
-def test_after_a_refusal_the_message_has_the_focus(visit, person):
+def test_after_an_error_the_message_has_the_focus(visit, person):
     page = visit("/users/sign_in")
 
     sign_in(page, person, "wrong")
@@ -86,7 +86,7 @@ def test_after_a_refusal_the_message_has_the_focus(visit, person):
     expect(page.get_by_role("alert")).to_be_focused()
 
 
-def test_a_token_made_in_the_browser_opens_the_api(open_as_paula, service, name):
+def test_a_token_created_in_the_browser_is_accepted_by_the_api(open_as_paula, service, name):
     page = open_as_paula("/-/profile/personal_access_tokens")
     page.get_by_label("Token name").fill(name)
     page.get_by_label("Expires at").fill("2099-01-31")

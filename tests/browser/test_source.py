@@ -32,7 +32,7 @@ def marked(page):
     return page.locator(".meant").evaluate_all("lines => lines.map(line => Number(line.id.slice(1)))")
 
 
-def test_the_lines_that_an_address_means_are_marked_and_in_view(visit, signed_in, source):
+def test_lines_of_the_url_are_marked_and_scrolled_into_view(visit, signed_in, source):
     page = visit(f"{source}#L120-122", state=signed_in)
     expect(page.locator("#L120")).to_be_in_viewport()
     assert marked(page) == [120, 121, 122]
@@ -46,7 +46,7 @@ def test_the_lines_that_an_address_means_are_marked_and_in_view(visit, signed_in
     expect(page.locator(".meant")).to_have_count(0)
 
 
-def test_no_address_means_lines_that_are_not_there(visit, signed_in, source):
+def test_missing_lines_in_the_url_are_ignored(visit, signed_in, source):
     page = visit(f"{source}#L7-5", state=signed_in)
     page.wait_for_load_state()
     found = {"L7-5": marked(page)}
@@ -65,13 +65,13 @@ def test_no_address_means_lines_that_are_not_there(visit, signed_in, source):
     }
 
 
-def test_without_scripts_a_file_is_shown_from_its_beginning(visit, signed_in, source):
+def test_without_scripts_a_file_is_shown_from_the_top(visit, signed_in, source):
     page = visit(f"{source}#L120-122", state=signed_in, java_script_enabled=False)
 
     expect(page.locator("#L1")).to_be_in_viewport()
 
 
-def test_lines_of_blame_are_marked_like_those_of_the_file(visit, signed_in, source):
+def test_lines_of_blame_are_marked_too(visit, signed_in, source):
     page = visit(f"{source.replace('/blob/', '/blame/')}#L120-122", state=signed_in)
 
     expect(page.locator("#L120")).to_be_in_viewport()
@@ -87,7 +87,7 @@ def test_code_is_highlighted_with_and_without_scripts(visit, signed_in, source):
         )
 
 
-def test_the_clone_address_is_copied_by_a_button_and_selected_without_scripts(visit, signed_in, source):
+def test_the_clone_url_is_copied_by_a_button_and_selectable_without_scripts(visit, signed_in, source):
     home = source.partition("/-/")[0]
     page = visit(home, state=signed_in, permissions=["clipboard-read", "clipboard-write"])
     address = page.get_by_label("Clone with HTTP").input_value()

@@ -40,7 +40,7 @@ def wait_for(page, sought):
     expect(sought).to_be_visible()
 
 
-def test_a_project_comes_as_an_archive_and_goes_as_one(open_as_paula, archive, name):
+def test_a_project_is_imported_and_exported(open_as_paula, archive, name):
     page = open_as_paula("/projects/new")
     page.get_by_role("link", name="Import project").click()
     page.wait_for_url("**/projects/new/import")
@@ -66,7 +66,7 @@ def test_a_project_comes_as_an_archive_and_goes_as_one(open_as_paula, archive, n
     assert [row["title"] for row in rows(files, "issues")] == ["Issue 1", "Issue 2", "Issue 3"]
 
 
-def test_an_archive_that_is_none_ends_in_advice(open_as_paula, archive, name):
+def test_an_invalid_archive_shows_advice(open_as_paula, archive, name):
     page = open_as_paula("/projects/new/import")
     page.get_by_label("Project name").fill(name)
     page.get_by_label("Archive", exact=True).set_input_files(archive(b"no archive at all"))
@@ -82,7 +82,7 @@ def test_an_archive_that_is_none_ends_in_advice(open_as_paula, archive, name):
     expect(page.get_by_role("heading", name="Import", exact=True)).to_be_visible()
 
 
-def test_a_refused_upload_is_told_beside_its_field(open_as_paula, archive, name):
+def test_a_refused_upload_shows_an_error_at_its_field(open_as_paula, archive, name):
     page = open_as_paula("/projects/new/import")
     page.get_by_label("Project name").fill(name)
     page.get_by_label("Archive", exact=True).set_input_files(archive(name="shop.zip"))
@@ -109,7 +109,7 @@ def test_with_scripts_a_refused_form_keeps_its_file_and_can_be_sent_again(visit,
     assert gl.projects.get(f"paula/{name}").import_status == "finished"
 
 
-def test_while_an_archive_is_sent_one_sees_how_much_and_may_stop(visit, signed_in, archive, name):
+def test_an_upload_shows_progress_and_can_be_cancelled(visit, signed_in, archive, name):
     page = visit("/projects/new/import", state=signed_in)
     page.context.new_cdp_session(page).send(
         "Network.emulateNetworkConditions",
@@ -128,7 +128,7 @@ def test_while_an_archive_is_sent_one_sees_how_much_and_may_stop(visit, signed_i
     expect(page.get_by_role("button", name="Import project")).to_be_enabled()
 
 
-def test_a_file_that_is_too_large_is_not_even_sent(visit, signed_in, archive, name):
+def test_an_oversized_file_is_not_sent(visit, signed_in, archive, name):
     page = visit("/projects/new/import", state=signed_in)
     page.locator("form[data-uploads]").evaluate("form => { form.dataset.most = 1; }")
     page.get_by_label("Project name").fill(name)
@@ -143,7 +143,7 @@ def test_a_file_that_is_too_large_is_not_even_sent(visit, signed_in, archive, na
     assert sent == []
 
 
-def test_a_page_that_is_watched_follows_without_being_left(visit, signed_in, archive, name):
+def test_a_live_page_updates_without_a_reload(visit, signed_in, archive, name):
     page = visit("/projects/new/import", state=signed_in)
     page.get_by_label("Project name").fill(name)
     page.get_by_label("Archive", exact=True).set_input_files(archive())
@@ -168,7 +168,7 @@ def test_a_page_that_is_watched_follows_without_being_left(visit, signed_in, arc
     assert row.evaluate("row => row.isConnected")
 
 
-def test_an_archive_is_a_file_or_an_address(visit, signed_in, gl):
+def test_an_archive_is_a_file_or_a_url(visit, signed_in, gl):
     gl.features.set("import_project_from_remote_file", True)
     page = visit("/projects/new/import", state=signed_in)
     expect(page.get_by_label("Address of the archive")).to_be_hidden()

@@ -41,7 +41,7 @@ def run(*words):
     return CliRunner().invoke(main.main, ["archive", *words])
 
 
-def test_an_archive_is_described_with_what_it_would_become(write):
+def test_an_archive_is_inspected_with_the_planned_result(write):
     issues = [make_issue(1, notes=[make_note()], events=[make_event()], label_links=[{"label": LABEL}]), {"iid": 2}]
     relations = {"labels": [LABEL], "issues": issues, "boards": [{"name": "Board"}], "services": [{"type": "Jira"}]}
 
@@ -55,7 +55,7 @@ def test_an_archive_is_described_with_what_it_would_become(write):
     assert "services" not in words
 
 
-def test_a_file_whose_name_cannot_be_kept_is_told_of(write):
+def test_a_file_with_an_unusable_name_is_reported(write):
     name = f"uploads/{'a' * 32}/odd\nname"
 
     answer = run("inspect", write("a.tar.gz", make_archive({}, files={name: b"x"})))
@@ -63,7 +63,7 @@ def test_a_file_whose_name_cannot_be_kept_is_told_of(write):
     assert answer.output.splitlines()[-2:] == ["would be left out: 1", f"  {name!r}: the name cannot be kept"]
 
 
-def test_what_is_settled_at_the_end_is_described_as_it_would_be(write):
+def test_values_decided_at_the_end_are_inspected(write):
     members = [
         {"access_level": 30, "user": {"id": 7, "email": "dev@example.org"}},
         {"access_level": 30, "requested_at": MOMENT, "user": {"id": 8, "email": "rita@example.org"}},
@@ -88,7 +88,7 @@ def test_what_is_settled_at_the_end_is_described_as_it_would_be(write):
     ]
 
 
-def test_an_archive_that_would_not_be_imported_is_told_so(write):
+def test_an_archive_that_cannot_be_imported_is_reported(write):
     answer = run("inspect", write("a.tar.gz", make_archive({}, version="0.1.0")))
 
     assert (answer.exit_code, answer.output) == (
@@ -111,13 +111,13 @@ BUNDLE_OF_IT = layout.snippet_bundle("s2021-02-15 15:56:00 UTC2021-02-15 15:56:0
         ({}, {}, {"lfs-objects.json": b'{"'}, "Incorrect JSON format"),
     ],
 )
-def test_an_archive_is_looked_at_where_an_import_of_it_would_fail(relations, project, files, text, write):
+def test_inspection_stops_where_an_import_would_fail(relations, project, files, text, write):
     answer = run("inspect", write("a.tar.gz", make_archive(relations, project, files=files)))
 
     assert (answer.exit_code, answer.output) == (1, f"Error: {text}\n")
 
 
-def test_of_a_single_object_one_row_counts(write):
+def test_one_row_of_a_single_object_counts(write):
     relations = {
         "project_feature": [{"a": 1}, {"a": 2}],
         "error_tracking_setting": [{"api_url": "x"}, {"api_url": "y"}],
@@ -132,13 +132,13 @@ def test_of_a_single_object_one_row_counts(write):
     ]
 
 
-def test_a_file_that_cannot_be_imported_is_told_in_words():
+def test_a_file_that_cannot_be_imported_is_explained():
     error = Unprocessable({"error": "You need to upload an archive."})
 
     assert application.error_text(error) == "You need to upload an archive."
 
 
-def test_what_an_import_left_out_is_told_line_by_line(app, project):
+def test_skipped_rows_of_an_import_are_listed(app, project):
     def failure(relation, line, message):
         told = {"exception_class": "A", "source": "s", "exception_message": message}
         return ImportFailure(project_id=project.id, relation_name=relation, line_number=line, **told)
@@ -156,7 +156,7 @@ def test_what_an_import_left_out_is_told_line_by_line(app, project):
 
 
 @pytest.mark.parametrize("words", [("inspect",), ("diff",)])
-def test_what_comes_through_a_pipe_is_read(words, write, tmp_path):
+def test_an_archive_is_read_from_a_pipe(words, write, tmp_path):
     content, pipe = make_archive({"issues": [make_issue(1)]}, {}), tmp_path / "pipe"
     place = write("a.tar.gz", content)
     os.mkfifo(pipe)
@@ -173,7 +173,7 @@ def test_what_comes_through_a_pipe_is_read(words, write, tmp_path):
     assert [(one.exit_code, one.output) for one in (by_name, by_dash)] == [(0, expected.output)] * 2
 
 
-def test_two_archives_cannot_come_through_one_pipe():
+def test_two_archives_cannot_be_read_from_one_pipe():
     answer = run("diff", "-", "-")
 
     assert (answer.exit_code, "Only one of the archives" in answer.output) == (2, True)
@@ -181,7 +181,7 @@ def test_two_archives_cannot_come_through_one_pipe():
 
 @pytest.mark.parametrize(("words", "status"), [(("inspect",), 1), (("diff",), 2)])
 @pytest.mark.parametrize("unbuffered", ["", "1"])
-def test_an_output_that_cannot_be_written_is_told_as_such(words, status, unbuffered, write):
+def test_an_unwritable_output_is_reported(words, status, unbuffered, write):
     place = write("a.tar.gz", make_archive({}))
     command = [sys.executable, "-m", "project_service", "archive", *words, place, *([place] * (words == ("diff",)))]
 
@@ -195,7 +195,7 @@ def test_an_output_that_cannot_be_written_is_told_as_such(words, status, unbuffe
     )
 
 
-def test_an_archive_that_cannot_be_compared_is_no_difference(write):
+def test_an_archive_that_cannot_be_compared_is_an_error(write):
     sound, damaged = write("a.tar.gz", make_archive({})), write("b.tar.gz", b"no archive")
 
     answer = run("diff", sound, damaged)
@@ -204,7 +204,7 @@ def test_an_archive_that_cannot_be_compared_is_no_difference(write):
 
 
 @pytest.mark.parametrize("words", [("inspect",), ("diff",)])
-def test_where_an_archive_cannot_be_unpacked_is_not_the_data_directory(words, write, monkeypatch):
+def test_an_extraction_error_names_the_temporary_directory(words, write, monkeypatch):
     def full(*_arguments):
         raise OSError(errno.ENOSPC, "No space left on device")
 
@@ -223,7 +223,7 @@ def test_where_an_archive_cannot_be_unpacked_is_not_the_data_directory(words, wr
         (SAM, NotFound, "404 Project Not Found"),
     ],
 )
-def test_nobody_exports_in_the_name_of_who_may_not(name, error, text, project, people):
+def test_the_export_command_needs_a_permitted_user(name, error, text, project, people):
     with pytest.raises(error) as told:
         transfer_progress.start_export(people[name], project)
 
@@ -243,7 +243,7 @@ def test_a_maintainer_exports_from_the_command_line(project, people, run_jobs, t
     assert "VERSION" in unpack(stream.getvalue())
 
 
-def test_what_every_transfer_changes_is_no_difference(write):
+def test_changes_of_every_transfer_are_not_differences(write):
     one = make_issue(1, notes=[make_note("Hello")], events=[make_event()], author_id=1)
     one["issue_assignees"] = [{"user_id": 1}, {"user_id": 2}]
     note = make_note(f"Hello{SIGNED}", id=9, author={"name": "Ada"})
@@ -257,7 +257,7 @@ def test_what_every_transfer_changes_is_no_difference(write):
 
 
 @pytest.mark.parametrize("moment", ["2021-02-15T17:56:00.645+02:00", "2021-02-15 15:56:00.645 UTC"])
-def test_a_moment_may_be_written_in_several_ways(moment, write):
+def test_times_are_compared_in_several_formats(moment, write):
     written = make_issue(1, closed_at=moment, notes=[make_note("a", updated_at=moment)])
     same = make_issue(1, closed_at=MOMENT, notes=[make_note("a", updated_at=MOMENT)])
     later = make_issue(1, closed_at=MOMENT.replace("645", "646"), notes=[make_note("a", updated_at=MOMENT)])
@@ -278,7 +278,7 @@ def test_a_moment_may_be_written_in_several_ways(moment, write):
         ("none", "2016-05-01T00:00:00Z"),
     ],
 )
-def test_what_is_written_like_no_moment_is_compared_as_it_is(one, other, write):
+def test_invalid_times_are_compared_as_text(one, other, write):
     places = [
         write(f"{i}.tar.gz", make_archive({"issues": [make_issue(1, closed_at=it)]}, {}))
         for i, it in enumerate((one, other))
@@ -297,7 +297,7 @@ def test_what_is_written_like_no_moment_is_compared_as_it_is(one, other, write):
         ("2021-02-15T15:56:00.645Z", "nowhere", 1),
     ],
 )
-def test_the_text_of_a_note_may_name_its_moment_in_any_zone(written, named, code, write):
+def test_times_in_note_texts_are_compared_in_any_zone(written, named, code, write):
     before = make_note("a", updated_at=written)
     after = make_note(f"a\n\n *By Tess on {named} (imported from GitLab)*", updated_at=MOMENT)
 
@@ -309,7 +309,7 @@ def test_the_text_of_a_note_may_name_its_moment_in_any_zone(written, named, code
     assert run("diff", *places).exit_code == code
 
 
-def test_what_a_row_has_of_which_nothing_is_said_is_no_difference(write):
+def test_null_and_missing_fields_are_equal(write):
     branches = {"source_branch": "a", "target_branch": "b"}
     silent = {"issues": [make_issue(1)], "merge_requests": [make_issue(1, **branches)]}
     usual = {
@@ -326,7 +326,7 @@ def test_what_a_row_has_of_which_nothing_is_said_is_no_difference(write):
     assert run("diff", *places[1:]).stdout == "issues 1: changed: time_estimate\nmerge_requests 1: changed: squash\n"
 
 
-def test_files_that_no_import_carries_along_are_a_difference(write):
+def test_files_that_imports_skip_are_a_difference(write):
     secret = "a" * 32
     names = [f"uploads/{secret}/sub/deeper.txt", f"uploads/{secret}/odd\nname", "snippets/readme.txt"]
     places = [
@@ -340,7 +340,7 @@ def test_files_that_no_import_carries_along_are_a_difference(write):
 
 
 @pytest.mark.parametrize("place", ["nowhere/shop.tar.gz", "file/shop.tar.gz", "", "folder", "a" * 300, "dangling"])
-def test_where_nothing_can_be_written_nothing_is_exported(place, tmp_path, monkeypatch):
+def test_an_unwritable_output_stops_the_export(place, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "file").touch()
     (tmp_path / "folder").mkdir()
@@ -351,7 +351,7 @@ def test_where_nothing_can_be_written_nothing_is_exported(place, tmp_path, monke
     assert (answer.exit_code, "Invalid value for 'FILE'" in answer.output) == (2, True)
 
 
-def test_what_differs_is_named(write):
+def test_differences_are_named(write):
     one = make_archive({"issues": [make_issue(1), make_issue(2)]}, {"description": "a"})
     other = make_archive({"issues": [make_issue(1, title="Other"), make_issue(3)]}, {"description": "b"})
 
@@ -368,7 +368,7 @@ def test_what_differs_is_named(write):
     )
 
 
-def test_attributes_that_differ_are_named_with_the_way_to_them(write):
+def test_different_attributes_are_named_with_their_path(write):
     one = {"issues": [make_issue(1, weight=1, notes=[make_note("a"), make_note("b")])], "project_feature": [{"a": 20}]}
     other = {"issues": [make_issue(1, notes=[make_note("a"), make_note("c")])], "project_feature": [{"a": 10}]}
 
@@ -377,7 +377,7 @@ def test_attributes_that_differ_are_named_with_the_way_to_them(write):
     assert answer.stdout.splitlines() == ["issues 1: changed: notes[1].note, weight", "project_feature: changed: a"]
 
 
-def test_not_every_attribute_of_a_row_is_named(write):
+def test_the_number_of_named_attributes_is_limited(write):
     one, other = ({"boards": [{"name": "b"} | {f"a{n:02}": value for n in range(20)}]} for value in (1, 2))
 
     answer = run("diff", *(write(f"{i}.tar.gz", make_archive(it, {})) for i, it in enumerate((one, other))))
@@ -461,7 +461,7 @@ def options_of(all_):
         ),
     ],
 )
-def test_what_no_transfer_changes_is_a_difference(change, told, write):
+def test_other_changes_are_differences(change, told, write):
     other = copy.deepcopy(FULL)
     change(other)
 
@@ -503,7 +503,7 @@ REFERRING = {
     ],
 )
 @pytest.mark.parametrize("gone", [True, False])
-def test_whether_anybody_is_meant_is_compared(way, gone, write):
+def test_the_presence_of_user_references_is_compared(way, gone, write):
     other = copy.deepcopy(REFERRING)
     place, _, attribute = way.partition("/")
     nested, _, name = attribute.rpartition("[0].")
@@ -535,7 +535,7 @@ def test_whether_anybody_is_meant_is_compared(way, gone, write):
         ("issues", make_issue(1, closed_by_id=7), make_issue(1, closed_by_id=8)),
     ],
 )
-def test_references_that_an_import_gives_up_and_whom_others_are_to_is_no_difference(relation, row, same, write):
+def test_user_references_changed_by_an_import_are_not_differences(relation, row, same, write):
     archives = [make_archive({relation: [it]}, {}) for it in (row, same)]
 
     answer = run("diff", *(write(f"{i}.tar.gz", archive) for i, archive in enumerate(archives)))
@@ -559,7 +559,7 @@ LATER = "2021-02-16T00:00:00.000Z"
         ([YESTERDAY, MOMENT], [MOMENT, YESTERDAY], 0),
     ],
 )
-def test_events_count_as_far_as_retention_has_not_taken_them(one, other, code, write):
+def test_expired_events_are_not_differences(one, other, code, write):
     archives = (
         make_archive({"issues": [make_issue(1, events=[make_event(created_at=moment) for moment in moments])]}, {})
         for moments in (one, other)
@@ -570,7 +570,7 @@ def test_events_count_as_far_as_retention_has_not_taken_them(one, other, code, w
     assert answer.exit_code == code
 
 
-def test_an_event_may_be_written_as_a_number_or_as_a_word(write):
+def test_event_actions_are_equal_as_number_and_word(write):
     archives = (make_archive({"issues": [make_issue(1, events=[make_event(action)])]}, {}) for action in ("closed", 3))
 
     answer = run("diff", *(write(f"{i}.tar.gz", archive) for i, archive in enumerate(archives)))
@@ -578,7 +578,7 @@ def test_an_event_may_be_written_as_a_number_or_as_a_word(write):
     assert answer.exit_code == 0
 
 
-def test_files_count(write):
+def test_files_are_compared(write):
     one = make_archive({}, {}, files={"uploads/0123456789abcdef0123456789abcdef/a.txt": b"a"})
     other = make_archive({}, {}, files={"uploads/0123456789abcdef0123456789abcdef/a.txt": b"b"})
 

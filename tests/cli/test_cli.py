@@ -64,11 +64,11 @@ def test_an_upgrade_can_be_run_again(run):
     assert run("db", "upgrade").exit_code == 0
 
 
-def test_the_key_file_is_made_for_us_only(run, data_dir):
+def test_the_key_file_is_private(run, data_dir):
     assert (data_dir / KEY_FILE).stat().st_mode & 0o777 == 0o600
 
 
-def test_a_user_is_created_and_gets_a_token_that_is_shown_once(run, data_dir):
+def test_a_user_and_a_token_are_created(run, data_dir):
     made = run("user", "create", "tess", "--email", "tess@example.org", "--password", "correct horse", "--admin")
     token = run("token", "create", "tess", "--name", "t", "--scopes", "api, read_user", "--expires-at", "2030-01-01")
 
@@ -80,7 +80,7 @@ def test_a_user_is_created_and_gets_a_token_that_is_shown_once(run, data_dir):
     assert tokens.digest(token.output.strip()).encode() in kept
 
 
-def test_a_taken_username_is_told_in_one_line(run):
+def test_a_taken_username_is_reported_in_one_line(run):
     run("user", "create", "tom", "--email", "tom@example.org", "--password", "correct horse")
 
     again = run("user", "create", "tom", "--email", "tom2@example.org", "--password", "correct horse")
@@ -99,7 +99,7 @@ def test_a_taken_username_is_told_in_one_line(run):
         (("tess", "--name", "t"), "--scopes"),
     ],
 )
-def test_a_token_that_makes_no_sense_is_refused(words, text, run):
+def test_an_invalid_token_is_refused(words, text, run):
     answer = run("token", "create", *words)
 
     assert (answer.exit_code, text in answer.output) == (2, True)
@@ -132,14 +132,14 @@ def test_a_setting_is_set_and_shown(name, text, shown, run):
         (("colour", "blue"), 2, "colour"),
     ],
 )
-def test_a_setting_that_makes_no_sense_is_refused(words, status, text, run):
+def test_an_invalid_setting_is_refused(words, status, text, run):
     answer = run("setting", "set", *words)
 
     assert (answer.exit_code, text in answer.output) == (status, True)
     assert "Traceback" not in answer.output
 
 
-def test_a_file_that_cannot_be_used_is_named(run, data_dir, tmp_path):
+def test_an_unusable_file_is_named(run, data_dir, tmp_path):
     place = tmp_path / "file"
     place.touch()
 
@@ -159,7 +159,7 @@ def test_features_are_switched_and_listed(run):
     assert (before, on, run("feature", "list").output) == ("", "my_feature: on\n", "my_feature: off\n")
 
 
-def test_the_doctor_says_what_is_not_well_and_what_to_do(run):
+def test_the_doctor_reports_problems_with_advice(run):
     answer = run("doctor")
 
     lines = answer.output.splitlines()
@@ -171,7 +171,7 @@ def test_the_doctor_says_what_is_not_well_and_what_to_do(run):
     assert "project-service serve" in answer.output
 
 
-def test_secrets_get_a_new_key_and_forget_the_old_one(run, data_dir):
+def test_secrets_are_rotated_and_old_keys_removed(run, data_dir):
     before = (data_dir / KEY_FILE).read_text().split()
 
     rotated = run("secrets", "rotate")
@@ -187,14 +187,14 @@ def test_secrets_get_a_new_key_and_forget_the_old_one(run, data_dir):
     ("variable", "value"), [("LOG_LEVEL", "LOUD"), ("DATABASE_URL", "mysql://h/d"), ("COLOUR", "blue")]
 )
 @pytest.mark.parametrize("words", [("db", "check"), ("serve",), ("worker",), ("doctor",)])
-def test_a_wrong_setting_of_the_environment_stops_every_command_by_name(variable, value, words, run):
+def test_an_invalid_environment_variable_stops_every_command(variable, value, words, run):
     answer = run(*words, **{variable: value})
 
     assert answer.exit_code == 1
     assert answer.output.startswith(f"project-service: PROJECT_SERVICE_{variable}: ")
 
 
-def test_an_empty_key_file_is_told_in_one_line(run, tmp_path):
+def test_an_empty_key_file_is_reported_in_one_line(run, tmp_path):
     (tmp_path / KEY_FILE).write_text("")
 
     answer = run("db", "check", DATA_DIR=str(tmp_path))
@@ -234,7 +234,7 @@ def test_a_back_up_is_restored_by_command(run, data_dir, tmp_path):
     assert run("token", "create", "bea", "--name", "t", "--scopes", "api", DATA_DIR=str(new)).exit_code == 0
 
 
-def test_a_missing_key_stops_what_would_write(run, data_dir, tmp_path, capfd):
+def test_a_missing_key_stops_writing_commands(run, data_dir, tmp_path, capfd):
     run("db", "upgrade", DATA_DIR=str(tmp_path))
     (tmp_path / KEY_FILE).unlink()
 

@@ -60,11 +60,11 @@ def kept_key(monkeypatch):
         monkeypatch.setattr(key_ring._Current, name, getattr(key_ring._Current, name))
 
 
-def test_a_healthy_instance_is_well(examine):
+def test_a_healthy_instance_has_no_problems(examine):
     assert unwell(examine()) == []
 
 
-def test_a_redis_that_is_away_is_told_with_what_to_do(app):
+def test_an_unreachable_redis_is_reported_with_advice(app):
     findings = {finding.part: finding for finding in doctor.examine(app.config["SETTINGS"])}
 
     assert unwell(findings) == ["redis", "worker"]
@@ -72,7 +72,7 @@ def test_a_redis_that_is_away_is_told_with_what_to_do(app):
 
 
 @pytest.mark.parametrize(("version", "well"), [("6.2.0", True), ("9.1.0", True), ("6.0.16", False), ("5.0.3", False)])
-def test_an_old_redis_is_told(version, well, examine):
+def test_an_old_redis_is_reported(version, well, examine):
     finding = examine(Redis(version))["redis"]
 
     assert (finding.well, version in finding.text) == (well, True)
@@ -91,7 +91,7 @@ def test_a_wrong_key_is_reported_with_advice(examine, kept_key):
     assert "set PROJECT_SERVICE_SECRET_KEY to the key it was written with" in finding.text
 
 
-def test_the_right_key_is_tried(examine):
+def test_the_stored_key_is_checked(examine):
     project = sample_data.make_project()
     with unit_of_work():
         db.session.add(Variable(project_id=project.id, key="FOO", value="a value"))
@@ -101,7 +101,7 @@ def test_the_right_key_is_tried(examine):
     assert (finding.well, "(1 tried)" in finding.text) == (True, True)
 
 
-def test_a_storage_that_cannot_be_written_is_told(app, examine, monkeypatch, tmp_path):
+def test_an_unwritable_storage_is_reported(app, examine, monkeypatch, tmp_path):
     (tmp_path / "file").write_text("no directory")
     monkeypatch.setitem(app.extensions, "storage", Storage.at(f"file://{tmp_path}/file"))
 
@@ -111,7 +111,7 @@ def test_a_storage_that_cannot_be_written_is_told(app, examine, monkeypatch, tmp
     assert str(tmp_path) in findings["storage"].text
 
 
-def test_a_task_that_failed_for_good_is_told(examine):
+def test_a_failed_task_is_reported(examine):
     with unit_of_work():
         db.session.add(Task(name="a.job", arguments=[], queue="default", failed_at=clock.now(), error="because"))
 
@@ -131,7 +131,7 @@ def test_a_mail_that_was_set_aside_is_reported(examine):
     assert "1 mails were set aside" in findings["mails"].text
 
 
-def test_tasks_that_wait_are_no_trouble(examine):
+def test_pending_tasks_are_not_reported(examine):
     with unit_of_work():
         later = clock.now() + dt.timedelta(hours=1)
         db.session.add(Task(name="a.job", arguments=[], queue=jobs.QUEUES[0], run_at=later))
@@ -141,7 +141,7 @@ def test_tasks_that_wait_are_no_trouble(examine):
     assert (finding.well, finding.text) == (True, "1 tasks wait or run, none has failed")
 
 
-def test_an_old_database_is_told_with_what_to_do(tmp_path):
+def test_an_old_database_is_reported_with_advice(tmp_path):
     app = make_app(SQLITE, tmp_path)
     with app.app_context():
         migrations.downgrade("base")

@@ -63,7 +63,7 @@ def stored(environment):
     return rows
 
 
-def test_the_format_is_found_out_and_what_is_left_out_is_told(environment, tmp_path):
+def test_the_format_is_detected_and_skipped_entries_are_reported(environment, tmp_path):
     file = tmp_path / "scan.sarif"
     results = [{"ruleId": "A", "message": {"text": "a"}}, {"ruleId": "B", "message": {"text": "b"}, "kind": "pass"}]
     run = {"tool": {"driver": {"name": "Scan"}}, "results": results}
@@ -74,7 +74,7 @@ def test_the_format_is_found_out_and_what_is_left_out_is_told(environment, tmp_p
     assert (done.exit_code, done.stdout) == (0, "pipeline 1: 2 found, 1 merged, 0 dropped, 1 left out\n")
 
 
-def test_a_report_is_taken_in(ingest, environment):
+def test_a_report_is_ingested(ingest, environment):
     document = report(vulnerability("a"), vulnerability("a"))
 
     answers = [ingest(document, "--ref", "main", "--sha", "ab" * 20), ingest(document, "--pipeline-id", "1")]
@@ -99,18 +99,18 @@ def test_a_report_is_taken_in(ingest, environment):
         ({}, ("--sha", "x"), {}, "sha"),
     ],
 )
-def test_what_is_refused_is_told_in_one_line(document, words, options, told, ingest, environment):
+def test_refusals_are_reported_in_one_line(document, words, options, told, ingest, environment):
     answer = ingest(document, *words, **options)
 
     assert (answer.exit_code, told in answer.output, len(answer.output.splitlines())) == (1, True, 1)
     assert stored(environment) == ([], 0)
 
 
-def test_a_kind_that_there_is_not_is_a_mistake_of_the_command_line(ingest):
+def test_an_unknown_type_is_a_usage_error(ingest):
     assert ingest({}, kind="lint").exit_code == 2
 
 
-def test_a_report_comes_through_a_pipe(environment, tmp_path):
+def test_a_report_is_read_from_a_pipe(environment, tmp_path):
     """Nothing that comes through one can be read twice."""
     command = [sys.executable, "-m", "project_service", "report", "ingest", "shop/till", "-", "--report-type", "sast"]
 
@@ -133,7 +133,7 @@ def test_a_report_comes_through_a_pipe(environment, tmp_path):
         (["--sha", "main"], 1, "project-service: sha is invalid"),
     ],
 )
-def test_what_is_wrong_is_said_in_a_line(words, status, told, ingest):
+def test_errors_are_reported_in_one_line(words, status, told, ingest):
     done = ingest(report(vulnerability("a")), *words)
 
     assert (done.exit_code, told in done.output) == (status, True), done.output

@@ -53,7 +53,7 @@ def values_of(app, project):
         return {one.key: one.value for one in db.session.query(Variable).filter_by(project_id=project.id)}
 
 
-def test_what_a_job_gets_is_exported(run, project, store):
+def test_job_variables_are_exported(run, project, store):
     store("A", VALUE)
     store("B", "secret-value", masked_and_hidden=True)
     store("C", "x$A", environment_scope="prod")
@@ -92,7 +92,7 @@ def test_files_are_written_for_their_owner_only(run, project, store, tmp_path):
     )
 
 
-def test_an_unknown_project_is_one_line_and_status_1(run, project):
+def test_an_unknown_project_is_reported_with_status_1(run, project):
     refused = run("export", "acme/nothing")
 
     assert (refused.exit_code, refused.stdout, refused.stderr.count("\n")) == (1, "", 1)
@@ -112,7 +112,7 @@ def test_existing_variables_are_skipped_or_replaced(run, project, store, stored,
     assert stored(project)["A"] == "new"
 
 
-def test_nothing_is_imported_when_one_line_is_wrong_and_no_value_is_printed(run, project, stored):
+def test_an_invalid_line_stops_the_import_without_printing_values(run, project, stored):
     too_short = run("import", "acme/shop", "-", "--masked", input="A=long-enough\nB=secret\n")
     unreadable = run("import", "acme/shop", "-", input="A=1\nB='secret\n")
 
@@ -146,7 +146,7 @@ def read_back(form, content):
     return dict(line.split("=", 1) for line in lines if line and not line.startswith("#"))
 
 
-def test_every_value_comes_back_byte_for_byte_or_is_refused(run, project, stored):
+def test_every_value_round_trips_or_is_refused(run, project, stored):
     @settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.too_slow])
     @given(st.lists(AWKWARD | ANY_TEXT, min_size=1, max_size=20))
     def check(values):
@@ -175,7 +175,7 @@ def test_every_value_comes_back_byte_for_byte_or_is_refused(run, project, stored
     check()
 
 
-def test_another_server_is_asked_with_a_token(run, project, store, client_of, people, monkeypatch):
+def test_variables_are_exported_from_another_server(run, project, store, client_of, people, monkeypatch):
     store("A", "x$B")
     store("B", "secret-value", masked_and_hidden=True)
     client, asked = client_of(people[OLIVE], "read_api"), []
@@ -205,7 +205,7 @@ def test_another_server_is_asked_with_a_token(run, project, store, client_of, pe
     assert reload(project).path == "shop"
 
 
-def test_keys_that_no_variable_can_have_are_not_written(run, monkeypatch, tmp_path):
+def test_invalid_keys_of_another_server_are_not_written(run, monkeypatch, tmp_path):
     row = {"value": "x", "variable_type": "file", "protected": False, "masked": False, "hidden": False, "raw": False}
     row |= {"environment_scope": "*", "source": "project", "source_path": "acme/shop"}
 

@@ -36,7 +36,7 @@ def test_the_repository_of_a_bundle_is_removed_when_its_bundle_was_replaced(stor
 
 
 @pytest.mark.parametrize(("days", "stays"), [(0, True), (1, True), (3, False)])
-def test_what_a_killed_process_left_of_a_bundle_is_removed_when_it_is_old(days, stays, project):
+def test_old_files_of_a_killed_process_are_removed(days, stays, project):
     models.root().mkdir(parents=True, exist_ok=True)
     folder = models.root() / f".{project.id}-project-{'0' * 32}.git.a069401a"
     bundle = folder.with_name(f"{folder.name}.bundle")
@@ -50,7 +50,7 @@ def test_what_a_killed_process_left_of_a_bundle_is_removed_when_it_is_old(days, 
     assert [folder.exists(), bundle.exists()] == [stays, stays]
 
 
-def test_a_removed_project_leaves_nothing_on_the_disk(project, as_, run_jobs, tmp_path):
+def test_a_removed_project_leaves_no_local_files(project, as_, run_jobs, tmp_path):
     kept = keep_repository(project, tmp_path / "repository", "v1")
     contents.tag_names(project)
     assert (models.root() / "cache" / str(kept.id)).exists()
@@ -61,7 +61,7 @@ def test_a_removed_project_leaves_nothing_on_the_disk(project, as_, run_jobs, tm
     assert not (models.root() / "cache" / str(kept.id)).exists()
 
 
-def test_caches_are_removed_when_they_are_old_and_not_in_use(project, tmp_path):
+def test_old_unused_caches_are_removed(project, tmp_path):
     kept = keep_repository(project, tmp_path / "repository", "v1")
     base = models.root() / "cache" / str(kept.id)
     with repository_folder(project) as view:
@@ -76,7 +76,7 @@ def test_caches_are_removed_when_they_are_old_and_not_in_use(project, tmp_path):
     assert contents.tag_names(project) == ["v1"]
 
 
-def test_caches_read_longest_ago_are_removed_above_a_size(project, group, tmp_path, monkeypatch):
+def test_least_recently_used_caches_are_removed_above_a_size(project, group, tmp_path, monkeypatch):
     monkeypatch.setattr(storage, "_hard_link", lambda source, target: False)  # as with a bucket
     other = make_project("other", group)
     bases = []
@@ -97,7 +97,7 @@ def test_caches_read_longest_ago_are_removed_above_a_size(project, group, tmp_pa
     assert contents.tag_names(project) == ["v1"]
 
 
-def test_a_cache_that_is_read_stays_whatever_its_size(project, tmp_path, monkeypatch):
+def test_a_cache_in_use_is_not_removed(project, tmp_path, monkeypatch):
     monkeypatch.setattr(storage, "_hard_link", lambda source, target: False)
     keep_repository(project, tmp_path / "repository", "v1")
 
@@ -111,7 +111,7 @@ def test_a_cache_that_is_read_stays_whatever_its_size(project, tmp_path, monkeyp
     assert not view.exists()
 
 
-def test_a_view_outlives_a_push_while_it_is_read(project, tmp_path):
+def test_a_view_in_use_survives_a_push(project, tmp_path):
     keep_repository(project, tmp_path / "repository", "v1")
     with repository_folder(project) as view, held(view):
         shutil.rmtree(models.root() / "slots", ignore_errors=True)

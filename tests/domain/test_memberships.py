@@ -210,7 +210,7 @@ on_many_worlds = settings(
 
 @on_many_worlds
 @given(world=worlds())
-def test_a_role_is_the_highest_that_any_way_leads_to(stored, world):
+def test_a_role_is_the_highest_of_all_memberships(stored, world):
     made = stored(world)
 
     found = {
@@ -222,7 +222,7 @@ def test_a_role_is_the_highest_that_any_way_leads_to(stored, world):
 
 @on_many_worlds
 @given(world=worlds())
-def test_a_role_that_is_read_with_its_project_is_the_same(stored, world):
+def test_a_role_loaded_with_its_project_is_the_same(stored, world):
     made = stored(world)
     ways = {spot: (place.id, place.full_path.upper()) for spot, place in made.at.items() if isinstance(place, Project)}
 
@@ -241,7 +241,7 @@ def test_a_role_that_is_read_with_its_project_is_the_same(stored, world):
 
 @on_many_worlds
 @given(world=worlds())
-def test_an_inherited_role_is_the_highest_above_a_place(stored, world):
+def test_an_inherited_role_is_the_highest_of_the_ancestors(stored, world):
     made = stored(world)
 
     for user in range(USERS):
@@ -254,7 +254,7 @@ def test_an_inherited_role_is_the_highest_above_a_place(stored, world):
 
 @on_many_worlds
 @given(world=worlds(), least=LEVELS)
-def test_lists_hold_what_somebody_has_a_role_in(stored, world, least):
+def test_lists_contain_projects_and_groups_with_a_role(stored, world, least):
     made = stored(world)
 
     for user in range(USERS):
@@ -268,7 +268,7 @@ def test_lists_hold_what_somebody_has_a_role_in(stored, world, least):
 
 @on_many_worlds
 @given(world=worlds())
-def test_all_members_are_those_that_have_a_role_with_that_role(stored, world):
+def test_all_members_are_listed_with_their_role(stored, world):
     made = stored(world)
 
     for spot, place in made.at.items():
@@ -279,7 +279,7 @@ def test_all_members_are_those_that_have_a_role_with_that_role(stored, world):
 
 @on_many_worlds
 @given(world=worlds())
-def test_what_is_seen_is_listed_and_what_is_not_is_not(stored, world):
+def test_lists_contain_exactly_the_visible_rows(stored, world):
     made = stored(world)
 
     for user in range(USERS):
@@ -294,7 +294,7 @@ def test_what_is_seen_is_listed_and_what_is_not_is_not(stored, world):
     assert public == {place.id for place in made.at.values() if isinstance(place, Project) and place.visibility == 20}
 
 
-def test_nobody_has_a_role_by_a_share_of_a_share(stored):
+def test_shares_are_not_transitive(stored):
     far = ("group", 2)
     world = World([None, None, None], [], False, [Visibility.PRIVATE] * 3, [])
     world.memberships[0, far] = (Role.OWNER, None)

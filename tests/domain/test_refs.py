@@ -13,10 +13,10 @@ parts = st.sampled_from([*"ab./@{}~^:?*[\\ -_\x7f\n", "..", ".lock", "@{", "//",
 
 
 @pytest.mark.parametrize("name", ["main", "feature/x", "v1.0", "-x", "@", "ü#1", "a.lockx", "a.lock/b", "a.b/.c", ""])
-def test_a_name_is_one_for_git(name):
+def test_ref_names_are_checked_like_git(name):
     assert bool(REF.fullmatch(name)) == pygit2.reference_is_valid_name(f"refs/heads/{name}")
 
 
 @given(st.lists(parts, max_size=8).map("".join))
-def test_any_name_is_one_if_it_is_one_for_git(name):
+def test_any_ref_name_is_checked_like_git(name):
     assert bool(REF.fullmatch(name)) == pygit2.reference_is_valid_name(f"refs/heads/{name}")

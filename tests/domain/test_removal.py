@@ -53,7 +53,7 @@ def other(people):
     return make_user("other")
 
 
-def test_a_deleted_project_is_gone_at_once(project, group, people, as_, as_admin):
+def test_a_deleted_project_is_not_found_at_once(project, group, people, as_, as_admin):
     client = as_(OLIVE)
 
     answer = client.delete(f"/projects/{project.id}")
@@ -67,7 +67,7 @@ def test_a_deleted_project_is_gone_at_once(project, group, people, as_, as_admin
     assert client.delete(f"/projects/{project.id}").json == {"message": "404 Project Not Found"}
 
 
-def test_name_and_path_of_a_deleted_project_are_free_at_once(project, group, as_, run_jobs):
+def test_the_name_and_path_of_a_deleted_project_are_free(project, group, as_, run_jobs):
     as_(OLIVE).delete(f"/projects/{project.id}")
 
     again = as_(OLIVE).post("/projects", json={"name": "shop", "path": "SHOP", "namespace_id": group.id})
@@ -77,7 +77,7 @@ def test_name_and_path_of_a_deleted_project_are_free_at_once(project, group, as_
     assert as_(OLIVE).get("/projects/acme%2Fshop").json["id"] == again.json["id"]
 
 
-def test_nothing_is_left_of_a_deleted_project(group, people, as_, as_admin, run_jobs):
+def test_a_deleted_project_leaves_no_rows(group, people, as_, as_admin, run_jobs):
     client = as_(OLIVE)
     invited = rows()
     project = make_project("tool", group)
@@ -95,7 +95,7 @@ def test_nothing_is_left_of_a_deleted_project(group, people, as_, as_admin, run_
     assert rows()["namespaces"] == invited["namespaces"] + 1
 
 
-def test_a_project_that_changed_meanwhile_is_not_deleted(project, as_):
+def test_a_project_that_changed_since_is_not_deleted(project, as_):
     answer = as_(OLIVE).delete(f"/projects/{project.id}", headers=STALE)
 
     assert (answer.status_code, answer.json) == (412, {"message": "412 Precondition Failed"})
@@ -103,13 +103,13 @@ def test_a_project_that_changed_meanwhile_is_not_deleted(project, as_):
 
 
 @pytest.mark.parametrize("moment", ["Fri, 01 Jan 2100 00:00:00 GMT", "some day", ""])
-def test_a_project_that_did_not_change_is_deleted(moment, project, as_):
+def test_an_unchanged_project_is_deleted(moment, project, as_):
     answer = as_(OLIVE).delete(f"/projects/{project.id}", headers={"If-Unmodified-Since": moment})
 
     assert answer.status_code == 202
 
 
-def test_the_job_leaves_a_project_alone_that_nobody_deleted(project, people, as_):
+def test_the_job_ignores_a_project_that_is_not_marked(project, people, as_):
     fill(project, people, as_(OLIVE))
     before = rows()
 
@@ -132,7 +132,7 @@ def test_the_jobs_may_run_twice(project, people, as_, as_admin, run_jobs):
     assert rows() == before
 
 
-def test_a_deleted_group_is_gone_at_once_with_all_below_it(project, group, people, as_):
+def test_a_deleted_group_and_its_contents_are_not_found_at_once(project, group, people, as_):
     below = make_group("below", group)
     deep = make_project("deep", below)
     add_member(below, people[SAM], Role.OWNER)
@@ -148,7 +148,7 @@ def test_a_deleted_group_is_gone_at_once_with_all_below_it(project, group, peopl
     assert [as_(name).get(path).json for name in (ADA, OLIVE, SAM) for path in ("/groups", "/projects")] == [[]] * 6
 
 
-def test_paths_below_a_deleted_group_are_free_at_once(group, as_stranger, as_):
+def test_paths_below_a_deleted_group_are_free(group, as_stranger, as_):
     make_project("deep", make_group("below", group))
     as_(OLIVE).delete(f"/groups/{group.id}")
 
@@ -159,7 +159,7 @@ def test_paths_below_a_deleted_group_are_free_at_once(group, as_stranger, as_):
     assert (below.status_code, deep.status_code) == (201, 201)
 
 
-def test_nothing_is_left_of_a_deleted_group(people, as_, run_jobs):
+def test_a_deleted_group_leaves_no_rows(people, as_, run_jobs):
     client, friends = as_(OLIVE), make_group("friends")
     before = rows()
     made = client.post("/groups", json={"name": "Top", "path": "top"}).json["id"]
@@ -180,14 +180,14 @@ def test_nothing_is_left_of_a_deleted_group(people, as_, run_jobs):
     assert rows() == before
 
 
-def test_a_group_that_changed_meanwhile_is_not_deleted(group, as_):
+def test_a_group_that_changed_since_is_not_deleted(group, as_):
     answer = as_(OLIVE).delete(f"/groups/{group.id}", headers=STALE)
 
     assert (answer.status_code, answer.json) == (412, {"message": "412 Precondition Failed"})
     assert as_(OLIVE).get(f"/groups/{group.id}").status_code == 200
 
 
-def test_what_was_shared_with_a_deleted_group_is_closed_to_it_at_once(project, people, as_, as_stranger):
+def test_shares_with_a_deleted_group_end_at_once(project, people, as_, as_stranger):
     friends = make_group("friends")
     add_member(friends, people[SAM], Role.OWNER)
     share(project, friends, Role.DEVELOPER)
@@ -201,13 +201,13 @@ def test_what_was_shared_with_a_deleted_group_is_closed_to_it_at_once(project, p
 
 
 @pytest.mark.parametrize(("person", "status"), [(ADA, 204), (OLIVE, 403), (SAM, 403), (NOBODY, 401)])
-def test_who_may_delete_a_user(person, status, other, as_):
+def test_callers_that_may_delete_a_user(person, status, other, as_):
     answer = as_(person).delete(f"/users/{other.id}")
 
     assert (answer.status_code, answer.data == b"") == (status, status == 204)
 
 
-def test_a_deleted_user_is_gone_at_once(other, project, group, as_admin, client_of, as_):
+def test_a_deleted_user_is_not_found_at_once(other, project, group, as_admin, client_of, as_):
     make_project("tool", other, visibility="public")
     add_member(project, other, Role.DEVELOPER)
     add_member(group, other, Role.DEVELOPER)
@@ -232,7 +232,7 @@ def test_a_deleted_user_is_gone_at_once(other, project, group, as_admin, client_
     assert (again.status_code, again.json) == (404, {"message": "404 User Not Found"})
 
 
-def test_name_and_address_of_a_deleted_user_are_free_at_once(other, as_admin, run_jobs):
+def test_the_name_and_address_of_a_deleted_user_are_free(other, as_admin, run_jobs):
     make_project("tool", other)
     as_admin.delete(f"/users/{other.id}")
 
@@ -243,7 +243,7 @@ def test_name_and_address_of_a_deleted_user_are_free_at_once(other, as_admin, ru
     assert as_admin.get("/users?username=other").json[0]["id"] == again.json["id"]
 
 
-def test_nothing_is_left_of_a_deleted_user(project, group, people, as_admin, client_of, run_jobs):
+def test_a_deleted_user_leaves_no_rows(project, group, people, as_admin, client_of, run_jobs):
     before = rows()
     other = make_user("other")
     theirs = client_of(other)
@@ -260,7 +260,7 @@ def test_nothing_is_left_of_a_deleted_user(project, group, people, as_admin, cli
     assert (answer.status_code, rows()) == (204, before)
 
 
-def test_projects_that_a_deleted_user_made_for_a_group_stay(group, other, as_admin, client_of, run_jobs):
+def test_group_projects_of_a_deleted_user_are_kept(group, other, as_admin, client_of, run_jobs):
     add_member(group, other, Role.DEVELOPER)
     made = client_of(other).post("/projects", json={"name": "tool", "namespace_id": group.id}).json["id"]
 
@@ -271,7 +271,7 @@ def test_projects_that_a_deleted_user_made_for_a_group_stay(group, other, as_adm
     assert (shown["path_with_namespace"], shown["creator_id"]) == ("acme/tool", None)
 
 
-def test_a_user_who_changed_meanwhile_is_not_deleted(other, as_admin):
+def test_a_user_who_changed_since_is_not_deleted(other, as_admin):
     answer = as_admin.delete(f"/users/{other.id}", headers=STALE)
 
     assert (answer.status_code, answer.json) == (412, {"message": "412 Precondition Failed"})
@@ -286,7 +286,7 @@ def test_the_only_owner_of_a_group_is_not_deleted(group, people, as_admin):
     assert as_admin.get(f"/users/{people[OLIVE].id}").status_code == 200
 
 
-def test_the_only_owner_of_a_group_is_deleted_with_it_when_asked_to(project, group, people, as_admin, run_jobs):
+def test_a_hard_delete_of_the_only_owner_removes_the_group(project, group, people, as_admin, run_jobs):
     answer = as_admin.delete(f"/users/{people[OLIVE].id}?hard_delete=true")
 
     assert answer.status_code == 204

@@ -38,7 +38,7 @@ def run(tmp_path):
         process.stdout.close()
 
 
-def test_git_ends_with_all_it_has_forked_when_whoever_runs_it_is_killed(run, tmp_path):
+def test_git_processes_end_when_their_parent_is_killed(run, tmp_path):
     process = run("sleep 600 & echo $! $$ > new; mv new pids; sleep 600")
     assert wait_for((tmp_path / "pids").exists)
     pids = [int(word) for word in (tmp_path / "pids").read_text().split()]
@@ -63,7 +63,7 @@ def group(number: int) -> list[int]:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux lists processes in this way")
-def test_nothing_is_left_of_git_when_it_has_ended(run):
+def test_git_leaves_no_process_or_file(run):
     process = run("echo $$ $(nice) $(cat | wc -c)")
 
     number, niceness, read = map(int, process.communicate()[0].split())
@@ -73,7 +73,7 @@ def test_nothing_is_left_of_git_when_it_has_ended(run):
     assert wait_for(lambda: not group(number), 10.0)
 
 
-def test_what_a_killed_process_left_of_a_clone_goes_with_the_next_one(tmp_path):
+def test_files_of_a_killed_clone_are_removed_by_the_next_one(tmp_path):
     bundle, target = tmp_path / "a.bundle", tmp_path / "1-project-abc.git"
     bundle.write_bytes(make_bundle(tmp_path / "made", "v1"))
     (tmp_path / ".1-project-abc.git.0123abcd").mkdir()

@@ -149,7 +149,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("person", "examples", "least"), CASES)
-def test_every_answer_is_as_documented(person, examples, least, app, people, addressed):
+def test_every_response_is_as_documented(person, examples, least, app, people, addressed):
     user_id = people[person].id if person else None
     token = make_token(people[person], "api", "sudo") if person else None
     db.session.remove()

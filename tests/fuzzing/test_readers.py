@@ -56,11 +56,11 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
-def test_what_is_kept_is_read_or_refused(path):
+def test_stored_inputs_are_read_or_refused(path):
     assert HARNESSES[path.parent.name](path.read_bytes()) == REFUSED.get(f"{path.parent.name}/{path.name}")
 
 
-def test_all_that_is_kept_is_small_and_there():
+def test_stored_inputs_are_small_and_complete():
     assert REFUSED.keys() <= {f"{path.parent.name}/{path.name}" for path in FILES}
     assert sum(path.stat().st_size for path in FILES) < 64 << 10
 
@@ -94,7 +94,7 @@ def mutated(name, seed):
 @pytest.mark.parametrize(
     ("name", "count", "least"), [("archives", 140, 20), ("reports", 300, 60), ("scanners", 600, 200)]
 )
-def test_changes_of_what_is_kept_are_read_or_refused(name, count, least):
+def test_mutations_of_stored_inputs_are_read_or_refused(name, count, least):
     said = [HARNESSES[name](mutated(name, seed)) for seed in range(count)]
 
     assert said.count(None) >= least
@@ -102,7 +102,7 @@ def test_changes_of_what_is_kept_are_read_or_refused(name, count, least):
 
 
 @pytest.mark.parametrize("name", HARNESSES)
-def test_a_change_can_be_made_again(name):
+def test_mutations_are_reproducible(name):
     assert [mutated(name, seed) for seed in range(20)] == [mutated(name, seed) for seed in range(20)]
 
 
@@ -115,7 +115,7 @@ def test_a_change_can_be_made_again(name):
         pytest.param(f"-max_total_time={MINUTES * 60}", 2000, id="many", marks=pytest.mark.nightly),
     ],
 )
-def test_inputs_led_by_coverage_find_no_fault(name, stop, least, tmp_path):
+def test_coverage_guided_inputs_find_no_fault(name, stop, least, tmp_path):
     found = tmp_path / "found"
     found.mkdir()
     options = ["-rss_limit_mb=2048", "-timeout=30", "-max_len=16384", f"-artifact_prefix={tmp_path}/", stop]

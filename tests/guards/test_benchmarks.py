@@ -30,7 +30,7 @@ LESS = Target(must=3.0, goal=1.5, unit="s", at_most=True)
         (LESS, 1.5, GOAL),
     ],
 )
-def test_a_target_says_how_far_a_value_comes(target, value, reached):
+def test_a_target_rates_a_value(target, value, reached):
     assert target.reached(value) == reached
 
 
@@ -73,18 +73,18 @@ def test_the_exit_status_is_one_when_a_must_is_missed(values, status, capsys):
     assert f"{len(values)} figures: " in capsys.readouterr().out
 
 
-def test_what_nothing_is_asked_of_misses_nothing():
+def test_a_value_without_a_target_misses_none():
     assert Figure("hello", "sqlite", (1.0,)).reached == ""
 
 
 @pytest.mark.parametrize(
     ("value", "text"), [(0.3049, "0.30"), (9.99, "9.99"), (12.34, "12.3"), (147.4, "147"), (5500.1, "5,500")]
 )
-def test_numbers_have_the_digits_that_mean_something(value, text):
+def test_numbers_have_significant_digits(value, text):
     assert number(value) == text
 
 
-def test_data_are_made_once_and_anew_when_what_they_depend_on_has_changed(tmp_path):
+def test_data_is_built_once_and_again_when_its_sources_change(tmp_path):
     made = []
 
     for key in ("a", "a", "b"):
@@ -93,7 +93,7 @@ def test_data_are_made_once_and_anew_when_what_they_depend_on_has_changed(tmp_pa
     assert made == ["a", "b"]
 
 
-def test_data_that_could_not_be_made_are_made_the_next_time(tmp_path):
+def test_data_that_failed_is_built_the_next_time(tmp_path):
     made = []
 
     with pytest.raises(ZeroDivisionError):
@@ -110,7 +110,7 @@ def test_a_key_changes_with_texts_and_functions():
     assert cache.key_of("x", number) in keys
 
 
-def test_the_schema_that_data_depend_on_has_tables_and_indexes():
+def test_the_schema_of_benchmark_data_has_tables_and_indexes():
     assert "CREATE TABLE events" in cache.schema()
     assert "uq_alerts_open_fingerprint" in cache.schema()
 
@@ -121,7 +121,7 @@ def percentiles(*arguments):
         return thread.submit(rate.percentiles, *arguments).result()
 
 
-def test_a_steady_rate_asks_for_different_things_in_turn(remote):
+def test_a_steady_rate_alternates_its_requests(remote):
     addresses = [remote.url("/a"), remote.url("/b")]
 
     found = percentiles(addresses, {"PRIVATE-TOKEN": "t"}, (90, 99), 0.1)
@@ -133,7 +133,7 @@ def test_a_steady_rate_asks_for_different_things_in_turn(remote):
     assert 0 < found[90] <= found[99]
 
 
-def test_a_steady_rate_counts_the_time_for_which_a_request_waits_its_turn(remote, monkeypatch):
+def test_a_steady_rate_includes_waiting_time(remote, monkeypatch):
     def slowly(handler):
         time.sleep(0.05)
         reply(handler)
@@ -146,7 +146,7 @@ def test_a_steady_rate_counts_the_time_for_which_a_request_waits_its_turn(remote
     assert found[90] > 500
 
 
-def test_a_steady_rate_ends_with_an_answer_that_is_no_success(remote):
+def test_a_steady_rate_stops_at_a_failed_response(remote):
     remote.answers["/a"] = lambda handler: reply(handler, 404)
 
     with pytest.raises(SystemExit, match="404"):
@@ -162,7 +162,7 @@ print(*(name for name, one in found.items() if "site-packages" in (getattr(one, 
 """
 
 
-def test_what_our_settings_of_the_web_server_need_is_installed_beside_alerta():
+def test_the_web_server_requirements_are_installed_for_alerta():
     done = subprocess.run([sys.executable, "-c", LOADED], capture_output=True, text=True, check=True)
 
     wanted = {line.partition("==")[0].lower() for line in peers.REQUIREMENTS.read_text().splitlines()}

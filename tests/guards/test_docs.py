@@ -81,7 +81,7 @@ def packages() -> list[str]:
 
 
 @pytest.mark.parametrize("name", [field.name for field in fields(Settings)])
-def test_every_setting_of_the_environment_is_documented(name: str) -> None:
+def test_every_environment_variable_is_documented(name: str) -> None:
     documented = name if name in DERIVED else PREFIX + name.upper()
 
     assert f"`{documented}`" in page("configuration.md")
@@ -110,7 +110,7 @@ def test_every_package_of_the_import_contract_is_in_the_architecture(name: str) 
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(REPOSITORY)))
-def test_every_link_leads_somewhere(path: Path) -> None:
+def test_every_link_has_a_target(path: Path) -> None:
     assert [link for link in links_of(path) if not leads_somewhere(path, link)] == []
 
 
@@ -131,14 +131,14 @@ def test_every_selection_of_tests_in_the_documentation_selects_some() -> None:
 
 
 @pytest.mark.parametrize("path", sorted((DOCS / "decisions").glob("*.md")), ids=lambda path: path.stem)
-def test_every_decision_has_a_title_and_fits_on_a_screen_or_two(path: Path) -> None:
+def test_every_decision_record_has_a_title_and_is_short(path: Path) -> None:
     text = path.read_text()
 
     assert text.startswith("# ")
     assert len(text.splitlines()) <= 80
 
 
-def test_every_decision_that_the_code_names_is_there() -> None:
+def test_every_decision_record_named_in_the_code_exists() -> None:
     sources = [*(REPOSITORY / "project_service").rglob("*.py"), *(REPOSITORY / "tests").rglob("*.py")]
     named = {name for path in sources for name in re.findall(r"docs/decisions/[a-z0-9-]+\.md", path.read_text())}
 

@@ -58,7 +58,7 @@ def resolve(document, value):
     return value
 
 
-def test_every_operation_is_in_it(app, operations):
+def test_every_operation_is_in_the_document(app, operations):
     routes = {
         (method.lower(), re.sub(r"<(?:\w+:)?(\w+)>", r"{\1}", rule.rule))
         for rule, _ in views(app)
@@ -68,25 +68,25 @@ def test_every_operation_is_in_it(app, operations):
     assert operations.keys() == routes
 
 
-def test_the_document_says_which_it_is(document):
+def test_the_document_has_version_and_title(document):
     assert document["openapi"] == "3.0.3"
     assert document["info"].keys() >= {"title", "version", "description"}
 
 
-def test_nothing_refers_to_what_is_not_there(document):
+def test_every_reference_has_a_target(document):
     for part in parts(document):
         if "$ref" in part:
             assert isinstance(resolve(document, part), dict)
 
 
-def test_every_operation_has_a_name_of_its_own_and_a_summary(operations):
+def test_every_operation_has_a_unique_name_and_a_summary(operations):
     names = Counter(operation["operationId"] for operation in operations.values())
 
     assert [name for name, count in names.items() if count > 1] == []
     assert [name for name, operation in operations.items() if not operation.get("summary")] == []
 
 
-def test_every_operation_tells_its_answer_and_its_refusals(document, operations):
+def test_every_operation_documents_its_response_and_errors(document, operations):
     for name, operation in operations.items():
         responses = operation["responses"]
         good = [status for status in responses if status.startswith("2")]
@@ -106,7 +106,7 @@ def test_every_part_of_a_path_is_described(document):
         assert all(each["in"] == "path" and each["required"] and each["description"] for each in said.values())
 
 
-def test_reading_and_deleting_take_a_query_and_the_rest_a_body(operations):
+def test_get_and_delete_take_a_query_and_other_methods_a_body(operations):
     for (method, path), operation in operations.items():
         if method in ("get", "delete"):
             assert "requestBody" not in operation, path
@@ -118,7 +118,7 @@ def test_reading_and_deleting_take_a_query_and_the_rest_a_body(operations):
             )
 
 
-def test_queries_are_written_as_they_are_read(document, operations):
+def test_documented_queries_are_parsed(document, operations):
     for operation in operations.values():
         names = [parameter["name"] for parameter in operation.get("parameters", [])]
         assert len(names) == len(set(names))
@@ -129,13 +129,13 @@ def test_queries_are_written_as_they_are_read(document, operations):
             assert not parameter["schema"].get("nullable")
 
 
-def test_forms_are_written_as_they_are_read(document, operations):
+def test_documented_forms_are_parsed(document, operations):
     form = operations["put", f"{PREFIX}/projects/{{project}}/variables/{{key}}"]["requestBody"]["content"]
 
     assert form["application/x-www-form-urlencoded"]["encoding"] == {"filter": {"style": "deepObject", "explode": True}}
 
 
-def test_lists_take_a_page_and_tell_about_it(app, operations):
+def test_lists_document_pagination(app, operations):
     paged = {rule.endpoint.partition(".")[2] for rule, view in views(app) if getattr(view, "paged", False)}
 
     for operation in operations.values():
@@ -147,7 +147,7 @@ def test_lists_take_a_page_and_tell_about_it(app, operations):
             assert (names & {"page", "per_page"}, headers) == (set(), {})
 
 
-def test_who_needs_no_token_is_told_so(app, operations):
+def test_operations_without_authentication_are_marked(app, operations):
     needed = {rule.endpoint.partition(".")[2]: getattr(view, "needs_user", False) for rule, view in views(app)}
 
     told = {operation["operationId"]: {} not in operation.get("security", []) for operation in operations.values()}
@@ -173,13 +173,13 @@ def test_who_needs_no_token_is_told_so(app, operations):
         ("Variable", {}),
     ],
 )
-def test_a_schema_says_which_parameters_have_to_be_there(schema, rules, document):
+def test_schemas_document_required_parameters(schema, rules, document):
     said = document["components"]["schemas"][schema]
 
     assert {name: said[name] for name in ("required", "allOf") if name in said} == rules
 
 
-def test_closed_lists_and_defaults_are_told(document):
+def test_enumerations_and_defaults_are_documented(document):
     said = document["components"]["schemas"]["VariableCreate"]["properties"]
 
     assert said["variable_type"] == {
@@ -237,7 +237,7 @@ def filled(project, group, people, as_admin):
 
 
 @pytest.mark.parametrize("person", [ADA, MAX, NOBODY])
-def test_answers_are_what_the_document_says(person, filled, document, operations, as_):
+def test_responses_match_the_document(person, filled, document, operations, as_):
     read, found = 0, set()
     for (method, path), operation in operations.items():
         names = re.findall(r"{(\w+)}", path)

@@ -23,7 +23,7 @@ DEMANDS = {"create_unique_constraint", "create_check_constraint", "create_foreig
 
 
 @pytest.mark.both_databases
-def test_the_migrations_make_what_the_models_say(app):
+def test_the_migrations_match_the_models(app):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # SQLite cannot tell its expression indexes; the next test looks for them
         with db.engine.connect() as connection:
@@ -119,7 +119,7 @@ LATER = [path for path in sorted((MIGRATIONS / "versions").glob("*.py")) if path
 
 
 @pytest.mark.parametrize("path", LATER, ids=lambda path: path.stem)
-def test_a_migration_leaves_old_code_alone_or_says_since_when_nobody_needs_what_it_takes(path):
+def test_migrations_are_compatible_with_the_previous_release(path):
     source = path.read_text()
 
     assert list(narrowings(source)) == [] or re.search(r'^CONTRACTS = "[0-9.]+: .+"$', source, re.MULTILINE)
@@ -162,5 +162,5 @@ def test_a_migration_leaves_old_code_alone_or_says_since_when_nobody_needs_what_
         ("it = sa.Column('colour', sa.Text(), nullable=False)\n    op.add_column('labels', it)", True),
     ],
 )
-def test_the_guard_knows_what_old_code_stumbles_over(change, stumbles):
+def test_the_guard_detects_incompatible_migrations(change, stumbles):
     assert bool(list(narrowings(f"def upgrade():\n    {change}\n"))) is stumbles

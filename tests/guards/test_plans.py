@@ -146,7 +146,7 @@ def look(sent):
 
 
 @pytest.mark.both_databases
-def test_whatever_is_read_has_its_index(app, filled, project, group, people, as_, visit, look):
+def test_every_read_uses_an_index(app, filled, project, group, people, as_, visit, look):
     document = app.test_client().get("/api/v4/openapi.json").json
     sample_data.fill_lists(project, group, people, filled, mark="x")
     many_rows.fill(filled, project, people, 2)
@@ -207,5 +207,5 @@ def order_of(query):
         ("SELECT id FROM key_proofs ORDER BY proof LIMIT 20", set()),
     ],
 )
-def test_the_guard_knows_what_has_no_index(app, statement, expected):
+def test_the_guard_detects_missing_indexes(app, statement, expected):
     assert {(fault.table, fault.what) for fault in query_plans.faults(statement, ())} == expected

@@ -39,7 +39,7 @@ def statements(as_, visit, count_queries):
     return sent
 
 
-def test_effective_variables_take_a_constant_number_of_statements(app, filled, project, group, people, statements):
+def test_lists_take_a_constant_number_of_statements(app, filled, project, group, people, statements):
     grow(filled, project, group, people, FEW - 1, FEW)
     places, pages = places_of(app, filled, project, group), page_addresses(app, project, people)
     few, _ = statements(places, pages, 1)

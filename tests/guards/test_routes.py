@@ -44,19 +44,19 @@ def test_every_view_names_an_ability_that_has_rules(app):
     assert (unknown, len(views(app)) > 40) == ([], True)
 
 
-def test_every_view_says_what_it_does_in_a_sentence(app):
+def test_every_view_has_a_summary(app):
     silent = [rule.endpoint for rule, view in views(app) if not re.match(r"[A-Z].*\.", view.__doc__ or "")]
 
     assert silent == []
 
 
-def test_nobody_writes_without_being_somebody(app):
+def test_every_writing_view_needs_authentication(app):
     writing = [(rule, view) for rule, view in views(app) if rule.methods & {"POST", "PUT", "PATCH", "DELETE"}]
 
     assert [rule.endpoint for rule, view in writing if not getattr(view, "needs_user", False)] == []
 
 
-def test_no_page_has_an_address_of_the_api(app):
+def test_no_page_has_an_api_path(app):
     adapter = app.url_map.bind("localhost")
 
     for path in ("/api/v4/a", "/api/v4/a/b/-/settings/ci_cd/variables", "/api/v5/user", "/api/"):
@@ -98,7 +98,7 @@ def paths(app, project, group, user):
             yield re.sub(r"<(\w+)>", lambda found: quote(str(known[found[1]])), rule.rule).removeprefix(PREFIX)
 
 
-def test_every_list_is_cut(app, world, as_admin):
+def test_every_list_is_paginated(app, world, as_admin):
     places = world()
     for _ in range(2):
         world()

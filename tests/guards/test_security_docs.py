@@ -31,7 +31,7 @@ POINTS = {
 
 
 @pytest.mark.parametrize("name", ["security.md", "asvs.md"])
-def test_every_test_that_is_named_exists(name):
+def test_every_named_test_exists(name):
     named = TEST.findall((DOCS / name).read_text())
 
     missing = [
@@ -40,7 +40,7 @@ def test_every_test_that_is_named_exists(name):
     assert (missing, len(named) > 10) == ([], True)
 
 
-def test_every_point_of_the_standard_has_one_answer():
+def test_every_requirement_of_the_standard_has_one_answer():
     answered = [point for points, _, _ in ROW.findall((DOCS / "asvs.md").read_text()) for point in expanded(points)]
 
     wanted = {

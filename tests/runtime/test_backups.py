@@ -167,7 +167,7 @@ def busy_id():
 
 @pytest.mark.both_databases
 @pytest.mark.parametrize("target", [SQLITE, POSTGRESQL])
-def test_every_answer_is_the_same_after_a_restoration(target, app, filled, another, tmp_path):
+def test_every_response_is_the_same_after_a_restore(target, app, filled, another, tmp_path):
     settings, path = app.config["SETTINGS"], tmp_path / "backup"
     before, held = survey(app, filled), rows()
     written = (f"/projects/{busy_id()}/variables", f"/projects/{busy_id()}/audit_events", "/audit_events")
@@ -210,7 +210,7 @@ def answers_something(app, rule):
 
 
 @pytest.mark.both_databases
-def test_every_route_that_reads_was_surveyed(app, filled):
+def test_every_read_route_is_surveyed(app, filled):
     answers = survey(app, filled)
 
     def read(address):
@@ -228,7 +228,7 @@ def test_every_route_that_reads_was_surveyed(app, filled):
 
 
 @pytest.mark.both_databases
-def test_ids_go_on_where_they_were(app, filled, another, tmp_path, project):
+def test_ids_continue_after_a_restore(app, filled, another, tmp_path, project):
     settings, path = app.config["SETTINGS"], tmp_path / "backup"
     gone = filled.post(f"/projects/{project.id}/variables", json={"key": "LAST", "value": "v"})
     with unit_of_work():
@@ -249,7 +249,7 @@ def test_ids_go_on_where_they_were(app, filled, another, tmp_path, project):
     assert (gone.status_code, elsewhere(new, add)) == (201, last + 1)
 
 
-def test_files_and_repositories_come_back(app, filled, another, tmp_path, project):
+def test_files_and_repositories_are_restored(app, filled, another, tmp_path, project):
     path = tmp_path / "backup"
 
     summary = service.back_up(app.config["SETTINGS"], path)
@@ -266,7 +266,7 @@ def test_files_and_repositories_come_back(app, filled, another, tmp_path, projec
     assert path.stat().st_mode & 0o777 == 0o600
 
 
-def test_the_moment_of_a_back_up_comes_behind_its_first_copy(app, filled, tmp_path, project, monkeypatch):
+def test_the_snapshot_of_a_back_up_is_taken_after_its_first_copy(app, filled, tmp_path, project, monkeypatch):
     """Else a file might go before it is copied that a row of that moment refers to."""
     real, copies = service._copy, []
 
@@ -284,7 +284,7 @@ def test_the_moment_of_a_back_up_comes_behind_its_first_copy(app, filled, tmp_pa
     assert (len(copies), summary.rows["variables"]) == (2, before + 1)
 
 
-def test_a_back_up_holds_no_key_and_no_secret_in_the_clear(app, filled, tmp_path, project):
+def test_a_back_up_contains_no_key_and_no_plain_secret(app, filled, tmp_path, project):
     filled.post(f"/projects/{project.id}/variables", json={"key": "S", "value": "a-value-nobody-sees"})
 
     service.back_up(app.config["SETTINGS"], tmp_path / "backup")
@@ -328,7 +328,7 @@ def is_untouched(app):
         lambda content: gzip.compress(gzip.decompress(content)[:20480] + b"\0" * 10240),
     ],
 )
-def test_a_file_that_is_not_as_it_was_is_refused_before_anything_is_written(spoil, backup, another):
+def test_a_damaged_back_up_is_refused_before_any_write(spoil, backup, another):
     backup.write_bytes(spoil(backup.read_bytes()))
     new = another(SQLITE)
 
@@ -336,7 +336,7 @@ def test_a_file_that_is_not_as_it_was_is_refused_before_anything_is_written(spoi
     assert is_untouched(new)
 
 
-def test_a_bit_that_has_changed_anywhere_is_noticed(backup):
+def test_any_changed_bit_is_detected(backup):
     content, unnoticed = backup.read_bytes(), []
 
     for position in range(0, len(content), max(1, len(content) // 300)):
@@ -351,14 +351,14 @@ def test_a_bit_that_has_changed_anywhere_is_noticed(backup):
     assert all(gzip.decompress(each) == gzip.decompress(content) for each in unnoticed)
 
 
-def test_another_key_is_refused_before_anything_is_written(backup, another):
+def test_another_key_is_refused_before_any_write(backup, another):
     new = another(SQLITE, SECRET_KEY="the key of another instance that is long enough")
 
     assert "encrypted with another key" in refusal(new, backup)
     assert is_untouched(new)
 
 
-def test_a_newer_release_is_refused(backup, another, monkeypatch, app, tmp_path):
+def test_a_back_up_of_a_newer_release_is_refused(backup, another, monkeypatch, app, tmp_path):
     monkeypatch.setattr(service, "current_revision", lambda _connection: "9999")
     service.back_up(app.config["SETTINGS"], backup)
     new = another(SQLITE)
@@ -367,7 +367,7 @@ def test_a_newer_release_is_refused(backup, another, monkeypatch, app, tmp_path)
 
 
 @pytest.mark.parametrize("what", ["row", "file"])
-def test_an_instance_that_is_not_empty_is_refused(what, backup, another):
+def test_a_restore_into_a_non_empty_instance_is_refused(what, backup, another):
     new = another(SQLITE)
 
     def use():
@@ -383,7 +383,7 @@ def test_an_instance_that_is_not_empty_is_refused(what, backup, another):
     assert elsewhere(new, lambda: names(new)) == (["a/b"] if what == "file" else [])
 
 
-def test_a_restoration_that_fails_half_way_leaves_nothing_and_can_be_tried_again(backup, another, monkeypatch):
+def test_a_failed_restore_writes_nothing_and_can_be_repeated(backup, another, monkeypatch):
     new = another(SQLITE)
     load, chunks = tables.load, itertools.count()
 

@@ -45,7 +45,7 @@ def client(settings: Settings) -> redis.Redis:
 Start = Callable[[], "subprocess.Popen[bytes]"]
 
 
-def test_it_listens_on_a_socket_of_our_own_and_nowhere_else(settings: Settings, start: Start) -> None:
+def test_redis_listens_only_on_its_private_socket(settings: Settings, start: Start) -> None:
     start()
 
     with client(settings) as connection:
@@ -55,7 +55,7 @@ def test_it_listens_on_a_socket_of_our_own_and_nowhere_else(settings: Settings, 
     assert (settings.runtime_dir / "redis.sock").is_socket()
 
 
-def test_what_was_accepted_survives_a_kill(settings: Settings, start: Start) -> None:
+def test_accepted_writes_survive_a_kill(settings: Settings, start: Start) -> None:
     server = start()
     with client(settings) as connection:
         connection.rpush("queue", *map(str, range(100)))
@@ -68,13 +68,13 @@ def test_what_was_accepted_survives_a_kill(settings: Settings, start: Start) -> 
         assert connection.lrange("queue", 0, -1) == [str(number) for number in range(100)]
 
 
-def test_it_is_not_ready_before_it_runs(settings: Settings) -> None:
+def test_redis_is_not_ready_before_it_runs(settings: Settings) -> None:
     assert not embedded_redis.is_ready(settings)
     with pytest.raises(EmbeddedRedisError, match="does not answer after 0 seconds"):
         embedded_redis.wait_until_ready(settings, timeout=0)
 
 
-def test_a_directory_that_others_can_write_to_is_closed_to_them(tmp_path: Path) -> None:
+def test_a_shared_directory_is_made_private(tmp_path: Path) -> None:
     tmp_path.chmod(0o777)
 
     embedded_redis.prepare_runtime_dir(tmp_path)
@@ -82,7 +82,7 @@ def test_a_directory_that_others_can_write_to_is_closed_to_them(tmp_path: Path) 
     assert tmp_path.stat().st_mode & 0o777 == 0o700
 
 
-def test_a_link_in_place_of_the_directory_is_refused(tmp_path: Path) -> None:
+def test_a_symbolic_link_as_directory_is_refused(tmp_path: Path) -> None:
     link = tmp_path / "link"
     link.symlink_to(tmp_path)
 
@@ -90,7 +90,7 @@ def test_a_link_in_place_of_the_directory_is_refused(tmp_path: Path) -> None:
         embedded_redis.prepare_runtime_dir(link)
 
 
-def test_without_a_server_program_it_says_what_to_do(monkeypatch: pytest.MonkeyPatch, settings: Settings) -> None:
+def test_a_missing_redis_server_is_reported_with_advice(monkeypatch: pytest.MonkeyPatch, settings: Settings) -> None:
     monkeypatch.setattr(embedded_redis, "bundled_servers", lambda: ["/no/such/server"])
     monkeypatch.setenv("PATH", "/no/such/directory")
 
@@ -98,7 +98,7 @@ def test_without_a_server_program_it_says_what_to_do(monkeypatch: pytest.MonkeyP
         embedded_redis.redis_command(settings)
 
 
-def test_the_directories_are_made_again_when_somebody_removed_them(settings):
+def test_removed_directories_are_recreated(settings):
     embedded_redis.redis_command(settings)
     shutil.rmtree(settings.data_dir / "redis")
 

@@ -95,14 +95,14 @@ def test_a_malformed_chunked_body_is_a_bad_request(service):
     assert service.lines(level="error") == []
 
 
-def test_a_whole_chunked_body_is_read(service):
+def test_a_complete_chunked_body_is_read(service):
     status, text = post(service, "/api/v4/projects", JSON, b'2\r\n{"\r\n11\r\nname": "chunked"}\r\n0\r\n\r\n')
 
     assert (status, '"path":"chunked"' in text) == (201, True)
 
 
 @pytest.mark.parametrize(("headers", "body", "statuses"), FRAMING.values(), ids=FRAMING)
-def test_no_request_is_smuggled_behind_a_body(service, headers, body, statuses):
+def test_request_smuggling_is_prevented(service, headers, body, statuses):
     address = urlsplit(service.url)
     head = (
         f"POST /api/v4/projects HTTP/1.1\r\nHost: here\r\nPRIVATE-TOKEN: {TOKEN}\r\nContent-Type: {JSON}\r\n".encode()
@@ -117,7 +117,7 @@ def test_no_request_is_smuggled_behind_a_body(service, headers, body, statuses):
     assert [int(status) for status in re.findall(rb"HTTP/1\.1 (\d+) ", received)] == statuses
 
 
-def test_a_stop_does_not_wait_for_broken_bodies(tmp_path):
+def test_a_stop_does_not_wait_for_malformed_bodies(tmp_path):
     service = Service(tmp_path / "stopping")
     service.start()
     address = urlsplit(service.url)

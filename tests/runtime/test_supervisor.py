@@ -131,7 +131,7 @@ def test_children_start_in_order_and_are_announced_when_all_are_ready(tree: Call
     assert sorted(started.notes("started")) == ["base", "web", "worker"]
 
 
-def test_what_others_need_stops_last(tree: Callable[..., Tree]) -> None:
+def test_required_processes_stop_last(tree: Callable[..., Tree]) -> None:
     started = tree("base=polite", "web=polite", "worker=polite")
     started.announcement()
 
@@ -143,7 +143,7 @@ def test_what_others_need_stops_last(tree: Callable[..., Tree]) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
-def test_other_signals_stop_as_well(tree: Callable[..., Tree], number: signal.Signals) -> None:
+def test_other_signals_stop_the_service(tree: Callable[..., Tree], number: signal.Signals) -> None:
     started = tree("base=polite")
     started.announcement()
 
@@ -152,7 +152,7 @@ def test_other_signals_stop_as_well(tree: Callable[..., Tree], number: signal.Si
     assert started.process.wait(PATIENCE) == 0
 
 
-def test_a_killed_child_is_started_again_and_what_it_had_forked_is_gone(tree: Callable[..., Tree]) -> None:
+def test_a_killed_child_is_restarted_and_its_forks_end(tree: Callable[..., Tree]) -> None:
     started = tree("base=polite", "web=plain")
     started.announcement()
     first, grandchild = started.pid("web"), started.pid("web.grandchild")
@@ -163,7 +163,7 @@ def test_a_killed_child_is_started_again_and_what_it_had_forked_is_gone(tree: Ca
     assert soon(lambda: not lives(grandchild))
 
 
-def test_a_child_that_does_not_stop_is_killed_with_all_it_has_forked(tree: Callable[..., Tree]) -> None:
+def test_a_child_that_does_not_stop_is_killed_with_its_forks(tree: Callable[..., Tree]) -> None:
     started = tree("base=polite", "web=stubborn")
     started.announcement()
 
@@ -183,7 +183,7 @@ def test_a_killed_supervisor_leaves_no_child(tree: Callable[..., Tree]) -> None:
     assert soon(lambda: not any(lives(started.pid(name)) for name in ("base", "web")))
 
 
-def test_a_signal_that_comes_right_after_the_fork_is_not_lost() -> None:
+def test_a_signal_right_after_the_fork_is_not_lost() -> None:
     former = signal.signal(signal.SIGTERM, lambda *_: None)  # as a supervisor has a handler of its own
     try:
         for _ in range(20):
@@ -195,7 +195,7 @@ def test_a_signal_that_comes_right_after_the_fork_is_not_lost() -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux lists processes in this way")
-def test_signals_of_a_fork_do_not_wake_the_supervisor(tmp_path: Path) -> None:
+def test_signals_to_a_fork_do_not_wake_the_supervisor(tmp_path: Path) -> None:
     def wait_for_the_end() -> None:
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(3))
         (tmp_path / "begun").touch()
@@ -217,7 +217,7 @@ def test_signals_of_a_fork_do_not_wake_the_supervisor(tmp_path: Path) -> None:
         assert bytes([signal.SIGTERM]) not in woken.read()
 
 
-def test_forks_are_told_apart_in_lists_of_processes(tmp_path: Path) -> None:
+def test_forks_have_names_of_their_own(tmp_path: Path) -> None:
     def tell() -> None:
         (tmp_path / "name").write_text(Path("/proc/self/comm").read_text().strip())
 
@@ -227,7 +227,7 @@ def test_forks_are_told_apart_in_lists_of_processes(tmp_path: Path) -> None:
     assert (fork.poll(), (tmp_path / "name").read_text()) == (0, "a worker with a")
 
 
-def test_a_fork_that_fails_says_so(capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_failing_fork_is_reported(capfd: pytest.CaptureFixture[str]) -> None:
     def fail() -> None:
         raise LookupError("what is wrong")
 
@@ -238,12 +238,12 @@ def test_a_fork_that_fails_says_so(capfd: pytest.CaptureFixture[str]) -> None:
     assert "LookupError: what is wrong" in capfd.readouterr().err
 
 
-def test_a_child_that_cannot_be_started_is_named() -> None:
+def test_a_child_that_cannot_be_started_is_reported() -> None:
     with pytest.raises(SupervisorError, match="web cannot be started"):
         Supervisor([Child("web", ["/no/such/program"], {})]).run()
 
 
-def test_a_child_that_never_gets_ready_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_child_that_never_gets_ready_stops_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("project_service.runtime.supervisor.START_SECONDS", 1.0)
     deaf = Child("web", [sys.executable, "-c", "import sys; sys.exit(1)"], dict(os.environ), ready=lambda: False)
 
@@ -266,7 +266,7 @@ def once(tmp_path: Path, program: str) -> list[Child]:
     ]
 
 
-def test_what_runs_once_ends_before_the_next_is_started_and_is_not_started_again(tmp_path: Path) -> None:
+def test_a_one_time_process_runs_before_the_next_and_is_not_restarted(tmp_path: Path) -> None:
     program = """
 import sys, time, pathlib
 folder = pathlib.Path(sys.argv[1])
@@ -285,7 +285,7 @@ while not (folder / "early").exists():
 
 
 @pytest.mark.parametrize(("program", "status"), [("import sys; sys.exit(3)", 3), ("import os; os.abort()", 1)])
-def test_what_fails_to_run_once_stops_everything(tmp_path: Path, program: str, status: int) -> None:
+def test_a_failed_one_time_process_stops_the_service(tmp_path: Path, program: str, status: int) -> None:
     children = once(tmp_path, program)
     supervisor = Supervisor(children)
 
@@ -297,7 +297,7 @@ def test_what_fails_to_run_once_stops_everything(tmp_path: Path, program: str, s
     assert not any(running.alive for running in supervisor._all)
 
 
-def test_a_stop_while_something_runs_once_stops_that_too(tmp_path: Path) -> None:
+def test_a_stop_ends_a_one_time_process(tmp_path: Path) -> None:
     program = "import sys, time, pathlib; (pathlib.Path(sys.argv[1]) / 'begun').touch(); time.sleep(600)"
     supervisor = Supervisor(once(tmp_path, program))
 
@@ -315,7 +315,7 @@ def test_a_stop_while_something_runs_once_stops_that_too(tmp_path: Path) -> None
     assert not any(running.alive for running in supervisor._all)
 
 
-def test_whoever_waits_goes_on_when_all_is_prepared_or_nobody_prepares_any_more(tmp_path: Path) -> None:
+def test_waiting_processes_continue_after_the_preparation_or_its_end(tmp_path: Path) -> None:
     preparation = Preparation(tmp_path)
     preparation.wait()
     preparation.begin()

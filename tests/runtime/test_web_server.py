@@ -208,14 +208,14 @@ def test_slow_and_idle_connections_do_not_delay_a_list(
         pytest.param(b"POST / HTTP/1.1\r\nHost: here\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nab", id="chunk"),
     ],
 )
-def test_a_client_that_stalls_is_told_so(impatient: Server, clients: Clients, sent: bytes) -> None:
+def test_a_stalling_client_gets_408(impatient: Server, clients: Clients, sent: bytes) -> None:
     stalled = clients(impatient, sent)
 
     assert answers(stalled) == [(408, TOO_SLOW)]
     assert stalled.recv(1) == b""
 
 
-def test_a_head_must_be_complete_in_time_however_steadily_it_comes(impatient: Server, clients: Clients) -> None:
+def test_request_headers_have_a_time_limit(impatient: Server, clients: Clients) -> None:
     client = clients(impatient, b"GET / HTTP/1.1\r\nX-Long: ")
     stop = threading.Event()
     trickling = threading.Thread(target=trickle, args=([client], stop, 0.05), daemon=True)
@@ -226,11 +226,11 @@ def test_a_head_must_be_complete_in_time_however_steadily_it_comes(impatient: Se
     trickling.join()
 
 
-def test_a_client_that_says_nothing_is_told_nothing(impatient: Server, clients: Clients) -> None:
+def test_a_silent_connection_is_closed_without_a_response(impatient: Server, clients: Clients) -> None:
     assert clients(impatient, b"").recv(1) == b""
 
 
-def test_a_body_that_keeps_the_pace_may_take_its_time(impatient: Server, clients: Clients) -> None:
+def test_a_slow_body_above_the_minimum_rate_is_accepted(impatient: Server, clients: Clients) -> None:
     for _ in range(TRIES):
         client, moments = clients(impatient, post("/upload", 100_000)), [time.monotonic()]
         with suppress(ConnectionError):
@@ -245,7 +245,7 @@ def test_a_body_that_keeps_the_pace_may_take_its_time(impatient: Server, clients
     assert (status, told.get("read")) == (200, 100_000)
 
 
-def test_a_client_that_does_not_take_its_answer_is_left(impatient: Server, clients: Clients) -> None:
+def test_a_client_that_does_not_read_its_response_is_disconnected(impatient: Server, clients: Clients) -> None:
     idle = clients(impatient, b"GET /big HTTP/1.1\r\nHost: here\r\n\r\n")
     assert soon(lambda: impatient.has_noted("left"))
 
@@ -255,7 +255,7 @@ def test_a_client_that_does_not_take_its_answer_is_left(impatient: Server, clien
     assert received < 64 * 1024 * 1024
 
 
-def test_a_large_answer_arrives_whole(server: Server) -> None:
+def test_a_large_response_is_complete(server: Server) -> None:
     connection = http.client.HTTPConnection("127.0.0.1", server.port)
     connection.request("GET", "/big")
 
@@ -264,7 +264,7 @@ def test_a_large_answer_arrives_whole(server: Server) -> None:
 
 
 @pytest.mark.parametrize("mebibytes", [128, pytest.param(1024, marks=pytest.mark.nightly)])
-def test_a_streamed_response_delays_no_list_and_takes_no_memory(server: Server, mebibytes: int) -> None:
+def test_a_streamed_response_does_not_delay_lists_or_use_memory(server: Server, mebibytes: int) -> None:
     before, received = memory_of(server), []
 
     def download() -> None:
@@ -286,14 +286,14 @@ def test_a_streamed_response_delays_no_list_and_takes_no_memory(server: Server, 
     assert (sum(received) >> 20, slowest < 0.5, most - before < 64) == (mebibytes, True, True)
 
 
-def test_requests_that_write_and_wait_do_not_delay_a_list(server: Server, clients: Clients) -> None:
+def test_waiting_writes_do_not_delay_a_list(server: Server, clients: Clients) -> None:
     for _ in range(60):
         clients(server, post("/slow", 0))
 
     assert server.seconds_of_a_list() < 0.5
 
 
-def test_a_large_body_is_stored_where_the_application_says(server: Server, clients: Clients) -> None:
+def test_a_large_body_is_spooled_to_the_configured_directory(server: Server, clients: Clients) -> None:
     client = clients(server, post("/upload", 1_000_000) + bytes(500_000))
 
     def files() -> list[str]:
@@ -309,7 +309,7 @@ def test_a_large_body_is_stored_where_the_application_says(server: Server, clien
     assert answers(client)[0][1]["read"] == 1_000_000
 
 
-def test_a_body_of_any_size_is_read_to_its_end(server: Server, clients: Clients) -> None:
+def test_bodies_of_any_size_are_read_completely(server: Server, clients: Clients) -> None:
     client = clients(server, post("/upload", 30_000_000))
 
     client.sendall(bytes(30_000_000))
@@ -335,11 +335,11 @@ def test_a_body_of_any_size_is_read_to_its_end(server: Server, clients: Clients)
         ),
     ],
 )
-def test_what_is_no_acceptable_request_is_refused(server: Server, clients: Clients, sent: bytes, status: int) -> None:
+def test_invalid_requests_are_refused(server: Server, clients: Clients, sent: bytes, status: int) -> None:
     assert int(clients(server, sent).makefile("rb").readline().split()[1]) == status
 
 
-def test_as_many_files_may_be_open_as_the_system_permits(tmp_path: Path) -> None:
+def test_the_limit_of_open_files_is_raised(tmp_path: Path) -> None:
     with running(SHIPPED, tmp_path, files=(300, 1000)) as server:
         both_workers(server)
         limits = [resource.prlimit(pid, resource.RLIMIT_NOFILE) for pid in workers_of(server)]
@@ -347,7 +347,7 @@ def test_as_many_files_may_be_open_as_the_system_permits(tmp_path: Path) -> None
     assert limits == [(1000, 1000)] * 2
 
 
-def test_idle_connections_make_room_for_others(tmp_path: Path, clients: Clients) -> None:
+def test_idle_connections_are_closed_for_new_ones(tmp_path: Path, clients: Clients) -> None:
     with running(SHIPPED, tmp_path, files=(260, 260)) as server:
         for _ in range(500):
             clients(server, b"")
@@ -355,7 +355,7 @@ def test_idle_connections_make_room_for_others(tmp_path: Path, clients: Clients)
         assert server.seconds_of_a_list() < 1
 
 
-def test_whoever_sends_a_refused_body_receives_the_answer(server: Server, clients: Clients) -> None:
+def test_clients_of_refused_bodies_receive_the_response(server: Server, clients: Clients) -> None:
     client = clients(server, post("/refuse", 30_000_000))
 
     client.sendall(bytes(30_000_000))
@@ -371,13 +371,13 @@ def test_a_refused_small_body_keeps_the_connection(server: Server, clients: Clie
     assert [status for status, _ in answers(client, 2)] == [401, 401]
 
 
-def test_a_body_may_be_read_for_somebody_else_to_read_again(server: Server, clients: Clients) -> None:
+def test_a_body_can_be_read_twice(server: Server, clients: Clients) -> None:
     client = clients(server, (post("/again", 1000) + bytes(1000)) * 2)
 
     assert [(status, told["read"]) for status, told in answers(client, 2)] == [(200, 1000)] * 2
 
 
-def test_a_body_whose_client_left_is_not_taken_for_whole(server: Server, clients: Clients) -> None:
+def test_an_incomplete_body_is_not_processed(server: Server, clients: Clients) -> None:
     clients(server, post("/upload", 200_000) + bytes(100_000)).close()
     clients(server, post("/upload", 200_000) + bytes(200_000)).recv(1)
 
@@ -386,7 +386,7 @@ def test_a_body_whose_client_left_is_not_taken_for_whole(server: Server, clients
 
 
 @pytest.mark.parametrize("size", [1000, 30_000_000])
-def test_one_address_sends_only_some_bodies_at_the_same_time(
+def test_concurrent_bodies_of_one_address_are_limited(
     tmp_path: Path, server: Server, clients: Clients, size: int
 ) -> None:
     def sent_by(address: str, length: int) -> bytes:
@@ -410,17 +410,17 @@ def test_one_address_sends_only_some_bodies_at_the_same_time(
     assert others == {200: 12}
 
 
-def test_a_header_with_underscores_is_not_taken_for_one_with_hyphens(server: Server, clients: Clients) -> None:
+def test_headers_with_underscores_do_not_replace_hyphens(server: Server, clients: Clients) -> None:
     sent = b"GET / HTTP/1.1\r\nHost: here\r\nX_Forwarded_For: 192.0.2.1\r\nX-Forwarded_For: 192.0.2.2\r\n\r\n"
 
     assert answers(clients(server, sent))[0][1]["forwarded"] is None
 
 
-def test_the_target_arrives_as_it_was_sent(server: Server) -> None:
+def test_the_request_target_is_passed_unchanged(server: Server) -> None:
     assert server.get("/api/v4/projects/a%2Fb?x=%2F")[1]["raw"] == "/api/v4/projects/a%2Fb?x=%2F"
 
 
-def test_targets_of_eight_kilobytes_are_taken_and_longer_ones_refused(server: Server, clients: Clients) -> None:
+def test_request_targets_are_limited_to_eight_kilobytes(server: Server, clients: Clients) -> None:
     assert server.get("/" + "a" * 8000)[0] == 200
     refused = clients(server, b"GET /" + b"a" * 9000 + b" HTTP/1.1\r\nHost: here\r\n\r\n")
     assert refused.makefile("rb").readline().split()[1] == b"414"
@@ -432,13 +432,13 @@ def test_forwarded_headers_are_left_to_the_application(server: Server, clients: 
     assert answers(client)[0][1]["scheme"] == "http"
 
 
-def test_requests_on_one_connection_are_answered_in_turn(server: Server, clients: Clients) -> None:
+def test_pipelined_requests_are_answered_in_order(server: Server, clients: Clients) -> None:
     client = clients(server, b"GET /1 HTTP/1.1\r\nHost: here\r\n\r\n" + post("/2", 5) + b"12345" + post("/3", 0))
 
     assert [(body["raw"], body["read"]) for _, body in answers(client, 3)] == [("/1", 0), ("/2", 5), ("/3", 0)]
 
 
-def test_chunks_are_read_to_their_end(server: Server, clients: Clients) -> None:
+def test_chunked_bodies_are_read_completely(server: Server, clients: Clients) -> None:
     client = clients(server, b"POST /1 HTTP/1.1\r\nHost: here\r\nTransfer-Encoding: chunked\r\n\r\n")
     time.sleep(0.1)
     client.sendall(b"5\r\n12345\r\n3\r\n678\r\n0\r\n\r\nGET /2 HTTP/1.1\r\nHost: here\r\n\r\n")
@@ -446,7 +446,7 @@ def test_chunks_are_read_to_their_end(server: Server, clients: Clients) -> None:
     assert [(body["raw"], body["read"]) for _, body in answers(client, 2)] == [("/1", 8), ("/2", 0)]
 
 
-def test_who_asks_whether_to_send_a_body_is_told_to(server: Server, clients: Clients) -> None:
+def test_expect_100_continue_is_answered(server: Server, clients: Clients) -> None:
     client = clients(server, post("/upload", 5).replace(b"\r\n\r\n", b"\r\nExpect: 100-continue\r\n\r\n"))
 
     assert client.recv(100) == b"HTTP/1.1 100 Continue\r\n\r\n"

@@ -26,7 +26,7 @@ class RecordingApplication(Application):
         self.steps.append("connections of its own")
 
 
-def test_a_fork_opens_connections_of_its_own_before_it_works() -> None:
+def test_a_fork_opens_its_own_connections() -> None:
     app = RecordingApplication()
 
     worker_processes._run_in_fork(app, lambda app: app.steps.append("work"))
@@ -60,7 +60,7 @@ def test_every_queue_is_served_and_workers_stop_before_their_supervisors_kill_th
     assert worker_processes.rq_worker.STOP_GRACE_SECONDS < worker_processes.STOP_SECONDS < supervisor.STOP_SECONDS
 
 
-def test_a_user_with_as_many_remote_transfers_as_allowed_leaves_a_worker_for_others() -> None:
+def test_remote_transfers_of_one_user_leave_a_worker_for_others() -> None:
     remote = [
         name for name, queues in worker_processes.WORKERS.items() if worker_processes.jobs.REMOTE_TRANSFERS in queues
     ]

@@ -59,7 +59,7 @@ def call(
     return sent[0]["status"], json.loads(b"".join(message["body"] for message in sent[1:]))
 
 
-def test_the_environment_has_what_was_sent() -> None:
+def test_the_wsgi_environment_matches_the_request() -> None:
     repeated = [
         (b"x-a", b"1"),
         (b"x-a", b"2"),
@@ -80,7 +80,7 @@ def test_the_environment_has_what_was_sent() -> None:
     assert (environ["HTTP_X_A"], environ["HTTP_COOKIE"]) == ("1,2", "a=b; c=d")
 
 
-def test_bodies_that_wait_are_limited_together(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_total_size_of_waiting_bodies_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(wsgi_adapter, "MAX_GATHERED_BYTES", 1000)
     adapter = WsgiAdapter(application)
 
@@ -95,7 +95,7 @@ def test_headers_with_underscores_are_dropped() -> None:
     assert [environ.get(name) for name in ("HTTP_X_FORWARDED_FOR", "CONTENT_LENGTH", "HTTP_X_REAL")] == [None, "0", "1"]
 
 
-def test_a_body_for_which_the_disk_has_no_room_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_body_is_refused_when_the_disk_is_full(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     class FullFile:
         def write(self, _data: bytes) -> int:
             raise OSError(errno.ENOSPC, "No space left on device")
@@ -112,7 +112,7 @@ def test_a_body_for_which_the_disk_has_no_room_is_refused(monkeypatch: pytest.Mo
     assert (status, body["message"][:24]) == (507, "507 Insufficient Storage")
 
 
-def test_an_error_of_the_application_is_left_to_the_server() -> None:
+def test_errors_of_the_application_reach_the_server() -> None:
     def fail(_environ: Any, _start_response: Any) -> Iterable[bytes]:
         raise LookupError
 
@@ -121,7 +121,7 @@ def test_an_error_of_the_application_is_left_to_the_server() -> None:
 
 
 @pytest.mark.parametrize("path", [b"/a/-/archive/main/x.zip", b"/api/v4/projects/1/repository/tree", b"/a/-/blame/m/x"])
-def test_requests_that_wait_for_git_delay_no_others(path: bytes) -> None:
+def test_requests_waiting_for_git_do_not_delay_others(path: bytes) -> None:
     released = threading.Event()
 
     def waiting(environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:

@@ -79,7 +79,7 @@ def budget():
 
 
 @pytest.mark.parametrize(("pattern", "names"), patterns(), ids=lambda each: str(getattr(each, "pattern", ""))[:60])
-def test_no_text_keeps_an_expression_busy(pattern, names):
+def test_regular_expressions_take_linear_time(pattern, names):
     slow, ways = {}, uses(names)
     for begin, pump, end in hostile(pattern):
         text = begin + pump * (LENGTH // len(pump)) + end
@@ -91,14 +91,14 @@ def test_no_text_keeps_an_expression_busy(pattern, names):
     assert slow == {}
 
 
-def test_the_expressions_were_found():
+def test_the_regular_expressions_are_found():
     assert len(patterns()) > 30
 
 
 @pytest.mark.parametrize(("pattern", "text"), [SQUARE, (re.compile(r"(a|a?)+$"), "a" * 20 + "!")])
-def test_the_measure_knows_an_expression_that_is_kept_busy(pattern, text):
+def test_the_measurement_detects_a_slow_expression(pattern, text):
     assert seconds(pattern, text, ["search"]) > budget()
 
 
-def test_the_measure_knows_one_that_is_not():
+def test_the_measurement_accepts_a_fast_expression():
     assert seconds(re.compile("<[^<>]*>"), "<" * LENGTH, ["search"]) < budget() / 10

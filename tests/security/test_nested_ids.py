@@ -99,7 +99,7 @@ def mine(project, group, people):
     return {"project": project.id, "group": group.id, "namespace": group.id}
 
 
-def test_the_api_reaches_nothing_of_others(app, far, theirs, mine, document, as_):
+def test_nested_ids_of_other_projects_are_refused_by_the_api(app, far, theirs, mine, document, as_):
     client, values, reached, tried = as_(OLIVE), own_values(far), {}, 0
     before = state()
 
@@ -126,7 +126,7 @@ def filled(path, mine, part, value):
     return PART.sub("1", path)
 
 
-def test_pages_reach_nothing_of_others(app, far, theirs, project, group, people, visit):
+def test_nested_ids_of_other_projects_are_refused_on_pages(app, far, theirs, project, group, people, visit):
     visitor, reached, tried = visit(OLIVE), {}, 0
     values = [value for value in own_values(far) if isinstance(value, int)]
     mine = {"project": "acme/shop", "group": "acme"}
@@ -147,7 +147,7 @@ def test_pages_reach_nothing_of_others(app, far, theirs, project, group, people,
     assert tried > 200
 
 
-def test_ids_of_others_in_parameters_reach_nothing(app, far, theirs, mine, document, as_):
+def test_ids_of_other_projects_in_parameters_are_refused(app, far, theirs, mine, document, as_):
     """The same for what bodies name: a milestone, a pipeline, an issue of another project."""
     client, tried = as_(OLIVE), 0
     ids = [value for value in own_values(far) if isinstance(value, int)]

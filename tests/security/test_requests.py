@@ -35,13 +35,13 @@ def speaks_of_it(answer):
     return EVIL.encode() in answer.data or EVIL in str(answer.headers)
 
 
-def test_no_answer_speaks_of_a_host_that_a_client_made_up(app, filled, known_by_name):
+def test_no_response_contains_a_forged_host(app, filled, known_by_name):
     told = {address: speaks_of_it(filled.get(address, headers=HOSTS)) for address in survey(app, filled)}
 
     assert ([address for address, found in told.items() if found], len(told) > 60) == ([], True)
 
 
-def test_no_page_speaks_of_a_host_that_a_client_made_up(app, visit, values, known_by_name):
+def test_no_page_contains_a_forged_host(app, visit, values, known_by_name):
     visitor = visit(MAX)
     pages = page_addresses(app, "GET", values).values()
 
@@ -68,7 +68,7 @@ def test_every_page_has_its_headers(app, visit, values):
         assert headers["Referrer-Policy"] == "strict-origin-when-cross-origin"
 
 
-def test_every_answer_of_the_api_has_its_headers(app, filled):
+def test_every_api_response_has_its_headers(app, filled):
     for address in survey(app, filled):
         headers = filled.get(address).headers
         assert headers["X-Content-Type-Options"] == "nosniff", address
@@ -106,9 +106,7 @@ def traces():
 
 
 @pytest.mark.sqlite_only
-def test_fields_that_an_operation_does_not_declare_change_nothing(
-    app, filled, document, project, group, people, put_back
-):
+def test_undeclared_fields_change_nothing(app, filled, document, project, group, people, put_back):
     smuggled = columns() - {"sudo", "private_token", "access_token", "page", "per_page"}
     known = {"project": project.id, "group": group.id, "user": people[MAX].id, "namespace": group.id, "key": "A"}
     put_back()
@@ -147,7 +145,7 @@ def test_fields_that_an_operation_does_not_declare_change_nothing(
     ],
     ids=lambda value: repr(value[:24]) if isinstance(value, bytes) else "",
 )
-def test_a_body_that_explodes_is_refused_in_time(body, statuses, filled, project):
+def test_an_expanding_body_is_refused_quickly(body, statuses, filled, project):
     began = time.process_time()
 
     answer = filled.post(f"/projects/{project.id}/variables", data=body, content_type="application/json")
@@ -171,7 +169,7 @@ def test_a_body_that_explodes_is_refused_in_time(body, statuses, filled, project
     ids=lambda body: body[:12],
 )
 @pytest.mark.parametrize("place", ["form", "query"])
-def test_a_form_that_explodes_is_refused_in_time(place, body, filled, project):
+def test_an_expanding_form_is_refused_quickly(place, body, filled, project):
     if place == "query":
         body = body[:8000]  # the web server takes no longer ones
     began = time.process_time()
@@ -188,7 +186,7 @@ def test_a_form_that_explodes_is_refused_in_time(place, body, filled, project):
     assert time.process_time() - began < SECONDS
 
 
-def test_a_multipart_body_of_many_parts_is_refused_in_time(filled, project):
+def test_a_multipart_body_of_many_parts_is_refused_quickly(filled, project):
     part = b'--x\r\nContent-Disposition: form-data; name="a%d"\r\n\r\n1\r\n'
     body = b"".join(part % number for number in range(50_000)) + b"--x--\r\n"
     began = time.process_time()
@@ -199,7 +197,7 @@ def test_a_multipart_body_of_many_parts_is_refused_in_time(filled, project):
     assert time.process_time() - began < SECONDS
 
 
-def test_another_host_is_used_where_nothing_is_configured_and_only_then(tmp_path):
+def test_the_host_header_is_used_only_without_a_configured_url(tmp_path):
     app = make_app("sqlite", tmp_path, EXTERNAL_URL="https://projects.example.org")
 
     answer = app.test_client().get("/", headers={"Host": EVIL})
@@ -212,7 +210,9 @@ ODD = (None, "", [None], [], {}, "x" * 300, -1, 2**63 - 1, {"a": None}, False)
 
 @pytest.mark.sqlite_only
 @pytest.mark.parametrize("in_turn", [True, pytest.param(False, marks=pytest.mark.nightly)], ids=["in turn", "all"])
-def test_no_odd_value_of_any_parameter_is_our_fault(in_turn, app, filled, document, project, group, people, put_back):
+def test_unusual_parameter_values_cause_no_internal_error(
+    in_turn, app, filled, document, project, group, people, put_back
+):
     known = {"project": project.id, "group": group.id, "user": people[MAX].id, "namespace": group.id, "key": "A"}
     put_back()
     failed, tried = {}, 0

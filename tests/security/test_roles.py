@@ -96,12 +96,12 @@ def expected(view, person, public):
     return 403
 
 
-def test_every_ability_has_its_row():
+def test_every_ability_is_in_the_role_table():
     assert INSTANCE.keys() | PROJECT.keys() | GROUP.keys() == set(Ability)
 
 
 @pytest.mark.parametrize("public", [False, True], ids=["private", "public"])
-def test_who_is_let_in_where(public, app, filled, as_, put_back, document, project, group):
+def test_every_route_admits_the_roles_of_the_table(public, app, filled, as_, put_back, document, project, group):
     if public:
         with unit_of_work():
             for place in (Project, Namespace):

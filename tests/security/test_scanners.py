@@ -94,7 +94,7 @@ def test_semgrep_finds_nothing_new(scanners):
     assert unknown == accepted_of("")
 
 
-def test_every_rule_of_semgrep_finds_what_it_is_for(scanners, tmp_path):
+def test_every_semgrep_rule_finds_its_example(scanners, tmp_path):
     code, page = HERE / "bad-code.txt", HERE / "bad-page.txt"
     shutil.copy(code, tmp_path / "code.py")
     shutil.copy(page, tmp_path / "page.html")

@@ -58,13 +58,13 @@ def locked_here(lock: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("lock", LOCKS)
-def test_every_package_of_a_lock_is_pinned_and_has_its_hashes(lock):
+def test_locked_packages_are_pinned_with_hashes(lock):
     assert [each.name for each in entries(lock) if not each.hashes] == []
     assert len(entries(lock)) > 40
 
 
 @pytest.mark.parametrize(("lock", "extras"), LOCKS.items())
-def test_a_lock_has_what_the_project_asks_for(lock, extras):
+def test_a_lock_file_has_every_requirement(lock, extras):
     wanted = [*PROJECT["dependencies"], *(each for extra in extras for each in PROJECT["optional-dependencies"][extra])]
 
     for requirement in map(Requirement, wanted):
@@ -74,12 +74,12 @@ def test_a_lock_has_what_the_project_asks_for(lock, extras):
 
 
 @pytest.mark.parametrize(("lock", "extras"), LOCKS.items())
-def test_a_lock_has_all_that_is_needed_and_nothing_else(lock, extras):
+def test_a_lock_file_has_exactly_the_needed_packages(lock, extras):
     assert {name for name, _ in needed(extras)} == locked_here(lock).keys()
 
 
 @pytest.mark.parametrize(("lock", "extras"), LOCKS.items())
-def test_a_lock_names_the_extras_that_are_needed(lock, extras):
+def test_a_lock_file_names_the_needed_extras(lock, extras):
     """The pip of Python 3.11 takes a package with an extra for one that nothing pins, and wants the newest."""
     named = {(each.name, extra) for each in entries(lock) for extra in each.extras}
 
@@ -107,13 +107,13 @@ def evaluates(marker: str) -> bool:
     return Requirement(f"x; {marker}").marker.evaluate(default_environment())
 
 
-def test_both_locks_hold_the_same_versions():
+def test_both_lock_files_have_the_same_versions():
     run, develop = ({(each.name, each.version) for each in entries(lock)} for lock in LOCKS)
 
     assert run - develop == set()
 
 
-def test_what_is_installed_is_what_is_locked():
+def test_installed_packages_match_the_lock_file():
     locked = locked_here("requirements-dev.lock")
     installed = {canonicalize_name(each.metadata["Name"]): each.version for each in metadata.distributions()}
     ours = {"project-service", "pip", "setuptools", "wheel"}
@@ -141,7 +141,7 @@ def found_in(path: Path) -> list[str]:
         return [f"{secret.type} in line {secret.line_number}" for _, secret in collection]
 
 
-def test_no_secret_is_in_the_tree():
+def test_the_tree_contains_no_secret():
     names = [name for name in tracked() if not name.startswith(EXAMPLES) and not name.endswith(".lock")]
 
     found = {name: secrets for name in names if (secrets := found_in(REPOSITORY / name))}
@@ -159,7 +159,7 @@ def test_no_secret_is_in_the_tree():
         'value = "' + "c3VjaCBhIGxvbmcgc2VjcmV0" + 'IHRoYXQgbm9ib2R5IGtub3dzISE5"',
     ],
 )
-def test_the_scan_knows_a_secret(text, tmp_path):
+def test_the_scan_detects_a_secret(text, tmp_path):
     (tmp_path / "settings.py").write_text(f"{text}\n")
 
     assert found_in(tmp_path / "settings.py")

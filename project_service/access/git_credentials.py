@@ -83,7 +83,8 @@ def _by_password(login: str, password: str, address: str | None) -> Caller | Non
     user = user_by_login(login)
     if user is None or user.state != ACTIVE:
         return None
-    if two_factor.refuses_passwords(user):  # without a look at the password, whose check would tell if it is right
+    # before the password is checked: the answer must not reveal whether it is right
+    if two_factor.refuses_passwords(user):
         return None
     with _password_checks:  # one after the other, so that concurrent ones count before the next is checked
         if (wait := sign_ins.wait_of(login, address)) is not None:

@@ -268,7 +268,7 @@ def _commit(statement: Update) -> None:
 
 
 def _in_own_transaction(act: Callable[[], object]) -> None:
-    # it holds whether the request fails or not, and requests that read take no write lock
+    # committed even if the request fails; requests that read take the write lock only for this
     rollback()
     with unit_of_work():
         act()

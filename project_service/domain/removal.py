@@ -27,7 +27,7 @@ DECISIONS = "decisions"  # rows that belong to the project, not to their author
 
 @jobs.job("core.removal.remove_project")
 def remove_project(project_id: int) -> None:
-    """Remove a project with all it has."""
+    """Remove a project with its rows, files and repositories."""
     with jobs.step():
         project = db.session.get(Project, project_id)
         if project is None or project.deleting_since is None:
@@ -58,7 +58,7 @@ def remove_namespace(namespace_id: int) -> None:
 
 @jobs.job("core.removal.remove_user")
 def remove_user(user_id: int, hard_delete: bool = False) -> None:
-    """Remove a person with their personal projects; what they wrote elsewhere goes to the ghost, or with them."""
+    """Remove a user and the personal projects; contributions elsewhere get the ghost user as author, or are deleted."""
     with jobs.step():
         user = db.session.get(User, user_id)
         if user is None or user.deleting_since is None:
@@ -78,7 +78,7 @@ def remove_user(user_id: int, hard_delete: bool = False) -> None:
 
 
 def empty_project(project_id: int) -> None:
-    """Remove the rows that hang on a project, batch by batch; the project itself stays."""
+    """Remove the rows that refer to a project, in batches; the project itself stays."""
     for table in _children_of("projects"):
         _empty(table, table.c[_column(table, "projects")], project_id)
 
@@ -90,7 +90,7 @@ def empty_table(model: type[Base], project_id: int, *conditions: ColumnElement[b
 
 
 def _authors() -> list[Column[int]]:
-    # what outlives its author by its foreign key is a contribution
+    # rows that stay when their author is deleted (SET NULL) are contributions
     return [
         column
         for table in reversed(Base.metadata.sorted_tables)

@@ -22,7 +22,7 @@ def run() -> None:
 
 
 def _render(kind: str, item: Any, _context: Any) -> str | Literal[False]:
-    # migrations stand by themselves: a type of ours is written as what the database is given
+    # migrations import nothing of the program: its types are written as those of SQLAlchemy
     if kind == "type" and isinstance(item, Timestamp):
         return "sa.DateTime(timezone=True)"
     if kind == "type" and isinstance(item, Encrypted):

@@ -128,7 +128,7 @@ REFUSED = [
     (TAGS, {"name": "v*", "create_access_level": "40"}, "Name has already been taken"),
     (TAGS, {"name": " ", "create_access_level": "40"}, "Name can't be blank"),
     (TAGS, {"name": "About <shops>", "create_access_level": "50"}, "Not a valid choice"),
-    (MEMBERS, {"username": "About <shops>", "access_level": "30"}, "is nobody's"),
+    (MEMBERS, {"username": "About <shops>", "access_level": "30"}, "belongs to no user"),
     (MEMBERS, {"username": "dev", "access_level": "30"}, "Member already exists"),
     (MEMBERS, {"username": "sam", "access_level": "50"}, "Not a valid choice"),
     (MEMBERS, {"username": "sam", "access_level": "30", "expires_at": "2001-01-01"}, "cannot be a date in the past"),

@@ -74,7 +74,7 @@ def test_an_unknown_member_shows_an_error_at_the_field(open_as_paula, shop):
     page.get_by_role("button", name="Add member").click()
 
     field = page.get_by_label("Username", exact=True)
-    expect(field).to_have_accessible_description("Username is nobody's")
+    expect(field).to_have_accessible_description("Username belongs to no user")
     expect(field).to_have_value("nobody-at-all")
 
 

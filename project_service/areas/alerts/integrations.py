@@ -27,7 +27,7 @@ MAX_NAME_CHARACTERS = 255
 MAX_SLUG_CHARACTERS = 63
 DEFAULT_SLUG = "http-endpoint"
 TYPES = {HTTP: "HTTP Endpoint", PROMETHEUS: "Prometheus", OPSGENIE: "Opsgenie"}
-# of what one has of its own accord one only, a name says little
+# default names; an HTTP endpoint has none, since projects have several
 NAMES = {name: TYPES[name] for name in (PROMETHEUS, OPSGENIE)}
 OTHERS_ACTIVE = "cannot be switched on beside Opsgenie: it takes the place of all other integrations"
 OPSGENIE_ALONE = "cannot be switched on while other integrations are active"

@@ -44,8 +44,8 @@ TABS: dict[str, tuple[str, tuple[Status, ...]]] = {
     "ignored": ("Ignored", (Status.IGNORED,)),
     "all": ("All", LISTED),
 }
-# As indexes have them; alerts are numbered as they are made. What changes with every occurrence has no index, which
-# every occurrence would have to pay for.
+# The columns of the indexes; ``iid`` is in the order of creation. Columns that change with every occurrence have none,
+# since each occurrence would have to update it.
 SORTS: dict[str, tuple[Any, ...]] = {
     "started_at": (listed_at, Alert.id),
     "created_at": (Alert.iid,),
@@ -64,7 +64,7 @@ SORT_NAMES = {
     "severity": "Severity",
     "status": "Status",
 }
-# the numbers of severities and statuses run against what people mean by "highest first"
+# stored numbers are lowest for the most severe and for the first status, so that "desc" means ascending numbers
 REVERSED = ("severity", "status")
 
 
@@ -75,7 +75,7 @@ def alerts_matching(project: Project, **wanted: Any) -> Select[Alert]:
     statement = select(Alert).where(Alert.project_id == project.id, _within(statuses, name), *_conditions(wanted))
     descending = (wanted.get("sort") != "asc") != (name in REVERSED)
     order = [column.desc() if descending else column.asc() for column in SORTS[name]]
-    if name == "ended_at":  # the databases disagree where nothing goes
+    if name == "ended_at":  # the databases differ in the position of NULL
         order[0] = order[0].nulls_last()
     loaded = selectinload(Alert.issue), selectinload(Alert.assignee), defer(Alert.payload)
     return statement.order_by(*order).options(*loaded, NO_LAZY_LOADING)
@@ -259,13 +259,13 @@ def notes_of(alert: Alert) -> Select[Note]:
 def _conditions(wanted: dict[str, Any]) -> Iterable[ColumnElement[bool]]:
     if search := (wanted.get("search") or "").strip().lower():
         columns = (Alert.title, Alert.description, Alert.monitoring_tool, Alert.service)
-        # folded together, which takes longer than all else; nobody searches for what stands between them
+        # one case folding for all columns, since it is the slowest part; the separator occurs in no search
         together = reduce(operator.add, (func.coalesce(column, "") + BETWEEN for column in columns))
         # SQLite's own function knows the letters of ASCII only, and is much faster than one that knows all
         fold = func.lower if search.isascii() else searching.folded
         yield fold(together).contains(search, autoescape=True)
     if username := (wanted.get("assignee_username") or "").strip():
-        # said twice: of either alone one of the databases would look at all that is open
+        # two equal conditions: with only one of them, one of the databases reads all open alerts
         theirs = aliased(Alert)
         yield Alert.id.in_(select(theirs.id).where(theirs.assignee_id.in_(ids_called(username))))
         yield Alert.assignee_id.in_(ids_called(username))

@@ -47,7 +47,7 @@ def register(kind: str, prefix: str, reads: Ability, administers: Ability) -> No
         def add() -> None:
             user = user_by((form.username.data or "").strip())
             if user is None:
-                raise Invalid(username="is nobody's")
+                raise Invalid(username="belongs to no user")
             service.add_member(place, user, access_level=form.access_level.data, expires_at=form.expires_at.data)
 
         if form.accepted(add):

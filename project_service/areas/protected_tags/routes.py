@@ -14,7 +14,9 @@ from project_service.domain.projects import Project
 from project_service.domain.repositories.protected_tags import ProtectedTag
 from project_service.kit.http.preconditions import unmodified
 
-api = ApiBlueprint("protected_tags", __name__, description="Tags and wildcards that not everybody may create.")
+api = ApiBlueprint(
+    "protected_tags", __name__, description="Names of tags and wildcards, and the roles that may create matching tags."
+)
 
 
 @api.get("/projects/<project>/protected_tags")

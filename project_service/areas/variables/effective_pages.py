@@ -78,7 +78,7 @@ def show_job_variables(project: Project) -> Any:
     revealed = request.args.get("reveal") == "1"
     links = _links(project)
     if revealed:
-        # a value that another group hides is not in reach of a job: it is for those who manage its variables
+        # overridden values reach no job: they are shown to users who manage the variables of that owner
         hidden = [other for row in page.rows for other in row.overridden if other.source_path in links]
         _record(project, [*page.rows, *hidden])
     names = [one.name for one in db.session.scalars(environments_of(project).limit(MAX_SUGGESTED_ENVIRONMENTS))]

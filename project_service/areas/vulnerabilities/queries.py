@@ -160,7 +160,7 @@ class Findings:
 
 
 def prepare(findings: list[Finding]) -> None:
-    """Fetch for findings of one pipeline what each shows: its remediation, and what people decided about it."""
+    """Set ``remediations`` and ``feedback`` of findings of one pipeline; the number of statements is constant."""
     remediations = _remediations_of(findings)
     feedback = list(_feedback_on(findings))
     meanings = meanings_in(findings[0].pipeline_id, feedback) if feedback else None
@@ -213,7 +213,7 @@ def feedback_about(project: Project, **meaning: Any) -> Feedback | None:
 
 
 def finding_meant(pipeline: Pipeline | None, uuid: str | None, project_fingerprint: str) -> Finding | None:
-    """The finding of a pipeline that a feedback speaks of."""
+    """The finding of a pipeline that feedback refers to."""
     if pipeline is None:
         return None
     means = Finding.uuid == uuid if uuid is not None else Finding.project_fingerprint == project_fingerprint

@@ -111,12 +111,12 @@ PEOPLE = frozenset(
         "owner_id",
     }
 )
-# other keys that end in _id and mean something to readers of the archive (section 5)
+# keys that end in _id and are no ids of rows (section 5)
 KEPT_IDS = frozenset({"commit_id", "discussion_id"})
-# rows that each name a person for something: one for several who become the same (section 6.3)
+# relations of users to a row: of rows whose users are mapped to the same account one is stored (section 6.3)
 OF_PERSONS = frozenset({"issue_assignees", "merge_request_assignees", "merge_request_reviewers"})
-# columns of any data at all, by what the rows that have them stand under: names in there are not those of columns, also
-# where they read like references or secrets (keywords of a pipeline's configuration, say)
+# columns of arbitrary data, by the key of their rows: keys inside are no columns, even if they look like references or
+# secrets (such as keywords of the configuration of a pipeline)
 _OF_JOBS = frozenset({"options", "yaml_variables"})
 _OF_NOTES = frozenset({"position", "original_position", "change_position", "st_diff"})
 FREE = {
@@ -128,7 +128,7 @@ FREE = {
     "merge_request_diff_commits": frozenset({"trailers"}),
 }
 NOT_FREE: frozenset[str] = frozenset()
-# what is never taken over, whatever row it stands in: secrets, addresses to fetch from, and rows in disguise
+# keys that are never imported, in any row: secrets, URLs to fetch from, and nested attributes
 DROPPED = re.compile(
     r"(?:\A|_)tokens?(?:_encrypted)?\Z|\A(?:encrypted_|secret(?!\w*_enabled\Z))|\Aimport_url\Z|\Aremote_\w+_(?:urls?|request_header)\Z"
     r"|(?<!\Acustom_)attributes|\Acustom_attributes."
@@ -159,7 +159,7 @@ ISSUE = (
     "issue_type",
     "state",
 )
-# what rows have of which nothing is said: these columns of the real product are never empty
+# default values of columns that are never empty in GitLab
 NOTHING: dict[str, Any] = {}
 ISSUE_DEFAULTS: dict[str, Any] = {"lock_version": 0, "time_estimate": 0}
 ISSUE_NESTED = (
